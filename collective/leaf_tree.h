@@ -1,0 +1,66 @@
+#ifndef ELASTOR_COLLECTIVE_LEAF_TREE_H_
+#define ELASTOR_COLLECTIVE_LEAF_TREE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/leaves.h"
+
+namespace elastor {
+
+// Sums over leaves along the one binary tree over V leaves: node = left + right; a missing child is
+// skipped (docs/design.md, "The tree").
+
+// Folds vectors that arrive in ascending leaf order, each standing for a set of leaves below one
+// canonical node with first present leaf `leaf`. Like a binary counter: two neighbours are added
+// as soon as their common ancestor lies inside `owned` and no later arrival can come between
+// (i.e. when the next arrival's ancestor with the top is higher, or at Finish). With owned =
+// [0, V) the result is the tree's root.
+template <typename T>
+class TreeFold {
+ public:
+  TreeFold(const Range& owned, int64_t length);
+
+  // Space for the next node's vector (`length` elements), to be filled before the next call.
+  // REQUIRES: leaf is greater than all leaves before it and inside owned.
+  T* Push(int64_t leaf);
+  // When the next leaf's node will be added to the current top right away (its sibling leaf is
+  // the top, whole and alone), a kernel can do that addition itself: returns the vector to add to,
+  // else nullptr, then use Push. Equivalent to Push + Finish.
+  T* AddTarget(int64_t leaf);
+  // Does all additions that stay inside `owned`.
+  void Finish();
+  void Clear();  // forgets all nodes, keeps the memory
+
+  struct Node {
+    int64_t leaf;  // first present leaf
+    T* data;
+  };
+  // After Finish: the canonical nodes left, ascending. One when `owned` is one node of the tree.
+  std::span<const Node> nodes() const;
+
+ private:
+  void MergeTop();
+
+  Range owned_;
+  int64_t length_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<T>> buffers_;
+  std::vector<T*> free_;
+};
+
+// The same fold on nodes that lie ready in memory, for `length` elements each: writes the root of
+// `nodes` (ascending leaves, all present nodes of [0, V)) to `result`, in one pass over the data,
+// block by block, without modifying them. result may be nodes[0].data. No nodes: result = 0.
+template <typename T>
+void FoldNodes(std::span<const int64_t> leaves, std::span<const T* const> data, int64_t length,
+               T* result);
+
+// First present leaves of the canonical nodes that `rank` ends up with for a batch of `rows` rows:
+// the same on every rank, so that nothing about the nodes has to be sent.
+std::vector<int64_t> NodeLeaves(int64_t rank, int64_t ranks, int64_t leaves, int64_t rows);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_COLLECTIVE_LEAF_TREE_H_

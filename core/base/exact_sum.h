@@ -1,0 +1,35 @@
+#ifndef ELASTOR_CORE_BASE_EXACT_SUM_H_
+#define ELASTOR_CORE_BASE_EXACT_SUM_H_
+
+#include <array>
+#include <cstdint>
+
+namespace elastor {
+
+// A sum of doubles in 256-bit fixed point: the result does not depend on the order of additions,
+// so scalars that cross leaves, ranks or owners (loss, gradient norm, metrics) are reproducible.
+// Least bit 2^-160 (addends are truncated toward zero there, each on its own); |sum| < 2^94.
+// Thread-compatible: one accumulator a thread, then Merge.
+class ExactSum {
+ public:
+  // A non-finite or out-of-range addend makes ok() false for good (the run has *diverged*).
+  void Add(double value);
+  void Merge(const ExactSum& other);
+  bool ok() const { return ok_; }
+  // The sum rounded to double (deterministic). NaN when !ok().
+  double Value() const;
+
+  // Words for an integer all-reduce: the element-wise int64 sum over up to 2^30 accumulators of
+  // ToWords(), given to FromWords, is the accumulator of all addends. The last word counts !ok().
+  static constexpr int kWords = 9;
+  std::array<int64_t, kWords> ToWords() const;
+  static ExactSum FromWords(const std::array<int64_t, kWords>& words);
+
+ private:
+  std::array<uint64_t, 4> limbs_{};  // two's complement, little end first
+  bool ok_ = true;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_BASE_EXACT_SUM_H_

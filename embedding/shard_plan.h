@@ -1,0 +1,64 @@
+#ifndef ELASTOR_EMBEDDING_SHARD_PLAN_H_
+#define ELASTOR_EMBEDDING_SHARD_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "embedding/table.h"
+
+namespace elastor {
+
+// Every table is cut into 4,096 fixed logical partitions; key k belongs to partition k % 4096.
+// Checkpoints, resharding and digests work by partition, so they do not depend on the ranks.
+inline constexpr int64_t kPartitions = 4096;
+
+enum class PlanKind {
+  kRowWise,    // partitions of every table dealt round robin to the ranks
+  kTableWise,  // every table whole on one rank, largest first to the least loaded
+  kReplicated, // every table on every rank
+  kAuto,       // small tables replicated, the rest row-wise, within a memory budget per rank
+};
+
+inline constexpr int kAllRanks = -1;
+
+// One map (table, partition) -> owner rank, or kAllRanks for a replicated table. A pure function
+// of its inputs, alike on every rank. Immutable.
+class ShardPlan {
+ public:
+  // bytes_per_row[t]: weights and optimizer slots of one row of table t. budget_bytes: embedding
+  // memory per rank for kAuto (0: no limit). User error when a rank would exceed the budget, naming
+  // the rank, the bytes and the budget, and what to change.
+  static StatusOr<ShardPlan> Make(PlanKind kind, std::span<const TableSpec> tables,
+                                  std::span<const int64_t> bytes_per_row, int ranks,
+                                  int64_t budget_bytes);
+
+  int ranks() const { return ranks_; }
+  bool replicated(int table) const { return replicated_[table]; }
+  // Owner of a partition; kAllRanks when replicated.
+  int Owner(int table, int64_t partition) const {
+    return replicated_[table] ? kAllRanks : owners_[table * kPartitions + partition];
+  }
+  // The rank whose copy counts (norms, digests, checkpoints): the owner, or partition % ranks.
+  int Accountant(int table, int64_t partition) const {
+    return replicated_[table] ? static_cast<int>(partition % ranks_)
+                              : owners_[table * kPartitions + partition];
+  }
+  // Rows of `table` that `rank` stores (replicated ones in full).
+  int64_t RowsOnRank(int table, int rank) const;
+  // A table for people: one line per table (rows, width, bytes, how cut, ranks), then bytes a rank.
+  std::string ToString() const;
+
+ private:
+  int ranks_ = 1;
+  std::vector<TableSpec> tables_;
+  std::vector<int64_t> bytes_per_row_;
+  std::vector<bool> replicated_;
+  std::vector<int> owners_;  // [table][partition]
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_SHARD_PLAN_H_

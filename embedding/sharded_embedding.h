@@ -1,0 +1,105 @@
+#ifndef ELASTOR_EMBEDDING_SHARDED_EMBEDDING_H_
+#define ELASTOR_EMBEDDING_SHARDED_EMBEDDING_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/digest.h"
+#include "core/base/exact_sum.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/panels.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
+
+namespace elastor {
+
+// Embedding tables sharded over the ranks by a ShardPlan, and the exchange that serves a batch:
+//   RouteIds   ids of this rank's rows -> unique (table, key) -> their owners   (any time earlier)
+//   Lookup     owners gather rows; rows come home unpooled
+//   ReturnRows rows of one leaf -> pooled activations in panels
+//   TakeGradients    one leaf's dE, from panels
+//   RouteGradients   per-leaf sums in order, folded along the leaf tree, to the owners; L2 added
+//   Update     the optimizer on the owners
+// One exchange for all tables per phase; only unique rows travel. Replicated tables take the same
+// path, with every rank an owner of gradients and none of rows.
+//
+// Order of additions (docs/design.md): within a leaf, an id's occurrences in order (row, field,
+// position), in chunks of 32 occurrences each summed from +0 and added in order to the total (from
+// +0); over leaves the tree with absent leaves skipped. All sums start at +0, so -0 never results.
+template <typename T>
+class ShardedEmbedding {
+ public:
+  struct Options {
+    std::vector<TableSpec> tables;
+    std::vector<FieldSpec> fields;
+    SparseOptimizerOptions optimizer;
+    uint64_t seed = 0;
+    int64_t leaves = 1;  // V
+  };
+
+  // Routing of one batch: made by RouteIds, used by the calls below. Reusable; buffers only grow.
+  class Routing;
+
+  // plan, communicator and pool outlive the object. Allocates the rows this rank owns (zero pages;
+  // a row's values are made at first touch, except with dense-equivalent Adam: all at once here).
+  ShardedEmbedding(Options options, const ShardPlan* plan, Communicator* communicator,
+                   ThreadPool* pool);
+  ~ShardedEmbedding();
+
+  std::unique_ptr<Routing> MakeRouting() const;
+
+  // Unique ids and their exchange. Reads nothing of the tables, so the next batch's ids can be
+  // routed while this batch computes, by the communication thread (it uses no ThreadPool).
+  // User error naming field and id when an id is outside its table.
+  Status RouteIds(const SparseBatch& batch, Routing* routing);
+
+  enum class Purpose {
+    kTrain,     // rows seen for the first time are initialised and stay
+    kEvaluate,  // they are computed on the fly and forgotten: evaluation never changes the state
+  };
+  // Gathers rows on their owners and brings them home into the routing.
+  Status Lookup(Purpose purpose, Routing* routing);
+
+  // Pools the bags of local rows [row_begin, row_begin + e.rows) into e: [rows, sum of the fields'
+  // widths], field after field. Thread-safe after Lookup.
+  void ReturnRows(const Routing& routing, int64_t row_begin, Panels<T> e) const;
+
+  // Keeps the gradient of those rows' pooled activations. Thread-safe for different rows.
+  void TakeGradients(int64_t row_begin, Panels<const T> de, Routing* routing) const;
+
+  // Brings gradients home and folds them; then g = gradient + l2 * w for touched rows (every row
+  // with dense-equivalent Adam). Adds sum g^2 to *squared_norm and sum w^2 over the same rows to
+  // *squared_weights, each row counted once over all ranks (a row's elements summed in order in
+  // double). Nothing is updated yet. global_rows: rows of the whole batch (says which leaves exist).
+  Status RouteGradients(int64_t global_rows, Routing* routing, ExactSum* squared_norm,
+                        ExactSum* squared_weights);
+
+  // The optimizer on the rows this rank owns, with gradient scale * g. step counts from 1.
+  void Update(double scale, double learning_rate, int64_t step, Routing* routing);
+
+  // Adds every initialised row (name "embedding/<table>", key, weights then slots) once over all
+  // ranks.
+  void AddToDigest(Digest* digest) const;
+
+  // Visits the initialised rows this rank accounts for: fn(table, key, weights, slots). For
+  // checkpoints and tests.
+  void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
+                                           const T* slots)>& fn) const;
+  // Sets one row if this rank owns (a copy of) it, marking it initialised; slots may be null (0).
+  void SetRow(int table, int64_t key, const T* weights, const T* slots);
+
+  int64_t output_features() const;  // sum of the fields' widths
+  int64_t memory_bytes() const;     // of the rows and slots on this rank
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_SHARDED_EMBEDDING_H_

@@ -1,0 +1,42 @@
+#ifndef ELASTOR_EMBEDDING_TABLE_H_
+#define ELASTOR_EMBEDDING_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace elastor {
+
+enum class Pooling { kSum, kMean };
+
+// One embedding table. Keys are 64-bit; a dense table has keys [0, rows).
+struct TableSpec {
+  std::string name;
+  int64_t rows = 0;
+  int64_t width = 0;  // elements of a row
+  double init_stddev = 1e-4;
+};
+
+// One categorical input field: which table its ids look up, and how a bag is pooled.
+struct FieldSpec {
+  std::string name;
+  int table = 0;  // index into the tables
+  Pooling pooling = Pooling::kSum;
+};
+
+// Ids of the rows one rank computes. Bag b = row * fields + field holds
+// ids[offsets[b], offsets[b+1]), in order; an empty bag pools to 0. When every bag has exactly one
+// id, `offsets` is empty. Rows are those of the rank's leaves, in leaf order.
+struct SparseBatch {
+  int64_t rows = 0;
+  int64_t fields = 0;
+  std::vector<int64_t> ids;
+  std::vector<int64_t> offsets;
+  // Leaf first_leaf + i has local rows [leaf_offsets[i], leaf_offsets[i + 1]); none: absent leaf.
+  int64_t first_leaf = 0;
+  std::vector<int64_t> leaf_offsets;  // leaves + 1 entries
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_TABLE_H_

@@ -1,0 +1,85 @@
+#ifndef ELASTOR_TRAINER_DATA_DATASET_H_
+#define ELASTOR_TRAINER_DATA_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+
+namespace elastor {
+
+enum class Split { kTrain = 0, kValidation = 1, kTest = 2 };
+const char* SplitName(Split split);  // "train", "validation", "test"
+
+// What a prepared data set contains (its meta.json; docs/data.md).
+struct DatasetInfo {
+  struct Numeric {
+    std::string name;
+  };
+  struct Categorical {
+    std::string name;
+    int64_t ids = 0;  // table rows: valid ids are [0, ids)
+    bool multi_hot = false;
+    bool mean_pooling = false;
+  };
+  std::string name;
+  std::vector<Numeric> numeric;
+  std::vector<Categorical> categorical;
+  int64_t rows[3] = {0, 0, 0};  // by Split
+  int64_t rows_per_block = 0;
+  double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
+};
+
+// Rows as the trainer wants them. `numeric` is [rows][numeric fields], NaN = missing. Bag
+// b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
+// the data set has no multi-hot field (one id a bag).
+struct Rows {
+  int64_t rows = 0;
+  std::vector<float> labels;
+  std::vector<float> numeric;
+  std::vector<int64_t> ids;
+  std::vector<int64_t> offsets;
+};
+
+// The order in which an epoch visits the rows of a split: an invertible permutation of
+// (seed, epoch), the same for every number of ranks, without state, so any position can be read
+// at once. Shuffled: blocks are permuted over the split, then rows within a window of
+// `window_blocks` permuted blocks (the last window may be shorter, and the short last block of the
+// split keeps its place at the end of the block order).
+struct RowOrder {
+  bool shuffled = true;
+  uint64_t seed = 0;
+  int64_t window_blocks = 64;
+};
+
+// A prepared data set, memory-mapped; thread-safe. Blocks are verified (XXH3-64) when first touched.
+class Dataset {
+ public:
+  // User error naming the path when it is missing, not a prepared data set, or of another version.
+  static StatusOr<std::unique_ptr<Dataset>> Open(const std::string& path);
+  ~Dataset();
+
+  const DatasetInfo& info() const { return info_; }
+  int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
+
+  // The row (in file order) at `position` of the epoch's order.
+  int64_t RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const;
+
+  // Reads positions [positions.begin, positions.end) of the epoch's order into *rows (replaced;
+  // memory reused). User error naming file and block when a checksum does not match.
+  Status Read(Split split, const RowOrder& order, int64_t epoch, const Range& positions,
+              Rows* rows) const;
+
+ private:
+  Dataset();
+  struct Files;
+  DatasetInfo info_;
+  std::unique_ptr<Files> files_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_DATASET_H_
