@@ -1,0 +1,27 @@
+#ifndef ELASTOR_TRAINER_TRAINER_H_
+#define ELASTOR_TRAINER_TRAINER_H_
+
+#include <string>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+
+namespace elastor {
+
+struct TrainerOptions {
+  Experiment experiment;   // every default filled in, every field checked (trainer/config.h)
+  std::string mode;        // "train" or "describe"
+  std::string output_dir;  // not empty when mode is "train"
+  std::string split;       // what is evaluated: "validation" or "test"
+  int describe_ranks = 1;  // mode "describe": the ranks the plan is made for
+};
+
+// One run, from data set to summary. Every rank calls it with the same options. A user error or a
+// divergence is agreed on: all ranks return the same status, in step, so that they can leave in
+// order. A machine error may be one rank's alone; the job then ends without another collective.
+Status RunTrainer(const TrainerOptions& options, Communicator& communicator);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_TRAINER_H_
