@@ -6,9 +6,10 @@
 
 namespace elastor {
 
-// A sum of doubles in 256-bit fixed point: the result does not depend on the order of additions,
-// so scalars that cross leaves, ranks or owners (loss, gradient norm, metrics) are reproducible.
-// Least bit 2^-160 (addends are truncated toward zero there, each on its own); |sum| < 2^94.
+// A sum of doubles in 320-bit fixed point: the result does not depend on the order of additions or
+// on how addends are split over accumulators, so scalars that cross leaves, ranks or owners (loss,
+// gradient norm, metrics) are reproducible. Least bit 2^-160: addends are truncated toward zero
+// there, each on its own. Addends are below 2^96; 2^60 of them cannot overflow the sum.
 // Thread-compatible: one accumulator a thread, then Merge.
 class ExactSum {
  public:
@@ -16,17 +17,23 @@ class ExactSum {
   void Add(double value);
   void Merge(const ExactSum& other);
   bool ok() const { return ok_; }
-  // The sum rounded to double (deterministic). NaN when !ok().
+  // The sum rounded to the nearest double, ties to even. NaN when !ok().
   double Value() const;
 
-  // Words for an integer all-reduce: the element-wise int64 sum over up to 2^30 accumulators of
-  // ToWords(), given to FromWords, is the accumulator of all addends. The last word counts !ok().
+  // Words for an integer all-reduce: the element-wise int64 sum over up to 2^20 accumulators of
+  // ToWords(), given to FromWords, is the accumulator of all addends. Eight words of 40 bits, the
+  // eighth signed; the ninth counts !ok().
   static constexpr int kWords = 9;
   std::array<int64_t, kWords> ToWords() const;
   static ExactSum FromWords(const std::array<int64_t, kWords>& words);
 
  private:
-  std::array<uint64_t, 4> limbs_{};  // two's complement, little end first
+  static constexpr int kLimbs = 5;
+  static constexpr int kWordBits = 40;
+
+  void AddAt(int bit, uint64_t magnitude, bool negative);
+
+  std::array<uint64_t, kLimbs> limbs_{};  // two's complement, little end first
   bool ok_ = true;
 };
 

@@ -63,8 +63,8 @@ class [[nodiscard]] StatusOr {
   std::optional<T> value_;
 };
 
-#define ELASTOR_RETURN_IF_ERROR(expression)                  \
-  do {                                                       \
+#define ELASTOR_RETURN_IF_ERROR(expression)                                      \
+  do {                                                                           \
     if (::elastor::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

@@ -42,9 +42,7 @@ struct Panels {
     return {data + begin * feature_stride, rows, count, panel_stride, feature_stride * step};
   }
 
-  operator Panels<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  operator Panels<const T>() const requires(!std::is_const_v<T>) {
     return {data, rows, features, panel_stride, feature_stride};
   }
 };

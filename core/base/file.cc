@@ -1,0 +1,170 @@
+#include "core/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace elastor {
+namespace {
+
+// The status for a failed system call, from errno.
+Status SystemError(const std::string& path, const char* call) {
+  const int reason = errno;
+  const std::string message = path + ": " + call + ": " + std::strerror(reason);
+  switch (reason) {
+    case EACCES:
+    case EEXIST:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENOENT:
+    case ENOTDIR:
+    case EPERM:
+    case EROFS:
+      return UserError(message);
+    default:
+      return MachineError(message);
+  }
+}
+
+// Calls a system call until no signal interrupts it.
+template <typename Call>
+auto Retry(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+// A descriptor that closes itself.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags)
+      : value_(Retry([&] { return open(path.c_str(), flags | O_CLOEXEC); })) {}
+  ~Descriptor() {
+    if (value_ >= 0) close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes the names in a directory durable.
+Status SyncDirectory(const std::string& path) {
+  const Descriptor directory(path, O_RDONLY | O_DIRECTORY);
+  if (directory.value() < 0) return SystemError(path, "open");
+  if (Retry([&] { return fsync(directory.value()); }) != 0) return SystemError(path, "fsync");
+  return OkStatus();
+}
+
+// Makes one directory whose parent exists.
+Status MakeOneDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return SyncDirectory(ParentOf(path));
+  const int reason = errno;
+  struct stat info;
+  if (reason == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return OkStatus();
+  }
+  errno = reason;
+  return SystemError(path, "mkdir");
+}
+
+}  // namespace
+
+StatusOr<std::string> ReadFile(const std::string& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.value() < 0) return SystemError(path, "open");
+  struct stat info;
+  if (fstat(file.value(), &info) != 0) return SystemError(path, "stat");
+
+  // The size is a hint: it may change, and is 0 for pipes.
+  std::string bytes(static_cast<size_t>(info.st_size) + 1, '\0');
+  size_t length = 0;
+  while (true) {
+    if (length == bytes.size()) bytes.resize(2 * bytes.size());
+    const ssize_t count =
+        Retry([&] { return read(file.value(), bytes.data() + length, bytes.size() - length); });
+    if (count < 0) return SystemError(path, "read");
+    if (count == 0) break;
+    length += static_cast<size_t>(count);
+  }
+  bytes.resize(length);
+  return bytes;
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  StatusOr<AtomicFileWriter> writer = AtomicFileWriter::Open(path);
+  if (!writer.ok()) return writer.status();
+  ELASTOR_RETURN_IF_ERROR(writer->Append(bytes));
+  return writer->Commit();
+}
+
+Status MakeDirectory(const std::string& path) {
+  if (path.empty()) return UserError("a directory's path is empty");
+  for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
+    if (path[end - 1] == '/') continue;
+    ELASTOR_RETURN_IF_ERROR(MakeOneDirectory(path.substr(0, end)));
+  }
+  return path.back() == '/' ? OkStatus() : MakeOneDirectory(path);
+}
+
+AtomicFileWriter::AtomicFileWriter(std::string path, int descriptor)
+    : path_(std::move(path)), descriptor_(descriptor) {}
+
+AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  unlink(TemporaryPath().c_str());
+}
+
+StatusOr<AtomicFileWriter> AtomicFileWriter::Open(const std::string& path) {
+  const std::string temporary = path + ".tmp";
+  const int descriptor = Retry(
+      [&] { return open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+  if (descriptor < 0) return SystemError(temporary, "open");
+  return AtomicFileWriter(path, descriptor);
+}
+
+Status AtomicFileWriter::Append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = Retry([&] { return write(descriptor_, bytes.data(), bytes.size()); });
+    if (count < 0) return SystemError(TemporaryPath(), "write");
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return OkStatus();
+}
+
+Status AtomicFileWriter::Commit() {
+  if (Retry([&] { return fsync(descriptor_); }) != 0) return SystemError(TemporaryPath(), "fsync");
+  // Network file systems report a failed write only here.
+  if (close(descriptor_) != 0) {
+    const Status failed = SystemError(TemporaryPath(), "close");
+    descriptor_ = -1;
+    unlink(TemporaryPath().c_str());
+    return failed;
+  }
+  descriptor_ = -1;
+  if (rename(TemporaryPath().c_str(), path_.c_str()) != 0) {
+    const Status failed = SystemError(path_, "rename");
+    unlink(TemporaryPath().c_str());
+    return failed;
+  }
+  return SyncDirectory(ParentOf(path_));
+}
+
+}  // namespace elastor

@@ -1,0 +1,50 @@
+#ifndef ELASTOR_CORE_BASE_FILE_H_
+#define ELASTOR_CORE_BASE_FILE_H_
+
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// Whole files, on a disk that may fill up and a machine that may stop at any moment. Every error
+// names the path, the call and the system's reason: a user error when the path is at fault (no such
+// file, no permission, ...), a machine error otherwise (disk full, input/output error, ...).
+
+// The file's bytes.
+StatusOr<std::string> ReadFile(const std::string& path);
+
+// Replaces or creates the file so that after a crash at any moment `path` holds either the old
+// bytes or the new ones, whole; on return they are on the disk. On failure the old file stays.
+Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// Makes the directory and its missing parents, on the disk on return. It may exist already.
+Status MakeDirectory(const std::string& path);
+
+// The same guarantee as WriteFileAtomically for files too large for one buffer: bytes go to
+// `path`.tmp, and Commit renames it. Destroyed without Commit, it removes the temporary file and
+// leaves `path` as it was. Not thread-safe; one writer a path.
+class AtomicFileWriter {
+ public:
+  static StatusOr<AtomicFileWriter> Open(const std::string& path);
+  AtomicFileWriter(AtomicFileWriter&& other) noexcept;
+  AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
+  ~AtomicFileWriter();
+
+  // Unbuffered: append pieces of some KiB or more. After an error only destruction makes sense.
+  Status Append(std::string_view bytes);
+  // REQUIRES: every Append was ok; nothing is called afterwards.
+  Status Commit();
+
+ private:
+  AtomicFileWriter(std::string path, int descriptor);
+  std::string TemporaryPath() const { return path_ + ".tmp"; }
+
+  std::string path_;
+  int descriptor_;  // -1 after Commit or a move
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_BASE_FILE_H_

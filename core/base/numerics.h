@@ -1,0 +1,16 @@
+#ifndef ELASTOR_CORE_BASE_NUMERICS_H_
+#define ELASTOR_CORE_BASE_NUMERICS_H_
+
+#include <string>
+
+namespace elastor {
+
+// The numerics fingerprint: one line of everything that the bits of a run depend on besides its
+// experiment, e.g. "x86-64-v3 gcc-12.2.0 panels16 cpu". Runs with equal experiments and equal
+// fingerprints have equal bits; ranks whose fingerprints differ refuse to work together, and a
+// resume under another one warns.
+std::string NumericsFingerprint();
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_BASE_NUMERICS_H_
