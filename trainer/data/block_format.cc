@@ -1,0 +1,150 @@
+#include "trainer/data/block_format.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace elastor {
+namespace {
+
+int64_t RoundUpTo8(int64_t bytes) { return (bytes + 7) & ~int64_t{7}; }
+
+int64_t MultiHotFields(const DatasetInfo& info) {
+  return std::count_if(info.categorical.begin(), info.categorical.end(),
+                       [](const DatasetInfo::Categorical& field) { return field.multi_hot; });
+}
+
+template <typename Id>
+void EncodeIds(const DatasetInfo& info, const Rows& rows, const BlockSections& sections,
+               std::string* block) {
+  const int64_t fields = info.categorical.size();
+  Id* single = reinterpret_cast<Id*>(block->data() + sections.ids_at);
+  uint32_t* ends = reinterpret_cast<uint32_t*>(block->data() + sections.ends_at);
+  Id* heap = reinterpret_cast<Id*>(block->data() + sections.heap_at);
+  uint32_t heap_size = 0;
+  for (int64_t bag = 0; bag < rows.rows * fields; ++bag) {
+    if (!info.categorical[bag % fields].multi_hot) {
+      *single++ = static_cast<Id>(rows.ids[rows.offsets.empty() ? bag : rows.offsets[bag]]);
+      continue;
+    }
+    for (int64_t i = rows.offsets[bag]; i < rows.offsets[bag + 1]; ++i) {
+      heap[heap_size++] = static_cast<Id>(rows.ids[i]);
+    }
+    *ends++ = heap_size;
+  }
+}
+
+}  // namespace
+
+const char* SplitName(Split split) {
+  static constexpr const char* kNames[] = {"train", "validation", "test"};
+  return kNames[static_cast<int>(split)];
+}
+
+std::string SplitFileName(Split split) { return std::string(SplitName(split)) + ".rows"; }
+
+int IdBytes(const DatasetInfo& info) {
+  const bool wide = std::any_of(
+      info.categorical.begin(), info.categorical.end(),
+      [](const DatasetInfo::Categorical& field) { return field.ids > (int64_t{1} << 32); });
+  return wide ? 8 : 4;
+}
+
+BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
+  const int64_t multi = MultiHotFields(info);
+  const int64_t single = static_cast<int64_t>(info.categorical.size()) - multi;
+  numeric_at = RoundUpTo8(rows * 4);
+  ids_at = numeric_at + RoundUpTo8(rows * static_cast<int64_t>(info.numeric.size()) * 4);
+  ends_at = ids_at + RoundUpTo8(rows * single * IdBytes(info));
+  heap_at = ends_at + RoundUpTo8(rows * multi * 4);
+}
+
+std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
+  const int64_t bags = rows.rows * static_cast<int64_t>(info.categorical.size());
+  const int64_t multi = MultiHotFields(info);
+  CHECK_EQ(static_cast<int64_t>(rows.labels.size()), rows.rows);
+  CHECK_EQ(rows.numeric.size(), rows.rows * info.numeric.size());
+  CHECK_LE(rows.rows, info.rows_per_block);
+  if (multi > 0) CHECK_EQ(static_cast<int64_t>(rows.offsets.size()), bags + 1);
+  if (multi == 0) CHECK_EQ(static_cast<int64_t>(rows.ids.size()), bags);
+  const BlockSections sections(info, rows.rows);
+  const int64_t single_ids = bags - multi * rows.rows;
+  const int64_t heap_ids = static_cast<int64_t>(rows.ids.size()) - single_ids;
+  CHECK_LE(heap_ids, int64_t{std::numeric_limits<uint32_t>::max()});
+  std::string block(sections.heap_at + RoundUpTo8(heap_ids * IdBytes(info)), '\0');
+  if (rows.rows == 0) return block;
+  std::memcpy(block.data(), rows.labels.data(), rows.labels.size() * sizeof(float));
+  if (!rows.numeric.empty()) {
+    std::memcpy(block.data() + sections.numeric_at, rows.numeric.data(),
+                rows.numeric.size() * sizeof(float));
+  }
+  if (IdBytes(info) == 8) {
+    EncodeIds<uint64_t>(info, rows, sections, &block);
+  } else {
+    EncodeIds<uint32_t>(info, rows, sections, &block);
+  }
+  return block;
+}
+
+BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
+    : info_(info),
+      id_bytes_(IdBytes(info)),
+      multi_(MultiHotFields(info)),
+      full_(info, info.rows_per_block),
+      rows_(rows) {
+  single_ = static_cast<int64_t>(info.categorical.size()) - multi_;
+  rows->rows = 0;
+  rows->labels.clear();
+  rows->numeric.clear();
+  rows->ids.clear();
+  rows->offsets.clear();
+  rows->labels.reserve(count);
+  rows->numeric.reserve(count * info.numeric.size());
+  rows->ids.reserve(count * info.categorical.size());
+  if (multi_ > 0) {
+    rows->offsets.reserve(count * info.categorical.size() + 1);
+    rows->offsets.push_back(0);
+  }
+}
+
+void BlockReader::Append(const char* block, int64_t block_rows, int64_t row) {
+  const BlockSections sections =
+      block_rows == info_.rows_per_block ? full_ : BlockSections(info_, block_rows);
+  const int64_t numeric = info_.numeric.size();
+  const float* labels = reinterpret_cast<const float*>(block);
+  const float* values =
+      reinterpret_cast<const float*>(block + sections.numeric_at) + row * numeric;
+  ++rows_->rows;
+  rows_->labels.push_back(labels[row]);
+  rows_->numeric.insert(rows_->numeric.end(), values, values + numeric);
+  if (id_bytes_ == 8) {
+    AppendIds<uint64_t>(block, sections, row);
+  } else {
+    AppendIds<uint32_t>(block, sections, row);
+  }
+}
+
+template <typename Id>
+void BlockReader::AppendIds(const char* block, const BlockSections& sections, int64_t row) {
+  const Id* single = reinterpret_cast<const Id*>(block + sections.ids_at) + row * single_;
+  if (multi_ == 0) {
+    rows_->ids.insert(rows_->ids.end(), single, single + single_);
+    return;
+  }
+  const uint32_t* ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
+  const Id* heap = reinterpret_cast<const Id*>(block + sections.heap_at);
+  int64_t bag = row * multi_;
+  for (const DatasetInfo::Categorical& field : info_.categorical) {
+    if (field.multi_hot) {
+      rows_->ids.insert(rows_->ids.end(), heap + (bag == 0 ? 0 : ends[bag - 1]), heap + ends[bag]);
+      ++bag;
+    } else {
+      rows_->ids.push_back(static_cast<int64_t>(*single++));
+    }
+    rows_->offsets.push_back(static_cast<int64_t>(rows_->ids.size()));
+  }
+}
+
+}  // namespace elastor

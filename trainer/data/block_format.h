@@ -1,0 +1,68 @@
+#ifndef ELASTOR_TRAINER_DATA_BLOCK_FORMAT_H_
+#define ELASTOR_TRAINER_DATA_BLOCK_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// The bytes of a prepared data set (docs/data.md): what its writer and its reader agree on.
+
+inline constexpr int kPreparedVersion = 1;
+inline constexpr char kPreparedFormat[] = "elastor-prepared";
+inline constexpr char kMetaFile[] = "meta.json";
+
+std::string SplitFileName(Split split);  // "train.rows", ...
+
+// One entry of the index that ends a split file.
+struct BlockEntry {
+  uint64_t offset = 0;    // of the block in the file
+  uint64_t bytes = 0;     // of the block, a multiple of 8
+  uint64_t checksum = 0;  // XXH3-64 of the block
+};
+
+// 8 when a table has more than 2^32 rows, else 4.
+int IdBytes(const DatasetInfo& info);
+
+// Where things lie in a block of `rows` rows. All sections begin at multiples of 8 bytes, in this
+// order: labels f32[rows], numeric f32[rows][numeric], ids[rows][single], ends u32[rows][multi],
+// heap of ids. Bag b = row * multi + field of the block holds heap[ends[b - 1], ends[b]), ends[-1]
+// being 0.
+struct BlockSections {
+  BlockSections(const DatasetInfo& info, int64_t rows);
+  int64_t numeric_at = 0;
+  int64_t ids_at = 0;
+  int64_t ends_at = 0;
+  int64_t heap_at = 0;
+};
+
+// The bytes of one block. REQUIRES: `rows` has the shape of `info` (ids in range), at most
+// rows_per_block rows, and fewer than 2^32 ids in bags.
+std::string EncodeBlock(const DatasetInfo& info, const Rows& rows);
+
+// Copies rows of verified blocks into a Rows; made once per read.
+class BlockReader {
+ public:
+  // Empties *rows and makes room for `count` rows.
+  BlockReader(const DatasetInfo& info, int64_t count, Rows* rows);
+  // Appends row `row` of a block of `block_rows` rows whose bytes begin at `block`.
+  void Append(const char* block, int64_t block_rows, int64_t row);
+
+ private:
+  template <typename Id>
+  void AppendIds(const char* block, const BlockSections& sections, int64_t row);
+
+  const DatasetInfo& info_;
+  const int id_bytes_;
+  int64_t single_ = 0;
+  int64_t multi_ = 0;
+  BlockSections full_;  // of a block of rows_per_block rows
+  Rows* rows_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_BLOCK_FORMAT_H_
