@@ -1,0 +1,137 @@
+#include "core/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+namespace elastor {
+namespace {
+
+// A directory of the test's own.
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
+    directory_ = testing::TempDir() + "/file_test_" + info->name() + std::to_string(getpid());
+    ASSERT_TRUE(MakeDirectory(directory_).ok());
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string Contents(const std::string& name) const {
+    const StatusOr<std::string> bytes = ReadFile(Path(name));
+    EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+    return bytes.ok() ? *bytes : "";
+  }
+
+  std::string directory_;
+};
+
+TEST_F(FileTest, ReadsWhatWasWritten) {
+  std::string bytes(3 << 20, 'x');
+  bytes[0] = '\0';
+  bytes[1 << 20] = '\n';
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), bytes).ok());
+  EXPECT_EQ(Contents("f"), bytes);
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "").ok());
+  EXPECT_EQ(Contents("f"), "");
+}
+
+TEST_F(FileTest, ReadsFilesWithoutASize) {
+  const StatusOr<std::string> bytes = ReadFile("/proc/self/status");
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_GT(bytes->size(), 100u);
+}
+
+TEST_F(FileTest, MissingFileIsAUserErrorThatNamesIt) {
+  const StatusOr<std::string> bytes = ReadFile(Path("missing"));
+  EXPECT_EQ(bytes.status().code(), StatusCode::kUser);
+  EXPECT_EQ(bytes.status().message(), Path("missing") + ": open: No such file or directory");
+}
+
+TEST_F(FileTest, ReadingADirectoryIsAUserError) {
+  EXPECT_EQ(ReadFile(directory_).status().message(), directory_ + ": read: Is a directory");
+  EXPECT_EQ(ReadFile(directory_).status().code(), StatusCode::kUser);
+}
+
+TEST_F(FileTest, LeavesNoTemporaryFile) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "new").ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("f.tmp")));
+}
+
+TEST_F(FileTest, UncommittedWriterLeavesTheOldFile) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "old").ok());
+  {
+    StatusOr<AtomicFileWriter> writer = AtomicFileWriter::Open(Path("f"));
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(writer->Append("half of the new").ok());
+    EXPECT_EQ(Contents("f"), "old");
+  }
+  EXPECT_EQ(Contents("f"), "old");
+  EXPECT_FALSE(std::filesystem::exists(Path("f.tmp")));
+}
+
+TEST_F(FileTest, AppendsInOrder) {
+  StatusOr<AtomicFileWriter> writer = AtomicFileWriter::Open(Path("f"));
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->Append("one,").ok());
+  ASSERT_TRUE(writer->Append("").ok());
+  ASSERT_TRUE(writer->Append("two").ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(Contents("f"), "one,two");
+}
+
+TEST_F(FileTest, LeftoverOfAnInterruptedWriteIsNoObstacle) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f.tmp"), "a longer leftover of a crashed write").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "new").ok());
+  EXPECT_EQ(Contents("f"), "new");
+}
+
+// A file size limit stands in for a full disk: write fails after part of the bytes.
+TEST_F(FileTest, WriteThatFailsHalfwayLeavesTheOldFile) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "old").ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 1000;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Status status = WriteFileAtomically(Path("f"), std::string(5000, 'x'));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+
+  EXPECT_EQ(status.code(), StatusCode::kMachine);
+  EXPECT_EQ(status.message(), Path("f.tmp") + ": write: File too large");
+  EXPECT_EQ(Contents("f"), "old");
+  EXPECT_FALSE(std::filesystem::exists(Path("f.tmp")));
+}
+
+TEST_F(FileTest, WritingOverADirectoryIsAUserError) {
+  ASSERT_TRUE(MakeDirectory(Path("d")).ok());
+  const Status status = WriteFileAtomically(Path("d"), "x");
+  EXPECT_EQ(status.code(), StatusCode::kUser);
+  EXPECT_EQ(status.message(), Path("d") + ": rename: Is a directory");
+  EXPECT_FALSE(std::filesystem::exists(Path("d.tmp")));
+}
+
+TEST_F(FileTest, MakesParentsAndAcceptsWhatExists) {
+  for (const char* name : {"a/b/c", "a/b/c", "a//b/d/", "a"}) {
+    EXPECT_TRUE(MakeDirectory(Path(name)).ok()) << name;
+    EXPECT_TRUE(std::filesystem::is_directory(Path(name))) << name;
+  }
+}
+
+TEST_F(FileTest, DirectoryInPlaceOfAFileIsAUserError) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "x").ok());
+  EXPECT_EQ(MakeDirectory(Path("f")).message(), Path("f") + ": mkdir: File exists");
+  EXPECT_EQ(MakeDirectory(Path("f/g")).code(), StatusCode::kUser);
+  EXPECT_EQ(MakeDirectory("").code(), StatusCode::kUser);
+}
+
+}  // namespace
+}  // namespace elastor

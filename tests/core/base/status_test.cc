@@ -1,0 +1,51 @@
+#include "core/base/status.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace elastor {
+namespace {
+
+StatusOr<int> Half(int value) {
+  if (value % 2 != 0) return UserError("odd: " + std::to_string(value));
+  return value / 2;
+}
+
+Status Quarter(int value, int* result) {
+  ELASTOR_ASSIGN_OR_RETURN(const int half, Half(value));
+  ELASTOR_ASSIGN_OR_RETURN(*result, Half(half));
+  return OkStatus();
+}
+
+Status QuarterTwice(int value, int* result) {
+  ELASTOR_RETURN_IF_ERROR(Quarter(value, result));
+  ELASTOR_RETURN_IF_ERROR(Quarter(*result, result));
+  return OkStatus();
+}
+
+TEST(StatusTest, CodesAreExitCodes) {
+  EXPECT_EQ(static_cast<int>(OkStatus().code()), 0);
+  EXPECT_EQ(static_cast<int>(UserError("").code()), 2);
+  EXPECT_EQ(static_cast<int>(MachineError("").code()), 3);
+  EXPECT_EQ(static_cast<int>(DivergedError("").code()), 4);
+}
+
+TEST(StatusTest, MacrosReturnTheFirstError) {
+  int result = 0;
+  EXPECT_TRUE(QuarterTwice(32, &result).ok());
+  EXPECT_EQ(result, 2);
+  EXPECT_EQ(QuarterTwice(7, &result).message(), "odd: 7");
+  EXPECT_EQ(QuarterTwice(12, &result).message(), "odd: 3");
+}
+
+TEST(StatusTest, CarriesValuesThatCannotBeCopied) {
+  StatusOr<std::unique_ptr<int>> value = std::make_unique<int>(5);
+  ASSERT_TRUE(value.ok());
+  const std::unique_ptr<int> taken = std::move(value).value();
+  EXPECT_EQ(*taken, 5);
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,140 @@
+#include "core/spectrum/spectrum.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/base/random.h"
+
+namespace elastor {
+namespace {
+
+using Eigen::MatrixXd;
+
+// Relative to the largest singular value. Ranks and large singular values are good to about 1e-15;
+// the Gram matrix squares small ones, so they are only good to about 1e-8.
+constexpr double kTolerance = 1e-12;
+constexpr double kSmallValueTolerance = 1e-7;
+
+MatrixXd RandomMatrix(int64_t tokens, int64_t width, uint64_t stream) {
+  MatrixXd matrix(tokens, width);
+  FillNormal(1, stream, 1, matrix.size(), matrix.data());
+  return matrix;
+}
+
+// Measures `matrix` as row 18 of panels of 20 rows whose other rows hold noise.
+template <typename T>
+struct Measured {
+  explicit Measured(const MatrixXd& matrix)
+      : spectrum(matrix.rows(), matrix.cols()), memory(PanelElements(20, matrix.size())) {
+    constexpr int64_t kRow = 18;
+    FillNormal(2, 0, 1, static_cast<int64_t>(memory.size()), memory.data());
+    const Panels<T> x = {memory.data(), 20, matrix.size(), PanelStride(matrix.size())};
+    for (int64_t t = 0; t < matrix.rows(); ++t) {
+      for (int64_t d = 0; d < matrix.cols(); ++d) {
+        x.At(kRow, t * matrix.cols() + d) = static_cast<T>(matrix(t, d));
+      }
+    }
+    rank = spectrum.template Measure<T>(x, kRow);
+  }
+
+  Spectrum spectrum;
+  std::vector<T> memory;
+  EffectiveRank rank;
+};
+
+EffectiveRank RanksOf(const Eigen::VectorXd& singular_values) {
+  const double sum = singular_values.sum();
+  double entropy = 0;
+  for (const double s : singular_values) {
+    if (s > 0) entropy -= s / sum * std::log(s / sum);
+  }
+  return {singular_values.squaredNorm() / (singular_values[0] * singular_values[0]),
+          std::exp(entropy)};
+}
+
+TEST(SpectrumTest, IdentityHasFullRank) {
+  for (const int64_t width : {7, 10}) {
+    const Measured<float> measured(MatrixXd::Identity(7, width));
+    EXPECT_NEAR(measured.rank.stable, 7, kTolerance);
+    EXPECT_NEAR(measured.rank.entropy, 7, kTolerance);
+  }
+}
+
+TEST(SpectrumTest, OuterProductHasRankOne) {
+  const MatrixXd matrix = RandomMatrix(15, 1, 1) * RandomMatrix(1, 26, 2);
+  const Measured<double> measured(matrix);
+  EXPECT_NEAR(measured.rank.stable, 1, kTolerance);
+  // The fourteen small values are noise of about 1e-8 or cut to 0.
+  EXPECT_NEAR(measured.rank.entropy, 1, 14 * 20 * kSmallValueTolerance);
+  EXPECT_NEAR(measured.spectrum.singular_values()[0], matrix.norm(), kTolerance * matrix.norm());
+}
+
+TEST(SpectrumTest, RotatedDiagonalHasItsSingularValues) {
+  const Eigen::Vector4d values(8, 4, 2, 2);
+  const MatrixXd left = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(4, 4, 3)).householderQ();
+  const MatrixXd right = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(6, 6, 4)).householderQ();
+  const MatrixXd matrix = left * values.asDiagonal() * right.topRows(4);
+  const Measured<double> measured(matrix);
+  ASSERT_EQ(measured.spectrum.singular_values().size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(measured.spectrum.singular_values()[i], values[i], 8 * kTolerance);
+  }
+  // p = 1/2, 1/4, 1/8, 1/8: entropy 7/4 bits.
+  EXPECT_NEAR(measured.rank.stable, (64 + 16 + 4 + 4) / 64.0, kTolerance);
+  EXPECT_NEAR(measured.rank.entropy, std::pow(2, 1.75), kTolerance);
+}
+
+TEST(SpectrumTest, AgreesWithASingularValueDecomposition) {
+  for (const auto& [tokens, width] : {std::pair{15, 26}, std::pair{26, 15}, std::pair{26, 26},
+                                      std::pair{1, 5}, std::pair{5, 1}, std::pair{24, 48}}) {
+    for (uint64_t stream = 0; stream < 5; ++stream) {
+      const MatrixXd matrix = RandomMatrix(tokens, width, 10 + stream);
+      const Eigen::VectorXd expected = Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
+      const EffectiveRank expected_rank = RanksOf(expected);
+      const Measured<double> measured(matrix);
+      const auto values = measured.spectrum.singular_values();
+      ASSERT_EQ(static_cast<int64_t>(values.size()), expected.size());
+      for (int64_t i = 0; i < expected.size(); ++i) {
+        EXPECT_NEAR(values[i], expected[i], kSmallValueTolerance * expected[0]);
+      }
+      EXPECT_NEAR(values[0], expected[0], kTolerance * expected[0]);
+      EXPECT_NEAR(measured.rank.stable, expected_rank.stable, kTolerance * tokens);
+      EXPECT_NEAR(measured.rank.entropy, expected_rank.entropy, kSmallValueTolerance * tokens);
+    }
+  }
+}
+
+TEST(SpectrumTest, DoesNotDependOnScale) {
+  const MatrixXd matrix = RandomMatrix(15, 26, 20);
+  const EffectiveRank rank = Measured<float>(matrix).rank;
+  const EffectiveRank scaled = Measured<float>(matrix * 0x1p-40).rank;
+  EXPECT_EQ(rank.stable, scaled.stable);
+  EXPECT_EQ(rank.entropy, scaled.entropy);
+}
+
+TEST(SpectrumTest, ZeroMatrixHasRankZero) {
+  const Measured<float> measured(MatrixXd::Zero(4, 6));
+  EXPECT_EQ(measured.rank.stable, 0);
+  EXPECT_EQ(measured.rank.entropy, 0);
+  for (const double value : measured.spectrum.singular_values()) EXPECT_EQ(value, 0);
+}
+
+TEST(SpectrumTest, NonFiniteMatrixHasNoRank) {
+  MatrixXd matrix = RandomMatrix(4, 6, 21);
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    matrix(2, 3) = bad;
+    const Measured<float> measured(matrix);
+    EXPECT_TRUE(std::isnan(measured.rank.stable));
+    EXPECT_TRUE(std::isnan(measured.rank.entropy));
+    EXPECT_TRUE(std::isnan(measured.spectrum.singular_values()[0]));
+  }
+}
+
+}  // namespace
+}  // namespace elastor
