@@ -24,7 +24,7 @@ enum class Phase {
   kMetrics,           // evaluation
   kCount,
 };
-const char* PhaseName(Phase phase);
+const char* PhaseName(Phase phase);  // "id_exchange"
 
 struct PhaseRecord {
   int64_t calls = 0;
@@ -35,42 +35,82 @@ struct PhaseRecord {
 
 // Moves bytes between the ranks of a job and sums integers; never adds floating-point numbers
 // (docs/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the same calls
-// in the same order from one thread. Every collective has a deadline: when a peer does not arrive
-// in time the job ends with exit code 3 and a line naming rank, call, phase and bytes (Mpi: aborts
-// the job; Thread: every rank's call returns a machine error). Counts are 64-bit: messages beyond
-// 2^31 bytes are cut into pieces.
+// in the same order, one thread at a time. Every collective has a deadline: when a peer does not
+// arrive in time the job ends with exit code 3 and a line naming rank, call, phase and bytes (Mpi:
+// aborts the job; Thread: every rank's call returns a machine error). Counts are 64-bit: messages
+// beyond 2^31 bytes are cut into pieces.
+//
+// Steps and bytes on the wire: README.md. Bytes are recorded as the Mpi algorithms send them,
+// whatever the communicator, so a test on threads shows what a cluster would send.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
-  virtual Status Barrier(Phase phase) = 0;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  Status Barrier(Phase phase);
   // send and receive: size() blocks of block_bytes; block r goes to / comes from rank r.
-  virtual Status AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes) = 0;
+  Status AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes);
   // Block r of send (send_bytes[r] long, blocks back to back in rank order) goes to rank r.
   // REQUIRES: receive_bytes[r] is what rank r sends here (exchanged before with AllToAll).
-  virtual Status AllToAllV(Phase phase, const void* send, std::span<const int64_t> send_bytes,
-                           void* receive, std::span<const int64_t> receive_bytes) = 0;
+  Status AllToAllV(Phase phase, const void* send, std::span<const int64_t> send_bytes,
+                   void* receive, std::span<const int64_t> receive_bytes);
   // Everybody gets everybody's block, back to back in rank order; bytes[r] is rank r's length,
-  // alike on all ranks.
-  virtual Status AllGatherV(Phase phase, const void* send, void* receive,
-                            std::span<const int64_t> bytes) = 0;
-  virtual Status Broadcast(Phase phase, void* data, size_t bytes, int root) = 0;
+  // alike on all ranks. send may be this rank's block of receive (in place).
+  Status AllGatherV(Phase phase, const void* send, void* receive, std::span<const int64_t> bytes);
+  Status Broadcast(Phase phase, void* data, size_t bytes, int root);
   // In place, element-wise. Sums wrap modulo 2^64.
-  virtual Status AllReduceSum(Phase phase, std::span<int64_t> values) = 0;
-  virtual Status AllReduceMax(Phase phase, std::span<int64_t> values) = 0;
+  Status AllReduceSum(Phase phase, std::span<int64_t> values);
+  Status AllReduceMax(Phase phase, std::span<int64_t> values);
 
   const PhaseRecord& record(Phase phase) const { return records_[static_cast<size_t>(phase)]; }
 
  protected:
-  PhaseRecord& mutable_record(Phase phase) { return records_[static_cast<size_t>(phase)]; }
+  Communicator(int rank, int size);
+
+  // One collective call as the messages about it name it.
+  struct Call {
+    const char* name;
+    Phase phase;
+    int64_t bytes_sent;      // to other ranks
+    int64_t bytes_received;  // from other ranks
+  };
+  // "rank 3: Barrier (setup, 0 bytes)"; bytes sent and received together.
+  std::string Describe(const Call& call) const;
+  // Describe + " did not complete within 300 s; waiting for rank 1, 2" (no ranks: left out).
+  std::string DescribeDeadline(const Call& call, double deadline_seconds,
+                               std::span<const int> missing_ranks) const;
+
+  enum class Reduction { kSum, kMax };
 
  private:
+  // The collectives themselves. Arguments are checked; blocks of zero bytes are common.
+  virtual Status DoBarrier(const Call& call) = 0;
+  virtual Status DoAllToAllV(const Call& call, const char* send,
+                             std::span<const int64_t> send_bytes, char* receive,
+                             std::span<const int64_t> receive_bytes) = 0;
+  virtual Status DoAllGatherV(const Call& call, const char* send, char* receive,
+                              std::span<const int64_t> bytes) = 0;
+  virtual Status DoBroadcast(const Call& call, char* data, int64_t bytes, int root) = 0;
+  virtual Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) = 0;
+
+  Status AllReduce(const char* name, Phase phase, Reduction reduction, std::span<int64_t> values);
+  // Runs the collective and keeps its record.
+  template <typename Collective>
+  Status Record(const Call& call, Collective collective);
+
+  const int rank_;
+  const int size_;
   PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
+  std::vector<int64_t> block_bytes_;  // AllToAll's lengths
 };
 
 struct CommunicatorOptions {
+  // Longest time one call may take. Raising it delays the end of a job that lost a rank; lowering
+  // it below the longest pause of one rank (a checkpoint, an evaluation) ends healthy jobs.
   double deadline_seconds = 300;
   // Longest single message; longer ones are cut into pieces of this size (lowered in tests).
   int64_t max_message_bytes = int64_t{1} << 30;
@@ -85,13 +125,16 @@ std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
     int ranks, const CommunicatorOptions& options);
 
 // MPI_COMM_WORLD. Initialises MPI when the process was started by mpirun or srun (PMIx/PMI
-// variables present) and finalises it when destroyed; otherwise returns Self, so that a program
-// runs alone without MPI's help. The creating thread owns MPI initially; ownership may move to
-// one other thread (MPI_THREAD_SERIALIZED).
+// variables present) and finalises it when destroyed, once every rank has come that far; otherwise
+// returns Self, so that a program runs alone without MPI's help. The creating thread owns MPI
+// initially; ownership may move to one other thread (MPI_THREAD_SERIALIZED). Once per process.
+// User error when srun started several tasks without PMIx: each would run alone.
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options);
 
 // Ranks agree on the worst status: everybody returns the failing status of the lowest failing rank
-// (message broadcast), so that all leave in order with one line printed by rank 0.
+// (message broadcast), so that all leave in order with one line printed by rank 0. Called where
+// every rank arrives. When the communicator itself fails: `mine` if that is an error, else the
+// communicator's.
 Status AgreeOnStatus(Communicator& communicator, const Status& mine);
 
 }  // namespace elastor

@@ -2,6 +2,7 @@
 #define ELASTOR_COLLECTIVE_LEAF_TREE_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,18 +17,22 @@ namespace elastor {
 // canonical node with first present leaf `leaf`. Like a binary counter: two neighbours are added
 // as soon as their common ancestor lies inside `owned` and no later arrival can come between
 // (i.e. when the next arrival's ancestor with the top is higher, or at Finish). With owned =
-// [0, V) the result is the tree's root.
+// [0, V) the result is the tree's root. A lone child passes upward unchanged, bit for bit (-0 stays
+// -0: nothing is ever added to an absent sibling). Thread-compatible. At most log2(V) + 1 vectors
+// are held; their memory is kept by Clear.
 template <typename T>
 class TreeFold {
  public:
   TreeFold(const Range& owned, int64_t length);
 
-  // Space for the next node's vector (`length` elements), to be filled before the next call.
-  // REQUIRES: leaf is greater than all leaves before it and inside owned.
+  // Space for the next node's vector (`length` elements, 64-byte aligned, old contents), to be
+  // filled before the next call. REQUIRES: leaf is greater than all leaves before it and inside
+  // owned.
   T* Push(int64_t leaf);
   // When the next leaf's node will be added to the current top right away (its sibling leaf is
-  // the top, whole and alone), a kernel can do that addition itself: returns the vector to add to,
-  // else nullptr, then use Push. Equivalent to Push + Finish.
+  // the top, whole and alone), a kernel can do that addition itself, the leaf's gradient rounded
+  // before it is added: returns the vector to add to, else nullptr, then use Push. The result is
+  // that of Push. REQUIRES: as Push; the vector stands for that one leaf.
   T* AddTarget(int64_t leaf);
   // Does all additions that stay inside `owned`.
   void Finish();
@@ -38,21 +43,29 @@ class TreeFold {
     T* data;
   };
   // After Finish: the canonical nodes left, ascending. One when `owned` is one node of the tree.
-  std::span<const Node> nodes() const;
+  std::span<const Node> nodes() const { return nodes_; }
 
  private:
-  void MergeTop();
+  struct Free {
+    void operator()(T* buffer) const;
+  };
+
+  // Adds the top nodes that are complete when the next leaf is next_leaf (kNoLeaf: none comes).
+  void MergeBefore(int64_t next_leaf);
 
   Range owned_;
   int64_t length_;
+  int64_t last_leaf_ = -1;
   std::vector<Node> nodes_;
-  std::vector<std::vector<T>> buffers_;
+  std::vector<std::unique_ptr<T, Free>> buffers_;
   std::vector<T*> free_;
 };
 
-// The same fold on nodes that lie ready in memory, for `length` elements each: writes the root of
-// `nodes` (ascending leaves, all present nodes of [0, V)) to `result`, in one pass over the data,
-// block by block, without modifying them. result may be nodes[0].data. No nodes: result = 0.
+// The same fold on nodes that lie ready in memory, for `length` elements each: writes their root
+// to `result`, in one pass over the data, block by block, without modifying them. leaves: first
+// present leaves, ascending, of all present nodes below one node of the tree ([0, V), or one node
+// of NodeLeaves). result may be one of data. No nodes: result = +0. Ranges of elements may be
+// folded by different threads.
 template <typename T>
 void FoldNodes(std::span<const int64_t> leaves, std::span<const T* const> data, int64_t length,
                T* result);

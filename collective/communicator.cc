@@ -1,0 +1,173 @@
+#include "collective/communicator.h"
+
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+
+#include "collective/broadcast_tree.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+int64_t Sum(std::span<const int64_t> bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+}
+
+void CheckLengths(std::span<const int64_t> bytes, int ranks) {
+  CHECK_EQ(static_cast<int>(bytes.size()), ranks);
+  for (const int64_t length : bytes) CHECK_GE(length, 0);
+}
+
+}  // namespace
+
+const char* PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kSetup:
+      return "setup";
+    case Phase::kIdExchange:
+      return "id_exchange";
+    case Phase::kRowExchange:
+      return "row_exchange";
+    case Phase::kGradientExchange:
+      return "gradient_exchange";
+    case Phase::kDenseReduce:
+      return "dense_reduce";
+    case Phase::kDenseGather:
+      return "dense_gather";
+    case Phase::kScalars:
+      return "scalars";
+    case Phase::kMetrics:
+      return "metrics";
+    case Phase::kCount:
+      break;
+  }
+  LOG(FATAL) << "no such phase: " << static_cast<int>(phase);
+}
+
+Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
+  CHECK_GE(rank, 0);
+  CHECK_LT(rank, size);
+}
+
+std::string Communicator::Describe(const Call& call) const {
+  return "rank " + std::to_string(rank_) + ": " + call.name + " (" + PhaseName(call.phase) + ", " +
+         std::to_string(call.bytes_sent + call.bytes_received) + " bytes)";
+}
+
+std::string Communicator::DescribeDeadline(const Call& call, double deadline_seconds,
+                                           std::span<const int> missing_ranks) const {
+  constexpr size_t kNamed = 8;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", deadline_seconds);
+  std::string line = Describe(call) + " did not complete within " + seconds + " s";
+  for (size_t i = 0; i < missing_ranks.size() && i < kNamed; ++i) {
+    line += (i == 0 ? "; waiting for rank " : ", ") + std::to_string(missing_ranks[i]);
+  }
+  if (missing_ranks.size() > kNamed) {
+    line += " and " + std::to_string(missing_ranks.size() - kNamed) + " more";
+  }
+  return line;
+}
+
+template <typename Collective>
+Status Communicator::Record(const Call& call, Collective collective) {
+  const auto start = std::chrono::steady_clock::now();
+  Status status = collective();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  PhaseRecord& record = records_[static_cast<size_t>(call.phase)];
+  ++record.calls;
+  record.bytes_sent += call.bytes_sent;
+  record.bytes_received += call.bytes_received;
+  record.seconds += elapsed.count();
+  return status;
+}
+
+Status Communicator::Barrier(Phase phase) {
+  const Call call = {"Barrier", phase, 0, 0};
+  return Record(call, [&] { return DoBarrier(call); });
+}
+
+Status Communicator::AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes) {
+  const int64_t block = static_cast<int64_t>(block_bytes);
+  block_bytes_.assign(size_, block);
+  const Call call = {"AllToAll", phase, block * (size_ - 1), block * (size_ - 1)};
+  return Record(call, [&] {
+    return DoAllToAllV(call, static_cast<const char*>(send), block_bytes_,
+                       static_cast<char*>(receive), block_bytes_);
+  });
+}
+
+Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const int64_t> send_bytes,
+                               void* receive, std::span<const int64_t> receive_bytes) {
+  CheckLengths(send_bytes, size_);
+  CheckLengths(receive_bytes, size_);
+  CHECK_EQ(send_bytes[rank_], receive_bytes[rank_]);
+  const Call call = {"AllToAllV", phase, Sum(send_bytes) - send_bytes[rank_],
+                     Sum(receive_bytes) - receive_bytes[rank_]};
+  return Record(call, [&] {
+    return DoAllToAllV(call, static_cast<const char*>(send), send_bytes,
+                       static_cast<char*>(receive), receive_bytes);
+  });
+}
+
+Status Communicator::AllGatherV(Phase phase, const void* send, void* receive,
+                                std::span<const int64_t> bytes) {
+  CheckLengths(bytes, size_);
+  const Call call = {"AllGatherV", phase, bytes[rank_] * (size_ - 1), Sum(bytes) - bytes[rank_]};
+  return Record(call, [&] {
+    return DoAllGatherV(call, static_cast<const char*>(send), static_cast<char*>(receive), bytes);
+  });
+}
+
+Status Communicator::Broadcast(Phase phase, void* data, size_t bytes, int root) {
+  CHECK_GE(root, 0);
+  CHECK_LT(root, size_);
+  const int64_t length = static_cast<int64_t>(bytes);
+  const BroadcastPlace place = PlaceInBroadcast(rank_, root, size_);
+  const Call call = {"Broadcast", phase, length * static_cast<int64_t>(place.children.size()),
+                     rank_ == root ? 0 : length};
+  return Record(call, [&] { return DoBroadcast(call, static_cast<char*>(data), length, root); });
+}
+
+Status Communicator::AllReduceSum(Phase phase, std::span<int64_t> values) {
+  return AllReduce("AllReduceSum", phase, Reduction::kSum, values);
+}
+
+Status Communicator::AllReduceMax(Phase phase, std::span<int64_t> values) {
+  return AllReduce("AllReduceMax", phase, Reduction::kMax, values);
+}
+
+Status Communicator::AllReduce(const char* name, Phase phase, Reduction reduction,
+                               std::span<int64_t> values) {
+  // Counted as recursive doubling: ceil(log2(size)) exchanges of the whole vector.
+  const int steps = std::bit_width(static_cast<unsigned>(size_ - 1));
+  const int64_t bytes = static_cast<int64_t>(values.size_bytes()) * steps;
+  const Call call = {name, phase, bytes, bytes};
+  return Record(call, [&] { return DoAllReduce(call, reduction, values); });
+}
+
+Status AgreeOnStatus(Communicator& communicator, const Status& mine) {
+  const auto agree = [&](Status* agreed) -> Status {
+    int64_t failing = mine.ok() ? 0 : communicator.size() - communicator.rank();
+    ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&failing, 1}));
+    if (failing == 0) return OkStatus();
+    const int root = communicator.size() - static_cast<int>(failing);
+    int64_t header[2] = {static_cast<int64_t>(mine.code()),
+                         static_cast<int64_t>(mine.message().size())};
+    ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, header, sizeof header, root));
+    std::string message = mine.message();
+    message.resize(header[1]);
+    ELASTOR_RETURN_IF_ERROR(
+        communicator.Broadcast(Phase::kSetup, message.data(), message.size(), root));
+    *agreed = Status(static_cast<StatusCode>(header[0]), std::move(message));
+    return OkStatus();
+  };
+  Status agreed;
+  const Status exchange = agree(&agreed);
+  if (exchange.ok()) return agreed;
+  return mine.ok() ? exchange : mine;
+}
+
+}  // namespace elastor

@@ -1,0 +1,299 @@
+// One suite for every communicator. Alone: Self, the world without MPI, and Thread over several
+// numbers of ranks. Under mpirun: the world's ranks, each running the same tests.
+// --max_message_bytes=B cuts messages into pieces of B bytes.
+#include "collective/communicator.h"
+
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <ostream>
+#include <thread>
+
+#include "gflags/gflags.h"
+#include "gtest/gtest.h"
+
+DEFINE_int64(max_message_bytes, int64_t{1} << 30, "longest single message");
+
+namespace elastor {
+namespace {
+
+constexpr Phase kPhase = Phase::kGradientExchange;
+// Far above what a call takes, so that a rank that fails an assertion ends the test.
+constexpr double kDeadlineSeconds = 60;
+
+std::unique_ptr<Communicator> world;
+
+enum class Kind { kSelf, kThread, kWorld };
+struct Ranks {
+  Kind kind;
+  int count;  // of threads
+};
+
+std::ostream& operator<<(std::ostream& out, const Ranks& ranks) {
+  constexpr const char* kNames[] = {"Self", "Thread", "World"};
+  return out << kNames[static_cast<int>(ranks.kind)] << ranks.count;
+}
+
+CommunicatorOptions Options() {
+  return {.deadline_seconds = kDeadlineSeconds, .max_message_bytes = FLAGS_max_message_bytes};
+}
+
+// Runs `test` once per rank that lives in this process.
+void OnEveryRank(const Ranks& ranks, const std::function<void(Communicator&)>& test) {
+  if (ranks.kind == Kind::kWorld) return test(*world);
+  if (ranks.kind == Kind::kSelf) return test(*MakeSelfCommunicator());
+  auto communicators = MakeThreadCommunicators(ranks.count, Options());
+  std::vector<std::thread> threads;
+  for (auto& communicator : communicators) {
+    threads.emplace_back([&test, &communicator] { test(*communicator); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Byte `index` of what rank `from` sends to rank `to`.
+char Pattern(int from, int to, int64_t index) {
+  return static_cast<char>(from * 37 + to * 101 + index * 7 + (index >> 8));
+}
+
+void AppendBlock(int from, int to, int64_t bytes, std::vector<char>* blocks) {
+  for (int64_t i = 0; i < bytes; ++i) blocks->push_back(Pattern(from, to, i));
+}
+
+constexpr int64_t kLengths[] = {0, 1, 7, 63, 4097};
+// Longer than any eager limit; one piece a byte would be too many messages.
+int64_t LongLength() { return FLAGS_max_message_bytes < 1000 ? 20001 : 3000001; }
+
+class CommunicatorTest : public testing::TestWithParam<Ranks> {};
+
+TEST_P(CommunicatorTest, AllToAllBringsEveryBlockToItsRank) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    for (const int64_t bytes : kLengths) {
+      std::vector<char> send, expected;
+      for (int r = 0; r < c.size(); ++r) AppendBlock(c.rank(), r, bytes, &send);
+      for (int r = 0; r < c.size(); ++r) AppendBlock(r, c.rank(), bytes, &expected);
+      std::vector<char> receive(expected.size(), 'x');
+      ASSERT_TRUE(c.AllToAll(kPhase, send.data(), receive.data(), bytes).ok());
+      EXPECT_EQ(receive, expected) << "rank " << c.rank() << ", " << bytes << " bytes";
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, AllToAllVWithUnequalAndEmptyBlocks) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    // Every pair has a length of its own; some are empty, one is long.
+    const auto length = [&c](int from, int to) -> int64_t {
+      if (from == c.size() - 1 && to == 0) return LongLength();
+      return (from + 2 * to) % 3 == 0 ? 0 : 13 * from + 5 * to + 1;
+    };
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      std::vector<char> send, expected;
+      std::vector<int64_t> send_bytes, receive_bytes;
+      for (int r = 0; r < c.size(); ++r) {
+        send_bytes.push_back(length(c.rank(), r));
+        receive_bytes.push_back(length(r, c.rank()));
+        AppendBlock(c.rank(), r, send_bytes.back(), &send);
+        AppendBlock(r, c.rank(), receive_bytes.back(), &expected);
+      }
+      std::vector<char> receive(expected.size(), 'x');
+      ASSERT_TRUE(c.AllToAllV(kPhase, send.data(), send_bytes, receive.data(), receive_bytes).ok());
+      EXPECT_EQ(receive, expected) << "rank " << c.rank();
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, AllGatherVFromElsewhereAndInPlace) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    for (const int64_t base : {int64_t{0}, int64_t{1}, LongLength() / 8}) {
+      std::vector<int64_t> bytes;
+      std::vector<char> expected;
+      int64_t own_begin = 0;
+      for (int r = 0; r < c.size(); ++r) {
+        if (r == c.rank()) own_begin = static_cast<int64_t>(expected.size());
+        bytes.push_back(r % 3 == 1 ? 0 : base + 3 * r);
+        AppendBlock(r, 0, bytes.back(), &expected);
+      }
+      std::vector<char> send;
+      AppendBlock(c.rank(), 0, bytes[c.rank()], &send);
+      std::vector<char> receive(expected.size(), 'x');
+      ASSERT_TRUE(c.AllGatherV(kPhase, send.data(), receive.data(), bytes).ok());
+      EXPECT_EQ(receive, expected) << "rank " << c.rank();
+
+      std::vector<char> in_place(expected.size(), 'x');
+      std::copy(send.begin(), send.end(), in_place.begin() + own_begin);
+      ASSERT_TRUE(c.AllGatherV(kPhase, in_place.data() + own_begin, in_place.data(), bytes).ok());
+      EXPECT_EQ(in_place, expected) << "rank " << c.rank();
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, BroadcastFromEveryRoot) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    for (int root = 0; root < c.size(); ++root) {
+      for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4097}, LongLength()}) {
+        std::vector<char> expected;
+        AppendBlock(root, 1, bytes, &expected);
+        std::vector<char> data =
+            c.rank() == root ? expected : std::vector<char>(expected.size(), 'x');
+        ASSERT_TRUE(c.Broadcast(kPhase, data.data(), data.size(), root).ok());
+        EXPECT_EQ(data, expected) << "rank " << c.rank() << ", root " << root;
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, AllReduceSumsAndWraps) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    const int64_t n = c.size();
+    for (const int64_t length : {0, 1, 33, 5001}) {
+      std::vector<int64_t> values, expected;
+      for (int64_t i = 0; i < length; ++i) {
+        values.push_back((c.rank() + 1) * (i * 1000003 - 500));
+        expected.push_back(n * (n + 1) / 2 * (i * 1000003 - 500));
+      }
+      ASSERT_TRUE(c.AllReduceSum(kPhase, values).ok());
+      EXPECT_EQ(values, expected) << "rank " << c.rank();
+    }
+    int64_t wrapping = std::numeric_limits<int64_t>::max();
+    ASSERT_TRUE(c.AllReduceSum(kPhase, {&wrapping, 1}).ok());
+    const uint64_t expected = static_cast<uint64_t>(n) << 63;  // n (2^63 - 1) = n 2^63 - n
+    EXPECT_EQ(static_cast<uint64_t>(wrapping), expected - static_cast<uint64_t>(n));
+  });
+}
+
+TEST_P(CommunicatorTest, AllReduceMax) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    // The greatest value of element i is that of rank i % size.
+    std::vector<int64_t> values, expected;
+    for (int64_t i = 0; i < 77; ++i) {
+      values.push_back(i % c.size() == c.rank() ? -i : -1000 - c.rank());
+      expected.push_back(-i);
+    }
+    ASSERT_TRUE(c.AllReduceMax(kPhase, values).ok());
+    EXPECT_EQ(values, expected) << "rank " << c.rank();
+  });
+}
+
+TEST_P(CommunicatorTest, RecordsCallsAndBytesByPhase) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    const int64_t n = c.size();
+    const PhaseRecord before = c.record(Phase::kMetrics);
+    const int64_t other_calls = c.record(Phase::kIdExchange).calls;
+    std::vector<char> send(n * 10), receive(n * 10);
+    ASSERT_TRUE(c.AllToAll(Phase::kMetrics, send.data(), receive.data(), 10).ok());
+    ASSERT_TRUE(c.Barrier(Phase::kMetrics).ok());
+    const PhaseRecord& after = c.record(Phase::kMetrics);
+    EXPECT_EQ(after.calls - before.calls, 2);
+    EXPECT_EQ(after.bytes_sent - before.bytes_sent, (n - 1) * 10);
+    EXPECT_EQ(after.bytes_received - before.bytes_received, (n - 1) * 10);
+    EXPECT_GE(after.seconds, before.seconds);
+    EXPECT_EQ(c.record(Phase::kIdExchange).calls, other_calls);
+  });
+}
+
+TEST_P(CommunicatorTest, BroadcastBytesAddUpToOneCopyPerReceiver) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    const PhaseRecord before = c.record(kPhase);
+    int64_t data = 5;
+    ASSERT_TRUE(c.Broadcast(kPhase, &data, sizeof data, c.size() - 1).ok());
+    const PhaseRecord& after = c.record(kPhase);
+    int64_t sent_and_received[2] = {after.bytes_sent - before.bytes_sent,
+                                    after.bytes_received - before.bytes_received};
+    ASSERT_TRUE(c.AllReduceSum(Phase::kScalars, sent_and_received).ok());
+    EXPECT_EQ(sent_and_received[0], (c.size() - 1) * 8);
+    EXPECT_EQ(sent_and_received[1], (c.size() - 1) * 8);
+  });
+}
+
+TEST_P(CommunicatorTest, AgreesOnTheStatusOfTheLowestFailingRank) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    EXPECT_TRUE(AgreeOnStatus(c, OkStatus()).ok());
+    for (int failing = 0; failing < c.size(); ++failing) {
+      const Status mine =
+          c.rank() >= failing ? UserError("file of rank " + std::to_string(c.rank())) : OkStatus();
+      const Status agreed = AgreeOnStatus(c, mine);
+      EXPECT_EQ(agreed.code(), StatusCode::kUser);
+      EXPECT_EQ(agreed.message(), "file of rank " + std::to_string(failing));
+    }
+  });
+}
+
+std::vector<Ranks> AllRanks() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return {{Kind::kWorld, 0}};
+  std::vector<Ranks> all = {{Kind::kSelf, 1}, {Kind::kWorld, 0}};
+  for (const int count : {1, 2, 3, 4, 7, 8}) all.push_back({Kind::kThread, count});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CommunicatorTest, testing::ValuesIn(AllRanks()),
+                         testing::PrintToStringParamName());
+
+TEST(WorldCommunicatorTest, HasTheLaunchersSize) {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(world->size(), size == nullptr ? 1 : std::atoi(size));
+}
+
+TEST(WorldCommunicatorTest, RefusesTasksOfSrunWithoutPmix) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) GTEST_SKIP() << "started by mpirun";
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  const auto alone = MakeWorldCommunicator(Options());
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  EXPECT_EQ(alone.status().code(), StatusCode::kUser);
+  EXPECT_NE(alone.status().message().find("SLURM_STEP_NUM_TASKS"), std::string::npos);
+}
+
+TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
+  constexpr int kRanks = 3;
+  constexpr int kAbsent = 1;
+  auto communicators = MakeThreadCommunicators(kRanks, {.deadline_seconds = 0.05});
+  std::vector<Status> statuses(kRanks);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    if (r == kAbsent) continue;
+    threads.emplace_back([&, r] {
+      std::vector<char> send(kRanks * 10), receive(kRanks * 10);
+      statuses[r] = communicators[r]->AllToAll(Phase::kIdExchange, send.data(), receive.data(), 10);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int r : {0, 2}) {
+    EXPECT_EQ(statuses[r].code(), StatusCode::kMachine);
+    EXPECT_EQ(statuses[r].message(),
+              "rank " + std::to_string(r) +
+                  ": AllToAll (id_exchange, 40 bytes) did not complete within 0.05 s; "
+                  "waiting for rank 1");
+  }
+  // Who comes too late, or calls again, is told at once; an error of its own is kept.
+  EXPECT_EQ(communicators[kAbsent]->Barrier(Phase::kSetup).code(), StatusCode::kMachine);
+  EXPECT_EQ(communicators[0]->Barrier(Phase::kSetup).code(), StatusCode::kMachine);
+  EXPECT_EQ(AgreeOnStatus(*communicators[0], OkStatus()).code(), StatusCode::kMachine);
+  EXPECT_EQ(AgreeOnStatus(*communicators[0], UserError("mine")).message(), "mine");
+}
+
+TEST(ThreadDeathTest, DifferentCallsAreAProgramError) {
+  EXPECT_DEATH(
+      {
+        auto communicators = MakeThreadCommunicators(2, {});
+        std::thread other([&] {
+          int64_t value = 0;
+          (void)communicators[1]->AllReduceSum(Phase::kSetup, {&value, 1});
+        });
+        (void)communicators[0]->Barrier(Phase::kSetup);
+        other.join();
+      },
+      "makes another call");
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  auto made = elastor::MakeWorldCommunicator(elastor::Options());
+  if (!made.ok()) return 1;
+  elastor::world = std::move(made).value();
+  const int result = RUN_ALL_TESTS();
+  elastor::world.reset();
+  return result;
+}
