@@ -1,15 +1,12 @@
 #include "trainer/config.h"
 
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <type_traits>
 #include <vector>
 
+#include "core/base/file.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -242,9 +239,7 @@ void ClearOperational(Message* message) {
 }  // namespace
 
 StatusOr<Experiment> ReadExperiment(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return UserError(path + ": cannot read the experiment: " + std::strerror(errno));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   FirstError error;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);

@@ -45,6 +45,10 @@ class BinaryMetrics {
   StatusOr<MetricValues> Reduce(Communicator& communicator) const;
 
  private:
+  // REQUIRES: positives, negatives (over all ranks) > 0; no NaN logit.
+  StatusOr<double> ReduceAuc(Communicator& communicator, int64_t positives,
+                             int64_t negatives) const;
+
   // Scores as integers of the same order, by label.
   std::vector<uint32_t> keys_[2];
   ExactSum losses_;

@@ -1,0 +1,171 @@
+// The trainer's command line: flags in, exit code out (docs/operations.md).
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/numerics.h"
+#include "core/base/status.h"
+#include "gflags/gflags.h"
+#include "glog/logging.h"
+#include "trainer/command_line.h"
+#include "trainer/config.h"
+#include "trainer/trainer.h"
+
+DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
+DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
+DEFINE_string(output_dir, "", "where the run is written; a new directory");
+DEFINE_string(mode, "train",
+              "train; or describe: print parameters, FLOPs, memory and shard plan as JSON");
+DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
+DEFINE_string(device, "cpu", "cpu is the only one in this version");
+DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
+DEFINE_bool(resume, false, "continue from the last checkpoint; not in this version");
+
+namespace elastor {
+namespace {
+
+constexpr char kSourceFile[] = "trainer/main.cc";
+
+struct Invocation {
+  bool help = false;
+  TrainerOptions options;
+};
+
+// One flag with a fixed set of values.
+Status CheckChoice(const std::string& flag, const std::string& found,
+                   std::span<const char* const> choices) {
+  std::string names;
+  for (const char* choice : choices) {
+    if (found == choice) return OkStatus();
+    names += (names.empty() ? "" : " or ") + std::string(choice);
+  }
+  return UserError("--" + flag + "=" + found + ": expected " + names);
+}
+
+Status CheckFlags() {
+  constexpr const char* kModes[] = {"train", "describe"};
+  constexpr const char* kSplits[] = {"validation", "test"};
+  ELASTOR_RETURN_IF_ERROR(CheckChoice("mode", FLAGS_mode, kModes));
+  ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
+  if (FLAGS_device != "cpu") {
+    return UserError("--device=" + FLAGS_device +
+                     ": this version computes on the CPU only; expected cpu");
+  }
+  if (FLAGS_resume) {
+    return UserError("--resume: this version writes no training checkpoints to continue from");
+  }
+  if (FLAGS_experiment.empty()) {
+    return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
+  }
+  if (FLAGS_mode == "train" && FLAGS_output_dir.empty()) {
+    return UserError("--output_dir: missing; expected a new directory for the run");
+  }
+  return OkStatus();
+}
+
+// Everything that can be said without other ranks and without data.
+StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
+  ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
+                           ParseCommandLine(arguments, kSourceFile));
+  Invocation invocation;
+  invocation.help = command_line.help;
+  if (invocation.help) return invocation;
+  ELASTOR_RETURN_IF_ERROR(CheckFlags());
+  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment,
+                           LoadExperiment(FLAGS_experiment, command_line.overrides));
+  if (FLAGS_mode == "train" && experiment.data().path().empty()) {
+    return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
+  }
+  invocation.options = {.experiment = std::move(experiment),
+                        .mode = FLAGS_mode,
+                        .output_dir = FLAGS_output_dir,
+                        .split = FLAGS_split,
+                        .describe_ranks = FLAGS_ranks};
+  return invocation;
+}
+
+// Ranks started from different files or builds must not work together.
+Status CheckSameOnEveryRank(const std::string& what, const std::string& mine,
+                            Communicator& communicator) {
+  int64_t length = static_cast<int64_t>(mine.size());
+  ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, &length, sizeof(length), 0));
+  std::string first(mine);
+  first.resize(length);
+  ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, first.data(), first.size(), 0));
+  if (first == mine) return OkStatus();
+  return UserError("rank " + std::to_string(communicator.rank()) + ": " + what + " is '" + mine +
+                   "', expected rank 0's '" + first + "'");
+}
+
+Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
+  if (invocation.value().help) {
+    if (communicator.rank() == 0) {
+      std::printf("trainer: trains a model of the Elastor family\n%s",
+                  FlagsHelp(kSourceFile).c_str());
+    }
+    return OkStatus();
+  }
+  const TrainerOptions& options = invocation.value().options;
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+      communicator, CheckSameOnEveryRank("the experiment's hash", NumericHash(options.experiment),
+                                         communicator)));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+      communicator,
+      CheckSameOnEveryRank("the numerics fingerprint", NumericsFingerprint(), communicator)));
+  const int ranks = options.mode == "describe" ? options.describe_ranks : communicator.size();
+  ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, ranks));
+  return RunTrainer(options, communicator);
+}
+
+void PrintError(const Status& status) {
+  std::fprintf(stderr, "trainer: %s\n", status.message().c_str());
+  std::fflush(stderr);
+}
+
+int Main(int argc, char** argv) {
+  // Quiet unless something is wrong; --minloglevel=0 tells more.
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  google::InitGoogleLogging(argv[0]);
+
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const StatusOr<Invocation> invocation = ReadInvocation(arguments);
+  CommunicatorOptions communicator_options;
+  if (invocation.ok() && !invocation.value().help) {
+    communicator_options.deadline_seconds =
+        invocation.value().options.experiment.parallel().deadline_seconds();
+  }
+  StatusOr<std::unique_ptr<Communicator>> world = MakeWorldCommunicator(communicator_options);
+  if (!world.ok()) {
+    PrintError(world.status());
+    return static_cast<int>(world.status().code());
+  }
+  Communicator& communicator = **world;
+
+  const Status status = Run(invocation, communicator);
+  const int exit_code = static_cast<int>(status.code());
+  if (status.ok()) return exit_code;
+  if (status.code() == StatusCode::kMachine) {
+    // Peers may be gone: no collective call any more, MPI_Finalize included. The launcher ends the
+    // rest of the job.
+    PrintError(status);
+    _exit(exit_code);
+  }
+  // All ranks return this status; nobody leaves before it is told.
+  if (communicator.rank() == 0) PrintError(status);
+  const Status left = communicator.Barrier(Phase::kSetup);
+  if (!left.ok()) _exit(exit_code);
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) { return elastor::Main(argc, argv); }

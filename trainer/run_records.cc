@@ -1,0 +1,115 @@
+#include "trainer/run_records.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "nlohmann/json.hpp"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+void AppendFormat(std::string* text, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+void AppendFormat(std::string* text, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char line[512];
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  *text += line;
+}
+
+Json SpectrumJson(const SpectrumRecord& record) {
+  return {{"stage", record.stage},
+          {"stable_rank_mean", record.stable_rank_mean},
+          {"entropy_rank_mean", record.entropy_rank_mean}};
+}
+
+}  // namespace
+
+std::string ToJson(const TrainRecord& record) {
+  Json json = {{"event", "train"},      {"step", record.step},
+               {"epoch", record.epoch}, {"loss", record.loss},
+               {"l2", record.l2},       {"samples_per_s", record.samples_per_s}};
+  json["phase_s"] = Json::object();
+  for (const auto& [phase, seconds] : record.phase_seconds) json["phase_s"][phase] = seconds;
+  return json.dump();
+}
+
+std::string ToJson(const EvalRecord& record) {
+  const MetricValues& metrics = record.metrics;
+  const Json json = {{"event", "eval"},
+                     {"split", record.split},
+                     {"step", record.step},
+                     {"rows", metrics.rows},
+                     {"auc", OrNull(metrics.auc)},
+                     {"logloss", metrics.logloss},
+                     {"normalized_entropy", OrNull(metrics.normalized_entropy)},
+                     {"calibration", OrNull(metrics.calibration)}};
+  return json.dump();
+}
+
+std::string ToJson(const SpectrumRecord& record) {
+  Json json = {{"event", "spectrum"}, {"step", record.step}};
+  json.update(SpectrumJson(record));
+  return json.dump();
+}
+
+std::string ToJson(const Summary& summary) {
+  Json json = {{"name", summary.name},
+               {"auc", OrNull(summary.auc)},
+               {"best_auc", OrNull(summary.best_auc)},
+               {"logloss", OrNull(summary.logloss)},
+               {"steps", summary.steps},
+               {"epochs", summary.epochs},
+               {"samples_per_s", summary.samples_per_s},
+               {"ranks", summary.ranks},
+               {"virtual_shards", summary.virtual_shards},
+               {"dense_parameters", summary.dense_parameters},
+               {"embedding_parameters", summary.embedding_parameters},
+               {"state_digest", summary.state_digest},
+               {"numerics", summary.numerics},
+               {"numeric_hash", summary.numeric_hash},
+               {"wall_s", summary.wall_s}};
+  json["spectrum"] = Json::array();
+  for (const SpectrumRecord& record : summary.spectrum) {
+    json["spectrum"].push_back(SpectrumJson(record));
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string ToText(const Summary& summary) {
+  std::string text;
+  AppendFormat(&text, "%s: %lld steps on %d ranks in %.1f s, %.0f samples/s\n",
+               summary.name.c_str(), static_cast<long long>(summary.steps), summary.ranks,
+               summary.wall_s, summary.samples_per_s);
+  AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",
+               static_cast<long long>(summary.dense_parameters),
+               static_cast<long long>(summary.embedding_parameters));
+  if (summary.auc) {
+    AppendFormat(&text, "validation AUC: %.4f", *summary.auc);
+    if (summary.best_auc) AppendFormat(&text, " (best possible: %.4f)", *summary.best_auc);
+    text += "\n";
+  }
+  if (summary.logloss) AppendFormat(&text, "validation logloss: %.4f\n", *summary.logloss);
+  if (!summary.spectrum.empty()) {
+    size_t width = 0;
+    for (const SpectrumRecord& record : summary.spectrum) {
+      width = std::max(width, record.stage.size());
+    }
+    text += "effective rank (mean over samples):\n";
+    for (const SpectrumRecord& record : summary.spectrum) {
+      AppendFormat(&text, "  %-*s  stable %6.2f  entropy %6.2f\n", static_cast<int>(width),
+                   record.stage.c_str(), record.stable_rank_mean, record.entropy_rank_mean);
+    }
+  }
+  AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  return text;
+}
+
+}  // namespace elastor

@@ -1,0 +1,69 @@
+#ifndef ELASTOR_TRAINER_RUN_RECORDS_H_
+#define ELASTOR_TRAINER_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/metrics.h"
+
+namespace elastor {
+
+// What a run tells about itself: the lines of metrics.jsonl and summary.json (docs/operations.md).
+
+struct TrainRecord {
+  int64_t step = 0;  // steps done
+  int64_t epoch = 0;
+  double loss = 0;  // cross-entropy alone
+  double l2 = 0;
+  double samples_per_s = 0;                                        // since the last record
+  std::vector<std::pair<std::string, double>> phase_seconds = {};  // since the last record
+};
+
+struct EvalRecord {
+  std::string split;
+  int64_t step = 0;
+  MetricValues metrics;
+};
+
+struct SpectrumRecord {
+  int64_t step = 0;
+  std::string stage = {};
+  double stable_rank_mean = 0;
+  double entropy_rank_mean = 0;
+};
+
+struct Summary {
+  std::string name;                // of the experiment
+  std::optional<double> auc;       // of the last evaluation; none: one class, or not evaluated
+  std::optional<double> best_auc;  // that any model can reach, where the data set knows it
+  std::optional<double> logloss;
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  double samples_per_s = 0;
+  int ranks = 0;
+  int virtual_shards = 0;
+  int64_t dense_parameters = 0;
+  int64_t embedding_parameters = 0;
+  std::string state_digest;
+  std::string numerics;      // fingerprint
+  std::string numeric_hash;  // of the experiment
+  double wall_s = 0;
+  std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a stage
+};
+
+// One JSON object on one line, without the newline. Numbers that are not finite become null.
+std::string ToJson(const TrainRecord& record);
+std::string ToJson(const EvalRecord& record);
+std::string ToJson(const SpectrumRecord& record);
+
+// summary.json, indented.
+std::string ToJson(const Summary& summary);
+// The summary for people: a few lines, each ended.
+std::string ToText(const Summary& summary);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_RECORDS_H_
