@@ -16,6 +16,10 @@ void Add(Panels<const T> a, Panels<const T> b, Panels<T> y);
 template <typename T>
 void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y);
 
+// y = max(x, 0); derivative = 1 where x > 0, else 0, unless that view is empty. Both may be x.
+template <typename T>
+void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative);
+
 // y = x. Views may have different strides.
 template <typename T>
 void Copy(Panels<const T> x, Panels<T> y);

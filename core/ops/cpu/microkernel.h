@@ -1,0 +1,114 @@
+#ifndef ELASTOR_CORE_OPS_CPU_MICROKERNEL_H_
+#define ELASTOR_CORE_OPS_CPU_MICROKERNEL_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ops/cpu/vec.h"
+#include "core/ops/matmul.h"
+
+namespace elastor {
+
+// The one inner loop of forward products and dX. A tile is up to six rows of the weights by two
+// vectors of samples: twelve accumulators, two vectors of activations and one broadcast weight are
+// 15 of the 16 registers, and twelve independent FMA chains cover latency x throughput (8 to 10).
+inline constexpr int kTileRows = 6;
+inline constexpr int kTileVectors = 2;
+template <typename T>
+inline constexpr int kTileLanes = kTileVectors* kLanes<T>;  // a panel is one or two of these
+
+template <typename T, int kRows>
+struct Tile {
+  Vec<T> v[kRows][kTileVectors];
+};
+
+// Features of one segment that are summed in one go.
+template <typename T>
+struct Run {
+  Panels<const T> x;
+  bool starts_block = false;  // of kReductionBlock terms, other than the first
+};
+
+// Cuts the concatenation of the segments at multiples of kReductionBlock. The result lives until
+// the thread's next call.
+template <typename T>
+std::span<const Run<T>> CutIntoRuns(std::span<const Panels<const T>> segments) {
+  thread_local std::vector<Run<T>> runs;
+  runs.clear();
+  int64_t done = 0;
+  for (const Panels<const T>& segment : segments) {
+    for (int64_t begin = 0; begin < segment.features;) {
+      const int64_t left_in_block = kReductionBlock - done % kReductionBlock;
+      const int64_t count = std::min(segment.features - begin, left_in_block);
+      runs.push_back({segment.Slice(begin, count), done > 0 && done % kReductionBlock == 0});
+      begin += count;
+      done += count;
+    }
+  }
+  return runs;
+}
+
+// Sums over all runs, in the order of MatMul, of kRows weights (k-major) times activations at
+// `lane` of panel `panel`.
+template <typename T, int kRows>
+[[gnu::always_inline]] inline Tile<T, kRows> Products(const T* weights,
+                                                      std::span<const Run<T>> runs, int64_t panel,
+                                                      int64_t lane) {
+  Tile<T, kRows> sum = {};
+  Tile<T, kRows> earlier_blocks = {};
+  bool split = false;
+  for (const Run<T>& run : runs) {
+    if (run.starts_block) [[unlikely]] {
+      for (int i = 0; i < kRows; ++i) {
+        for (int v = 0; v < kTileVectors; ++v) {
+          earlier_blocks.v[i][v] = split ? earlier_blocks.v[i][v] + sum.v[i][v] : sum.v[i][v];
+          sum.v[i][v] = Vec<T>{};
+        }
+      }
+      split = true;
+    }
+    const T* x = run.x.Panel(panel) + lane;
+    const int64_t stride = run.x.feature_stride;
+#pragma GCC unroll 2
+    for (int64_t k = 0; k < run.x.features; ++k) {
+      const Vec<T> x0 = Load(x);
+      const Vec<T> x1 = Load(x + kLanes<T>);
+#pragma GCC unroll 6
+      for (int i = 0; i < kRows; ++i) {
+        const Vec<T> weight = Broadcast(weights[i]);
+        sum.v[i][0] = Fma(weight, x0, sum.v[i][0]);
+        sum.v[i][1] = Fma(weight, x1, sum.v[i][1]);
+      }
+      weights += kRows;
+      x += stride;
+    }
+  }
+  if (split) [[unlikely]] {
+    for (int i = 0; i < kRows; ++i) {
+      for (int v = 0; v < kTileVectors; ++v) {
+        sum.v[i][v] = earlier_blocks.v[i][v] + sum.v[i][v];
+      }
+    }
+  }
+  return sum;
+}
+
+// One panel's features of a view, as the epilogue of a tile sees them: lane 0 of the tile.
+template <typename T>
+struct PanelLines {
+  T* data = nullptr;
+  int64_t stride = 0;
+
+  PanelLines(Panels<T> view, int64_t panel, int64_t lane)
+      : data(view.data == nullptr ? nullptr : view.Panel(panel) + lane),
+        stride(view.feature_stride) {}
+
+  explicit operator bool() const { return data != nullptr; }
+  T* At(int64_t feature, int vector) const { return data + feature * stride + vector * kLanes<T>; }
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_CPU_MICROKERNEL_H_
