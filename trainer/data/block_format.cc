@@ -114,8 +114,7 @@ void BlockReader::Append(const char* block, int64_t block_rows, int64_t row) {
       block_rows == info_.rows_per_block ? full_ : BlockSections(info_, block_rows);
   const int64_t numeric = info_.numeric.size();
   const float* labels = reinterpret_cast<const float*>(block);
-  const float* values =
-      reinterpret_cast<const float*>(block + sections.numeric_at) + row * numeric;
+  const float* values = reinterpret_cast<const float*>(block + sections.numeric_at) + row * numeric;
   ++rows_->rows;
   rows_->labels.push_back(labels[row]);
   rows_->numeric.insert(rows_->numeric.end(), values, values + numeric);

@@ -183,8 +183,8 @@ void ParseInfo(const nlohmann::json& meta, DatasetInfo* info) {
     info->numeric.push_back({field.at("name")});
   }
   for (const nlohmann::json& field : meta.at("categorical")) {
-    info->categorical.push_back({field.at("name"), field.at("ids"), field.at("multi_hot"),
-                                 field.at("pooling") == "mean"});
+    info->categorical.push_back(
+        {field.at("name"), field.at("ids"), field.at("multi_hot"), field.at("pooling") == "mean"});
   }
   for (int split = 0; split < 3; ++split) {
     info->rows[split] = meta.at("splits").at(SplitName(static_cast<Split>(split))).at("rows");

@@ -55,7 +55,8 @@ struct RowOrder {
   int64_t window_blocks = 64;
 };
 
-// A prepared data set, memory-mapped; thread-safe. Blocks are verified (XXH3-64) when first touched.
+// A prepared data set, memory-mapped; thread-safe. Blocks are verified (XXH3-64) when first
+// touched.
 class Dataset {
  public:
   // User error naming the path when it is missing, not a prepared data set, or of another version.

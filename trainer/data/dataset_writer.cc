@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/base/file.h"
 #include "trainer/data/block_format.h"
 
 namespace elastor {
@@ -28,17 +29,6 @@ Status WriteError(const std::string& path) {
   return MachineError(path + ": cannot write: " + std::strerror(errno));
 }
 
-Status WriteAll(int file, const std::string& path, const char* data, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = write(file, data, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return WriteError(path);
-    data += written;
-    bytes -= written;
-  }
-  return OkStatus();
-}
-
 Status SyncFolder(const std::string& path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return WriteError(path);
@@ -51,16 +41,13 @@ Status SyncFolder(const std::string& path) {
 
 // A split file being written: blocks, then their index.
 struct DatasetWriter::SplitFile {
-  std::string path;
-  int file = -1;
+  explicit SplitFile(AtomicFileWriter writer) : file(std::move(writer)) {}
+
+  AtomicFileWriter file;
   int64_t rows = 0;
   int64_t bytes = 0;
   std::vector<BlockEntry> index;
   uint64_t index_checksum = 0;
-
-  ~SplitFile() {
-    if (file >= 0) close(file);
-  }
 };
 
 DatasetWriter::DatasetWriter(std::string path, const DatasetInfo& info)
@@ -102,11 +89,10 @@ Status DatasetWriter::Prepare() {
     fs::remove_all(left.path(), error);
   }
   for (int split = 0; split < 3; ++split) {
-    files_[split] = std::make_unique<SplitFile>();
-    SplitFile& file = *files_[split];
-    file.path = partial_path_ + "/" + SplitFileName(static_cast<Split>(split));
-    file.file = open(file.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file.file < 0) return WriteError(file.path);
+    ELASTOR_ASSIGN_OR_RETURN(
+        AtomicFileWriter file,
+        AtomicFileWriter::Open(partial_path_ + "/" + SplitFileName(static_cast<Split>(split))));
+    files_[split] = std::make_unique<SplitFile>(std::move(file));
   }
   return OkStatus();
 }
@@ -128,23 +114,22 @@ Status DatasetWriter::AppendEncoded(Split split, int64_t rows, const std::string
   SplitFile& file = *files_[static_cast<int>(split)];
   CHECK_EQ(file.rows % info_.rows_per_block, 0) << "only the last block may be short";
   if (rows == 0) return OkStatus();
-  file.index.push_back({static_cast<uint64_t>(file.bytes), block.size(),
-                        XXH3_64bits(block.data(), block.size())});
+  file.index.push_back(
+      {static_cast<uint64_t>(file.bytes), block.size(), XXH3_64bits(block.data(), block.size())});
   file.rows += rows;
   file.bytes += static_cast<int64_t>(block.size());
-  return WriteAll(file.file, file.path, block.data(), block.size());
+  return file.file.Append(block);
 }
 
 Status DatasetWriter::FinishSplit(int split) {
   SplitFile& file = *files_[split];
   const size_t index_bytes = file.index.size() * sizeof(BlockEntry);
-  const char* index = reinterpret_cast<const char*>(file.index.data());
-  file.index_checksum = XXH3_64bits(index, index_bytes);
-  ELASTOR_RETURN_IF_ERROR(WriteAll(file.file, file.path, index, index_bytes));
+  file.index_checksum = XXH3_64bits(file.index.data(), index_bytes);
+  ELASTOR_RETURN_IF_ERROR(
+      file.file.Append({reinterpret_cast<const char*>(file.index.data()), index_bytes}));
   file.bytes += static_cast<int64_t>(index_bytes);
-  if (fsync(file.file) != 0) return WriteError(file.path);
   info_.rows[split] = file.rows;
-  return OkStatus();
+  return file.file.Commit();
 }
 
 Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
@@ -175,20 +160,13 @@ Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
                                    {"multi_hot", field.multi_hot},
                                    {"pooling", field.mean_pooling ? "mean" : "sum"}});
   }
-  SplitFile file;
-  file.path = partial_path_ + "/" + kMetaFile;
-  file.file = open(file.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file.file < 0) return WriteError(file.path);
-  const std::string text = meta.dump(1) + "\n";
-  ELASTOR_RETURN_IF_ERROR(WriteAll(file.file, file.path, text.data(), text.size()));
-  return fsync(file.file) == 0 ? OkStatus() : WriteError(file.path);
+  return WriteFileAtomically(partial_path_ + "/" + kMetaFile, meta.dump(1) + "\n");
 }
 
 Status DatasetWriter::Commit(const std::vector<NumericScale>& scales) {
   CHECK(scales.empty() || scales.size() == info_.numeric.size());
   for (int split = 0; split < 3; ++split) ELASTOR_RETURN_IF_ERROR(FinishSplit(split));
   ELASTOR_RETURN_IF_ERROR(WriteMeta(scales));
-  ELASTOR_RETURN_IF_ERROR(SyncFolder(partial_path_));
   if (rename(partial_path_.c_str(), path_.c_str()) != 0) return WriteError(path_);
   committed_ = true;
   const std::filesystem::path parent = std::filesystem::path(path_).parent_path();

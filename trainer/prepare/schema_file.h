@@ -1,0 +1,18 @@
+#ifndef ELASTOR_TRAINER_PREPARE_SCHEMA_FILE_H_
+#define ELASTOR_TRAINER_PREPARE_SCHEMA_FILE_H_
+
+#include <string>
+
+#include "configs/proto/schema.pb.h"
+#include "core/base/status.h"
+
+namespace elastor {
+
+// Reads a Schema in protobuf text format. User error naming file:line:column, or file and field.
+StatusOr<Schema> ReadSchemaFile(const std::string& path);
+// The same from text; `source` names it in errors.
+StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_SCHEMA_FILE_H_

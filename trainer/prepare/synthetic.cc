@@ -1,0 +1,110 @@
+#include "trainer/prepare/synthetic.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+
+#include "core/base/leaves.h"
+#include "trainer/data/block_format.h"
+#include "trainer/prepare/split_ranges.h"
+#include "trainer/prepare/teacher.h"
+
+namespace elastor {
+namespace {
+
+std::string Numbered(char letter, int number) { return letter + std::to_string(number); }
+
+// One block of rows being made.
+struct Draft {
+  std::string block;
+  std::vector<double> logits;
+  std::vector<float> labels;
+};
+
+}  // namespace
+
+DatasetInfo SyntheticInfo(const Schema& schema) {
+  const Synthetic& plan = schema.synthetic();
+  DatasetInfo info;
+  info.name = schema.name();
+  info.rows_per_block = schema.rows_per_block();
+  for (int i = 1; i <= plan.numeric_fields(); ++i) {
+    info.numeric.push_back({Numbered('N', i)});
+  }
+  for (int i = 1; i <= plan.categorical_fields(); ++i) {
+    info.categorical.push_back({Numbered('C', i), plan.ids_per_field(), false, false});
+  }
+  for (int i = 1; i <= plan.multi_hot_fields(); ++i) {
+    info.categorical.push_back({Numbered('M', i), plan.ids_per_field(), true, false});
+  }
+  return info;
+}
+
+double ExactAuc(const std::vector<double>& scores, const std::vector<float>& labels) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  // Twice the number of (positive, negative) pairs in the right order, equal scores counting one.
+  long double twice = 0;
+  int64_t negatives = 0, positives = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    int64_t equal_positives = 0, equal_negatives = 0;
+    size_t end = begin;
+    for (; end < order.size() && scores[order[end]] == scores[order[begin]]; ++end) {
+      ++(labels[order[end]] > 0.5f ? equal_positives : equal_negatives);
+    }
+    twice += static_cast<long double>(equal_positives) * (2 * negatives + equal_negatives);
+    positives += equal_positives;
+    negatives += equal_negatives;
+    begin = end;
+  }
+  if (positives == 0 || negatives == 0) return -1;
+  return static_cast<double>(twice / 2 / positives / negatives);
+}
+
+Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
+  const Teacher teacher(options.schema.synthetic());
+  const int64_t total = options.schema.synthetic().rows();
+  const int64_t block_rows = writer->info().rows_per_block;
+  const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
+  std::vector<double> logits;
+  std::vector<float> labels;
+  std::vector<Draft> drafts(4 * pool->threads());
+  for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
+    const Range range = splits[static_cast<int>(split)];
+    const int64_t together = static_cast<int64_t>(drafts.size());
+    const int64_t blocks = (range.size() + block_rows - 1) / block_rows;
+    for (int64_t first = 0; first < blocks; first += together) {
+      const int64_t count = std::min(together, blocks - first);
+      pool->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = range.begin + (first + i) * block_rows;
+          Rows rows;
+          drafts[i].logits.clear();
+          for (int64_t r = row; r < std::min(row + block_rows, range.end); ++r) {
+            drafts[i].logits.push_back(teacher.AppendRow(r, &rows));
+          }
+          drafts[i].block = EncodeBlock(writer->info(), rows);
+          drafts[i].labels = std::move(rows.labels);
+        }
+      });
+      for (int64_t i = 0; i < count; ++i) {
+        const Draft& draft = drafts[i];
+        ELASTOR_RETURN_IF_ERROR(
+            writer->AppendEncoded(split, static_cast<int64_t>(draft.labels.size()), draft.block));
+        if (split != Split::kValidation) continue;
+        logits.insert(logits.end(), draft.logits.begin(), draft.logits.end());
+        labels.insert(labels.end(), draft.labels.begin(), draft.labels.end());
+      }
+      if (options.progress) {
+        const int64_t done = std::min(range.begin + (first + count) * block_rows, range.end);
+        options.progress("writing", static_cast<double>(done) / static_cast<double>(total));
+      }
+    }
+  }
+  writer->set_best_auc(ExactAuc(logits, labels));
+  return writer->Commit({});
+}
+
+}  // namespace elastor

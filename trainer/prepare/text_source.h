@@ -1,0 +1,49 @@
+#ifndef ELASTOR_TRAINER_PREPARE_TEXT_SOURCE_H_
+#define ELASTOR_TRAINER_PREPARE_TEXT_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// The text of one input file, plain or gzip (told by its first bytes; several members are joined),
+// in pieces of whole lines. Not thread-safe.
+class TextSource {
+ public:
+  // User error when the file cannot be read.
+  static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
+  ~TextSource();
+
+  // Replaces *text by the next whole lines, about `bytes` of them (more when a line is longer); a
+  // last line without a line feed gets one. Empty at the end. User error naming file and byte for a
+  // gzip stream that is cut off or damaged, and for a line of more than 64 MiB.
+  Status Next(int64_t bytes, std::string* text);
+
+  int64_t file_bytes() const { return file_bytes_; }          // size of the file on disk
+  int64_t consumed_bytes() const { return consumed_bytes_; }  // of the file, so far
+
+ private:
+  struct Inflater;
+  explicit TextSource(std::string path);
+  Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
+  Status FillAtEnd(std::string* text, int64_t bytes);
+  Status FillInput();
+  Status Inflate(std::string* text, int64_t bytes);
+
+  const std::string path_;
+  int file_ = -1;
+  int64_t file_bytes_ = 0;
+  int64_t consumed_bytes_ = 0;
+  bool at_end_ = false;
+  std::string carry_;  // the beginning of a line
+  std::string input_;  // bytes of the file not used yet begin at input_at_
+  size_t input_at_ = 0;
+  std::unique_ptr<Inflater> inflater_;  // null for plain text
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_TEXT_SOURCE_H_
