@@ -1,5 +1,6 @@
 #include "trainer/config.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,17 @@ TEST(ConfigTest, LoadsAFileAndAppliesOverridesInOrder) {
   ASSERT_TRUE(experiment.ok()) << experiment.status().message();
   EXPECT_EQ(experiment.value().training().seed(), 5);
   EXPECT_EQ(experiment.value().training().epochs(), 1);
+}
+
+TEST(ConfigTest, EveryExperimentOfTheRepositoryIsValid) {
+  int experiments = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("configs")) {
+    if (entry.path().extension() != ".textproto") continue;
+    const auto experiment = LoadExperiment(entry.path(), {});
+    EXPECT_TRUE(experiment.ok()) << experiment.status().message();
+    ++experiments;
+  }
+  EXPECT_GE(experiments, 8);
 }
 
 TEST(ConfigTest, TextOfAnExperimentReadsBack) {

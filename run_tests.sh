@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test. Ends with the line
+# "N passed, N failed" and Bazel's exit status. Arguments go to `bazel test`.
+set -euo pipefail
+cd "$(dirname "$0")"
+tools/install_packages.sh
+source tools/environment.sh
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+bazel test --keep_going --color=no --curses=no --show_progress_rate_limit=10 "$@" //... 2>&1 |
+  tee "$log" || status=$?
+
+# Bazel's report has one line a test: its label and PASSED, FAILED, TIMEOUT, FLAKY, NO STATUS, ...
+count() { grep --count --extended-regexp "^//[^ ]+ +(\(cached\) )?($1)" "$log" || true; }
+passed=$(count 'PASSED|FLAKY')
+failed=$(count 'FAILED|TIMEOUT|INCOMPLETE|REMOTE FAILURE')
+skipped=$(count 'NO STATUS|SKIPPED')
+# Something that is no test did not build.
+if [[ $status -ne 0 && $failed -eq 0 ]]; then failed=1; fi
+line="$passed passed, $failed failed"
+if [[ $skipped -gt 0 ]]; then line+=", $skipped skipped"; fi
+echo "$line"
+exit "$status"

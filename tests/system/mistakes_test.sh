@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# A user's mistake ends every rank with exit code 2 and one line from us, printed once.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+failures=0
+
+# mpi RANKS COMMAND...
+mpi() {
+  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+}
+
+# expect_mistake PATTERN COMMAND...: exit code 2 and one line that holds the fixed text PATTERN.
+expect_mistake() {
+  local pattern=$1 output status
+  shift
+  output=$("$@" 2>&1)
+  status=$?
+  if [[ $status -ne 2 || $(wc --lines <<<"$output") -ne 1 || "$output" != *"$pattern"* ]]; then
+    printf 'FAILED: %s\n  expected exit code 2 and one line with: %s\n  found exit code %d and:\n%s\n' \
+      "$*" "$pattern" "$status" "$output"
+    failures=$((failures + 1))
+  fi
+}
+
+cat >"$work/schema.textproto" <<'SCHEMA'
+name: "tiny"
+layout: SYNTHETIC
+split { train: 0.8 validation: 0.1 test: 0.1 }
+synthetic { rows: 2000 seed: 1 numeric_fields: 2 categorical_fields: 2 ids_per_field: 50 }
+SCHEMA
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { tokens: 4 token_width: 8 blocks: 1 }
+embedding { width: 4 }
+training { batch_size: 64 max_steps: 2 }
+parallel { virtual_shards: 16 }
+EXPERIMENT
+"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+tiny=(--experiment="$work/tiny.textproto" --set=data.path="$work/data")
+
+# The run that the mistakes below are made from is none.
+if ! mpi 2 "$trainer" "${tiny[@]}" --output_dir="$work/used" >"$work/log" 2>&1; then
+  printf 'FAILED: a run without a mistake\n'
+  cat "$work/log"
+  failures=$((failures + 1))
+fi
+
+new=--output_dir=$work/new
+expect_mistake 'holds a run already' mpi 2 "$trainer" "${tiny[@]}" --output_dir="$work/used"
+expect_mistake "has no field 'tokns'; it has: kind, convention, tokens" \
+  mpi 2 "$trainer" "${tiny[@]}" "$new" --set=model.tokns=3
+expect_mistake '16 cannot be spread over 17 ranks' mpi 17 "$trainer" "${tiny[@]}" "$new"
+expect_mistake '16 cannot be spread over 17 ranks' \
+  "$trainer" "${tiny[@]}" --mode=describe --ranks=17
+expect_mistake "$work/nowhere" mpi 2 "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/nowhere"
+expect_mistake "$work/nothing.textproto" \
+  mpi 2 "$trainer" --experiment="$work/nothing.textproto" "$new"
+expect_mistake "$work/nothing.flags" mpi 2 "$trainer" --flagfile="$work/nothing.flags"
+expect_mistake 'model.token_width: 26 is not a multiple of model.tokens 15' \
+  mpi 2 "$trainer" "${tiny[@]}" "$new" --set=model.kind=RANK_MIXER --set=model.tokens=15 \
+  --set=model.token_width=26
+expect_mistake 'parallel.virtual_shards: 12 is not a power of two' \
+  mpi 2 "$trainer" "${tiny[@]}" "$new" --set=parallel.virtual_shards=12
+expect_mistake 'training.batch_size: 15 is less than parallel.virtual_shards 16' \
+  mpi 2 "$trainer" "${tiny[@]}" "$new" --set=training.batch_size=15
+expect_mistake '--speed: no such flag; there are:' mpi 2 "$trainer" "${tiny[@]}" "$new" --speed=9
+expect_mistake '--device=cuda' "$trainer" "${tiny[@]}" "$new" --device=cuda
+expect_mistake '--resume' "$trainer" "${tiny[@]}" "$new" --resume
+expect_mistake '--mode=fly: expected train or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
+expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
+expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
+expect_mistake '--experiment: missing' "$trainer"
+
+# None of them left a run behind.
+if [[ -e $work/new/metrics.jsonl ]]; then
+  printf 'FAILED: a refused run wrote metrics.jsonl\n'
+  failures=$((failures + 1))
+fi
+exit "$failures"

@@ -1,0 +1,8 @@
+# Sourced by the scripts: what Bazel and mpirun expect, also in a chroot or container.
+
+# Bazel keeps its output below HOME, in the name of USER.
+export USER=${USER:-$(id --user --name)}
+export HOME=${HOME:-$(getent passwd "$(id --user)" | cut --delimiter=: --fields=6)}
+
+# mpirun refuses root unless told twice.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

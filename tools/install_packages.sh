@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that building, testing and running need, and those named as
+# arguments; does nothing when all are there.
+set -euo pipefail
+
+packages=(
+  bazel-bootstrap
+  bazel-rules-java
+  ca-certificates
+  g++
+  git
+  libeigen3-dev
+  libfast-float-dev
+  libgflags-dev
+  libgmock-dev
+  libgoogle-glog-dev
+  libgtest-dev
+  libopenmpi-dev
+  libprotobuf-dev
+  libxxhash-dev
+  nlohmann-json3-dev
+  openmpi-bin
+  protobuf-compiler
+  zlib1g-dev
+)
+
+missing=()
+for package in "${packages[@]}" "$@"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ "$status" == installed* ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "$0: these packages are missing; install them as root: ${missing[*]}" >&2
+    exit 2
+  fi
+  as_root=(sudo)
+fi
+echo "Installing ${missing[*]}"
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"
+}
+apt_get update
+apt_get install --yes --no-install-recommends "${missing[@]}" >/dev/null
