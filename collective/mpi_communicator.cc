@@ -31,7 +31,7 @@ constexpr int kMachineExitCode = static_cast<int>(StatusCode::kMachine);
 // A waiting rank first yields its core between polls, then naps for an eighth of the time waited so
 // far: the nap lengthens a wait by an eighth at most, and ranks that share cores leave them to
 // those that compute. The longest nap bounds how long a message in flight is left alone.
-constexpr auto kYieldTime = std::chrono::microseconds(100);
+constexpr auto kYieldTime = std::chrono::microseconds(1000);
 constexpr auto kLongestNap = std::chrono::microseconds(200);
 
 void PauseAfterWaiting(Clock::duration waited) {

@@ -218,6 +218,18 @@ TEST_P(CommunicatorTest, AgreesOnTheStatusOfTheLowestFailingRank) {
   });
 }
 
+// What a CommunicationWorker does: another thread makes the calls while the owner waits.
+TEST_P(CommunicatorTest, OwnershipMayMoveToAnotherThreadAndBack) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    int64_t value = c.rank() + 1;
+    EXPECT_TRUE(c.AllReduceMax(kPhase, {&value, 1}).ok());
+    std::thread other([&] { EXPECT_TRUE(c.AllReduceSum(kPhase, {&value, 1}).ok()); });
+    other.join();
+    EXPECT_TRUE(c.Barrier(kPhase).ok());
+    EXPECT_EQ(value, c.size() * c.size());
+  });
+}
+
 std::vector<Ranks> AllRanks() {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return {{Kind::kWorld, 0}};
   std::vector<Ranks> all = {{Kind::kSelf, 1}, {Kind::kWorld, 0}};
