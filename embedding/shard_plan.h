@@ -16,10 +16,10 @@ namespace elastor {
 inline constexpr int64_t kPartitions = 4096;
 
 enum class PlanKind {
-  kRowWise,    // partitions of every table dealt round robin to the ranks
-  kTableWise,  // every table whole on one rank, largest first to the least loaded
-  kReplicated, // every table on every rank
-  kAuto,       // small tables replicated, the rest row-wise, within a memory budget per rank
+  kRowWise,     // partitions of every table dealt round robin to the ranks
+  kTableWise,   // every table whole on one rank, largest first to the least loaded
+  kReplicated,  // every table on every rank
+  kAuto,        // tiny tables replicated while the budget allows it, the rest row-wise
 };
 
 inline constexpr int kAllRanks = -1;
@@ -28,9 +28,10 @@ inline constexpr int kAllRanks = -1;
 // of its inputs, alike on every rank. Immutable.
 class ShardPlan {
  public:
-  // bytes_per_row[t]: weights and optimizer slots of one row of table t. budget_bytes: embedding
-  // memory per rank for kAuto (0: no limit). User error when a rank would exceed the budget, naming
-  // the rank, the bytes and the budget, and what to change.
+  // bytes_per_row[t]: weights and optimizer slots of one row of table t (RowBytes in row_store.h).
+  // budget_bytes: embedding memory per rank (0: no limit). User error when a rank would exceed the
+  // budget, naming the rank, the bytes and the budget, and what to change; or when a table has no
+  // rows or no width.
   static StatusOr<ShardPlan> Make(PlanKind kind, std::span<const TableSpec> tables,
                                   std::span<const int64_t> bytes_per_row, int ranks,
                                   int64_t budget_bytes);
@@ -48,10 +49,18 @@ class ShardPlan {
   }
   // Rows of `table` that `rank` stores (replicated ones in full).
   int64_t RowsOnRank(int table, int rank) const;
-  // A table for people: one line per table (rows, width, bytes, how cut, ranks), then bytes a rank.
+  // Embedding memory of every rank.
+  std::vector<int64_t> BytesOfRanks() const;
+  // A table for people: one line per table (rows, width, bytes, placement), then bytes a rank.
   std::string ToString() const;
 
  private:
+  void DealPartitions();
+  void PlaceWholeTables();
+  void ReplicateSmallTables(int64_t budget_bytes);
+  Status CheckBudget(int64_t budget_bytes) const;
+  std::string PlacementOf(int table) const;
+
   int ranks_ = 1;
   std::vector<TableSpec> tables_;
   std::vector<int64_t> bytes_per_row_;

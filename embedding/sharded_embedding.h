@@ -42,7 +42,16 @@ class ShardedEmbedding {
   };
 
   // Routing of one batch: made by RouteIds, used by the calls below. Reusable; buffers only grow.
-  class Routing;
+  class Routing {
+   public:
+    ~Routing();
+
+   private:
+    friend class ShardedEmbedding;
+    struct State;
+    explicit Routing(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
 
   // plan, communicator and pool outlive the object. Allocates the rows this rank owns (zero pages;
   // a row's values are made at first touch, except with dense-equivalent Adam: all at once here).
@@ -52,29 +61,33 @@ class ShardedEmbedding {
 
   std::unique_ptr<Routing> MakeRouting() const;
 
-  // Unique ids and their exchange. Reads nothing of the tables, so the next batch's ids can be
-  // routed while this batch computes, by the communication thread (it uses no ThreadPool).
-  // User error naming field and id when an id is outside its table.
+  // Unique ids and their exchange; batch.leaf_offsets are those of LeavesOfRank. Reads nothing of
+  // the tables, so the next batch's ids can be routed while this batch computes, by the
+  // communication thread (it uses no ThreadPool). User error, on every rank, naming field and id
+  // when an id is outside its table.
   Status RouteIds(const SparseBatch& batch, Routing* routing);
 
   enum class Purpose {
     kTrain,     // rows seen for the first time are initialised and stay
     kEvaluate,  // they are computed on the fly and forgotten: evaluation never changes the state
   };
-  // Gathers rows on their owners and brings them home into the routing.
+  // Gathers rows on their owners and brings them home. Rows of this rank are used in place, so the
+  // routing serves ReturnRows until the next Update.
   Status Lookup(Purpose purpose, Routing* routing);
 
   // Pools the bags of local rows [row_begin, row_begin + e.rows) into e: [rows, sum of the fields'
-  // widths], field after field. Thread-safe after Lookup.
+  // widths], field after field. A bag's rows are added in order; a mean multiplies the sum by
+  // 1/length. Thread-safe after Lookup.
   void ReturnRows(const Routing& routing, int64_t row_begin, Panels<T> e) const;
 
-  // Keeps the gradient of those rows' pooled activations. Thread-safe for different rows.
+  // Keeps the gradient of those rows' pooled activations (of a mean: times 1/length, once a bag).
+  // Every local row once between Lookup(kTrain) and RouteGradients. Thread-safe for different rows.
   void TakeGradients(int64_t row_begin, Panels<const T> de, Routing* routing) const;
 
   // Brings gradients home and folds them; then g = gradient + l2 * w for touched rows (every row
-  // with dense-equivalent Adam). Adds sum g^2 to *squared_norm and sum w^2 over the same rows to
-  // *squared_weights, each row counted once over all ranks (a row's elements summed in order in
-  // double). Nothing is updated yet. global_rows: rows of the whole batch (says which leaves exist).
+  // with dense-equivalent Adam). Adds sum g^2 to *squared_norm and, with l2 > 0, sum w^2 over the
+  // same rows to *squared_weights, each row counted once over all ranks (a row's sum is
+  // SumOfSquares in row_math.h). Nothing is updated yet. global_rows: rows of the whole batch.
   Status RouteGradients(int64_t global_rows, Routing* routing, ExactSum* squared_norm,
                         ExactSum* squared_weights);
 

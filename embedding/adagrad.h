@@ -1,0 +1,35 @@
+#ifndef ELASTOR_EMBEDDING_ADAGRAD_H_
+#define ELASTOR_EMBEDDING_ADAGRAD_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "embedding/sparse_optimizer.h"
+
+namespace elastor {
+
+// a += g^2; w -= lr g / (sqrt(a) + eps), per element, with g = scale * gradient. Slots: a[width].
+template <typename T>
+struct Adagrad {
+  T learning_rate;
+  T epsilon;
+
+  static Adagrad ForStep(const SparseOptimizerOptions& options, double learning_rate,
+                         int64_t /*step*/) {
+    return {static_cast<T>(learning_rate), static_cast<T>(options.epsilon)};
+  }
+
+  void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
+                  T* __restrict slots) const {
+    T* __restrict a = slots;
+    for (int64_t i = 0; i < width; ++i) {
+      const T g = scale * gradient[i];
+      a[i] += g * g;
+      w[i] -= learning_rate * g / (std::sqrt(a[i]) + epsilon);
+    }
+  }
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_ADAGRAD_H_

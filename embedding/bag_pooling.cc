@@ -1,0 +1,120 @@
+#include "embedding/bag_pooling.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/ops/elementwise.h"
+#include "embedding/row_math.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+// Rows pooled at a time: while one field's rows are transposed into panels, the next field's are
+// fetched into the cache.
+constexpr int64_t kBlockRows = 128;
+static_assert(kBlockRows % kPanelRows == 0);
+
+template <typename T>
+void Scale(int64_t width, T factor, T* vector) {
+  for (int64_t i = 0; i < width; ++i) vector[i] *= factor;
+}
+
+template <typename T>
+void PoolBag(std::span<const uint32_t> bag, const T* const* rows_of_ids, Pooling pooling,
+             int64_t width, T* pooled) {
+  if (bag.empty()) {
+    std::fill_n(pooled, width, T{0});
+    return;
+  }
+  std::copy_n(rows_of_ids[bag[0]], width, pooled);
+  for (uint32_t u : bag.subspan(1)) AddTo(width, rows_of_ids[u], pooled);
+  if (pooling == Pooling::kMean) Scale(width, T{1} / static_cast<T>(bag.size()), pooled);
+}
+
+// Points at the pooled rows of one field for a block of rows; `pooled` has room for all of them.
+template <typename T>
+void PointAtBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
+                 int64_t field, const Range& rows, const T** pointers, T* pooled) {
+  constexpr int64_t kLineBytes = 64;
+  const int64_t width = layout.field_width(field);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const std::span<const uint32_t> bag = ids.Bag(row, field);
+    if (bag.size() == 1) {
+      const T* pointer = rows_of_ids[bag[0]];
+      for (int64_t byte = 0; byte < width * static_cast<int64_t>(sizeof(T)); byte += kLineBytes) {
+        __builtin_prefetch(reinterpret_cast<const char*>(pointer) + byte);
+      }
+      *pointers++ = pointer;
+    } else {
+      PoolBag(bag, rows_of_ids, layout.field(field).pooling, width, pooled);
+      *pointers++ = pooled;
+    }
+    pooled += width;
+  }
+}
+
+int64_t WidestField(const EmbeddingLayout& layout) {
+  int64_t width = 0;
+  for (int64_t f = 0; f < layout.fields(); ++f) width = std::max(width, layout.field_width(f));
+  return width;
+}
+
+}  // namespace
+
+template <typename T>
+void PoolBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
+              int64_t row_begin, Panels<T> e) {
+  CHECK_EQ(e.features, layout.features());
+  CHECK_LE(row_begin + e.rows, ids.rows());
+  if (layout.fields() == 0) return;
+  std::array<std::array<const T*, kBlockRows>, 2> pointers;
+  thread_local std::vector<T> pooled;
+  const int64_t pooled_elements = ids.single_id_bags() ? 0 : kBlockRows * WidestField(layout);
+  if (static_cast<int64_t>(pooled.size()) < 2 * pooled_elements) pooled.resize(2 * pooled_elements);
+  for (int64_t block = 0; block < e.rows; block += kBlockRows) {
+    const int64_t rows = std::min(kBlockRows, e.rows - block);
+    const Panels<T> panels{e.Panel(block / kPanelRows), rows, e.features, e.panel_stride,
+                           e.feature_stride};
+    const auto point = [&](int64_t field) {
+      PointAtBags(layout, ids, rows_of_ids, field, {row_begin + block, row_begin + block + rows},
+                  pointers[field % 2].data(), pooled.data() + field % 2 * pooled_elements);
+    };
+    point(0);
+    for (int64_t f = 0; f < layout.fields(); ++f) {
+      if (f + 1 < layout.fields()) point(f + 1);
+      RowsToPanels(pointers[f % 2].data(),
+                   panels.Slice(layout.first_feature(f), layout.field_width(f)));
+    }
+  }
+}
+
+template <typename T>
+void UnpoolGradients(const EmbeddingLayout& layout, const UniqueIds& ids, int64_t row_begin,
+                     Panels<const T> de, T* gradients) {
+  CHECK_EQ(de.features, layout.features());
+  CHECK_LE(row_begin + de.rows, ids.rows());
+  PanelsToRows(de, gradients + row_begin * layout.features(), layout.features());
+  if (ids.single_id_bags()) return;
+  for (int64_t row = row_begin; row < row_begin + de.rows; ++row) {
+    for (int64_t f = 0; f < layout.fields(); ++f) {
+      const auto length = static_cast<T>(ids.Bag(row, f).size());
+      if (layout.field(f).pooling != Pooling::kMean || length < 2) continue;
+      Scale(layout.field_width(f), T{1} / length,
+            gradients + row * layout.features() + layout.first_feature(f));
+    }
+  }
+}
+
+template void PoolBags(const EmbeddingLayout&, const UniqueIds&, const float* const*, int64_t,
+                       Panels<float>);
+template void PoolBags(const EmbeddingLayout&, const UniqueIds&, const double* const*, int64_t,
+                       Panels<double>);
+template void UnpoolGradients(const EmbeddingLayout&, const UniqueIds&, int64_t,
+                              Panels<const float>, float*);
+template void UnpoolGradients(const EmbeddingLayout&, const UniqueIds&, int64_t,
+                              Panels<const double>, double*);
+
+}  // namespace elastor

@@ -1,0 +1,25 @@
+#include "embedding/embedding_layout.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace elastor {
+
+EmbeddingLayout::EmbeddingLayout(std::vector<TableSpec> tables, std::vector<FieldSpec> fields)
+    : tables_(std::move(tables)), fields_(std::move(fields)), fields_of_table_(tables_.size()) {
+  for (const TableSpec& table : tables_) {
+    CHECK_GE(table.rows, 1) << table.name;
+    CHECK_GE(table.width, 1) << table.name;
+  }
+  for (size_t f = 0; f < fields_.size(); ++f) {
+    const int t = fields_[f].table;
+    CHECK(t >= 0 && t < this->tables()) << "field '" << fields_[f].name << "': no table " << t;
+    first_feature_.push_back(features_);
+    features_ += tables_[t].width;
+    place_in_table_.push_back(static_cast<int64_t>(fields_of_table_[t].size()));
+    fields_of_table_[t].push_back(static_cast<int64_t>(f));
+  }
+}
+
+}  // namespace elastor

@@ -1,0 +1,147 @@
+#ifndef ELASTOR_EMBEDDING_ID_ROUTE_H_
+#define ELASTOR_EMBEDDING_ID_ROUTE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/grow_buffer.h"
+#include "embedding/key_index.h"
+#include "embedding/shard_plan.h"
+#include "embedding/table.h"
+#include "embedding/unique_ids.h"
+
+namespace elastor {
+
+// Who sends which rows and gradients to whom for one batch. After Route every rank knows the place
+// of every vector in the later exchanges, so those carry vectors only.
+//
+// A *list* is the keys one rank (home) sends to another (owner): table after table, in the order
+// first seen at home. Keys of replicated tables are on the lists to all ranks.
+//
+// The message: words [keys per table][keys][when home's leaves are several canonical nodes: per key
+// a bit mask of the nodes in which it occurs].
+//
+// Vector arrays, in elements: [sent to other ranks, in rank order][kept][received, in rank order].
+// A rank's own list is kept and never goes through the communicator.
+class IdRoute {
+ public:
+  // layout and plan outlive the object. leaves: V.
+  IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves);
+
+  // One exchange of sizes and one of keys. User error on all ranks when a rank has a bad id.
+  Status Route(const SparseBatch& batch, Communicator* communicator);
+
+  const UniqueIds& ids() const { return ids_; }
+
+  // ---- Home: what this rank's batch needs.
+  // Unique ids (numbers in ids()) of `table` on the list to `owner`.
+  std::span<const uint32_t> Sent(int owner, int64_t table) const {
+    return sent_.OfTable(owner, table, sent_items_.data());
+  }
+  // Canonical nodes of this rank's leaves, and those in which unique id u occurs (bit i: node i).
+  const std::vector<Range>& nodes() const { return canonical_nodes_[rank_]; }
+  uint64_t NodeMask(int64_t u) const { return node_masks_[u]; }
+  // Where the vectors of unique id u's nodes go in the gradient array, one after the other.
+  int64_t GradientOffset(int64_t u) const { return gradient_offset_[u]; }
+  // Gradients of a replicated table are computed once and copied for the other ranks.
+  struct Copy {
+    int64_t from, to, elements;
+  };
+  std::span<const Copy> replica_copies() const { return replica_copies_; }
+
+  // ---- Owner: what the batches of all ranks need of this rank's rows.
+  // Different (table, key) pairs, numbered table after table.
+  int64_t owned_size() const { return owned_begin_.back(); }
+  Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }
+  const int64_t* owned_keys() const { return owned_keys_.data(); }
+  // Numbers of the keys of `table` on the list from `home`.
+  std::span<const uint32_t> Received(int home, int64_t table) const {
+    return received_.OfTable(home, table, received_items_.data());
+  }
+  // A vector of the gradient array standing for a node of the leaf tree.
+  struct Node {
+    int64_t leaf;
+    int64_t offset;
+  };
+  // Nodes of owned key j, in ascending leaf order; at least one.
+  std::span<const Node> NodesOf(int64_t j) const {
+    return {nodes_.data() + node_begin_[j], nodes_.data() + node_begin_[j + 1]};
+  }
+
+  // ---- Elements of the vector arrays.
+  struct Exchange {
+    std::vector<int64_t> send, receive;  // by rank, 0 for this one
+    int64_t sent = 0, kept = 0, received = 0;
+    int64_t total() const { return sent + kept + received; }
+  };
+  const Exchange& rows() const { return rows_; }  // nothing is kept: own rows are used in place
+  const Exchange& gradients() const { return gradients_; }
+
+ private:
+  // Lists by rank, each cut by table.
+  struct Lists {
+    std::vector<int64_t> begin;  // [rank * tables + table], and the end
+    int64_t tables = 0;
+    std::span<const uint32_t> OfTable(int64_t rank, int64_t t, const uint32_t* items) const {
+      const int64_t i = rank * tables + t;
+      return {items + begin[i], items + begin[i + 1]};
+    }
+    int64_t count(int64_t rank, int64_t t) const {
+      return begin[rank * tables + t + 1] - begin[rank * tables + t];
+    }
+    int64_t OfRank(int64_t rank) const { return begin[(rank + 1) * tables] - begin[rank * tables]; }
+  };
+
+  Status ExchangeMessages(Communicator* communicator, bool failed);
+  void MakeLists();
+  void MakeNodeMasks();
+  int64_t WriteMessages();
+  void ReadLists();
+  void NumberOwnedKeys();
+  void SizeRowExchange();
+  void PlaceSentGradients();
+  void PlaceReceivedGradients();
+  const int64_t* MessageFrom(int home) const { return words_.data() + message_begin_[home]; }
+  bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }
+
+  // Constant after construction.
+  const EmbeddingLayout* layout_;
+  const ShardPlan* plan_;
+  int rank_;
+  int ranks_;
+  Range owned_leaves_;
+  std::vector<std::vector<Range>> canonical_nodes_;  // by rank
+
+  UniqueIds ids_;
+  Lists sent_;
+  GrowBuffer<uint32_t> sent_items_;
+  GrowBuffer<int32_t> owner_of_;  // by unique id
+  GrowBuffer<uint64_t> node_masks_;
+  GrowBuffer<int64_t> gradient_offset_;
+  std::vector<Copy> replica_copies_;
+
+  GrowBuffer<int64_t> words_;           // messages: sent, kept, received
+  std::vector<int64_t> message_begin_;  // of the message from a rank, in words_
+  std::vector<int64_t> send_words_, receive_words_;
+
+  Lists received_;
+  GrowBuffer<uint32_t> received_items_;
+  KeyIndex index_;
+  std::vector<int64_t> owned_begin_;
+  GrowBuffer<int64_t> owned_keys_;
+  GrowBuffer<int64_t> node_begin_;
+  GrowBuffer<int64_t> node_cursor_;
+  GrowBuffer<Node> nodes_;
+
+  Exchange rows_;
+  Exchange gradients_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_ID_ROUTE_H_

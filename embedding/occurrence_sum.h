@@ -1,0 +1,69 @@
+#ifndef ELASTOR_EMBEDDING_OCCURRENCE_SUM_H_
+#define ELASTOR_EMBEDDING_OCCURRENCE_SUM_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "embedding/leaf_stack.h"
+#include "embedding/row_math.h"
+#include "embedding/unique_ids.h"
+
+namespace elastor {
+
+// Occurrences summed at a time within a leaf.
+inline constexpr int64_t kOccurrenceChunk = 32;
+
+// Sums the bag gradients of one id over its occurrences: within a leaf in order, in chunks of
+// kOccurrenceChunk each from +0, the chunks' sums in order; over leaves along the tree.
+// One object a thread.
+template <typename T>
+class OccurrenceSum {
+ public:
+  // gradients: [row][feature], what Occurrence::offset points into. width: the longest vector.
+  OccurrenceSum(const T* gradients, int64_t width)
+      : gradients_(gradients), stride_(width), scratch_(width * (LeafStack<T>::kMaxDepth + 1)) {}
+
+  // result = the sum over `occurrences`, whose leaves lie below one node of the tree. Not empty.
+  void Sum(std::span<const Occurrence> occurrences, int64_t width, T* result) {
+    LeafStack<T> stack(width);
+    for (size_t begin = 0; begin < occurrences.size();) {
+      const uint32_t leaf = occurrences[begin].leaf;
+      size_t end = begin + 1;
+      while (end < occurrences.size() && occurrences[end].leaf == leaf) ++end;
+      const int depth = stack.MakeRoom(leaf);
+      T* sum = depth == 0 ? result : scratch_.data() + depth * stride_;
+      SumLeaf(occurrences.subspan(begin, end - begin), width, sum);
+      stack.Push(leaf, sum);
+      begin = end;
+    }
+    stack.Finish();
+  }
+
+ private:
+  void SumLeaf(std::span<const Occurrence> occurrences, int64_t width, T* sum) {
+    SumChunk(occurrences.first(std::min<size_t>(occurrences.size(), kOccurrenceChunk)), width, sum);
+    for (size_t begin = kOccurrenceChunk; begin < occurrences.size(); begin += kOccurrenceChunk) {
+      const size_t count = std::min<size_t>(occurrences.size() - begin, kOccurrenceChunk);
+      SumChunk(occurrences.subspan(begin, count), width, scratch_.data());
+      AddTo(width, scratch_.data(), sum);
+    }
+  }
+
+  void SumChunk(std::span<const Occurrence> occurrences, int64_t width, T* __restrict sum) const {
+    const T* first = gradients_ + occurrences[0].offset;
+    for (int64_t i = 0; i < width; ++i) sum[i] = T{0} + first[i];  // -0 becomes +0
+    for (const Occurrence& occurrence : occurrences.subspan(1)) {
+      AddTo(width, gradients_ + occurrence.offset, sum);
+    }
+  }
+
+  const T* gradients_;
+  int64_t stride_;
+  std::vector<T> scratch_;  // slot 0: a chunk; slot d: the stack's vector at depth d
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_OCCURRENCE_SUM_H_

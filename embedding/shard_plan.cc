@@ -1,0 +1,173 @@
+#include "embedding/shard_plan.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <numeric>
+#include <sstream>
+
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+// kAuto replicates a table of at most this many elements: it cannot be spread evenly over many
+// ranks, and sending all its gradients to everybody costs next to nothing.
+constexpr int64_t kReplicatedElements = 4096;
+
+// Keys of `partition` among the keys [0, rows).
+int64_t RowsInPartition(int64_t rows, int64_t partition) {
+  return (rows - partition + kPartitions - 1) / kPartitions;
+}
+
+std::string Mebibytes(int64_t bytes) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(1) << static_cast<double>(bytes) / (1 << 20) << " MiB";
+  return out.str();
+}
+
+Status CheckTable(const TableSpec& table, int64_t bytes_per_row) {
+  if (table.rows < 1 || table.width < 1) {
+    return UserError("embedding table '" + table.name +
+                     "': expected rows >= 1 and width >= 1, found " + std::to_string(table.rows) +
+                     " rows of width " + std::to_string(table.width));
+  }
+  CHECK_GE(bytes_per_row, 1) << table.name;
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> tables,
+                                    std::span<const int64_t> bytes_per_row, int ranks,
+                                    int64_t budget_bytes) {
+  CHECK_GE(ranks, 1);
+  CHECK_EQ(tables.size(), bytes_per_row.size());
+  for (size_t t = 0; t < tables.size(); ++t) {
+    ELASTOR_RETURN_IF_ERROR(CheckTable(tables[t], bytes_per_row[t]));
+  }
+  ShardPlan plan;
+  plan.ranks_ = ranks;
+  plan.tables_.assign(tables.begin(), tables.end());
+  plan.bytes_per_row_.assign(bytes_per_row.begin(), bytes_per_row.end());
+  plan.replicated_.assign(tables.size(), kind == PlanKind::kReplicated);
+  plan.owners_.assign(tables.size() * kPartitions, 0);
+  if (kind == PlanKind::kTableWise) {
+    plan.PlaceWholeTables();
+  } else {
+    plan.DealPartitions();
+    if (kind == PlanKind::kAuto) plan.ReplicateSmallTables(budget_bytes);
+  }
+  ELASTOR_RETURN_IF_ERROR(plan.CheckBudget(budget_bytes));
+  return plan;
+}
+
+void ShardPlan::DealPartitions() {
+  // Dealing goes on where the last table's rows ended, so that small tables spread over the ranks.
+  int64_t first = 0;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (int64_t p = 0; p < kPartitions; ++p) {
+      owners_[t * kPartitions + p] = static_cast<int>((first + p) % ranks_);
+    }
+    first = (first + std::min(tables_[t].rows, kPartitions)) % ranks_;
+  }
+}
+
+void ShardPlan::PlaceWholeTables() {
+  std::vector<size_t> order(tables_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    return tables_[a].rows * bytes_per_row_[a] > tables_[b].rows * bytes_per_row_[b];
+  });
+  std::vector<int64_t> load(ranks_, 0);
+  for (size_t t : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += tables_[t].rows * bytes_per_row_[t];
+    std::fill_n(owners_.begin() + t * kPartitions, kPartitions,
+                static_cast<int>(least - load.begin()));
+  }
+}
+
+void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
+  std::vector<size_t> order(tables_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    return tables_[a].rows * tables_[a].width < tables_[b].rows * tables_[b].width;
+  });
+  for (size_t t : order) {
+    if (tables_[t].rows * tables_[t].width > kReplicatedElements) break;
+    replicated_[t] = true;
+    if (!CheckBudget(budget_bytes).ok()) {
+      replicated_[t] = false;
+      break;
+    }
+  }
+}
+
+Status ShardPlan::CheckBudget(int64_t budget_bytes) const {
+  if (budget_bytes <= 0) return OkStatus();
+  const std::vector<int64_t> bytes = BytesOfRanks();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (bytes[rank] <= budget_bytes) continue;
+    return UserError("parallel.memory_budget_bytes: rank " + std::to_string(rank) + " of " +
+                     std::to_string(ranks_) + " would hold " + std::to_string(bytes[rank]) +
+                     " bytes of embedding rows, the budget is " + std::to_string(budget_bytes) +
+                     "; use more ranks, a smaller embedding width, an optimizer with fewer slots "
+                     "or a larger budget");
+  }
+  return OkStatus();
+}
+
+int64_t ShardPlan::RowsOnRank(int table, int rank) const {
+  const int64_t rows = tables_[table].rows;
+  if (replicated_[table]) return rows;
+  int64_t sum = 0;
+  for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
+    if (Owner(table, p) == rank) sum += RowsInPartition(rows, p);
+  }
+  return sum;
+}
+
+std::vector<int64_t> ShardPlan::BytesOfRanks() const {
+  std::vector<int64_t> bytes(ranks_, 0);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const int64_t rows = tables_[t].rows;
+    if (replicated_[t]) {
+      for (int64_t& sum : bytes) sum += rows * bytes_per_row_[t];
+      continue;
+    }
+    for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
+      bytes[owners_[t * kPartitions + p]] += RowsInPartition(rows, p) * bytes_per_row_[t];
+    }
+  }
+  return bytes;
+}
+
+std::string ShardPlan::PlacementOf(int table) const {
+  if (replicated_[table]) return "replicated";
+  const auto begin = owners_.begin() + table * kPartitions;
+  const bool whole = std::all_of(begin, begin + kPartitions, [&](int r) { return r == *begin; });
+  return whole ? "rank " + std::to_string(*begin) : "row-wise";
+}
+
+std::string ShardPlan::ToString() const {
+  size_t name_width = 5;
+  for (const TableSpec& table : tables_) name_width = std::max(name_width, table.name.size());
+  std::ostringstream out;
+  const auto name = static_cast<int>(name_width);
+  out << std::left << std::setw(name) << "table" << std::right << std::setw(15) << "rows"
+      << std::setw(7) << "width" << std::setw(15) << "size"
+      << "  placement\n";
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    out << std::left << std::setw(name) << tables_[t].name << std::right << std::setw(15)
+        << tables_[t].rows << std::setw(7) << tables_[t].width << std::setw(15)
+        << Mebibytes(tables_[t].rows * bytes_per_row_[t]) << "  "
+        << PlacementOf(static_cast<int>(t)) << "\n";
+  }
+  const std::vector<int64_t> bytes = BytesOfRanks();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    out << "rank " << rank << ": " << Mebibytes(bytes[rank]) << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace elastor

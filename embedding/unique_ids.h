@@ -1,0 +1,93 @@
+#ifndef ELASTOR_EMBEDDING_UNIQUE_IDS_H_
+#define ELASTOR_EMBEDDING_UNIQUE_IDS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/grow_buffer.h"
+#include "embedding/key_index.h"
+#include "embedding/table.h"
+
+namespace elastor {
+
+// Where an id occurs: the gradient of its bag in [row][feature], and the leaf of the row.
+struct Occurrence {
+  uint32_t offset;  // elements
+  uint32_t leaf;
+};
+
+// The different (table, key) pairs of a batch, numbered table after table in the order first seen,
+// and the occurrences of each in order (row, field, position).
+// Internally ids are put in *columns*, one a table, each in that order.
+class UniqueIds {
+ public:
+  explicit UniqueIds(const EmbeddingLayout* layout);  // layout outlives the object
+
+  // User error naming field and id when an id is outside its table; then the object is empty.
+  Status Build(const SparseBatch& batch);
+  void Clear();
+
+  int64_t size() const { return table_begin_.back(); }
+  int64_t rows() const { return rows_; }
+  const std::vector<int64_t>& leaf_offsets() const { return leaf_offsets_; }
+  Range OfTable(int64_t t) const { return {table_begin_[t], table_begin_[t + 1]}; }
+  const int64_t* keys() const { return keys_.data(); }
+
+  int64_t occurrences() const { return occurrence_begin_[size()]; }
+  // Occurrences of unique id u are [occurrence_begin()[u], occurrence_begin()[u + 1]).
+  const uint32_t* occurrence_begin() const { return occurrence_begin_.data(); }
+  std::span<const Occurrence> OccurrencesOf(int64_t u) const {
+    return {occurrences_.data() + occurrence_begin_[u],
+            occurrences_.data() + occurrence_begin_[u + 1]};
+  }
+
+  // The unique ids of a bag, in order.
+  std::span<const uint32_t> Bag(int64_t row, int64_t field) const {
+    if (single_id_bags_) {
+      return {unique_of_.data() + column_of_field_[field] + row * step_of_field_[field], 1};
+    }
+    const BagRange& bag = bags_[row * layout_->fields() + field];
+    return {unique_of_.data() + bag.begin, bag.length};
+  }
+  bool single_id_bags() const { return single_id_bags_; }
+
+ private:
+  struct BagRange {
+    uint32_t begin;
+    uint32_t length;
+  };
+
+  void SizeColumns(const SparseBatch& batch);
+  Status FillSingleIdColumns(const SparseBatch& batch);
+  Status FillColumns(const SparseBatch& batch);
+  Status OutsideTable(int64_t field, int64_t id) const;
+  void NumberKeys();
+  void ListOccurrences(const SparseBatch& batch);
+
+  const EmbeddingLayout* layout_;
+  bool single_id_bags_ = true;
+  int64_t rows_ = 0;
+  std::vector<int64_t> leaf_offsets_;
+
+  std::vector<int64_t> column_begin_;     // by table, and the end
+  std::vector<int64_t> column_of_field_;  // single-id bags: position of row 0, and per row
+  std::vector<int64_t> step_of_field_;
+  GrowBuffer<BagRange> bags_;  // positions in the columns, unless single_id_bags_
+  GrowBuffer<int64_t> column_ids_;
+  GrowBuffer<uint32_t> unique_of_;  // by position in the columns
+
+  KeyIndex index_;
+  std::vector<int64_t> table_begin_;
+  GrowBuffer<int64_t> keys_;
+  GrowBuffer<uint32_t> occurrence_begin_;
+  GrowBuffer<uint32_t> cursor_;
+  GrowBuffer<Occurrence> occurrences_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_UNIQUE_IDS_H_

@@ -1,0 +1,33 @@
+#include "embedding/zero_pages.h"
+
+#include <sys/mman.h>
+
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace elastor {
+
+ZeroPages::ZeroPages(int64_t bytes, std::string_view what) {
+  CHECK_GE(bytes, 0) << what;
+  if (bytes == 0) return;
+  bytes_ = static_cast<size_t>(bytes);
+  data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+               -1, 0);
+  PCHECK(data_ != MAP_FAILED) << what << ": cannot map " << bytes << " bytes";
+  madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it the program is only slower
+}
+
+ZeroPages::~ZeroPages() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+ZeroPages::ZeroPages(ZeroPages&& other) noexcept { *this = std::move(other); }
+
+ZeroPages& ZeroPages::operator=(ZeroPages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+}  // namespace elastor

@@ -1,0 +1,455 @@
+#include "embedding/sharded_embedding.h"
+
+#include <bit>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+
+#include "core/base/leaves.h"
+#include "embedding/row_store.h"
+#include "gtest/gtest.h"
+#include "tests/embedding/embedding_reference.h"
+
+namespace elastor {
+namespace {
+
+constexpr uint64_t kSeed = 20260;
+constexpr double kScale = 0.5;  // power of two: a clipped step
+constexpr double kLearningRate = 0.05;
+
+std::vector<TableSpec> Tables() {
+  return {{"many", 5000, 20, 0.1},
+          {"shared", 37, 3, 0.1},
+          {"one_row", 1, 8, 0.1},
+          {"long", 9001, 5, 0.1},
+          {"unused", 3, 4, 0.1}};
+}
+
+std::vector<FieldSpec> Fields() {
+  return {{"a", 0, Pooling::kSum},  {"b", 1, Pooling::kSum}, {"c", 3, Pooling::kMean},
+          {"d", 1, Pooling::kMean}, {"e", 2, Pooling::kSum}, {"f", 3, Pooling::kSum}};
+}
+
+enum class Bags { kSingleId, kMultiHot };
+
+// Ids are bunched at small values, so that many repeat within and over leaves.
+GlobalBatch MakeBatch(int64_t rows, uint64_t stream, Bags bags) {
+  GlobalBatch batch;
+  batch.bags.resize(rows);
+  const auto fields = Fields();
+  const auto tables = Tables();
+  for (int64_t row = 0; row < rows; ++row) {
+    for (size_t f = 0; f < fields.size(); ++f) {
+      const auto word = [&](uint32_t i) {
+        return Philox(stream, {static_cast<uint32_t>(row), static_cast<uint32_t>(f), i, 0})[0];
+      };
+      const uint32_t length = bags == Bags::kSingleId ? 1 : word(100) % 4;
+      std::vector<int64_t> bag;
+      for (uint32_t p = 0; p < length; ++p) {
+        const double u = UniformFromBits(word(p));
+        bag.push_back(static_cast<int64_t>(u * u * u * tables[fields[f].table].rows));
+      }
+      if (length == 3) bag[2] = bag[0];  // repeated inside a bag
+      batch.bags[row].push_back(bag);
+    }
+  }
+  return batch;
+}
+
+template <typename T>
+std::vector<std::vector<T>> MakeGradients(int64_t rows, int64_t features, uint64_t stream) {
+  std::vector<std::vector<T>> de(rows, std::vector<T>(features));
+  for (int64_t row = 0; row < rows; ++row) {
+    FillNormal(stream, row, 1, features, de[row].data());
+    de[row][row % features] = -T{0};
+  }
+  return de;
+}
+
+struct Step {
+  GlobalBatch batch;
+  bool train;
+};
+
+// One row a leaf or fewer, absent leaves, more than 32 occurrences in a leaf, late rows, an
+// evaluation that sees new rows, bags of one id and of several.
+std::vector<Step> Steps() {
+  return {{MakeBatch(37, 1, Bags::kMultiHot), true},  {MakeBatch(16, 2, Bags::kSingleId), true},
+          {MakeBatch(30, 3, Bags::kMultiHot), false}, {MakeBatch(3, 4, Bags::kMultiHot), true},
+          {MakeBatch(500, 5, Bags::kSingleId), true}, {MakeBatch(9, 6, Bags::kSingleId), false},
+          {MakeBatch(411, 7, Bags::kMultiHot), true}};
+}
+
+template <typename T>
+struct Expected {
+  std::vector<std::vector<std::vector<T>>> e;   // [step][row][feature]
+  std::vector<std::vector<std::vector<T>>> de;  // of training steps
+  std::vector<double> squared_norm, squared_weights;
+  std::unique_ptr<EmbeddingReference<T>> reference;
+};
+
+template <typename T>
+Expected<T> RunReference(const SparseOptimizerOptions& optimizer, int64_t leaves) {
+  SetCanonicalFloatingPoint();
+  Expected<T> expected;
+  expected.reference =
+      std::make_unique<EmbeddingReference<T>>(Tables(), Fields(), optimizer, kSeed, leaves);
+  int64_t trained = 0;
+  for (const Step& step : Steps()) {
+    expected.e.push_back(expected.reference->Pool(step.batch, step.train));
+    expected.de.emplace_back();
+    if (!step.train) continue;
+    const auto features = static_cast<int64_t>(expected.e.back()[0].size());
+    expected.de.back() = MakeGradients<T>(step.batch.rows(), features, 99 + trained);
+    expected.reference->TakeGradients(step.batch, expected.de.back());
+    expected.squared_norm.push_back(expected.reference->squared_norm().Value());
+    expected.squared_weights.push_back(expected.reference->squared_weights().Value());
+    expected.reference->Update(kScale, kLearningRate, ++trained);
+  }
+  return expected;
+}
+
+SparseBatch RankBatch(const GlobalBatch& batch, int rank, int ranks, int64_t leaves) {
+  const Range owned = LeavesOfRank(rank, ranks, leaves);
+  SparseBatch mine;
+  mine.fields = static_cast<int64_t>(Fields().size());
+  mine.first_leaf = owned.begin;
+  mine.leaf_offsets.push_back(0);
+  std::vector<int64_t> offsets{0};
+  bool single = true;
+  for (const auto& row : batch.bags) {
+    for (const auto& bag : row) single &= bag.size() == 1;
+  }
+  for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
+    const Range rows = RowsOfLeaf(leaf, leaves, batch.rows());
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      for (const auto& bag : batch.bags[row]) {
+        mine.ids.insert(mine.ids.end(), bag.begin(), bag.end());
+        offsets.push_back(static_cast<int64_t>(mine.ids.size()));
+      }
+    }
+    mine.rows += rows.size();
+    mine.leaf_offsets.push_back(mine.rows);
+  }
+  if (!single) mine.offsets = offsets;
+  return mine;
+}
+
+template <typename T>
+bool SameBits(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
+}
+
+// What one rank contributes at the end.
+template <typename T>
+struct RankResult {
+  std::vector<ExactSum> squared_norm, squared_weights;
+  Digest digest;
+  std::map<std::pair<int, int64_t>, std::vector<T>> rows;  // weights, then slots
+};
+
+struct Layout {
+  int ranks;
+  PlanKind plan;
+  int threads;
+  int64_t leaves;
+};
+
+std::string PrintLayout(const Layout& layout) {
+  return "ranks " + std::to_string(layout.ranks) + " plan " +
+         std::to_string(static_cast<int>(layout.plan)) + " threads " +
+         std::to_string(layout.threads) + " leaves " + std::to_string(layout.leaves);
+}
+
+ShardPlan MakePlan(PlanKind kind, int ranks) {
+  const std::vector<TableSpec> tables = Tables();
+  std::vector<int64_t> bytes;
+  for (const TableSpec& table : tables) bytes.push_back(table.width * 4);
+  StatusOr<ShardPlan> plan = ShardPlan::Make(kind, tables, bytes, ranks, 0);
+  CHECK(plan.ok());
+  return *plan;
+}
+
+template <typename T>
+class Rank {
+ public:
+  Rank(const Layout& layout, const SparseOptimizerOptions& optimizer, const ShardPlan* plan,
+       Communicator* communicator)
+      : layout_(layout),
+        rank_(communicator->rank()),
+        pool_(layout.threads),
+        embedding_({Tables(), Fields(), optimizer, kSeed, layout.leaves}, plan, communicator,
+                   &pool_),
+        routing_(embedding_.MakeRouting()) {}
+
+  void Run(const Expected<T>& expected, RankResult<T>* result) {
+    const std::vector<Step> steps = Steps();
+    int64_t trained = 0;
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const SparseBatch batch = RankBatch(steps[s].batch, rank_, layout_.ranks, layout_.leaves);
+      ASSERT_TRUE(embedding_.RouteIds(batch, routing_.get()).ok());
+      const auto purpose = steps[s].train ? ShardedEmbedding<T>::Purpose::kTrain
+                                          : ShardedEmbedding<T>::Purpose::kEvaluate;
+      ASSERT_TRUE(embedding_.Lookup(purpose, routing_.get()).ok());
+      VisitLeaves(steps[s], batch, expected.e[s], expected.de[s]);
+      if (!steps[s].train) continue;
+      ExactSum norm, weights;
+      ASSERT_TRUE(
+          embedding_.RouteGradients(steps[s].batch.rows(), routing_.get(), &norm, &weights).ok());
+      result->squared_norm.push_back(norm);
+      result->squared_weights.push_back(weights);
+      embedding_.Update(kScale, kLearningRate, ++trained, routing_.get());
+    }
+    embedding_.AddToDigest(&result->digest);
+    embedding_.ForEachRow([&](int table, int64_t key, const T* weights, const T* slots) {
+      std::vector<T>& row = result->rows[{table, key}];
+      EXPECT_TRUE(row.empty()) << "visited twice";
+      row.assign(weights, slots + slot_elements(table));
+    });
+  }
+
+  void set_slot_kind(SparseOptimizerKind kind) { kind_ = kind; }
+
+ private:
+  int64_t slot_elements(int table) const { return SlotElements(kind_, Tables()[table].width); }
+
+  void VisitLeaves(const Step& step, const SparseBatch& batch, const std::vector<std::vector<T>>& e,
+                   const std::vector<std::vector<T>>& de) {
+    const int64_t features = embedding_.output_features();
+    for (size_t i = 0; i + 1 < batch.leaf_offsets.size(); ++i) {
+      const int64_t leaf = batch.first_leaf + static_cast<int64_t>(i);
+      const int64_t begin = batch.leaf_offsets[i];
+      const int64_t rows = batch.leaf_offsets[i + 1] - begin;
+      const int64_t global = RowsOfLeaf(leaf, layout_.leaves, step.batch.rows()).begin;
+      std::vector<T> memory(PanelElements(rows, features));
+      const Panels<T> panels{memory.data(), rows, features, PanelStride(features)};
+      embedding_.ReturnRows(*routing_, begin, panels);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t f = 0; f < features; ++f) {
+          ASSERT_TRUE(SameBits(panels.At(r, f), e[global + r][f])) << "row " << r << " " << f;
+          if (step.train) panels.At(r, f) = de[global + r][f];
+        }
+      }
+      if (step.train) embedding_.TakeGradients(begin, panels, routing_.get());
+    }
+  }
+
+  Layout layout_;
+  int rank_;
+  SparseOptimizerKind kind_ = SparseOptimizerKind::kSgd;
+  ThreadPool pool_;
+  ShardedEmbedding<T> embedding_;
+  std::unique_ptr<typename ShardedEmbedding<T>::Routing> routing_;
+};
+
+template <typename T>
+void CheckResults(const Expected<T>& expected, const std::vector<RankResult<T>>& results) {
+  Digest digest;
+  size_t rows = 0;
+  std::vector<ExactSum> norm(expected.squared_norm.size()), weights(norm.size());
+  for (const RankResult<T>& result : results) {
+    digest.Merge(result.digest);
+    rows += result.rows.size();
+    ASSERT_EQ(result.squared_norm.size(), norm.size());
+    for (size_t s = 0; s < norm.size(); ++s) {
+      norm[s].Merge(result.squared_norm[s]);
+      weights[s].Merge(result.squared_weights[s]);
+    }
+    for (const auto& [key, row] : result.rows) {
+      const auto& want = expected.reference->rows().at(key);
+      std::vector<T> record = want.weights;
+      record.insert(record.end(), want.slots.begin(), want.slots.end());
+      ASSERT_EQ(row, record) << "table " << key.first << " key " << key.second;
+    }
+  }
+  for (size_t s = 0; s < norm.size(); ++s) {
+    EXPECT_EQ(norm[s].Value(), expected.squared_norm[s]);
+    EXPECT_EQ(weights[s].Value(), expected.squared_weights[s]);
+  }
+  EXPECT_EQ(rows, expected.reference->rows().size());
+  EXPECT_EQ(digest.Hex(), expected.reference->StateDigest().Hex());
+}
+
+template <typename T>
+void RunLayout(const Layout& layout, const SparseOptimizerOptions& optimizer,
+               const Expected<T>& expected) {
+  SCOPED_TRACE(PrintLayout(layout));
+  const ShardPlan plan = MakePlan(layout.plan, layout.ranks);
+  auto communicators = MakeThreadCommunicators(layout.ranks, {});
+  std::vector<RankResult<T>> results(layout.ranks);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < layout.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      Rank<T> rank(layout, optimizer, &plan, communicators[r].get());
+      rank.set_slot_kind(optimizer.kind);
+      rank.Run(expected, &results[r]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CheckResults(expected, results);
+}
+
+SparseOptimizerOptions Optimizer(SparseOptimizerKind kind, double l2) {
+  SparseOptimizerOptions options;
+  options.kind = kind;
+  options.l2 = l2;
+  options.initial_accumulator = 0.1;
+  return options;
+}
+
+class ShardedEmbeddingTest : public testing::TestWithParam<SparseOptimizerKind> {};
+
+TEST_P(ShardedEmbeddingTest, EveryLayoutEqualsTheReference) {
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
+  for (int64_t leaves : {8, 16}) {
+    const Expected<float> expected = RunReference<float>(optimizer, leaves);
+    for (int ranks : {1, 2, 3, 4, 7, 8}) {
+      for (PlanKind plan :
+           {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated, PlanKind::kAuto}) {
+        const int threads = 1 + (ranks + static_cast<int>(plan)) % 2;
+        RunLayout<float>({ranks, plan, threads, leaves}, optimizer, expected);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(ShardedEmbeddingTest, DoubleWithoutL2) {
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0);
+  const Expected<double> expected = RunReference<double>(optimizer, 8);
+  for (int ranks : {1, 3}) {
+    for (int threads : {1, 2}) {
+      RunLayout<double>({ranks, PlanKind::kAuto, threads, 8}, optimizer, expected);
+    }
+  }
+}
+
+std::string OptimizerName(const testing::TestParamInfo<SparseOptimizerKind>& info) {
+  constexpr const char* kNames[] = {"Sgd", "Adagrad", "RowWiseAdagrad", "LazyAdam", "DenseAdam"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, ShardedEmbeddingTest,
+                         testing::Values(SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad,
+                                         SparseOptimizerKind::kRowWiseAdagrad,
+                                         SparseOptimizerKind::kLazyAdam,
+                                         SparseOptimizerKind::kDenseAdam),
+                         OptimizerName);
+
+TEST(ShardedEmbedding, BadIdIsReportedOnEveryRank) {
+  for (int64_t bad : {int64_t{37}, int64_t{-1}}) {
+    const ShardPlan plan = MakePlan(PlanKind::kRowWise, 3);
+    auto communicators = MakeThreadCommunicators(3, {});
+    std::vector<std::thread> threads;
+    std::vector<std::string> messages(3), second(3);
+    GlobalBatch batch = MakeBatch(16, 1, Bags::kMultiHot);
+    batch.bags[12][1] = {5, bad};
+    for (int r = 0; r < 3; ++r) {
+      threads.emplace_back([&, r] {
+        ThreadPool pool(1);
+        ShardedEmbedding<float> embedding(
+            {Tables(), Fields(), Optimizer(SparseOptimizerKind::kSgd, 0), kSeed, 8}, &plan,
+            communicators[r].get(), &pool);
+        auto routing = embedding.MakeRouting();
+        const Status status = embedding.RouteIds(RankBatch(batch, r, 3, 8), routing.get());
+        EXPECT_EQ(status.code(), StatusCode::kUser);
+        messages[r] = status.message();
+        const GlobalBatch good = MakeBatch(16, 1, Bags::kSingleId);
+        EXPECT_TRUE(embedding.RouteIds(RankBatch(good, r, 3, 8), routing.get()).ok());
+        EXPECT_TRUE(embedding.Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& message : messages) {
+      EXPECT_EQ(message, "field 'b': found id " + std::to_string(bad) +
+                             ", expected 0 <= id < 37 (rows of table 'shared')");
+    }
+  }
+}
+
+TEST(ShardedEmbedding, SingleIdBagsMayComeWithOffsets) {
+  // The same ids with and without offsets lead to the same state.
+  Digest digests[2];
+  for (bool with_offsets : {false, true}) {
+    const ShardPlan plan = MakePlan(PlanKind::kRowWise, 1);
+    auto communicator = MakeSelfCommunicator();
+    ThreadPool pool(1);
+    ShardedEmbedding<float> embedding(
+        {Tables(), Fields(), Optimizer(SparseOptimizerKind::kLazyAdam, 0), kSeed, 8}, &plan,
+        communicator.get(), &pool);
+    auto routing = embedding.MakeRouting();
+    SparseBatch batch = RankBatch(MakeBatch(100, 3, Bags::kSingleId), 0, 1, 8);
+    if (with_offsets) {
+      for (size_t i = 0; i <= batch.ids.size(); ++i) batch.offsets.push_back(i);
+    }
+    ASSERT_TRUE(embedding.RouteIds(batch, routing.get()).ok());
+    ASSERT_TRUE(embedding.Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
+    const int64_t features = embedding.output_features();
+    std::vector<float> memory(PanelElements(100, features));
+    const Panels<float> panels{memory.data(), 100, features, PanelStride(features)};
+    embedding.ReturnRows(*routing, 0, panels);
+    embedding.TakeGradients(0, panels, routing.get());
+    ExactSum norm, weights;
+    ASSERT_TRUE(embedding.RouteGradients(100, routing.get(), &norm, &weights).ok());
+    EXPECT_GT(norm.Value(), 0);
+    EXPECT_EQ(weights.Value(), 0);  // only counted with L2
+    embedding.Update(1, 0.1, 1, routing.get());
+    embedding.AddToDigest(&digests[with_offsets]);
+  }
+  EXPECT_EQ(digests[0].Hex(), digests[1].Hex());
+}
+
+TEST(ShardedEmbedding, RowsMoveBetweenLayouts) {
+  // Rows read with ForEachRow on 1 rank and set on 3 (row-wise) make the same state.
+  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kAdagrad, 0);
+  const ShardPlan one = MakePlan(PlanKind::kRowWise, 1);
+  auto self = MakeSelfCommunicator();
+  ThreadPool pool(1);
+  ShardedEmbedding<float> source({Tables(), Fields(), optimizer, kSeed, 8}, &one, self.get(),
+                                 &pool);
+  auto routing = source.MakeRouting();
+  const SparseBatch batch = RankBatch(MakeBatch(200, 3, Bags::kMultiHot), 0, 1, 8);
+  ASSERT_TRUE(source.RouteIds(batch, routing.get()).ok());
+  ASSERT_TRUE(source.Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
+  Digest want, found;
+  source.AddToDigest(&want);
+  for (PlanKind kind : {PlanKind::kRowWise, PlanKind::kReplicated}) {
+    const ShardPlan three = MakePlan(kind, 3);
+    auto communicators = MakeThreadCommunicators(3, {});
+    found = Digest();
+    for (int r = 0; r < 3; ++r) {
+      ShardedEmbedding<float> copy({Tables(), Fields(), optimizer, kSeed + 1, 8}, &three,
+                                   communicators[r].get(), &pool);
+      source.ForEachRow([&](int table, int64_t key, const float* weights, const float* slots) {
+        copy.SetRow(table, key, weights, slots);
+      });
+      copy.AddToDigest(&found);
+    }
+    EXPECT_EQ(found.Hex(), want.Hex());
+  }
+}
+
+TEST(ShardedEmbedding, ModelWithoutCategoricalFields) {
+  StatusOr<ShardPlan> plan = ShardPlan::Make(PlanKind::kAuto, {}, {}, 1, 0);
+  ASSERT_TRUE(plan.ok());
+  auto communicator = MakeSelfCommunicator();
+  ThreadPool pool(1);
+  ShardedEmbedding<float> embedding({{}, {}, {}, kSeed, 8}, &*plan, communicator.get(), &pool);
+  auto routing = embedding.MakeRouting();
+  SparseBatch batch;
+  batch.rows = 8;
+  for (int64_t i = 0; i <= 8; ++i) batch.leaf_offsets.push_back(i);
+  ASSERT_TRUE(embedding.RouteIds(batch, routing.get()).ok());
+  ASSERT_TRUE(embedding.Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
+  embedding.ReturnRows(*routing, 0, Panels<float>{nullptr, 8, 0, 0});
+  embedding.TakeGradients(0, Panels<const float>{nullptr, 8, 0, 0}, routing.get());
+  ExactSum norm, weights;
+  ASSERT_TRUE(embedding.RouteGradients(8, routing.get(), &norm, &weights).ok());
+  EXPECT_EQ(norm.Value(), 0);
+  embedding.Update(1, 0.1, 1, routing.get());
+}
+
+}  // namespace
+}  // namespace elastor
