@@ -17,12 +17,15 @@ namespace elastor {
 
 namespace canonical_internal {
 
-// c[0] + y c[1] + ... by Horner's rule, one FMA a term.
-template <size_t kTerms>
+// c[first] + y c[first + 1] + ... by Horner's rule, one FMA a term. Recursion rather than a loop:
+// straight-line code lets a loop over arguments become vectors.
+template <size_t kFirst = 0, size_t kTerms>
 constexpr double Horner(double y, const std::array<double, kTerms>& c) {
-  double sum = c[kTerms - 1];
-  for (size_t i = kTerms - 1; i-- > 0;) sum = __builtin_fma(sum, y, c[i]);
-  return sum;
+  if constexpr (kFirst + 1 == kTerms) {
+    return c[kFirst];
+  } else {
+    return __builtin_fma(Horner<kFirst + 1>(y, c), y, c[kFirst]);
+  }
 }
 
 // 1 / (2i + 1): atanh(s) = s sum_i s^2i / (2i + 1).
@@ -59,12 +62,16 @@ inline constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 // Natural logarithm of a positive normal number. REQUIRES: 2^-1022 <= x < infinity.
 inline double CanonicalLog(double x) {
   using namespace canonical_internal;
-  // x = 2^k z with z in [sqrt(1/2), sqrt(2)).
-  constexpr int64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
-  const int64_t bits = std::bit_cast<int64_t>(x);
-  const int64_t exponent = (bits - kSqrtHalf) >> 52;
-  const double z = std::bit_cast<double>(bits - (exponent << 52));
-  const double k = static_cast<double>(static_cast<int32_t>(exponent));
+  // x = 2^k z with z in [sqrt(1/2), sqrt(2)). The exponent is kept positive and turned into a
+  // double by its bits (2^52 + n has n as its last bits), which vectors can do, unlike signed
+  // shifts.
+  constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
+  constexpr int64_t kBias = 1024;
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  const uint64_t exponent = (bits - kSqrtHalf + (uint64_t{kBias} << 52)) >> 52;  // k + kBias
+  const double z = std::bit_cast<double>(bits - (exponent << 52) + (uint64_t{kBias} << 52));
+  const double k =
+      std::bit_cast<double>(exponent | std::bit_cast<uint64_t>(0x1p52)) - (0x1p52 + kBias);
   // log z = 2 atanh(s), |s| < 0.172.
   const double s = (z - 1) / (z + 1);
   const double log_z = 2 * s * Horner(s * s, kAtanh);
@@ -103,10 +110,16 @@ inline SinCos CanonicalSinCos(uint32_t turns) {
   const double x = static_cast<int32_t>(turns - (quadrant << 30)) * kRadians;  // |x| <= pi / 4
   const double sin_x = x * Horner(x * x, kSin);
   const double cos_x = Horner(x * x, kCos);
-  const bool swap = (quadrant & 1) != 0;
-  const double sin_sign = (quadrant & 2) != 0 ? -1 : 1;
-  const double cos_sign = ((quadrant + 1) & 2) != 0 ? -1 : 1;
-  return {sin_sign * (swap ? cos_x : sin_x), cos_sign * (swap ? sin_x : cos_x)};
+  // Odd quadrants swap the two; quadrants 2, 3 negate the sine and 1, 2 the cosine. In bits, so
+  // that a loop over angles becomes vectors.
+  const uint64_t odd = -static_cast<uint64_t>(quadrant & 1);
+  const uint64_t sin_bits = std::bit_cast<uint64_t>(sin_x);
+  const uint64_t cos_bits = std::bit_cast<uint64_t>(cos_x);
+  const uint64_t swap = (sin_bits ^ cos_bits) & odd;
+  const uint64_t sin_sign = static_cast<uint64_t>(quadrant & 2) << 62;
+  const uint64_t cos_sign = static_cast<uint64_t>((quadrant + 1) & 2) << 62;
+  return {std::bit_cast<double>(sin_bits ^ swap ^ sin_sign),
+          std::bit_cast<double>(cos_bits ^ swap ^ cos_sign)};
 }
 
 }  // namespace elastor
