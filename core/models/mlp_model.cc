@@ -1,0 +1,19 @@
+#include "core/models/mlp_model.h"
+
+namespace elastor {
+
+template <typename T>
+MlpModel<T>::MlpModel(const ModelSpec& spec) : Model<T>(spec) {
+  MlpOptions options;
+  options.inputs = this->inputs();
+  options.hidden = spec.hidden;
+  options.outputs = 1;
+  options.dropout = spec.dropout;
+  mlp_ = std::make_unique<Mlp<T>>(this->builder(), "mlp", options);
+  this->FinishLayout();
+}
+
+template class MlpModel<float>;
+template class MlpModel<double>;
+
+}  // namespace elastor

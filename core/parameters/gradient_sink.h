@@ -1,0 +1,27 @@
+#ifndef ELASTOR_CORE_PARAMETERS_GRADIENT_SINK_H_
+#define ELASTOR_CORE_PARAMETERS_GRADIENT_SINK_H_
+
+#include "core/ops/matmul.h"
+
+namespace elastor {
+
+// Takes parameter gradients leaf by leaf. What becomes of a leaf's gradient is the sink's affair:
+// training folds it along the leaf tree; per-sample gradients (NTK, gradient noise) are stored.
+template <typename T>
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+
+  // Where the gradient of a parameter over the current rows goes, and whether it is stored there or
+  // added. The caller writes every element once, then calls Close.
+  struct Target {
+    T* data;
+    Store store;
+  };
+  virtual Target Open(int parameter) = 0;
+  virtual void Close(int parameter) = 0;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_PARAMETERS_GRADIENT_SINK_H_

@@ -1,0 +1,71 @@
+#include "core/parameters/parameter_layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/base/random.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // elements: one cache line of floats
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+Init Init::XavierNormal(int64_t fan_in, int64_t fan_out) {
+  return {std::sqrt(2.0 / static_cast<double>(fan_in + fan_out)), 0};
+}
+
+ParameterLayout::ParameterLayout(int64_t bucket_elements) : bucket_elements_(bucket_elements) {}
+
+int ParameterLayout::Declare(std::string name, std::vector<int64_t> shape, Init init, Decay decay) {
+  if (buckets_.empty() || flat_size_ - buckets_.back().begin >= bucket_elements_) {
+    flat_size_ = RoundUp(flat_size_, kParameterBlock);
+    if (!buckets_.empty()) buckets_.back().end = flat_size_;
+    buckets_.push_back({flat_size_, flat_size_});
+  }
+  ParameterInfo info;
+  info.name = std::move(name);
+  info.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  CHECK_GT(info.size, 0) << info.name;
+  info.shape = std::move(shape);
+  info.init = init;
+  info.decay = decay;
+  info.offset = flat_size_;
+  info.bucket = static_cast<int>(buckets_.size()) - 1;
+  flat_size_ += RoundUp(info.size, kAlignment);
+  elements_ += info.size;
+  parameters_.push_back(std::move(info));
+  return static_cast<int>(parameters_.size()) - 1;
+}
+
+void ParameterLayout::Finish() {
+  flat_size_ = RoundUp(flat_size_, kParameterBlock);
+  if (!buckets_.empty()) buckets_.back().end = flat_size_;
+}
+
+template <typename T>
+void ParameterLayout::Initialize(uint64_t seed, T* values) const {
+  std::fill(values, values + flat_size_, T{0});
+  for (const ParameterInfo& p : parameters_) {
+    T* begin = values + p.offset;
+    if (p.init.stddev > 0) {
+      const uint64_t key = MakeRandomKey(seed, RandomPurpose::kDenseInit, HashName(p.name));
+      FillNormal(key, 0, p.init.stddev, p.size, begin);
+    } else {
+      std::fill(begin, begin + p.size, static_cast<T>(p.init.constant));
+    }
+  }
+}
+
+template void ParameterLayout::Initialize(uint64_t, float*) const;
+template void ParameterLayout::Initialize(uint64_t, double*) const;
+
+}  // namespace elastor
