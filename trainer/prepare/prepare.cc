@@ -1,5 +1,7 @@
 #include "trainer/prepare/prepare.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -269,6 +271,12 @@ Status Encoder::Run() {
   return writer_->Commit(scales);
 }
 
+double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 Status CheckInputs(const PrepareOptions& options) {
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
   if (options.output_dir.empty()) return UserError("--output_dir is missing");
@@ -299,6 +307,7 @@ Status PrepareText(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
 
 StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
+  const double cpu_begin = CpuSeconds();
   ELASTOR_RETURN_IF_ERROR(CheckInputs(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
@@ -313,6 +322,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   for (const DatasetInfo::Categorical& field : writer->info().categorical) {
     report.ids += field.ids;
   }
+  report.cpu_seconds = CpuSeconds() - cpu_begin;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

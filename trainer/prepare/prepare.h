@@ -14,7 +14,8 @@ struct PrepareReport {
   int64_t bad_rows = 0;
   int64_t text_bytes = 0;  // of all inputs, unpacked
   double best_auc = -1;    // SYNTHETIC; < 0: unknown
-  double seconds = 0;
+  double seconds = 0;      // wall clock
+  double cpu_seconds = 0;  // of all threads
 };
 
 // Makes a prepared data set (docs/data.md) of raw files, or of a synthetic plan. The text is read

@@ -19,6 +19,8 @@ DEFINE_string(input, "", "Raw files, plain or gzip, comma separated; may be give
 DEFINE_string(output_dir, "", "Where the prepared data set goes; must not exist yet, or be empty.");
 DEFINE_int32(threads, 1, "Threads to use. The output does not depend on it.");
 
+DECLARE_bool(help);
+
 namespace google {
 extern void (*gflags_exitfunc)(int);  // how gflags leaves after a wrong flag
 }
@@ -84,15 +86,16 @@ class ProgressPrinter {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-void PrintReport(const PrepareReport& report, int threads) {
+void PrintReport(const PrepareReport& report) {
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     std::printf("%s_rows=%" PRId64 "\n", SplitName(split), report.rows[static_cast<int>(split)]);
   }
   std::printf("ids=%" PRId64 "\nbad_rows=%" PRId64 "\nseconds=%.3f\n", report.ids, report.bad_rows,
               report.seconds);
   if (report.text_bytes > 0) {
-    const double rate = static_cast<double>(report.text_bytes) * 1e-6 / report.seconds;
-    std::printf("text_mb_per_s=%.1f\ntext_mb_per_s_per_thread=%.1f\n", rate, rate / threads);
+    const double megabytes = static_cast<double>(report.text_bytes) * 1e-6;
+    std::printf("text_mb=%.1f\ntext_mb_per_s=%.1f\ntext_mb_per_cpu_s=%.1f\n", megabytes,
+                megabytes / report.seconds, megabytes / report.cpu_seconds);
   }
   if (report.best_auc >= 0) std::printf("best_auc=%.6f\n", report.best_auc);
 }
@@ -117,7 +120,7 @@ Status Run() {
   const StatusOr<PrepareReport> report = Prepare(options);
   progress.EndLine();
   if (!report.ok()) return report.status();
-  PrintReport(*report, FLAGS_threads);
+  PrintReport(*report);
   return OkStatus();
 }
 
@@ -132,8 +135,10 @@ int Main(int argc, char** argv) {
   char** values = pointers.data();
   google::gflags_exitfunc = [](int) { std::exit(kExitUser); };
   gflags::ParseCommandLineNonHelpFlags(&count, &values, /*remove_flags=*/true);
-  google::gflags_exitfunc = [](int) { std::exit(0); };
-  gflags::HandleCommandLineHelpFlags();
+  if (FLAGS_help) {
+    gflags::ShowUsageWithFlagsRestrict(argv[0], "prepare_main");
+    return 0;
+  }
   Status status =
       count > 1 ? UserError(std::string("unexpected argument '") + values[1] + "'") : Run();
   if (status.ok()) return 0;

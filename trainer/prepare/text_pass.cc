@@ -12,6 +12,7 @@ namespace {
 // Small enough that the values of one field stay in a core's cache while they are numbered.
 constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int kChunksPerThread = 4;
+constexpr int64_t kPrefetchRows = 12;
 constexpr int64_t kWarnings = 5;
 
 // A chunk and where it comes from.
@@ -116,6 +117,9 @@ void TextPass::NumberValues(const NumberedField& field, ParsedChunk* chunk) {
     const int64_t stride = parser_.single_fields();
     uint64_t* ids = chunk->ids.data() + field.place;
     for (int64_t row = 0; row < chunk->rows; ++row) {
+      if (row + kPrefetchRows < chunk->rows) {
+        vocabulary.Prefetch(chunk->TextOf(ids[(row + kPrefetchRows) * stride]));
+      }
       ids[row * stride] = vocabulary.Add(chunk->TextOf(ids[row * stride]));
     }
     return;

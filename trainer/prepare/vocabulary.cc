@@ -57,6 +57,11 @@ uint32_t Vocabulary::Add(std::string_view value) {
   return static_cast<uint32_t>(ends_.size() - 1);
 }
 
+void Vocabulary::Prefetch(std::string_view value) const {
+  const uint64_t at = Spread(KeyOf(value), static_cast<uint32_t>(value.size()));
+  __builtin_prefetch(&slots_[at & (slots_.size() - 1)]);
+}
+
 void Vocabulary::Grow() {
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
