@@ -6,8 +6,10 @@
 #include <thread>
 #include <type_traits>
 
+#include "collective/communicator.h"
 #include "core/base/leaves.h"
-#include "embedding/row_store.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/embedding_reference.h"
 

@@ -1,0 +1,163 @@
+// Cost of the embedding part per sample on one rank and one thread: the paper's Criteo shape, 26
+// fields of 77,000 ids drawn from a Zipf law, width 20, batches of 4,096. Prints name=value lines;
+// times are medians over batches of the thread's CPU time, in microseconds a sample.
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "embedding/sharded_embedding.h"
+#include "gflags/gflags.h"
+#include "glog/logging.h"
+
+DEFINE_int64(rows, 77'000, "rows of each table");
+DEFINE_int64(fields, 26, "categorical fields, each with a table of its own");
+DEFINE_int64(width, 20, "elements of a row");
+DEFINE_int64(batch_size, 4096, "samples in a batch");
+DEFINE_int64(leaves, 16, "virtual shards");
+DEFINE_int64(batches, 48, "batches measured for each optimizer");
+DEFINE_double(zipf_exponent, 1.05, "id i has weight 1 / (i + 1)^exponent");
+
+namespace elastor {
+namespace {
+
+double ThreadMicroseconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+// Times of every phase, one a batch.
+class Times {
+ public:
+  template <typename Work>
+  void Measure(const std::string& phase, const Work& work) {
+    const double start = ThreadMicroseconds();
+    work();
+    times_[phase].push_back((ThreadMicroseconds() - start) / static_cast<double>(FLAGS_batch_size));
+  }
+
+  void Print(const std::string& prefix) {
+    double total = 0;
+    for (auto& [phase, times] : times_) {
+      std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+      const double median = times[times.size() / 2];
+      total += median;
+      std::printf("%s_%s_us=%.3f\n", prefix.c_str(), phase.c_str(), median);
+    }
+    std::printf("%s_total_us=%.3f\n", prefix.c_str(), total);
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> times_;
+};
+
+SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
+  SparseBatch batch;
+  batch.rows = FLAGS_batch_size;
+  batch.fields = FLAGS_fields;
+  for (int64_t i = 0; i < batch.rows * batch.fields; ++i) {
+    const uint32_t word = Philox(stream, {static_cast<uint32_t>(i), 0, 0, 0})[0];
+    const double u = UniformFromBits(word) * cumulative.back();
+    const auto id = std::upper_bound(cumulative.begin(), cumulative.end(), u) - cumulative.begin();
+    // Ids of equal frequency lie anywhere in a table: 30,011 is prime.
+    batch.ids.push_back(id * 30'011 % FLAGS_rows);
+  }
+  for (int64_t leaf = 0; leaf <= FLAGS_leaves; ++leaf) {
+    batch.leaf_offsets.push_back(leaf * batch.rows / FLAGS_leaves);
+  }
+  return batch;
+}
+
+ShardedEmbedding<float>::Options MakeOptions(SparseOptimizerKind kind) {
+  ShardedEmbedding<float>::Options options;
+  for (int64_t f = 0; f < FLAGS_fields; ++f) {
+    options.tables.push_back({std::to_string(f), FLAGS_rows, FLAGS_width, 1e-4});
+    options.fields.push_back({std::to_string(f), static_cast<int>(f), Pooling::kSum});
+  }
+  options.optimizer.kind = kind;
+  options.leaves = FLAGS_leaves;
+  return options;
+}
+
+void Run(const std::string& name, SparseOptimizerKind kind, const std::vector<SparseBatch>& data) {
+  using Embedding = ShardedEmbedding<float>;
+  const Embedding::Options options = MakeOptions(kind);
+  const std::vector<int64_t> bytes(options.tables.size(), 1);
+  StatusOr<ShardPlan> plan = ShardPlan::Make(PlanKind::kRowWise, options.tables, bytes, 1, 0);
+  CHECK(plan.ok()) << plan.status().message();
+  const auto communicator = MakeSelfCommunicator();
+  ThreadPool pool(1);
+  Embedding embedding(options, &*plan, communicator.get(), &pool);
+  const auto routing = embedding.MakeRouting();
+  const int64_t features = embedding.output_features();
+  std::vector<float> memory(PanelElements(FLAGS_batch_size, features), 0.01f);
+  Times times;
+  int64_t step = 0;
+  // The first pass makes most rows; it is not measured.
+  const auto pass = [&](int64_t batches, Times* times) {
+    for (int64_t b = 0; b < batches; ++b) {
+      const SparseBatch& batch = data[b % data.size()];
+      times->Measure("1_unique", [&] { CHECK(embedding.RouteIds(batch, routing.get()).ok()); });
+      times->Measure("2_lookup", [&] {
+        CHECK(embedding.Lookup(Embedding::Purpose::kTrain, routing.get()).ok());
+      });
+      const auto for_leaves = [&](const auto& work) {
+        for (int64_t leaf = 0; leaf < FLAGS_leaves; ++leaf) {
+          const int64_t begin = batch.leaf_offsets[leaf];
+          const int64_t rows = batch.leaf_offsets[leaf + 1] - begin;
+          work(begin, Panels<float>{memory.data(), rows, features, PanelStride(features)});
+        }
+      };
+      times->Measure("3_expand", [&] {
+        for_leaves([&](int64_t row, Panels<float> e) { embedding.ReturnRows(*routing, row, e); });
+      });
+      times->Measure("4_take", [&] {
+        for_leaves(
+            [&](int64_t row, Panels<float> e) { embedding.TakeGradients(row, e, routing.get()); });
+      });
+      ExactSum norm, weights;
+      times->Measure("5_combine", [&] {
+        CHECK(embedding.RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
+      });
+      times->Measure("6_update", [&] { embedding.Update(1, 1e-3, ++step, routing.get()); });
+    }
+  };
+  Times warm_up;
+  pass(static_cast<int64_t>(data.size()), &warm_up);
+  pass(FLAGS_batches, &times);
+  times.Print(name);
+}
+
+void Main() {
+  std::vector<double> cumulative;
+  double sum = 0;
+  for (int64_t id = 0; id < FLAGS_rows; ++id) {
+    sum += std::pow(static_cast<double>(id + 1), -FLAGS_zipf_exponent);
+    cumulative.push_back(sum);
+  }
+  std::vector<SparseBatch> data;
+  for (uint64_t b = 0; b < 16; ++b) data.push_back(MakeBatch(cumulative, b));
+  Run("sgd", SparseOptimizerKind::kSgd, data);
+  Run("adagrad", SparseOptimizerKind::kAdagrad, data);
+  Run("row_wise_adagrad", SparseOptimizerKind::kRowWiseAdagrad, data);
+  Run("lazy_adam", SparseOptimizerKind::kLazyAdam, data);
+  Run("dense_adam", SparseOptimizerKind::kDenseAdam, data);
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) {
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  elastor::Main();
+}

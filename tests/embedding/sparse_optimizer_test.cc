@@ -1,0 +1,98 @@
+#include "embedding/sparse_optimizer.h"
+
+#include <cmath>
+#include <vector>
+
+#include "embedding/adagrad.h"
+#include "embedding/adam.h"
+#include "embedding/row_math.h"
+#include "embedding/row_wise_adagrad.h"
+#include "embedding/sgd.h"
+#include "gtest/gtest.h"
+
+namespace elastor {
+namespace {
+
+constexpr double kTolerance = 1e-15;  // a few rounding errors of double
+
+SparseOptimizerOptions Options(double epsilon) {
+  SparseOptimizerOptions options;
+  options.epsilon = epsilon;
+  return options;
+}
+
+TEST(SparseOptimizer, SlotElements) {
+  EXPECT_EQ(SlotElements(SparseOptimizerKind::kSgd, 20), 0);
+  EXPECT_EQ(SlotElements(SparseOptimizerKind::kAdagrad, 20), 20);
+  EXPECT_EQ(SlotElements(SparseOptimizerKind::kRowWiseAdagrad, 20), 1);
+  EXPECT_EQ(SlotElements(SparseOptimizerKind::kLazyAdam, 20), 40);
+  EXPECT_EQ(SlotElements(SparseOptimizerKind::kDenseAdam, 20), 40);
+}
+
+TEST(Sgd, HandComputed) {
+  std::vector<double> w = {1, 2};
+  const std::vector<double> g = {4, -8};
+  Sgd<double>::ForStep({}, 0.25, 1)(2, 0.5, g.data(), w.data(), nullptr);
+  EXPECT_EQ(w, (std::vector<double>{0.5, 3}));
+}
+
+TEST(Adagrad, HandComputed) {
+  // g = 3, a = 7 + 9 = 16: w = 1 - 0.5 * 3 / (4 + 1) = 0.7. g = 0: a stays.
+  std::vector<double> w = {1, 2}, a = {7, 4};
+  const std::vector<double> g = {6, 0};
+  Adagrad<double>::ForStep(Options(1), 0.5, 1)(2, 0.5, g.data(), w.data(), a.data());
+  EXPECT_NEAR(w[0], 0.7, kTolerance);
+  EXPECT_EQ(w[1], 2);
+  EXPECT_EQ(a, (std::vector<double>{16, 4}));
+}
+
+TEST(RowWiseAdagrad, HandComputed) {
+  // g = (3, 1, 0, 5, 1): mean of g^2 = 36 / 5; a = 1.8 + 7.2 = 9; rate = 0.5 / (3 + 1).
+  std::vector<double> w = {1, 1, 1, 1, 1}, a = {1.8};
+  const std::vector<double> g = {6, 2, 0, 10, 2};
+  RowWiseAdagrad<double>::ForStep(Options(1), 0.5, 1)(5, 0.5, g.data(), w.data(), a.data());
+  EXPECT_NEAR(a[0], 9, 4 * kTolerance);
+  const double want[] = {0.625, 0.875, 1, 0.375, 0.875};
+  for (int i = 0; i < 5; ++i) EXPECT_NEAR(w[i], want[i], kTolerance);
+}
+
+TEST(Adam, FirstStepMovesByTheLearningRate) {
+  // m / (1 - b1) = g and sqrt(v / (1 - b2)) = |g|: w -= lr * sign(g), up to epsilon.
+  std::vector<double> w = {1, 1, 1}, slots(6, 0.0);
+  const std::vector<double> g = {3, -0.01, 0};
+  Adam<double>::ForStep(Options(0), 0.125, 1)(2, 1.0, g.data(), w.data(), slots.data());
+  EXPECT_NEAR(w[0], 0.875, 1e-14);
+  EXPECT_NEAR(w[1], 1.125, 1e-14);
+  EXPECT_EQ(w[2], 1);  // beyond the row
+}
+
+TEST(Adam, SecondStepByHand) {
+  // b1 = 0.5, b2 = 0.75. Step 1, g = 2: m = 1, v = 1. Step 2, g = 4: m = 2.5, v = 4.75;
+  // bias 1 - 0.25 = 0.75 and 1 - 0.5625 = 0.4375.
+  SparseOptimizerOptions options = Options(0.1);
+  options.beta1 = 0.5;
+  options.beta2 = 0.75;
+  std::vector<double> w = {1}, slots = {1, 1};
+  const double g = 8;
+  Adam<double>::ForStep(options, 0.3, 2)(1, 0.5, &g, w.data(), slots.data());
+  EXPECT_EQ(slots, (std::vector<double>{2.5, 4.75}));
+  EXPECT_NEAR(w[0], 1 - 0.3 / 0.75 * 2.5 / (std::sqrt(4.75 / 0.4375) + 0.1), 4 * kTolerance);
+}
+
+TEST(RowMath, IntegerPower) {
+  EXPECT_EQ(IntegerPower(0.5, 0), 1);
+  EXPECT_EQ(IntegerPower(0.5, 10), 0x1p-10);
+  EXPECT_NEAR(IntegerPower(0.999, 1000), 0.36769542477096, 1e-13);
+  EXPECT_EQ(IntegerPower(0.9, int64_t{1} << 62), 0);
+}
+
+TEST(RowMath, SumOfSquares) {
+  for (int64_t n = 0; n < 12; ++n) {
+    std::vector<float> x;
+    for (int64_t i = 0; i < n; ++i) x.push_back(static_cast<float>(i + 1));
+    EXPECT_EQ(SumOfSquares(x.data(), n), n * (n + 1) * (2 * n + 1) / 6) << n;
+  }
+}
+
+}  // namespace
+}  // namespace elastor
