@@ -109,6 +109,36 @@ void ResolveMlp(ModelConfig* model) {
   *model = mlp;
 }
 
+// Sets every optional field that is unset to its value, 0, so that it is written out.
+void MakeExplicit(Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    const bool present = field->has_presence() && reflection.HasField(*message, field);
+    if (field->message_type() != nullptr) {
+      if (present) MakeExplicit(reflection.MutableMessage(message, field));
+      continue;
+    }
+    if (present || !field->has_presence()) continue;
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_INT64:
+        reflection.SetInt64(message, field, 0);
+        break;
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        reflection.SetDouble(message, field, 0);
+        break;
+      case FieldDescriptor::CPPTYPE_BOOL:
+        reflection.SetBool(message, field, false);
+        break;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        reflection.SetEnum(message, field, field->default_value_enum());
+        break;
+      default:
+        LOG(FATAL) << field->full_name() << ": no optional field has this type yet";
+    }
+  }
+}
+
 // "model.tokens: 0; expected what".
 Status Mistake(const std::string& field, const std::string& found, const std::string& expected) {
   return UserError(field + ": " + found + "; expected " + expected);
@@ -283,6 +313,7 @@ void ResolveDefaults(Experiment* experiment) {
   parallel->set_threads(Or(parallel->threads(), 1));
   parallel->set_deadline_seconds(Or(parallel->deadline_seconds(), 300));
   if (!parallel->has_reproducible()) parallel->set_reproducible(true);
+  MakeExplicit(experiment);
 }
 
 Status ValidateExperiment(const Experiment& experiment) {

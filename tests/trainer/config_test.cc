@@ -203,6 +203,16 @@ TEST(ConfigTest, TextOfAnExperimentReadsBack) {
   EXPECT_TRUE(MessageDifferencer::Equals(experiment, read.value()));
 }
 
+TEST(ConfigTest, TheResolvedTextNamesWhatIsZero) {
+  const std::string text = ExperimentText(Resolved());
+  for (const char* line :
+       {"kind: RANK_ELASTOR", "convention: PAPER", "dropout: 0", "order: SHUFFLED",
+        "sparse: LAZY_ADAM", "clip_norm: 0", "seed: 0", "overlap: false"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("shape")));
+}
+
 TEST(ConfigTest, MistakesInAFileAreLocated) {
   const std::string path = WriteExperiment("bad.textproto", "data {\n  pth: \"x\"\n}\n");
   const Status status = ReadExperiment(path).status();
