@@ -1,0 +1,100 @@
+#include "trainer/prepare/synthetic.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/prepare/scratch.h"
+#include "trainer/prepare/teacher.h"
+
+namespace elastor {
+namespace {
+
+std::string SchemaOf(const std::string& teacher) {
+  return "name: 'planted' layout: SYNTHETIC rows_per_block: 1000 "
+         "split { train: 0.5 validation: 0.4 test: 0.1 } "
+         "synthetic { rows: 20000 seed: 3 numeric_fields: 3 categorical_fields: 6 "
+         "multi_hot_fields: 1 ids_per_field: 500 missing_share: 0.1 base_rate: 0.2 " +
+         teacher + " }";
+}
+
+TEST(SyntheticTest, ExactAuc) {
+  EXPECT_EQ(ExactAuc({1, 2, 3, 4}, {0, 0, 1, 1}), 1);
+  EXPECT_EQ(ExactAuc({1, 2, 3, 4}, {0, 1, 0, 1}), 0.75);
+  EXPECT_EQ(ExactAuc({1, 1, 1, 1}, {0, 1, 0, 1}), 0.5);
+  EXPECT_EQ(ExactAuc({1, 2, 2, 0}, {0, 1, 0, 0}), 5.0 / 6);
+  EXPECT_EQ(ExactAuc({1, 2}, {1, 1}), -1);
+}
+
+TEST(SyntheticTest, BestAucIsThatOfTheTeacher) {
+  for (const char* teacher : {"teacher: LOW_RANK", "teacher: COORDINATE_MIXING"}) {
+    const PrepareOptions options = OptionsOf(SchemaOf(teacher), {}, "out");
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    const auto dataset = OpenOrDie(options.output_dir);
+    const Rows validation = ReadAll(*dataset, Split::kValidation);
+    ASSERT_EQ(validation.rows, 8000);
+    const Teacher planted(options.schema.synthetic());
+    std::vector<double> logits;
+    Rows again;
+    for (int64_t row = 10000; row < 18000; ++row) logits.push_back(planted.AppendRow(row, &again));
+    EXPECT_EQ(again.labels, validation.labels);
+    EXPECT_EQ(again.ids, validation.ids);
+    EXPECT_EQ(again.offsets, validation.offsets);
+    EXPECT_EQ(dataset->info().best_auc, ExactAuc(logits, validation.labels));
+    EXPECT_GT(dataset->info().best_auc, 0.7);
+    EXPECT_LT(dataset->info().best_auc, 0.95);
+    double positives = 0;
+    for (const float label : validation.labels) positives += label;
+    EXPECT_NEAR(positives / 8000, 0.2, 0.02);
+  }
+}
+
+TEST(SyntheticTest, IdsAreHeavyTailedAndNumbersStandardNormal) {
+  const PrepareOptions options = OptionsOf(SchemaOf(""), {}, "out");
+  ASSERT_TRUE(Prepare(options).ok());
+  const auto dataset = OpenOrDie(options.output_dir);
+  const Rows rows = ReadAll(*dataset, Split::kTrain);
+  std::vector<int64_t> counts(500, 0);
+  for (int64_t row = 0; row < rows.rows; ++row) ++counts.at(rows.ids[rows.offsets[row * 7]]);
+  // P(0) = (1 - 2^-0.05) / (1 - 501^-0.05).
+  EXPECT_NEAR(static_cast<double>(counts[0]) / 10000,
+              (1 - std::pow(2, -0.05)) / (1 - std::pow(501, -0.05)), 0.015);
+  EXPECT_GT(std::count_if(counts.begin(), counts.end(), [](int64_t n) { return n > 0; }), 400);
+  double sum = 0, squares = 0;
+  int64_t missing = 0, longest = 0;
+  for (const float value : rows.numeric) {
+    if (std::isnan(value)) {
+      ++missing;
+      continue;
+    }
+    sum += value;
+    squares += double{value} * value;
+  }
+  const double present = static_cast<double>(rows.numeric.size() - missing);
+  EXPECT_NEAR(sum / present, 0, 0.03);
+  EXPECT_NEAR(squares / present, 1, 0.03);
+  EXPECT_NEAR(static_cast<double>(missing) / 30000, 0.1, 0.01);
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    longest = std::max(longest, rows.offsets[row * 7 + 7] - rows.offsets[row * 7 + 6]);
+  }
+  EXPECT_EQ(longest, 4);
+}
+
+TEST(SyntheticTest, ThreadsDoNotChangeTheBytes) {
+  PrepareOptions options = OptionsOf(SchemaOf(""), {}, "out");
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string first = options.output_dir;
+  options.threads = 3;
+  options.output_dir = ScratchPath("out3");
+  ASSERT_TRUE(Prepare(options).ok());
+  for (const char* file : {"train.rows", "validation.rows", "test.rows", "meta.json"}) {
+    EXPECT_EQ(FileBytes(first + "/" + file), FileBytes(options.output_dir + "/" + file)) << file;
+  }
+}
+
+}  // namespace
+}  // namespace elastor
