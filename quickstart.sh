@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to a trained model: installs what is missing (as root or with sudo), builds,
-# makes a planted data set and trains RankElastor on it with four ranks. Arguments go to the trainer.
+# makes a planted data set and trains RankElastor on it with four ranks. Arguments go on to the
+# trainer.
 set -euo pipefail
 cd "$(dirname "$0")"
 tools/install_packages.sh
