@@ -81,6 +81,9 @@ Status CheckSynthetic(const Synthetic& plan) {
   }
   if (plan.zipf_exponent() < 0) return UserError("synthetic.zipf_exponent is negative");
   if (plan.rank() < 0 || plan.rank() > 256) return UserError("synthetic.rank must be 0 to 256");
+  if (plan.teacher() == Synthetic::COORDINATE_MIXING && plan.rank() > 0 && plan.rank() < 4) {
+    return UserError("synthetic.rank must be at least 4 for COORDINATE_MIXING");
+  }
   if (plan.signal() < 0) return UserError("synthetic.signal is negative");
   if (!(plan.base_rate() >= 0 && plan.base_rate() < 1)) {
     return UserError("synthetic.base_rate must be in [0, 1)");

@@ -67,7 +67,7 @@ Moments MomentsOf(int64_t count, const Value& value) {
 
 int64_t RankOf(const Synthetic& plan) {
   if (plan.rank() > 0) return plan.rank();
-  return plan.teacher() == Synthetic::COORDINATE_MIXING ? 8 : 4;
+  return plan.teacher() == Synthetic::COORDINATE_MIXING ? 16 : 4;
 }
 
 }  // namespace
