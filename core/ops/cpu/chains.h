@@ -27,6 +27,13 @@ inline Chains<T> LoadChains(const T* rows) {
   return c;
 }
 
+// Loads once for several uses: GCC would rather read memory in every FMA, and two loads a cycle is
+// all there is.
+template <typename T>
+inline void KeepInRegister(Chains<T>& c) {
+  for (int i = 0; i < kChainVectors<T>; ++i) asm("" : "+x"(c.v[i]));
+}
+
 template <typename T>
 inline void FmaChains(const Chains<T>& a, const Chains<T>& b, Chains<T>& sum) {
   for (int i = 0; i < kChainVectors<T>; ++i) sum.v[i] = Fma(a.v[i], b.v[i], sum.v[i]);

@@ -115,7 +115,7 @@ inline DoubleVec Tanh(DoubleVec x) {
 // The normal distribution at x: density phi(x), cumulative Phi(x), from one exponential.
 // Phi(x) = 1 - q for x >= 0 and q for x < 0, with the tail q = phi * Mills ratio computed by
 // itself, so that small Phi keep their relative accuracy. Relative error of phi and q within
-// (4 + x^2) 2^-24 for |x| <= 13; x is held within +-13.1, where phi is the smallest normal number
+// (7 + x^2) 2^-24 for |x| <= 13; x is held within +-13.1, where phi is the smallest normal number
 // and Phi is 0 or 1 to float (bounded is that x, for factors that must not overflow).
 struct Normal {
   FloatVec bounded;
@@ -150,7 +150,7 @@ struct ValueAndSlope {
 };
 
 // x Phi(x), the erf form of GELU, and Phi(x) + x phi(x). Relative error of the value within
-// (5 + x^2) 2^-24 for x >= -13, absolute error of the slope within 2^-22.
+// (8 + x^2) 2^-24 for x >= -13, absolute error of the slope within 2^-22.
 inline ValueAndSlope<FloatVec> Gelu(FloatVec x) {
   const Normal normal = NormalDistribution(x);
   return {AtLeast(Broadcast(-13.1f), x) * normal.cumulative,

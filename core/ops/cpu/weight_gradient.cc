@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "core/ops/cpu/chains.h"
 #include "core/ops/matmul.h"
@@ -24,6 +25,7 @@ struct Sweep {
   T sums[kDyTile][kMaxSweepTiles * kXTile + kChains];
 };
 
+// `x` has features one panel line apart, so that all its addresses are one register and constants.
 template <typename T, int kDy, int kX>
 void GradientTile(Panels<const T> dy, Panels<const T> x, int64_t column, Sweep<T>& out) {
   Chains<T> sums[kDy][8] = {};
@@ -39,7 +41,8 @@ void GradientTile(Panels<const T> dy, Panels<const T> x, int64_t column, Sweep<T
       }
 #pragma GCC unroll 6
       for (int k = 0; k < kX; ++k) {
-        const Chains<T> value = LoadChains(x_panel + k * x.feature_stride + step * kChains);
+        Chains<T> value = LoadChains(x_panel + k * kPanelRows + step * kChains);
+        KeepInRegister(value);
 #pragma GCC unroll 2
         for (int j = 0; j < kDy; ++j) FmaChains(d[j], value, sums[j][k]);
       }
@@ -69,6 +72,21 @@ void GradientTile(Panels<const T> dy, Panels<const T> x, int64_t column, Sweep<T
   }
 }
 
+// A copy of a strided view. Lives until the thread's next call.
+template <typename T>
+Panels<const T> Gathered(Panels<const T> x) {
+  thread_local std::vector<T> memory;
+  memory.resize(PanelElements(x.rows, x.features));
+  const Panels<T> copy = {memory.data(), x.rows, x.features, PanelStride(x.features)};
+  for (int64_t panel = 0; panel < x.panels(); ++panel) {
+    for (int64_t f = 0; f < x.features; ++f) {
+      std::copy_n(x.Panel(panel) + f * x.feature_stride, kPanelRows,
+                  copy.Panel(panel) + f * kPanelRows);
+    }
+  }
+  return copy;
+}
+
 template <typename T>
 void Deliver(const T* sums, int64_t count, Store store, T* out) {
   if (store == Store::kAdd) {
@@ -83,6 +101,7 @@ void Deliver(const T* sums, int64_t count, Store store, T* out) {
 template <typename T>
 void WeightGradient(Panels<const T> dy, Panels<const T> x, T* dw, int64_t stride, Store store) {
   CHECK_EQ(dy.rows, x.rows);
+  if (x.feature_stride != kPanelRows) x = Gathered(x);
   const int64_t tiles = (x.features + kXTile - 1) / kXTile;
   const auto tile_begin = [&](int64_t tile) { return tile * x.features / tiles; };
   const int64_t tile_bytes = dy.panels() * kPanelRows * kXTile * sizeof(T);
