@@ -123,11 +123,11 @@ TEST(VecMathTest, Gelu) {
   for (const float x : Sample(13.0f, 3e38f)) {
     ASSERT_EQ(Gelu(Broadcast(x)).value[0], x);
     ASSERT_EQ(Gelu(Broadcast(x)).slope[0], 1.0f);
-    ASSERT_NEAR(Gelu(Broadcast(-x)).value[0], 0.0f, 1e-36);
-    ASSERT_NEAR(Gelu(Broadcast(-x)).slope[0], 0.0f, 1e-36);
+    ASSERT_NEAR(Gelu(Broadcast(-x)).value[0], 0.0f, 2e-36);
+    ASSERT_NEAR(Gelu(Broadcast(-x)).slope[0], 0.0f, 2e-36);
   }
   EXPECT_EQ(Gelu(Broadcast(kInfinity)).value[0], kInfinity);
-  EXPECT_NEAR(Gelu(Broadcast(-kInfinity)).value[0], 0.0f, 1e-36);
+  EXPECT_NEAR(Gelu(Broadcast(-kInfinity)).value[0], 0.0f, 2e-36);
   EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).value[0]));
   EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).slope[0]));
 }
