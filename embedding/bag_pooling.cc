@@ -38,15 +38,12 @@ void PoolBag(std::span<const uint32_t> bag, const T* const* rows_of_ids, Pooling
 template <typename T>
 void PointAtBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
                  int64_t field, const Range& rows, const T** pointers, T* pooled) {
-  constexpr int64_t kLineBytes = 64;
   const int64_t width = layout.field_width(field);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const std::span<const uint32_t> bag = ids.Bag(row, field);
     if (bag.size() == 1) {
       const T* pointer = rows_of_ids[bag[0]];
-      for (int64_t byte = 0; byte < width * static_cast<int64_t>(sizeof(T)); byte += kLineBytes) {
-        __builtin_prefetch(reinterpret_cast<const char*>(pointer) + byte);
-      }
+      PrefetchRow(pointer, width);
       *pointers++ = pointer;
     } else {
       PoolBag(bag, rows_of_ids, layout.field(field).pooling, width, pooled);
@@ -54,12 +51,6 @@ void PointAtBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* c
     }
     pooled += width;
   }
-}
-
-int64_t WidestField(const EmbeddingLayout& layout) {
-  int64_t width = 0;
-  for (int64_t f = 0; f < layout.fields(); ++f) width = std::max(width, layout.field_width(f));
-  return width;
 }
 
 }  // namespace
@@ -72,7 +63,7 @@ void PoolBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* cons
   if (layout.fields() == 0) return;
   std::array<std::array<const T*, kBlockRows>, 2> pointers;
   thread_local std::vector<T> pooled;
-  const int64_t pooled_elements = ids.single_id_bags() ? 0 : kBlockRows * WidestField(layout);
+  const int64_t pooled_elements = ids.single_id_bags() ? 0 : kBlockRows * layout.widest();
   if (static_cast<int64_t>(pooled.size()) < 2 * pooled_elements) pooled.resize(2 * pooled_elements);
   for (int64_t block = 0; block < e.rows; block += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, e.rows - block);

@@ -1,5 +1,6 @@
 #include "embedding/embedding_layout.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "glog/logging.h"
@@ -11,6 +12,7 @@ EmbeddingLayout::EmbeddingLayout(std::vector<TableSpec> tables, std::vector<Fiel
   for (const TableSpec& table : tables_) {
     CHECK_GE(table.rows, 1) << table.name;
     CHECK_GE(table.width, 1) << table.name;
+    widest_ = std::max(widest_, table.width);
   }
   for (size_t f = 0; f < fields_.size(); ++f) {
     const int t = fields_[f].table;

@@ -18,12 +18,12 @@ class EmbeddingLayout {
   int64_t fields() const { return static_cast<int64_t>(fields_.size()); }
   const TableSpec& table(int64_t t) const { return tables_[t]; }
   const FieldSpec& field(int64_t f) const { return fields_[f]; }
-  const std::vector<TableSpec>& table_specs() const { return tables_; }
 
   int64_t width(int64_t t) const { return tables_[t].width; }
   int64_t field_width(int64_t f) const { return tables_[fields_[f].table].width; }
   int64_t first_feature(int64_t f) const { return first_feature_[f]; }
   int64_t features() const { return features_; }
+  int64_t widest() const { return widest_; }  // of the tables' widths; 0 without tables
 
   // Fields that look up table t, ascending, and a field's place among those of its table.
   const std::vector<int64_t>& fields_of_table(int64_t t) const { return fields_of_table_[t]; }
@@ -36,6 +36,7 @@ class EmbeddingLayout {
   std::vector<std::vector<int64_t>> fields_of_table_;
   std::vector<int64_t> place_in_table_;
   int64_t features_ = 0;
+  int64_t widest_ = 0;
 };
 
 }  // namespace elastor

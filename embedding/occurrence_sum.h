@@ -51,12 +51,24 @@ class OccurrenceSum {
     }
   }
 
-  void SumChunk(std::span<const Occurrence> occurrences, int64_t width, T* __restrict sum) const {
-    const T* first = gradients_ + occurrences[0].offset;
-    for (int64_t i = 0; i < width; ++i) sum[i] = T{0} + first[i];  // -0 becomes +0
-    for (const Occurrence& occurrence : occurrences.subspan(1)) {
-      AddTo(width, gradients_ + occurrence.offset, sum);
+  void SumChunk(std::span<const Occurrence> occurrences, int64_t width, T* sum) const {
+    int64_t column = 0;
+    for (; column + 16 <= width; column += 16) SumColumns<16>(occurrences, column, sum);
+    for (; column + 4 <= width; column += 4) SumColumns<4>(occurrences, column, sum);
+    for (; column < width; ++column) SumColumns<1>(occurrences, column, sum);
+  }
+
+  // The sums of columns [column, column + kColumns) stay in registers.
+  template <int64_t kColumns>
+  void SumColumns(std::span<const Occurrence> occurrences, int64_t column, T* sum) const {
+    T total[kColumns] = {};  // from +0, so that a single -0 becomes +0
+    for (const Occurrence& occurrence : occurrences) {
+      const T* gradient = gradients_ + occurrence.offset + column;
+      // Occurrences of the following ids lie behind, so their gradients are fetched early too.
+      __builtin_prefetch(gradients_ + (&occurrence)[kOccurrencePadding].offset + column);
+      for (int64_t i = 0; i < kColumns; ++i) total[i] += gradient[i];
     }
+    for (int64_t i = 0; i < kColumns; ++i) sum[column + i] = total[i];
   }
 
   const T* gradients_;

@@ -5,6 +5,13 @@
 
 namespace elastor {
 
+// Brings a row that will be read or written soon into the cache.
+template <typename T>
+inline void PrefetchRow(const T* row, int64_t elements) {
+  constexpr int64_t kLineElements = 64 / sizeof(T);
+  for (int64_t i = 0; i < elements; i += kLineElements) __builtin_prefetch(row + i, 1);
+}
+
 // y += x.
 template <typename T>
 inline void AddTo(int64_t length, const T* __restrict x, T* __restrict y) {

@@ -145,7 +145,8 @@ void UniqueIds::ListOccurrences(const SparseBatch& batch) {
     cursor_[u] = occurrence_begin_[u];
     occurrence_begin_[u + 1] += occurrence_begin_[u];
   }
-  occurrences_.Resize(column_begin_.back());
+  occurrences_.Resize(column_begin_.back() + kOccurrencePadding);
+  std::fill_n(occurrences_.data() + column_begin_.back(), kOccurrencePadding, Occurrence{0, 0});
   const auto features = static_cast<uint32_t>(layout_->features());
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     const std::vector<int64_t>& fields = layout_->fields_of_table(t);

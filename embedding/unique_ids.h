@@ -20,6 +20,9 @@ struct Occurrence {
   uint32_t leaf;
 };
 
+// Valid entries after the last occurrence, so that a loop may look ahead.
+inline constexpr int64_t kOccurrencePadding = 12;
+
 // The different (table, key) pairs of a batch, numbered table after table in the order first seen,
 // and the occurrences of each in order (row, field, position).
 // Internally ids are put in *columns*, one a table, each in that order.

@@ -1,0 +1,314 @@
+#include "embedding/owned_tables.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/base/leaves.h"
+#include "embedding/adagrad.h"
+#include "embedding/adam.h"
+#include "embedding/leaf_stack.h"
+#include "embedding/row_math.h"
+#include "embedding/row_wise_adagrad.h"
+#include "embedding/sgd.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kGrain = 64;     // rows a thread takes at least
+constexpr int64_t kLookAhead = 8;  // rows fetched into the cache before their turn
+
+// Calls fn with the optimizer's rule for one step.
+template <typename T, typename Fn>
+void WithOptimizer(const SparseOptimizerOptions& options, double learning_rate, int64_t step,
+                   const Fn& fn) {
+  switch (options.kind) {
+    case SparseOptimizerKind::kSgd:
+      return fn(Sgd<T>::ForStep(options, learning_rate, step));
+    case SparseOptimizerKind::kAdagrad:
+      return fn(Adagrad<T>::ForStep(options, learning_rate, step));
+    case SparseOptimizerKind::kRowWiseAdagrad:
+      return fn(RowWiseAdagrad<T>::ForStep(options, learning_rate, step));
+    case SparseOptimizerKind::kLazyAdam:
+    case SparseOptimizerKind::kDenseAdam:
+      return fn(Adam<T>::ForStep(options, learning_rate, step));
+  }
+}
+
+bool IsAdagrad(SparseOptimizerKind kind) {
+  return kind == SparseOptimizerKind::kAdagrad || kind == SparseOptimizerKind::kRowWiseAdagrad;
+}
+
+// Partitions of `table` that `rank` stores.
+std::vector<int64_t> PartitionsOf(const ShardPlan& plan, int table, int rank) {
+  std::vector<int64_t> partitions;
+  for (int64_t p = 0; p < kPartitions; ++p) {
+    const int owner = plan.Owner(table, p);
+    if (owner == rank || owner == kAllRanks) partitions.push_back(p);
+  }
+  return partitions;
+}
+
+}  // namespace
+
+template <typename T>
+OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const SparseOptimizerOptions& optimizer,
+                            uint64_t seed, const ShardPlan* plan, int rank, ThreadPool* pool)
+    : layout_(layout), optimizer_(optimizer), plan_(plan), rank_(rank), pool_(pool) {
+  const T slot = IsAdagrad(optimizer.kind) ? static_cast<T>(optimizer.initial_accumulator) : T{0};
+  for (int64_t t = 0; t < layout->tables(); ++t) {
+    auto store = std::make_unique<DenseRowStore<T>>(layout->table(t), Slots(t),
+                                                    PartitionsOf(*plan, static_cast<int>(t), rank),
+                                                    typename DenseRowStore<T>::Initial{seed, slot});
+    if (dense()) CreateAllRows(store.get());
+    stores_.push_back(std::move(store));
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::CreateAllRows(DenseRowStore<T>* store) {
+  pool_->ParallelFor(store->rows(), kGrain, [&](int, int64_t begin, int64_t end) {
+    T* row;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t key = store->KeyAt(i);
+      store->FindOrCreate(std::span(&key, 1), &row);
+    }
+  });
+}
+
+// ---- Loops
+
+template <typename T>
+template <typename Work>
+void OwnedTables<T>::ForOwnedKeys(const IdRoute& route, const Work& work) const {
+  pool_->ParallelFor(route.owned_size(), kGrain, [&](int thread, int64_t begin, int64_t end) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      const Range owned = route.OwnedOfTable(t);
+      const int64_t first = std::max(begin, owned.begin);
+      const int64_t last = std::min(end, owned.end);
+      if (first < last) work(thread, t, first, last);
+    }
+  });
+}
+
+template <typename T>
+template <typename Work>
+void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
+  const int64_t* keys = route.owned_keys();
+  const auto mark_touched = [&](bool marked) {
+    ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) stores_[t]->SetMark(keys[j], marked);
+    });
+  };
+  mark_touched(true);
+  pool_->Run([&](int thread) {
+    std::vector<T> gradient(layout_->widest());
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      stores_[t]->ForEachBlock(RowStore<T>::Visit::kUnmarked, thread, pool_->threads(),
+                               [&](std::span<const int64_t> block, T* const* rows) {
+                                 work(thread, t, block, rows, gradient.data());
+                               });
+    }
+  });
+  mark_touched(false);
+}
+
+// ---- Rows
+
+template <typename T>
+void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
+  const int64_t* keys = route.owned_keys();
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    stores_[t]->FindOrCreate(std::span(keys + begin, keys + end), rows + begin);
+  });
+}
+
+template <typename T>
+void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const {
+  const int64_t* keys = route.owned_keys();
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    stores_[t]->Find(std::span(keys + begin, keys + end), rows + begin);
+  });
+  const auto for_missing = [&](const auto& work) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      const Range owned = route.OwnedOfTable(t);
+      for (int64_t j = owned.begin; j < owned.end; ++j) {
+        if (rows[j] == nullptr) work(t, j, layout_->width(t) + Slots(t));
+      }
+    }
+  };
+  int64_t elements = 0;
+  for_missing([&](int64_t, int64_t, int64_t length) { elements += length; });
+  T* row = forgotten->Resize(elements);
+  for_missing([&](int64_t t, int64_t j, int64_t length) {
+    stores_[t]->MakeInitial(keys[j], row);
+    rows[j] = row;
+    row += length;
+  });
+}
+
+// ---- Gradients
+
+template <typename T>
+void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, T* gradients,
+                                     ExactSum* squared_norm, ExactSum* squared_weights) {
+  std::vector<SquaredSums> sums(pool_->threads());
+  FoldTouched(route, rows, gradients, &sums);
+  // Without L2 the gradient of an untouched row is 0.
+  if (dense() && optimizer_.l2 > 0) AddUntouched(route, &sums);
+  for (const SquaredSums& part : sums) {
+    squared_norm->Merge(part.gradients);
+    squared_weights->Merge(part.weights);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
+                                SquaredSums* sums) const {
+  if (!Accounts(table, key)) return;
+  sums->gradients.Add(SumOfSquares(gradient, layout_->width(table)));
+  if (optimizer_.l2 > 0) sums->weights.Add(SumOfSquares(weights, layout_->width(table)));
+}
+
+template <typename T>
+void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, T* gradients,
+                                 std::vector<SquaredSums>* sums) const {
+  const T l2 = static_cast<T>(optimizer_.l2);
+  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
+    const int64_t width = layout_->width(t);
+    for (int64_t j = begin; j < end; ++j) {
+      const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
+      LeafStack<T> stack(width);
+      for (const IdRoute::Node& node : nodes) {
+        stack.MakeRoom(node.leaf);
+        stack.Push(node.leaf, gradients + node.offset);
+      }
+      stack.Finish();
+      T* __restrict g = gradients + nodes[0].offset;
+      const T* __restrict w = rows[j];
+      if (l2 != 0) {
+        PrefetchRow(rows[std::min(j + kLookAhead, end - 1)], width);
+        for (int64_t i = 0; i < width; ++i) g[i] += l2 * w[i];
+      }
+      AddSquares(t, route.owned_keys()[j], g, w, &(*sums)[thread]);
+    }
+  });
+}
+
+template <typename T>
+void OwnedTables<T>::AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums) {
+  const T l2 = static_cast<T>(optimizer_.l2);
+  ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
+                              T* __restrict g) {
+    for (size_t k = 0; k < keys.size(); ++k) {
+      for (int64_t i = 0; i < layout_->width(t); ++i) g[i] = l2 * rows[k][i];
+      AddSquares(t, keys[k], g, rows[k], &(*sums)[thread]);
+    }
+  });
+}
+
+// ---- Update
+
+template <typename T>
+void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
+                            double learning_rate, int64_t step) {
+  CHECK_GE(step, 1);
+  WithOptimizer<T>(optimizer_, learning_rate, step, [&](const auto& rule) {
+    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale));
+    if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
+  });
+}
+
+template <typename T>
+template <typename Rule>
+void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
+                                   const T* gradients, T scale) {
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    const int64_t width = layout_->width(t);
+    const int64_t length = width + Slots(t);
+    for (int64_t j = begin; j < end; ++j) {
+      PrefetchRow(rows[std::min(j + kLookAhead, end - 1)], length);
+      rule(width, scale, gradients + route.NodesOf(j)[0].offset, rows[j], rows[j] + width);
+    }
+  });
+}
+
+template <typename T>
+template <typename Rule>
+void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T scale) {
+  const T l2 = static_cast<T>(optimizer_.l2);
+  ForUntouchedRows(
+      route, [&](int, int64_t t, std::span<const int64_t> keys, T* const* rows, T* __restrict g) {
+        const int64_t width = layout_->width(t);
+        for (size_t k = 0; k < keys.size(); ++k) {
+          for (int64_t i = 0; i < width; ++i) g[i] = l2 * rows[k][i];
+          rule(width, scale, g, rows[k], rows[k] + width);
+        }
+      });
+}
+
+// ---- State
+
+template <typename T>
+void OwnedTables<T>::AddToDigest(Digest* digest) const {
+  std::vector<Digest> parts(pool_->threads());
+  pool_->Run([&](int thread) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      const uint64_t name = Digest::NameSeed("embedding/" + layout_->table(t).name);
+      const size_t bytes = (layout_->width(t) + Slots(t)) * sizeof(T);
+      stores_[t]->ForEachBlock(RowStore<T>::Visit::kAll, thread, pool_->threads(),
+                               [&](std::span<const int64_t> keys, T* const* rows) {
+                                 for (size_t i = 0; i < keys.size(); ++i) {
+                                   if (!Accounts(t, keys[i])) continue;
+                                   parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]),
+                                                           rows[i], bytes);
+                                 }
+                               });
+    }
+  });
+  for (const Digest& part : parts) digest->Merge(part);
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachRow(
+    const std::function<void(int, int64_t, const T*, const T*)>& fn) const {
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    stores_[t]->ForEachBlock(
+        RowStore<T>::Visit::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
+          for (size_t i = 0; i < keys.size(); ++i) {
+            if (!Accounts(t, keys[i])) continue;
+            fn(static_cast<int>(t), keys[i], rows[i], rows[i] + layout_->width(t));
+          }
+        });
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
+  CHECK(key >= 0 && key < layout_->table(table).rows)
+      << layout_->table(table).name << ": no row " << key;
+  const int owner = plan_->Owner(table, key % kPartitions);
+  if (owner != rank_ && owner != kAllRanks) return;
+  T* row;
+  stores_[table]->FindOrCreate(std::span<const int64_t>(&key, 1), &row);
+  const int64_t width = layout_->width(table);
+  std::copy_n(weights, width, row);
+  if (slots != nullptr) {
+    std::copy_n(slots, Slots(table), row + width);
+  } else {
+    std::fill_n(row + width, Slots(table), T{0});
+  }
+}
+
+template <typename T>
+int64_t OwnedTables<T>::memory_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& store : stores_) bytes += store->memory_bytes();
+  return bytes;
+}
+
+template class OwnedTables<float>;
+template class OwnedTables<double>;
+
+}  // namespace elastor

@@ -1,0 +1,101 @@
+#ifndef ELASTOR_EMBEDDING_OWNED_TABLES_H_
+#define ELASTOR_EMBEDDING_OWNED_TABLES_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/digest.h"
+#include "core/base/exact_sum.h"
+#include "core/base/thread_pool.h"
+#include "embedding/dense_row_store.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/grow_buffer.h"
+#include "embedding/id_route.h"
+#include "embedding/row_store.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sparse_optimizer.h"
+
+namespace elastor {
+
+// The rows one rank owns (a share of each table, or a copy) and what is done to them: gather, fold
+// of gradients, L2, norms, optimizer. `rows` and `gradients` below are by owned key and by place in
+// the gradient array of an IdRoute. No communication. Work is shared among the pool's threads by
+// rows, which never changes a bit.
+template <typename T>
+class OwnedTables {
+ public:
+  // layout, plan and pool outlive the object. With dense-equivalent Adam all rows are created here.
+  OwnedTables(const EmbeddingLayout* layout, const SparseOptimizerOptions& optimizer, uint64_t seed,
+              const ShardPlan* plan, int rank, ThreadPool* pool);
+
+  // rows[j] = row of owned key j, created when it is not there yet.
+  void FindOrCreate(const IdRoute& route, T** rows);
+  // The same, but rows that are not there are made in *forgotten and leave the tables as they are.
+  void FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const;
+
+  // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the
+  // squares to the sums (ShardedEmbedding::RouteGradients).
+  void FinishGradients(const IdRoute& route, T* const* rows, T* gradients, ExactSum* squared_norm,
+                       ExactSum* squared_weights);
+
+  // The optimizer's step on the owned keys; on every row with dense-equivalent Adam.
+  void Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
+              double learning_rate, int64_t step);
+
+  // See ShardedEmbedding.
+  void AddToDigest(Digest* digest) const;
+  void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
+                                           const T* slots)>& fn) const;
+  void SetRow(int table, int64_t key, const T* weights, const T* slots);
+  int64_t memory_bytes() const;
+
+ private:
+  // Sums of one thread.
+  struct SquaredSums {
+    ExactSum gradients;
+    ExactSum weights;
+  };
+
+  bool dense() const { return optimizer_.kind == SparseOptimizerKind::kDenseAdam; }
+  int64_t Slots(int64_t table) const {
+    return SlotElements(optimizer_.kind, layout_->width(table));
+  }
+  // Whether this rank's copy of a row is the one that counts.
+  bool Accounts(int64_t table, int64_t key) const {
+    return plan_->Accountant(static_cast<int>(table), key % kPartitions) == rank_;
+  }
+  void CreateAllRows(DenseRowStore<T>* store);
+  void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
+                  SquaredSums* sums) const;
+  void FoldTouched(const IdRoute& route, T* const* rows, T* gradients,
+                   std::vector<SquaredSums>* sums) const;
+  void AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums);
+  template <typename Rule>
+  void UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows, const T* gradients,
+                     T scale);
+  template <typename Rule>
+  void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale);
+
+  // work(thread, table, begin, end) over the owned keys.
+  template <typename Work>
+  void ForOwnedKeys(const IdRoute& route, const Work& work) const;
+  // work(thread, table, keys, rows, gradient) over the rows that no owned key names, in blocks;
+  // gradient is room for the widest row.
+  template <typename Work>
+  void ForUntouchedRows(const IdRoute& route, const Work& work);
+
+  // Constant after construction.
+  const EmbeddingLayout* layout_;
+  SparseOptimizerOptions optimizer_;
+  const ShardPlan* plan_;
+  int rank_;
+  ThreadPool* pool_;
+  std::vector<std::unique_ptr<RowStore<T>>> stores_;  // by table
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_OWNED_TABLES_H_
