@@ -11,7 +11,7 @@ namespace {
 
 // Small enough that the values of one field stay in a core's cache while they are numbered.
 constexpr int64_t kChunkBytes = 512 << 10;
-constexpr int kChunksPerThread = 4;
+constexpr int kChunksPerThread = 2;
 constexpr int64_t kPrefetchRows = 12;
 constexpr int64_t kWarnings = 5;
 
