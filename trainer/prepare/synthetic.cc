@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/base/leaves.h"
 #include "trainer/data/block_format.h"
@@ -21,6 +22,16 @@ struct Draft {
   std::vector<double> logits;
   std::vector<float> labels;
 };
+
+void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
+  Rows rows;
+  draft->logits.clear();
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    draft->logits.push_back(teacher.AppendRow(row, &rows));
+  }
+  draft->block = EncodeBlock(info, rows);
+  draft->labels = std::move(rows.labels);
+}
 
 }  // namespace
 
@@ -80,13 +91,8 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       pool->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t row = range.begin + (first + i) * block_rows;
-          Rows rows;
-          drafts[i].logits.clear();
-          for (int64_t r = row; r < std::min(row + block_rows, range.end); ++r) {
-            drafts[i].logits.push_back(teacher.AppendRow(r, &rows));
-          }
-          drafts[i].block = EncodeBlock(writer->info(), rows);
-          drafts[i].labels = std::move(rows.labels);
+          MakeDraft(teacher, writer->info(), {row, std::min(row + block_rows, range.end)},
+                    &drafts[i]);
         }
       });
       for (int64_t i = 0; i < count; ++i) {
