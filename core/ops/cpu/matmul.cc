@@ -60,46 +60,111 @@ template <typename T, int kRows, typename Step>
   }
 }
 
-template <typename T, int kRows>
-[[gnu::always_inline]] inline void FinishTile(const PanelEpilogue<T>& e, int64_t row,
-                                              Tile<T, kRows>& s) {
-  if (e.bias != nullptr) {
-    ForEach(s, [&](Vec<T>& sum, int i, int) { sum += Broadcast(e.bias[row + i]); });
+// Steps of the epilogue that the compiler knows of, as bits: short products, as in the tokens'
+// networks, cannot afford tests between their tiles. kAnySteps tests at run time.
+constexpr unsigned kBias = 1;
+constexpr unsigned kMultiplier = 2;
+constexpr unsigned kResidual = 4;
+constexpr unsigned kSecond = 8;
+constexpr unsigned kAnySteps = 16;
+
+template <typename T>
+unsigned StepsOf(const Epilogue<T>& e) {
+  if (e.activation != Activation::kIdentity || e.derivative.data != nullptr ||
+      e.unscaled.data != nullptr) {
+    return kAnySteps;
   }
-  if (e.activates()) [[unlikely]] {
-    Tile<T, kRows> in_memory = s;
-    ActivateTile(e, row, in_memory);
-    s = in_memory;
-  }
-  if (e.unscaled) {
-    ForEach(s, [&](Vec<T>& sum, int i, int v) { Save(e.unscaled.At(row + i, v), sum); });
-  }
-  if (e.second_output) {
-    // Read before anything is written: second_multiplier or multiplier may be y's memory.
-    ForEach(s, [&](Vec<T>& sum, int i, int v) {
-      const Vec<T> second = sum * Load(e.second_multiplier.At(row + i, v));
-      if (e.multiplier) sum *= Load(e.multiplier.At(row + i, v));
-      if (e.residual) sum += Load(e.residual.At(row + i, v));
-      Save(e.second_output.At(row + i, v), second);
-      Save(e.y.At(row + i, v), sum);
-    });
-    return;
-  }
-  if (e.multiplier) {
-    ForEach(s, [&](Vec<T>& sum, int i, int v) { sum *= Load(e.multiplier.At(row + i, v)); });
-  }
-  if (e.residual) {
-    ForEach(s, [&](Vec<T>& sum, int i, int v) { sum += Load(e.residual.At(row + i, v)); });
-  }
-  ForEach(s, [&](Vec<T>& sum, int i, int v) { Save(e.y.At(row + i, v), sum); });
+  return (e.bias != nullptr ? kBias : 0) | (e.multiplier.data != nullptr ? kMultiplier : 0) |
+         (e.residual.data != nullptr ? kResidual : 0) |
+         (e.second_output.data != nullptr ? kSecond : 0);
 }
 
-template <typename T, int kRows>
-void RunTile(const PackedMatrix<T>& a, const typename PackedMatrix<T>::Tile& tile,
-             std::span<const Run<T>> runs, int64_t panel, int64_t lane,
-             const PanelEpilogue<T>& epilogue) {
-  Tile<T, kRows> sum = Products<T, kRows>(a.data() + tile.offset, runs, panel, lane);
-  FinishTile<T, kRows>(epilogue, tile.row, sum);
+template <typename T, int kRows, unsigned kSteps>
+[[gnu::always_inline]] inline void FinishTile(const PanelEpilogue<T>& e, int64_t row,
+                                              Tile<T, kRows>& s) {
+  const auto has = [](unsigned step, bool at_run_time) {
+    return kSteps == kAnySteps ? at_run_time : (kSteps & step) != 0;
+  };
+  if (has(kBias, e.bias != nullptr)) {
+    ForEach(s, [&](Vec<T>& sum, int i, int) { sum += Broadcast(e.bias[row + i]); });
+  }
+  if constexpr (kSteps == kAnySteps) {
+    if (e.activates()) ActivateTile(e, row, s);
+    if (e.unscaled) {
+      ForEach(s, [&](Vec<T>& sum, int i, int v) { Save(e.unscaled.At(row + i, v), sum); });
+    }
+  }
+  // Each element is read before it is written: the views may be the same memory.
+  ForEach(s, [&](Vec<T>& sum, int i, int v) {
+    const bool has_second = has(kSecond, static_cast<bool>(e.second_output));
+    const Vec<T> second = has_second ? sum * Load(e.second_multiplier.At(row + i, v)) : Vec<T>{};
+    if (has(kMultiplier, static_cast<bool>(e.multiplier))) {
+      sum *= Load(e.multiplier.At(row + i, v));
+    }
+    if (has(kResidual, static_cast<bool>(e.residual))) sum += Load(e.residual.At(row + i, v));
+    if (has_second) Save(e.second_output.At(row + i, v), second);
+    Save(e.y.At(row + i, v), sum);
+  });
+}
+
+// All tiles of one height, from `tile` on, at one panel. Returns the first tile of another height.
+// The epilogue comes by value: the compiler then knows that storing results does not change it.
+template <typename T, int kRows, unsigned kSteps, Blocks kBlocks>
+[[gnu::noinline]] const typename PackedMatrix<T>::Tile* RunTiles(
+    const T* weights, const typename PackedMatrix<T>::Tile* tile,
+    const typename PackedMatrix<T>::Tile* end, std::span<const Run<T>> runs, int64_t panel,
+    int64_t lane, const PanelEpilogue<T> epilogue) {
+  for (; tile != end && tile->height == kRows; ++tile) {
+    Tile<T, kRows> sum = Products<T, kRows, kBlocks>(weights + tile->offset, runs, panel, lane);
+    FinishTile<T, kRows, kSteps>(epilogue, tile->row, sum);
+  }
+  return tile;
+}
+
+// Longer products take long enough over a panel for the hardware to fetch the next one, and would
+// have the prefetched panel push the current one out of the first-level cache.
+constexpr int64_t kMaxPrefetchColumns = 256;
+
+template <typename T, unsigned kSteps, Blocks kBlocks>
+void RunPanels(const PackedMatrix<T>& a, std::span<const Run<T>> runs, Panels<T> y,
+               const Epilogue<T>& epilogue) {
+  const auto* end = a.tiles().data() + a.tiles().size();
+  for (int64_t panel = 0; panel < y.panels(); ++panel) {
+    for (int64_t lane = 0; lane < kPanelRows; lane += kTileLanes<T>) {
+      const PanelEpilogue<T> e(epilogue, y, panel, lane);
+      if (a.columns() <= kMaxPrefetchColumns) {
+        for (const Run<T>& r : runs) PrefetchPanel(r.x, panel + 1);
+        PrefetchPanel(epilogue.multiplier, panel + 1);
+        PrefetchPanel(epilogue.second_multiplier, panel + 1);
+      }
+      const auto* tile = a.tiles().data();
+      const auto run = [&]<int kRows>(std::integral_constant<int, kRows>) {
+        tile = RunTiles<T, kRows, kSteps, kBlocks>(a.data(), tile, end, runs, panel, lane, e);
+      };
+      while (tile != end) {
+        switch (tile->height) {
+          case 6:
+            run(std::integral_constant<int, 6>());
+            break;
+          case 5:
+            run(std::integral_constant<int, 5>());
+            break;
+          case 4:
+            run(std::integral_constant<int, 4>());
+            break;
+          case 3:
+            run(std::integral_constant<int, 3>());
+            break;
+          case 2:
+            run(std::integral_constant<int, 2>());
+            break;
+          default:
+            run(std::integral_constant<int, 1>());
+            break;
+        }
+      }
+    }
+  }
 }
 
 template <typename T>
@@ -132,32 +197,22 @@ void MatMul(const PackedMatrix<T>& a, std::span<const Panels<const T>> x, Panels
             const Epilogue<T>& epilogue) {
   CheckShapes(a, x, y, epilogue);
   const std::span<const Run<T>> runs = CutIntoRuns(x);
-  for (int64_t panel = 0; panel < y.panels(); ++panel) {
-    for (int64_t lane = 0; lane < kPanelRows; lane += kTileLanes<T>) {
-      const PanelEpilogue<T> e(epilogue, y, panel, lane);
-      for (const typename PackedMatrix<T>::Tile& tile : a.tiles()) {
-        switch (tile.height) {
-          case 6:
-            RunTile<T, 6>(a, tile, runs, panel, lane, e);
-            break;
-          case 5:
-            RunTile<T, 5>(a, tile, runs, panel, lane, e);
-            break;
-          case 4:
-            RunTile<T, 4>(a, tile, runs, panel, lane, e);
-            break;
-          case 3:
-            RunTile<T, 3>(a, tile, runs, panel, lane, e);
-            break;
-          case 2:
-            RunTile<T, 2>(a, tile, runs, panel, lane, e);
-            break;
-          default:
-            RunTile<T, 1>(a, tile, runs, panel, lane, e);
-            break;
-        }
-      }
-    }
+  if (a.columns() > kReductionBlock) {
+    return RunPanels<T, kAnySteps, Blocks::kSeveral>(a, runs, y, epilogue);
+  }
+  switch (StepsOf(epilogue)) {
+    case 0:
+      return RunPanels<T, 0, Blocks::kOne>(a, runs, y, epilogue);
+    case kBias:
+      return RunPanels<T, kBias, Blocks::kOne>(a, runs, y, epilogue);
+    case kResidual:
+      return RunPanels<T, kResidual, Blocks::kOne>(a, runs, y, epilogue);
+    case kBias | kResidual:
+      return RunPanels<T, kBias | kResidual, Blocks::kOne>(a, runs, y, epilogue);
+    case kMultiplier | kSecond:
+      return RunPanels<T, kMultiplier | kSecond, Blocks::kOne>(a, runs, y, epilogue);
+    default:
+      return RunPanels<T, kAnySteps, Blocks::kOne>(a, runs, y, epilogue);
   }
 }
 

@@ -50,47 +50,55 @@ std::span<const Run<T>> CutIntoRuns(std::span<const Panels<const T>> segments) {
   return runs;
 }
 
-// Sums over all runs, in the order of MatMul, of kRows weights (k-major) times activations at
-// `lane` of panel `panel`.
+// sum += kRows weights (k-major) times activations, one run: the FMA chains go on where they are.
 template <typename T, int kRows>
+[[gnu::always_inline]] inline const T* ContinueChains(const T* weights, const T* x, int64_t stride,
+                                                      int64_t count, Tile<T, kRows>& sum) {
+#pragma GCC unroll 2
+  for (; count > 0; --count) {
+    const Vec<T> x0 = Load(x);
+    const Vec<T> x1 = Load(x + kLanes<T>);
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> weight = Broadcast(weights[i]);
+      sum.v[i][0] = Fma(weight, x0, sum.v[i][0]);
+      sum.v[i][1] = Fma(weight, x1, sum.v[i][1]);
+    }
+    weights += kRows;
+    x += stride;
+  }
+  return weights;
+}
+
+enum class Blocks { kOne, kSeveral };  // of kReductionBlock terms
+
+// Sums over all runs, in the order of MatMul, for the lanes from `lane` of panel `panel`.
+template <typename T, int kRows, Blocks kBlocks>
 [[gnu::always_inline]] inline Tile<T, kRows> Products(const T* weights,
                                                       std::span<const Run<T>> runs, int64_t panel,
                                                       int64_t lane) {
   Tile<T, kRows> sum = {};
-  Tile<T, kRows> earlier_blocks = {};
-  bool split = false;
-  for (const Run<T>& run : runs) {
-    if (run.starts_block) [[unlikely]] {
-      for (int i = 0; i < kRows; ++i) {
-        for (int v = 0; v < kTileVectors; ++v) {
-          earlier_blocks.v[i][v] = split ? earlier_blocks.v[i][v] + sum.v[i][v] : sum.v[i][v];
-          sum.v[i][v] = Vec<T>{};
-        }
-      }
-      split = true;
-    }
-    const T* x = run.x.Panel(panel) + lane;
-    const int64_t stride = run.x.feature_stride;
-#pragma GCC unroll 2
-    for (int64_t k = 0; k < run.x.features; ++k) {
-      const Vec<T> x0 = Load(x);
-      const Vec<T> x1 = Load(x + kLanes<T>);
-#pragma GCC unroll 6
-      for (int i = 0; i < kRows; ++i) {
-        const Vec<T> weight = Broadcast(weights[i]);
-        sum.v[i][0] = Fma(weight, x0, sum.v[i][0]);
-        sum.v[i][1] = Fma(weight, x1, sum.v[i][1]);
-      }
-      weights += kRows;
-      x += stride;
-    }
-  }
-  if (split) [[unlikely]] {
+  [[maybe_unused]] Tile<T, kRows> total;
+  [[maybe_unused]] bool first_block = true;
+  const auto close_block = [&]() [[gnu::always_inline]] {
     for (int i = 0; i < kRows; ++i) {
       for (int v = 0; v < kTileVectors; ++v) {
-        sum.v[i][v] = earlier_blocks.v[i][v] + sum.v[i][v];
+        total.v[i][v] = first_block ? sum.v[i][v] : total.v[i][v] + sum.v[i][v];
+        sum.v[i][v] = Vec<T>{};
       }
     }
+    first_block = false;
+  };
+  for (const Run<T>& run : runs) {
+    if constexpr (kBlocks == Blocks::kSeveral) {
+      if (run.starts_block) close_block();
+    }
+    weights = ContinueChains<T, kRows>(weights, run.x.Panel(panel) + lane, run.x.feature_stride,
+                                       run.x.features, sum);
+  }
+  if constexpr (kBlocks == Blocks::kSeveral) {
+    close_block();
+    return total;
   }
   return sum;
 }
@@ -108,6 +116,18 @@ struct PanelLines {
   explicit operator bool() const { return data != nullptr; }
   T* At(int64_t feature, int vector) const { return data + feature * stride + vector * kLanes<T>; }
 };
+
+// Asks for one panel of a view. Panels of one token lie far apart in a layer's memory, where the
+// hardware does not see the next one coming.
+template <typename T>
+inline void PrefetchPanel(Panels<const T> view, int64_t panel) {
+  if (view.data == nullptr || panel >= view.panels()) return;
+  const T* line = view.Panel(panel);
+  for (int64_t f = 0; f < view.features; ++f) {
+    __builtin_prefetch(line);
+    line += view.feature_stride;
+  }
+}
 
 }  // namespace elastor
 
