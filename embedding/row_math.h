@@ -23,15 +23,15 @@ inline void AddTo(int64_t length, const T* __restrict x, T* __restrict y) {
 template <typename T>
 inline double SumOfSquares(const T* x, int64_t length) {
   double lanes[4] = {0, 0, 0, 0};
-  int64_t i = 0;
-  for (; i + 4 <= length; i += 4) {
+  const int64_t whole = length / 4 * 4;
+  for (int64_t i = 0; i < whole; i += 4) {
     for (int64_t lane = 0; lane < 4; ++lane) {
       const double value = static_cast<double>(x[i + lane]);
       lanes[lane] += value * value;
     }
   }
-  for (int64_t lane = 0; i < length; ++i, ++lane) {
-    const double value = static_cast<double>(x[i]);
+  for (int64_t lane = 0; lane < length - whole; ++lane) {
+    const double value = static_cast<double>(x[whole + lane]);
     lanes[lane] += value * value;
   }
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);

@@ -68,13 +68,13 @@ void ResolveTokenModel(ModelConfig* model) {
   model->clear_hidden();
   model->set_blocks(Or(model->blocks(), 2));
 
-  Tokenizer* tokenizer = model->mutable_tokenizer();
-  if (tokenizer->kind() == Tokenizer::CONVENTION) {
-    tokenizer->set_kind(public_code ? Tokenizer::SHARED : Tokenizer::GROUPED);
+  TokenizerConfig* tokenizer = model->mutable_tokenizer();
+  if (tokenizer->kind() == TokenizerConfig::CONVENTION) {
+    tokenizer->set_kind(public_code ? TokenizerConfig::SHARED : TokenizerConfig::GROUPED);
     if (public_code) tokenizer->set_hidden(Or(tokenizer->hidden(), 500));
   }
   tokenizer->set_norm(
-      Or(tokenizer->norm(), public_code ? Tokenizer::NORM_RMS : Tokenizer::NORM_NONE));
+      Or(tokenizer->norm(), public_code ? TokenizerConfig::NORM_RMS : TokenizerConfig::NORM_NONE));
 
   if (mixer) {
     model->clear_mixing();
@@ -82,16 +82,16 @@ void ResolveTokenModel(ModelConfig* model) {
     model->mutable_mixing()->set_block_width(Or(model->mixing().block_width(), 1));
   }
 
-  FeedForward* feed_forward = model->mutable_feed_forward();
-  const auto gated = public_code ? FeedForward::GATED_SUM : FeedForward::GATED;
-  feed_forward->set_kind(Or(feed_forward->kind(), mixer ? FeedForward::TWO_LAYER : gated));
-  feed_forward->set_activation(Or(feed_forward->activation(), FeedForward::GELU));
+  FeedForwardConfig* feed_forward = model->mutable_feed_forward();
+  const auto gated = public_code ? FeedForwardConfig::GATED_SUM : FeedForwardConfig::GATED;
+  feed_forward->set_kind(Or(feed_forward->kind(), mixer ? FeedForwardConfig::TWO_LAYER : gated));
+  feed_forward->set_activation(Or(feed_forward->activation(), FeedForwardConfig::GELU));
   feed_forward->set_expansion(
-      Or(feed_forward->expansion(), feed_forward->kind() == FeedForward::TWO_LAYER ? 1 : 3));
+      Or(feed_forward->expansion(), feed_forward->kind() == FeedForwardConfig::TWO_LAYER ? 1 : 3));
 
-  Head* head = model->mutable_head();
-  head->set_kind(Or(head->kind(), public_code ? Head::FLATTEN_MLP : Head::FLATTEN_LINEAR));
-  if (head->kind() != Head::FLATTEN_MLP) {
+  HeadConfig* head = model->mutable_head();
+  head->set_kind(Or(head->kind(), public_code ? HeadConfig::FLATTEN_MLP : HeadConfig::FLATTEN_LINEAR));
+  if (head->kind() != HeadConfig::FLATTEN_MLP) {
     head->clear_hidden();
   } else if (head->hidden().empty()) {
     head->add_hidden(static_cast<int32_t>(2 * TokenFeatures(*model)));

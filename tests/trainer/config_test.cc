@@ -43,14 +43,14 @@ TEST(ConfigTest, DefaultsOfThePaper) {
   EXPECT_TRUE(ValidateExperiment(experiment).ok());
   EXPECT_EQ(experiment.name(), "RANK_ELASTOR");
   EXPECT_EQ(experiment.model().blocks(), 2);
-  EXPECT_EQ(experiment.model().tokenizer().kind(), Tokenizer::GROUPED);
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::GROUPED);
   EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
-  EXPECT_EQ(experiment.model().tokenizer().norm(), Tokenizer::NORM_NONE);
+  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_NONE);
   EXPECT_EQ(experiment.model().mixing().block_width(), 1);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForward::GATED);
-  EXPECT_EQ(experiment.model().feed_forward().activation(), FeedForward::GELU);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED);
+  EXPECT_EQ(experiment.model().feed_forward().activation(), FeedForwardConfig::GELU);
   EXPECT_EQ(experiment.model().feed_forward().expansion(), 3);
-  EXPECT_EQ(experiment.model().head().kind(), Head::FLATTEN_LINEAR);
+  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_LINEAR);
   EXPECT_EQ(experiment.optimizer().learning_rate(), 1e-3);
   EXPECT_EQ(experiment.embedding().init_stddev(), 1e-4);
   EXPECT_EQ(experiment.training().eval_batch_size(), 4096);
@@ -61,11 +61,11 @@ TEST(ConfigTest, DefaultsOfThePaper) {
 
 TEST(ConfigTest, DefaultsOfThePublicCode) {
   const Experiment experiment = Resolved({"model.convention=PUBLIC_CODE"});
-  EXPECT_EQ(experiment.model().tokenizer().kind(), Tokenizer::SHARED);
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::SHARED);
   EXPECT_EQ(experiment.model().tokenizer().hidden(), 500);
-  EXPECT_EQ(experiment.model().tokenizer().norm(), Tokenizer::NORM_RMS);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForward::GATED_SUM);
-  EXPECT_EQ(experiment.model().head().kind(), Head::FLATTEN_MLP);
+  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_RMS);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED_SUM);
+  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_MLP);
   ASSERT_EQ(experiment.model().head().hidden_size(), 1);
   EXPECT_EQ(experiment.model().head().hidden(0), 2 * 15 * 26);
 }
@@ -74,14 +74,14 @@ TEST(ConfigTest, RankMixerDefaults) {
   const Experiment experiment = Resolved({"model.kind=RANK_MIXER", "model.tokens=26"});
   EXPECT_TRUE(ValidateExperiment(experiment).ok());
   EXPECT_FALSE(experiment.model().has_mixing());
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForward::TWO_LAYER);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::TWO_LAYER);
   EXPECT_EQ(experiment.model().feed_forward().expansion(), 1);
 }
 
 TEST(ConfigTest, AnExplicitTokenizerStaysLinear) {
   const Experiment experiment =
       Resolved({"model.convention=PUBLIC_CODE", "model.tokenizer.kind=FULL"});
-  EXPECT_EQ(experiment.model().tokenizer().kind(), Tokenizer::FULL);
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::FULL);
   EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
 }
 

@@ -29,7 +29,7 @@ TEST(OverridesTest, SetsEveryTypeOfField) {
   ASSERT_EQ(experiment.model().hidden_size(), 2);
   EXPECT_EQ(experiment.model().hidden(0), 400);
   EXPECT_EQ(experiment.model().hidden(1), 300);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForward::GATED_SUM);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED_SUM);
 }
 
 TEST(OverridesTest, AnEmptyListClears) {

@@ -1,0 +1,49 @@
+#ifndef ELASTOR_TRAINER_BATCH_SOURCE_H_
+#define ELASTOR_TRAINER_BATCH_SOURCE_H_
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "trainer/batch.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/prefetch.h"
+
+namespace elastor {
+
+// This rank's rows of the training batches, epoch after epoch, read ahead on a thread of its own.
+// The last batch of an epoch is short when batch_rows does not divide the rows.
+class BatchSource {
+ public:
+  struct Options {
+    int64_t batch_rows = 0;
+    int64_t leaves = 0;
+    int64_t epochs = 0;
+    int rank = 0;
+    int ranks = 1;
+  };
+  // dataset outlives the object.
+  BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options);
+
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
+
+  // The next batch; its memory is reused. Machine error when the data cannot be read back as it was
+  // written. REQUIRES: called at most total_steps() times.
+  Status Next(LocalBatch* batch);
+
+ private:
+  void RequestOne();
+
+  const Dataset* dataset_;
+  Options options_;
+  int64_t rows_;
+  int64_t steps_per_epoch_;
+  int64_t requested_ = 0;
+  int64_t delivered_ = 0;
+  Rows buffer_;
+  Prefetcher prefetcher_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_BATCH_SOURCE_H_
