@@ -193,7 +193,15 @@ void AddTokenBackward(Buffers& b, std::vector<Kernel>& kernels) {
                          }
                        }});
   };
-  add_gradient("dw12_78x26", b.first, b.x);
+  kernels.push_back({"dw12_78x26", kTokens * ProductFlops(2 * kLift, kWidth), [&b] {
+                       for (int64_t t = 0; t < kTokens; ++t) {
+                         float* dw = b.Gradient(t, 2 * kLift * kWidth);
+                         WeightGradient<float>(b.d_first.read(), b.x.Token(t), dw, kWidth,
+                                               Store::kOverwrite);
+                         WeightGradient<float>(b.d_second.read(), b.x.Token(t), dw + kLift * kWidth,
+                                               kWidth, Store::kOverwrite);
+                       }
+                     }});
   add_gradient("dwr_26x26", b.y, b.x);
   add_gradient("dw3_26x78", b.y, b.h);
   add_gradient("dw_tokenizer_26x52", b.y, b.embeddings);
