@@ -1,0 +1,149 @@
+// The whole training step, embeddings included, against this core's FMA peak measured in the same
+// run. Defaults: RankElastor with the paper's Criteo settings, one rank, one thread. Prints
+// name=value lines.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "gflags/gflags.h"
+#include "glog/logging.h"
+#include "tests/bench/fma_peak.h"
+#include "trainer/config.h"
+#include "trainer/run_setup.h"
+#include "trainer/train_step.h"
+
+DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
+DEFINE_string(set, "", "one override, path.to.field=value");
+DEFINE_int64(batch, 4096, "rows of a batch");
+DEFINE_int64(ids_per_field, 42'308, "rows of a table; the default is 1.1 M over 26 tables");
+DEFINE_double(zipf, 1.05, "exponent of the ids' distribution");
+DEFINE_int32(threads, 1, "computing threads");
+DEFINE_int32(steps, 24, "measured steps");
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kNumericFields = 13;
+constexpr int64_t kCategoricalFields = 26;
+constexpr int kBatches = 6;  // different batches, taken in turn
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+double WallSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Id with P(id) about (id + 1)^-zipf by inverting the continuous distribution.
+int64_t ZipfId(double u) {
+  const double n = static_cast<double>(FLAGS_ids_per_field);
+  const double exponent = 1 - FLAGS_zipf;
+  const double x = std::pow(u * (std::pow(n + 1, exponent) - 1) + 1, 1 / exponent);
+  return std::clamp<int64_t>(static_cast<int64_t>(x) - 1, 0, FLAGS_ids_per_field - 1);
+}
+
+LocalBatch MakeBatch(int index, int64_t leaves) {
+  const uint64_t key = MakeRandomKey(index, RandomPurpose::kSynthetic, 0);
+  Rows rows;
+  rows.rows = FLAGS_batch;
+  uint32_t counter = 0;
+  const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
+  for (int64_t row = 0; row < FLAGS_batch; ++row) {
+    rows.labels.push_back(uniform() < 0.25 ? 1.0f : 0.0f);
+    for (int64_t i = 0; i < kNumericFields; ++i) {
+      rows.numeric.push_back(static_cast<float>(uniform()));
+    }
+    for (int64_t i = 0; i < kCategoricalFields; ++i) rows.ids.push_back(ZipfId(uniform()));
+  }
+  LocalBatch batch;
+  FillLocalBatch(index * FLAGS_batch, FLAGS_batch, 0, 1, leaves, kCategoricalFields, &rows, &batch);
+  return batch;
+}
+
+void PrintTimes(const StepTimes& times, int64_t rows) {
+  const auto print = [&](const char* name, double seconds) {
+    std::printf("%s_us_per_sample=%.3f\n", name, seconds * 1e6 / static_cast<double>(rows));
+  };
+  print("route_ids", times.route_ids);
+  print("lookup", times.lookup);
+  print("compute", times.compute);
+  print("reduce", times.reduce);
+  print("route_gradients", times.route_gradients);
+  print("scalars", times.scalars);
+  print("update", times.update);
+}
+
+void Main() {
+  std::vector<std::string> overrides = {"training.batch_size=" + std::to_string(FLAGS_batch),
+                                        "parallel.threads=" + std::to_string(FLAGS_threads),
+                                        "parallel.overlap=false"};
+  if (!FLAGS_set.empty()) overrides.push_back(FLAGS_set);
+  const StatusOr<Experiment> loaded = LoadExperiment(FLAGS_experiment, overrides);
+  CHECK(loaded.ok()) << loaded.status().message();
+  const Experiment& experiment = loaded.value();
+
+  DataShape shape;
+  shape.set_numeric_fields(kNumericFields);
+  shape.set_categorical_fields(kCategoricalFields);
+  shape.set_ids_per_field(FLAGS_ids_per_field);
+  const DatasetInfo data = AssumedData(shape);
+  const std::vector<TableSpec> tables = MakeTables(experiment, data);
+  const StatusOr<ShardPlan> plan = MakePlan(experiment, tables, 1);
+  CHECK(plan.ok()) << plan.status().message();
+  const auto communicator = MakeSelfCommunicator();
+  ThreadPool pool(FLAGS_threads);
+  const auto model = MakeModel<float>(MakeModelSpec(experiment, data));
+  ShardedEmbedding<float>::Options options;
+  options.tables = tables;
+  options.fields = MakeFields(data);
+  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
+  options.leaves = experiment.parallel().virtual_shards();
+  ShardedEmbedding<float> embedding(options, &plan.value(), communicator.get(), &pool);
+  TrainStep<float> step(MakeTrainStepOptions(experiment), model.get(), &embedding,
+                        communicator.get(), &pool);
+  std::vector<LocalBatch> batches;
+  for (int i = 0; i < kBatches; ++i) batches.push_back(MakeBatch(i, options.leaves));
+
+  const double flops_per_sample = 6.0 * static_cast<double>(model->multiply_adds());
+  std::vector<double> peaks, rates, wall_rates, shares;
+  for (int i = 0; i < 2; ++i) CHECK(step.Run(batches[i], nullptr, 1e-3).ok());  // warm
+  for (int i = 0; i < FLAGS_steps; ++i) {
+    const double peak_before = FmaPeakGflops();
+    const double wall = WallSeconds();
+    const double cpu = ThreadSeconds();
+    CHECK(step.Run(batches[i % kBatches], nullptr, 1e-3).ok());
+    const double cpu_seconds = ThreadSeconds() - cpu;
+    const double wall_seconds = WallSeconds() - wall;
+    const double peak = 0.5 * (peak_before + FmaPeakGflops());
+    const double rate = static_cast<double>(FLAGS_batch) / cpu_seconds;
+    peaks.push_back(peak);
+    rates.push_back(rate);
+    wall_rates.push_back(static_cast<double>(FLAGS_batch) / wall_seconds);
+    shares.push_back(rate * flops_per_sample * 1e-9 / peak);
+  }
+  std::printf("multiply_adds_per_sample=%lld\n", static_cast<long long>(model->multiply_adds()));
+  std::printf("fma_peak_gflops=%.1f\n", Median(peaks));
+  std::printf("wall_samples_per_s=%.0f\n", Median(wall_rates));
+  if (FLAGS_threads == 1) {  // CPU time of one thread is the step's only then
+    std::printf("samples_per_s=%.0f\n", Median(rates));
+    std::printf("share_of_peak=%.3f\n", Median(shares));
+  }
+  PrintTimes(step.times(), FLAGS_batch * (FLAGS_steps + 2));
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) {
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  google::InitGoogleLogging(argv[0]);
+  elastor::Main();
+}
