@@ -164,8 +164,14 @@ std::string ShardPlan::ToString() const {
         << PlacementOf(static_cast<int>(t)) << "\n";
   }
   const std::vector<int64_t> bytes = BytesOfRanks();
-  for (int rank = 0; rank < ranks_; ++rank) {
-    out << "rank " << rank << ": " << Mebibytes(bytes[rank]) << "\n";
+  // Neighbours that show the same size share a line: a plan for 1,024 ranks stays readable.
+  for (int first = 0, rank = 1; rank <= ranks_; ++rank) {
+    const std::string size = Mebibytes(bytes[first]);
+    if (rank < ranks_ && Mebibytes(bytes[rank]) == size) continue;
+    out << (rank - first == 1 ? "rank " + std::to_string(first)
+                              : "ranks " + std::to_string(first) + "-" + std::to_string(rank - 1))
+        << ": " << size << "\n";
+    first = rank;
   }
   return out.str();
 }

@@ -51,7 +51,8 @@ class ShardPlan {
   int64_t RowsOnRank(int table, int rank) const;
   // Embedding memory of every rank.
   std::vector<int64_t> BytesOfRanks() const;
-  // A table for people: one line per table (rows, width, bytes, placement), then bytes a rank.
+  // A table for people: one line per table (rows, width, bytes, placement), then the size on
+  // each rank.
   std::string ToString() const;
 
  private:

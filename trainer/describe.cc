@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 #include <vector>
 
 #include "collective/dense_reduce.h"
@@ -23,23 +24,20 @@ Json DenseParameters(const ParameterLayout& layout) {
   return all;
 }
 
-// Rows and bytes of the tables on the rank that holds most.
-Json Embeddings(const std::vector<TableSpec>& tables, const SparseOptimizerOptions& optimizer,
-                const ShardPlan& plan) {
+Json Lines(const std::string& text) {
+  Json lines = Json::array();
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Size of the tables over all ranks, and in bytes on the rank that holds most.
+Json Embeddings(const std::vector<TableSpec>& tables, const ShardPlan& plan) {
   int64_t parameters = 0;
-  int64_t most_bytes = 0;
   for (const TableSpec& table : tables) parameters += table.rows * table.width;
-  for (int rank = 0; rank < plan.ranks(); ++rank) {
-    int64_t bytes = 0;
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const int64_t elements = tables[t].width + SlotElements(optimizer.kind, tables[t].width);
-      bytes += plan.RowsOnRank(static_cast<int>(t), rank) * elements *
-               static_cast<int64_t>(sizeof(float));
-    }
-    most_bytes = std::max(most_bytes, bytes);
-  }
-  return {
-      {"tables", tables.size()}, {"parameters", parameters}, {"bytes_on_fullest_rank", most_bytes}};
+  return {{"tables", tables.size()},
+          {"parameters", parameters},
+          {"bytes_on_fullest_rank", std::ranges::max(plan.BytesOfRanks())}};
 }
 
 }  // namespace
@@ -49,7 +47,6 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
   const std::unique_ptr<Model<float>> model = MakeModel<float>(spec);
   const ParameterLayout& layout = model->parameters();
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
-  const SparseOptimizerOptions sparse = MakeSparseOptimizer(experiment.optimizer());
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
 
   const int64_t slots =
@@ -78,9 +75,9 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"training_flops_per_sample", 6 * model->multiply_adds()},
       {"dense_bytes_per_rank", layout.flat_size() * element},
       {"dense_slot_bytes_on_fullest_rank", most_slots * element},
-      {"embeddings", Embeddings(tables, sparse, plan)},
+      {"embeddings", Embeddings(tables, plan)},
       {"stages", stages},
-      {"plan", plan.ToString()},
+      {"plan", Lines(plan.ToString())},
       {"dense", DenseParameters(layout)},
   };
   return json.dump(2) + "\n";
