@@ -128,8 +128,7 @@ TEST(ShardPlan, PrintsAsATable) {
             "table                 rows  width           size  placement\n"
             "clicks             1048576      8       32.0 MiB  row-wise\n"
             "device_type              4      8        0.0 MiB  replicated\n"
-            "rank 0: 16.0 MiB\n"
-            "rank 1: 16.0 MiB\n");
+            "ranks 0-1: 16.0 MiB\n");
 }
 
 }  // namespace
