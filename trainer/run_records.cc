@@ -62,6 +62,7 @@ std::string ToJson(const SpectrumRecord& record) {
 
 std::string ToJson(const Summary& summary) {
   Json json = {{"name", summary.name},
+               {"split", summary.split},
                {"auc", OrNull(summary.auc)},
                {"best_auc", OrNull(summary.best_auc)},
                {"logloss", OrNull(summary.logloss)},
@@ -80,6 +81,13 @@ std::string ToJson(const Summary& summary) {
   for (const SpectrumRecord& record : summary.spectrum) {
     json["spectrum"].push_back(SpectrumJson(record));
   }
+  json["communication"] = Json::array();
+  for (const CommunicationRecord& record : summary.communication) {
+    json["communication"].push_back({{"phase", record.phase},
+                                     {"calls", record.calls},
+                                     {"bytes_sent", record.bytes_sent},
+                                     {"seconds", record.seconds}});
+  }
   return json.dump(2) + "\n";
 }
 
@@ -92,11 +100,13 @@ std::string ToText(const Summary& summary) {
                static_cast<long long>(summary.dense_parameters),
                static_cast<long long>(summary.embedding_parameters));
   if (summary.auc) {
-    AppendFormat(&text, "validation AUC: %.4f", *summary.auc);
+    AppendFormat(&text, "%s AUC: %.4f", summary.split.c_str(), *summary.auc);
     if (summary.best_auc) AppendFormat(&text, " (best possible: %.4f)", *summary.best_auc);
     text += "\n";
   }
-  if (summary.logloss) AppendFormat(&text, "validation logloss: %.4f\n", *summary.logloss);
+  if (summary.logloss) {
+    AppendFormat(&text, "%s logloss: %.4f\n", summary.split.c_str(), *summary.logloss);
+  }
   if (!summary.spectrum.empty()) {
     size_t width = 0;
     for (const SpectrumRecord& record : summary.spectrum) {

@@ -35,9 +35,18 @@ struct SpectrumRecord {
   double entropy_rank_mean = 0;
 };
 
+// What a phase of communication took in all, training and evaluation.
+struct CommunicationRecord {
+  std::string phase;
+  int64_t calls = 0;       // of one rank
+  int64_t bytes_sent = 0;  // by all ranks to other ranks
+  double seconds = 0;      // inside the calls on rank 0, waiting included
+};
+
 struct Summary {
   std::string name;                // of the experiment
-  std::optional<double> auc;       // of the last evaluation; none: one class, or not evaluated
+  std::string split;               // of the last evaluation; empty: not evaluated
+  std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
   std::optional<double> best_auc;  // that any model can reach, where the data set knows it
   std::optional<double> logloss;
   int64_t steps = 0;
@@ -52,6 +61,7 @@ struct Summary {
   std::string numeric_hash;  // of the experiment
   double wall_s = 0;
   std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a stage
+  std::vector<CommunicationRecord> communication = {};
 };
 
 // One JSON object on one line, without the newline. Numbers that are not finite become null.

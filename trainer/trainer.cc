@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/digest.h"
 #include "core/base/numerics.h"
-#include "core/base/thread_pool.h"
 #include "trainer/batch_source.h"
-#include "trainer/config.h"
 #include "trainer/describe.h"
 #include "trainer/evaluation.h"
+#include "trainer/inference.h"
+#include "trainer/model_files.h"
 #include "trainer/run_log.h"
+#include "trainer/run_parts.h"
 #include "trainer/run_setup.h"
 #include "trainer/train_step.h"
 
@@ -22,22 +24,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr char kModelDirectory[] = "model";
+
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Everything one rank needs for a run, built once, in this order.
+// A training run on one rank.
 class Run {
  public:
-  static StatusOr<std::unique_ptr<Run>> Make(const TrainerOptions& options,
-                                             Communicator* communicator);
+  // parts, made for training, and options outlive the object.
+  Run(const TrainerOptions& options, RunParts* parts);
 
   Status Train();
 
  private:
-  Run(const TrainerOptions& options, Communicator* communicator, std::unique_ptr<Dataset> dataset,
-      ShardPlan plan);
-
   Status TrainSteps();
   // The step's record when it is due, an evaluation, a spectrum.
   Status AfterStep(const StepResult& result);
@@ -45,91 +46,39 @@ class Run {
   Status Evaluate(Split split);
   Status MeasureSpectrum();
   Status Finish();
+  StatusOr<std::string> StateDigest();
   bool Due(int64_t every) const { return every > 0 && step_.steps() % every == 0; }
   int64_t PlannedSteps() const;
 
   const TrainerOptions& options_;
   const Experiment& experiment_;
-  Communicator* communicator_;
-  std::unique_ptr<Dataset> dataset_;
-  ShardPlan plan_;
-  ThreadPool pool_;
-  std::unique_ptr<Model<float>> model_;
-  ShardedEmbedding<float> embedding_;
-  TrainStep<float> step_;
-  Evaluation evaluation_;
+  RunParts& parts_;
+  TrainStep<float>& step_;
+  RunLog& log_;
   BatchSource batches_;
-  std::unique_ptr<RunLog> log_;
 
-  Clock::time_point start_ = Clock::now();
   double train_seconds_ = 0;  // inside steps
   int64_t train_rows_ = 0;
   double logged_seconds_ = 0;
   int64_t logged_rows_ = 0;
   StepTimes logged_times_;
   int64_t evaluated_step_ = -1;
-  Summary summary_;
+  EvalRecord evaluated_;  // the last one; without a split: none
+  std::vector<SpectrumRecord> spectrum_;
 };
 
-ShardedEmbedding<float>::Options EmbeddingOptions(const Experiment& experiment,
-                                                  const DatasetInfo& data) {
-  ShardedEmbedding<float>::Options options;
-  options.tables = MakeTables(experiment, data);
-  options.fields = MakeFields(data);
-  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
-  options.seed = experiment.training().seed();
-  options.leaves = experiment.parallel().virtual_shards();
-  return options;
-}
-
-Run::Run(const TrainerOptions& options, Communicator* communicator,
-         std::unique_ptr<Dataset> dataset, ShardPlan plan)
+Run::Run(const TrainerOptions& options, RunParts* parts)
     : options_(options),
-      experiment_(options.experiment),
-      communicator_(communicator),
-      dataset_(std::move(dataset)),
-      plan_(std::move(plan)),
-      pool_(experiment_.parallel().threads()),
-      model_(MakeModel<float>(MakeModelSpec(experiment_, dataset_->info()))),
-      embedding_(EmbeddingOptions(experiment_, dataset_->info()), &plan_, communicator, &pool_),
-      step_(MakeTrainStepOptions(experiment_), model_.get(), &embedding_, communicator, &pool_),
-      evaluation_(dataset_.get(), model_.get(), &step_, communicator,
-                  experiment_.parallel().virtual_shards(),
-                  experiment_.training().eval_batch_size()),
-      batches_(dataset_.get(), MakeRowOrder(experiment_),
+      experiment_(parts->experiment),
+      parts_(*parts),
+      step_(parts->step),
+      log_(*parts->log),
+      batches_(parts->dataset.get(), MakeRowOrder(experiment_),
                {.batch_rows = experiment_.training().batch_size(),
                 .leaves = experiment_.parallel().virtual_shards(),
                 .epochs = experiment_.training().epochs(),
-                .rank = communicator->rank(),
-                .ranks = communicator->size()}) {}
-
-StatusOr<std::unique_ptr<Dataset>> OpenTrainingData(const TrainerOptions& options) {
-  const std::string& path = options.experiment.data().path();
-  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
-  if (dataset->rows(Split::kTrain) == 0) {
-    return UserError(path + ": the training split has no rows");
-  }
-  return dataset;
-}
-
-StatusOr<std::unique_ptr<Run>> Run::Make(const TrainerOptions& options,
-                                         Communicator* communicator) {
-  StatusOr<std::unique_ptr<Dataset>> dataset = OpenTrainingData(options);
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
-  ELASTOR_ASSIGN_OR_RETURN(
-      ShardPlan plan,
-      MakePlan(options.experiment, MakeTables(options.experiment, (*dataset)->info()),
-               communicator->size()));
-  // The log is opened first: a used directory is told before tables are allocated.
-  StatusOr<std::unique_ptr<RunLog>> log =
-      RunLog::Open(options.output_dir, options.experiment, communicator->rank());
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
-  std::unique_ptr<Run> run(
-      new Run(options, communicator, std::move(dataset).value(), std::move(plan)));
-  run->log_ = std::move(log).value();
-  return run;
-}
+                .rank = parts->communicator->rank(),
+                .ranks = parts->communicator->size()}) {}
 
 int64_t Run::PlannedSteps() const {
   const int64_t limit = experiment_.training().max_steps();
@@ -139,7 +88,7 @@ int64_t Run::PlannedSteps() const {
 Status Run::Train() {
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
-  ELASTOR_RETURN_IF_ERROR(Evaluate(options_.split == "test" ? Split::kTest : Split::kValidation));
+  ELASTOR_RETURN_IF_ERROR(Evaluate(options_.split));
   return Finish();
 }
 
@@ -200,58 +149,60 @@ Status Run::LogStep(const StepResult& result) {
   logged_times_ = now;
   logged_rows_ = train_rows_;
   logged_seconds_ = train_seconds_;
-  log_->ShowProgress(record, PlannedSteps());
-  return log_->Append(record);
+  log_.ShowProgress(record, PlannedSteps());
+  return log_.Append(record);
 }
 
 Status Run::Evaluate(Split split) {
   if (evaluated_step_ == step_.steps() && split == Split::kValidation) return OkStatus();
-  if (dataset_->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, evaluation_.Measure(split, {}));
+  if (parts_.dataset->rows(split) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, parts_.evaluation.Measure(split, {}));
   if (split == Split::kValidation) evaluated_step_ = step_.steps();
-  summary_.auc = metrics.auc;
-  summary_.logloss = metrics.logloss;
-  return log_->Append(EvalRecord{SplitName(split), step_.steps(), metrics});
+  evaluated_ = {SplitName(split), step_.steps(), metrics};
+  return log_.Append(evaluated_);
 }
 
 Status Run::MeasureSpectrum() {
-  if (dataset_->rows(Split::kValidation) == 0) return OkStatus();
-  StatusOr<std::vector<SpectrumRecord>> records =
-      evaluation_.MeasureSpectrum(Split::kValidation, experiment_.spectrum().samples());
-  if (!records.ok()) return records.status();
-  for (const SpectrumRecord& record : *records) ELASTOR_RETURN_IF_ERROR(log_->Append(record));
-  summary_.spectrum = std::move(records).value();
+  if (parts_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(spectrum_, parts_.evaluation.MeasureSpectrum(
+                                          Split::kValidation, experiment_.spectrum().samples()));
+  for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
 
-Status Run::Finish() {
+StatusOr<std::string> Run::StateDigest() {
   Digest digest;
   step_.AddToDigest(&digest);
   auto words = digest.ToWords();
-  ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kMetrics, words));
+  ELASTOR_RETURN_IF_ERROR(parts_.communicator->AllReduceSum(Phase::kMetrics, words));
   digest = Digest::FromWords(words);
   // The control record: what besides weights and slots decides how the run would go on.
   const int64_t control[] = {step_.steps(), step_.steps() / batches_.steps_per_epoch(),
                              step_.steps() % batches_.steps_per_epoch(),
                              experiment_.training().seed()};
   digest.Add("control", 0, control, sizeof(control));
+  return digest.Hex();
+}
 
-  summary_.name = experiment_.name();
-  if (dataset_->info().best_auc >= 0) summary_.best_auc = dataset_->info().best_auc;
-  summary_.steps = step_.steps();
-  summary_.epochs = step_.steps() / batches_.steps_per_epoch();
-  summary_.samples_per_s = static_cast<double>(train_rows_) / train_seconds_;
-  summary_.ranks = communicator_->size();
-  summary_.virtual_shards = experiment_.parallel().virtual_shards();
-  summary_.dense_parameters = model_->parameters().element_count();
-  for (const TableSpec& table : MakeTables(experiment_, dataset_->info())) {
-    summary_.embedding_parameters += table.rows * table.width;
-  }
-  summary_.state_digest = digest.Hex();
-  summary_.numerics = NumericsFingerprint();
-  summary_.numeric_hash = NumericHash(experiment_);
-  summary_.wall_s = SecondsSince(start_);
-  return AgreeOnStatus(*communicator_, log_->Finish(summary_));
+// The model, then the summary: a folder with a summary is a whole run.
+Status Run::Finish() {
+  ELASTOR_ASSIGN_OR_RETURN(const std::string digest, StateDigest());
+  const int64_t epochs = step_.steps() / batches_.steps_per_epoch();
+  const ModelFacts facts = {step_.steps(), epochs, digest, NumericsFingerprint(),
+                            parts_.ModelHash()};
+  ELASTOR_RETURN_IF_ERROR(SaveModel(options_.output_dir + "/" + kModelDirectory, facts,
+                                    parts_.Weights(), *parts_.communicator));
+
+  Summary summary = parts_.MakeSummary();
+  summary.split = evaluated_.split;
+  summary.auc = evaluated_.metrics.auc;
+  if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;
+  summary.steps = step_.steps();
+  summary.epochs = epochs;
+  summary.samples_per_s = static_cast<double>(train_rows_) / train_seconds_;
+  summary.state_digest = digest;
+  summary.spectrum = spectrum_;
+  return AgreeOnStatus(*parts_.communicator, log_.Finish(summary));
 }
 
 Status PrintDescription(const TrainerOptions& options, Communicator& communicator) {
@@ -270,8 +221,19 @@ Status PrintDescription(const TrainerOptions& options, Communicator& communicato
 
 Status RunTrainer(const TrainerOptions& options, Communicator& communicator) {
   if (options.mode == "describe") return PrintDescription(options, communicator);
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Run> run, Run::Make(options, &communicator));
-  return run->Train();
+  if (options.mode != "train") {
+    return RunInference({.experiment = options.experiment,
+                         .model_dir = options.model_dir,
+                         .output_dir = options.output_dir,
+                         .split = options.split,
+                         .predict = options.mode == "predict"},
+                        communicator);
+  }
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RunParts> parts,
+      RunParts::Open({.experiment = options.experiment, .output_dir = options.output_dir},
+                     &communicator));
+  return Run(options, parts.get()).Train();
 }
 
 }  // namespace elastor

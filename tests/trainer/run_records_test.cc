@@ -43,6 +43,7 @@ TEST(RunRecordsTest, Spectrum) {
 Summary MakeSummary() {
   Summary summary;
   summary.name = "tiny";
+  summary.split = "validation";
   summary.auc = 0.7512;
   summary.best_auc = 0.8;
   summary.logloss = 0.51;
@@ -57,11 +58,13 @@ Summary MakeSummary() {
   summary.numerics = "x86-64-v3";
   summary.wall_s = 2;
   summary.spectrum = {{100, "tokens", 1.25, 2.5}, {100, "block1.ffn", 10, 11}};
+  summary.communication = {{"row_exchange", 3, 300, 0.5}};
   return summary;
 }
 
 TEST(RunRecordsTest, SummaryAsJson) {
   const Json json = Json::parse(ToJson(MakeSummary()));
+  EXPECT_EQ(json["split"], "validation");
   EXPECT_EQ(json["auc"], 0.7512);
   EXPECT_EQ(json["logloss"], 0.51);
   EXPECT_EQ(json["steps"], 100);
@@ -76,6 +79,9 @@ TEST(RunRecordsTest, SummaryAsJson) {
   EXPECT_EQ(json["wall_s"], 2);
   ASSERT_EQ(json["spectrum"].size(), 2u);
   EXPECT_EQ(json["spectrum"][1]["entropy_rank_mean"], 11);
+  ASSERT_EQ(json["communication"].size(), 1u);
+  EXPECT_EQ(json["communication"][0]["phase"], "row_exchange");
+  EXPECT_EQ(json["communication"][0]["bytes_sent"], 300);
   EXPECT_TRUE(Json::parse(ToJson(Summary()))["auc"].is_null());
 }
 
