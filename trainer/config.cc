@@ -90,7 +90,8 @@ void ResolveTokenModel(ModelConfig* model) {
       Or(feed_forward->expansion(), feed_forward->kind() == FeedForwardConfig::TWO_LAYER ? 1 : 3));
 
   HeadConfig* head = model->mutable_head();
-  head->set_kind(Or(head->kind(), public_code ? HeadConfig::FLATTEN_MLP : HeadConfig::FLATTEN_LINEAR));
+  head->set_kind(
+      Or(head->kind(), public_code ? HeadConfig::FLATTEN_MLP : HeadConfig::FLATTEN_LINEAR));
   if (head->kind() != HeadConfig::FLATTEN_MLP) {
     head->clear_hidden();
   } else if (head->hidden().empty()) {
