@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Every loss, metric and spectrum and the state digest are the same bits for any number of ranks and
+# threads, any plan, and whichever all-reduce Open MPI takes. Two epochs with dropout, clipping and
+# L2, whose last batches have fewer rows than there are leaves.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+source "$(dirname "$0")/spread_run.sh"
+failures=0
+
+cat >"$work/schema.textproto" <<'SCHEMA'
+name: "tiny"
+layout: SYNTHETIC
+split { train: 0.8 validation: 0.1 test: 0.1 }
+synthetic { rows: 700 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
+SCHEMA
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+embedding { width: 4 init_stddev: 0.1 }
+optimizer { learning_rate: 0.01 clip_norm: 0.05 dense_l2: 1e-3 embedding_l2: 1e-3 }
+training { batch_size: 69 epochs: 2 log_every_steps: 1 eval_every_steps: 4 }
+spectrum { every_steps: 6 samples: 32 }
+parallel { virtual_shards: 16 }
+EXPERIMENT
+"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+
+runs=0
+# same_numbers RANKS ARGUMENT...: trains and compares with the first run.
+same_numbers() {
+  local ranks=$1 run=$work/run$runs
+  shift
+  runs=$((runs + 1))
+  if ! on_ranks "$ranks" "$trainer" --experiment="$work/tiny.textproto" \
+    --set=data.path="$work/data" --output_dir="$run" "$@" >"$work/log" 2>&1; then
+    printf 'FAILED: %s ranks, %s\n' "$ranks" "$*"
+    cat "$work/log"
+    failures=$((failures + 1))
+  elif ! diff <(numbers_of "$work/run0") <(numbers_of "$run") >"$work/difference"; then
+    printf 'FAILED: %s ranks, %s: other numbers than 1 rank (<)\n' "$ranks" "$*"
+    head --lines=6 "$work/difference"
+    failures=$((failures + 1))
+  fi
+}
+
+plan=--set=parallel.plan
+for ranks in 1 2 3 4 5 8 16; do
+  same_numbers "$ranks" --set=parallel.threads=1 $plan=ROW_WISE
+  same_numbers "$ranks" --set=parallel.threads=2 $plan=ROW_WISE --set=parallel.overlap=true
+done
+for ranks in 3 4 16; do
+  same_numbers "$ranks" $plan=TABLE_WISE
+  same_numbers "$ranks" $plan=REPLICATED --set=parallel.overlap=true
+done
+
+# On one host Open MPI may happen to add floating-point numbers as the leaf tree does; rings do not.
+# Integers, all that the trainer lets it add, come out alike.
+for algorithm in 4 5; do
+  force_allreduce $algorithm
+  same_numbers 5 $plan=AUTO
+  same_numbers 16 $plan=ROW_WISE
+done
+
+# The comparison is worth something: the run has all its numbers, and they depend on V.
+lines=$(grep --count '"event":"train"' "$work/run0/metrics.jsonl")
+if [[ $lines -ne 18 || ! $(digest_of "$work/run0") =~ ^[0-9a-f]{32}$ ]]; then
+  printf 'FAILED: expected 18 steps and a digest, found %s and "%s"\n' "$lines" \
+    "$(digest_of "$work/run0")"
+  failures=$((failures + 1))
+fi
+"$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+  --set=parallel.virtual_shards=8 --output_dir="$work/other" >"$work/log" 2>&1 || cat "$work/log"
+if [[ $(digest_of "$work/other") == "$(digest_of "$work/run0")" ]]; then
+  printf 'FAILED: the same digest with V = 8 and V = 16\n'
+  failures=$((failures + 1))
+fi
+exit "$((failures > 0))"

@@ -1,0 +1,60 @@
+#ifndef ELASTOR_TESTS_TRAINER_TINY_TRAINING_H_
+#define ELASTOR_TESTS_TRAINER_TINY_TRAINING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/models/model_spec.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sparse_optimizer.h"
+#include "trainer/train_step.h"
+
+namespace elastor {
+
+// A few steps of a tiny model on ranks that are threads of this process, made so that a sum in
+// another order, a random number keyed by the wrong thing or a row owned twice shows in the bits:
+// repeated ids, multi-hot and empty bags, missing numeric values, ids first seen late, batches with
+// absent leaves, dropout, clipping and L2.
+struct TinyTraining {
+  ModelSpec model;
+  SparseOptimizerKind sparse = SparseOptimizerKind::kLazyAdam;
+  SparseOptimizerKind dense = SparseOptimizerKind::kDenseAdam;
+  int64_t leaves = 16;
+  double clip_norm = 0.05;
+  double l2 = 1e-3;  // of dense weights and of embedding rows
+  double learning_rate = 0.02;
+  uint64_t seed = 7;
+  // Two epochs of these batches; the last one has fewer rows than leaves.
+  std::vector<int64_t> batch_rows = {37, 50, 5};
+  bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
+};
+
+// How the same run is spread; no bit depends on it.
+struct Spread {
+  int ranks = 1;
+  int threads = 1;
+  bool overlap = false;
+  PlanKind plan = PlanKind::kRowWise;
+};
+std::string ToString(const Spread& spread);
+
+struct Outcome {
+  std::vector<StepResult> steps;
+  std::vector<float> logits;  // of the evaluations, in row order
+  std::string digest;         // summed over the ranks
+  std::string error;          // of a step that failed, alike on all ranks; the run ends there
+};
+
+ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention);
+ModelSpec TinyMlp(std::vector<int64_t> hidden);
+
+// REQUIRES: spread.ranks <= training.leaves. CHECKs that all ranks found the same scalars.
+Outcome Train(const TinyTraining& training, const Spread& spread);
+
+// What differs, in one line for each; empty when every bit is the same.
+std::string Differences(const Outcome& expected, const Outcome& found);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_TRAINER_TINY_TRAINING_H_

@@ -1,0 +1,164 @@
+#include "trainer/train_step.h"
+
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/tiny_training.h"
+
+namespace elastor {
+namespace {
+
+using Kind = ModelSpec::Kind;
+using Convention = ModelSpec::Convention;
+using enum SparseOptimizerKind;
+
+constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
+                               PlanKind::kAuto};
+
+// 3 and 7 do not divide the leaves.
+constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+
+struct Case {
+  std::string name;
+  TinyTraining training;
+};
+
+void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
+
+// Every model, every sparse and every dense optimizer, V = 8 and 16.
+std::vector<Case> Cases() {
+  const auto token = TinyTokenModel;
+  const ModelSpec mlp = TinyMlp({16, 8});
+  return {
+      {"RankElastorPaperLazyAdam",
+       {.model = token(Kind::kRankElastor, Convention::kPaper), .sparse = kLazyAdam}},
+      {"RankElastorPublicCodeRowWiseAdagrad",
+       {.model = token(Kind::kRankElastor, Convention::kPublicCode),
+        .sparse = kRowWiseAdagrad,
+        .leaves = 8}},
+      {"RankMixerPaperDenseAdam",
+       {.model = token(Kind::kRankMixer, Convention::kPaper), .sparse = kDenseAdam}},
+      {"RankMixerPublicCodeAdagrad",
+       {.model = token(Kind::kRankMixer, Convention::kPublicCode),
+        .sparse = kAdagrad,
+        .dense = kAdagrad,
+        .leaves = 8}},
+      {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
+      {"MlpLazyAdamNoClippingNoPenalty",
+       {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
+  };
+}
+
+class TrainStepTest : public testing::TestWithParam<Case> {};
+
+// The law of the project. Threads and overlap take turns, so that every pair of values of ranks,
+// threads, overlap and plan occurs.
+TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
+  const TinyTraining& training = GetParam().training;
+  const Outcome expected = Train(training, Spread{});
+  ASSERT_EQ(expected.error, "");
+  ASSERT_EQ(expected.steps.size(), 2 * training.batch_rows.size());
+  for (size_t r = 0; r < std::size(kRanks); ++r) {
+    for (size_t p = 0; p < std::size(kPlans); ++p) {
+      const Spread spread = {.ranks = kRanks[r],
+                             .threads = (r + p) % 2 == 0 ? 1 : 2,
+                             .overlap = (r + p / 2) % 2 == 1,
+                             .plan = kPlans[p]};
+      EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+    }
+  }
+}
+
+// What the comparison above is worth: the tiny trainings do what their options say.
+TEST_P(TrainStepTest, IsWorthComparing) {
+  const TinyTraining& training = GetParam().training;
+  const Outcome outcome = Train(training, Spread{});
+  for (const StepResult& step : outcome.steps) {
+    EXPECT_GT(step.gradient_norm, training.clip_norm);
+    EXPECT_EQ(step.l2 > 0, training.l2 > 0);
+    EXPECT_GT(step.loss, 0);
+    EXPECT_LT(step.loss, 10);
+  }
+  const size_t half = outcome.logits.size() / 2;
+  for (size_t i = 0; i < half; ++i) EXPECT_NE(outcome.logits[i], outcome.logits[half + i]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainStepTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// More than 512 rows in a leaf: several passes, whose gradients are added before the leaf meets its
+// sibling.
+TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
+  const TinyTraining training = {
+      .model = TinyMlp({16, 8}), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {2, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+// Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
+TEST(TrainStepOverlapTest, SeveralBuckets) {
+  const TinyTraining training = {.model = TinyMlp({512, 400, 360}), .evaluate = false};
+  ASSERT_GT(MakeModel<float>(training.model)->parameters().buckets().size(), 1u);
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {1, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = 2, .overlap = true};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
+  const TinyTraining training = {.model = TinyMlp({8}), .leaves = 4};
+  const Outcome expected = Train(training, Spread{});
+  const Spread spread = {.ranks = 3, .threads = 3, .overlap = true};
+  EXPECT_EQ(Differences(expected, Train(training, spread)), "");
+}
+
+TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const Spread spread = {.ranks = 3, .threads = 2, .overlap = true};
+  const Outcome with = Train(training, spread);
+  training.evaluate = false;
+  const Outcome without = Train(training, spread);
+  EXPECT_EQ(with.digest, without.digest);
+  EXPECT_EQ(with.steps.back().loss, without.steps.back().loss);
+}
+
+TEST(TrainStepDigestTest, DependsOnTheSeedAndOnV) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const std::string digest = Train(training, Spread{}).digest;
+  training.seed = 8;
+  EXPECT_NE(Train(training, Spread{}).digest, digest);
+  training.seed = 7;
+  training.leaves = 8;
+  EXPECT_NE(Train(training, Spread{}).digest, digest);
+}
+
+// Every rank stops at the same step with the same line, which says what to do.
+TEST(TrainStepDivergedTest, StopsAlikeOnAllRanks) {
+  const TinyTraining training = {.model = TinyMlp({16, 8}),
+                                 .dense = kSgd,
+                                 .clip_norm = 0,
+                                 .learning_rate = std::numeric_limits<float>::max(),
+                                 .evaluate = false};
+  const Outcome expected = Train(training, Spread{});
+  EXPECT_EQ(expected.error,
+            "step 2: the loss or the gradient norm is not finite; lower optimizer.learning_rate "
+            "or set optimizer.clip_norm");
+  EXPECT_EQ(expected.steps.size(), 1u);
+  for (const bool overlap : {false, true}) {
+    const Spread spread = {.ranks = 3, .threads = 2, .overlap = overlap};
+    const Outcome found = Train(training, spread);
+    EXPECT_EQ(found.error, expected.error);
+    EXPECT_EQ(found.steps.size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace elastor
