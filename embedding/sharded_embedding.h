@@ -98,8 +98,8 @@ class ShardedEmbedding {
   // ranks.
   void AddToDigest(Digest* digest) const;
 
-  // Visits the initialised rows this rank accounts for: fn(table, key, weights, slots). For
-  // checkpoints and tests.
+  // Visits the initialised rows this rank accounts for, tables in order and keys ascending:
+  // fn(table, key, weights, slots). For checkpoints and tests.
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const;
   // Sets one row if this rank owns (a copy of) it, marking it initialised; slots may be null (0).

@@ -20,8 +20,12 @@
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
 DEFINE_string(output_dir, "", "where the run is written; a new directory");
-DEFINE_string(mode, "train",
-              "train; or describe: print parameters, FLOPs, memory and shard plan as JSON");
+DEFINE_string(
+    mode, "train",
+    "train; evaluate: a trained model's metrics; predict: also predictions.csv; describe: "
+    "print parameters, FLOPs, memory and shard plan as JSON");
+DEFINE_string(model, "",
+              "with --mode=evaluate or predict: the model folder of a training run, RUN/model");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_string(device, "cpu", "cpu is the only one in this version");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
@@ -49,7 +53,7 @@ Status CheckChoice(const std::string& flag, const std::string& found,
 }
 
 Status CheckFlags() {
-  constexpr const char* kModes[] = {"train", "describe"};
+  constexpr const char* kModes[] = {"train", "evaluate", "predict", "describe"};
   constexpr const char* kSplits[] = {"validation", "test"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("mode", FLAGS_mode, kModes));
   ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
@@ -63,8 +67,15 @@ Status CheckFlags() {
   if (FLAGS_experiment.empty()) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
-  if (FLAGS_mode == "train" && FLAGS_output_dir.empty()) {
+  if (FLAGS_mode != "describe" && FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a new directory for the run");
+  }
+  const bool trained = FLAGS_mode == "evaluate" || FLAGS_mode == "predict";
+  if (trained && FLAGS_model.empty()) {
+    return UserError("--model: missing; expected the model folder of a training run, RUN/model");
+  }
+  if (!trained && !FLAGS_model.empty()) {
+    return UserError("--model=" + FLAGS_model + ": only --mode=evaluate and predict read a model");
   }
   return OkStatus();
 }
@@ -79,13 +90,14 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags());
   ELASTOR_ASSIGN_OR_RETURN(Experiment experiment,
                            LoadExperiment(FLAGS_experiment, command_line.overrides));
-  if (FLAGS_mode == "train" && experiment.data().path().empty()) {
+  if (FLAGS_mode != "describe" && experiment.data().path().empty()) {
     return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
   }
   invocation.options = {.experiment = std::move(experiment),
                         .mode = FLAGS_mode,
                         .output_dir = FLAGS_output_dir,
-                        .split = FLAGS_split,
+                        .model_dir = FLAGS_model,
+                        .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                         .describe_ranks = FLAGS_ranks};
   return invocation;
 }
@@ -107,7 +119,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
   if (invocation.value().help) {
     if (communicator.rank() == 0) {
-      std::printf("trainer: trains a model of the Elastor family\n%s",
+      std::printf("trainer: trains models of the Elastor family and uses them\n%s",
                   FlagsHelp(kSourceFile).c_str());
     }
     return OkStatus();

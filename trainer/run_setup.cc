@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "embedding/row_store.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -163,8 +164,8 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
   const SparseOptimizerKind kind = SparseKind(experiment.optimizer().sparse());
   std::vector<int64_t> bytes_per_row;
   for (const TableSpec& table : tables) {
-    bytes_per_row.push_back((table.width + SlotElements(kind, table.width)) *
-                            static_cast<int64_t>(sizeof(float)));
+    bytes_per_row.push_back(
+        RowBytes({table.width, SlotElements(kind, table.width)}, sizeof(float)));
   }
   return ShardPlan::Make(PlanKindOf(experiment.parallel().plan()), tables, bytes_per_row, ranks,
                          experiment.parallel().memory_budget_bytes());

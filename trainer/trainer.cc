@@ -193,7 +193,7 @@ Status Run::Finish() {
   ELASTOR_RETURN_IF_ERROR(SaveModel(options_.output_dir + "/" + kModelDirectory, facts,
                                     parts_.Weights(), *parts_.communicator));
 
-  Summary summary = parts_.MakeSummary();
+  ELASTOR_ASSIGN_OR_RETURN(Summary summary, parts_.MakeSummary());
   summary.split = evaluated_.split;
   summary.auc = evaluated_.metrics.auc;
   if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;

@@ -6,15 +6,17 @@
 #include "collective/communicator.h"
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
+#include "trainer/data/dataset.h"
 
 namespace elastor {
 
 struct TrainerOptions {
   Experiment experiment;   // every default filled in, every field checked (trainer/config.h)
-  std::string mode;        // "train" or "describe"
-  std::string output_dir;  // not empty when mode is "train"
-  std::string split;       // what is evaluated: "validation" or "test"
-  int describe_ranks = 1;  // mode "describe": the ranks the plan is made for
+  std::string mode;        // "train", "evaluate", "predict" or "describe"
+  std::string output_dir;  // a new directory; unused when mode is "describe"
+  std::string model_dir;   // the trained model when mode is "evaluate" or "predict"
+  Split split = Split::kValidation;  // what is evaluated: validation or test
+  int describe_ranks = 1;            // mode "describe": the ranks the plan is made for
 };
 
 // One run, from data set to summary. Every rank calls it with the same options. A user error or a

@@ -23,6 +23,7 @@ Status SystemError(const std::string& path, const char* call) {
     case ENAMETOOLONG:
     case ENOENT:
     case ENOTDIR:
+    case ENOTEMPTY:
     case EPERM:
     case EROFS:
       return UserError(message);
@@ -118,6 +119,12 @@ Status MakeDirectory(const std::string& path) {
     ELASTOR_RETURN_IF_ERROR(MakeOneDirectory(path.substr(0, end)));
   }
   return path.back() == '/' ? OkStatus() : MakeOneDirectory(path);
+}
+
+Status PublishDirectory(const std::string& from, const std::string& to) {
+  ELASTOR_RETURN_IF_ERROR(SyncDirectory(from));
+  if (rename(from.c_str(), to.c_str()) != 0) return SystemError(to, "rename");
+  return SyncDirectory(ParentOf(to));
 }
 
 AtomicFileWriter::AtomicFileWriter(std::string path, int descriptor)

@@ -22,6 +22,10 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 // Makes the directory and its missing parents, on the disk on return. It may exist already.
 Status MakeDirectory(const std::string& path);
 
+// Gives a directory its final name, at once and on the disk on return: what was written into `from`
+// is then whole or not there. User error when `to` exists and is not an empty directory.
+Status PublishDirectory(const std::string& from, const std::string& to);
+
 // The same guarantee as WriteFileAtomically for files too large for one buffer: bytes go to
 // `path`.tmp, and Commit renames it. Destroyed without Commit, it removes the temporary file and
 // leaves `path` as it was. Not thread-safe; one writer a path.

@@ -133,5 +133,19 @@ TEST_F(FileTest, DirectoryInPlaceOfAFileIsAUserError) {
   EXPECT_EQ(MakeDirectory("").code(), StatusCode::kUser);
 }
 
+TEST_F(FileTest, PublishesADirectoryOnce) {
+  ASSERT_TRUE(MakeDirectory(Path("new.partial")).ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("new.partial/f"), "bytes").ok());
+  ASSERT_TRUE(PublishDirectory(Path("new.partial"), Path("new")).ok());
+  EXPECT_EQ(Contents("new/f"), "bytes");
+  EXPECT_FALSE(std::filesystem::exists(Path("new.partial")));
+
+  ASSERT_TRUE(MakeDirectory(Path("new.partial")).ok());
+  const Status used = PublishDirectory(Path("new.partial"), Path("new"));
+  EXPECT_EQ(used.code(), StatusCode::kUser);
+  EXPECT_EQ(used.message(), Path("new") + ": rename: Directory not empty");
+  EXPECT_EQ(Contents("new/f"), "bytes");
+}
+
 }  // namespace
 }  // namespace elastor

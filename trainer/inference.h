@@ -1,0 +1,27 @@
+#ifndef ELASTOR_TRAINER_INFERENCE_H_
+#define ELASTOR_TRAINER_INFERENCE_H_
+
+#include <string>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+struct InferenceOptions {
+  Experiment experiment;  // that of training, but for operational fields
+  std::string model_dir;  // model_files.h
+  std::string output_dir;
+  Split split = Split::kValidation;
+  bool predict = false;  // also write predictions.csv
+};
+
+// Evaluates a trained model on a split, on any number of ranks: the metrics, to the last bit, that
+// the training run would have measured there. Every rank calls it with the same options.
+Status RunInference(const InferenceOptions& options, Communicator& communicator);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_INFERENCE_H_

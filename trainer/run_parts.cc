@@ -1,0 +1,109 @@
+#include "trainer/run_parts.h"
+
+#include <utility>
+
+#include "core/base/numerics.h"
+#include "trainer/config.h"
+#include "trainer/run_setup.h"
+
+namespace elastor {
+namespace {
+
+// The experiment that memory is planned and taken for.
+Experiment ForPurpose(const RunParts::Options& options) {
+  Experiment experiment = options.experiment;
+  if (options.purpose == RunParts::Purpose::kInfer) {
+    experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
+    experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
+  }
+  return experiment;
+}
+
+ShardedEmbedding<float>::Options EmbeddingOptions(const Experiment& experiment,
+                                                  const DatasetInfo& data) {
+  ShardedEmbedding<float>::Options options;
+  options.tables = MakeTables(experiment, data);
+  options.fields = MakeFields(data);
+  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
+  options.seed = experiment.training().seed();
+  options.leaves = experiment.parallel().virtual_shards();
+  return options;
+}
+
+StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split split) {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
+  if (dataset->rows(split) > 0) return dataset;
+  const std::string name = split == Split::kTrain ? "training" : SplitName(split);
+  return UserError(path + ": the " + name + " split has no rows");
+}
+
+// What the phases that were used took.
+StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator) {
+  std::vector<CommunicationRecord> records;
+  std::vector<int64_t> bytes;
+  for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
+    const PhaseRecord& own = communicator.record(static_cast<Phase>(phase));
+    if (own.calls == 0) continue;  // every rank makes the same calls
+    records.push_back({PhaseName(static_cast<Phase>(phase)), own.calls, 0, own.seconds});
+    bytes.push_back(own.bytes_sent);
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, bytes));
+  for (size_t i = 0; i < records.size(); ++i) records[i].bytes_sent = bytes[i];
+  return records;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RunParts>> RunParts::Open(const Options& options,
+                                                   Communicator* communicator) {
+  StatusOr<std::unique_ptr<Dataset>> dataset =
+      OpenDataset(options.experiment.data().path(), options.split);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
+  const Experiment planned = ForPurpose(options);
+  ELASTOR_ASSIGN_OR_RETURN(
+      ShardPlan plan,
+      MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
+  StatusOr<std::unique_ptr<RunLog>> log =
+      RunLog::Open(options.output_dir, options.experiment, communicator->rank());
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
+  return std::make_unique<RunParts>(options, communicator, std::move(dataset).value(),
+                                    std::move(plan), std::move(log).value());
+}
+
+RunParts::RunParts(const Options& options, Communicator* communicator,
+                   std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log)
+    : experiment(options.experiment),
+      communicator(communicator),
+      dataset(std::move(dataset)),
+      plan(std::move(plan)),
+      log(std::move(log)),
+      tables(MakeTables(experiment, this->dataset->info())),
+      pool(experiment.parallel().threads()),
+      model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))),
+      embedding(EmbeddingOptions(ForPurpose(options), this->dataset->info()), &this->plan,
+                communicator, &pool),
+      step(MakeTrainStepOptions(ForPurpose(options)), model.get(), &embedding, communicator, &pool),
+      evaluation(this->dataset.get(), model.get(), &step, communicator,
+                 experiment.parallel().virtual_shards(), experiment.training().eval_batch_size()) {}
+
+double RunParts::SecondsSinceStart() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+StatusOr<Summary> RunParts::MakeSummary() const {
+  Summary summary;
+  summary.name = experiment.name();
+  if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
+  summary.ranks = communicator->size();
+  summary.virtual_shards = experiment.parallel().virtual_shards();
+  summary.dense_parameters = model->parameters().element_count();
+  for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
+  summary.numerics = NumericsFingerprint();
+  summary.numeric_hash = NumericHash(experiment);
+  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator));
+  summary.wall_s = SecondsSinceStart();
+  return summary;
+}
+
+}  // namespace elastor

@@ -1,0 +1,70 @@
+#ifndef ELASTOR_TRAINER_RUN_PARTS_H_
+#define ELASTOR_TRAINER_RUN_PARTS_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+#include "trainer/evaluation.h"
+#include "trainer/model_files.h"
+#include "trainer/run_log.h"
+#include "trainer/run_records.h"
+#include "trainer/train_step.h"
+
+namespace elastor {
+
+// What a run of any mode is made of on one rank, built in the order below. The weights are the
+// initial ones.
+struct RunParts {
+  enum class Purpose {
+    kTrain,
+    kInfer,  // no optimizer slots are kept
+  };
+  struct Options {
+    Experiment experiment;   // resolved and valid
+    std::string output_dir;  // a new directory
+    Purpose purpose = Purpose::kTrain;
+    Split split = Split::kTrain;  // must have rows
+  };
+  // Collective; all ranks return the same status. Opens the log before tables are allocated, so
+  // that a used directory is told at once. communicator outlives the object.
+  static StatusOr<std::unique_ptr<RunParts>> Open(const Options& options,
+                                                  Communicator* communicator);
+
+  RunParts(const Options& options, Communicator* communicator, std::unique_ptr<Dataset> dataset,
+           ShardPlan plan, std::unique_ptr<RunLog> log);
+
+  // Collective. The part of the summary that is alike for all modes, up to now.
+  StatusOr<Summary> MakeSummary() const;
+  // To be read; or written, with step.WeightsChanged() afterwards.
+  ModelWeights Weights() { return {&model->parameters(), step.weights(), &tables, &embedding}; }
+  std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
+  double SecondsSinceStart() const;
+
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  const Experiment experiment;
+  Communicator* const communicator;
+  const std::unique_ptr<Dataset> dataset;
+  const ShardPlan plan;
+  const std::unique_ptr<RunLog> log;
+  const std::vector<TableSpec> tables;
+  ThreadPool pool;
+  const std::unique_ptr<Model<float>> model;
+  ShardedEmbedding<float> embedding;
+  TrainStep<float> step;
+  Evaluation evaluation;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_PARTS_H_

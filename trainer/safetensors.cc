@@ -1,0 +1,270 @@
+#include "trainer/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "glog/logging.h"
+#include "nlohmann/json.hpp"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr size_t kLengthBytes = sizeof(uint64_t);
+constexpr size_t kAlignment = 8;              // of the data in the file
+constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+const char* TypeName(TensorType type) { return type == TensorType::kI64 ? "I64" : "F32"; }
+int64_t ElementBytes(TensorType type) { return type == TensorType::kI64 ? 8 : 4; }
+
+// Bytes of a tensor; none when they do not fit or a length is negative.
+std::optional<int64_t> CountBytes(const TensorSpec& tensor) {
+  int64_t bytes = ElementBytes(tensor.type);
+  for (const int64_t length : tensor.shape) {
+    if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+// The header with its length, padded with spaces.
+std::string MakeHeader(std::span<const TensorSpec> tensors) {
+  Json header = Json::object();
+  int64_t offset = 0;
+  for (const TensorSpec& tensor : tensors) {
+    CHECK_EQ(offset % ElementBytes(tensor.type), 0) << tensor.name << ": I64 comes before F32";
+    CHECK(!header.contains(tensor.name)) << tensor.name;
+    const int64_t end = offset + tensor.bytes();
+    header[tensor.name] = {
+        {"dtype", TypeName(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  const uint64_t length = text.size();
+  std::string bytes(kLengthBytes, '\0');
+  std::memcpy(bytes.data(), &length, kLengthBytes);
+  return bytes + text;
+}
+
+// A tensor of a header, with its place.
+struct Entry {
+  TensorSpec tensor;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// What is wrong with an entry; empty: nothing. Throws what Json throws when a member is missing or
+// of another kind.
+std::string ParseEntry(const std::string& name, const Json& json, Entry* entry) {
+  entry->tensor.name = name;
+  const std::string dtype = json.at("dtype");
+  if (dtype != "F32" && dtype != "I64") return "has dtype " + dtype + "; expected F32 or I64";
+  entry->tensor.type = dtype == "I64" ? TensorType::kI64 : TensorType::kF32;
+  entry->tensor.shape = json.at("shape").get<std::vector<int64_t>>();
+  entry->begin = json.at("data_offsets").at(0);
+  entry->end = json.at("data_offsets").at(1);
+  const std::optional<int64_t> bytes = CountBytes(entry->tensor);
+  if (!bytes || entry->begin < 0 || entry->end < entry->begin ||
+      entry->end - entry->begin != *bytes) {
+    return "has data_offsets that do not fit its shape";
+  }
+  return "";
+}
+
+// The entries of a header in the order of their data.
+StatusOr<std::vector<Entry>> ParseEntries(const std::string& path, std::string_view header) {
+  std::vector<Entry> entries;
+  try {
+    const Json json = Json::parse(header);
+    for (const auto& [name, tensor] : json.items()) {
+      if (name == "__metadata__") continue;
+      const std::string wrong = ParseEntry(name, tensor, &entries.emplace_back());
+      if (!wrong.empty()) return UserError(path + ": tensor '" + name + "' " + wrong);
+    }
+  } catch (const Json::exception& error) {
+    return UserError(path + ": not a safetensors header: " + error.what());
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  return entries;
+}
+
+template <typename T>
+constexpr TensorType TypeOf() {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, int64_t>);
+  return std::is_same_v<T, float> ? TensorType::kF32 : TensorType::kI64;
+}
+
+bool ShapeFits(std::span<const int64_t> found, std::span<const int64_t> expected) {
+  return std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                    [](int64_t f, int64_t e) { return e == kAnyLength || f == e; });
+}
+
+}  // namespace
+
+int64_t TensorSpec::bytes() const {
+  const std::optional<int64_t> bytes = CountBytes(*this);
+  CHECK(bytes.has_value()) << name << ": " << TensorText(type, shape);
+  return *bytes;
+}
+
+std::string TensorText(TensorType type, std::span<const int64_t> shape) {
+  std::string text = std::string(TypeName(type)) + " [";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += shape[i] == kAnyLength ? "any" : std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+// ---- Writing
+
+SafetensorsWriter::SafetensorsWriter(AtomicFileWriter file, int64_t data_bytes)
+    : file_(std::move(file)), missing_bytes_(data_bytes), hash_(XXH3_createState()) {
+  CHECK(hash_ != nullptr);
+  CHECK_EQ(XXH3_64bits_reset(hash_.get()), XXH_OK);
+}
+
+StatusOr<SafetensorsWriter> SafetensorsWriter::Open(const std::string& path,
+                                                    std::span<const TensorSpec> tensors) {
+  ELASTOR_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Open(path));
+  int64_t data_bytes = 0;
+  for (const TensorSpec& tensor : tensors) data_bytes += tensor.bytes();
+  SafetensorsWriter writer(std::move(file), data_bytes);
+  writer.buffer_ = MakeHeader(tensors);
+  return writer;
+}
+
+Status SafetensorsWriter::AppendBytes(const char* bytes, size_t size) {
+  missing_bytes_ -= static_cast<int64_t>(size);
+  CHECK_GE(missing_bytes_, 0) << "more data than the tensors of the header";
+  buffer_.append(bytes, size);
+  return buffer_.size() >= kBufferBytes ? Flush() : OkStatus();
+}
+
+Status SafetensorsWriter::Flush() {
+  CHECK_EQ(XXH3_64bits_update(hash_.get(), buffer_.data(), buffer_.size()), XXH_OK);
+  written_.bytes += static_cast<int64_t>(buffer_.size());
+  ELASTOR_RETURN_IF_ERROR(file_.Append(buffer_));
+  buffer_.clear();
+  return OkStatus();
+}
+
+StatusOr<FileChecksum> SafetensorsWriter::Commit() {
+  CHECK_EQ(missing_bytes_, 0) << "less data than the tensors of the header";
+  ELASTOR_RETURN_IF_ERROR(Flush());
+  ELASTOR_RETURN_IF_ERROR(file_.Commit());
+  written_.xxh3 = XXH3_64bits_digest(hash_.get());
+  return written_;
+}
+
+// ---- Reading
+
+void SafetensorsFile::Unmap::operator()(const char* data) const {
+  munmap(const_cast<char*>(data), bytes);
+}
+
+StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
+                                                const std::optional<FileChecksum>& expected) {
+  SafetensorsFile file;
+  file.path_ = path;
+  ELASTOR_RETURN_IF_ERROR(file.Map());
+  if (expected) ELASTOR_RETURN_IF_ERROR(file.Verify(*expected));
+  ELASTOR_RETURN_IF_ERROR(file.ParseHeader());
+  return file;
+}
+
+Status SafetensorsFile::Map() {
+  const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return UserError(path_ + ": open: " + std::strerror(errno));
+  struct stat facts = {};
+  const bool regular = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
+  void* mapped = MAP_FAILED;
+  if (regular && facts.st_size > 0) {
+    mapped = mmap(nullptr, facts.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
+  }
+  const int reason = errno;
+  close(descriptor);
+  if (!regular || facts.st_size == 0) return UserError(path_ + ": not a file with contents");
+  if (mapped == MAP_FAILED) return MachineError(path_ + ": mmap: " + std::strerror(reason));
+  mapped_ = {static_cast<const char*>(mapped), Unmap{static_cast<size_t>(facts.st_size)}};
+  return OkStatus();
+}
+
+Status SafetensorsFile::Verify(const FileChecksum& expected) const {
+  const size_t bytes = mapped_.get_deleter().bytes;
+  if (static_cast<int64_t>(bytes) != expected.bytes) {
+    return UserError(path_ + ": has " + std::to_string(bytes) + " bytes; expected " +
+                     std::to_string(expected.bytes));
+  }
+  if (XXH3_64bits(mapped_.get(), bytes) != expected.xxh3) {
+    return UserError(path_ +
+                     ": the bytes do not match their hash; the file is damaged or was "
+                     "replaced");
+  }
+  return OkStatus();
+}
+
+Status SafetensorsFile::ParseHeader() {
+  const uint64_t file_bytes = mapped_.get_deleter().bytes;
+  uint64_t length = 0;
+  if (file_bytes >= kLengthBytes) std::memcpy(&length, mapped_.get(), kLengthBytes);
+  if (length < 2 || length > kMaxHeader || length > file_bytes - kLengthBytes) {
+    return UserError(path_ + ": not a safetensors file");
+  }
+  const char* const header = mapped_.get() + kLengthBytes;
+  const char* const data = header + length;
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<Entry> entries, ParseEntries(path_, {header, data}));
+  int64_t end = 0;
+  for (Entry& entry : entries) {
+    const std::string tensor = path_ + ": tensor '" + entry.tensor.name + "' ";
+    if (entry.begin != end) return UserError(tensor + "does not begin where the one before ends");
+    if ((data + entry.begin - mapped_.get()) % ElementBytes(entry.tensor.type) != 0) {
+      return UserError(tensor + "is not aligned to its elements");
+    }
+    end = entry.end;
+    data_.push_back(data + entry.begin);
+    tensors_.push_back(std::move(entry.tensor));
+  }
+  const int64_t data_bytes = static_cast<int64_t>(file_bytes - kLengthBytes - length);
+  if (end == data_bytes) return OkStatus();
+  return UserError(path_ + ": has " + std::to_string(data_bytes) + " bytes of data; expected " +
+                   std::to_string(end) + " (by its header)");
+}
+
+template <typename T>
+StatusOr<std::span<const T>> SafetensorsFile::Find(const TensorSpec& expected) const {
+  CHECK(expected.type == TypeOf<T>()) << expected.name;
+  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
+                                  [&](const TensorSpec& t) { return t.name == expected.name; });
+  const std::string wanted = TensorText(expected.type, expected.shape);
+  if (found == tensors_.end()) {
+    return UserError(path_ + ": has no tensor '" + expected.name + "'; expected " + wanted);
+  }
+  if (found->type != expected.type || !ShapeFits(found->shape, expected.shape)) {
+    return UserError(path_ + ": tensor '" + expected.name + "' is " +
+                     TensorText(found->type, found->shape) + "; expected " + wanted);
+  }
+  return std::span(reinterpret_cast<const T*>(data_[found - tensors_.begin()]),
+                   static_cast<size_t>(found->bytes()) / sizeof(T));
+}
+
+template StatusOr<std::span<const float>> SafetensorsFile::Find(const TensorSpec&) const;
+template StatusOr<std::span<const int64_t>> SafetensorsFile::Find(const TensorSpec&) const;
+
+}  // namespace elastor

@@ -1,0 +1,111 @@
+#ifndef ELASTOR_TRAINER_SAFETENSORS_H_
+#define ELASTOR_TRAINER_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "xxhash.h"
+
+namespace elastor {
+
+// Files of named tensors in the safetensors format, which Python's `safetensors` reads and writes:
+// the length of the header (u64), the header (JSON: name -> dtype, shape, data_offsets), the
+// tensors back to back, row-major, all little-endian.
+
+enum class TensorType { kF32, kI64 };
+
+struct TensorSpec {
+  std::string name;
+  TensorType type = TensorType::kF32;
+  std::vector<int64_t> shape;
+
+  int64_t bytes() const;  // CHECKs that it fits
+};
+
+// In the shape that a reader expects: any length.
+inline constexpr int64_t kAnyLength = -1;
+
+struct FileChecksum {
+  int64_t bytes = 0;
+  uint64_t xxh3 = 0;  // XXH3-64 of the whole file
+  bool operator==(const FileChecksum&) const = default;
+};
+
+// Writes one file front to back, so that tensors need not lie in memory as a whole. Nothing is at
+// `path` before Commit (AtomicFileWriter). Not thread-safe.
+class SafetensorsWriter {
+ public:
+  // tensors: in the order of their data, I64 before F32 so that every element is aligned.
+  static StatusOr<SafetensorsWriter> Open(const std::string& path,
+                                          std::span<const TensorSpec> tensors);
+
+  // The next elements of the tensors' data.
+  template <typename T>
+  Status Append(std::span<const T> values) {
+    return AppendBytes(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  // REQUIRES: all data was appended; nothing is called afterwards.
+  StatusOr<FileChecksum> Commit();
+
+ private:
+  struct FreeState {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+
+  SafetensorsWriter(AtomicFileWriter file, int64_t data_bytes);
+  Status AppendBytes(const char* bytes, size_t size);
+  Status Flush();
+
+  AtomicFileWriter file_;
+  int64_t missing_bytes_;  // of the data
+  std::string buffer_;
+  FileChecksum written_;
+  std::unique_ptr<XXH3_state_t, FreeState> hash_;
+};
+
+// A file mapped into memory. Thread-safe; views live as long as the object.
+class SafetensorsFile {
+ public:
+  // User error naming the file when it is missing, differs from `expected` (bytes first, then
+  // hash; reads the whole file) or is not in the format.
+  static StatusOr<SafetensorsFile> Open(const std::string& path,
+                                        const std::optional<FileChecksum>& expected);
+
+  const std::string& path() const { return path_; }
+  // In the order of their data.
+  std::span<const TensorSpec> tensors() const { return tensors_; }
+
+  // A tensor's elements, T being float or int64_t. User error naming file and tensor when there is
+  // none with the expected name, type and shape (which may hold kAnyLength).
+  template <typename T>
+  StatusOr<std::span<const T>> Find(const TensorSpec& expected) const;
+
+ private:
+  struct Unmap {
+    size_t bytes;
+    void operator()(const char* data) const;
+  };
+
+  Status Map();
+  Status Verify(const FileChecksum& expected) const;
+  Status ParseHeader();
+
+  std::string path_;
+  std::unique_ptr<const char, Unmap> mapped_;
+  std::vector<TensorSpec> tensors_;
+  std::vector<const char*> data_;  // of the tensors
+};
+
+// "F32 [3, 4]", as in messages.
+std::string TensorText(TensorType type, std::span<const int64_t> shape);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_SAFETENSORS_H_
