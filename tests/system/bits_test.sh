@@ -54,6 +54,8 @@ for ranks in 3 4 16; do
   same_numbers "$ranks" $plan=TABLE_WISE
   same_numbers "$ranks" $plan=REPLICATED --set=parallel.overlap=true
 done
+# Nor does it matter how many rows are evaluated at a time.
+same_numbers 3 --set=training.eval_batch_size=19
 
 # On one host Open MPI may happen to add floating-point numbers as the leaf tree does; rings do not.
 # Integers, all that the trainer lets it add, come out alike.

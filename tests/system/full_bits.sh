@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The law of the bits on a real data set: one epoch of configs/scale.flags (214 steps over 109,711
+# The law of the bits on a real data set: one epoch of configs/scale.flags (215 steps over 109,711
 # rows) with dropout, clipping and L2, for many spreads. Prints a table; exit code 1 when a number
 # differs from that of the first spread. From the top of the repository:
 #
