@@ -6,7 +6,8 @@
 #   tests/system/full_bits.sh DATA OUTPUT_DIR [RANKS:THREADS:PLAN:ALGORITHM ...]
 #
 # ALGORITHM: the all-reduce that Open MPI is forced to take (4 ring, 5 segmented ring), or "any".
-# Without spreads: all of them, which takes some twenty minutes on two cores.
+# Without spreads: all of them, half an hour and more on two cores. TRAINER: another program than
+# bazel-bin/trainer/trainer.
 set -euo pipefail
 source "$(dirname "$0")/spread_run.sh"
 
