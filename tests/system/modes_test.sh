@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# A trained model gives the metrics of its training run on any number of ranks, and the same
+# predictions for a row whatever stands beside it. Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  failures=$((failures + 1))
+}
+# run RANKS OUTPUT_DIR FLAGS...
+run() {
+  local ranks=$1 directory=$2
+  shift 2
+  on_ranks "$ranks" "$trainer" --experiment=tiny.textproto --set=data.path=data \
+    --output_dir="$directory" "$@" >"$directory.log" 2>&1 || {
+    fail "$ranks ranks: $*"
+    cat "$directory.log"
+  }
+}
+# expect_same WHAT EXPECTED FOUND
+expect_same() {
+  if [[ -z $2 || $2 != "$3" ]]; then fail "$1: expected '$2', found '$3'"; fi
+}
+last_eval() { grep '"event":"eval"' "$1/metrics.jsonl" | tail --lines=1; }
+# expect_mistake RANKS PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN.
+expect_mistake() {
+  local ranks=$1 pattern=$2 output status
+  shift 2
+  output=$(on_ranks "$ranks" "$trainer" --experiment=tiny.textproto --set=data.path=data \
+    --output_dir=mistake "$@" 2>&1)
+  status=$?
+  rm -rf mistake
+  if [[ $status -ne 2 || $(wc --lines <<<"$output") -ne 1 || $output != *"$pattern"* ]]; then
+    fail "expected exit code 2 and one line with '$pattern'; found $status and: $output"
+  fi
+}
+
+cat >schema.textproto <<'SCHEMA'
+name: "tiny"
+layout: SYNTHETIC
+split { train: 0.8 validation: 0.1 test: 0.1 }
+synthetic { rows: 4000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 900 }
+SCHEMA
+cat >tiny.textproto <<'EXPERIMENT'
+model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+embedding { width: 3 }
+optimizer { learning_rate: 0.01 }
+training { batch_size: 256 seed: 3 }
+spectrum { disabled: true }
+parallel { virtual_shards: 16 }
+EXPERIMENT
+"$prepare" --schema=schema.textproto --output_dir=data >/dev/null || exit 1
+
+# Trained alone, evaluated on three ranks; trained on three, evaluated alone.
+run 1 one
+run 3 three --set=parallel.plan=TABLE_WISE
+run 3 one_on_three --mode=evaluate --model=one/model
+run 1 three_on_one --mode=evaluate --model=three/model --set=parallel.threads=2
+for evaluated in one_on_three three_on_one; do
+  expect_same "$evaluated: eval" "$(last_eval one)" "$(last_eval "$evaluated")"
+  expect_same "$evaluated: digest" "$(digest_of one)" "$(digest_of "$evaluated")"
+done
+cmp one/model/dense.safetensors three/model/dense.safetensors || fail 'dense weights differ'
+
+# The row alone, and among others on other ranks.
+run 3 together --mode=predict --model=three/model --split=test
+run 1 alone --mode=predict --model=one/model --split=test --set=training.eval_batch_size=1
+cmp together/predictions.csv alone/predictions.csv || fail 'predictions differ'
+expect_same 'lines' 401 "$(wc --lines <together/predictions.csv)"
+expect_same 'header' 'index,label,probability' "$(head --lines=1 together/predictions.csv)"
+expect_same 'order' "$(seq 0 399)" \
+  "$(tail --lines=+2 together/predictions.csv | cut --delimiter=, --fields=1)"
+expect_same 'eval of predict' "$(last_eval alone)" "$(last_eval together)"
+
+# The file's logloss is the one measured, to the digits that %.9g leaves.
+logloss_of='NR > 1 { sum -= log($2 == 1 ? $3 : 1 - $3) } END { printf "%.6f", sum / (NR - 1) }'
+expect_same 'logloss' \
+  "$(printf '%.6f' "$(last_eval together | sed 's/.*"logloss":\([^,]*\),.*/\1/')")" \
+  "$(awk -F, "$logloss_of" together/predictions.csv)"
+
+# Rows that training never met come from the seed; another seed is another model.
+expect_mistake 3 'model_hash' --mode=evaluate --model=one/model --set=training.seed=4
+expect_mistake 1 "tensor 'tokenizer.output.weight' is F32" \
+  --mode=evaluate --model=one/model --set=model.token_width=12
+expect_mistake 1 'nowhere/manifest.json: open: No such file' --mode=evaluate --model=nowhere
+expect_mistake 1 '--model: missing' --mode=predict
+expect_mistake 1 '--model=one/model: only --mode=evaluate' --model=one/model
+printf 'x' >>one/model/embedding-00000-of-00001.safetensors
+expect_mistake 1 'embedding-00000-of-00001.safetensors: has' --mode=predict --model=one/model
+
+exit "$failures"
