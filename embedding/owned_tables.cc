@@ -5,12 +5,9 @@
 #include <utility>
 
 #include "core/base/leaves.h"
-#include "embedding/adagrad.h"
-#include "embedding/adam.h"
 #include "embedding/leaf_stack.h"
 #include "embedding/row_math.h"
-#include "embedding/row_wise_adagrad.h"
-#include "embedding/sgd.h"
+#include "embedding/row_optimizer.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -18,23 +15,6 @@ namespace {
 
 constexpr int64_t kGrain = 64;     // rows a thread takes at least
 constexpr int64_t kLookAhead = 8;  // rows fetched into the cache before their turn
-
-// Calls fn with the optimizer's rule for one step.
-template <typename T, typename Fn>
-void WithOptimizer(const SparseOptimizerOptions& options, double learning_rate, int64_t step,
-                   const Fn& fn) {
-  switch (options.kind) {
-    case SparseOptimizerKind::kSgd:
-      return fn(Sgd<T>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kAdagrad:
-      return fn(Adagrad<T>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kRowWiseAdagrad:
-      return fn(RowWiseAdagrad<T>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kLazyAdam:
-    case SparseOptimizerKind::kDenseAdam:
-      return fn(Adam<T>::ForStep(options, learning_rate, step));
-  }
-}
 
 bool IsAdagrad(SparseOptimizerKind kind) {
   return kind == SparseOptimizerKind::kAdagrad || kind == SparseOptimizerKind::kRowWiseAdagrad;
