@@ -1,0 +1,213 @@
+#include "tests/core/layers/finite_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "tests/core/ops/panel_testing.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kRows = 21;  // a full panel and one with padding
+// The step: rounding of f, about 1e-15, over it is 1e-9; small enough to seldom cross a ReLU's
+// kink.
+constexpr double kStep = 1e-6;
+// Relative to the element, or to the root mean square of its tensor's gradient where that is more.
+constexpr double kTolerance = 1e-6;
+constexpr int64_t kSamples = 24;  // elements of one tensor
+
+class Check {
+ public:
+  explicit Check(const Differentiable& function)
+      : function_(function),
+        workspace_(*function.workspace, kRows),
+        sink_(function.parameters),
+        weights_(function.parameters->flat_size()),
+        x_(kRows, function.inputs, /*seed=*/1),
+        y_(kRows, function.outputs, /*seed=*/2),
+        dy_(kRows, function.outputs, /*seed=*/3),
+        dx_(kRows, function.inputs, /*seed=*/4) {
+    dy_.ZeroPadding();
+    function_.parameters->Initialize(/*seed=*/5, weights_.data());
+    // Gains away from 1 and biases away from 0.
+    const std::vector<double> noise = RandomNumbers<double>(weights_.size(), /*seed=*/6);
+    for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += 0.2 * noise[i];
+    function_.prepare(weights_.data());
+  }
+
+  void Run() {
+    const double value = Value();
+    ExpectEvaluationAgrees();
+    std::vector<double>& gradients = sink_.gradients();
+    std::fill(gradients.begin(), gradients.end(), std::numeric_limits<double>::quiet_NaN());
+    Backward(Store::kOverwrite);
+    const std::vector<double> written = gradients;
+    const auto untouched = std::count_if(written.begin(), written.end(),
+                                         [](double gradient) { return std::isnan(gradient); });
+    EXPECT_EQ(untouched, function_.parameters->flat_size() - function_.parameters->element_count());
+    for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = 0.01 * static_cast<double>(i % 7);
+    EXPECT_EQ(Value(), value);
+    Backward(Store::kAdd);
+    for (const ParameterInfo& p : function_.parameters->parameters()) ExpectAdded(p, written);
+    ExpectPaddingIsZero();
+    for (const ParameterInfo& p : function_.parameters->parameters()) {
+      ExpectParameterGradient(p, written);
+    }
+    ExpectInputGradient();
+  }
+
+ private:
+  Pass<double> MakePass(bool training) {
+    Pass<double> pass;
+    pass.workspace = &workspace_;
+    pass.sink = &sink_;
+    pass.rows = kRows;
+    pass.training = training;
+    pass.seed = 8;
+    pass.step = 9;
+    pass.first_row = 10;
+    return pass;
+  }
+
+  // sum(dy * y), whose gradients Backward computes.
+  double Value() {
+    function_.forward(MakePass(/*training=*/true), x_.view(), y_.view());
+    double sum = 0;
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t f = 0; f < function_.outputs; ++f) {
+        sum += dy_.view().At(row, f) * y_.view().At(row, f);
+      }
+    }
+    return sum;
+  }
+
+  void Backward(Store store) {
+    sink_.Begin(store);
+    function_.backward(MakePass(/*training=*/true), x_.read(), dy_.read(), dx_.view());
+    sink_.End();
+  }
+
+  void ExpectEvaluationAgrees() {
+    if (function_.dropout > 0) return;
+    PanelBuffer<double> evaluated(kRows, function_.outputs, /*seed=*/7);
+    Workspace<double> workspace(*function_.workspace, kRows);
+    Pass<double> pass = MakePass(/*training=*/false);
+    pass.workspace = &workspace;
+    pass.sink = nullptr;
+    function_.forward(pass, x_.view(), evaluated.view());
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t f = 0; f < function_.outputs; ++f) {
+        ASSERT_EQ(evaluated.view().At(row, f), y_.view().At(row, f)) << row << ", " << f;
+      }
+    }
+  }
+
+  void ExpectAdded(const ParameterInfo& p, const std::vector<double>& written) {
+    for (int64_t i = p.offset; i < p.offset + p.size; ++i) {
+      ASSERT_TRUE(std::isfinite(written[i])) << p.name << ": element " << i - p.offset;
+      ASSERT_EQ(sink_.gradients()[i], 0.01 * static_cast<double>(i % 7) + written[i])
+          << p.name << ": element " << i - p.offset;
+    }
+  }
+
+  void ExpectPaddingIsZero() {
+    for (int64_t row = kRows; row < dx_.view().panels() * kPanelRows; ++row) {
+      for (int64_t f = 0; f < function_.inputs; ++f) {
+        ASSERT_EQ(dx_.view().At(row, f), 0) << row << ", " << f;
+      }
+    }
+  }
+
+  double CentralDifference(double* element) {
+    const double saved = *element;
+    *element = saved + kStep;
+    function_.prepare(weights_.data());
+    const double above = Value();
+    *element = saved - kStep;
+    function_.prepare(weights_.data());
+    const double below = Value();
+    *element = saved;
+    function_.prepare(weights_.data());
+    return (above - below) / (2 * kStep);
+  }
+
+  void ExpectNear(const std::string& what, double gradient, double scale, double* element) {
+    const double difference = CentralDifference(element);
+    EXPECT_NEAR(gradient, difference, kTolerance * std::max(std::fabs(gradient), scale)) << what;
+  }
+
+  void ExpectParameterGradient(const ParameterInfo& p, const std::vector<double>& gradients) {
+    double squares = 0;
+    for (int64_t i = 0; i < p.size; ++i) {
+      squares += gradients[p.offset + i] * gradients[p.offset + i];
+    }
+    const double scale = std::sqrt(squares / static_cast<double>(p.size));
+    EXPECT_GT(scale, 0) << p.name;
+    for (const int64_t i : SampleOf(p.size)) {
+      ExpectNear(p.name + ": element " + std::to_string(i), gradients[p.offset + i], scale,
+                 &weights_[p.offset + i]);
+    }
+  }
+
+  void ExpectInputGradient() {
+    const int64_t features = function_.inputs - function_.first_input;
+    double squares = 0;
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t f = function_.first_input; f < function_.inputs; ++f) {
+        squares += dx_.view().At(row, f) * dx_.view().At(row, f);
+      }
+    }
+    const double scale = std::sqrt(squares / static_cast<double>(kRows * features));
+    EXPECT_GT(scale, 0);
+    for (const int64_t i : SampleOf(kRows * features)) {
+      const int64_t row = i / features;
+      const int64_t f = function_.first_input + i % features;
+      ExpectNear("x: row " + std::to_string(row) + ", feature " + std::to_string(f),
+                 dx_.view().At(row, f), scale, &x_.view().At(row, f));
+    }
+  }
+
+  // Indices in [0, size): all, or random ones.
+  std::vector<int64_t> SampleOf(int64_t size) {
+    std::vector<int64_t> sample;
+    for (int64_t i = 0; i < std::min(size, kSamples); ++i) {
+      sample.push_back(size <= kSamples ? i : static_cast<int64_t>(random_() % size));
+    }
+    return sample;
+  }
+
+  const Differentiable& function_;
+  std::mt19937_64 random_{11};
+  Workspace<double> workspace_;
+  FlatSink<double> sink_;
+  std::vector<double> weights_;
+  PanelBuffer<double> x_, y_, dy_, dx_;
+};
+
+}  // namespace
+
+Differentiable FromModule(Module<double>* module, const ParameterLayout& parameters,
+                          const WorkspacePlan& workspace) {
+  Differentiable function;
+  function.parameters = &parameters;
+  function.workspace = &workspace;
+  function.inputs = module->inputs();
+  function.outputs = module->outputs();
+  function.prepare = [module](const double* values) { module->Prepare(values); };
+  function.forward = [module](const Pass<double>& pass, Panels<double> x, Panels<double> y) {
+    module->Forward(pass, x, y);
+  };
+  function.backward = [module](const Pass<double>& pass, Panels<const double> x,
+                               Panels<const double> dy,
+                               Panels<double> dx) { module->Backward(pass, x, dy, dx); };
+  return function;
+}
+
+void ExpectGradients(const Differentiable& function) { Check(function).Run(); }
+
+}  // namespace elastor
