@@ -1,8 +1,8 @@
 #ifndef ELASTOR_TESTS_CORE_LAYERS_LAYER_TESTING_H_
 #define ELASTOR_TESTS_CORE_LAYERS_LAYER_TESTING_H_
 
+#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 

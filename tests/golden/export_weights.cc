@@ -1,0 +1,97 @@
+// Writes what golden.py starts from: model shapes, settings, initial weights in double and batches.
+//   export_weights > start.json
+// Numbers have all their digits: nlohmann prints the shortest text that reads back alike.
+
+#include <cmath>
+#include <iostream>
+
+#include "nlohmann/json.hpp"
+#include "tests/golden/golden_training.h"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ModelJson(const ModelSpec& spec) {
+  static constexpr const char* kKinds[] = {"rank_elastor", "rank_mixer", "mlp"};
+  static constexpr const char* kConventions[] = {"paper", "public_code"};
+  static constexpr const char* kTokenizers[] = {"grouped", "shared", "full"};
+  static constexpr const char* kHeads[] = {"mean_pool", "flatten_linear", "flatten_mlp"};
+  Json model;
+  model["kind"] = kKinds[static_cast<int>(spec.kind)];
+  if (spec.kind == ModelSpec::Kind::kMlp) return model;
+  model["convention"] = kConventions[static_cast<int>(spec.convention)];
+  model["tokens"] = spec.tokens;
+  model["token_width"] = spec.token_width;
+  model["blocks"] = spec.blocks;
+  model["expansion"] = spec.expansion;
+  model["tokenizer"] = kTokenizers[static_cast<int>(spec.tokenizer)];
+  model["head"] = kHeads[static_cast<int>(spec.head)];
+  return model;
+}
+
+// Per row: label, numeric values (null: missing) and one list of ids a field.
+Json BatchJson(int step) {
+  const int64_t fields = static_cast<int64_t>(GoldenFields().size());
+  const Rows rows = GoldenRows(step, 0, GoldenBatchRows(step));
+  const int64_t numeric_fields = static_cast<int64_t>(rows.numeric.size()) / rows.rows;
+  Json batch;
+  batch["labels"] = rows.labels;
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    Json values;
+    for (int64_t i = 0; i < numeric_fields; ++i) {
+      const double value = rows.numeric[row * numeric_fields + i];
+      values.push_back(std::isnan(value) ? Json() : Json(value));
+    }
+    batch["numeric"].push_back(values);
+    Json bags;
+    for (int64_t bag = row * fields; bag < (row + 1) * fields; ++bag) {
+      bags.push_back(std::vector<int64_t>(rows.ids.begin() + rows.offsets[bag],
+                                          rows.ids.begin() + rows.offsets[bag + 1]));
+    }
+    batch["ids"].push_back(bags);
+  }
+  return batch;
+}
+
+// The dense weights in their natural shapes, and the tables' rows.
+Json WeightsJson(const GoldenCase& golden) {
+  Json weights;
+  const auto model = MakeModel<double>(golden.model);
+  const GoldenWeights initial = TrainGolden<double>(golden, /*ranks=*/1, /*steps=*/0).initial;
+  for (const ParameterInfo& p : model->parameters().parameters()) {
+    weights[p.name] = {{"shape", p.shape}, {"values", initial.at(p.name)}};
+  }
+  for (const TableSpec& table : GoldenTables()) {
+    const std::string name = "embedding/" + table.name;
+    weights[name] = {{"shape", {table.rows, table.width}}, {"values", initial.at(name)}};
+  }
+  return weights;
+}
+
+Json StartJson() {
+  Json start;
+  start["learning_rate"] = kGoldenLearningRate;
+  start["dense_l2"] = kGoldenDenseL2;
+  start["embedding_l2"] = kGoldenEmbeddingL2;
+  for (const FieldSpec& field : GoldenFields()) {
+    start["fields"].push_back({{"table", GoldenTables()[field.table].name},
+                               {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
+  }
+  for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));
+  for (const GoldenCase& golden : GoldenCases()) {
+    start["cases"][golden.name] = {{"model", ModelJson(golden.model)},
+                                   {"clip_norm", golden.clip_norm},
+                                   {"weights", WeightsJson(golden)}};
+  }
+  return start;
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main() {
+  std::cout << elastor::StartJson().dump() << "\n";
+  return 0;
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Trains the golden cases in PyTorch, float64 (see README.md).
+
+    python golden.py start.json golden.json
+
+Independent of the C++ code: the models are written from the formulas in docs/design.md, gradients
+come from autograd, clipping and Adam from torch. It shares with the C++ code the initial weights,
+their names and shapes, and the batches.
+
+Letters: B rows, n fields, k embedding width, T tokens, D token width, H = r D hidden features.
+"""
+
+import json
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+RMS_EPSILON = 1e-12  # the public code's
+LAYER_EPSILON = 1e-5
+
+
+class Parameters:
+    """The weights under one prefix: w("output.weight") of Parameters(all, "head.")."""
+
+    def __init__(self, weights, prefix=""):
+        self.weights, self.prefix = weights, prefix
+
+    def __call__(self, name):
+        return self.weights[self.prefix + name]
+
+    def __contains__(self, name):
+        return self.prefix + name in self.weights
+
+    def under(self, prefix):
+        return Parameters(self.weights, self.prefix + prefix + ".")
+
+
+def rms_norm(w, x):
+    """x / sqrt(mean x^2 + eps) * gain, over the last dimension."""
+    return x / torch.sqrt((x * x).mean(-1, keepdim=True) + RMS_EPSILON) * w("gain")
+
+
+def layer_norm(w, x):
+    return F.layer_norm(x, x.shape[-1:], w("gain"), w("bias"), LAYER_EPSILON)
+
+
+def linear(w, x):
+    """Own weights per token: x [B, T, in], weight [T, out, in]. One map for all: weight [out, in]."""
+    weight = w("weight")
+    if weight.dim() == 2:
+        return F.linear(x, weight, w("bias"))
+    return torch.einsum("bti,toi->bto", x, weight) + w("bias")
+
+
+def mlp(w, x, activation):
+    i = 0
+    while f"hidden{i}.weight" in w:
+        layer = w.under(f"hidden{i}")
+        x = linear(layer, x)
+        if "norm.gain" in layer:
+            x = rms_norm(layer.under("norm"), x)
+        x = activation(x)
+        i += 1
+    return linear(w.under("output"), x)
+
+
+class Model(nn.Module):
+    """Numeric values and ids to logits. Embeddings: value * vector, or the field's missing vector;
+    a bag of ids is summed or averaged."""
+
+    def __init__(self, spec, fields, weights):
+        super().__init__()
+        self.spec, self.fields = spec, fields
+        self.names = list(weights)
+        self.values = nn.ParameterList(
+            nn.Parameter(torch.tensor(w["values"], dtype=torch.float64).reshape(w["shape"]))
+            for w in weights.values()
+        )
+
+    def weights(self):
+        return dict(zip(self.names, self.values))
+
+    def forward(self, numeric, bags):
+        w = Parameters(self.weights())
+        values = numeric[:, :, None]  # [B, numeric fields, 1]
+        known = torch.nan_to_num(values) * w("numeric.vectors")
+        parts = [torch.where(torch.isnan(values), w("numeric.missing"), known)]
+        for field, (ids, offsets) in zip(self.fields, bags):
+            table = w("embedding/" + field["table"])
+            parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
+        e = torch.cat(parts, 1).flatten(1)  # [B, n k]
+        if self.spec["kind"] == "mlp":
+            return mlp(w.under("mlp"), e, torch.relu)[:, 0]
+        return self.token_model(w, e)[:, 0]
+
+    def token_model(self, w, e):
+        x = self.tokenize(w.under("tokenizer"), e)
+        for i in range(self.spec["blocks"]):
+            x = self.block(w.under(f"block{i}"), x)
+        x = x.mean(1) if self.spec["head"] == "mean_pool" else x.flatten(1)
+        return mlp(w.under("head"), x, torch.relu)
+
+    def tokenize(self, w, e):
+        tokens, width = self.spec["tokens"], self.spec["token_width"]
+        if "norm.gain" in w:
+            e = rms_norm(w.under("norm"), e)
+        if self.spec["tokenizer"] == "full":
+            return mlp(w, e, torch.relu).reshape(-1, tokens, width)
+        group = math.ceil(e.shape[1] / tokens)
+        e = F.pad(e, (0, group * tokens - e.shape[1]))
+        return mlp(w, e.reshape(-1, tokens, group), torch.relu)
+
+    def block(self, w, x):
+        mixer = self.spec["kind"] == "rank_mixer"
+        mix = self.block_transpose if mixer else self.full_mixing
+        mixing, ffn = w.under("mixing"), w.under("ffn")
+        feed_forward = self.two_layer if mixer else self.gated
+        if self.spec["convention"] == "paper":
+            m = layer_norm(mixing.under("norm"), x + mix(mixing, x))
+            return feed_forward(ffn, m)
+        if mixer:
+            m = layer_norm(mixing.under("norm"), x + mix(mixing, x))
+            m = rms_norm(w.under("norm"), m)
+        else:
+            normal = rms_norm(mixing.under("pre_norm"), x.flatten(1)).reshape(x.shape)
+            m = rms_norm(mixing.under("norm"), x + mix(mixing, normal))
+            feed_forward = self.gated_sum
+        return m + feed_forward(ffn, rms_norm(ffn.under("norm"), m))
+
+    def full_mixing(self, w, x):
+        return F.linear(x.flatten(1), w("weight"), w("bias")).reshape(x.shape)
+
+    def block_transpose(self, w, x):
+        """Columns cut into T segments: a T x T grid of blocks [1, D / T], transposed."""
+        tokens, width = x.shape[1:]
+        return x.reshape(-1, tokens, tokens, width // tokens).transpose(1, 2).reshape(x.shape)
+
+    def two_layer(self, w, m):
+        return mlp(w, m, F.gelu)
+
+    def gated(self, w, m):
+        """RankElastor, eq. 4: (GELU(M W1) * (M W2)) W3 + M Wr."""
+        p, q = (torch.einsum("btd,thd->bth", m, w("lift")[:, i]) for i in range(2))
+        down = torch.einsum("bth,tdh->btd", F.gelu(p) * q, w("down"))
+        return down + torch.einsum("bti,toi->bto", m, w("residual"))
+
+    def gated_sum(self, w, m):
+        """Linear((Linear(x) + GELU(Linear(x))) * Linear(x)) + Linear(x)."""
+        a, b, c = (
+            torch.einsum("btd,thd->bth", m, w("lift")[:, i]) + w("lift_bias")[:, i]
+            for i in range(3)
+        )
+        h = (a + F.gelu(b)) * c
+        down = torch.einsum("bth,tdh->btd", h, w("down")) + w("down_bias")
+        return down + torch.einsum("bti,toi->bto", m, w("residual")) + w("residual_bias")
+
+
+def penalty(model, start):
+    """lambda / 2 |w|^2: embeddings with theirs, weight matrices with theirs; no biases, no gains."""
+    total = 0
+    for name, value in model.weights().items():
+        if name.startswith(("embedding/", "numeric.")):
+            total = total + 0.5 * start["embedding_l2"] * (value * value).sum()
+        elif not name.endswith(("bias", "gain")):
+            total = total + 0.5 * start["dense_l2"] * (value * value).sum()
+    return total
+
+
+def tensors(batch, fields):
+    labels = torch.tensor(batch["labels"], dtype=torch.float64)
+    rows = [[math.nan if v is None else v for v in row] for row in batch["numeric"]]
+    bags = []
+    for field in range(len(fields)):
+        lists = [row[field] for row in batch["ids"]]
+        ids = torch.tensor([i for ids in lists for i in ids], dtype=torch.int64)
+        lengths = torch.tensor([0] + [len(ids) for ids in lists[:-1]])
+        bags.append((ids, torch.cumsum(lengths, 0)))
+    return labels, torch.tensor(rows, dtype=torch.float64), bags
+
+
+def sums(model):
+    """Two checksums of every tensor: its sum, and the sum of its squares."""
+    return {
+        name: [value.sum().item(), (value * value).sum().item()]
+        for name, value in model.weights().items()
+    }
+
+
+def train(case, start):
+    model = Model(case["model"], start["fields"], case["weights"])
+    optimizer = torch.optim.Adam(model.parameters(), lr=start["learning_rate"])
+    result = {"loss": [], "l2": [], "gradient_norm": [], "initial": sums(model)}
+    for batch in start["batches"]:
+        labels, numeric, bags = tensors(batch, start["fields"])
+        loss = F.binary_cross_entropy_with_logits(model(numeric, bags), labels)
+        l2 = penalty(model, start)
+        optimizer.zero_grad()
+        (loss + l2).backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), case["clip_norm"])
+        optimizer.step()
+        for name, value in (("loss", loss), ("l2", l2), ("gradient_norm", norm)):
+            result[name].append(value.item())
+    result["final"] = sums(model)
+    return result
+
+
+def main(start_path, golden_path):
+    with open(start_path) as file:
+        start = json.load(file)
+    golden = {name: train(case, start) for name, case in start["cases"].items()}
+    with open(golden_path, "w") as file:
+        json.dump(golden, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

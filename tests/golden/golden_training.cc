@@ -1,0 +1,243 @@
+#include "tests/golden/golden_training.h"
+
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "collective/communicator.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
+#include "glog/logging.h"
+#include "trainer/batch.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kNumericFields = 3;
+constexpr int64_t kWidth = 5;
+constexpr double kStddev = 0.1;  // large, so that things move within twenty steps
+
+// 3 numeric and 4 categorical fields of 5 features: 35, which 4 and 3 do not divide.
+ModelSpec TokenSpec(ModelSpec::Kind kind, int64_t tokens) {
+  ModelSpec spec;
+  spec.kind = kind;
+  spec.numeric_fields = kNumericFields;
+  spec.categorical_fields = static_cast<int64_t>(GoldenFields().size());
+  spec.embedding_width = kWidth;
+  spec.embedding_stddev = kStddev;
+  spec.tokens = tokens;
+  spec.token_width = 6;
+  spec.expansion = 2;
+  return spec;
+}
+
+GoldenCase RankElastorPaper() {
+  return {"rank_elastor_paper", TokenSpec(ModelSpec::Kind::kRankElastor, 4), 2.5};
+}
+
+GoldenCase RankElastorPublicCode() {
+  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankElastor, 4);
+  spec.convention = ModelSpec::Convention::kPublicCode;
+  spec.tokenizer = TokenizerOptions::Kind::kShared;
+  spec.tokenizer_hidden = 7;
+  spec.input_norm = ModelSpec::InputNorm::kRms;
+  spec.feed_forward = ModelSpec::FeedForward::kGatedSum;
+  spec.head = ModelSpec::Head::kFlattenMlp;
+  spec.head_hidden = {48};
+  return {"rank_elastor_public_code", spec, 2.0};
+}
+
+GoldenCase RankMixerPaper() {
+  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankMixer, 3);
+  spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
+  spec.head = ModelSpec::Head::kMeanPool;
+  return {"rank_mixer_paper", spec, 1.0};
+}
+
+GoldenCase RankMixerPublicCode() {
+  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankMixer, 3);
+  spec.convention = ModelSpec::Convention::kPublicCode;
+  spec.tokenizer = TokenizerOptions::Kind::kFull;
+  spec.tokenizer_hidden = 8;
+  spec.input_norm = ModelSpec::InputNorm::kRms;
+  spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
+  spec.head = ModelSpec::Head::kFlattenMlp;
+  spec.head_hidden = {36};
+  return {"rank_mixer_public_code", spec, 1.0};
+}
+
+GoldenCase MlpCase() {
+  ModelSpec spec = TokenSpec(ModelSpec::Kind::kMlp, 0);
+  spec.hidden = {12, 8};
+  return {"mlp", spec, 0.2};
+}
+
+void AppendRow(int step, int64_t row, Rows* rows) {
+  uint32_t counter = 0;
+  const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
+  const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(uniform() * n); };
+  const auto end_bag = [&] { rows->offsets.push_back(static_cast<int64_t>(rows->ids.size())); };
+  const auto& tables = GoldenTables();
+  if (rows->offsets.empty()) rows->offsets.push_back(0);
+  ++rows->rows;
+  rows->labels.push_back(uniform() < 0.4 ? 1.0f : 0.0f);
+  for (int64_t i = 0; i < kNumericFields; ++i) {
+    const bool missing = uniform() < 0.2;
+    rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
+                                    : static_cast<float>(2 * uniform() - 0.5));
+  }
+  rows->ids.push_back(below(tables[0].rows));
+  end_bag();
+  rows->ids.push_back(below(2) == 0 ? below(3) : below(tables[1].rows));
+  end_bag();
+  for (int64_t i = below(4); i > 0; --i) rows->ids.push_back(below(tables[2].rows));
+  end_bag();
+  rows->ids.push_back(below(6));
+  end_bag();
+}
+
+// All tables with Adam on every row, which is what PyTorch's Adam does.
+template <typename T>
+struct Trainer {
+  Trainer(const GoldenCase& golden, const ShardPlan* plan, Communicator* communicator)
+      : communicator(communicator),
+        model(MakeModel<T>(golden.model)),
+        embedding(EmbeddingOptions(), plan, communicator, &pool),
+        step(StepOptions(golden), model.get(), &embedding, communicator, &pool) {}
+
+  static typename ShardedEmbedding<T>::Options EmbeddingOptions() {
+    typename ShardedEmbedding<T>::Options options;
+    options.tables = GoldenTables();
+    options.fields = GoldenFields();
+    options.optimizer.kind = SparseOptimizerKind::kDenseAdam;
+    options.optimizer.l2 = kGoldenEmbeddingL2;
+    options.seed = kGoldenSeed;
+    options.leaves = kGoldenLeaves;
+    return options;
+  }
+
+  static TrainStepOptions StepOptions(const GoldenCase& golden) {
+    TrainStepOptions options;
+    options.leaves = kGoldenLeaves;
+    options.seed = kGoldenSeed;
+    options.clip_norm = golden.clip_norm;
+    options.embedding_l2 = kGoldenEmbeddingL2;
+    options.dense.rule.kind = SparseOptimizerKind::kDenseAdam;
+    options.dense.dense_l2 = kGoldenDenseL2;
+    options.dense.embedding_l2 = kGoldenEmbeddingL2;
+    return options;
+  }
+
+  StepResult Step(int index) {
+    const int64_t batch_rows = GoldenBatchRows(index);
+    const Range own =
+        LocalPositions(batch_rows, communicator->rank(), communicator->size(), kGoldenLeaves);
+    Rows rows = GoldenRows(index, own.begin, own.end);
+    LocalBatch batch;
+    FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), kGoldenLeaves,
+                   static_cast<int64_t>(GoldenFields().size()), &rows, &batch);
+    const StatusOr<StepResult> result = step.Run(batch, nullptr, kGoldenLearningRate);
+    CHECK(result.ok()) << result.status().message();
+    return *result;
+  }
+
+  // Dense parameters, and the embedding rows this rank accounts for.
+  void AddWeights(GoldenWeights* weights) {
+    for (const ParameterInfo& p : model->parameters().parameters()) {
+      const T* const begin = step.weights() + p.offset;
+      (*weights)[p.name].assign(begin, begin + p.size);
+    }
+    embedding.ForEachRow([&](int table, int64_t key, const T* values, const T*) {
+      const TableSpec& spec = GoldenTables()[table];
+      std::vector<double>& all = (*weights)["embedding/" + spec.name];
+      all.resize(spec.rows * kWidth);
+      std::copy(values, values + kWidth, all.begin() + key * kWidth);
+    });
+  }
+
+  Communicator* communicator;
+  ThreadPool pool{1};
+  std::unique_ptr<Model<T>> model;
+  ShardedEmbedding<T> embedding;
+  TrainStep<T> step;
+};
+
+std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
+  if (ranks > 1) return MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+  std::vector<std::unique_ptr<Communicator>> self;
+  self.push_back(MakeSelfCommunicator());
+  return self;
+}
+
+}  // namespace
+
+const std::vector<GoldenCase>& GoldenCases() {
+  static const auto& cases =
+      *new std::vector<GoldenCase>{RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(),
+                                   RankMixerPublicCode(), MlpCase()};
+  return cases;
+}
+
+// The first and the last field share a table; "bag" is multi-hot.
+const std::vector<TableSpec>& GoldenTables() {
+  static const auto& tables = *new std::vector<TableSpec>{
+      {"few", 6, kWidth, kStddev}, {"many", 60, kWidth, kStddev}, {"bag", 15, kWidth, kStddev}};
+  return tables;
+}
+
+const std::vector<FieldSpec>& GoldenFields() {
+  static const auto& fields = *new std::vector<FieldSpec>{{"first", 0, Pooling::kSum},
+                                                          {"second", 1, Pooling::kSum},
+                                                          {"bag", 2, Pooling::kMean},
+                                                          {"last", 0, Pooling::kSum}};
+  return fields;
+}
+
+int64_t GoldenBatchRows(int step) {
+  static constexpr int64_t kRows[] = {40, 24, 33, 3};
+  return kRows[step % 4];
+}
+
+Rows GoldenRows(int step, int64_t begin, int64_t end) {
+  Rows rows;
+  for (int64_t row = begin; row < end; ++row) AppendRow(step, row, &rows);
+  return rows;
+}
+
+template <typename T>
+GoldenOutcome TrainGolden(const GoldenCase& golden, int ranks, int steps) {
+  const std::vector<int64_t> bytes_per_row(GoldenTables().size(), 3 * kWidth * sizeof(T));
+  const StatusOr<ShardPlan> plan =
+      ShardPlan::Make(PlanKind::kRowWise, GoldenTables(), bytes_per_row, ranks, /*budget_bytes=*/0);
+  CHECK(plan.ok()) << plan.status().message();
+  const auto communicators = MakeCommunicators(ranks);
+  std::vector<std::unique_ptr<Trainer<T>>> trainers(ranks);
+  const auto on_every_rank = [&](const auto& work) {
+    std::vector<std::thread> threads;
+    for (int r = 0; r < ranks; ++r) threads.emplace_back([&work, r] { work(r); });
+    for (std::thread& thread : threads) thread.join();
+  };
+  GoldenOutcome outcome;
+  on_every_rank([&](int r) {
+    trainers[r] = std::make_unique<Trainer<T>>(golden, &*plan, communicators[r].get());
+  });
+  for (const auto& trainer : trainers) trainer->AddWeights(&outcome.initial);
+  on_every_rank([&](int r) {
+    SetCanonicalFloatingPoint();
+    for (int i = 0; i < steps; ++i) {
+      const StepResult result = trainers[r]->Step(i);
+      if (r == 0) outcome.steps.push_back(result);
+    }
+  });
+  for (const auto& trainer : trainers) trainer->AddWeights(&outcome.final);
+  return outcome;
+}
+
+template GoldenOutcome TrainGolden<float>(const GoldenCase&, int, int);
+template GoldenOutcome TrainGolden<double>(const GoldenCase&, int, int);
+
+}  // namespace elastor

@@ -1,0 +1,55 @@
+#ifndef ELASTOR_TESTS_GOLDEN_GOLDEN_TRAINING_H_
+#define ELASTOR_TESTS_GOLDEN_GOLDEN_TRAINING_H_
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/models/model_spec.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+#include "trainer/train_step.h"
+
+namespace elastor {
+
+// Twenty steps of a small model, which golden.py trains too. Chosen so that a mistake in a formula
+// shows: missing numeric values, repeated ids, a shared table, multi-hot and empty bags, batches of
+// several sizes (one with fewer rows than leaves), L2, and clipping at some steps only.
+struct GoldenCase {
+  std::string name;
+  ModelSpec model;
+  double clip_norm = 0;
+};
+inline void PrintTo(const GoldenCase& golden, std::ostream* out) { *out << golden.name; }
+const std::vector<GoldenCase>& GoldenCases();
+
+inline constexpr int kGoldenSteps = 20;
+inline constexpr int64_t kGoldenLeaves = 4;
+inline constexpr uint64_t kGoldenSeed = 2026;
+inline constexpr double kGoldenLearningRate = 0.005;
+inline constexpr double kGoldenDenseL2 = 2e-3;
+inline constexpr double kGoldenEmbeddingL2 = 5e-3;
+
+const std::vector<TableSpec>& GoldenTables();
+const std::vector<FieldSpec>& GoldenFields();
+int64_t GoldenBatchRows(int step);
+// Rows [begin, end) of the batch of `step`, which counts from 0.
+Rows GoldenRows(int step, int64_t begin, int64_t end);
+
+// Values by name: the dense parameters and "embedding/<table>", row after row.
+using GoldenWeights = std::map<std::string, std::vector<double>>;
+
+struct GoldenOutcome {
+  std::vector<StepResult> steps;
+  GoldenWeights initial;
+  GoldenWeights final;
+};
+// On ranks that are threads of this process; one rank runs alone. steps: how many to take.
+template <typename T>
+GoldenOutcome TrainGolden(const GoldenCase& golden, int ranks, int steps);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_GOLDEN_GOLDEN_TRAINING_H_
