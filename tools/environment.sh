@@ -7,5 +7,6 @@ export HOME=${HOME:-$(getent passwd "$(id --user)" | cut --delimiter=: --fields=
 # mpirun refuses root unless told twice.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# In a chroot without /sys the hardware is not seen; every rank would say so.
-export HWLOC_HIDE_ERRORS=2
+# mpirun and every rank look at the hardware. In a chroot without /sys they would complain; without
+# /etc/hosts, the search for X displays asks the name server for localhost, 5 s for each lost answer.
+export HWLOC_HIDE_ERRORS=2 HWLOC_COMPONENTS=-gl
