@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <iostream>
+#include <vector>
 
+#include "core/models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_training.h"
 

@@ -48,7 +48,7 @@ def layer_norm(w, x):
 
 
 def linear(w, x):
-    """Own weights per token: x [B, T, in], weight [T, out, in]. One map for all: weight [out, in]."""
+    """Own weights per token: x [B, T, in], weight [T, out, in]. Shared: weight [out, in]."""
     weight = w("weight")
     if weight.dim() == 2:
         return F.linear(x, weight, w("bias"))
@@ -159,7 +159,7 @@ class Model(nn.Module):
 
 
 def penalty(model, start):
-    """lambda / 2 |w|^2: embeddings with theirs, weight matrices with theirs; no biases, no gains."""
+    """lambda / 2 |w|^2 of embeddings and of weight matrices, each with its own lambda."""
     total = 0
     for name, value in model.weights().items():
         if name.startswith(("embedding/", "numeric.")):

@@ -12,8 +12,8 @@
 namespace elastor {
 namespace {
 
-// Relative. In double only the order of additions and libm differ from PyTorch; in float, sixteen
-// million times more rounding and twenty steps of Adam.
+// Relative. In double only the order of additions and libm differ from PyTorch (1e-13 is seen); in
+// float, rounding grows over twenty steps of Adam (2e-6 is seen).
 constexpr double kDoubleTolerance = 1e-9;
 constexpr double kFloatTolerance = 2e-5;
 

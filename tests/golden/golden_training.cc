@@ -1,5 +1,6 @@
 #include "tests/golden/golden_training.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <thread>

@@ -23,7 +23,7 @@ using Head = ModelSpec::Head;
 constexpr int64_t kRows = 21;
 constexpr int64_t kNumericFields = 2;
 
-// 2 numeric and 3 categorical fields of 4 features; 5 blocks of 4 do not fill 3 tokens.
+// 2 numeric and 3 categorical fields of 4 features: 20, which 3 tokens do not divide.
 ModelSpec TokenSpec(Kind kind, Convention convention) {
   ModelSpec spec;
   spec.kind = kind;
