@@ -45,7 +45,7 @@ void MeanPoolBackward(int64_t tokens, int64_t width, Panels<const T> dy, Panels<
 // Element (row, f) is kept iff word f % 4 of Philox4x32-10 is >= rate * 2^32, with
 // key = `key` and counter = {low word and high word of (first_row + row), step, f / 4}.
 struct DropoutKey {
-  uint64_t key = 0;       // MakeRandomKey(seed, purpose, layer)
+  uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
   uint32_t step = 0;
   int64_t first_row = 0;  // epoch index of row 0 of the view
   double rate = 0;        // in [0, 1)
@@ -80,8 +80,8 @@ void NumericEmbedding(const float* values, int64_t count, int64_t width, const T
 // dvectors, dmissing (+)= sums over real rows, in the order of WeightGradient (FMA chains for
 // dvectors, with value 0 where missing; 0/1 indicator for dmissing).
 template <typename T>
-void NumericEmbeddingBackward(const float* values, int64_t count, int64_t width,
-                              Panels<const T> dy, T* dvectors, T* dmissing, Store store);
+void NumericEmbeddingBackward(const float* values, int64_t count, int64_t width, Panels<const T> dy,
+                              T* dvectors, T* dmissing, Store store);
 
 }  // namespace elastor
 

@@ -93,12 +93,11 @@ void MatMul(const PackedMatrix<T>& a, std::span<const Panels<const T>> x, Panels
 
 // The gated lift of eq. 4 of RankElastor as one product:
 //   p = W1 x (+ bias1), q = W2 x (+ bias2);  h = act(p) * q;
-// and, unless those views are empty: first_factor = q * act'(p) (= dh/dp), second_factor = act(p) (= dh/dq).
-// w: PackPair(W1, W2). Views: w.rows() features. bias1 and bias2 may be null.
+// and, unless those views are empty: first_factor = q * act'(p) (= dh/dp), second_factor = act(p)
+// (= dh/dq). w: PackPair(W1, W2). Views: w.rows() features. bias1 and bias2 may be null.
 template <typename T>
 void GatedLift(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, const T* bias2,
-               Activation activation, Panels<T> h, Panels<T> first_factor,
-               Panels<T> second_factor);
+               Activation activation, Panels<T> h, Panels<T> first_factor, Panels<T> second_factor);
 
 // What a gradient kernel does with its destination. kAdd computes destination + gradient, the
 // gradient being rounded first: exactly the tree node left + right.
