@@ -60,7 +60,7 @@ class Module {
     DoForward(pass, x, y);
   }
   // After Forward with the same pass and x. Delivers the parameters' gradients to pass.sink and
-  // writes dx unless it is empty. dx may be dy's memory only where a subclass says so.
+  // writes dx, which may be dy's memory, or empty, only where a subclass says so.
   void Backward(const Pass<T>& pass, Panels<const T> x, Panels<const T> dy, Panels<T> dx) const {
     CheckShapes(pass, x, dy.rows, dy.features);
     if (dx.data != nullptr) CHECK_EQ(dx.features, inputs_);

@@ -13,7 +13,7 @@ enum class Sharing { kOwnWeights, kSharedWeights };
 
 // One linear map per token: y_t = act(W_t x_t + b_t) for x = [x_1 .. x_T], x_t of `in` features.
 // W: [T, out, in] (own) or [out, in] (shared, or T = 1); b: [T, out] or [out]. Weights Xavier
-// normal, biases zero. With T = 1 it is the plain linear layer.
+// normal, biases zero. With T = 1 it is the plain linear layer. Backward may be given an empty dx.
 template <typename T>
 class TokenLinear final : public Module<T> {
  public:
