@@ -57,6 +57,9 @@ expect_mistake '16 cannot be spread over 17 ranks' mpi 17 "$trainer" "${tiny[@]}
 expect_mistake "$work/nowhere" mpi 2 "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/nowhere"
 expect_mistake "$work/nothing.textproto" \
   mpi 2 "$trainer" --experiment="$work/nothing.textproto" "$new"
+# Ranks that were started differently do not work together.
+expect_mistake "rank 1: the experiment's hash is" \
+  mpi 1 "$trainer" "${tiny[@]}" "$new" : -np 1 "$trainer" "${tiny[@]}" "$new" --set=training.seed=3
 
 # Alone, without mpirun, the same lines come faster.
 expect_mistake "$work/nothing.flags" "$trainer" --flagfile="$work/nothing.flags"
