@@ -9,7 +9,9 @@ namespace elastor {
 // Normalisation over each of the `groups` = features / width runs of `width` features of a row:
 //   layer norm: y = (x - mean) / sqrt(var + eps) * gain + bias   (var biased, as in PyTorch)
 //   RMS norm:   y = x / sqrt(mean(x^2) + eps) * gain
-// gain and bias have `width` elements shared by all groups (bias null for RMS norm).
+// Sums over a run: four interleaved chains, chain c over its features c, c+4, c+8, ... ascending
+// from +0, combined (s0+s2)+(s1+s3). gain and bias have `width` elements shared by all groups (bias
+// null for RMS norm).
 enum class NormKind { kLayer, kRms };
 
 struct NormShape {
