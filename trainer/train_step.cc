@@ -184,8 +184,6 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
   const int64_t begin = offsets[leaf - own_leaves_.begin];
   const int64_t end = offsets[leaf - own_leaves_.begin + 1];
   const int64_t numeric_features = model_->numeric_features();
-  const int64_t numeric_fields =
-      batch.rows() == 0 ? 0 : static_cast<int64_t>(batch.numeric.size()) / batch.rows();
   const T scale = T(1) / static_cast<T>(batch.global_rows);
   for (int64_t row = begin; row < end; row += kPassRows) {
     const int64_t rows = std::min(kPassRows, end - row);
@@ -198,7 +196,7 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
     const Panels<T> de = pass.Slot(de_);
     const Panels<T> logits = pass.Slot(logits_);
     const Panels<T> dlogits = pass.Slot(dlogits_);
-    const float* numeric = batch.numeric.data() + row * numeric_fields;
+    const float* numeric = batch.numeric.data() + row * model_->numeric_fields();
     const int64_t table_features = e.features - numeric_features;
 
     embedding_->ReturnRows(*routing_, row, e.Slice(numeric_features, table_features));
@@ -292,8 +290,6 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routing_.get()));
   const int64_t numeric_features = model_->numeric_features();
-  const int64_t numeric_fields =
-      batch.rows() == 0 ? 0 : static_cast<int64_t>(batch.numeric.size()) / batch.rows();
   pool_->ParallelFor(batch.rows(), kPassRows, [&](int t, int64_t part_begin, int64_t part_end) {
     for (int64_t row = part_begin; row < part_end; row += kPassRows) {
       const int64_t rows = std::min(kPassRows, part_end - row);
@@ -303,20 +299,13 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
       double* const losses = threads_[t]->losses.data();
       embedding_->ReturnRows(*routing_, row,
                              e.Slice(numeric_features, e.features - numeric_features));
-      model_->Forward(pass, batch.numeric.data() + row * numeric_fields, e, logits);
+      model_->Forward(pass, batch.numeric.data() + row * model_->numeric_fields(), e, logits);
       BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
                        pass.Slot(dlogits_));
       visit({t, row, pass, e, logits, losses});
     }
   });
   return OkStatus();
-}
-
-template <typename T>
-size_t TrainStep<T>::workspace_bytes() const {
-  size_t sum = 0;
-  for (const auto& thread : threads_) sum += thread->workspace.bytes();
-  return sum;
 }
 
 template <typename T>

@@ -79,7 +79,6 @@ class TrainStep {
   T* weights() { return weights_.data(); }  // the flat array; call WeightsChanged after writing
   void WeightsChanged() { model_->Prepare(weights_.data()); }
   const StepTimes& times() const { return times_; }
-  size_t workspace_bytes() const;
 
   // This rank's share of the digest of weights and slots, dense and embeddings.
   void AddToDigest(Digest* digest) const;

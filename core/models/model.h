@@ -29,6 +29,7 @@ class Model {
   const ParameterLayout& parameters() const { return parameters_; }
   const WorkspacePlan& workspace_plan() const { return workspace_plan_; }
   int64_t inputs() const { return inputs_; }  // n k
+  int64_t numeric_fields() const { return numeric_fields_; }
   int64_t numeric_features() const { return numeric_fields_ * embedding_width_; }
 
   // Multiply-adds of matrix products per row, forward.

@@ -47,9 +47,9 @@ class Workspace {
       flat_.push_back(size);
       size += (elements + kPanelRows - 1) / kPanelRows * kPanelRows;
     }
-    bytes_ = static_cast<size_t>(size) * sizeof(T);
-    memory_.reset(static_cast<T*>(std::aligned_alloc(64, (bytes_ + 127) / 64 * 64)));
-    CHECK(memory_ != nullptr) << "workspace of " << bytes_ << " bytes";
+    const size_t bytes = static_cast<size_t>(size) * sizeof(T);
+    memory_.reset(static_cast<T*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
+    CHECK(memory_ != nullptr) << "workspace of " << bytes << " bytes";
     std::fill(memory_.get(), memory_.get() + size, T{0});
   }
 
@@ -60,8 +60,6 @@ class Workspace {
     return {memory_.get() + offset, rows, features, PanelStride(features)};
   }
   T* Flat(int slot) const { return memory_.get() + flat_[slot]; }
-  int64_t max_rows() const { return max_rows_; }
-  size_t bytes() const { return bytes_; }
 
  private:
   struct Slot {
@@ -72,7 +70,6 @@ class Workspace {
     void operator()(T* p) const { std::free(p); }
   };
   int64_t max_rows_;
-  size_t bytes_ = 0;
   std::vector<Slot> slots_;
   std::vector<int64_t> flat_;
   std::unique_ptr<T, Free> memory_;

@@ -245,15 +245,6 @@ TEST(WorldCommunicatorTest, HasTheLaunchersSize) {
   EXPECT_EQ(world->size(), size == nullptr ? 1 : std::atoi(size));
 }
 
-TEST(WorldCommunicatorTest, RefusesTasksOfSrunWithoutPmix) {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) GTEST_SKIP() << "started by mpirun";
-  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
-  const auto alone = MakeWorldCommunicator(Options());
-  unsetenv("SLURM_STEP_NUM_TASKS");
-  EXPECT_EQ(alone.status().code(), StatusCode::kUser);
-  EXPECT_NE(alone.status().message().find("SLURM_STEP_NUM_TASKS"), std::string::npos);
-}
-
 TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
   constexpr int kRanks = 3;
   constexpr int kAbsent = 1;

@@ -81,19 +81,7 @@ void RunPanels(const PackedMatrix<T>& w, std::span<const Run<T>> runs, const T* 
         tile = RunPairs<T, kRows, kGate, kBlocks>(w.data(), tile, end, runs, panel, lane, gate,
                                                   function);
       };
-      while (tile != end) {
-        switch (tile->height) {
-          case 3:
-            run(std::integral_constant<int, 3>());
-            break;
-          case 2:
-            run(std::integral_constant<int, 2>());
-            break;
-          default:
-            run(std::integral_constant<int, 1>());
-            break;
-        }
-      }
+      while (tile != end) WithTileRows<3>(tile->height, run);
     }
   }
 }

@@ -141,28 +141,7 @@ void RunPanels(const PackedMatrix<T>& a, std::span<const Run<T>> runs, Panels<T>
       const auto run = [&]<int kRows>(std::integral_constant<int, kRows>) {
         tile = RunTiles<T, kRows, kSteps, kBlocks>(a.data(), tile, end, runs, panel, lane, e);
       };
-      while (tile != end) {
-        switch (tile->height) {
-          case 6:
-            run(std::integral_constant<int, 6>());
-            break;
-          case 5:
-            run(std::integral_constant<int, 5>());
-            break;
-          case 4:
-            run(std::integral_constant<int, 4>());
-            break;
-          case 3:
-            run(std::integral_constant<int, 3>());
-            break;
-          case 2:
-            run(std::integral_constant<int, 2>());
-            break;
-          default:
-            run(std::integral_constant<int, 1>());
-            break;
-        }
-      }
+      while (tile != end) WithTileRows<6>(tile->height, run);
     }
   }
 }

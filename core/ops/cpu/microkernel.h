@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "core/ops/cpu/vec.h"
@@ -126,6 +127,19 @@ inline void PrefetchPanel(Panels<const T> view, int64_t panel) {
   for (int64_t f = 0; f < view.features; ++f) {
     __builtin_prefetch(line);
     line += view.feature_stride;
+  }
+}
+
+// Calls run with std::integral_constant<int, rows>, 1 <= rows <= kMost: tile heights are
+// compile-time numbers inside the kernels.
+template <int kMost, typename Run>
+[[gnu::always_inline]] inline void WithTileRows(int64_t rows, const Run& run) {
+  if constexpr (kMost == 1) {
+    run(std::integral_constant<int, 1>());
+  } else if (rows == kMost) {
+    run(std::integral_constant<int, kMost>());
+  } else {
+    WithTileRows<kMost - 1>(rows, run);
   }
 }
 

@@ -1,0 +1,26 @@
+// What MakeWorldCommunicator makes of the launcher's environment, in a process that has none.
+#include <cstdlib>
+#include <string>
+
+#include "collective/communicator.h"
+#include "gtest/gtest.h"
+
+namespace elastor {
+namespace {
+
+TEST(LaunchTest, AloneIsOneRank) {
+  const auto alone = MakeWorldCommunicator({});
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ((*alone)->size(), 1);
+}
+
+TEST(LaunchTest, RefusesTasksOfSrunWithoutPmix) {
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  const auto alone = MakeWorldCommunicator({});
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  EXPECT_EQ(alone.status().code(), StatusCode::kUser);
+  EXPECT_NE(alone.status().message().find("SLURM_STEP_NUM_TASKS"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace elastor
