@@ -1,11 +1,11 @@
 #include "collective/communicator.h"
 
 #include <bit>
-#include <chrono>
 #include <cstdio>
 #include <numeric>
 
 #include "collective/broadcast_tree.h"
+#include "core/base/clock.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -73,14 +73,13 @@ std::string Communicator::DescribeDeadline(const Call& call, double deadline_sec
 
 template <typename Collective>
 Status Communicator::Record(const Call& call, Collective collective) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   Status status = collective();
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   PhaseRecord& record = records_[static_cast<size_t>(call.phase)];
   ++record.calls;
   record.bytes_sent += call.bytes_sent;
   record.bytes_received += call.bytes_received;
-  record.seconds += elapsed.count();
+  record.seconds += SecondsSince(start);
   return status;
 }
 
@@ -148,26 +147,40 @@ Status Communicator::AllReduce(const char* name, Phase phase, Reduction reductio
   return Record(call, [&] { return DoAllReduce(call, reduction, values); });
 }
 
+Status BroadcastText(Communicator& communicator, Phase phase, int root, std::string* text) {
+  int64_t size = static_cast<int64_t>(text->size());
+  ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(phase, &size, sizeof(size), root));
+  text->resize(size);
+  return communicator.Broadcast(phase, text->data(), text->size(), root);
+}
+
 Status AgreeOnStatus(Communicator& communicator, const Status& mine) {
   const auto agree = [&](Status* agreed) -> Status {
     int64_t failing = mine.ok() ? 0 : communicator.size() - communicator.rank();
     ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&failing, 1}));
     if (failing == 0) return OkStatus();
     const int root = communicator.size() - static_cast<int>(failing);
-    int64_t header[2] = {static_cast<int64_t>(mine.code()),
-                         static_cast<int64_t>(mine.message().size())};
-    ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, header, sizeof header, root));
+    int64_t code = static_cast<int64_t>(mine.code());
+    ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, &code, sizeof(code), root));
     std::string message = mine.message();
-    message.resize(header[1]);
-    ELASTOR_RETURN_IF_ERROR(
-        communicator.Broadcast(Phase::kSetup, message.data(), message.size(), root));
-    *agreed = Status(static_cast<StatusCode>(header[0]), std::move(message));
+    ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, root, &message));
+    *agreed = Status(static_cast<StatusCode>(code), std::move(message));
+    agreed->set_agreed();
     return OkStatus();
   };
   Status agreed;
   const Status exchange = agree(&agreed);
   if (exchange.ok()) return agreed;
   return mine.ok() ? exchange : mine;
+}
+
+Status AgreeOnText(Communicator& communicator, const std::string& what, const std::string& mine) {
+  std::string first = mine;
+  ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, 0, &first));
+  if (first == mine) return AgreeOnStatus(communicator, OkStatus());
+  return AgreeOnStatus(communicator,
+                       UserError("rank " + std::to_string(communicator.rank()) + ": " + what +
+                                 " is '" + mine + "', expected rank 0's '" + first + "'"));
 }
 
 }  // namespace elastor

@@ -131,11 +131,18 @@ std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
 // User error when srun started several tasks without PMIx: each would run alone.
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options);
 
+// Root's text, of any length, on every rank.
+Status BroadcastText(Communicator& communicator, Phase phase, int root, std::string* text);
+
 // Ranks agree on the worst status: everybody returns the failing status of the lowest failing rank
 // (message broadcast), so that all leave in order with one line printed by rank 0. Called where
 // every rank arrives. When the communicator itself fails: `mine` if that is an error, else the
 // communicator's.
 Status AgreeOnStatus(Communicator& communicator, const Status& mine);
+
+// Whether every rank's text is rank 0's; otherwise a user error, the same on all ranks, that names
+// a rank, `what` ("the experiment's hash") and both texts.
+Status AgreeOnText(Communicator& communicator, const std::string& what, const std::string& mine);
 
 }  // namespace elastor
 

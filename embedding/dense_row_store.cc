@@ -14,6 +14,8 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kWordBits = 64;
+constexpr int64_t kWordBytes = 8;
+constexpr int64_t kBlock = 1024;  // rows of a visit
 
 uint64_t* Words(const ZeroPages& bits) { return static_cast<uint64_t*>(bits.data()); }
 
@@ -33,7 +35,20 @@ void AssignBit(const ZeroPages& bits, int64_t index, bool value) {
   }
 }
 
-int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * 8; }
+int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWordBytes; }
+
+// Calls fn(index) for the set bits of [begin, end), ascending.
+template <typename Fn>
+void ForEachSetBit(const ZeroPages& bits, const Range& indexes, const Fn& fn) {
+  for (int64_t begin = indexes.begin; begin < indexes.end;) {
+    const int64_t shift = begin % kWordBits;
+    const int64_t length = std::min(kWordBits - shift, indexes.end - begin);
+    uint64_t word = Words(bits)[begin / kWordBits] >> shift;
+    if (length < kWordBits) word &= (uint64_t{1} << length) - 1;
+    for (; word != 0; word &= word - 1) fn(begin + std::countr_zero(word));
+    begin += length;
+  }
+}
 
 }  // namespace
 
@@ -99,6 +114,19 @@ void DenseRowStore<T>::MakeInitial(int64_t key, T* row) const {
 }
 
 template <typename T>
+T* DenseRowStore<T>::Claim(int64_t key, bool* created) {
+  const int64_t index = IndexOf(key);
+  *created = !TestBit(present_, index);
+  if (*created) AssignBit(present_, index, true);
+  return RowAt(index);
+}
+
+template <typename T>
+void DenseRowStore<T>::Clear() {
+  std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
+}
+
+template <typename T>
 void DenseRowStore<T>::SetMark(int64_t key, bool marked) {
   AssignBit(marks_, IndexOf(key), marked);
 }
@@ -107,7 +135,6 @@ template <typename T>
 void DenseRowStore<T>::ForEachBlock(
     typename RowStore<T>::Visit visit, int part, int parts,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
-  constexpr int64_t kBlock = 1024;
   std::array<int64_t, kBlock> keys;
   std::array<T*, kBlock> rows;
   int64_t filled = 0;
@@ -115,7 +142,7 @@ void DenseRowStore<T>::ForEachBlock(
     if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
     filled = 0;
   };
-  const Range words = PartOf(part, parts, BitBytes(rows_) / 8);
+  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
   for (int64_t w = words.begin; w < words.end; ++w) {
     uint64_t bits = Words(present_)[w];
     if (visit == RowStore<T>::Visit::kUnmarked) bits &= ~Words(marks_)[w];
@@ -127,6 +154,45 @@ void DenseRowStore<T>::ForEachBlock(
     }
   }
   flush();
+}
+
+template <typename T>
+void DenseRowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
+  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
+  for (int64_t begin = words.begin * kWordBits; begin < words.end * kWordBits;) {
+    // The rows of one key / kPartitions: number(p) ascends from 0.
+    const int64_t first = begin - begin % count_;
+    const int64_t end = std::min({first + count_, words.end * kWordBits, rows_});
+    ForEachSetBit(present_, {begin, end},
+                  [&](int64_t index) { ++counts[PartitionAt(index - first)]; });
+    begin = first + count_;
+  }
+}
+
+template <typename T>
+void DenseRowStore<T>::ForEachOfPartitions(
+    const Range& partitions,
+    const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
+  const auto number_of = [this](int64_t partition) {
+    return std::lower_bound(partitions_.begin(), partitions_.end(), partition) -
+           partitions_.begin();
+  };
+  const Range numbers = {number_of(partitions.begin), number_of(partitions.end)};
+  std::array<int64_t, kBlock> keys;
+  std::array<T*, kBlock> rows;
+  int64_t filled = 0;
+  for (int64_t first = 0; first < rows_; first += count_) {
+    const int64_t key = first / count_ * kPartitions;
+    const Range indexes = {first + numbers.begin, std::min(first + numbers.end, rows_)};
+    ForEachSetBit(present_, indexes, [&](int64_t index) {
+      keys[filled] = key + PartitionAt(index - first);
+      rows[filled] = RowAt(index);
+      if (++filled < kBlock) return;
+      fn(std::span(keys.data(), filled), rows.data());
+      filled = 0;
+    });
+  }
+  if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
 }
 
 template class DenseRowStore<float>;

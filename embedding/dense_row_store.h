@@ -37,20 +37,27 @@ class DenseRowStore : public RowStore<T> {
   void FindOrCreate(std::span<const int64_t> keys, T** rows) override;
   void Find(std::span<const int64_t> keys, T** rows) const override;
   void MakeInitial(int64_t key, T* row) const override;
+  T* Claim(int64_t key, bool* created) override;
+  void Clear() override;
   void SetMark(int64_t key, bool marked) override;
   void ForEachBlock(
       typename RowStore<T>::Visit visit, int part, int parts,
       const std::function<void(std::span<const int64_t>, T* const*)>& fn) const override;
+  void CountRows(int part, int parts, int64_t* counts) const override;
+  void ForEachOfPartitions(
+      const Range& partitions,
+      const std::function<void(std::span<const int64_t>, T* const*)>& fn) const override;
   int64_t memory_bytes() const override { return rows_ * stride_ * sizeof(T); }
 
-  int64_t rows() const { return rows_; }  // that this rank can hold
+ private:
   int64_t KeyAt(int64_t index) const {
     if (numbers_.empty()) return index;
     return index / count_ * kPartitions + partitions_[index % count_];
   }
-
- private:
   int64_t IndexOf(int64_t key) const;
+  int64_t PartitionAt(int64_t number) const {
+    return numbers_.empty() ? number : partitions_[number];
+  }
   T* RowAt(int64_t index) const { return static_cast<T*>(pages_.data()) + index * stride_; }
 
   // Constant after construction.

@@ -36,25 +36,34 @@ template <typename T>
 OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const SparseOptimizerOptions& optimizer,
                             uint64_t seed, const ShardPlan* plan, int rank, ThreadPool* pool)
     : layout_(layout), optimizer_(optimizer), plan_(plan), rank_(rank), pool_(pool) {
-  const T slot = IsAdagrad(optimizer.kind) ? static_cast<T>(optimizer.initial_accumulator) : T{0};
   for (int64_t t = 0; t < layout->tables(); ++t) {
-    auto store = std::make_unique<DenseRowStore<T>>(layout->table(t), Slots(t),
-                                                    PartitionsOf(*plan, static_cast<int>(t), rank),
-                                                    typename DenseRowStore<T>::Initial{seed, slot});
-    if (dense()) CreateAllRows(store.get());
-    stores_.push_back(std::move(store));
+    stores_.push_back(std::make_unique<DenseRowStore<T>>(
+        layout->table(t), Slots(t), PartitionsOf(*plan, static_cast<int>(t), rank),
+        typename DenseRowStore<T>::Initial{seed, InitialSlot()}));
+    if (dense()) CreateAllRows(t);
   }
 }
 
 template <typename T>
-void OwnedTables<T>::CreateAllRows(DenseRowStore<T>* store) {
-  pool_->ParallelFor(store->rows(), kGrain, [&](int, int64_t begin, int64_t end) {
-    T* row;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t key = store->KeyAt(i);
-      store->FindOrCreate(std::span(&key, 1), &row);
-    }
-  });
+T OwnedTables<T>::InitialSlot() const {
+  return IsAdagrad(optimizer_.kind) ? static_cast<T>(optimizer_.initial_accumulator) : T{0};
+}
+
+template <typename T>
+void OwnedTables<T>::CreateAllRows(int64_t table) {
+  const std::vector<int64_t> partitions = PartitionsOf(*plan_, static_cast<int>(table), rank_);
+  const int64_t rows = layout_->table(table).rows;
+  pool_->ParallelFor((rows + kPartitions - 1) / kPartitions, 1,
+                     [&](int, int64_t begin, int64_t end) {
+                       T* row;
+                       for (int64_t q = begin; q < end; ++q) {
+                         for (const int64_t p : partitions) {
+                           const int64_t key = q * kPartitions + p;
+                           if (key >= rows) break;
+                           stores_[table]->FindOrCreate(std::span(&key, 1), &row);
+                         }
+                       }
+                     });
 }
 
 // ---- Loops
@@ -268,17 +277,59 @@ template <typename T>
 void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
   CHECK(key >= 0 && key < layout_->table(table).rows)
       << layout_->table(table).name << ": no row " << key;
-  const int owner = plan_->Owner(table, key % kPartitions);
-  if (owner != rank_ && owner != kAllRanks) return;
-  T* row;
-  stores_[table]->FindOrCreate(std::span<const int64_t>(&key, 1), &row);
+  if (!Owns(table, key % kPartitions)) return;
+  bool created;
+  T* const row = stores_[table]->Claim(key, &created);
   const int64_t width = layout_->width(table);
   std::copy_n(weights, width, row);
   if (slots != nullptr) {
     std::copy_n(slots, Slots(table), row + width);
-  } else {
-    std::fill_n(row + width, Slots(table), T{0});
+  } else if (created) {
+    std::fill_n(row + width, Slots(table), InitialSlot());
   }
+}
+
+template <typename T>
+void OwnedTables<T>::ForgetRows() {
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    stores_[t]->Clear();
+    if (dense()) CreateAllRows(t);
+  }
+}
+
+template <typename T>
+std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
+  std::vector<std::vector<int64_t>> parts(pool_->threads());
+  pool_->Run([&](int thread) {
+    parts[thread].assign(kPartitions, 0);
+    stores_[table]->CountRows(thread, pool_->threads(), parts[thread].data());
+  });
+  std::vector<int64_t> counts(kPartitions, 0);
+  for (int64_t p = 0; p < kPartitions; ++p) {
+    if (!Accounts(table, p)) continue;
+    for (const std::vector<int64_t>& part : parts) counts[p] += part[p];
+  }
+  return counts;
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachRowOf(
+    int table, const Range& partitions,
+    const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
+  std::vector<int64_t> own_keys;
+  std::vector<const T*> own_rows;
+  stores_[table]->ForEachOfPartitions(partitions,
+                                      [&](std::span<const int64_t> keys, T* const* rows) {
+                                        if (!plan_->replicated(table)) return fn(keys, rows);
+                                        own_keys.clear();
+                                        own_rows.clear();
+                                        for (size_t i = 0; i < keys.size(); ++i) {
+                                          if (!Accounts(table, keys[i])) continue;
+                                          own_keys.push_back(keys[i]);
+                                          own_rows.push_back(rows[i]);
+                                        }
+                                        fn(own_keys, own_rows.data());
+                                      });
 }
 
 template <typename T>

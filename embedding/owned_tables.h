@@ -50,6 +50,16 @@ class OwnedTables {
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const;
   void SetRow(int table, int64_t key, const T* weights, const T* slots);
+  void ForgetRows();
+  bool Owns(int table, int64_t partition) const {
+    const int owner = plan_->Owner(table, partition);
+    return owner == rank_ || owner == kAllRanks;
+  }
+  std::vector<int64_t> CountRows(int table) const;
+  void ForEachRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const;
+  SparseOptimizerKind kind() const { return optimizer_.kind; }
   int64_t memory_bytes() const;
 
  private:
@@ -59,6 +69,7 @@ class OwnedTables {
     ExactSum weights;
   };
 
+  T InitialSlot() const;
   bool dense() const { return optimizer_.kind == SparseOptimizerKind::kDenseAdam; }
   int64_t Slots(int64_t table) const {
     return SlotElements(optimizer_.kind, layout_->width(table));
@@ -67,7 +78,7 @@ class OwnedTables {
   bool Accounts(int64_t table, int64_t key) const {
     return plan_->Accountant(static_cast<int>(table), key % kPartitions) == rank_;
   }
-  void CreateAllRows(DenseRowStore<T>* store);
+  void CreateAllRows(int64_t table);
   void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
                   SquaredSums* sums) const;
   void FoldTouched(const IdRoute& route, T* const* rows, T* gradients,

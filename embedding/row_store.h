@@ -6,6 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "core/base/leaves.h"
+
 namespace elastor {
 
 // Shape of a stored row: weights, then optimizer slots, then padding.
@@ -26,7 +28,7 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 
 // The rows of one table on one rank, by 64-bit key. A row comes into being, with its initial
 // values, when it is first created; its address holds until the store is destroyed.
-// Thread-safety: calls for different keys may run together; ForEachBlock excludes Create.
+// Thread-safety: calls for different keys may run together; visits exclude creation.
 template <typename T>
 class RowStore {
  public:
@@ -38,6 +40,10 @@ class RowStore {
   virtual void Find(std::span<const int64_t> keys, T** rows) const = 0;
   // The initial values of a row (weights and slots), without creating it.
   virtual void MakeInitial(int64_t key, T* row) const = 0;
+  // The row of a key, for the caller to fill in: *created says that its values are arbitrary.
+  virtual T* Claim(int64_t key, bool* created) = 0;
+  // No row is there any more; each is made anew when it is next created.
+  virtual void Clear() = 0;
 
   // A mark a row, for telling rows apart during ForEachBlock.
   virtual void SetMark(int64_t key, bool marked) = 0;
@@ -46,6 +52,12 @@ class RowStore {
   // Visits the rows of part `part` of `parts` in blocks: keys[i] has row rows[i].
   virtual void ForEachBlock(
       Visit visit, int part, int parts,
+      const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const = 0;
+  // Adds the rows of part `part` of `parts` to counts[partition of the key].
+  virtual void CountRows(int part, int parts, int64_t* counts) const = 0;
+  // Visits the rows of the partitions [begin, end) in blocks, keys ascending.
+  virtual void ForEachOfPartitions(
+      const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const = 0;
 
   virtual int64_t memory_bytes() const = 0;  // when every row exists

@@ -292,6 +292,38 @@ void ShardedEmbedding<T>::SetRow(int table, int64_t key, const T* weights, const
 }
 
 template <typename T>
+void ShardedEmbedding<T>::ForgetRows() {
+  impl_->tables.ForgetRows();
+}
+
+template <typename T>
+bool ShardedEmbedding<T>::Owns(int table, int64_t partition) const {
+  return impl_->tables.Owns(table, partition);
+}
+
+template <typename T>
+std::vector<int64_t> ShardedEmbedding<T>::CountRows(int table) const {
+  return impl_->tables.CountRows(table);
+}
+
+template <typename T>
+void ShardedEmbedding<T>::ForEachRowOf(
+    int table, const Range& partitions,
+    const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
+  impl_->tables.ForEachRowOf(table, partitions, fn);
+}
+
+template <typename T>
+SparseOptimizerKind ShardedEmbedding<T>::optimizer_kind() const {
+  return impl_->tables.kind();
+}
+
+template <typename T>
+ThreadPool* ShardedEmbedding<T>::pool() const {
+  return impl_->pool;
+}
+
+template <typename T>
 int64_t ShardedEmbedding<T>::output_features() const {
   return impl_->layout.features();
 }

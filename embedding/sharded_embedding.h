@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collective/communicator.h"
 #include "core/base/digest.h"
 #include "core/base/exact_sum.h"
+#include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/panels.h"
 #include "embedding/shard_plan.h"
@@ -102,8 +104,22 @@ class ShardedEmbedding {
   // fn(table, key, weights, slots). For checkpoints and tests.
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const;
-  // Sets one row if this rank owns (a copy of) it, marking it initialised; slots may be null (0).
+  // Sets one row if this rank owns (a copy of) it, marking it initialised. Without slots (null) it
+  // keeps those it has: the initial ones, if it is new. Thread-safe for different rows.
   void SetRow(int table, int64_t key, const T* weights, const T* slots);
+  // Makes every row uninitialised, as after construction.
+  void ForgetRows();
+
+  // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
+  // the initialised rows it accounts for, by partition; and their visit in blocks, keys ascending,
+  // with weights and slots one after another (thread-safe, excludes Lookup and SetRow).
+  bool Owns(int table, int64_t partition) const;
+  std::vector<int64_t> CountRows(int table) const;
+  void ForEachRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const;
+  SparseOptimizerKind optimizer_kind() const;
+  ThreadPool* pool() const;
 
   int64_t output_features() const;  // sum of the fields' widths
   int64_t memory_bytes() const;     // of the rows and slots on this rank

@@ -15,7 +15,10 @@ ZeroPages::ZeroPages(int64_t bytes, std::string_view what) {
   data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                -1, 0);
   PCHECK(data_ != MAP_FAILED) << what << ": cannot map " << bytes << " bytes";
-  madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it the program is only slower
+  // A hint: fewer misses of the address cache. Not for large arrays, which may be touched here and
+  // there: every touch would take, and clear, 2 MiB.
+  constexpr size_t kMostHuge = size_t{256} << 20;
+  if (bytes_ <= kMostHuge) madvise(data_, bytes_, MADV_HUGEPAGE);
 }
 
 ZeroPages::~ZeroPages() {

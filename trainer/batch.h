@@ -16,8 +16,10 @@ struct LocalBatch {
   int64_t global_rows = 0;  // of the whole batch
   int64_t first_index = 0;  // index in the epoch of local row 0
   std::vector<float> labels;
-  std::vector<float> numeric;  // [rows][numeric fields], NaN = missing
-  SparseBatch sparse;          // ids, and the leaves' rows
+  std::vector<float> numeric;    // [rows][numeric fields], NaN = missing
+  std::vector<float> weights;    // of the rows; empty: all 1
+  std::vector<uint64_t> groups;  // of the rows; empty: none
+  SparseBatch sparse;            // ids, and the leaves' rows
 
   int64_t rows() const { return sparse.rows; }
 };
@@ -39,6 +41,8 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
   batch->first_index = batch_begin + positions.begin;
   batch->labels.swap(rows->labels);
   batch->numeric.swap(rows->numeric);
+  batch->weights.swap(rows->weights);
+  batch->groups.swap(rows->groups);
   SparseBatch& sparse = batch->sparse;
   sparse.rows = positions.size();
   sparse.fields = categorical_fields;

@@ -16,6 +16,8 @@ BatchSource::BatchSource(const Dataset* dataset, const RowOrder& order, const Op
       options_(options),
       rows_(dataset->rows(Split::kTrain)),
       steps_per_epoch_((rows_ + options.batch_rows - 1) / options.batch_rows),
+      requested_(options.first_step),
+      delivered_(options.first_step),
       prefetcher_(dataset, Split::kTrain, order) {
   for (int64_t i = 0; i < kReadAhead; ++i) RequestOne();
 }

@@ -18,6 +18,7 @@ class BatchSource {
     int64_t batch_rows = 0;
     int64_t leaves = 0;
     int64_t epochs = 0;
+    int64_t first_step = 0;  // steps done before
     int rank = 0;
     int ranks = 1;
   };
@@ -28,7 +29,7 @@ class BatchSource {
   int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
 
   // The next batch; its memory is reused. Machine error when the data cannot be read back as it was
-  // written. REQUIRES: called at most total_steps() times.
+  // written. REQUIRES: first_step and the calls are total_steps() at most.
   Status Next(LocalBatch* batch);
 
  private:
@@ -38,8 +39,8 @@ class BatchSource {
   Options options_;
   int64_t rows_;
   int64_t steps_per_epoch_;
-  int64_t requested_ = 0;
-  int64_t delivered_ = 0;
+  int64_t requested_;  // steps whose rows were asked for
+  int64_t delivered_;  // steps whose rows were given
   Rows buffer_;
   Prefetcher prefetcher_;
 };

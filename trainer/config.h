@@ -15,24 +15,21 @@ namespace elastor {
 StatusOr<Experiment> LoadExperiment(const std::string& path,
                                     std::span<const std::string> overrides);
 
-// The steps of LoadExperiment.
+// The file as it stands.
 StatusOr<Experiment> ReadExperiment(const std::string& path);
-// Replaces what is unset by the defaults that experiment.proto names, and drops what the model's
-// kind does not use, so that the file written beside the results says all that was in force.
-// Idempotent.
-void ResolveDefaults(Experiment* experiment);
-// REQUIRES: resolved.
-Status ValidateExperiment(const Experiment& experiment);
-
-// Whether a job of `ranks` ranks can run it: every rank needs a leaf.
-Status ValidateRanks(const Experiment& experiment, int ranks);
 
 // XXH3-64, as 16 hex digits, over the numeric fields (those without the `operational` option) of a
 // resolved experiment. Equal hashes: equal results.
 std::string NumericHash(const Experiment& experiment);
 
-// As written to experiment.textproto; ReadExperiment reads it back.
+// The first numeric field, in the order of experiment.proto, in which resolved experiments differ,
+// as "optimizer.learning_rate: 0.002; expected 0.001"; empty: none.
+std::string NumericDifference(const Experiment& found, const Experiment& expected);
+
+// As written to experiment.textproto; ReadExperiment and ParseExperiment read it back.
 std::string ExperimentText(const Experiment& experiment);
+// `source` names the text in errors.
+StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source);
 
 }  // namespace elastor
 

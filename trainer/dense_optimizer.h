@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "core/base/digest.h"
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
@@ -20,9 +19,13 @@ struct DenseOptimizerOptions {
   double embedding_l2 = 0;      // lambda of parameters with Decay::kEmbedding
 };
 
+// m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.
+inline constexpr double kStatisticMomentum = 0.1;
+
 // The optimizer of the dense parameters on the slices this rank owns (its slots exist only there).
 // Formulas: docs/models.md; the same as PyTorch's. A step: gradient() filled with the summed
-// gradients, AddL2, Update.
+// gradients, AddL2, Update. Statistics of the layout move towards their "gradient", the batch's
+// value, instead: without learning rate, penalty, scale and slots, and they are not in the norm.
 template <typename T>
 class DenseOptimizer {
  public:
@@ -39,8 +42,14 @@ class DenseOptimizer {
   // Updates this rank's slices of the flat array with gradient scale * g; step counts from 1.
   void Update(double scale, double learning_rate, int64_t step, T* weights);
 
-  // Adds the elements of owned slices with their slots, by blocks: record (name "dense", block).
-  void AddToDigest(const T* weights, Digest* digest) const;
+  // Slots of a parameter, one after another in checkpoints (SlotNames in state_view.h): 0 (SGD), 1
+  // (Adagrad) or 2 (Adam). Copy and set one of them for the slice of `bucket`, elements in the
+  // slice's order; reset: the values of a new run.
+  SparseOptimizerKind kind() const { return options_.rule.kind; }
+  int64_t slots() const { return slot_elements_ / kParameterBlock; }
+  void CopySlot(int64_t slot, int bucket, T* values) const;
+  void SetSlot(int64_t slot, int bucket, const T* values);
+  void ResetSlots();
 
  private:
   // A run of one owned block that belongs to one parameter with lambda > 0.
@@ -53,13 +62,19 @@ class DenseOptimizer {
   struct Block {
     int64_t global;  // of its first element, in the flat array
     std::vector<Decayed> decayed;
+    std::vector<Range> statistics;  // elements in the block
   };
+
+  // Of a block's gradient, statistics left out.
+  static double SquaredNorm(const Block& block, const T* gradient);
+  // Moves a block's statistics and clears their gradient, with which no rule changes anything.
+  static void MoveStatistics(const Block& block, T* gradient, T* weights);
 
   DenseOptimizerOptions options_;
   ThreadPool* pool_;
   int64_t slot_elements_;  // of a block
   std::vector<Block> blocks_;
-  std::vector<int64_t> first_block_;  // of every bucket's slice
+  std::vector<int64_t> first_block_;  // of every bucket's slice, and the end
   std::vector<T> gradient_;
   std::vector<T> slots_;
 };

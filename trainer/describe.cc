@@ -50,7 +50,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
 
   const int64_t slots =
-      SlotElements(MakeTrainStepOptions(experiment).dense.rule.kind, kParameterBlock);
+      SlotElements(MakeTrainStepOptions(experiment, data).dense.rule.kind, kParameterBlock);
   int64_t most_slots = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     int64_t blocks = 0;

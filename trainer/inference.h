@@ -12,14 +12,15 @@ namespace elastor {
 
 struct InferenceOptions {
   Experiment experiment;  // that of training, but for operational fields
-  std::string model_dir;  // model_files.h
+  std::string model_dir;  // trainer/checkpoint/checkpoint.h
   std::string output_dir;
   Split split = Split::kValidation;
   bool predict = false;  // also write predictions.csv
+  bool spectra = false;  // effective ranks of spectrum.samples rows instead of metrics
 };
 
-// Evaluates a trained model on a split, on any number of ranks: the metrics, to the last bit, that
-// the training run would have measured there. Every rank calls it with the same options.
+// Measures a trained model on a split, on any number of ranks: the metrics, or spectra, to the last
+// bit, that the training run would have measured there. Every rank calls it with the same options.
 Status RunInference(const InferenceOptions& options, Communicator& communicator);
 
 }  // namespace elastor

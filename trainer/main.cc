@@ -15,6 +15,8 @@
 #include "glog/logging.h"
 #include "trainer/command_line.h"
 #include "trainer/config.h"
+#include "trainer/config_checks.h"
+#include "trainer/config_defaults.h"
 #include "trainer/trainer.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
@@ -22,14 +24,16 @@ DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment;
 DEFINE_string(output_dir, "", "where the run is written; a new directory");
 DEFINE_string(
     mode, "train",
-    "train; evaluate: a trained model's metrics; predict: also predictions.csv; describe: "
+    "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
+    "effective ranks; verify: every byte of a model or checkpoint against its manifest; describe: "
     "print parameters, FLOPs, memory and shard plan as JSON");
 DEFINE_string(model, "",
-              "with --mode=evaluate or predict: the model folder of a training run, RUN/model");
+              "with --mode=evaluate, predict, spectra or verify: RUN/model or a folder of "
+              "RUN/checkpoints");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_string(device, "cpu", "cpu is the only one in this version");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
-DEFINE_bool(resume, false, "continue from the last checkpoint; not in this version");
+DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
 
 namespace elastor {
 namespace {
@@ -52,30 +56,49 @@ Status CheckChoice(const std::string& flag, const std::string& found,
   return UserError("--" + flag + "=" + found + ": expected " + names);
 }
 
-Status CheckFlags() {
-  constexpr const char* kModes[] = {"train", "evaluate", "predict", "describe"};
+// What a mode needs besides an experiment and data.
+struct Mode {
+  const char* name;
+  bool writes;  // into --output_dir
+  bool reads;   // --model
+};
+constexpr Mode kModes[] = {
+    {"train", true, false},  {"evaluate", true, true}, {"predict", true, true},
+    {"spectra", true, true}, {"verify", false, true},  {"describe", false, false},
+};
+
+StatusOr<Mode> ChosenMode() {
+  std::vector<const char*> names;
+  for (const Mode& mode : kModes) {
+    if (FLAGS_mode == mode.name) return mode;
+    names.push_back(mode.name);
+  }
+  return CheckChoice("mode", FLAGS_mode, names);
+}
+
+Status CheckFlags(const Mode& mode) {
   constexpr const char* kSplits[] = {"validation", "test"};
-  ELASTOR_RETURN_IF_ERROR(CheckChoice("mode", FLAGS_mode, kModes));
   ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
   if (FLAGS_device != "cpu") {
     return UserError("--device=" + FLAGS_device +
                      ": this version computes on the CPU only; expected cpu");
   }
-  if (FLAGS_resume) {
-    return UserError("--resume: this version writes no training checkpoints to continue from");
+  if (FLAGS_resume && FLAGS_mode != "train") {
+    return UserError("--resume: only --mode=train can continue; found --mode=" + FLAGS_mode);
   }
-  if (FLAGS_experiment.empty()) {
+  if (FLAGS_experiment.empty() && FLAGS_mode != "verify") {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
-  if (FLAGS_mode != "describe" && FLAGS_output_dir.empty()) {
+  if (mode.writes && FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a new directory for the run");
   }
-  const bool trained = FLAGS_mode == "evaluate" || FLAGS_mode == "predict";
-  if (trained && FLAGS_model.empty()) {
-    return UserError("--model: missing; expected the model folder of a training run, RUN/model");
+  if (mode.reads && FLAGS_model.empty()) {
+    return UserError(
+        "--model: missing; expected RUN/model or a folder of RUN/checkpoints of a training run");
   }
-  if (!trained && !FLAGS_model.empty()) {
-    return UserError("--model=" + FLAGS_model + ": only --mode=evaluate and predict read a model");
+  if (!mode.reads && !FLAGS_model.empty()) {
+    return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
+                     " reads no model; expected evaluate, predict, spectra or verify");
   }
   return OkStatus();
 }
@@ -87,32 +110,28 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   Invocation invocation;
   invocation.help = command_line.help;
   if (invocation.help) return invocation;
-  ELASTOR_RETURN_IF_ERROR(CheckFlags());
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment,
-                           LoadExperiment(FLAGS_experiment, command_line.overrides));
+  ELASTOR_ASSIGN_OR_RETURN(const Mode mode, ChosenMode());
+  ELASTOR_RETURN_IF_ERROR(CheckFlags(mode));
+  Experiment experiment;
+  if (FLAGS_mode == "verify") {
+    ResolveDefaults(&experiment);
+    invocation.options.experiment = experiment;
+    invocation.options.mode = FLAGS_mode;
+    invocation.options.model_dir = FLAGS_model;
+    return invocation;
+  }
+  ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
   if (FLAGS_mode != "describe" && experiment.data().path().empty()) {
     return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
   }
   invocation.options = {.experiment = std::move(experiment),
                         .mode = FLAGS_mode,
                         .output_dir = FLAGS_output_dir,
+                        .resume = FLAGS_resume,
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                         .describe_ranks = FLAGS_ranks};
   return invocation;
-}
-
-// Ranks started from different files or builds must not work together.
-Status CheckSameOnEveryRank(const std::string& what, const std::string& mine,
-                            Communicator& communicator) {
-  int64_t length = static_cast<int64_t>(mine.size());
-  ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, &length, sizeof(length), 0));
-  std::string first(mine);
-  first.resize(length);
-  ELASTOR_RETURN_IF_ERROR(communicator.Broadcast(Phase::kSetup, first.data(), first.size(), 0));
-  if (first == mine) return OkStatus();
-  return UserError("rank " + std::to_string(communicator.rank()) + ": " + what + " is '" + mine +
-                   "', expected rank 0's '" + first + "'");
 }
 
 Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
@@ -125,14 +144,15 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
     return OkStatus();
   }
   const TrainerOptions& options = invocation.value().options;
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
-      communicator, CheckSameOnEveryRank("the experiment's hash", NumericHash(options.experiment),
-                                         communicator)));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
-      communicator,
-      CheckSameOnEveryRank("the numerics fingerprint", NumericsFingerprint(), communicator)));
+  // Ranks started from different files or builds must not work together.
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnText(communicator, "the experiment's hash", NumericHash(options.experiment)));
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnText(communicator, "the numerics fingerprint", NumericsFingerprint()));
   const int ranks = options.mode == "describe" ? options.describe_ranks : communicator.size();
-  ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, ranks));
+  if (options.mode != "verify") {
+    ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, ranks));
+  }
   return RunTrainer(options, communicator);
 }
 
@@ -164,7 +184,7 @@ int Main(int argc, char** argv) {
   const Status status = Run(invocation, communicator);
   const int exit_code = static_cast<int>(status.code());
   if (status.ok()) return exit_code;
-  if (status.code() == StatusCode::kMachine) {
+  if (status.code() == StatusCode::kMachine && !status.agreed()) {
     // Peers may be gone: no collective call any more, MPI_Finalize included. The launcher ends the
     // rest of the job.
     PrintError(status);

@@ -4,17 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collective/communicator.h"
 #include "core/base/exact_sum.h"
 #include "core/base/status.h"
+#include "trainer/area_under_curve.h"
 
 namespace elastor {
 
-// Metrics of binary predictions over all rows of all ranks; alike on every rank, and the same bits
-// however the rows are spread.
-struct MetricValues {
+// Metrics of binary predictions over a set of rows of all ranks (docs/models.md); alike on every
+// rank, and the same bits however the rows are spread. Weights count in all but rows, positives and
+// AUC.
+struct BinaryValues {
   int64_t rows = 0;
   int64_t positives = 0;
   double logloss = 0;                        // mean cross-entropy
@@ -23,36 +26,86 @@ struct MetricValues {
   std::optional<double> calibration;         // sum of predictions / positives; none: no positives
 };
 
-// Collects the predictions of one rank, then computes metrics over all ranks.
-//
-// AUC is the probability that a positive scores higher than a negative, ties counting half, in
-// exact integers: with float32 logits as scores, P positives and N negatives,
-//   AUC = sum over distinct scores of pos * (2 * neg_below + neg_equal) / (2 P N).
-// Each rank takes a range of scores: ranges are cut from a histogram so that all hold about the
-// same number of rows, every row's score travels once (4 bytes), each rank sorts its range, and
-// only counts are summed. Logloss and calibration are exact sums of doubles
-// (core/base/exact_sum.h).
-//
-// Memory: 4 bytes a row, and as much again during Reduce. Thread-compatible.
-class BinaryMetrics {
- public:
-  // labels: 0 or 1. losses: each row's cross-entropy. REQUIRES: equal lengths.
-  void Add(std::span<const float> logits, std::span<const float> labels,
-           std::span<const double> losses);
+// The rows that have one value of a categorical field.
+struct SliceValues : BinaryValues {
+  std::string field;
+  int64_t id = 0;
+  std::string value;  // the id's text; empty where the data set does not tell
+};
 
-  // Collective. Diverged when a logit is NaN or a loss not finite on any rank; user error when no
-  // rank has a row.
-  StatusOr<MetricValues> Reduce(Communicator& communicator) const;
+struct MetricValues : BinaryValues {
+  std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
+  int64_t gauc_groups = 0;     // groups with both classes
+  std::vector<SliceValues> slices = {};
+};
+
+// Sums over a set of rows. Exact, so of any order and spread.
+class BinarySums {
+ public:
+  void Add(float logit, bool positive, double loss, float weight);
+
+  static constexpr int kWords = 2 + 4 * ExactSum::kWords;
+  // For an integer all-reduce, as ExactSum's.
+  void AppendWords(std::vector<int64_t>* words) const;
+  static BinarySums FromWords(std::span<const int64_t> words);
+
+  int64_t positives() const { return positives_; }
+  int64_t negatives() const { return rows_ - positives_; }
+  bool finite() const { return losses_.ok() && predictions_.ok(); }
+  bool weightless() const { return weights_.Value() == 0; }
+  // All but auc; of no rows, and where weights sum to 0, not-a-number.
+  BinaryValues Values() const;
 
  private:
-  // REQUIRES: positives, negatives (over all ranks) > 0; no NaN logit.
-  StatusOr<double> ReduceAuc(Communicator& communicator, int64_t positives,
-                             int64_t negatives) const;
+  int64_t rows_ = 0;
+  int64_t positives_ = 0;
+  ExactSum weights_;
+  ExactSum positive_weights_;
+  ExactSum losses_;       // weight * loss
+  ExactSum predictions_;  // weight * sigmoid(logit)
+};
 
-  // Scores as integers of the same order, by label.
-  std::vector<uint32_t> keys_[2];
-  ExactSum losses_;
-  ExactSum predictions_;
+// Row `row` of a batch belongs to slice `slice`.
+struct RowSlice {
+  int64_t row;
+  int64_t slice;
+};
+
+// Rows of one rank with their predictions; one entry a row.
+struct ScoredRows {
+  std::span<const float> logits;
+  std::span<const float> labels;          // 0 or 1
+  std::span<const double> losses;         // cross-entropy, without weights
+  std::span<const float> weights = {};    // empty: all 1
+  std::span<const uint64_t> groups = {};  // used when `grouped`
+  std::span<const RowSlice> slices = {};  // any number a row, none twice
+};
+
+// Collects the predictions of one rank, then computes metrics over all ranks: of all rows, of every
+// slice, and gAUC. Sums are exact, AUC counts in integers (trainer/area_under_curve.h).
+//
+// Memory: that of StratifiedAuc for each row and slice it is in, and of GroupedAuc when grouped.
+// Thread-compatible.
+class BinaryMetrics {
+ public:
+  // slices: how many there are. grouped: rows have groups, and gAUC is wanted.
+  BinaryMetrics(int64_t slices, bool grouped)
+      : grouped_(grouped), sums_(1 + slices), areas_(1 + slices) {}
+
+  void Add(const ScoredRows& rows);
+
+  // Collective; once. Slices have no names yet. Diverged when a logit is NaN or a loss not finite
+  // on any rank; user error when no rank has a row, or weights sum to 0.
+  StatusOr<MetricValues> Reduce(Communicator& communicator);
+
+ private:
+  Status SumOverRanks(Communicator& communicator);
+
+  const bool grouped_;
+  // Of all rows, then of every slice.
+  std::vector<BinarySums> sums_;
+  StratifiedAuc areas_;
+  GroupedAuc grouped_areas_;
   bool nan_logit_ = false;
 };
 

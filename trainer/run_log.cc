@@ -1,12 +1,16 @@
 #include "trainer/run_log.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "core/base/file.h"
+#include "nlohmann/json.hpp"
 #include "trainer/config.h"
 #include "trainer/progress.h"
 
@@ -17,6 +21,9 @@ constexpr char kExperimentFile[] = "experiment.textproto";
 constexpr char kMetricsFile[] = "metrics.jsonl";
 constexpr char kPlanFile[] = "plan.txt";
 constexpr char kSummaryFile[] = "summary.json";
+// Written by others, but of the run.
+constexpr char kModelDirectory[] = "model";
+constexpr char kCheckpointsDirectory[] = "checkpoints";
 
 // Returns to the start of the line and erases it.
 constexpr char kEraseLine[] = "\r\033[K";
@@ -24,9 +31,10 @@ constexpr char kEraseLine[] = "\r\033[K";
 }  // namespace
 
 StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& output_dir,
-                                               const Experiment& experiment, int rank) {
+                                               const Experiment& experiment, int rank, Used used,
+                                               int64_t step) {
   std::unique_ptr<RunLog> log(new RunLog(output_dir, rank == 0));
-  if (log->writes_) ELASTOR_RETURN_IF_ERROR(log->OpenFiles(experiment));
+  if (log->writes_) ELASTOR_RETURN_IF_ERROR(log->OpenFiles(experiment, used, step));
   return log;
 }
 
@@ -34,28 +42,58 @@ RunLog::RunLog(const std::string& output_dir, bool writes)
     : output_dir_(output_dir),
       writes_(writes),
       terminal_(isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(Clock::now()) {}
 
 RunLog::~RunLog() {
   if (bar_shown_) std::fputc('\n', stderr);
   if (metrics_ != nullptr) std::fclose(metrics_);
+  if (lock_ >= 0) close(lock_);
 }
 
-Status RunLog::OpenFiles(const Experiment& experiment) {
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir_));
-  for (const char* name : {kExperimentFile, kSummaryFile}) {
+Status RunLog::CheckUnused() const {
+  for (const char* name :
+       {kExperimentFile, kSummaryFile, kMetricsFile, kModelDirectory, kCheckpointsDirectory}) {
     std::error_code ignored;
     if (std::filesystem::exists(PathOf(name), ignored)) {
       return UserError("--output_dir=" + output_dir_ + ": holds a run already (" + name +
-                       "); expected a new or empty directory");
+                       "); expected a new or empty directory, or --resume to continue the run");
     }
   }
-  // "x": of two runs started at once, one is refused.
-  metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), "wxe");
-  if (metrics_ == nullptr && errno == EEXIST) {
-    return UserError("--output_dir=" + output_dir_ + ": holds a run already (" + kMetricsFile +
-                     "); expected a new or empty directory");
+  return OkStatus();
+}
+
+// Every record has a step; a line that a killed run left unfinished has none. The summary goes: the
+// run is not finished.
+Status RunLog::ContinueAt(int64_t step) {
+  std::error_code ignored;
+  if (step == 0 && std::filesystem::exists(PathOf(kSummaryFile), ignored)) {
+    return UserError("--output_dir=" + output_dir_ +
+                     ": holds a finished run without checkpoints (" + kSummaryFile +
+                     "); expected a run that --resume can continue, or a new directory without it");
   }
+  std::filesystem::remove(PathOf(kSummaryFile), ignored);
+  const std::string path = PathOf(kMetricsFile);
+  if (!std::filesystem::exists(path, ignored)) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::istringstream lines(text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.value("step", step + 1) <= step) kept += line + "\n";
+  }
+  return WriteFileAtomically(path, kept);
+}
+
+Status RunLog::OpenFiles(const Experiment& experiment, Used used, int64_t step) {
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir_));
+  lock_ = open(output_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return UserError("--output_dir=" + output_dir_ + ": another process is writing this run");
+  }
+  ELASTOR_RETURN_IF_ERROR(used == Used::kRefuse ? CheckUnused() : ContinueAt(step));
+  // "x": of two runs started at once, one is refused, also on a file system without locks.
+  metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), used == Used::kRefuse ? "wxe" : "ae");
+  if (metrics_ == nullptr && errno == EEXIST) return CheckUnused();
   if (metrics_ == nullptr) {
     return UserError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
   }
@@ -75,8 +113,7 @@ Status RunLog::AppendLine(const std::string& line) {
 
 void RunLog::ShowProgress(const TrainRecord& record, int64_t total_steps) {
   if (!writes_) return;
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  const ProgressState state = {total_steps, record.step, elapsed.count()};
+  const ProgressState state = {total_steps, record.step, SecondsSince(start_)};
   if (!terminal_) return ShowLine(ProgressLine(record, state));
   std::fputs((kEraseLine + ProgressBar(record, state)).c_str(), stderr);
   std::fflush(stderr);

@@ -1,13 +1,13 @@
 #ifndef ELASTOR_TRAINER_RUN_LOG_H_
 #define ELASTOR_TRAINER_RUN_LOG_H_
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "configs/proto/experiment.pb.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "trainer/run_records.h"
 
@@ -18,10 +18,18 @@ namespace elastor {
 // Not thread-safe.
 class RunLog {
  public:
-  // Makes the directory and writes experiment.textproto. User error when the directory holds a run
-  // already, so that two runs are never mixed.
+  // What a directory that holds a run already means.
+  enum class Used {
+    kRefuse,  // a user error, so that two runs are never mixed
+    // The run goes on: metrics.jsonl keeps the records up to `step`, a summary is removed. A user
+    // error when it is finished and `step` is 0.
+    kContinue,
+  };
+  // Makes the directory and writes experiment.textproto. User error when another process writes the
+  // same run.
   static StatusOr<std::unique_ptr<RunLog>> Open(const std::string& output_dir,
-                                                const Experiment& experiment, int rank);
+                                                const Experiment& experiment, int rank, Used used,
+                                                int64_t step);
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
@@ -29,7 +37,7 @@ class RunLog {
   // The shard plan's table, to plan.txt.
   Status WritePlan(const std::string& plan);
 
-  // Appends a TrainRecord, EvalRecord or SpectrumRecord to metrics.jsonl as one line, handed to the
+  // Appends a record of run_records.h to metrics.jsonl as one line, handed to the
   // system before this returns.
   template <typename Record>
   Status Append(const Record& record) {
@@ -46,7 +54,9 @@ class RunLog {
 
  private:
   RunLog(const std::string& output_dir, bool writes);
-  Status OpenFiles(const Experiment& experiment);
+  Status OpenFiles(const Experiment& experiment, Used used, int64_t step);
+  Status CheckUnused() const;
+  Status ContinueAt(int64_t step);
   Status AppendLine(const std::string& line);
   void EraseBar();
   std::string PathOf(const char* name) const { return output_dir_ + "/" + name; }
@@ -55,8 +65,9 @@ class RunLog {
   const std::string output_dir_;
   const bool writes_;
   const bool terminal_;
-  const std::chrono::steady_clock::time_point start_;
+  const Clock::time_point start_;
 
+  int lock_ = -1;                 // the directory, locked
   std::FILE* metrics_ = nullptr;  // owned
   bool bar_shown_ = false;
 };

@@ -37,6 +37,10 @@ StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split sp
   return UserError(path + ": the " + name + " split has no rows");
 }
 
+SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
+  return {{config.slice_by().begin(), config.slice_by().end()}, config.slice_values()};
+}
+
 // What the phases that were used took.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator) {
   std::vector<CommunicationRecord> records;
@@ -59,12 +63,18 @@ StatusOr<std::unique_ptr<RunParts>> RunParts::Open(const Options& options,
   StatusOr<std::unique_ptr<Dataset>> dataset =
       OpenDataset(options.experiment.data().path(), options.split);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
+  ELASTOR_RETURN_IF_ERROR(
+      ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
   const Experiment planned = ForPurpose(options);
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,
       MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
   StatusOr<std::unique_ptr<RunLog>> log =
-      RunLog::Open(options.output_dir, options.experiment, communicator->rank());
+      RunLog::Open(options.output_dir, options.experiment, communicator->rank(),
+                   options.continue_from ? RunLog::Used::kContinue : RunLog::Used::kRefuse,
+                   options.continue_from.value_or(0));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
   return std::make_unique<RunParts>(options, communicator, std::move(dataset).value(),
@@ -83,12 +93,24 @@ RunParts::RunParts(const Options& options, Communicator* communicator,
       model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))),
       embedding(EmbeddingOptions(ForPurpose(options), this->dataset->info()), &this->plan,
                 communicator, &pool),
-      step(MakeTrainStepOptions(ForPurpose(options)), model.get(), &embedding, communicator, &pool),
+      step(MakeTrainStepOptions(ForPurpose(options), this->dataset->info()), model.get(),
+           &embedding, communicator, &pool),
       evaluation(this->dataset.get(), model.get(), &step, communicator,
-                 experiment.parallel().virtual_shards(), experiment.training().eval_batch_size()) {}
+                 {.leaves = experiment.parallel().virtual_shards(),
+                  .batch_rows = experiment.training().eval_batch_size(),
+                  .slices = MakeSliceOptions(experiment.evaluation()),
+                  .dataset_path = experiment.data().path()}) {}
 
-double RunParts::SecondsSinceStart() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+CheckpointFacts RunParts::MakeFacts(Contents contents, const ControlRecord& control) const {
+  CheckpointFacts facts;
+  facts.contents = contents;
+  facts.control = control;
+  facts.numerics = NumericsFingerprint();
+  facts.model_hash = ModelHash();
+  facts.numeric_hash = NumericHash(experiment);
+  facts.experiment = ExperimentText(experiment);
+  facts.data = dataset->fingerprint();
+  return facts;
 }
 
 StatusOr<Summary> RunParts::MakeSummary() const {
@@ -102,7 +124,7 @@ StatusOr<Summary> RunParts::MakeSummary() const {
   summary.numerics = NumericsFingerprint();
   summary.numeric_hash = NumericHash(experiment);
   ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator));
-  summary.wall_s = SecondsSinceStart();
+  summary.wall_s = SecondsSince(start);
   return summary;
 }
 

@@ -1,22 +1,23 @@
 #ifndef ELASTOR_TRAINER_RUN_PARTS_H_
 #define ELASTOR_TRAINER_RUN_PARTS_H_
 
-#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collective/communicator.h"
 #include "configs/proto/experiment.pb.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/models/model.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluation.h"
-#include "trainer/model_files.h"
 #include "trainer/run_log.h"
 #include "trainer/run_records.h"
 #include "trainer/train_step.h"
@@ -31,8 +32,9 @@ struct RunParts {
     kInfer,  // no optimizer slots are kept
   };
   struct Options {
-    Experiment experiment;   // resolved and valid
-    std::string output_dir;  // a new directory
+    Experiment experiment;                      // resolved and valid
+    std::string output_dir;                     // a new directory, unless the run continues
+    std::optional<int64_t> continue_from = {};  // steps that the run has done
     Purpose purpose = Purpose::kTrain;
     Split split = Split::kTrain;  // must have rows
   };
@@ -47,11 +49,14 @@ struct RunParts {
   // Collective. The part of the summary that is alike for all modes, up to now.
   StatusOr<Summary> MakeSummary() const;
   // To be read; or written, with step.WeightsChanged() afterwards.
-  ModelWeights Weights() { return {&model->parameters(), step.weights(), &tables, &embedding}; }
+  StateView State() {
+    return {&model->parameters(), step.weights(), step.optimizer(), &tables, &embedding};
+  }
+  // Of what is saved now; without the digest.
+  CheckpointFacts MakeFacts(Contents contents, const ControlRecord& control) const;
   std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
-  double SecondsSinceStart() const;
 
-  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   const Experiment experiment;
   Communicator* const communicator;
   const std::unique_ptr<Dataset> dataset;

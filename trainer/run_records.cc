@@ -30,12 +30,33 @@ Json SpectrumJson(const SpectrumRecord& record) {
           {"entropy_rank_mean", record.entropy_rank_mean}};
 }
 
+void AddValues(const BinaryValues& values, Json* json) {
+  json->update(Json{{"rows", values.rows},
+                    {"positives", values.positives},
+                    {"auc", OrNull(values.auc)},
+                    {"logloss", values.logloss},
+                    {"normalized_entropy", OrNull(values.normalized_entropy)},
+                    {"calibration", OrNull(values.calibration)}});
+}
+
+Json SliceJson(const SliceValues& slice) {
+  Json json = {{"field", slice.field}, {"id", slice.id}};
+  if (!slice.value.empty()) json["value"] = slice.value;
+  AddValues(slice, &json);
+  return json;
+}
+
 }  // namespace
 
 std::string ToJson(const TrainRecord& record) {
-  Json json = {{"event", "train"},      {"step", record.step},
-               {"epoch", record.epoch}, {"loss", record.loss},
-               {"l2", record.l2},       {"samples_per_s", record.samples_per_s}};
+  Json json = {{"event", "train"},
+               {"step", record.step},
+               {"epoch", record.epoch},
+               {"loss", record.loss},
+               {"l2", record.l2},
+               {"learning_rate", record.learning_rate},
+               {"gradient_norm", record.gradient_norm},
+               {"samples_per_s", record.samples_per_s}};
   json["phase_s"] = Json::object();
   for (const auto& [phase, seconds] : record.phase_seconds) json["phase_s"][phase] = seconds;
   return json.dump();
@@ -43,21 +64,41 @@ std::string ToJson(const TrainRecord& record) {
 
 std::string ToJson(const EvalRecord& record) {
   const MetricValues& metrics = record.metrics;
-  const Json json = {{"event", "eval"},
-                     {"split", record.split},
-                     {"step", record.step},
-                     {"rows", metrics.rows},
-                     {"auc", OrNull(metrics.auc)},
-                     {"logloss", metrics.logloss},
-                     {"normalized_entropy", OrNull(metrics.normalized_entropy)},
-                     {"calibration", OrNull(metrics.calibration)}};
-  return json.dump();
+  Json json = {{"event", "eval"},
+               {"split", record.split},
+               {"step", record.step},
+               {"scheduled", record.scheduled}};
+  AddValues(metrics, &json);
+  if (metrics.gauc) {
+    json["gauc"] = *metrics.gauc;
+    json["gauc_groups"] = metrics.gauc_groups;
+  }
+  for (const SliceValues& slice : metrics.slices) json["slices"].push_back(SliceJson(slice));
+  // Texts of values come from the data and may be no UTF-8: such bytes become U+FFFD.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string ToJson(const SpectrumRecord& record) {
-  Json json = {{"event", "spectrum"}, {"step", record.step}};
+  Json json = {{"event", "spectrum"}, {"step", record.step}, {"split", record.split}};
   json.update(SpectrumJson(record));
+  json.update(Json{{"samples", record.samples},
+                   {"max_rank", record.max_rank},
+                   {"stable_rank_stddev", record.stable_rank_stddev},
+                   {"entropy_rank_stddev", record.entropy_rank_stddev},
+                   {"stable_rank_histogram", record.stable_rank_histogram},
+                   {"entropy_rank_histogram", record.entropy_rank_histogram},
+                   {"profile", record.profile}});
   return json.dump();
+}
+
+std::string ToJson(const CheckpointRecord& record) {
+  return Json{{"event", "checkpoint"},
+              {"step", record.step},
+              {"digest", record.digest},
+              {"path", record.path},
+              {"blocked_s", record.blocked_seconds},
+              {"write_s", record.write_seconds}}
+      .dump();
 }
 
 std::string ToJson(const Summary& summary) {
@@ -66,8 +107,13 @@ std::string ToJson(const Summary& summary) {
                {"auc", OrNull(summary.auc)},
                {"best_auc", OrNull(summary.best_auc)},
                {"logloss", OrNull(summary.logloss)},
+               {"gauc", OrNull(summary.gauc)},
                {"steps", summary.steps},
                {"epochs", summary.epochs},
+               {"monitor", summary.monitor},
+               {"best_step", summary.best_step ? Json(*summary.best_step) : Json(nullptr)},
+               {"best_metric", OrNull(summary.best_metric)},
+               {"early_stopped", summary.early_stopped},
                {"samples_per_s", summary.samples_per_s},
                {"ranks", summary.ranks},
                {"virtual_shards", summary.virtual_shards},
@@ -106,6 +152,12 @@ std::string ToText(const Summary& summary) {
   }
   if (summary.logloss) {
     AppendFormat(&text, "%s logloss: %.4f\n", summary.split.c_str(), *summary.logloss);
+  }
+  if (summary.gauc) AppendFormat(&text, "%s gAUC: %.4f\n", summary.split.c_str(), *summary.gauc);
+  if (summary.best_step && summary.best_metric) {
+    AppendFormat(&text, "best %s: %.4f at step %lld%s\n", summary.monitor.c_str(),
+                 *summary.best_metric, static_cast<long long>(*summary.best_step),
+                 summary.early_stopped ? ", stopped early" : "");
   }
   if (!summary.spectrum.empty()) {
     size_t width = 0;

@@ -18,6 +18,8 @@ struct TrainRecord {
   int64_t epoch = 0;
   double loss = 0;  // cross-entropy alone
   double l2 = 0;
+  double learning_rate = 0;                                        // of that step
+  double gradient_norm = 0;                                        // before clipping
   double samples_per_s = 0;                                        // since the last record
   std::vector<std::pair<std::string, double>> phase_seconds = {};  // since the last record
 };
@@ -25,14 +27,34 @@ struct TrainRecord {
 struct EvalRecord {
   std::string split;
   int64_t step = 0;
-  MetricValues metrics;
+  MetricValues metrics = {};
+  bool scheduled = false;  // one that control (plateau, early stop, best weights) acts upon
 };
 
+// The effective ranks of one stage over the measured rows (docs/models.md, "Effective ranks").
 struct SpectrumRecord {
   int64_t step = 0;
+  std::string split = {};
   std::string stage = {};
+  int64_t samples = 0;   // rows measured
+  int64_t max_rank = 0;  // min(T, D)
   double stable_rank_mean = 0;
   double entropy_rank_mean = 0;
+  double stable_rank_stddev = 0;  // of the rows, not of the mean
+  double entropy_rank_stddev = 0;
+  // Rows in bins of equal width over [0, max_rank]; bins hold their lower edge, the last both.
+  std::vector<int64_t> stable_rank_histogram = {};
+  std::vector<int64_t> entropy_rank_histogram = {};
+  std::vector<double> profile = {};  // mean of sigma_i / sigma_1, i = 1..max_rank
+};
+
+// A checkpoint that is whole on disk.
+struct CheckpointRecord {
+  int64_t step = 0;
+  std::string digest = {};
+  std::string path = {};       // in the output directory
+  double blocked_seconds = 0;  // training stood still: state copied, or written
+  double write_seconds = 0;    // from the copy's end to the rename
 };
 
 // What a phase of communication took in all, training and evaluation.
@@ -49,8 +71,14 @@ struct Summary {
   std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
   std::optional<double> best_auc;  // that any model can reach, where the data set knows it
   std::optional<double> logloss;
+  std::optional<double> gauc;  // none: no groups, or none with both classes
   int64_t steps = 0;
   int64_t epochs = 0;
+  // Of the scheduled evaluations; none: there was none.
+  std::string monitor = {};  // the metric that control follows: "auc"
+  std::optional<int64_t> best_step = {};
+  std::optional<double> best_metric = {};  // its value there
+  bool early_stopped = false;
   double samples_per_s = 0;
   int ranks = 0;
   int virtual_shards = 0;
@@ -68,6 +96,7 @@ struct Summary {
 std::string ToJson(const TrainRecord& record);
 std::string ToJson(const EvalRecord& record);
 std::string ToJson(const SpectrumRecord& record);
+std::string ToJson(const CheckpointRecord& record);
 
 // summary.json, indented.
 std::string ToJson(const Summary& summary);

@@ -88,6 +88,7 @@ ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data) {
   if (model.kind() == ModelConfig_Kind_MLP) {
     spec.kind = ModelSpec::Kind::kMlp;
     spec.hidden.assign(model.hidden().begin(), model.hidden().end());
+    spec.batch_norm = model.batch_norm();
     return spec;
   }
   spec.kind = model.kind() == ModelConfig_Kind_RANK_MIXER ? ModelSpec::Kind::kRankMixer
@@ -110,6 +111,7 @@ ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data) {
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<TableSpec> tables;
   for (const auto& field : data.categorical) {
+    if (field.shares >= 0) continue;
     tables.push_back({field.name, field.ids, experiment.embedding().width(),
                       experiment.embedding().init_stddev()});
   }
@@ -118,9 +120,10 @@ std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInf
 
 std::vector<FieldSpec> MakeFields(const DatasetInfo& data) {
   std::vector<FieldSpec> fields;
+  int tables = 0;
   for (const auto& field : data.categorical) {
-    fields.push_back({field.name, static_cast<int>(fields.size()),
-                      field.mean_pooling ? Pooling::kMean : Pooling::kSum});
+    const int table = field.shares >= 0 ? fields[field.shares].table : tables++;
+    fields.push_back({field.name, table, field.mean_pooling ? Pooling::kMean : Pooling::kSum});
   }
   return fields;
 }
@@ -136,10 +139,12 @@ SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {
   return options;
 }
 
-TrainStepOptions MakeTrainStepOptions(const Experiment& experiment) {
+TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data) {
   const OptimizerConfig& optimizer = experiment.optimizer();
   TrainStepOptions options;
   options.leaves = experiment.parallel().virtual_shards();
+  options.batch_rows = experiment.training().batch_size();
+  options.sample_weights = data.has_weights;
   options.seed = experiment.training().seed();
   options.clip_norm = optimizer.clip_norm();
   options.embedding_l2 = optimizer.embedding_l2();

@@ -19,12 +19,12 @@ namespace elastor {
 
 ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data);
 
-// One table a categorical field.
+// One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
 std::vector<FieldSpec> MakeFields(const DatasetInfo& data);
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
-TrainStepOptions MakeTrainStepOptions(const Experiment& experiment);
+TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data);
 RowOrder MakeRowOrder(const Experiment& experiment);
 
 // Weights and slots of embeddings, by the experiment's plan.

@@ -13,7 +13,8 @@ namespace elastor {
 namespace {
 
 // Rows of one pass. A leaf with more rows takes several passes, whose gradients are added in order:
-// part of the definition of the sums, since it must not depend on anybody's cache.
+// part of the definition of the sums, since it must not depend on anybody's cache. Models that need
+// whole leaves (batch norm) take them in one pass, and the memory of a thread grows accordingly.
 constexpr int64_t kPassRows = 512;
 constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
 
@@ -30,6 +31,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+int64_t TrainingPassRows(const TrainStepOptions& options, bool whole_leaf) {
+  if (!whole_leaf) return kPassRows;
+  CHECK_GT(options.batch_rows, 0) << "the model's passes hold whole leaves";
+  return (options.batch_rows + options.leaves - 1) / options.leaves;
+}
+
 std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicator& communicator) {
   std::vector<Range> slices;
   for (const Range& bucket : layout.buckets()) {
@@ -43,8 +50,9 @@ std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicato
 // What one computing thread owns.
 template <typename T>
 struct TrainStep<T>::Thread {
-  Thread(const WorkspacePlan& plan, const ParameterLayout& layout, const Range& leaves)
-      : leaves(leaves), workspace(plan, kPassRows), fold(&layout, leaves), losses(kPassRows) {}
+  Thread(const WorkspacePlan& plan, int64_t max_rows, const ParameterLayout& layout,
+         const Range& leaves)
+      : leaves(leaves), workspace(plan, max_rows), fold(&layout, leaves), losses(max_rows) {}
   Range leaves;
   Workspace<T> workspace;
   GradientFold<T> fold;
@@ -61,13 +69,15 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, Model<T>* model,
       embedding_(embedding),
       communicator_(communicator),
       pool_(pool),
+      pass_rows_(TrainingPassRows(options, model->whole_leaf())),
       own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
+      share_leaves_(model->whole_leaf() && own_leaves_.size() < pool->threads()),
       slices_(SlicesOfRank(model->parameters(), *communicator)),
       reducer_(communicator, options.leaves),
       optimizer_(options.dense, model->parameters(), slices_, pool),
       weights_(model->parameters().flat_size()),
-      routing_(embedding->MakeRouting()),
-      next_routing_(embedding->MakeRouting()),
+      routed_{embedding->MakeRouting()},
+      next_{embedding->MakeRouting()},
       workspace_plan_(model->workspace_plan()) {
   static_assert(kParameterBlock == kSliceBlock);
   CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
@@ -76,9 +86,13 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, Model<T>* model,
   logits_ = workspace_plan_.Activations(1);
   dlogits_ = workspace_plan_.Activations(1);
   for (int t = 0; t < pool->threads(); ++t) {
-    const Range part = PartOf(t, pool->threads(), own_leaves_.size());
+    const int64_t leaves = own_leaves_.size();
+    const Range part =
+        share_leaves_ ? Range{t == 0 ? 0 : leaves, leaves} : PartOf(t, pool->threads(), leaves);
+    // Evaluations take passes of kPassRows on every thread.
+    const int64_t max_rows = part.size() > 0 ? std::max(kPassRows, pass_rows_) : kPassRows;
     threads_.push_back(std::make_unique<Thread>(
-        workspace_plan_, model->parameters(),
+        workspace_plan_, max_rows, model->parameters(),
         Range{own_leaves_.begin + part.begin, own_leaves_.begin + part.end}));
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
@@ -92,16 +106,16 @@ TrainStep<T>::~TrainStep() = default;
 // One step, top to bottom.
 template <typename T>
 StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch* next,
-                                       double learning_rate) {
+                                       double learning_rate, int64_t requests) {
+  CHECK_EQ(requests >> kRequestBits, 0);
   Stopwatch watch;
-  if (!next_routed_) {
-    ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, next_routing_.get()));
-  }
-  std::swap(routing_, next_routing_);
+  if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, &next_));
+  std::swap(routed_, next_);
   next_routed_ = false;
   watch.AddTo(&times_.route_ids);
 
-  ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routing_.get()));
+  ELASTOR_RETURN_IF_ERROR(
+      embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
   watch.AddTo(&times_.lookup);
 
   Scalars scalars;
@@ -114,16 +128,18 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
   }
   optimizer_.AddL2(weights_.data(), &scalars.squared_norm, &scalars.penalty);
   watch.AddTo(&times_.reduce);
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routing_.get(),
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routed_.ids.get(),
                                                      &scalars.squared_norm, &scalars.squared_rows));
   watch.AddTo(&times_.route_gradients);
 
+  for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   watch.AddTo(&times_.scalars);
   StepResult result;
-  result.loss = scalars.loss.Value() / static_cast<double>(batch.global_rows);
+  result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;
   result.l2 = scalars.penalty.Value() + 0.5 * options_.embedding_l2 * scalars.squared_rows.Value();
   result.gradient_norm = std::sqrt(scalars.squared_norm.Value());
+  result.requests = scalars.requests;
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
     return DivergedError("step " + std::to_string(steps_ + 1) +
                          ": the loss or the gradient norm is not finite; lower "
@@ -138,14 +154,28 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
   return result;
 }
 
+// The batch's ids and weight.
+template <typename T>
+Status TrainStep<T>::Route(const LocalBatch& batch, Routed* routed) {
+  CHECK_EQ(static_cast<int64_t>(batch.weights.size()), options_.sample_weights ? batch.rows() : 0);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed->ids.get()));
+  routed->weight = static_cast<double>(batch.global_rows);
+  if (!options_.sample_weights) return OkStatus();
+  ExactSum sum;
+  for (const float weight : batch.weights) sum.Add(weight);
+  auto words = sum.ToWords();
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  routed->weight = ExactSum::FromWords(words).Value();
+  return OkStatus();
+}
+
 // Forward and backward over this rank's leaves. With overlap, the next batch's ids and finished
 // buckets of dense gradients travel meanwhile, in the same order on every rank.
 template <typename T>
 Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars) {
   std::vector<std::future<Status>> jobs;
   if (worker_ != nullptr && next != nullptr) {
-    jobs.push_back(worker_->Post(
-        [this, next] { return embedding_->RouteIds(next->sparse, next_routing_.get()); }));
+    jobs.push_back(worker_->Post([this, next] { return Route(*next, &next_); }));
     next_routed_ = true;
   }
   // Buckets complete in the same order on every thread, so the last thread posts them in order.
@@ -156,7 +186,7 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
     jobs.push_back(worker_->Post(
         [this, bucket, rows = batch.global_rows] { return ReduceBucket(bucket, rows); }));
   };
-  pool_->Run([&](int t) {
+  const auto compute = [&](int t) {
     Thread& thread = *threads_[t];
     thread.loss = ExactSum();
     thread.fold.BeginStep(bucket_ready);
@@ -168,7 +198,12 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
       ComputeLeaf(batch, leaf, leaf == last, t);
     }
     if (last < 0) thread.fold.FinishWithoutLeaves();
-  });
+  };
+  if (share_leaves_) {
+    for (int t = pool_->threads() - 1; t >= 0; --t) compute(t);
+  } else {
+    pool_->Run(compute);
+  }
   for (const auto& thread : threads_) scalars->loss.Merge(thread->loss);
   Status status;
   for (std::future<Status>& job : jobs) {
@@ -183,29 +218,43 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
   const auto& offsets = batch.sparse.leaf_offsets;
   const int64_t begin = offsets[leaf - own_leaves_.begin];
   const int64_t end = offsets[leaf - own_leaves_.begin + 1];
+  if (model_->whole_leaf()) CHECK_LE(end - begin, pass_rows_);
   const int64_t numeric_features = model_->numeric_features();
-  const T scale = T(1) / static_cast<T>(batch.global_rows);
-  for (int64_t row = begin; row < end; row += kPassRows) {
-    const int64_t rows = std::min(kPassRows, end - row);
+  // Rows whose weights are all zero have no gradient.
+  const T scale = routed_.weight == 0 ? T(0) : T(1) / static_cast<T>(routed_.weight);
+  for (int64_t row = begin; row < end; row += pass_rows_) {
+    const int64_t rows = std::min(pass_rows_, end - row);
     thread.fold.BeginPass({.leaf = leaf,
                            .first_of_leaf = row == begin,
                            .last_of_leaf = row + rows == end,
                            .last_leaf = last_leaf});
-    const Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/true);
+    Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/true);
+    pass.leaf_share = static_cast<double>(end - begin) / static_cast<double>(batch.global_rows);
     const Panels<T> e = pass.Slot(e_);
     const Panels<T> de = pass.Slot(de_);
     const Panels<T> logits = pass.Slot(logits_);
     const Panels<T> dlogits = pass.Slot(dlogits_);
+    const float* weights = options_.sample_weights ? batch.weights.data() + row : nullptr;
     const float* numeric = batch.numeric.data() + row * model_->numeric_fields();
     const int64_t table_features = e.features - numeric_features;
 
-    embedding_->ReturnRows(*routing_, row, e.Slice(numeric_features, table_features));
+    pass.Share(rows, [&](int64_t first, int64_t last) {
+      const Panels<T> part = e.Rows(first, last - first);
+      embedding_->ReturnRows(*routed_.ids, row + first,
+                             part.Slice(numeric_features, table_features));
+    });
     model_->Forward(pass, numeric, e, logits);
-    BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, scale, thread.losses.data(),
+    BceWithLogits<T>(logits, batch.labels.data() + row, weights, scale, thread.losses.data(),
                      dlogits);
-    for (int64_t i = 0; i < rows; ++i) thread.loss.Add(thread.losses[i]);
+    for (int64_t i = 0; i < rows; ++i) {
+      thread.loss.Add(weights == nullptr ? thread.losses[i] : weights[i] * thread.losses[i]);
+    }
     model_->Backward(pass, numeric, e, dlogits, de);
-    embedding_->TakeGradients(row, de.Slice(numeric_features, table_features), routing_.get());
+    pass.Share(rows, [&](int64_t first, int64_t last) {
+      const Panels<T> part = de.Rows(first, last - first);
+      embedding_->TakeGradients(row + first, part.Slice(numeric_features, table_features),
+                                routed_.ids.get());
+    });
   }
 }
 
@@ -215,6 +264,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, int64_t r
   Pass<T> pass;
   pass.workspace = &threads_[thread]->workspace;
   pass.sink = training ? &threads_[thread]->fold : nullptr;
+  pass.pool = training && share_leaves_ ? pool_ : nullptr;
   pass.rows = rows;
   pass.training = training;
   pass.seed = options_.seed;
@@ -256,28 +306,32 @@ template <typename T>
 Status TrainStep<T>::SumScalars(Scalars* scalars) {
   ExactSum* const sums[] = {&scalars->loss, &scalars->squared_norm, &scalars->penalty,
                             &scalars->squared_rows};
-  std::array<int64_t, std::size(sums) * ExactSum::kWords> words;
+  constexpr size_t kRequestsAt = std::size(sums) * ExactSum::kWords;
+  std::array<int64_t, kRequestsAt + kRequestBits> words;
   for (size_t i = 0; i < std::size(sums); ++i) {
     const auto own = sums[i]->ToWords();
     std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);
   }
+  std::copy(scalars->requests.begin(), scalars->requests.end(), words.begin() + kRequestsAt);
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
   for (size_t i = 0; i < std::size(sums); ++i) {
     std::array<int64_t, ExactSum::kWords> sum;
     std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
     *sums[i] = ExactSum::FromWords(sum);
   }
+  std::copy_n(words.begin() + kRequestsAt, kRequestBits, scalars->requests.begin());
   return OkStatus();
 }
 
 template <typename T>
 Status TrainStep<T>::Apply(double scale, double learning_rate) {
   ++steps_;
-  optimizer_.Update(scale, learning_rate, steps_, weights_.data());
+  const int64_t step = optimizer_step_offset_ + steps_;
+  optimizer_.Update(scale, learning_rate, step, weights_.data());
   for (const Range& bucket : model_->parameters().buckets()) {
     ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
   }
-  embedding_->Update(scale, learning_rate, steps_, routing_.get());
+  embedding_->Update(scale, learning_rate, step, routed_.ids.get());
   WeightsChanged();
   return OkStatus();
 }
@@ -285,19 +339,19 @@ Status TrainStep<T>::Apply(double scale, double learning_rate) {
 template <typename T>
 Status TrainStep<T>::Evaluate(const LocalBatch& batch,
                               const std::function<void(const Evaluated&)>& visit) {
-  // next_routing_ may hold the next training batch's ids.
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routing_.get()));
+  // next_ may hold the next training batch's ids.
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
   ELASTOR_RETURN_IF_ERROR(
-      embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routing_.get()));
+      embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routed_.ids.get()));
   const int64_t numeric_features = model_->numeric_features();
-  pool_->ParallelFor(batch.rows(), kPassRows, [&](int t, int64_t part_begin, int64_t part_end) {
+  pool_->ParallelFor(batch.rows(), kPanelRows, [&](int t, int64_t part_begin, int64_t part_end) {
     for (int64_t row = part_begin; row < part_end; row += kPassRows) {
       const int64_t rows = std::min(kPassRows, part_end - row);
       const Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/false);
       const Panels<T> e = pass.Slot(e_);
       const Panels<T> logits = pass.Slot(logits_);
       double* const losses = threads_[t]->losses.data();
-      embedding_->ReturnRows(*routing_, row,
+      embedding_->ReturnRows(*routed_.ids, row,
                              e.Slice(numeric_features, e.features - numeric_features));
       model_->Forward(pass, batch.numeric.data() + row * model_->numeric_fields(), e, logits);
       BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
@@ -306,12 +360,6 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
     }
   });
   return OkStatus();
-}
-
-template <typename T>
-void TrainStep<T>::AddToDigest(Digest* digest) const {
-  optimizer_.AddToDigest(weights_.data(), digest);
-  embedding_->AddToDigest(digest);
 }
 
 template class TrainStep<float>;

@@ -11,10 +11,14 @@
 namespace elastor {
 
 struct TrainerOptions {
-  Experiment experiment;   // every default filled in, every field checked (trainer/config.h)
-  std::string mode;        // "train", "evaluate", "predict" or "describe"
-  std::string output_dir;  // a new directory; unused when mode is "describe"
-  std::string model_dir;   // the trained model when mode is "evaluate" or "predict"
+  Experiment experiment;  // every default filled in, every field checked (trainer/config.h)
+  // "train", "evaluate", "predict", "spectra", "describe" or "verify"
+  std::string mode;
+  std::string output_dir;  // a new directory; unused when mode is "describe" or "verify"
+  bool resume = false;     // mode "train": output_dir's run goes on from its last checkpoint
+  // A model or checkpoint folder: what mode "evaluate", "predict" and "spectra" use, "verify"
+  // reads.
+  std::string model_dir;
   Split split = Split::kValidation;  // what is evaluated: validation or test
   int describe_ranks = 1;            // mode "describe": the ranks the plan is made for
 };

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace elastor {
@@ -60,6 +62,11 @@ std::string ParentOf(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+bool Exists(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0;
 }
 
 // Makes the names in a directory durable.
@@ -125,6 +132,30 @@ Status PublishDirectory(const std::string& from, const std::string& to) {
   ELASTOR_RETURN_IF_ERROR(SyncDirectory(from));
   if (rename(from.c_str(), to.c_str()) != 0) return SystemError(to, "rename");
   return SyncDirectory(ParentOf(to));
+}
+
+Status ReplaceDirectory(const std::string& from, const std::string& to) {
+  const std::string old = to + ".old";
+  ELASTOR_RETURN_IF_ERROR(SyncDirectory(from));
+  if (Exists(to)) {
+    ELASTOR_RETURN_IF_ERROR(RemoveDirectory(old));
+    if (rename(to.c_str(), old.c_str()) != 0) return SystemError(old, "rename");
+  }
+  ELASTOR_RETURN_IF_ERROR(PublishDirectory(from, to));
+  return RemoveDirectory(old);
+}
+
+std::string DirectoryToRead(const std::string& path) {
+  const std::string old = path + ".old";
+  return !Exists(path) && Exists(old) ? old : path;
+}
+
+Status RemoveDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (!error) return OkStatus();
+  errno = error.value();
+  return SystemError(path, "remove");
 }
 
 AtomicFileWriter::AtomicFileWriter(std::string path, int descriptor)

@@ -26,6 +26,15 @@ Status MakeDirectory(const std::string& path);
 // is then whole or not there. User error when `to` exists and is not an empty directory.
 Status PublishDirectory(const std::string& from, const std::string& to);
 
+// The same when `to` may exist already; it is replaced. While that happens the old one is at
+// `to`.old: after a crash at any moment DirectoryToRead(to) is the old one or the new one, whole.
+Status ReplaceDirectory(const std::string& from, const std::string& to);
+// `path`, or `path`.old when only that exists.
+std::string DirectoryToRead(const std::string& path);
+
+// Removes the directory with all that is in it; it need not exist.
+Status RemoveDirectory(const std::string& path);
+
 // The same guarantee as WriteFileAtomically for files too large for one buffer: bytes go to
 // `path`.tmp, and Commit renames it. Destroyed without Commit, it removes the temporary file and
 // leaves `path` as it was. Not thread-safe; one writer a path.

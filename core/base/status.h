@@ -13,6 +13,7 @@ enum class StatusCode {
   kUser = 2,      // a flag, a file, a configuration or the data is wrong
   kMachine = 3,   // a rank, a disk or the network failed
   kDiverged = 4,  // a loss, gradient or weight is no longer finite
+  kStopped = 75,  // by a signal, with a checkpoint written (EX_TEMPFAIL: start it again)
 };
 
 // The outcome of an operation that can fail for a reason outside the program. A message is one
@@ -25,10 +26,14 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  // Whether every rank holds this very status, so that one can speak for all.
+  bool agreed() const { return agreed_; }
+  void set_agreed() { agreed_ = true; }
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  bool agreed_ = false;
 };
 
 inline Status OkStatus() { return Status(); }
@@ -38,6 +43,9 @@ inline Status MachineError(std::string message) {
 }
 inline Status DivergedError(std::string message) {
   return {StatusCode::kDiverged, std::move(message)};
+}
+inline Status StoppedBySignal(std::string message) {
+  return {StatusCode::kStopped, std::move(message)};
 }
 
 // A value, or the reason why there is none.

@@ -17,7 +17,11 @@ void ApplyDropout(const Pass<T>& pass, double rate, uint32_t layer, Panels<T> va
   key.step = pass.step;
   key.first_row = pass.first_row;
   key.rate = rate;
-  Dropout<T>(key, values, values);
+  pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+    DropoutKey part = key;
+    part.first_row += begin;
+    Dropout<T>(part, values.Rows(begin, end - begin), values.Rows(begin, end - begin));
+  });
 }
 
 }  // namespace elastor

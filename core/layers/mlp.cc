@@ -1,6 +1,8 @@
 #include "core/layers/mlp.h"
 
+#include "core/layers/batch_norm_layer.h"
 #include "core/layers/dropout.h"
+#include "core/layers/norm_layer.h"
 #include "core/ops/elementwise.h"
 
 namespace elastor {
@@ -14,7 +16,8 @@ template <typename T>
 Mlp<T>::Mlp(ModelBuilder* builder, const std::string& name, const MlpOptions& options)
     : Module<T>(options.tokens * options.inputs, options.tokens * options.outputs),
       options_(options) {
-  CHECK(!options.hidden_norm || options.activation == Activation::kRelu);
+  const bool with_norm = options.hidden_norm != HiddenNorm::kNone;
+  CHECK(!with_norm || options.activation == Activation::kRelu);
   WorkspacePlan& workspace = *builder->workspace;
   int64_t in = options.inputs;
   for (size_t i = 0; i < options.hidden.size(); ++i) {
@@ -23,10 +26,15 @@ Mlp<T>::Mlp(ModelBuilder* builder, const std::string& name, const MlpOptions& op
     Layer layer;
     layer.linear = std::make_unique<TokenLinear<T>>(
         builder, layer_name, options.tokens, in, options.hidden[i],
-        options.hidden_norm ? Activation::kIdentity : options.activation, options.sharing);
-    if (options.hidden_norm) {
+        with_norm ? Activation::kIdentity : options.activation, options.sharing,
+        options.hidden_norm == HiddenNorm::kBatch ? Bias::kNone : Bias::kAdded);
+    if (options.hidden_norm == HiddenNorm::kRms) {
       const NormShape shape{NormKind::kRms, options.hidden[i], kRmsEpsilon};
       layer.norm = std::make_unique<NormLayer<T>>(builder, layer_name + ".norm", features, shape);
+    } else if (with_norm) {
+      layer.norm = std::make_unique<BatchNormLayer<T>>(builder, layer_name + ".norm", features);
+    }
+    if (with_norm) {
       layer.linear_out = workspace.Activations(features);
       layer.norm_out = workspace.Activations(features);
     }
@@ -65,7 +73,10 @@ void Mlp<T>::DoForward(const Pass<T>& pass, Panels<const T> x, Panels<T> y) cons
       const Panels<T> normal = pass.Slot(layer.norm_out);
       layer.linear->Forward(pass, x, pass.Slot(layer.linear_out));
       layer.norm->Forward(pass, pass.Slot(layer.linear_out), normal);
-      Relu<T>(normal, out, normal);
+      pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+        const Panels<T> derivative = normal.Rows(begin, end - begin);
+        Relu<T>(derivative, out.Rows(begin, end - begin), derivative);
+      });
     } else {
       layer.linear->Forward(pass, x, out);
     }
@@ -89,7 +100,10 @@ void Mlp<T>::DoBackward(const Pass<T>& pass, Panels<const T> x, Panels<const T> 
     Panels<T> dout = pass.Slot(layer.dout);
     ApplyDropout(pass, options_.dropout, layer.dropout_layer, dout);
     if (layer.norm) {
-      Multiply<T>(dout, pass.Slot(layer.norm_out), dout);  // the ReLU's derivative
+      pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+        const Panels<T> part = dout.Rows(begin, end - begin);
+        Multiply<T>(part, pass.Slot(layer.norm_out).Rows(begin, end - begin), part);  // by ReLU'
+      });
       layer.norm->Backward(pass, pass.Slot(layer.linear_out), dout, dout);
     }
     layer.linear->Backward(pass, input(i), dout, dinput(i));

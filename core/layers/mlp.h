@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "core/layers/module.h"
-#include "core/layers/norm_layer.h"
 #include "core/layers/token_linear.h"
 
 namespace elastor {
 
-// Per token: hidden layers, each Linear, optional RMS norm, activation, dropout; then a linear
-// output layer. tokens = 1: the plain multi-layer perceptron.
+// Per token: hidden layers, each Linear, optional norm, activation, dropout; then a linear output
+// layer. tokens = 1: the plain multi-layer perceptron.
+enum class HiddenNorm {
+  kNone,
+  kRms,    // over each token's hidden features
+  kBatch,  // of each feature over the rows of a leaf; takes the place of the linear map's bias
+};
 struct MlpOptions {
   int64_t tokens = 1;
   int64_t inputs = 0;  // per token
@@ -20,7 +24,7 @@ struct MlpOptions {
   int64_t outputs = 0;  // per token
   Sharing sharing = Sharing::kOwnWeights;
   Activation activation = Activation::kRelu;
-  bool hidden_norm = false;  // RMS norm over each token's hidden features, before the activation
+  HiddenNorm hidden_norm = HiddenNorm::kNone;  // before the activation, which is then ReLU
   double dropout = 0;
 };
 
@@ -39,11 +43,11 @@ class Mlp final : public Module<T> {
 
   struct Layer {
     std::unique_ptr<TokenLinear<T>> linear;
-    std::unique_ptr<NormLayer<T>> norm;  // may be null
-    int linear_out = -1;                 // workspace, with a norm
-    int norm_out = -1;                   // workspace, with a norm
-    int out = -1;                        // workspace: after activation and dropout
-    int dout = -1;                       // workspace
+    std::unique_ptr<Module<T>> norm;  // may be null
+    int linear_out = -1;              // workspace, with a norm
+    int norm_out = -1;                // workspace, with a norm
+    int out = -1;                     // workspace: after activation and dropout
+    int dout = -1;                    // workspace
     uint32_t dropout_layer = 0;
   };
   MlpOptions options_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/thread_pool.h"
 #include "core/parameters/gradient_sink.h"
 #include "core/parameters/parameter_layout.h"
 #include "core/tensor/panels.h"
@@ -17,6 +18,7 @@ struct ModelBuilder {
   ParameterLayout* parameters;
   WorkspacePlan* workspace;
   uint32_t dropout_layers = 0;  // numbers the dropout layers in order of declaration
+  bool whole_leaf = false;      // a module needs all rows of a leaf in one pass
 };
 
 // One pass over rows of one leaf. `workspace` belongs to the calling thread and carries the saved
@@ -30,8 +32,22 @@ struct Pass {
   uint64_t seed = 0;
   uint32_t step = 0;
   int64_t first_row = 0;  // epoch index of row 0
+  double leaf_share = 1;  // of the batch's rows, in a pass over a whole leaf
+
+  ThreadPool* pool = nullptr;  // shares the work of this pass; null: the calling thread alone
 
   Panels<T> Slot(int slot) const { return workspace->Activations(slot, rows); }
+
+  // Calls work(begin, end) for parts of [0, total), multiples of kPanelRows long but for the last,
+  // one on each thread of the pass. Each element of a result is computed by one thread alone, so no
+  // bit depends on the parts.
+  template <typename Work>
+  void Share(int64_t total, const Work& work) const {
+    if (pool == nullptr) return work(0, total);
+    pool->ParallelFor(total, kPanelRows, [&](int, int64_t begin, int64_t end) {
+      if (begin < end) work(begin, end);
+    });
+  }
 };
 
 // A differentiable map from [rows, inputs] to [rows, outputs]. Shapes, parameters and workspace are

@@ -7,7 +7,8 @@ namespace elastor {
 
 template <typename T>
 TokenLinear<T>::TokenLinear(ModelBuilder* builder, const std::string& name, int64_t tokens,
-                            int64_t in, int64_t out, Activation activation, Sharing sharing)
+                            int64_t in, int64_t out, Activation activation, Sharing sharing,
+                            Bias bias)
     : Module<T>(tokens * in, tokens * out),
       tokens_(tokens),
       in_(in),
@@ -20,10 +21,12 @@ TokenLinear<T>::TokenLinear(ModelBuilder* builder, const std::string& name, int6
   ParameterLayout& parameters = *builder->parameters;
   weight_ = parameters.Declare(name + ".weight", maps_ > 1 ? Shape{maps_, out, in} : Shape{out, in},
                                Init::XavierNormal(in, out), Decay::kDense);
-  bias_ = parameters.Declare(name + ".bias", maps_ > 1 ? Shape{maps_, out} : Shape{out},
-                             Init::Constant(0), Decay::kNone);
   weight_offset_ = parameters[weight_].offset;
-  bias_offset_ = parameters[bias_].offset;
+  if (bias == Bias::kAdded) {
+    bias_ = parameters.Declare(name + ".bias", maps_ > 1 ? Shape{maps_, out} : Shape{out},
+                               Init::Constant(0), Decay::kNone);
+    bias_offset_ = parameters[bias_].offset;
+  }
   if (activation != Activation::kIdentity) {
     derivative_ = builder->workspace->Activations(tokens * out);
   }
@@ -37,20 +40,25 @@ void TokenLinear<T>::Prepare(const T* parameters) {
     forward_[i].Pack({{w}});
     transposed_[i].Pack({{w.Transposed()}});
   }
-  bias_values_ = parameters + bias_offset_;
+  if (bias_ >= 0) bias_values_ = parameters + bias_offset_;
 }
 
 template <typename T>
 void TokenLinear<T>::DoForward(const Pass<T>& pass, Panels<const T> x, Panels<T> y) const {
   const bool save = pass.training && activation_ != Activation::kIdentity;
-  for (int64_t t = 0; t < tokens_; ++t) {
-    const int64_t map = t % maps_;
-    Epilogue<T> epilogue;
-    epilogue.bias = bias_values_ + map * out_;
-    epilogue.activation = activation_;
-    if (save) epilogue.derivative = pass.Slot(derivative_).Slice(t * out_, out_);
-    MatMul<T>(forward_[map], {{x.Slice(t * in_, in_)}}, y.Slice(t * out_, out_), epilogue);
-  }
+  pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin;
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const int64_t map = t % maps_;
+      Epilogue<T> epilogue;
+      if (bias_ >= 0) epilogue.bias = bias_values_ + map * out_;
+      epilogue.activation = activation_;
+      if (save)
+        epilogue.derivative = pass.Slot(derivative_).Slice(t * out_, out_).Rows(begin, rows);
+      MatMul<T>(forward_[map], {{x.Slice(t * in_, in_).Rows(begin, rows)}},
+                y.Slice(t * out_, out_).Rows(begin, rows), epilogue);
+    }
+  });
 }
 
 template <typename T>
@@ -63,17 +71,24 @@ void TokenLinear<T>::DoBackward(const Pass<T>& pass, Panels<const T> x, Panels<c
     dz = derivative;
   }
   const auto weight_part = [&](int64_t t, T* dw, Store store) {
-    WeightGradient<T>(dz.Slice(t * out_, out_), x.Slice(t * in_, in_), dw, in_, store);
+    pass.Share(out_, [&](int64_t begin, int64_t end) {
+      WeightGradient<T>(dz.Slice(t * out_ + begin, end - begin), x.Slice(t * in_, in_),
+                        dw + begin * in_, in_, store);
+    });
   };
   const auto bias_part = [&](int64_t t, T* db, Store store) {
     BiasGradient<T>(dz.Slice(t * out_, out_), db, store);
   };
   Deliver(pass, weight_, out_ * in_, weight_part);
-  Deliver(pass, bias_, out_, bias_part);
+  if (bias_ >= 0) Deliver(pass, bias_, out_, bias_part);
   if (dx.data == nullptr) return;
-  for (int64_t t = 0; t < tokens_; ++t) {
-    MatMul<T>(transposed_[t % maps_], {{dz.Slice(t * out_, out_)}}, dx.Slice(t * in_, in_), {});
-  }
+  pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin;
+    for (int64_t t = 0; t < tokens_; ++t) {
+      MatMul<T>(transposed_[t % maps_], {{dz.Slice(t * out_, out_).Rows(begin, rows)}},
+                dx.Slice(t * in_, in_).Rows(begin, rows), {});
+    }
+  });
 }
 
 template <typename T>

@@ -1,7 +1,6 @@
 #ifndef ELASTOR_CORE_LAYERS_TOKEN_LINEAR_H_
 #define ELASTOR_CORE_LAYERS_TOKEN_LINEAR_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 namespace elastor {
 
 enum class Sharing { kOwnWeights, kSharedWeights };
+enum class Bias { kNone, kAdded };
 
 // One linear map per token: y_t = act(W_t x_t + b_t) for x = [x_1 .. x_T], x_t of `in` features.
 // W: [T, out, in] (own) or [out, in] (shared, or T = 1); b: [T, out] or [out]. Weights Xavier
@@ -18,7 +18,7 @@ template <typename T>
 class TokenLinear final : public Module<T> {
  public:
   TokenLinear(ModelBuilder* builder, const std::string& name, int64_t tokens, int64_t in,
-              int64_t out, Activation activation, Sharing sharing);
+              int64_t out, Activation activation, Sharing sharing, Bias bias = Bias::kAdded);
 
   int64_t multiply_adds() const override { return tokens_ * in_ * out_; }
   void Prepare(const T* parameters) override;
@@ -38,23 +38,15 @@ class TokenLinear final : public Module<T> {
   int64_t maps_;  // different weight matrices: tokens, or 1 when shared
   Activation activation_;
   int weight_;
-  int bias_;
+  int bias_ = -1;
   int64_t weight_offset_;
-  int64_t bias_offset_;
+  int64_t bias_offset_ = 0;
   int derivative_ = -1;  // workspace: act'(pre-activation), then the pre-activation's gradient
   int scratch_ = -1;     // workspace: a shared weight's gradient summed over the tokens
-  const T* bias_values_ = nullptr;
+  const T* bias_values_ = nullptr;           // null: none
   std::vector<PackedMatrix<T>> forward_;     // W, one per map
   std::vector<PackedMatrix<T>> transposed_;  // W^T
 };
-
-// The plain linear layer.
-template <typename T>
-std::unique_ptr<TokenLinear<T>> MakeLinear(ModelBuilder* builder, const std::string& name,
-                                           int64_t in, int64_t out, Activation activation) {
-  return std::make_unique<TokenLinear<T>>(builder, name, 1, in, out, activation,
-                                          Sharing::kOwnWeights);
-}
 
 }  // namespace elastor
 

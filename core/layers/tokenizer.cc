@@ -33,7 +33,7 @@ Tokenizer<T>::Tokenizer(ModelBuilder* builder, const std::string& name,
   mlp.outputs = full ? options.tokens * options.width : options.width;
   mlp.sharing = options.kind == TokenizerOptions::Kind::kShared ? Sharing::kSharedWeights
                                                                 : Sharing::kOwnWeights;
-  mlp.hidden_norm = options.hidden_norm;
+  mlp.hidden_norm = options.hidden_norm ? HiddenNorm::kRms : HiddenNorm::kNone;
   mlp.dropout = options.dropout;
   projection_ = std::make_unique<Mlp<T>>(builder, name, mlp);
 }

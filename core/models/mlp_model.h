@@ -8,7 +8,8 @@
 
 namespace elastor {
 
-// The baseline DNN: flattened embeddings, hidden layers with ReLU and dropout, one logit.
+// The baseline DNN: flattened embeddings, hidden layers (linear, optional batch norm, ReLU,
+// dropout), one logit.
 template <typename T>
 class MlpModel final : public Model<T> {
  public:

@@ -32,6 +32,9 @@ class Model {
   int64_t numeric_fields() const { return numeric_fields_; }
   int64_t numeric_features() const { return numeric_fields_ * embedding_width_; }
 
+  // Whether a training pass must hold all rows of a leaf (batch norm).
+  bool whole_leaf() const { return builder_.whole_leaf; }
+
   // Multiply-adds of matrix products per row, forward.
   virtual int64_t multiply_adds() const = 0;
 

@@ -33,6 +33,7 @@ struct ModelSpec {
   std::vector<int64_t> head_hidden;
 
   std::vector<int64_t> hidden;  // kMlp
+  bool batch_norm = false;      // kMlp; of every hidden layer, over the rows of a leaf
   double dropout = 0;
 
   int64_t fields() const { return numeric_fields + categorical_fields; }

@@ -46,6 +46,15 @@ int ParameterLayout::Declare(std::string name, std::vector<int64_t> shape, Init 
   return static_cast<int>(parameters_.size()) - 1;
 }
 
+int ParameterLayout::DeclareStatistic(std::string name, std::vector<int64_t> shape,
+                                      double initial) {
+  const int index =
+      Declare(std::move(name), std::move(shape), Init::Constant(initial), Decay::kNone);
+  parameters_[index].statistic = true;
+  elements_ -= parameters_[index].size;
+  return index;
+}
+
 void ParameterLayout::Finish() {
   flat_size_ = RoundUp(flat_size_, kParameterBlock);
   if (!buckets_.empty()) buckets_.back().end = flat_size_;

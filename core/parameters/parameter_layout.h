@@ -32,6 +32,7 @@ struct ParameterInfo {
   std::vector<int64_t> shape;
   Init init;
   Decay decay = Decay::kNone;
+  bool statistic = false;
   int64_t offset = 0;  // into the flat array
   int64_t size = 0;
   int bucket = 0;
@@ -48,13 +49,16 @@ class ParameterLayout {
 
   // Returns the parameter's index.
   int Declare(std::string name, std::vector<int64_t> shape, Init init, Decay decay);
+  // A running mean over batches: lies, travels and is saved with the parameters, but its "gradient"
+  // is the batch's value, towards which it moves (DenseOptimizer).
+  int DeclareStatistic(std::string name, std::vector<int64_t> shape, double initial);
   void Finish();
 
   std::span<const ParameterInfo> parameters() const { return parameters_; }
   const ParameterInfo& operator[](int index) const { return parameters_[index]; }
   std::span<const Range> buckets() const { return buckets_; }
   int64_t flat_size() const { return flat_size_; }     // multiple of kParameterBlock
-  int64_t element_count() const { return elements_; }  // without padding
+  int64_t element_count() const { return elements_; }  // without padding and statistics
 
   // Initial values from Philox, keyed by (seed, name); padding is 0. values: flat_size() elements.
   template <typename T>

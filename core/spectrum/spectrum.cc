@@ -1,85 +1,121 @@
 #include "core/spectrum/spectrum.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/base/canonical_math.h"
+#include "core/spectrum/lanes.h"
 #include "glog/logging.h"
 
 namespace elastor {
-namespace {
-
-// exp(-sum p log p) with p = s / sum s; sum log-free where p = 0.
-double EntropyRank(std::span<const double> singular_values) {
-  double sum = 0;
-  for (const double s : singular_values) sum += s;
-  double entropy = 0;
-  for (const double s : singular_values) {
-    if (s > 0) entropy -= s / sum * CanonicalLog(s / sum);
-  }
-  return CanonicalExp(entropy);
-}
-
-}  // namespace
 
 Spectrum::Spectrum(int64_t tokens, int64_t width)
-    : tokens_(tokens),
-      width_(width),
-      matrix_(tokens * width),
-      singular_values_(std::min(tokens, width)) {
+    : short_side_(std::min(tokens, width)),
+      long_side_(std::max(tokens, width)),
+      short_stride_(tokens <= width ? width : 1),
+      long_stride_(tokens <= width ? 1 : width),
+      matrix_(tokens * width * kRows),
+      eigenvalues_(short_side_),
+      singular_values_(short_side_ * kRows) {
   CHECK_GE(tokens, 1);
   CHECK_GE(width, 1);
 }
 
 template <typename T>
-EffectiveRank Spectrum::Measure(Panels<const T> x, int64_t row) {
-  CHECK_EQ(x.features, tokens_ * width_);
-  CHECK_LT(row, x.rows);
-  // matrix_ is X or its transpose, the smaller side first: [short_side, long_side].
-  const int64_t short_side = std::min(tokens_, width_);
-  const int64_t long_side = std::max(tokens_, width_);
-  for (int64_t t = 0; t < tokens_; ++t) {
-    for (int64_t d = 0; d < width_; ++d) {
-      const int64_t index = tokens_ <= width_ ? t * width_ + d : d * tokens_ + t;
-      matrix_[index] = x.At(row, t * width_ + d);
+void Spectrum::Measure(Panels<const T> x, int64_t first_row) {
+  static_assert(kPanelRows % kRows == 0);
+  CHECK_EQ(x.features, short_side_ * long_side_);
+  CHECK_LT(first_row, x.rows);
+  CHECK_EQ(first_row % kRows, 0);
+  double* to = matrix_.data();
+  for (int64_t i = 0; i < short_side_; ++i) {
+    for (int64_t k = 0; k < long_side_; ++k, to += kRows) {
+      const T* const from = &x.At(first_row, i * short_stride_ + k * long_stride_);
+      for (int64_t lane = 0; lane < kRows; ++lane) to[lane] = from[lane];
     }
   }
-
-  // The Gram matrix in our own order of additions; only the solver is Eigen's. The solver reads the
-  // lower triangle.
-  Eigen::MatrixXd gram(short_side, short_side);
-  for (int64_t i = 0; i < short_side; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
-      double dot = 0;
-      for (int64_t k = 0; k < long_side; ++k) {
-        dot = std::fma(matrix_[i * long_side + k], matrix_[j * long_side + k], dot);
-      }
-      gram(i, j) = dot;
-    }
-  }
-  double frobenius = 0;  // squared
-  for (int64_t i = 0; i < short_side; ++i) frobenius += gram(i, i);
-
-  if (!std::isfinite(frobenius)) {
-    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-    std::fill(singular_values_.begin(), singular_values_.end(), kNan);
-    return {kNan, kNan};
-  }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram, Eigen::EigenvaluesOnly);
-  const Eigen::VectorXd& eigenvalues = solver.eigenvalues();  // ascending
-  const double largest = eigenvalues(short_side - 1);
-  const double threshold = std::numeric_limits<double>::epsilon() * largest;
-  for (int64_t i = 0; i < short_side; ++i) {
-    const double value = eigenvalues(short_side - 1 - i);
-    singular_values_[i] = value > threshold ? std::sqrt(value) : 0;
-  }
-  if (largest <= 0) return {0, 0};
-  return {frobenius / largest, EntropyRank(singular_values_)};
+  MakeGram();
+  TakeTraces();
+  eigenvalues_.Compute();
+  MakeRanks();
 }
 
-template EffectiveRank Spectrum::Measure(Panels<const float> x, int64_t row);
-template EffectiveRank Spectrum::Measure(Panels<const double> x, int64_t row);
+// Every element is one chain of FMAs over ascending k. Blocks of 2 x 2 are computed together, which
+// halves the loads; a block on the diagonal computes one element twice.
+void Spectrum::MakeGram() {
+  const auto row = [&](int64_t i) {
+    return matrix_.data() + std::min(i, short_side_ - 1) * long_side_ * kRows;
+  };
+  for (int64_t i = 0; i < short_side_; i += 2) {
+    for (int64_t j = 0; j <= i; j += 2) {
+      const double* const a[] = {row(i), row(i + 1)};
+      const double* const b[] = {row(j), row(j + 1)};
+      Lanes sums[2][2] = {{Splat(0), Splat(0)}, {Splat(0), Splat(0)}};
+      for (int64_t k = 0; k < long_side_ * kRows; k += kRows) {
+        const Lanes a0 = LoadLanes(a[0] + k);
+        const Lanes a1 = LoadLanes(a[1] + k);
+        const Lanes b0 = LoadLanes(b[0] + k);
+        const Lanes b1 = LoadLanes(b[1] + k);
+        sums[0][0] = Fma(a0, b0, sums[0][0]);
+        sums[0][1] = Fma(a0, b1, sums[0][1]);
+        sums[1][0] = Fma(a1, b0, sums[1][0]);
+        sums[1][1] = Fma(a1, b1, sums[1][1]);
+      }
+      for (int64_t di = 0; di < std::min<int64_t>(2, short_side_ - i); ++di) {
+        for (int64_t dj = 0; dj < 2 && j + dj <= i + di; ++dj) {
+          SaveLanes(eigenvalues_.Element(i + di, j + dj), sums[di][dj]);
+        }
+      }
+    }
+  }
+}
+
+void Spectrum::TakeTraces() {
+  Lanes trace = Splat(0);
+  for (int64_t i = 0; i < short_side_; ++i) trace = trace + LoadLanes(eigenvalues_.Element(i, i));
+  SaveLanes(traces_, trace);
+  for (int64_t lane = 0; lane < kRows; ++lane) {
+    if (std::isfinite(traces_[lane])) continue;
+    for (int64_t i = 0; i < short_side_; ++i) {
+      for (int64_t j = 0; j <= i; ++j) eigenvalues_.Element(i, j)[lane] = 0;
+    }
+  }
+}
+
+// Loops over lanes are written so that they become vectors.
+void Spectrum::MakeRanks() {
+  const double rounding = static_cast<double>(short_side_) * std::numeric_limits<double>::epsilon();
+  const double* const largest = eigenvalues_.Value(0);
+  double sums[kRows] = {};
+  for (int64_t n = 0; n < short_side_; ++n) {
+    const double* const values = eigenvalues_.Value(n);
+    double* const s = &singular_values_[n * kRows];
+    for (int64_t i = 0; i < kRows; ++i) {
+      const double root = std::sqrt(std::max(values[i], 0.0));
+      s[i] = values[i] > rounding * largest[i] ? root : 0;
+      sums[i] += s[i];
+    }
+  }
+  double entropies[kRows] = {};
+  for (int64_t n = 0; n < short_side_; ++n) {
+    const double* const s = &singular_values_[n * kRows];
+    for (int64_t i = 0; i < kRows; ++i) {
+      const double p = s[i] > 0 ? s[i] / sums[i] : 1;  // p log p -> 0 with p
+      entropies[i] -= p * CanonicalLog(p);
+    }
+  }
+  for (int64_t i = 0; i < kRows; ++i) {
+    ranks_[i] = largest[i] > 0 ? EffectiveRank{traces_[i] / largest[i], CanonicalExp(entropies[i])}
+                               : EffectiveRank{};
+    if (std::isfinite(traces_[i])) continue;
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    ranks_[i] = {kNan, kNan};
+    for (int64_t n = 0; n < short_side_; ++n) singular_values_[n * kRows + i] = kNan;
+  }
+}
+
+template void Spectrum::Measure(Panels<const float> x, int64_t first_row);
+template void Spectrum::Measure(Panels<const double> x, int64_t first_row);
 
 }  // namespace elastor

@@ -2,9 +2,9 @@
 #define ELASTOR_CORE_SPECTRUM_SPECTRUM_H_
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "core/spectrum/symmetric_eigenvalues.h"
 #include "core/tensor/panels.h"
 
 namespace elastor {
@@ -12,28 +12,49 @@ namespace elastor {
 // Effective ranks of one matrix.
 //   stable rank  = ||X||_F^2 / ||X||_2^2                       (RankElastor, eq. 1)
 //   entropy rank = exp(-sum_i p_i log p_i), p_i = s_i / sum s   (Roy & Vetterli 2007)
-// A zero matrix has both ranks 0.
+// A zero matrix has both ranks 0, one with an element that is not finite NaN.
 struct EffectiveRank {
   double stable = 0;
   double entropy = 0;
 };
 
-// Singular values (descending) of X [tokens, width] from the eigenvalues of the smaller Gram
-// matrix, in double; eigenvalues below eps * largest count as 0.
+// Effective ranks and singular values of X [tokens, width] of eight rows of a batch at a time, from
+// the eigenvalues of the smaller Gram matrix, in double. Eigenvalues below their rounding error,
+// n eps * largest for n = min(tokens, width), count as 0. What is found for a row does not depend
+// on the rows beside it.
 class Spectrum {
  public:
+  static constexpr int64_t kRows = SymmetricEigenvalues::kMatrices;
+
   Spectrum(int64_t tokens, int64_t width);
-  // Row `row` of x as tokens x width.
+  int64_t max_rank() const { return short_side_; }  // min(tokens, width)
+
+  // Rows [first_row, first_row + kRows) of x as tokens x width. Those beyond x.rows are measured,
+  // too, and meaningless. REQUIRES: first_row < x.rows, a multiple of kRows.
   template <typename T>
-  EffectiveRank Measure(Panels<const T> x, int64_t row);
-  // The singular values behind the last Measure, min(tokens, width) of them.
-  std::span<const double> singular_values() const { return singular_values_; }
+  void Measure(Panels<const T> x, int64_t first_row);
+
+  // Of row first_row + i of the last Measure.
+  EffectiveRank rank(int64_t i) const { return ranks_[i]; }
+  // Descending; n < max_rank().
+  double singular_value(int64_t n, int64_t i) const { return singular_values_[n * kRows + i]; }
 
  private:
-  int64_t tokens_;
-  int64_t width_;
-  std::vector<double> matrix_;
-  std::vector<double> singular_values_;
+  void MakeGram();
+  // Lanes with a trace that is not finite become zero matrices.
+  void TakeTraces();
+  void MakeRanks();
+
+  const int64_t short_side_;
+  const int64_t long_side_;
+  // Features from an element of X to the next along the short and the long side.
+  const int64_t short_stride_;
+  const int64_t long_stride_;
+  std::vector<double> matrix_;  // [short_side][long_side][kRows]
+  SymmetricEigenvalues eigenvalues_;
+  double traces_[kRows];                 // squared Frobenius norms
+  std::vector<double> singular_values_;  // [short_side][kRows]
+  EffectiveRank ranks_[kRows];
 };
 
 }  // namespace elastor

@@ -31,6 +31,14 @@ struct Panels {
     return data[(row / kPanelRows) * panel_stride + feature * feature_stride + row % kPanelRows];
   }
 
+  // Rows [begin, begin + count), begin a multiple of kPanelRows. An empty view stays empty.
+  Panels Rows(int64_t begin, int64_t count) const {
+    CHECK_LE(begin + count, rows);
+    Panels part = *this;
+    part.rows = count;
+    if (data != nullptr) part.data = Panel(begin / kPanelRows);
+    return part;
+  }
   // Features [begin, begin + count).
   Panels Slice(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, features);

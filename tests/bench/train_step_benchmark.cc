@@ -1,16 +1,21 @@
 // The whole training step, embeddings included, against this core's FMA peak measured in the same
 // run. Defaults: RankElastor with the paper's Criteo settings, one rank, one thread. Prints
 // name=value lines.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "collective/communicator.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "core/spectrum/spectrum.h"
+#include "core/spectrum/spectrum_statistics.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "tests/bench/fma_peak.h"
@@ -25,13 +30,13 @@ DEFINE_int64(ids_per_field, 42'308, "rows of a table; the default is 1.1 M over 
 DEFINE_double(zipf, 1.05, "exponent of the ids' distribution");
 DEFINE_int32(threads, 1, "computing threads");
 DEFINE_int32(steps, 24, "measured steps");
+DEFINE_int32(batches, 6, "different batches in memory, taken in turn; at least 2");
 
 namespace elastor {
 namespace {
 
 constexpr int64_t kNumericFields = 13;
 constexpr int64_t kCategoricalFields = 26;
-constexpr int kBatches = 6;  // different batches, taken in turn
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -68,6 +73,12 @@ LocalBatch MakeBatch(int index, int64_t leaves) {
   return batch;
 }
 
+double PeakRssMib() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
 void PrintTimes(const StepTimes& times, int64_t rows) {
   const auto print = [&](const char* name, double seconds) {
     std::printf("%s_us_per_sample=%.3f\n", name, seconds * 1e6 / static_cast<double>(rows));
@@ -79,6 +90,38 @@ void PrintTimes(const StepTimes& times, int64_t rows) {
   print("route_gradients", times.route_gradients);
   print("scalars", times.scalars);
   print("update", times.update);
+}
+
+// CPU microseconds a row of the forward passes, and of the spectrum of all stages with them.
+void PrintSpectrum(const Model<float>& model, const std::vector<LocalBatch>& batches,
+                   TrainStep<float>* step) {
+  const std::vector<Stage>& stages = model.stages();
+  int64_t measured = 0;
+  const auto measure = [&](const TrainStep<float>::Evaluated& pass) {
+    for (size_t s = 0; s < stages.size(); ++s) {
+      Spectrum spectrum(stages[s].tokens, stages[s].width);
+      SpectrumStatistics statistics(spectrum.max_rank());
+      const auto x = model.StageOutput(pass.pass, pass.embeddings, static_cast<int>(s));
+      for (int64_t row = 0; row < pass.pass.rows; row += Spectrum::kRows) {
+        spectrum.Measure<float>(x, row);
+        const int64_t rows = std::min(Spectrum::kRows, pass.pass.rows - row);
+        for (int64_t i = 0; i < rows; ++i) statistics.Add(spectrum, i);
+      }
+      measured += statistics.rows();
+    }
+  };
+  const auto time = [&](const std::function<void(const TrainStep<float>::Evaluated&)>& visit) {
+    std::vector<double> times;
+    for (const LocalBatch& batch : batches) {
+      const double cpu = ThreadSeconds();
+      CHECK(step->Evaluate(batch, visit).ok());
+      times.push_back((ThreadSeconds() - cpu) * 1e6 / static_cast<double>(batch.rows()));
+    }
+    return Median(times);
+  };
+  std::printf("forward_us_per_sample=%.3f\n", time([](const TrainStep<float>::Evaluated&) {}));
+  std::printf("spectrum_us_per_sample=%.3f\n", time(measure));
+  CHECK_EQ(measured, FLAGS_batch * FLAGS_batches * static_cast<int64_t>(stages.size()));
 }
 
 void Main() {
@@ -107,10 +150,10 @@ void Main() {
   options.optimizer = MakeSparseOptimizer(experiment.optimizer());
   options.leaves = experiment.parallel().virtual_shards();
   ShardedEmbedding<float> embedding(options, &plan.value(), communicator.get(), &pool);
-  TrainStep<float> step(MakeTrainStepOptions(experiment), model.get(), &embedding,
+  TrainStep<float> step(MakeTrainStepOptions(experiment, data), model.get(), &embedding,
                         communicator.get(), &pool);
   std::vector<LocalBatch> batches;
-  for (int i = 0; i < kBatches; ++i) batches.push_back(MakeBatch(i, options.leaves));
+  for (int i = 0; i < FLAGS_batches; ++i) batches.push_back(MakeBatch(i, options.leaves));
 
   const double flops_per_sample = 6.0 * static_cast<double>(model->multiply_adds());
   std::vector<double> peaks, rates, wall_rates, shares;
@@ -119,7 +162,7 @@ void Main() {
     const double peak_before = FmaPeakGflops();
     const double wall = WallSeconds();
     const double cpu = ThreadSeconds();
-    CHECK(step.Run(batches[i % kBatches], nullptr, 1e-3).ok());
+    CHECK(step.Run(batches[i % FLAGS_batches], nullptr, 1e-3).ok());
     const double cpu_seconds = ThreadSeconds() - cpu;
     const double wall_seconds = WallSeconds() - wall;
     const double peak = 0.5 * (peak_before + FmaPeakGflops());
@@ -132,9 +175,11 @@ void Main() {
   std::printf("multiply_adds_per_sample=%lld\n", static_cast<long long>(model->multiply_adds()));
   std::printf("fma_peak_gflops=%.1f\n", Median(peaks));
   std::printf("wall_samples_per_s=%.0f\n", Median(wall_rates));
+  std::printf("peak_rss_mib=%.0f\n", PeakRssMib());
   if (FLAGS_threads == 1) {  // CPU time of one thread is the step's only then
     std::printf("samples_per_s=%.0f\n", Median(rates));
     std::printf("share_of_peak=%.3f\n", Median(shares));
+    PrintSpectrum(*model, batches, &step);
   }
   PrintTimes(step.times(), FLAGS_batch * (FLAGS_steps + 2));
 }

@@ -205,6 +205,28 @@ TEST_P(CommunicatorTest, BroadcastBytesAddUpToOneCopyPerReceiver) {
   });
 }
 
+TEST_P(CommunicatorTest, TextsOfAnyLengthComeFromTheRoot) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    for (int root = 0; root < c.size(); ++root) {
+      std::string text(static_cast<size_t>(c.rank()) * 3, 'x');
+      ASSERT_TRUE(BroadcastText(c, kPhase, root, &text).ok());
+      EXPECT_EQ(text, std::string(static_cast<size_t>(root) * 3, 'x'));
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, AgreesOnTextsThatAreAlike) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    EXPECT_TRUE(AgreeOnText(c, "the colour", "blue").ok());
+    if (c.size() == 1) return;
+    const bool last = c.rank() == c.size() - 1;
+    const Status status = AgreeOnText(c, "the colour", last ? "green" : "blue");
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    EXPECT_EQ(status.message(), "rank " + std::to_string(c.size() - 1) +
+                                    ": the colour is 'green', expected rank 0's 'blue'");
+  });
+}
+
 TEST_P(CommunicatorTest, AgreesOnTheStatusOfTheLowestFailingRank) {
   OnEveryRank(GetParam(), [](Communicator& c) {
     EXPECT_TRUE(AgreeOnStatus(c, OkStatus()).ok());
@@ -214,6 +236,7 @@ TEST_P(CommunicatorTest, AgreesOnTheStatusOfTheLowestFailingRank) {
       const Status agreed = AgreeOnStatus(c, mine);
       EXPECT_EQ(agreed.code(), StatusCode::kUser);
       EXPECT_EQ(agreed.message(), "file of rank " + std::to_string(failing));
+      EXPECT_TRUE(agreed.agreed());
     }
   });
 }

@@ -48,16 +48,14 @@ TEST(DenseRowStore, PartitionsOfARankFillItsArrayWithoutHoles) {
   const std::vector<int64_t> partitions = {1, 2, 700, 4095};
   const int64_t table_rows = 2 * kPartitions + 500;  // partitions 1, 2: three rows each
   DenseRowStore<double> store({"t", table_rows, 4, 1}, 0, partitions, {1, 0});
-  ASSERT_EQ(store.rows(), 3 + 3 + 2 + 2);
   EXPECT_EQ(store.memory_bytes(), 10 * 32);
   std::map<int64_t, double*> found;
-  for (int64_t i = 0; i < store.rows(); ++i) {
-    const int64_t key = store.KeyAt(i);
-    EXPECT_LT(key, table_rows);
+  int64_t i = 0;
+  for (const int64_t key : {1, 2, 700, 4095, 4097, 4098, 4796, 8191, 8193, 8194}) {
     double* row;
     store.FindOrCreate(std::span(&key, 1), &row);
     found[key] = row;
-    EXPECT_EQ(row, found.begin()->second + 4 * i);
+    EXPECT_EQ(row, found.begin()->second + 4 * i++);
   }
   EXPECT_EQ(found.size(), 10u);
   EXPECT_TRUE(found.contains(2 * kPartitions + 2));
@@ -86,6 +84,64 @@ TEST(DenseRowStore, VisitsEveryRowOnceOverTheParts) {
   EXPECT_EQ(all, want);
   std::erase_if(want, [](const auto& row) { return row.first % 2 == 0; });
   EXPECT_EQ(unmarked, want);
+}
+
+// Counts and visits by partition against the definition, for a rank with few partitions and for
+// one with all.
+TEST(DenseRowStore, RowsByPartition) {
+  constexpr int64_t kRows = 3 * kPartitions + 500;
+  for (const std::vector<int64_t>& partitions :
+       {std::vector<int64_t>{3, 4, 499, 500, 4000}, AllPartitions()}) {
+    DenseRowStore<float> store({"t", kRows, 4, 1}, 0, partitions, {1, 0});
+    std::map<int64_t, std::vector<int64_t>> want;  // by partition
+    for (const int64_t p : partitions) {
+      for (int64_t key = p; key < kRows; key += kPartitions) {
+        if (key % 3 == 0) continue;
+        float* row;
+        store.FindOrCreate(std::span(&key, 1), &row);
+        want[p].push_back(key);
+      }
+    }
+    std::vector<int64_t> counts(kPartitions, 0);
+    for (int part = 0; part < 3; ++part) store.CountRows(part, 3, counts.data());
+    for (int64_t p = 0; p < kPartitions; ++p) {
+      EXPECT_EQ(counts[p], static_cast<int64_t>(want.count(p) > 0 ? want[p].size() : 0)) << p;
+    }
+    for (const Range range : {Range{0, kPartitions}, Range{4, 500}, Range{5, 400}}) {
+      std::map<int64_t, std::vector<int64_t>> found;
+      store.ForEachOfPartitions(range, [&](std::span<const int64_t> keys, float* const* rows) {
+        for (size_t i = 0; i < keys.size(); ++i) {
+          float* row;
+          store.Find(keys.subspan(i, 1), &row);
+          EXPECT_EQ(row, rows[i]);
+          found[keys[i] % kPartitions].push_back(keys[i]);
+        }
+      });
+      std::map<int64_t, std::vector<int64_t>> expected;
+      for (const auto& [p, keys] : want) {
+        if (p >= range.begin && p < range.end && !keys.empty()) expected[p] = keys;
+      }
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+TEST(DenseRowStore, ClaimedAndClearedRows) {
+  DenseRowStore<float> store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0});
+  bool created = false;
+  float* const row = store.Claim(4999, &created);
+  EXPECT_TRUE(created);
+  row[0] = 42;
+  EXPECT_EQ(store.Claim(4999, &created), row);
+  EXPECT_FALSE(created);
+  EXPECT_EQ(row[0], 42);
+  store.Clear();
+  const int64_t key = 4999;
+  float* found;
+  store.Find(std::span(&key, 1), &found);
+  EXPECT_EQ(found, nullptr);
+  store.FindOrCreate(std::span(&key, 1), &found);
+  EXPECT_NE(found[0], 42);
 }
 
 TEST(DenseRowStore, ABillionRowsTakeMemoryOnlyWhereUsed) {

@@ -33,13 +33,14 @@ Json ModelJson(const ModelSpec& spec) {
   return model;
 }
 
-// Per row: label, numeric values (null: missing) and one list of ids a field.
+// Per row: label, weight, numeric values (null: missing) and one list of ids a field.
 Json BatchJson(int step) {
   const int64_t fields = static_cast<int64_t>(GoldenFields().size());
   const Rows rows = GoldenRows(step, 0, GoldenBatchRows(step));
   const int64_t numeric_fields = static_cast<int64_t>(rows.numeric.size()) / rows.rows;
   Json batch;
   batch["labels"] = rows.labels;
+  batch["weights"] = rows.weights;
   for (int64_t row = 0; row < rows.rows; ++row) {
     Json values;
     for (int64_t i = 0; i < numeric_fields; ++i) {
@@ -82,9 +83,12 @@ Json StartJson() {
                                {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
   }
   for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));
+  start["evaluation"] = BatchJson(kGoldenSteps);
   for (const GoldenCase& golden : GoldenCases()) {
     start["cases"][golden.name] = {{"model", ModelJson(golden.model)},
                                    {"clip_norm", golden.clip_norm},
+                                   {"leaves", golden.leaves},
+                                   {"sample_weights", golden.sample_weights},
                                    {"weights", WeightsJson(golden)}};
   }
   return start;

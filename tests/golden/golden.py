@@ -3,11 +3,12 @@
 
     python golden.py start.json golden.json
 
-Independent of the C++ code: the models are written from the formulas in docs/design.md, gradients
+Independent of the C++ code: the models are written from the formulas in docs/models.md, gradients
 come from autograd, clipping and Adam from torch. It shares with the C++ code the initial weights,
 their names and shapes, and the batches.
 
-Letters: B rows, n fields, k embedding width, T tokens, D token width, H = r D hidden features.
+Letters: B rows, n fields, k embedding width, T tokens, D token width, H = r D hidden features, V
+leaves.
 """
 
 import json
@@ -20,6 +21,8 @@ from torch import nn
 
 RMS_EPSILON = 1e-12  # the public code's
 LAYER_EPSILON = 1e-5
+BATCH_EPSILON = 1e-5
+BATCH_MOMENTUM = 0.1
 
 
 class Parameters:
@@ -51,16 +54,55 @@ def linear(w, x):
     """Own weights per token: x [B, T, in], weight [T, out, in]. Shared: weight [out, in]."""
     weight = w("weight")
     if weight.dim() == 2:
-        return F.linear(x, weight, w("bias"))
+        return F.linear(x, weight, w("bias") if "bias" in w else None)
     return torch.einsum("bti,toi->bto", x, weight) + w("bias")
 
 
-def mlp(w, x, activation):
+def leaf_statistics(x):
+    """PyTorch's running mean and variance after one batch with momentum 1; of one row, which it
+    refuses, the row and 0."""
+    if len(x) == 1:
+        return x[0], torch.zeros_like(x[0])
+    mean, variance = torch.zeros_like(x[0]), torch.ones_like(x[0])
+    F.batch_norm(x, mean, variance, training=True, momentum=1, eps=BATCH_EPSILON)
+    return mean, variance
+
+
+class BatchNorm:
+    """Over the whole batch: PyTorch's. Over V leaves: PyTorch's leaf by leaf, running values by the
+    mean weighted by rows."""
+
+    def __init__(self, leaves):
+        self.leaves, self.training = leaves, True
+
+    def __call__(self, w, x):
+        mean, variance = w("running_mean"), w("running_variance")
+        if self.leaves == 1 or not self.training:
+            return F.batch_norm(x, mean, variance, w("gain"), w("bias"), self.training,
+                                BATCH_MOMENTUM, BATCH_EPSILON)
+        bounds = [leaf * len(x) // self.leaves for leaf in range(self.leaves + 1)]
+        parts = [x[a:b] for a, b in zip(bounds, bounds[1:]) if b > a]
+        with torch.no_grad():
+            statistics = [(len(part) / len(x), leaf_statistics(part)) for part in parts]
+            for i, running in enumerate((mean, variance)):
+                batch = sum(share * leaf[i] for share, leaf in statistics)
+                running.mul_(1 - BATCH_MOMENTUM).add_(BATCH_MOMENTUM * batch)
+        return torch.cat([self.normalize(w, part) for part in parts])
+
+    def normalize(self, w, x):
+        if len(x) == 1:
+            return (x - x.mean(0)) / math.sqrt(BATCH_EPSILON) * w("gain") + w("bias")
+        return F.batch_norm(x, None, None, w("gain"), w("bias"), True, eps=BATCH_EPSILON)
+
+
+def mlp(w, x, activation, batch_norm=None):
     i = 0
     while f"hidden{i}.weight" in w:
         layer = w.under(f"hidden{i}")
         x = linear(layer, x)
-        if "norm.gain" in layer:
+        if "norm.running_mean" in layer:
+            x = batch_norm(layer.under("norm"), x)
+        elif "norm.gain" in layer:
             x = rms_norm(layer.under("norm"), x)
         x = activation(x)
         i += 1
@@ -71,20 +113,22 @@ class Model(nn.Module):
     """Numeric values and ids to logits. Embeddings: value * vector, or the field's missing vector;
     a bag of ids is summed or averaged."""
 
-    def __init__(self, spec, fields, weights):
+    def __init__(self, spec, fields, weights, leaves):
         super().__init__()
-        self.spec, self.fields = spec, fields
-        self.names = list(weights)
-        self.values = nn.ParameterList(
-            nn.Parameter(torch.tensor(w["values"], dtype=torch.float64).reshape(w["shape"]))
-            for w in weights.values()
-        )
+        self.spec, self.fields, self.batch_norm = spec, fields, BatchNorm(leaves)
+        tensors = {
+            name: torch.tensor(w["values"], dtype=torch.float64).reshape(w["shape"])
+            for name, w in weights.items()
+        }
+        self.statistics = {name: t for name, t in tensors.items() if ".running_" in name}
+        self.names = [name for name in tensors if name not in self.statistics]
+        self.values = nn.ParameterList(nn.Parameter(tensors[name]) for name in self.names)
 
     def weights(self):
         return dict(zip(self.names, self.values))
 
     def forward(self, numeric, bags):
-        w = Parameters(self.weights())
+        w = Parameters(self.weights() | self.statistics)
         values = numeric[:, :, None]  # [B, numeric fields, 1]
         known = torch.nan_to_num(values) * w("numeric.vectors")
         parts = [torch.where(torch.isnan(values), w("numeric.missing"), known)]
@@ -93,7 +137,7 @@ class Model(nn.Module):
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
         e = torch.cat(parts, 1).flatten(1)  # [B, n k]
         if self.spec["kind"] == "mlp":
-            return mlp(w.under("mlp"), e, torch.relu)[:, 0]
+            return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)[:, 0]
         return self.token_model(w, e)[:, 0]
 
     def token_model(self, w, e):
@@ -170,7 +214,7 @@ def penalty(model, start):
 
 
 def tensors(batch, fields):
-    labels = torch.tensor(batch["labels"], dtype=torch.float64)
+    labels, weights = (torch.tensor(batch[key], dtype=torch.float64) for key in ("labels", "weights"))
     rows = [[math.nan if v is None else v for v in row] for row in batch["numeric"]]
     bags = []
     for field in range(len(fields)):
@@ -178,24 +222,28 @@ def tensors(batch, fields):
         ids = torch.tensor([i for ids in lists for i in ids], dtype=torch.int64)
         lengths = torch.tensor([0] + [len(ids) for ids in lists[:-1]])
         bags.append((ids, torch.cumsum(lengths, 0)))
-    return labels, torch.tensor(rows, dtype=torch.float64), bags
+    return labels, weights, torch.tensor(rows, dtype=torch.float64), bags
 
 
 def sums(model):
     """Two checksums of every tensor: its sum, and the sum of its squares."""
     return {
         name: [value.sum().item(), (value * value).sum().item()]
-        for name, value in model.weights().items()
+        for name, value in (model.weights() | model.statistics).items()
     }
 
 
 def train(case, start):
-    model = Model(case["model"], start["fields"], case["weights"])
+    model = Model(case["model"], start["fields"], case["weights"], case["leaves"])
     optimizer = torch.optim.Adam(model.parameters(), lr=start["learning_rate"])
     result = {"loss": [], "l2": [], "gradient_norm": [], "initial": sums(model)}
     for batch in start["batches"]:
-        labels, numeric, bags = tensors(batch, start["fields"])
-        loss = F.binary_cross_entropy_with_logits(model(numeric, bags), labels)
+        labels, weights, numeric, bags = tensors(batch, start["fields"])
+        loss = F.binary_cross_entropy_with_logits(
+            model(numeric, bags), labels, reduction="none" if case["sample_weights"] else "mean"
+        )
+        if case["sample_weights"]:
+            loss = (weights * loss).sum() / weights.sum()
         l2 = penalty(model, start)
         optimizer.zero_grad()
         (loss + l2).backward()
@@ -204,6 +252,10 @@ def train(case, start):
         for name, value in (("loss", loss), ("l2", l2), ("gradient_norm", norm)):
             result[name].append(value.item())
     result["final"] = sums(model)
+    model.batch_norm.training = False
+    labels, _, numeric, bags = tensors(start["evaluation"], start["fields"])
+    logloss = F.binary_cross_entropy_with_logits(model(numeric, bags), labels)
+    result["evaluation_logloss"] = logloss.item()
     return result
 
 

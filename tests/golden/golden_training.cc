@@ -76,6 +76,29 @@ GoldenCase MlpCase() {
   return {"mlp", spec, 0.2};
 }
 
+GoldenCase MlpSampleWeights() {
+  GoldenCase golden = MlpCase();
+  golden.name = "mlp_sample_weights";
+  golden.sample_weights = true;
+  return golden;
+}
+
+GoldenCase MlpBatchNorm() {
+  GoldenCase golden = MlpCase();
+  golden.name = "mlp_batch_norm";
+  golden.model.batch_norm = true;
+  golden.clip_norm = 1.1;
+  golden.leaves = 1;
+  return golden;
+}
+
+GoldenCase MlpGhostBatchNorm() {
+  GoldenCase golden = MlpBatchNorm();
+  golden.name = "mlp_ghost_batch_norm";
+  golden.leaves = 4;
+  return golden;
+}
+
 void AppendRow(int step, int64_t row, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -86,6 +109,7 @@ void AppendRow(int step, int64_t row, Rows* rows) {
   if (rows->offsets.empty()) rows->offsets.push_back(0);
   ++rows->rows;
   rows->labels.push_back(uniform() < 0.4 ? 1.0f : 0.0f);
+  rows->weights.push_back(0.25f * static_cast<float>((7 * row + step) % 5));
   for (int64_t i = 0; i < kNumericFields; ++i) {
     const bool missing = uniform() < 0.2;
     rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
@@ -105,26 +129,29 @@ void AppendRow(int step, int64_t row, Rows* rows) {
 template <typename T>
 struct Trainer {
   Trainer(const GoldenCase& golden, const ShardPlan* plan, Communicator* communicator)
-      : communicator(communicator),
+      : golden(golden),
+        communicator(communicator),
         model(MakeModel<T>(golden.model)),
-        embedding(EmbeddingOptions(), plan, communicator, &pool),
+        embedding(EmbeddingOptions(golden), plan, communicator, &pool),
         step(StepOptions(golden), model.get(), &embedding, communicator, &pool) {}
 
-  static typename ShardedEmbedding<T>::Options EmbeddingOptions() {
+  static typename ShardedEmbedding<T>::Options EmbeddingOptions(const GoldenCase& golden) {
     typename ShardedEmbedding<T>::Options options;
     options.tables = GoldenTables();
     options.fields = GoldenFields();
     options.optimizer.kind = SparseOptimizerKind::kDenseAdam;
     options.optimizer.l2 = kGoldenEmbeddingL2;
     options.seed = kGoldenSeed;
-    options.leaves = kGoldenLeaves;
+    options.leaves = golden.leaves;
     return options;
   }
 
   static TrainStepOptions StepOptions(const GoldenCase& golden) {
     TrainStepOptions options;
-    options.leaves = kGoldenLeaves;
+    options.leaves = golden.leaves;
     options.seed = kGoldenSeed;
+    options.batch_rows = GoldenBatchRows(0);
+    options.sample_weights = golden.sample_weights;
     options.clip_norm = golden.clip_norm;
     options.embedding_l2 = kGoldenEmbeddingL2;
     options.dense.rule.kind = SparseOptimizerKind::kDenseAdam;
@@ -133,17 +160,33 @@ struct Trainer {
     return options;
   }
 
-  StepResult Step(int index) {
+  LocalBatch MakeBatch(int index) const {
     const int64_t batch_rows = GoldenBatchRows(index);
     const Range own =
-        LocalPositions(batch_rows, communicator->rank(), communicator->size(), kGoldenLeaves);
+        LocalPositions(batch_rows, communicator->rank(), communicator->size(), golden.leaves);
     Rows rows = GoldenRows(index, own.begin, own.end);
+    if (!golden.sample_weights) rows.weights.clear();
     LocalBatch batch;
-    FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), kGoldenLeaves,
+    FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), golden.leaves,
                    static_cast<int64_t>(GoldenFields().size()), &rows, &batch);
-    const StatusOr<StepResult> result = step.Run(batch, nullptr, kGoldenLearningRate);
+    return batch;
+  }
+
+  StepResult Step(int index) {
+    const StatusOr<StepResult> result = step.Run(MakeBatch(index), nullptr, kGoldenLearningRate);
     CHECK(result.ok()) << result.status().message();
     return *result;
+  }
+
+  // The sum over this rank's rows.
+  double EvaluationLoss(int index) {
+    double sum = 0;
+    const auto add = [&](const typename TrainStep<T>::Evaluated& pass) {
+      for (int64_t i = 0; i < pass.pass.rows; ++i) sum += pass.losses[i];
+    };
+    const Status status = step.Evaluate(MakeBatch(index), add);
+    CHECK(status.ok()) << status.message();
+    return sum;
   }
 
   // Dense parameters, and the embedding rows this rank accounts for.
@@ -160,6 +203,7 @@ struct Trainer {
     });
   }
 
+  const GoldenCase& golden;
   Communicator* communicator;
   ThreadPool pool{1};
   std::unique_ptr<Model<T>> model;
@@ -177,9 +221,9 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases =
-      *new std::vector<GoldenCase>{RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(),
-                                   RankMixerPublicCode(), MlpCase()};
+  static const auto& cases = *new std::vector<GoldenCase>{
+      RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(), RankMixerPublicCode(),
+      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm()};
   return cases;
 }
 
@@ -235,6 +279,14 @@ GoldenOutcome TrainGolden(const GoldenCase& golden, int ranks, int steps) {
     }
   });
   for (const auto& trainer : trainers) trainer->AddWeights(&outcome.final);
+  std::vector<double> losses(ranks);
+  on_every_rank([&](int r) {
+    SetCanonicalFloatingPoint();
+    losses[r] = trainers[r]->EvaluationLoss(kGoldenSteps);
+  });
+  for (const double loss : losses) {
+    outcome.evaluation_logloss += loss / static_cast<double>(GoldenBatchRows(kGoldenSteps));
+  }
   return outcome;
 }
 

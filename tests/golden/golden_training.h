@@ -16,17 +16,19 @@ namespace elastor {
 
 // Twenty steps of a small model, which golden.py trains too. Chosen so that a mistake in a formula
 // shows: missing numeric values, repeated ids, a shared table, multi-hot and empty bags, batches of
-// several sizes (one with fewer rows than leaves), L2, and clipping at some steps only.
+// several sizes (one with fewer rows than leaves), L2, and clipping at some steps only. Then an
+// evaluation of the batch that would come next.
 struct GoldenCase {
   std::string name;
   ModelSpec model;
   double clip_norm = 0;
+  int64_t leaves = 4;
+  bool sample_weights = false;
 };
 inline void PrintTo(const GoldenCase& golden, std::ostream* out) { *out << golden.name; }
 const std::vector<GoldenCase>& GoldenCases();
 
 inline constexpr int kGoldenSteps = 20;
-inline constexpr int64_t kGoldenLeaves = 4;
 inline constexpr uint64_t kGoldenSeed = 2026;
 inline constexpr double kGoldenLearningRate = 0.005;
 inline constexpr double kGoldenDenseL2 = 2e-3;
@@ -45,8 +47,10 @@ struct GoldenOutcome {
   std::vector<StepResult> steps;
   GoldenWeights initial;
   GoldenWeights final;
+  double evaluation_logloss = 0;
 };
-// On ranks that are threads of this process; one rank runs alone. steps: how many to take.
+// On ranks, at most the case's leaves, that are threads of this process; one rank runs alone.
+// steps: how many to take.
 template <typename T>
 GoldenOutcome TrainGolden(const GoldenCase& golden, int ranks, int steps);
 

@@ -9,7 +9,6 @@ trainer=$PWD/$1
 prepare=$PWD/$2
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
-failures=0
 
 cat >"$work/schema.textproto" <<'SCHEMA'
 name: "tiny"
@@ -35,13 +34,11 @@ same_numbers() {
   runs=$((runs + 1))
   if ! on_ranks "$ranks" "$trainer" --experiment="$work/tiny.textproto" \
     --set=data.path="$work/data" --output_dir="$run" "$@" >"$work/log" 2>&1; then
-    printf 'FAILED: %s ranks, %s\n' "$ranks" "$*"
+    fail "$ranks ranks, $*"
     cat "$work/log"
-    failures=$((failures + 1))
   elif ! diff <(numbers_of "$work/run0") <(numbers_of "$run") >"$work/difference"; then
-    printf 'FAILED: %s ranks, %s: other numbers than 1 rank (<)\n' "$ranks" "$*"
+    fail "$ranks ranks, $*: other numbers than 1 rank (<)"
     head --lines=6 "$work/difference"
-    failures=$((failures + 1))
   fi
 }
 
@@ -68,14 +65,11 @@ done
 # The comparison is worth something: the run has all its numbers, and they depend on V.
 lines=$(grep --count '"event":"train"' "$work/run0/metrics.jsonl")
 if [[ $lines -ne 18 || ! $(digest_of "$work/run0") =~ ^[0-9a-f]{32}$ ]]; then
-  printf 'FAILED: expected 18 steps and a digest, found %s and "%s"\n' "$lines" \
-    "$(digest_of "$work/run0")"
-  failures=$((failures + 1))
+  fail "expected 18 steps and a digest, found $lines and '$(digest_of "$work/run0")'"
 fi
 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
   --set=parallel.virtual_shards=8 --output_dir="$work/other" >"$work/log" 2>&1 || cat "$work/log"
 if [[ $(digest_of "$work/other") == "$(digest_of "$work/run0")" ]]; then
-  printf 'FAILED: the same digest with V = 8 and V = 16\n'
-  failures=$((failures + 1))
+  fail 'the same digest with V = 8 and V = 16'
 fi
 exit "$((failures > 0))"

@@ -6,26 +6,15 @@ set -uo pipefail
 trainer=$PWD/$1
 prepare=$PWD/$2
 work=$TEST_TMPDIR
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=2
-failures=0
+source "$(dirname "$0")/spread_run.sh"
 
 # mpi RANKS COMMAND...
 mpi() {
   timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
 }
 
-# expect_mistake PATTERN COMMAND...: exit code 2 and one line that holds the fixed text PATTERN.
-expect_mistake() {
-  local pattern=$1 output status
-  shift
-  output=$("$@" 2>&1)
-  status=$?
-  if [[ $status -ne 2 || $(wc --lines <<<"$output") -ne 1 || "$output" != *"$pattern"* ]]; then
-    printf 'FAILED: %s\n  expected exit code 2 and one line with: %s\n' "$*" "$pattern"
-    printf '  found exit code %d and:\n%s\n' "$status" "$output"
-    failures=$((failures + 1))
-  fi
-}
+# expect_mistake PATTERN COMMAND...
+expect_mistake() { expect_line 2 "$@"; }
 
 cat >"$work/schema.textproto" <<'SCHEMA'
 name: "tiny"
@@ -44,9 +33,8 @@ tiny=(--experiment="$work/tiny.textproto" --set=data.path="$work/data")
 
 # The run that the mistakes below are made from is none.
 if ! mpi 2 "$trainer" "${tiny[@]}" --output_dir="$work/used" >"$work/log" 2>&1; then
-  printf 'FAILED: a run without a mistake\n'
+  fail 'a run without a mistake'
   cat "$work/log"
-  failures=$((failures + 1))
 fi
 
 new=--output_dir=$work/new
@@ -60,6 +48,10 @@ expect_mistake "$work/nothing.textproto" \
 # Ranks that were started differently do not work together.
 expect_mistake "rank 1: the experiment's hash is" \
   mpi 1 "$trainer" "${tiny[@]}" "$new" : -np 1 "$trainer" "${tiny[@]}" "$new" --set=training.seed=3
+sed 's/seed: [0-9]*/seed: 99/' "$work/schema.textproto" >"$work/other.textproto"
+"$prepare" --schema="$work/other.textproto" --output_dir="$work/other" >/dev/null || exit 1
+expect_mistake "rank 1: the data set's fingerprint is" mpi 1 "$trainer" "${tiny[@]}" "$new" : \
+  -np 1 "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/other"
 
 # Alone, without mpirun, the same lines come faster.
 expect_mistake "$work/nothing.flags" "$trainer" --flagfile="$work/nothing.flags"
@@ -74,15 +66,11 @@ expect_mistake 'training.batch_size: 15 is less than parallel.virtual_shards 16'
   "$trainer" "${tiny[@]}" "$new" --set=training.batch_size=15
 expect_mistake '--speed: no such flag; there are:' "$trainer" "${tiny[@]}" "$new" --speed=9
 expect_mistake '--device=cuda' "$trainer" "${tiny[@]}" "$new" --device=cuda
-expect_mistake '--resume' "$trainer" "${tiny[@]}" "$new" --resume
-expect_mistake '--mode=fly: expected train or evaluate or predict or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
+expect_mistake '--mode=fly: expected train or evaluate or predict or spectra or verify or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
 expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
 expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
 expect_mistake '--experiment: missing' "$trainer"
 
 # None of them left a run behind.
-if [[ -e $work/new/metrics.jsonl ]]; then
-  printf 'FAILED: a refused run wrote metrics.jsonl\n'
-  failures=$((failures + 1))
-fi
-exit "$failures"
+[[ ! -e $work/new/metrics.jsonl ]] || fail 'a refused run wrote metrics.jsonl'
+exit "$((failures > 0))"

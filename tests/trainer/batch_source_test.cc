@@ -76,6 +76,23 @@ TEST(BatchSourceTest, EveryEpochVisitsEveryRowOnceInAnOrderOfItsOwn) {
   EXPECT_NE(epochs[0], epochs[1]);
 }
 
+TEST(BatchSourceTest, BeginsAtAnyStep) {
+  const auto dataset = MakeNumberedRows();
+  BatchSource whole(dataset.get(), kOrder, Options(1, 3));
+  LocalBatch expected;
+  LocalBatch found;
+  for (int64_t step = 0; step < whole.total_steps(); ++step) {
+    ASSERT_TRUE(whole.Next(&expected).ok());
+    BatchSource::Options options = Options(1, 3);
+    options.first_step = step;
+    BatchSource later(dataset.get(), kOrder, options);
+    ASSERT_TRUE(later.Next(&found).ok());
+    EXPECT_EQ(found.sparse.ids, expected.sparse.ids) << step;
+    EXPECT_EQ(found.first_index, expected.first_index) << step;
+    EXPECT_EQ(found.global_rows, expected.global_rows) << step;
+  }
+}
+
 // The ranks' batches, one after another, are the batch of one rank, and every leaf has the rows
 // that it has there.
 TEST(BatchSourceTest, RanksShareABatchByLeaves) {

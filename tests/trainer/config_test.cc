@@ -8,6 +8,8 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "trainer/config_checks.h"
+#include "trainer/config_defaults.h"
 #include "trainer/overrides.h"
 
 namespace elastor {
@@ -142,6 +144,13 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"parallel.threads=-2"}, "parallel.threads: -2; expected a positive number"},
       {{"parallel.reproducible=false"},
        "parallel.reproducible: false is not built in this version; expected true"},
+      {{"training.schedule.plateau_factor=1"},
+       "training.schedule.plateau_factor: 1; expected a number in [0, 1)"},
+      {{"training.schedule.warmup_steps=-1"},
+       "training.schedule.warmup_steps: -1; expected 0 or more"},
+      {{"training.monitor.early_stop_patience=-1"},
+       "training.monitor.early_stop_patience: -1; expected 0 or more"},
+      {{"checkpoint.keep=-1"}, "checkpoint.keep: -1; expected a positive number"},
       {{"spectrum.samples=-1"}, "spectrum.samples: -1; expected a positive number"},
   };
   for (const Mistake& mistake : mistakes) {
@@ -172,6 +181,20 @@ TEST(ConfigTest, HashCoversNumericFieldsOnly) {
                                 "parallel.virtual_shards=32", "data.order=FILE_ORDER"}) {
     EXPECT_NE(NumericHash(Resolved({different})), hash) << different;
   }
+}
+
+TEST(ConfigTest, NamesTheFirstNumericDifference) {
+  const auto difference = [](const char* assignment) {
+    return NumericDifference(Resolved({assignment}), Resolved());
+  };
+  EXPECT_EQ(difference("parallel.threads=3"), "");
+  EXPECT_EQ(difference("checkpoint.keep=9"), "");
+  EXPECT_EQ(difference("optimizer.learning_rate=0.002"),
+            "optimizer.learning_rate: 0.002; expected 0.001");
+  EXPECT_EQ(difference("training.schedule.decay=COSINE"),
+            "training.schedule.decay: COSINE; expected CONSTANT");
+  EXPECT_EQ(difference("training.warm_start.tensors=mlp"),
+            "training.warm_start.tensors: \"mlp\"; expected unset");
 }
 
 TEST(ConfigTest, LoadsAFileAndAppliesOverridesInOrder) {

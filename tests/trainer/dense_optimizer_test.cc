@@ -13,24 +13,25 @@ constexpr double kScale = 0.5;
 constexpr double kDenseL2 = 0.25;
 constexpr double kEmbeddingL2 = 0.125;
 
-// One parameter of every kind of decay, in two buckets.
+// One parameter of every kind of decay and a statistic across a block's end, in two buckets.
 struct Layout {
   Layout() {
-    weights = layout.Declare("weights", {1100}, Init{}, Decay::kDense);
+    weights = layout.Declare("weights", {1000}, Init{}, Decay::kDense);
+    statistic = layout.DeclareStatistic("statistic", {100}, 0);
     bias = layout.Declare("bias", {7}, Init{}, Decay::kNone);
     vectors = layout.Declare("vectors", {2, 5}, Init{}, Decay::kEmbedding);
     layout.Finish();
   }
   ParameterLayout layout{/*bucket_elements=*/1024};
-  int weights, bias, vectors;
+  bool IsIn(int parameter, int64_t i) const {
+    return i >= layout[parameter].offset && i < layout[parameter].offset + layout[parameter].size;
+  }
+  int weights, statistic, bias, vectors;
 };
 
 double LambdaAt(const Layout& l, int64_t i) {
-  const auto within = [&](int p) {
-    return i >= l.layout[p].offset && i < l.layout[p].offset + l.layout[p].size;
-  };
-  if (within(l.weights)) return kDenseL2;
-  return within(l.vectors) ? kEmbeddingL2 : 0;
+  if (l.IsIn(l.weights, i)) return kDenseL2;
+  return l.IsIn(l.vectors, i) ? kEmbeddingL2 : 0;
 }
 
 double WeightAt(int64_t i) { return 0.01 * static_cast<double>(i % 13) - 0.05; }
@@ -95,6 +96,7 @@ TEST_P(DenseOptimizerTest, MatchesTheFormulas) {
     FillGradients(slices, &optimizer);
     double expected_norm = 0, expected_penalty = 0;
     for (int64_t i = 0; i < l.layout.flat_size(); ++i) {
+      if (l.IsIn(l.statistic, i)) continue;
       const double lambda = LambdaAt(l, i);
       expected_norm += std::pow(GradientAt(i) + lambda * weights[i], 2);
       expected_penalty += 0.5 * lambda * weights[i] * weights[i];
@@ -106,7 +108,10 @@ TEST_P(DenseOptimizerTest, MatchesTheFormulas) {
     optimizer.Update(kScale, kLearningRate, step, weights.data());
   }
   for (int64_t i = 0; i < l.layout.flat_size(); ++i) {
-    const double expected = TwoSteps(GetParam(), WeightAt(i), GradientAt(i), LambdaAt(l, i));
+    // A statistic keeps 0.9^2 of what it was, whatever rule, rate and scale are.
+    const double expected = l.IsIn(l.statistic, i)
+                                ? 0.81 * WeightAt(i) + 0.19 * GradientAt(i)
+                                : TwoSteps(GetParam(), WeightAt(i), GradientAt(i), LambdaAt(l, i));
     ASSERT_NEAR(weights[i], expected, 1e-12) << i;
   }
 }
@@ -124,42 +129,60 @@ TEST_P(DenseOptimizerTest, SlicesGiveTheBitsOfTheWhole) {
       {{first_end, first_end}, {first_end, second_end}},
   };
   const auto train = [&](const std::vector<std::vector<Range>>& parts, std::vector<float>* weights,
-                         ExactSum* norm, ExactSum* penalty, Digest* digest) {
+                         ExactSum* norm, ExactSum* penalty, std::vector<float>* slots) {
     *weights = MakeWeights<float>(l.layout);
     for (const std::vector<Range>& slices : parts) {
       DenseOptimizer<float> optimizer(Options(GetParam()), l.layout, slices, &pool);
       FillGradients(slices, &optimizer);
       optimizer.AddL2(weights->data(), norm, penalty);
       optimizer.Update(kScale, kLearningRate, 1, weights->data());
-      optimizer.AddToDigest(weights->data(), digest);
+      // In the places of the whole array, slot after slot.
+      slots->resize(optimizer.slots() * second_end);
+      for (size_t b = 0; b < slices.size(); ++b) {
+        for (int64_t slot = 0; slot < optimizer.slots(); ++slot) {
+          float* const place = slots->data() + slot * second_end + slices[b].begin;
+          optimizer.CopySlot(slot, static_cast<int>(b), place);
+        }
+      }
     }
   };
   std::vector<float> whole, sliced;
   ExactSum whole_norm, whole_penalty, norm, penalty;
-  Digest whole_digest, digest;
-  train({{buckets.begin(), buckets.end()}}, &whole, &whole_norm, &whole_penalty, &whole_digest);
-  train(ranks, &sliced, &norm, &penalty, &digest);
+  std::vector<float> whole_slots, slots;
+  train({{buckets.begin(), buckets.end()}}, &whole, &whole_norm, &whole_penalty, &whole_slots);
+  train(ranks, &sliced, &norm, &penalty, &slots);
   EXPECT_EQ(whole, sliced);
   EXPECT_EQ(whole_norm.Value(), norm.Value());
   EXPECT_EQ(whole_penalty.Value(), penalty.Value());
-  EXPECT_EQ(whole_digest, digest);
+  EXPECT_EQ(whole_slots, slots);
+  EXPECT_EQ(slots.empty(), GetParam() == SparseOptimizerKind::kSgd);
 }
 
-// Two states with equal weights and unequal slots are unequal; SGD has no slots.
-TEST_P(DenseOptimizerTest, DigestHoldsTheSlots) {
+// An optimizer whose slots were set goes on as the one they are of; reset, as a new one.
+TEST_P(DenseOptimizerTest, SlotsAreTheState) {
   const Layout l;
   ThreadPool pool(1);
   const auto buckets = l.layout.buckets();
   const std::vector<Range> slices(buckets.begin(), buckets.end());
-  DenseOptimizer<float> optimizer(Options(GetParam()), l.layout, slices, &pool);
-  std::vector<float> weights = MakeWeights<float>(l.layout);
-  const std::vector<float> before = weights;
-  Digest fresh, used;
-  optimizer.AddToDigest(before.data(), &fresh);
-  FillGradients(slices, &optimizer);
-  optimizer.Update(kScale, kLearningRate, 1, weights.data());
-  optimizer.AddToDigest(before.data(), &used);
-  EXPECT_EQ(fresh == used, GetParam() == SparseOptimizerKind::kSgd);
+  DenseOptimizer<float> first(Options(GetParam()), l.layout, slices, &pool);
+  DenseOptimizer<float> second(Options(GetParam()), l.layout, slices, &pool);
+  const auto step = [&](DenseOptimizer<float>* optimizer, int64_t number) {
+    std::vector<float> weights = MakeWeights<float>(l.layout);
+    FillGradients(slices, optimizer);
+    optimizer->Update(kScale, kLearningRate, number, weights.data());
+    return weights;
+  };
+  const std::vector<float> fresh = step(&first, 1);
+  std::vector<float> slot(l.layout.flat_size());
+  for (int b = 0; b < 2; ++b) {
+    for (int64_t i = 0; i < first.slots(); ++i) {
+      first.CopySlot(i, b, slot.data());
+      second.SetSlot(i, b, slot.data());
+    }
+  }
+  EXPECT_EQ(step(&first, 2), step(&second, 2));
+  first.ResetSlots();
+  EXPECT_EQ(step(&first, 1), fresh);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, DenseOptimizerTest,

@@ -1,8 +1,10 @@
 #include "trainer/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -15,7 +17,12 @@ namespace {
 struct Predictions {
   std::vector<float> logits;
   std::vector<float> labels;
+  std::vector<float> weights = {};
+  std::vector<uint64_t> groups = {};
+  std::vector<RowSlice> slices = {};  // by row
+  int64_t slice_count = 0;
 
+  int64_t rows() const { return static_cast<int64_t>(labels.size()); }
   void Add(float logit, float label) {
     logits.push_back(logit);
     labels.push_back(label);
@@ -56,6 +63,49 @@ double NaiveAuc(const Predictions& predictions) {
   return static_cast<double>(won_halves) / static_cast<double>(2 * pairs);
 }
 
+void ExpectSame(const BinaryValues& a, const BinaryValues& b) {
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.positives, b.positives);
+  EXPECT_EQ(a.logloss, b.logloss);
+  EXPECT_EQ(a.auc, b.auc);
+  EXPECT_EQ(a.normalized_entropy, b.normalized_entropy);
+  EXPECT_EQ(a.calibration, b.calibration);
+}
+
+void ExpectSame(const MetricValues& a, const MetricValues& b) {
+  ExpectSame(static_cast<const BinaryValues&>(a), b);
+  EXPECT_EQ(a.gauc, b.gauc);
+  EXPECT_EQ(a.gauc_groups, b.gauc_groups);
+  ASSERT_EQ(a.slices.size(), b.slices.size());
+  for (size_t s = 0; s < a.slices.size(); ++s) ExpectSame(a.slices[s], b.slices[s]);
+}
+
+// One rank's rows, in two batches.
+void AddRows(const Predictions& predictions, const Range& rows, BinaryMetrics* metrics) {
+  const int64_t middle = (rows.begin + rows.end) / 2;
+  for (const Range& batch : {Range{rows.begin, middle}, Range{middle, rows.end}}) {
+    const auto part = [&](const auto& values) {
+      return std::span(values).subspan(values.empty() ? 0 : batch.begin,
+                                       values.empty() ? 0 : batch.size());
+    };
+    std::vector<double> losses;
+    std::vector<RowSlice> slices;
+    for (int64_t i = batch.begin; i < batch.end; ++i) {
+      losses.push_back(Loss(predictions.logits[i], predictions.labels[i]));
+    }
+    for (const RowSlice& slice : predictions.slices) {
+      if (slice.row < batch.begin || slice.row >= batch.end) continue;
+      slices.push_back({slice.row - batch.begin, slice.slice});
+    }
+    metrics->Add({.logits = part(predictions.logits),
+                  .labels = part(predictions.labels),
+                  .losses = losses,
+                  .weights = part(predictions.weights),
+                  .groups = part(predictions.groups),
+                  .slices = slices});
+  }
+}
+
 // Rows are spread as leaves are: rank r has part r. Expects the same result on every rank.
 StatusOr<MetricValues> ReduceOver(int ranks, const Predictions& predictions) {
   const auto communicators = MakeThreadCommunicators(ranks, {});
@@ -63,23 +113,15 @@ StatusOr<MetricValues> ReduceOver(int ranks, const Predictions& predictions) {
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      const Range rows = PartOf(r, ranks, static_cast<int64_t>(predictions.logits.size()));
-      BinaryMetrics metrics;
-      for (int64_t i = rows.begin; i < rows.end; ++i) {
-        const float logit = predictions.logits[i];
-        const float label = predictions.labels[i];
-        const double loss = Loss(logit, label);
-        metrics.Add({&logit, 1}, {&label, 1}, {&loss, 1});
-      }
+      BinaryMetrics metrics(predictions.slice_count, !predictions.groups.empty());
+      AddRows(predictions, PartOf(r, ranks, predictions.rows()), &metrics);
       results[r] = metrics.Reduce(*communicators[r]);
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : results) {
     EXPECT_EQ(result.status().code(), results[0].status().code());
-    if (!result.ok()) continue;
-    EXPECT_EQ(result.value().auc, results[0].value().auc);
-    EXPECT_EQ(result.value().logloss, results[0].value().logloss);
+    if (result.ok()) ExpectSame(result.value(), results[0].value());
   }
   return results[0];
 }
@@ -130,9 +172,150 @@ TEST(MetricsTest, SameBitsOnAnyNumberOfRanks) {
   for (const int ranks : kRankCounts) {
     const auto values = ReduceOver(ranks, predictions);
     ASSERT_TRUE(values.ok());
-    EXPECT_EQ(values.value().logloss, one.value().logloss);
-    EXPECT_EQ(values.value().normalized_entropy, one.value().normalized_entropy);
-    EXPECT_EQ(values.value().calibration, one.value().calibration);
+    ExpectSame(values.value(), one.value());
+  }
+}
+
+TEST(MetricsTest, WeightsCountAsRepeatedRows) {
+  Predictions weighted = MakePredictions(400, -1, 1, 0.01);
+  Predictions repeated;
+  for (int64_t i = 0; i < weighted.rows(); ++i) {
+    const int times = static_cast<int>(i % 4);
+    weighted.weights.push_back(static_cast<float>(times));
+    for (int t = 0; t < times; ++t) repeated.Add(weighted.logits[i], weighted.labels[i]);
+  }
+  const auto expected = ReduceOver(1, repeated);
+  const auto one = ReduceOver(1, weighted);
+  ASSERT_TRUE(expected.ok() && one.ok());
+  constexpr double kRounding = 1e-13;
+  EXPECT_NEAR(one.value().logloss, expected.value().logloss, kRounding);
+  EXPECT_NEAR(*one.value().normalized_entropy, *expected.value().normalized_entropy, kRounding);
+  EXPECT_NEAR(*one.value().calibration, *expected.value().calibration, kRounding);
+  // AUC counts rows.
+  EXPECT_EQ(*one.value().auc, NaiveAuc(weighted));
+  EXPECT_EQ(one.value().rows, 400);
+  for (const int ranks : kRankCounts) ExpectSame(ReduceOver(ranks, weighted).value(), one.value());
+}
+
+TEST(MetricsTest, WeightsThatSumToZero) {
+  Predictions predictions = MakePredictions(8, 0, 1, 0.1);
+  predictions.weights.assign(8, 0.0f);
+  EXPECT_EQ(ReduceOver(2, predictions).status().code(), StatusCode::kUser);
+}
+
+// Rows of a subset, by their places.
+Predictions Subset(const Predictions& predictions, const std::vector<int64_t>& rows) {
+  Predictions subset;
+  for (const int64_t i : rows) {
+    subset.Add(predictions.logits[i], predictions.labels[i]);
+    if (!predictions.weights.empty()) subset.weights.push_back(predictions.weights[i]);
+  }
+  return subset;
+}
+
+bool OneClass(const Predictions& predictions) {
+  const auto positives = std::count(predictions.labels.begin(), predictions.labels.end(), 1.0f);
+  return positives == 0 || positives == predictions.rows();
+}
+
+TEST(MetricsTest, GroupsAreScatteredOverRanks) {
+  for (const double step : {0.5, 1e-6}) {  // many ties and nearly none
+    Predictions predictions = MakePredictions(900, -1, 1, step);
+    std::mt19937_64 random(3);
+    std::vector<uint64_t> names(70);
+    for (uint64_t& name : names) name = random();
+    names[0] = 0;
+    names[1] = std::numeric_limits<uint64_t>::max();
+    for (int64_t i = 0; i < predictions.rows(); ++i) {
+      // Few groups have many rows, many have one or two.
+      const uint64_t draw = random() % names.size();
+      predictions.groups.push_back(names[draw * draw / names.size()]);
+    }
+    double sum = 0;
+    int64_t impressions = 0, groups = 0, skipped = 0;
+    for (const uint64_t name : names) {
+      std::vector<int64_t> rows;
+      for (int64_t i = 0; i < predictions.rows(); ++i) {
+        if (predictions.groups[i] == name) rows.push_back(i);
+      }
+      const Predictions group = Subset(predictions, rows);
+      if (OneClass(group)) {
+        ++skipped;
+        continue;
+      }
+      ++groups;
+      impressions += group.rows();
+      sum += static_cast<double>(group.rows()) * NaiveAuc(group);
+    }
+    ASSERT_GT(groups, 10);
+    ASSERT_GT(skipped, 0);
+    const auto one = ReduceOver(1, predictions);
+    ASSERT_TRUE(one.ok());
+    constexpr double kRounding = 1e-12;
+    EXPECT_NEAR(*one.value().gauc, sum / static_cast<double>(impressions), kRounding);
+    EXPECT_EQ(one.value().gauc_groups, groups);
+    for (const int ranks : kRankCounts) {
+      ExpectSame(ReduceOver(ranks, predictions).value(), one.value());
+    }
+  }
+}
+
+TEST(MetricsTest, OneGroupHasTheAucOfAllRows) {
+  Predictions predictions = MakePredictions(300, 0, 1, 0.1);
+  predictions.groups.assign(300, 77);
+  const auto values = ReduceOver(3, predictions);
+  EXPECT_DOUBLE_EQ(*values.value().gauc, *values.value().auc);
+  EXPECT_EQ(values.value().gauc_groups, 1);
+}
+
+TEST(MetricsTest, GroupsOfOneClassHaveNoGauc) {
+  Predictions predictions;
+  for (int i = 0; i < 6; ++i) {
+    predictions.Add(0.1f * static_cast<float>(i), static_cast<float>(i % 2));
+    predictions.groups.push_back(i % 2);
+  }
+  const auto values = ReduceOver(2, predictions);
+  EXPECT_FALSE(values.value().gauc.has_value());
+  EXPECT_EQ(values.value().gauc_groups, 0);
+  EXPECT_TRUE(values.value().auc.has_value());
+}
+
+TEST(MetricsTest, SlicesAreTheMetricsOfTheirRows) {
+  Predictions predictions = MakePredictions(600, -1, 1, 0.05);
+  std::mt19937 random(9);
+  // Slices overlap; the last two have one class and one row.
+  predictions.slice_count = 6;
+  std::vector<std::vector<int64_t>> rows_of(predictions.slice_count);
+  const auto put = [&](int64_t row, int64_t slice) {
+    predictions.slices.push_back({row, slice});
+    rows_of[slice].push_back(row);
+  };
+  for (int64_t i = 0; i < predictions.rows(); ++i) {
+    predictions.weights.push_back(0.25f * static_cast<float>(1 + random() % 7));
+    if (random() % 3 > 0) put(i, static_cast<int64_t>(random() % 2));
+    if (random() % 3 > 0) put(i, 2 + static_cast<int64_t>(random() % 2));
+    if (predictions.labels[i] == 1) put(i, 4);
+    if (i == 300) put(i, 5);
+  }
+  const auto one = ReduceOver(1, predictions);
+  ASSERT_TRUE(one.ok());
+  ASSERT_EQ(static_cast<int64_t>(one.value().slices.size()), predictions.slice_count);
+  for (int64_t s = 0; s < predictions.slice_count; ++s) {
+    const Predictions rows = Subset(predictions, rows_of[s]);
+    ExpectSame(one.value().slices[s], ReduceOver(1, rows).value());
+    if (!OneClass(rows)) {
+      EXPECT_EQ(*one.value().slices[s].auc, NaiveAuc(rows));
+    }
+  }
+  EXPECT_FALSE(one.value().slices[4].auc.has_value());
+  EXPECT_FALSE(one.value().slices[4].normalized_entropy.has_value());
+  // All rows are as without slices.
+  Predictions plain = predictions;
+  plain.slices.clear();
+  plain.slice_count = 0;
+  ExpectSame(static_cast<const BinaryValues&>(one.value()), ReduceOver(2, plain).value());
+  for (const int ranks : kRankCounts) {
+    ExpectSame(ReduceOver(ranks, predictions).value(), one.value());
   }
 }
 

@@ -48,10 +48,11 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
   const Mistake mistakes[] = {
       {"training.steps=3",
        "--set=training.steps=3: TrainingConfig has no field 'steps'; it has: seed, batch_size, "
-       "epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size"},
+       "epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, schedule, monitor, "
+       "warm_start"},
       {"speed=3",
        "--set=speed=3: Experiment has no field 'speed'; it has: name, data, model, embedding, "
-       "optimizer, training, spectrum, parallel"},
+       "optimizer, training, spectrum, parallel, evaluation, checkpoint"},
       {"model.tokens=many", "--set=model.tokens=many: expected a 32-bit integer, found 'many'"},
       {"model.tokens=3000000000",
        "--set=model.tokens=3000000000: expected a 32-bit integer, found '3000000000'"},
@@ -63,7 +64,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"model.hidden=4,,5", "--set=model.hidden=4,,5: expected a 32-bit integer, found ''"},
       {"model=MLP",
        "--set=model=MLP: model is a group of fields; set one of: kind, convention, tokens, "
-       "token_width, blocks, tokenizer, mixing, feed_forward, head, dropout, hidden"},
+       "token_width, blocks, tokenizer, mixing, feed_forward, head, dropout, hidden, batch_norm"},
       {"model.tokens.x=1", "--set=model.tokens.x=1: tokens has no fields of its own"},
       {"model.tokens", "--set=model.tokens: expected path.to.field=value"},
       {"=4", "--set==4: expected path.to.field=value"},

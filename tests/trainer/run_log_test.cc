@@ -1,7 +1,11 @@
 #include "trainer/run_log.h"
 
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/base/file.h"
 #include "gmock/gmock.h"
@@ -26,13 +30,20 @@ class RunLogTest : public testing::Test {
     return text.ok() ? text.value() : "";
   }
 
+  StatusOr<std::unique_ptr<RunLog>> Open(int rank) {
+    return RunLog::Open(directory_, experiment_, rank, RunLog::Used::kRefuse, 0);
+  }
+  StatusOr<std::unique_ptr<RunLog>> Continue(int64_t step) {
+    return RunLog::Open(directory_, experiment_, 0, RunLog::Used::kContinue, step);
+  }
+
   std::string directory_;
   Experiment experiment_;
 };
 
 TEST_F(RunLogTest, WritesTheFilesOfARun) {
   experiment_.set_name("mine");
-  auto log = RunLog::Open(directory_, experiment_, 0);
+  auto log = Open(0);
   ASSERT_TRUE(log.ok()) << log.status().message();
   EXPECT_THAT(Read("experiment.textproto"), HasSubstr("name: \"mine\""));
   ASSERT_TRUE((*log)->WritePlan("a table\n").ok());
@@ -44,7 +55,8 @@ TEST_F(RunLogTest, WritesTheFilesOfARun) {
   // Each line is in the file as soon as Append returns.
   EXPECT_EQ(Read("metrics.jsonl"),
             "{\"event\":\"train\",\"step\":10,\"epoch\":1,\"loss\":0.5,\"l2\":0.25,"
-            "\"samples_per_s\":100.0,\"phase_s\":{\"forward\":0.125}}\n");
+            "\"learning_rate\":0.0,\"gradient_norm\":0.0,\"samples_per_s\":100.0,\"phase_s\":{"
+            "\"forward\":0.125}}\n");
   ASSERT_TRUE((*log)->Append(SpectrumRecord{.step = 10, .stage = "tokens"}).ok());
   const std::string metrics = Read("metrics.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 2);
@@ -57,35 +69,90 @@ TEST_F(RunLogTest, WritesTheFilesOfARun) {
   EXPECT_EQ(nlohmann::json::parse(Read("summary.json"))["state_digest"], "00ff");
 }
 
+TEST_F(RunLogTest, ContinuesWithTheRecordsUpToAStep) {
+  {
+    auto log = Open(0);
+    ASSERT_TRUE(log.ok());
+    for (int64_t step : {10, 20, 30}) {
+      ASSERT_TRUE((*log)->Append(SpectrumRecord{.step = step, .stage = "tokens"}).ok());
+    }
+  }
+  std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << "{\"event\":\"tra";
+  {
+    auto log = Continue(20);
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    ASSERT_TRUE((*log)->Append(SpectrumRecord{.step = 25, .stage = "tokens"}).ok());
+    EXPECT_THAT(Continue(20).status().message(), HasSubstr("another process is writing this run"));
+  }
+  std::vector<int> steps;
+  std::istringstream lines(Read("metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  }
+  EXPECT_EQ(steps, (std::vector<int>{10, 20, 25}));
+}
+
+TEST_F(RunLogTest, AFinishedRunThatContinuesIsNotFinished) {
+  const auto finish = [](RunLog* log) {
+    testing::internal::CaptureStdout();
+    EXPECT_TRUE(log->Append(SpectrumRecord{.step = 10, .stage = "tokens"}).ok());
+    EXPECT_TRUE(log->Finish(Summary()).ok());
+    testing::internal::GetCapturedStdout();
+  };
+  finish(Open(0)->get());
+  // Without a checkpoint there is nothing to continue, and the results stay.
+  const auto log = Continue(0);
+  EXPECT_EQ(log.status().code(), StatusCode::kUser);
+  EXPECT_THAT(log.status().message(), HasSubstr("holds a finished run without checkpoints"));
+  EXPECT_NE(Read("metrics.jsonl"), "");
+  EXPECT_NE(Read("summary.json"), "");
+  ASSERT_TRUE(Continue(10).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/summary.json"));
+}
+
+TEST_F(RunLogTest, ContinuesWhereNothingWasYet) {
+  ASSERT_TRUE(Continue(0).ok());
+  EXPECT_EQ(Read("metrics.jsonl"), "");
+}
+
 TEST_F(RunLogTest, RefusesAUsedDirectory) {
-  ASSERT_TRUE(RunLog::Open(directory_, experiment_, 0).ok());
-  const auto again = RunLog::Open(directory_, experiment_, 0);
+  ASSERT_TRUE(Open(0).ok());
+  const auto again = Open(0);
   EXPECT_EQ(again.status().code(), StatusCode::kUser);
   EXPECT_EQ(again.status().message(),
             "--output_dir=" + directory_ +
-                ": holds a run already (experiment.textproto); expected a new or empty directory");
+                ": holds a run already (experiment.textproto); expected a new or empty directory, "
+                "or --resume to continue the run");
 
   std::filesystem::remove(directory_ + "/experiment.textproto");
-  EXPECT_THAT(RunLog::Open(directory_, experiment_, 0).status().message(),
-              HasSubstr("(metrics.jsonl)"));
+  EXPECT_THAT(Open(0).status().message(), HasSubstr("(metrics.jsonl)"));
+  std::filesystem::remove(directory_ + "/metrics.jsonl");
+  // Checkpoints of higher steps than the new run's, or somebody's models, must not be mixed with
+  // it.
+  for (const char* name : {"model", "checkpoints"}) {
+    std::filesystem::create_directory(directory_ + "/" + name);
+    EXPECT_THAT(Open(0).status().message(), HasSubstr("(" + std::string(name) + ")"));
+    std::filesystem::remove(directory_ + "/" + name);
+  }
+  EXPECT_TRUE(Open(0).ok());
 }
 
 TEST_F(RunLogTest, AcceptsADirectoryWithOtherFiles) {
   std::filesystem::create_directories(directory_);
   ASSERT_TRUE(WriteFileAtomically(directory_ + "/slurm-1.out", "x").ok());
-  EXPECT_TRUE(RunLog::Open(directory_, experiment_, 0).ok());
+  EXPECT_TRUE(Open(0).ok());
 }
 
 TEST_F(RunLogTest, AFileInTheWayIsAUserError) {
   ASSERT_TRUE(WriteFileAtomically(directory_, "a file").ok());
-  const auto log = RunLog::Open(directory_, experiment_, 0);
+  const auto log = Open(0);
   EXPECT_EQ(log.status().code(), StatusCode::kUser);
   EXPECT_THAT(log.status().message(), HasSubstr(directory_));
   std::filesystem::remove(directory_);
 }
 
 TEST_F(RunLogTest, OtherRanksWriteNothing) {
-  auto log = RunLog::Open(directory_, experiment_, 1);
+  auto log = Open(1);
   ASSERT_TRUE(log.ok());
   EXPECT_TRUE((*log)->WritePlan("x").ok());
   EXPECT_TRUE((*log)->Append(TrainRecord()).ok());
@@ -100,7 +167,7 @@ TEST_F(RunLogTest, OtherRanksWriteNothing) {
 }
 
 TEST_F(RunLogTest, ProgressInAFileIsPlainLines) {
-  auto log = RunLog::Open(directory_, experiment_, 0);
+  auto log = Open(0);
   ASSERT_TRUE(log.ok());
   testing::internal::CaptureStderr();
   (*log)->ShowProgress({.step = 10, .epoch = 1, .loss = 0.5}, 0);

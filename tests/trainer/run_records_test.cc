@@ -15,14 +15,46 @@ using Json = nlohmann::json;
 TEST(RunRecordsTest, EvalWithAndWithoutAuc) {
   EvalRecord record = {.split = "validation", .step = 7, .metrics = {}};
   record.metrics.rows = 100;
+  record.metrics.positives = 20;
   record.metrics.auc = 0.75;
   record.metrics.logloss = 0.1;
   record.metrics.calibration = 1.5;
   EXPECT_EQ(ToJson(record),
-            "{\"event\":\"eval\",\"split\":\"validation\",\"step\":7,\"rows\":100,\"auc\":0.75,"
-            "\"logloss\":0.1,\"normalized_entropy\":null,\"calibration\":1.5}");
+            "{\"event\":\"eval\",\"split\":\"validation\",\"step\":7,\"scheduled\":false,\"rows\":"
+            "100,\"positives\":20,"
+            "\"auc\":0.75,\"logloss\":0.1,\"normalized_entropy\":null,\"calibration\":1.5}");
+  record.scheduled = true;
+  record.metrics.gauc = 0.5;
+  record.metrics.gauc_groups = 3;
+  const Json grouped = Json::parse(ToJson(record));
+  EXPECT_EQ(grouped["scheduled"], true);
+  EXPECT_EQ(grouped["gauc"], 0.5);
+  EXPECT_EQ(grouped["gauc_groups"], 3);
   record.metrics.auc.reset();
   EXPECT_TRUE(Json::parse(ToJson(record))["auc"].is_null());
+}
+
+TEST(RunRecordsTest, EvalWithSlices) {
+  EvalRecord record;
+  SliceValues slice;
+  slice.field = "site";
+  slice.id = 7;
+  slice.rows = 10;
+  slice.positives = 2;
+  slice.logloss = 0.5;
+  slice.auc = 0.75;
+  slice.calibration = 1;
+  record.metrics.slices.push_back(slice);
+  slice.value = "news \"a\"";
+  record.metrics.slices.push_back(slice);
+  const Json json = Json::parse(ToJson(record))["slices"];
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0], Json::parse("{\"field\":\"site\",\"id\":7,\"rows\":10,\"positives\":2,"
+                                 "\"auc\":0.75,\"logloss\":0.5,\"normalized_entropy\":null,"
+                                 "\"calibration\":1.0}"));
+  EXPECT_EQ(json[1]["value"], "news \"a\"");
+  record.metrics.slices[0].value = "no\xffutf";
+  EXPECT_EQ(Json::parse(ToJson(record))["slices"][0]["value"], "no\uFFFDutf");
 }
 
 TEST(RunRecordsTest, NumbersReadBackExactly) {
@@ -34,10 +66,51 @@ TEST(RunRecordsTest, NumbersReadBackExactly) {
   EXPECT_TRUE(json["l2"].is_null());
 }
 
+TEST(RunRecordsTest, Train) {
+  const TrainRecord record = {.step = 3,
+                              .epoch = 1,
+                              .loss = 0.5,
+                              .l2 = 0.25,
+                              .learning_rate = 0.001,
+                              .gradient_norm = 2,
+                              .samples_per_s = 10,
+                              .phase_seconds = {{"compute", 1.5}}};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"train\",\"step\":3,\"epoch\":1,\"loss\":0.5,\"l2\":0.25,"
+            "\"learning_rate\":0.001,\"gradient_norm\":2.0,\"samples_per_s\":10.0,"
+            "\"phase_s\":{\"compute\":1.5}}");
+}
+
 TEST(RunRecordsTest, Spectrum) {
-  EXPECT_EQ(ToJson(SpectrumRecord{3, "block0.mixing", 1.5, 2.5}),
-            "{\"event\":\"spectrum\",\"step\":3,\"stage\":\"block0.mixing\","
-            "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5}");
+  const SpectrumRecord record = {.step = 3,
+                                 .split = "test",
+                                 .stage = "block0.mixing",
+                                 .samples = 4,
+                                 .max_rank = 3,
+                                 .stable_rank_mean = 1.5,
+                                 .entropy_rank_mean = 2.5,
+                                 .stable_rank_stddev = 0.5,
+                                 .entropy_rank_stddev = 0.25,
+                                 .stable_rank_histogram = {1, 3},
+                                 .entropy_rank_histogram = {0, 4},
+                                 .profile = {1, 0.5, 0.25}};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"spectrum\",\"step\":3,\"split\":\"test\",\"stage\":\"block0.mixing\","
+            "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5,\"samples\":4,\"max_rank\":3,"
+            "\"stable_rank_stddev\":0.5,\"entropy_rank_stddev\":0.25,"
+            "\"stable_rank_histogram\":[1,3],\"entropy_rank_histogram\":[0,4],"
+            "\"profile\":[1.0,0.5,0.25]}");
+}
+
+TEST(RunRecordsTest, Checkpoint) {
+  const CheckpointRecord record = {.step = 20,
+                                   .digest = "0f",
+                                   .path = "checkpoints/20",
+                                   .blocked_seconds = 0.5,
+                                   .write_seconds = 2};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"checkpoint\",\"step\":20,\"digest\":\"0f\",\"path\":\"checkpoints/20\","
+            "\"blocked_s\":0.5,\"write_s\":2.0}");
 }
 
 Summary MakeSummary() {
@@ -57,7 +130,8 @@ Summary MakeSummary() {
   summary.state_digest = "0123";
   summary.numerics = "x86-64-v3";
   summary.wall_s = 2;
-  summary.spectrum = {{100, "tokens", 1.25, 2.5}, {100, "block1.ffn", 10, 11}};
+  summary.spectrum = {{.stage = "tokens", .stable_rank_mean = 1.25, .entropy_rank_mean = 2.5},
+                      {.stage = "block1.ffn", .stable_rank_mean = 10, .entropy_rank_mean = 11}};
   summary.communication = {{"row_exchange", 3, 300, 0.5}};
   return summary;
 }
@@ -83,6 +157,32 @@ TEST(RunRecordsTest, SummaryAsJson) {
   EXPECT_EQ(json["communication"][0]["phase"], "row_exchange");
   EXPECT_EQ(json["communication"][0]["bytes_sent"], 300);
   EXPECT_TRUE(Json::parse(ToJson(Summary()))["auc"].is_null());
+}
+
+TEST(RunRecordsTest, SummaryOfAControlledRun) {
+  Summary summary;
+  Json json = Json::parse(ToJson(summary));
+  EXPECT_TRUE(json["gauc"].is_null());
+  EXPECT_TRUE(json["best_step"].is_null());
+  EXPECT_TRUE(json["best_metric"].is_null());
+  EXPECT_EQ(json["early_stopped"], false);
+
+  summary.split = "test";
+  summary.gauc = 0.625;
+  summary.monitor = "logloss";
+  summary.best_step = 40;
+  summary.best_metric = 0.45;
+  summary.early_stopped = true;
+  json = Json::parse(ToJson(summary));
+  EXPECT_EQ(json["gauc"], 0.625);
+  EXPECT_EQ(json["monitor"], "logloss");
+  EXPECT_EQ(json["best_step"], 40);
+  EXPECT_EQ(json["best_metric"], 0.45);
+  EXPECT_EQ(json["early_stopped"], true);
+  const std::string text = ToText(summary);
+  EXPECT_NE(text.find("test gAUC: 0.6250\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("best logloss: 0.4500 at step 40, stopped early\n"), std::string::npos)
+      << text;
 }
 
 TEST(RunRecordsTest, SummaryForPeople) {

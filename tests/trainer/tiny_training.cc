@@ -1,5 +1,6 @@
 #include "tests/trainer/tiny_training.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "embedding/sharded_embedding.h"
 #include "glog/logging.h"
 #include "trainer/batch.h"
+#include "trainer/checkpoint/state_digest.h"
 
 namespace elastor {
 namespace {
@@ -73,12 +75,16 @@ void AppendRow(int64_t index, Rows* rows) {
 }
 
 LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& communicator,
-                     int64_t leaves) {
+                     const TinyTraining& training) {
+  const int64_t leaves = training.leaves;
   const int rank = communicator.rank();
   const int ranks = communicator.size();
   const Range own = LocalPositions(batch_rows, rank, ranks, leaves);
   Rows rows;
-  for (int64_t i = own.begin; i < own.end; ++i) AppendRow(begin + i, &rows);
+  for (int64_t i = own.begin; i < own.end; ++i) {
+    AppendRow(training.row ? training.row(begin + i) : begin + i, &rows);
+    if (training.weight) rows.weights.push_back(training.weight(begin + i));
+  }
   LocalBatch batch;
   FillLocalBatch(begin, batch_rows, rank, ranks, leaves, static_cast<int64_t>(Fields().size()),
                  &rows, &batch);
@@ -115,6 +121,8 @@ ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) 
 TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread) {
   TrainStepOptions options;
   options.leaves = training.leaves;
+  options.batch_rows = *std::max_element(training.batch_rows.begin(), training.batch_rows.end());
+  options.sample_weights = training.weight != nullptr;
   options.seed = training.seed;
   options.clip_norm = training.clip_norm;
   options.embedding_l2 = training.l2;
@@ -135,36 +143,45 @@ class Rank {
         pool_(spread.threads),
         model_(MakeModel<float>(training.model)),
         embedding_(EmbeddingOptions(training), plan, communicator, &pool_),
-        step_(StepOptions(training, spread), model_.get(), &embedding_, communicator, &pool_) {}
+        step_(StepOptions(training, spread), model_.get(), &embedding_, communicator, &pool_) {
+    step_.set_steps(training.steps_before);
+    step_.set_optimizer_step_offset(training.optimizer_steps_before);
+  }
 
   void Train(float* logits) {
     std::vector<LocalBatch> batches;
     for (int epoch = 0; epoch < 2; ++epoch) {
       int64_t begin = 0;
       for (const int64_t rows : training_.batch_rows) {
-        batches.push_back(MakeBatch(begin, rows, *communicator_, training_.leaves));
+        batches.push_back(MakeBatch(begin, rows, *communicator_, training_));
         begin += rows;
       }
     }
     for (size_t i = 0; i < batches.size() && error_.empty(); ++i) {
       const LocalBatch* const next = i + 1 < batches.size() ? &batches[i + 1] : nullptr;
-      const StatusOr<StepResult> result = step_.Run(batches[i], next, training_.learning_rate);
+      const int64_t requests =
+          training_.requests ? training_.requests(communicator_->rank(), i) : 0;
+      const StatusOr<StepResult> result =
+          step_.Run(batches[i], next, training_.learning_rate, requests);
       if (result.ok()) steps_.push_back(*result);
       if (!result.ok()) error_ = result.status().message();
       if (training_.evaluate && i == 1) Evaluate(logits);
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
-    step_.AddToDigest(&digest_);
+    const StateView state = {&model_->parameters(), step_.weights(), step_.optimizer(), &tables_,
+                             &embedding_};
+    const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
+    CHECK(digest.ok()) << digest.status().message();
+    digest_ = *digest;
   }
 
   const std::vector<StepResult>& steps() const { return steps_; }
   const std::string& error() const { return error_; }
-  const Digest& digest() const { return digest_; }
+  const std::string& digest() const { return digest_; }
 
  private:
   void Evaluate(float* logits) {
-    const LocalBatch batch =
-        MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_.leaves);
+    const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
     const Status status = step_.Evaluate(batch, [own](const TrainStep<float>::Evaluated& pass) {
       for (int64_t i = 0; i < pass.pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, 0);
@@ -176,11 +193,12 @@ class Rank {
   Communicator* communicator_;
   ThreadPool pool_;
   std::unique_ptr<Model<float>> model_;
+  const std::vector<TableSpec> tables_ = Tables();
   ShardedEmbedding<float> embedding_;
   TrainStep<float> step_;
   std::vector<StepResult> steps_;
   std::string error_;
-  Digest digest_;
+  std::string digest_;
 };
 
 bool SameBits(double a, double b) {
@@ -189,7 +207,7 @@ bool SameBits(double a, double b) {
 
 bool SameBits(const StepResult& a, const StepResult& b) {
   return SameBits(a.loss, b.loss) && SameBits(a.l2, b.l2) &&
-         SameBits(a.gradient_norm, b.gradient_norm);
+         SameBits(a.gradient_norm, b.gradient_norm) && a.requests == b.requests;
 }
 
 std::string ToString(const StepResult& step) {
@@ -254,16 +272,15 @@ Outcome Train(const TinyTraining& training, const Spread& spread) {
   for (std::thread& thread : threads) thread.join();
   outcome.steps = ranks[0]->steps();
   outcome.error = ranks[0]->error();
-  Digest digest;
+  outcome.digest = ranks[0]->digest();
   for (const auto& rank : ranks) {
     CHECK_EQ(rank->error(), outcome.error);
     CHECK_EQ(rank->steps().size(), outcome.steps.size());
     for (size_t i = 0; i < outcome.steps.size(); ++i) {
       CHECK(SameBits(rank->steps()[i], outcome.steps[i])) << "step " << i;
     }
-    digest.Merge(rank->digest());
+    CHECK_EQ(rank->digest(), outcome.digest);
   }
-  outcome.digest = digest.Hex();
   return outcome;
 }
 

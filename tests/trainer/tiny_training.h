@@ -2,6 +2,7 @@
 #define ELASTOR_TESTS_TRAINER_TINY_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct TinyTraining {
   uint64_t seed = 7;
   // Two epochs of these batches; the last one has fewer rows than leaves.
   std::vector<int64_t> batch_rows = {37, 50, 5};
+  std::function<int64_t(int64_t index)> row = nullptr;   // what stands there; null: row `index`
+  std::function<float(int64_t index)> weight = nullptr;  // of the row; null: none
+  int64_t steps_before = 0;            // as after a resume, but with fresh weights and slots
+  int64_t optimizer_steps_before = 0;  // of another run
+  std::function<int64_t(int rank, size_t step)> requests = nullptr;
   bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
 };
 

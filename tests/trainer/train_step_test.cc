@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -21,6 +22,15 @@ constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKin
 
 // 3 and 7 do not divide the leaves.
 constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+
+ModelSpec TinyBatchNorm() {
+  ModelSpec spec = TinyMlp({16, 8});
+  spec.batch_norm = true;
+  return spec;
+}
+
+// Weights of samples: 0, 1, ... 4 quarters.
+float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
 
 struct Case {
   std::string name;
@@ -50,6 +60,8 @@ std::vector<Case> Cases() {
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
+      {"MlpBatchNorm", {.model = TinyBatchNorm(), .leaves = 8}},
+      {"MlpBatchNormWeights", {.model = TinyBatchNorm(), .leaves = 8, .weight = TinyWeight}},
   };
 }
 
@@ -102,6 +114,67 @@ TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
   }
 }
 
+// Batch norm sees the whole leaf, of 588 rows, in one pass.
+TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
+  TinyTraining training = {.model = TinyBatchNorm(), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {2, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+// The published recipes: one leaf, whose work is shared by the threads.
+TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
+  const TinyTraining training = {
+      .model = TinyBatchNorm(), .leaves = 1, .batch_rows = {300, 5}, .weight = TinyWeight};
+  const Outcome expected = Train(training, Spread{});
+  for (const int threads : {2, 3}) {
+    const Spread spread = {.threads = threads, .overlap = threads == 2};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const Outcome expected = Train(training, Spread{});
+  training.weight = [](int64_t) { return 1.0f; };
+  EXPECT_EQ(Differences(expected, Train(training, {.ranks = 2, .overlap = true})), "");
+}
+
+// 20 rows, of which the first 10 have twice the weight of the others, or stand there twice.
+TEST(TrainStepWeightsTest, TwoIsTheRowTwice) {
+  constexpr double kTolerance = 1e-5;  // sums of floats in another order, over two steps
+  TinyTraining weighted = {.model = TinyMlp({16, 8}), .leaves = 2, .evaluate = false};
+  weighted.model.dropout = 0;
+  TinyTraining repeated = weighted;
+  weighted.batch_rows = {20};
+  weighted.weight = [](int64_t index) { return index < 10 ? 1.0f : 0.5f; };
+  repeated.batch_rows = {30};
+  repeated.row = [](int64_t index) { return index < 20 ? index / 2 : index - 10; };
+  const Outcome expected = Train(repeated, Spread{});
+  const Outcome found = Train(weighted, {.ranks = 2});
+  ASSERT_EQ(found.steps.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(found.steps[i].loss, expected.steps[i].loss, kTolerance);
+    EXPECT_NEAR(found.steps[i].gradient_norm, expected.steps[i].gradient_norm, kTolerance);
+  }
+}
+
+// A batch without weight has no gradient and no loss: only the penalty acts.
+TEST(TrainStepWeightsTest, AllZero) {
+  TinyTraining training = {.model = TinyMlp({16, 8}), .dense = kSgd, .l2 = 0};
+  training.sparse = kSgd;
+  training.evaluate = false;
+  training.weight = [](int64_t) { return 0.0f; };
+  const Outcome found = Train(training, {.ranks = 3});
+  ASSERT_EQ(found.error, "");
+  for (const StepResult& step : found.steps) {
+    EXPECT_EQ(step.loss, 0);
+    EXPECT_EQ(step.gradient_norm, 0);
+  }
+}
+
 // Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
 TEST(TrainStepOverlapTest, SeveralBuckets) {
   const TinyTraining training = {.model = TinyMlp({512, 400, 360}), .evaluate = false};
@@ -128,6 +201,37 @@ TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
   const Outcome without = Train(training, spread);
   EXPECT_EQ(with.digest, without.digest);
   EXPECT_EQ(with.steps.back().loss, without.steps.back().loss);
+}
+
+// Rank r sets bit 0 when r is 1, bit 1 always, bit 3 at step 2 when r is even.
+TEST(TrainStepRequestsTest, EveryRankLearnsHowManyAsked) {
+  TinyTraining training = {.model = TinyMlp({8}), .evaluate = false};
+  training.requests = [](int rank, size_t step) {
+    return (rank == 1 ? 1 : 0) | 2 | (step == 2 && rank % 2 == 0 ? 8 : 0);
+  };
+  for (const bool overlap : {false, true}) {
+    const Outcome outcome = Train(training, {.ranks = 3, .overlap = overlap});
+    ASSERT_EQ(outcome.steps.size(), 6u);
+    for (size_t i = 0; i < outcome.steps.size(); ++i) {
+      const std::array<int64_t, kRequestBits> expected = {1, 3, 0, i == 2 ? 2 : 0};
+      EXPECT_EQ(outcome.steps[i].requests, expected) << i;
+    }
+  }
+}
+
+// Steps done decide the bias correction and the dropped elements, an earlier run's only the former.
+TEST(TrainStepContinueTest, StepsBefore) {
+  const auto digest = [](double dropout, int64_t steps, int64_t optimizer_steps) {
+    TinyTraining training = {.model = TinyMlp({16, 8}), .evaluate = false};
+    training.model.dropout = dropout;
+    training.steps_before = steps;
+    training.optimizer_steps_before = optimizer_steps;
+    return Train(training, Spread{}).digest;
+  };
+  EXPECT_EQ(digest(0, 5, 2), digest(0, 7, 0));
+  EXPECT_EQ(digest(0, 0, 7), digest(0, 7, 0));
+  EXPECT_NE(digest(0, 7, 0), digest(0, 0, 0));
+  EXPECT_NE(digest(0.2, 5, 2), digest(0.2, 7, 0));
 }
 
 TEST(TrainStepDigestTest, DependsOnTheSeedAndOnV) {

@@ -16,6 +16,18 @@ int64_t MultiHotFields(const DatasetInfo& info) {
                        [](const DatasetInfo::Categorical& field) { return field.multi_hot; });
 }
 
+// Copies a column to its place in a block; an absent one is empty.
+template <typename T>
+void PutColumn(const std::vector<T>& column, int64_t at, std::string* block) {
+  if (!column.empty()) std::memcpy(block->data() + at, column.data(), column.size() * sizeof(T));
+}
+
+// Appends value `row` of a column of a block, when the data set has the column.
+template <typename T>
+void AppendValue(bool has, const char* column, int64_t row, std::vector<T>* values) {
+  if (has) values->push_back(reinterpret_cast<const T*>(column)[row]);
+}
+
 template <typename Id>
 void EncodeIds(const DatasetInfo& info, const Rows& rows, const BlockSections& sections,
                std::string* block) {
@@ -55,7 +67,10 @@ int IdBytes(const DatasetInfo& info) {
 BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
   const int64_t multi = MultiHotFields(info);
   const int64_t single = static_cast<int64_t>(info.categorical.size()) - multi;
-  numeric_at = RoundUpTo8(rows * 4);
+  weights_at = RoundUpTo8(rows * 4);
+  groups_at = weights_at + (info.has_weights ? RoundUpTo8(rows * 4) : 0);
+  times_at = groups_at + (info.has_groups ? rows * 8 : 0);
+  numeric_at = times_at + (info.has_times ? rows * 8 : 0);
   ids_at = numeric_at + RoundUpTo8(rows * static_cast<int64_t>(info.numeric.size()) * 4);
   ends_at = ids_at + RoundUpTo8(rows * single * IdBytes(info));
   heap_at = ends_at + RoundUpTo8(rows * multi * 4);
@@ -66,6 +81,9 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   const int64_t multi = MultiHotFields(info);
   CHECK_EQ(static_cast<int64_t>(rows.labels.size()), rows.rows);
   CHECK_EQ(rows.numeric.size(), rows.rows * info.numeric.size());
+  CHECK_EQ(static_cast<int64_t>(rows.weights.size()), info.has_weights ? rows.rows : 0);
+  CHECK_EQ(static_cast<int64_t>(rows.groups.size()), info.has_groups ? rows.rows : 0);
+  CHECK_EQ(static_cast<int64_t>(rows.times.size()), info.has_times ? rows.rows : 0);
   CHECK_LE(rows.rows, info.rows_per_block);
   if (multi > 0) CHECK_EQ(static_cast<int64_t>(rows.offsets.size()), bags + 1);
   if (multi == 0) CHECK_EQ(static_cast<int64_t>(rows.ids.size()), bags);
@@ -75,11 +93,11 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   CHECK_LE(heap_ids, int64_t{std::numeric_limits<uint32_t>::max()});
   std::string block(sections.heap_at + RoundUpTo8(heap_ids * IdBytes(info)), '\0');
   if (rows.rows == 0) return block;
-  std::memcpy(block.data(), rows.labels.data(), rows.labels.size() * sizeof(float));
-  if (!rows.numeric.empty()) {
-    std::memcpy(block.data() + sections.numeric_at, rows.numeric.data(),
-                rows.numeric.size() * sizeof(float));
-  }
+  PutColumn(rows.labels, 0, &block);
+  PutColumn(rows.weights, sections.weights_at, &block);
+  PutColumn(rows.groups, sections.groups_at, &block);
+  PutColumn(rows.times, sections.times_at, &block);
+  PutColumn(rows.numeric, sections.numeric_at, &block);
   if (IdBytes(info) == 8) {
     EncodeIds<uint64_t>(info, rows, sections, &block);
   } else {
@@ -100,6 +118,9 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
   rows->numeric.clear();
   rows->ids.clear();
   rows->offsets.clear();
+  rows->weights.clear();
+  rows->groups.clear();
+  rows->times.clear();
   rows->labels.reserve(count);
   rows->numeric.reserve(count * info.numeric.size());
   rows->ids.reserve(count * info.categorical.size());
@@ -117,6 +138,9 @@ void BlockReader::Append(const char* block, int64_t block_rows, int64_t row) {
   const float* values = reinterpret_cast<const float*>(block + sections.numeric_at) + row * numeric;
   ++rows_->rows;
   rows_->labels.push_back(labels[row]);
+  AppendValue(info_.has_weights, block + sections.weights_at, row, &rows_->weights);
+  AppendValue(info_.has_groups, block + sections.groups_at, row, &rows_->groups);
+  AppendValue(info_.has_times, block + sections.times_at, row, &rows_->times);
   rows_->numeric.insert(rows_->numeric.end(), values, values + numeric);
   if (id_bytes_ == 8) {
     AppendIds<uint64_t>(block, sections, row);

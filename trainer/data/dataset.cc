@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -175,20 +177,50 @@ StatusOr<nlohmann::json> ReadMeta(const std::string& path) {
   return meta;
 }
 
+// Throws nlohmann::json::exception where an entry is missing or of another type.
 void ParseInfo(const nlohmann::json& meta, DatasetInfo* info) {
   info->name = meta.at("name");
   info->rows_per_block = meta.at("rows_per_block");
   info->best_auc = meta.value("best_auc", -1.0);
+  info->has_weights = meta.at("weights");
+  info->has_groups = meta.at("groups");
+  info->has_times = meta.at("times");
   for (const nlohmann::json& field : meta.at("numeric")) {
     info->numeric.push_back({field.at("name")});
   }
   for (const nlohmann::json& field : meta.at("categorical")) {
-    info->categorical.push_back(
-        {field.at("name"), field.at("ids"), field.at("multi_hot"), field.at("pooling") == "mean"});
+    info->categorical.push_back({field.at("name"), field.at("ids"), field.at("multi_hot"),
+                                 field.at("pooling") == "mean", field.at("shares")});
   }
   for (int split = 0; split < 3; ++split) {
     info->rows[split] = meta.at("splits").at(SplitName(static_cast<Split>(split))).at("rows");
   }
+}
+
+Status CheckInfo(const DatasetInfo& info) {
+  if (info.rows_per_block < 1) return UserError("rows_per_block must be at least 1");
+  for (int64_t rows : info.rows) {
+    if (rows < 0) return UserError("rows of a split are negative");
+  }
+  for (int i = 0; i < static_cast<int>(info.categorical.size()); ++i) {
+    const DatasetInfo::Categorical& field = info.categorical[i];
+    if (field.shares == -1) continue;
+    if (field.shares < 0 || field.shares >= i || info.categorical[field.shares].shares != -1 ||
+        info.categorical[field.shares].ids != field.ids) {
+      return UserError("field " + field.name + " shares no earlier field with as many ids");
+    }
+  }
+  return OkStatus();
+}
+
+// meta.json holds the checksums of the indexes, and these the checksums of the blocks: so the hash
+// of the one, however it is spaced, stands for everything in the set.
+std::string FingerprintOf(const nlohmann::json& meta) {
+  const std::string text = meta.dump();
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64,
+                static_cast<uint64_t>(XXH3_64bits(text.data(), text.size())));
+  return digits;
 }
 
 }  // namespace
@@ -205,9 +237,10 @@ StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const std::string& path) {
   std::unique_ptr<Dataset> dataset(new Dataset());
   try {
     ParseInfo(meta, &dataset->info_);
-    if (dataset->info_.rows_per_block < 1) {
-      return UserError(path + "/" + kMetaFile + ": rows_per_block must be at least 1");
+    if (Status status = CheckInfo(dataset->info_); !status.ok()) {
+      return UserError(path + "/" + kMetaFile + ": " + status.message());
     }
+    dataset->fingerprint_ = FingerprintOf(meta);
     for (int split = 0; split < 3; ++split) {
       const Split name = static_cast<Split>(split);
       const nlohmann::json& facts = meta.at("splits").at(SplitName(name));

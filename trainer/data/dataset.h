@@ -24,10 +24,16 @@ struct DatasetInfo {
     int64_t ids = 0;  // table rows: valid ids are [0, ids)
     bool multi_hot = false;
     bool mean_pooling = false;
+    // Place among the categorical fields of the one whose table, and vocabulary, it uses; -1: its
+    // own. Fields that share have equal `ids`.
+    int shares = -1;
   };
   std::string name;
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
+  bool has_weights = false;
+  bool has_groups = false;
+  bool has_times = false;
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t rows_per_block = 0;
   double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
@@ -42,6 +48,10 @@ struct Rows {
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;
+  // One a row, or empty when the data set has none.
+  std::vector<float> weights;    // 0 to 1e12
+  std::vector<uint64_t> groups;  // XXH3-64 of the group's text; for gAUC
+  std::vector<int64_t> times;    // seconds since 1970
 };
 
 // The order in which an epoch visits the rows of a split: an invertible permutation of
@@ -64,6 +74,8 @@ class Dataset {
   ~Dataset();
 
   const DatasetInfo& info() const { return info_; }
+  // XXH3-64, as 16 hex digits, of what the set contains, wherever it lies.
+  const std::string& fingerprint() const { return fingerprint_; }
   int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
 
   // The row (in file order) at `position` of the epoch's order.
@@ -78,6 +90,7 @@ class Dataset {
   Dataset();
   struct Files;
   DatasetInfo info_;
+  std::string fingerprint_;
   std::unique_ptr<Files> files_;
 };
 

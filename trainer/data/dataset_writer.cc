@@ -7,9 +7,11 @@
 #include <xxhash.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 
 #include "core/base/file.h"
@@ -29,26 +31,64 @@ Status WriteError(const std::string& path) {
   return MachineError(path + ": cannot write: " + std::strerror(errno));
 }
 
-Status SyncFolder(const std::string& path) {
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return WriteError(path);
-  const int outcome = fsync(folder);
-  close(folder);
-  return outcome == 0 ? OkStatus() : WriteError(path);
-}
-
 }  // namespace
 
 // A split file being written: blocks, then their index.
 struct DatasetWriter::SplitFile {
-  explicit SplitFile(AtomicFileWriter writer) : file(std::move(writer)) {}
+  ~SplitFile() {
+    if (descriptor >= 0) close(descriptor);
+  }
 
-  AtomicFileWriter file;
+  // Thread-safe.
+  Status WriteAt(int64_t at, std::string_view piece) const {
+    while (!piece.empty()) {
+      const ssize_t written = pwrite(descriptor, piece.data(), piece.size(), at);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return WriteError(path);
+      piece.remove_prefix(written);
+      at += written;
+    }
+    return OkStatus();
+  }
+  // Whether block `number` is on the disk as the index has it. Thread-safe.
+  bool Verify(size_t number) const {
+    const BlockEntry& entry = index[number];
+    std::string block(entry.bytes, '\0');
+    for (size_t at = 0; at < block.size();) {
+      const ssize_t got =
+          pread(descriptor, block.data() + at, block.size() - at, entry.offset + at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+    }
+    return XXH3_64bits(block.data(), block.size()) == entry.checksum;
+  }
+
+  std::string path;
+  int descriptor = -1;
   int64_t rows = 0;
   int64_t bytes = 0;
   std::vector<BlockEntry> index;
+  std::vector<int64_t> block_rows;  // of the blocks in the index
   uint64_t index_checksum = 0;
 };
+
+namespace {
+
+// The journal notes every block after it was written.
+constexpr char kJournalFile[] = "blocks.journal";
+struct JournalRecord {
+  uint64_t split;
+  uint64_t rows;
+  BlockEntry entry;
+  uint64_t checksum;  // XXH3-64 of what is before it
+};
+
+uint64_t ChecksumOf(const JournalRecord& record) {
+  return XXH3_64bits(&record, offsetof(JournalRecord, checksum));
+}
+
+}  // namespace
 
 DatasetWriter::DatasetWriter(std::string path, const DatasetInfo& info)
     : path_(std::move(path)), partial_path_(path_ + ".partial"), info_(info) {
@@ -56,17 +96,26 @@ DatasetWriter::DatasetWriter(std::string path, const DatasetInfo& info)
 }
 
 DatasetWriter::~DatasetWriter() {
-  if (lock_ >= 0 && !committed_) {
+  if (journal_ >= 0) close(journal_);
+  if (discard_) {
     std::error_code ignored;
     std::filesystem::remove_all(partial_path_, ignored);
   }
   if (lock_ >= 0) close(lock_);
 }
 
-StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(const std::string& path,
-                                                               const DatasetInfo& info) {
+StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Open(const std::string& path,
+                                                             const DatasetInfo& info) {
   std::unique_ptr<DatasetWriter> writer(new DatasetWriter(WithoutTrailingSlash(path), info));
   ELASTOR_RETURN_IF_ERROR(writer->Prepare());
+  return writer;
+}
+
+StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(const std::string& path,
+                                                               const DatasetInfo& info) {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer, Open(path, info));
+  ELASTOR_RETURN_IF_ERROR(writer->Clear());
+  writer->Discard();
   return writer;
 }
 
@@ -80,25 +129,102 @@ Status DatasetWriter::Prepare() {
   if (error) return UserError(partial_path_ + ": cannot make the folder: " + error.message());
   lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) return WriteError(partial_path_);
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
-    lock_ = -1;
-    return UserError(path_ + ": output_dir is being written by another process");
-  }
-  for (const fs::directory_entry& left : fs::directory_iterator(partial_path_, error)) {
-    fs::remove_all(left.path(), error);
-  }
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return OkStatus();
+  close(lock_);
+  lock_ = -1;
+  return UserError(path_ + ": output_dir is being written by another process");
+}
+
+Status DatasetWriter::OpenFiles() {
   for (int split = 0; split < 3; ++split) {
-    ELASTOR_ASSIGN_OR_RETURN(
-        AtomicFileWriter file,
-        AtomicFileWriter::Open(partial_path_ + "/" + SplitFileName(static_cast<Split>(split))));
-    files_[split] = std::make_unique<SplitFile>(std::move(file));
+    files_[split] = std::make_unique<SplitFile>();
+    SplitFile& file = *files_[split];
+    file.path = partial_path_ + "/" + SplitFileName(static_cast<Split>(split));
+    file.descriptor = open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file.descriptor < 0) return WriteError(file.path);
+  }
+  const std::string journal = partial_path_ + "/" + kJournalFile;
+  journal_ = open(journal.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return journal_ >= 0 ? OkStatus() : WriteError(journal);
+}
+
+Status DatasetWriter::Clear() {
+  namespace fs = std::filesystem;
+  // First what says that there is something to go on from: a kill may leave the rest in part.
+  std::error_code error;
+  fs::remove(begun_path(), error);
+  fs::directory_iterator left;
+  if (!error) left = fs::directory_iterator(partial_path_, error);
+  for (; !error && left != fs::directory_iterator(); left.increment(error)) {
+    fs::remove_all(left->path(), error);
+    if (error) break;
+  }
+  if (error) return MachineError(partial_path_ + ": cannot clear: " + error.message());
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(work_path()));
+  return OpenFiles();
+}
+
+bool DatasetWriter::complete() const {
+  std::error_code error;
+  return std::filesystem::exists(partial_path_ + "/" + kMetaFile, error);
+}
+
+Status DatasetWriter::Continue(ThreadPool* pool) {
+  ELASTOR_RETURN_IF_ERROR(OpenFiles());
+  const std::string path = partial_path_ + "/" + kJournalFile;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  std::vector<JournalRecord> records(bytes.size() / sizeof(JournalRecord));
+  std::memcpy(records.data(), bytes.data(), records.size() * sizeof(JournalRecord));
+  for (const JournalRecord& record : records) {
+    if (record.split > 2 || ChecksumOf(record) != record.checksum) break;
+    files_[record.split]->index.push_back(record.entry);
+    files_[record.split]->block_rows.push_back(static_cast<int64_t>(record.rows));
+  }
+  // Splits are written one after another, so a bad block makes all later ones superfluous.
+  bool good = true;
+  std::string kept;
+  for (int split = 0; split < 3; ++split) {
+    SplitFile& file = *files_[split];
+    const int64_t blocks = static_cast<int64_t>(file.index.size());
+    std::vector<char> verified(blocks, 0);
+    pool->ParallelFor(blocks, 1, [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) verified[i] = file.Verify(i);
+    });
+    int64_t first_bad = 0;
+    while (good && first_bad < blocks && verified[first_bad]) ++first_bad;
+    good = good && first_bad == blocks;
+    file.index.resize(first_bad);
+    file.block_rows.resize(first_bad);
+    for (int64_t i = 0; i < first_bad; ++i) {
+      file.rows += file.block_rows[i];
+      file.bytes += static_cast<int64_t>(file.index[i].bytes);
+    }
+    if (ftruncate(file.descriptor, file.bytes) != 0) return WriteError(file.path);
+  }
+  if (ftruncate(journal_, 0) != 0) return WriteError(path);
+  for (int split = 0; split < 3; ++split) ELASTOR_RETURN_IF_ERROR(WriteJournal(split, 0));
+  return OkStatus();
+}
+
+Status DatasetWriter::WriteJournal(int split, size_t first_block) {
+  const SplitFile& file = *files_[split];
+  std::string records;
+  for (size_t i = first_block; i < file.index.size(); ++i) {
+    JournalRecord record = {static_cast<uint64_t>(split), static_cast<uint64_t>(file.block_rows[i]),
+                            file.index[i], 0};
+    record.checksum = ChecksumOf(record);
+    records.append(reinterpret_cast<const char*>(&record), sizeof(record));
+  }
+  for (std::string_view left = records; !left.empty();) {
+    const ssize_t written = write(journal_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return WriteError(partial_path_ + "/" + kJournalFile);
+    left.remove_prefix(written);
   }
   return OkStatus();
 }
 
 void DatasetWriter::SetInfo(const DatasetInfo& info) {
-  for (const auto& file : files_) CHECK_EQ(file->rows, 0);
   CHECK_EQ(info.numeric.size(), info_.numeric.size());
   CHECK_EQ(info.categorical.size(), info_.categorical.size());
   const int64_t rows_per_block = info_.rows_per_block;
@@ -106,19 +232,43 @@ void DatasetWriter::SetInfo(const DatasetInfo& info) {
   info_.rows_per_block = rows_per_block;
 }
 
+int64_t DatasetWriter::rows_written(Split split) const {
+  return files_[static_cast<int>(split)]->rows;
+}
+
 Status DatasetWriter::Append(Split split, const Rows& rows) {
   return AppendEncoded(split, rows.rows, EncodeBlock(info_, rows));
 }
 
 Status DatasetWriter::AppendEncoded(Split split, int64_t rows, const std::string& block) {
+  ThreadPool alone(1);
+  return AppendBlocks(split, {{rows, block}}, 1, &alone);
+}
+
+Status DatasetWriter::AppendBlocks(Split split, const std::vector<EncodedBlock>& blocks,
+                                   int64_t count, ThreadPool* pool) {
   SplitFile& file = *files_[static_cast<int>(split)];
-  CHECK_EQ(file.rows % info_.rows_per_block, 0) << "only the last block may be short";
-  if (rows == 0) return OkStatus();
-  file.index.push_back(
-      {static_cast<uint64_t>(file.bytes), block.size(), XXH3_64bits(block.data(), block.size())});
-  file.rows += rows;
-  file.bytes += static_cast<int64_t>(block.size());
-  return file.file.Append(block);
+  const size_t first = file.index.size();
+  for (int64_t i = 0; i < count; ++i) {
+    if (blocks[i].rows == 0) continue;
+    CHECK_EQ(file.rows % info_.rows_per_block, 0) << "only the last block may be short";
+    file.index.push_back({static_cast<uint64_t>(file.bytes), blocks[i].bytes.size(), 0});
+    file.block_rows.push_back(blocks[i].rows);
+    file.rows += blocks[i].rows;
+    file.bytes += static_cast<int64_t>(blocks[i].bytes.size());
+  }
+  const int64_t added = static_cast<int64_t>(file.index.size() - first);
+  std::vector<Status> outcomes(added);
+  pool->ParallelFor(added, 1, [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::string& bytes = blocks[i].bytes;
+      BlockEntry& entry = file.index[first + i];
+      entry.checksum = XXH3_64bits(bytes.data(), bytes.size());
+      outcomes[i] = file.WriteAt(static_cast<int64_t>(entry.offset), bytes);
+    }
+  });
+  for (const Status& outcome : outcomes) ELASTOR_RETURN_IF_ERROR(outcome);
+  return WriteJournal(static_cast<int>(split), first);
 }
 
 Status DatasetWriter::FinishSplit(int split) {
@@ -126,10 +276,10 @@ Status DatasetWriter::FinishSplit(int split) {
   const size_t index_bytes = file.index.size() * sizeof(BlockEntry);
   file.index_checksum = XXH3_64bits(file.index.data(), index_bytes);
   ELASTOR_RETURN_IF_ERROR(
-      file.file.Append({reinterpret_cast<const char*>(file.index.data()), index_bytes}));
+      file.WriteAt(file.bytes, {reinterpret_cast<const char*>(file.index.data()), index_bytes}));
   file.bytes += static_cast<int64_t>(index_bytes);
   info_.rows[split] = file.rows;
-  return file.file.Commit();
+  return fsync(file.descriptor) == 0 ? OkStatus() : WriteError(file.path);
 }
 
 Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
@@ -145,6 +295,9 @@ Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
     meta["splits"][SplitName(static_cast<Split>(split))] = {
         {"rows", file.rows}, {"bytes", file.bytes}, {"index_checksum", file.index_checksum}};
   }
+  meta["weights"] = info_.has_weights;
+  meta["groups"] = info_.has_groups;
+  meta["times"] = info_.has_times;
   meta["numeric"] = nlohmann::ordered_json::array();
   for (size_t field = 0; field < info_.numeric.size(); ++field) {
     const NumericScale scale = scales.empty() ? NumericScale() : scales[field];
@@ -154,11 +307,15 @@ Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
                                {"stddev", scale.stddev}});
   }
   meta["categorical"] = nlohmann::ordered_json::array();
-  for (const DatasetInfo::Categorical& field : info_.categorical) {
+  for (size_t i = 0; i < info_.categorical.size(); ++i) {
+    const DatasetInfo::Categorical& field = info_.categorical[i];
     meta["categorical"].push_back({{"name", field.name},
                                    {"ids", field.ids},
                                    {"multi_hot", field.multi_hot},
-                                   {"pooling", field.mean_pooling ? "mean" : "sum"}});
+                                   {"pooling", field.mean_pooling ? "mean" : "sum"},
+                                   {"shares", field.shares}});
+    if (vocabularies_.empty() || vocabularies_[i].empty()) continue;
+    meta["categorical"].back()["vocabulary_checksum"] = vocabularies_[i];
   }
   return WriteFileAtomically(partial_path_ + "/" + kMetaFile, meta.dump(1) + "\n");
 }
@@ -167,10 +324,19 @@ Status DatasetWriter::Commit(const std::vector<NumericScale>& scales) {
   CHECK(scales.empty() || scales.size() == info_.numeric.size());
   for (int split = 0; split < 3; ++split) ELASTOR_RETURN_IF_ERROR(FinishSplit(split));
   ELASTOR_RETURN_IF_ERROR(WriteMeta(scales));
-  if (rename(partial_path_.c_str(), path_.c_str()) != 0) return WriteError(path_);
-  committed_ = true;
-  const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
-  return SyncFolder(parent.empty() ? "." : parent.string());
+  return Publish();
+}
+
+Status DatasetWriter::Publish() {
+  std::error_code error;
+  std::filesystem::remove_all(work_path(), error);
+  if (!error) std::filesystem::remove(partial_path_ + "/" + kJournalFile, error);
+  if (error) return MachineError(partial_path_ + ": cannot clear: " + error.message());
+  discard_ = false;
+  ELASTOR_RETURN_IF_ERROR(PublishDirectory(partial_path_, path_));
+  // Last, as it tells how to go on from anywhere before.
+  std::filesystem::remove(path_ + "/" + kBegunFile, error);
+  return OkStatus();
 }
 
 }  // namespace elastor

@@ -3,273 +3,35 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <limits>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <utility>
 
-#include "core/base/exact_sum.h"
-#include "core/base/leaves.h"
+#include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/base/thread_pool.h"
-#include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
-#include "trainer/prepare/spill.h"
-#include "trainer/prepare/split_ranges.h"
+#include "trainer/prepare/encoding_state.h"
+#include "trainer/prepare/field_statistics.h"
+#include "trainer/prepare/measure.h"
+#include "trainer/prepare/plan.h"
+#include "trainer/prepare/rank_values.h"
+#include "trainer/prepare/row_places.h"
+#include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
+#include "trainer/prepare/work_file.h"
+#include "trainer/prepare/write_blocks.h"
 
 namespace elastor {
 namespace {
 
-DatasetInfo InfoOf(const Schema& schema) {
-  DatasetInfo info;
-  info.name = schema.name();
-  info.rows_per_block = schema.rows_per_block();
-  for (const Field& field : schema.fields()) {
-    if (field.type() == Field::NUMERIC) {
-      info.numeric.push_back({field.name()});
-    } else {
-      info.categorical.push_back({field.name(), field.buckets(), field.type() == Field::MULTI_HOT,
-                                  field.pooling() == Field::MEAN});
-    }
-  }
-  return info;
-}
+namespace fs = std::filesystem;
 
-// Everything between the text pass and the finished data set.
-class Encoder {
- public:
-  Encoder(const PrepareOptions& options, const Spill& spill, const TextPassResult& text,
-          ThreadPool* pool, DatasetWriter* writer)
-      : options_(options), spill_(spill), text_(text), pool_(pool), writer_(writer) {
-    int64_t single = 0, multi = 0;
-    for (const Field& field : options.schema.fields()) {
-      if (field.type() == Field::NUMERIC) {
-        numeric_.push_back({&field, {}});
-        continue;
-      }
-      const bool bag = field.type() == Field::MULTI_HOT;
-      const bool numbered = field.encoding() == Field::VOCABULARY;
-      const int64_t place = bag ? multi++ : single++;
-      const Vocabulary* values = bag ? &text.multi[place] : &text.single[place];
-      columns_.push_back({&field, bag, place, numbered ? values : nullptr, {}, 0});
-    }
-    single_ = single;
-    multi_ = multi;
-  }
-
-  Status Run();
-
- private:
-  struct NumericColumn {
-    const Field* field;
-    NumericScale scale;
-  };
-  struct IdColumn {
-    const Field* field;
-    bool bag;
-    int64_t place;             // among the CATEGORICAL or the MULTI_HOT fields
-    const Vocabulary* values;  // null: ids are final already
-    std::vector<uint32_t> table_rows;
-    int64_t table_size;
-  };
-
-  Status ChooseSplits();
-  template <typename Visit>
-  void VisitTraining(const Visit& visit) const;  // visit(chunk, training rows in it)
-  void RankValues(IdColumn* column) const;
-  Status Measure(int64_t place, NumericColumn* column) const;
-  Status MeasureTraining();
-  void Gather(const Range& rows, Rows* out) const;
-  void GatherRow(const SpilledChunk& chunk, int64_t row, Rows* out) const;
-  Status WriteSplit(Split split);
-
-  const PrepareOptions& options_;
-  const Spill& spill_;
-  const TextPassResult& text_;
-  ThreadPool* const pool_;
-  DatasetWriter* const writer_;
-  int64_t single_ = 0;
-  int64_t multi_ = 0;
-  std::array<Range, 3> splits_;  // rows in the spill
-  std::vector<NumericColumn> numeric_;
-  std::vector<IdColumn> columns_;
-};
-
-Status Encoder::ChooseSplits() {
-  const SplitPlan& plan = options_.schema.split();
-  const int64_t rows = spill_.rows();
-  if (rows == 0) return UserError(options_.inputs.front() + ": no rows found");
-  if (plan.by_file()) {
-    const int64_t train = text_.rows_by_file[0];
-    const int64_t validation = train + text_.rows_by_file[1];
-    splits_ = {Range{0, train}, Range{train, validation}, Range{validation, rows}};
-  } else {
-    splits_ = SplitRanges(plan, rows);
-  }
-  return OkStatus();
-}
-
-template <typename Visit>
-void Encoder::VisitTraining(const Visit& visit) const {
-  for (int64_t i = 0; i < spill_.chunks(); ++i) {
-    const SpilledChunk chunk = spill_.chunk(i);
-    if (chunk.first_row >= splits_[0].end) return;
-    visit(chunk, std::min(chunk.rows, splits_[0].end - chunk.first_row));
-  }
-}
-
-void Encoder::RankValues(IdColumn* column) const {
-  if (column->values == nullptr) {
-    column->table_size = column->field->buckets();
-    return;
-  }
-  std::vector<uint64_t> counts(column->values->size(), 0);
-  VisitTraining([&](const SpilledChunk& chunk, int64_t rows) {
-    if (!column->bag) {
-      for (int64_t row = 0; row < rows; ++row) ++counts[chunk.ids[row * single_ + column->place]];
-      return;
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t bag = row * multi_ + column->place;
-      for (uint32_t i = bag == 0 ? 0 : chunk.bag_ends[bag - 1]; i < chunk.bag_ends[bag]; ++i) {
-        ++counts[chunk.bags[i]];
-      }
-    }
-  });
-  column->table_rows =
-      column->values->Rank(counts, column->field->min_count(), &column->table_size);
-}
-
-Status Encoder::Measure(int64_t place, NumericColumn* column) const {
-  const Field& field = *column->field;
-  if (field.transform() == Field::NONE) return OkStatus();
-  column->scale.transform =
-      field.transform() == Field::LOG2_STANDARDIZE ? "log2_standardize" : "standardize";
-  ExactSum sum, squares;
-  int64_t count = 0;
-  const int64_t stride = static_cast<int64_t>(numeric_.size());
-  VisitTraining([&](const SpilledChunk& chunk, int64_t rows) {
-    for (int64_t row = 0; row < rows; ++row) {
-      const double value = chunk.numeric[row * stride + place];
-      if (std::isnan(value)) continue;
-      sum.Add(value);
-      squares.Add(value * value);
-      ++count;
-    }
-  });
-  if (!sum.ok() || !squares.ok()) {
-    return UserError("field " + field.name() + ": values too large to standardise");
-  }
-  if (count == 0) return OkStatus();
-  const double mean = sum.Value() / static_cast<double>(count);
-  const double variance = squares.Value() / static_cast<double>(count) - mean * mean;
-  column->scale.mean = mean;
-  // Equal values leave rounding noise instead of a variance of 0.
-  const bool varies = variance > 1e-12 * mean * mean;
-  column->scale.stddev = varies ? std::sqrt(variance) : 1;
-  return OkStatus();
-}
-
-Status Encoder::MeasureTraining() {
-  const int64_t numeric = static_cast<int64_t>(numeric_.size());
-  const int64_t columns = static_cast<int64_t>(columns_.size());
-  std::vector<Status> outcomes(numeric);
-  pool_->ParallelFor(numeric + columns, 1, [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (i < numeric) {
-        outcomes[i] = Measure(i, &numeric_[i]);
-      } else {
-        RankValues(&columns_[i - numeric]);
-      }
-    }
-  });
-  for (const Status& outcome : outcomes) ELASTOR_RETURN_IF_ERROR(outcome);
-  DatasetInfo info = writer_->info();
-  for (int64_t i = 0; i < columns; ++i) info.categorical[i].ids = columns_[i].table_size;
-  writer_->SetInfo(info);
-  return OkStatus();
-}
-
-void Encoder::GatherRow(const SpilledChunk& chunk, int64_t row, Rows* out) const {
-  out->labels.push_back(chunk.labels[row]);
-  const double* numeric = chunk.numeric + row * static_cast<int64_t>(numeric_.size());
-  for (size_t i = 0; i < numeric_.size(); ++i) {
-    const NumericScale& scale = numeric_[i].scale;
-    out->numeric.push_back(static_cast<float>((numeric[i] - scale.mean) / scale.stddev));
-  }
-  for (const IdColumn& column : columns_) {
-    const auto put = [&](uint64_t id) {
-      out->ids.push_back(column.values == nullptr ? static_cast<int64_t>(id)
-                                                  : int64_t{column.table_rows[id]});
-    };
-    if (column.bag) {
-      const int64_t bag = row * multi_ + column.place;
-      const uint32_t begin = bag == 0 ? 0 : chunk.bag_ends[bag - 1];
-      for (uint32_t i = begin; i < chunk.bag_ends[bag]; ++i) put(chunk.bags[i]);
-    } else {
-      put(chunk.ids[row * single_ + column.place]);
-    }
-    if (multi_ > 0) out->offsets.push_back(static_cast<int64_t>(out->ids.size()));
-  }
-}
-
-void Encoder::Gather(const Range& rows, Rows* out) const {
-  *out = Rows();
-  out->rows = rows.size();
-  out->labels.reserve(rows.size());
-  out->numeric.reserve(rows.size() * numeric_.size());
-  out->ids.reserve(rows.size() * columns_.size());
-  if (multi_ > 0) out->offsets.push_back(0);
-  for (int64_t row = rows.begin, number = spill_.ChunkOfRow(row); row < rows.end; ++number) {
-    const SpilledChunk chunk = spill_.chunk(number);
-    const int64_t end = std::min(rows.end, chunk.first_row + chunk.rows);
-    for (; row < end; ++row) GatherRow(chunk, row - chunk.first_row, out);
-  }
-}
-
-Status Encoder::WriteSplit(Split split) {
-  const Range range = splits_[static_cast<int>(split)];
-  const int64_t block_rows = writer_->info().rows_per_block;
-  const int64_t blocks = (range.size() + block_rows - 1) / block_rows;
-  const int64_t together = 4 * pool_->threads();
-  std::vector<std::string> encoded(together);
-  const auto rows_of = [&](int64_t block) -> Range {
-    const int64_t begin = range.begin + block * block_rows;
-    return {begin, std::min(begin + block_rows, range.end)};
-  };
-  for (int64_t first = 0; first < blocks; first += together) {
-    const int64_t count = std::min(together, blocks - first);
-    pool_->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
-      Rows rows;
-      for (int64_t i = begin; i < end; ++i) {
-        Gather(rows_of(first + i), &rows);
-        encoded[i] = EncodeBlock(writer_->info(), rows);
-      }
-    });
-    for (int64_t i = 0; i < count; ++i) {
-      ELASTOR_RETURN_IF_ERROR(writer_->AppendEncoded(split, rows_of(first + i).size(), encoded[i]));
-    }
-    if (options_.progress) {
-      const int64_t done = std::min(range.begin + (first + count) * block_rows, range.end);
-      options_.progress("writing", static_cast<double>(done) / spill_.rows());
-    }
-  }
-  return OkStatus();
-}
-
-Status Encoder::Run() {
-  ELASTOR_RETURN_IF_ERROR(ChooseSplits());
-  ELASTOR_RETURN_IF_ERROR(MeasureTraining());
-  for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
-    ELASTOR_RETURN_IF_ERROR(WriteSplit(split));
-  }
-  std::vector<NumericScale> scales;
-  for (const NumericColumn& column : numeric_) scales.push_back(column.scale);
-  return writer_->Commit(scales);
-}
+constexpr char kStateFile[] = "encoding.json";
+constexpr char kStatisticsFile[] = "stats.json";
+constexpr char kVocabularyFolder[] = "vocabulary";
 
 double CpuSeconds() {
   timespec now;
@@ -277,53 +39,213 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Status CheckInputs(const PrepareOptions& options) {
-  const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
-  if (options.output_dir.empty()) return UserError("--output_dir is missing");
-  if (synthetic && !options.inputs.empty()) {
-    return UserError("--input is not used by layout SYNTHETIC");
+// One run from text to a prepared set, or what is left of it.
+class TextRun {
+ public:
+  TextRun(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+          PrepareReport* report)
+      : options_(options), plan_(options.schema), pool_(pool), writer_(writer), report_(report) {
+    const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
+    int split = 0;
+    for (const std::vector<std::string>* paths :
+         {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
+      inputs_.insert(inputs_.end(), paths->begin(), paths->end());
+      if (by_input) input_splits_.insert(input_splits_.end(), paths->size(), split);
+      ++split;
+    }
   }
-  if (!synthetic && options.inputs.empty()) return UserError("--input is missing");
-  if (options.schema.split().by_file() && options.inputs.size() != 3) {
-    return UserError("--input: found " + std::to_string(options.inputs.size()) +
-                     " files, expected 3 (train, validation, test) with split.by_file");
+
+  Status Run();
+
+ private:
+  StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const RowPlaces& places);
+  std::string Work(const char* name) const { return writer_->work_path() + "/" + name; }
+
+  const PrepareOptions& options_;
+  const PreparePlan plan_;
+  ThreadPool* const pool_;
+  DatasetWriter* const writer_;
+  PrepareReport* const report_;
+  std::vector<std::string> inputs_;
+  std::vector<int> input_splits_;
+  EncodingState given_;  // of options.vocabulary_from
+  std::unique_ptr<WorkFile> rows_;
+  std::unique_ptr<WorkFile> values_;
+};
+
+// Statistics, vocabularies and ids; its last act is to note that they are complete.
+StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const RowPlaces& places) {
+  std::vector<GivenVocabulary> given;
+  EncodingState state = given_;
+  if (!options_.vocabulary_from.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(given, ReadGivenVocabularies(options_, plan_, state, values_.get()));
+  }
+  ELASTOR_RETURN_IF_ERROR(values_->Map());
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> counts, WorkFile::Open(Work("counts")));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const Measures measures,
+      MeasureRows(options_, plan_, text, places, *rows_, *values_, pool_, counts.get()));
+  ELASTOR_RETURN_IF_ERROR(counts->Map());
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> ids, WorkFile::Open(Work("ids")));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> scratch,
+                           WorkFile::Open(Work("scratch")));
+  const std::string folder = writer_->partial_path() + "/" + kVocabularyFolder;
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const RankedValues ranked,
+      RankValues(options_, plan_, text, measures, given,
+                 {values_.get(), counts.get(), ids.get(), scratch.get(), folder}, pool_));
+  if (options_.vocabulary_from.empty()) state.scales = ScalesOf(plan_, measures);
+  state.table_rows = ranked.table_rows;
+  state.vocabularies.clear();
+  for (const SavedVocabulary& saved : ranked.vocabularies) {
+    state.vocabularies.push_back(saved.checksum);
+  }
+  if (!options_.vocabulary_from.empty()) state.unknown_shares = UnknownShares(plan_, ranked);
+  ELASTOR_RETURN_IF_ERROR(
+      WriteFileAtomically(writer_->partial_path() + "/" + kStatisticsFile,
+                          StatisticsJson(plan_, measures, ranked, text.bad_rows)));
+  // Ids have no checksum: whoever reads the state must find them as they are.
+  ELASTOR_RETURN_IF_ERROR(ids->Sync());
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(Work(kStateFile), StateJson(state)));
+  return state;
+}
+
+Status TextRun::Run() {
+  if (!options_.vocabulary_from.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(given_, ReadGivenEncoding(options_.vocabulary_from, plan_));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(rows_, WorkFile::Open(Work("rows")));
+  ELASTOR_ASSIGN_OR_RETURN(values_, WorkFile::Open(Work("values")));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const TextPassResult text,
+      RunTextPass(options_, plan_, inputs_, {Work("segments"), rows_.get(), values_.get()}, pool_));
+  report_->bad_rows = text.bad_rows;
+  report_->text_bytes = text.text_bytes;
+  report_->segments = static_cast<int64_t>(text.runs.size());
+  const RowPlaces places(plan_, text.chunks, input_splits_);
+  if (places.rows(0) + places.rows(1) + places.rows(2) == 0) {
+    return UserError(inputs_.front() + ": no rows found");
+  }
+  std::error_code error;
+  EncodingState state;
+  if (fs::exists(Work(kStateFile), error)) {
+    ELASTOR_ASSIGN_OR_RETURN(state, ReadState(Work(kStateFile)));
+  } else {
+    ELASTOR_ASSIGN_OR_RETURN(state, MakeEncoding(text, places));
+  }
+  report_->unknown_shares = state.unknown_shares;
+  values_.reset();
+
+  DatasetInfo info = writer_->info();
+  for (size_t i = 0; i < info.categorical.size(); ++i) {
+    info.categorical[i].ids = state.table_rows[i];
+  }
+  writer_->SetInfo(info);
+  writer_->set_vocabularies(state.vocabularies);
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> ids, WorkFile::Open(Work("ids")));
+  Encoding encoding = {state.scales, {}, plan_.id_bytes()};
+  encoding.ids_at = PlaceIds(text, encoding.id_bytes, ids.get());
+  ELASTOR_RETURN_IF_ERROR(ids->Map());
+  ELASTOR_RETURN_IF_ERROR(
+      WriteBlocks(options_, plan_, text, places, encoding, *rows_, *ids, pool_, writer_));
+  for (const fs::directory_entry& file : fs::directory_iterator(writer_->work_path(), error)) {
+    report_->work_bytes += static_cast<int64_t>(file.file_size(error));
+  }
+  return writer_->Commit(state.scales);
+}
+
+// A file that stands in two splits would be tested on what it has taught.
+Status CheckSplitInputs(const PrepareOptions& options) {
+  std::map<std::string, const char*> splits;
+  for (const auto& [paths, flag] : {std::pair(&options.inputs, "--input"),
+                                    std::pair(&options.validation_inputs, "--validation_input"),
+                                    std::pair(&options.test_inputs, "--test_input")}) {
+    for (const std::string& path : *paths) {
+      std::error_code error;
+      const fs::path file = fs::weakly_canonical(path, error);
+      const auto [first, is_new] = splits.emplace(error ? path : file.string(), flag);
+      if (is_new || first->second == flag) continue;
+      return UserError(path + ": stands in " + first->second + " and in " + flag +
+                       "; expected other rows in each split");
+    }
   }
   return OkStatus();
 }
 
-Status PrepareText(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                   PrepareReport* report) {
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Spill> spill,
-      Spill::Create(writer->partial_path() + "/parsed.tmp", IdBytes(writer->info())));
-  ELASTOR_ASSIGN_OR_RETURN(const TextPassResult text, RunTextPass(options, pool, spill.get()));
-  ELASTOR_RETURN_IF_ERROR(spill->Seal());
-  report->bad_rows = text.bad_rows;
-  report->text_bytes = text.text_bytes;
-  return Encoder(options, *spill, text, pool, writer).Run();
+Status CheckOptions(const PrepareOptions& options) {
+  const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
+  const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
+  if (options.output_dir.empty()) return UserError("--output_dir is missing");
+  if (synthetic && (by_input || !options.inputs.empty())) {
+    return UserError("--input is not used by layout SYNTHETIC");
+  }
+  if (synthetic && !options.vocabulary_from.empty()) {
+    return UserError("--vocabulary_from is not used by layout SYNTHETIC");
+  }
+  if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
+  const SplitPlan& split = options.schema.split();
+  if (by_input && split.train() + split.validation() + split.test() > 0) {
+    return UserError(
+        "--validation_input and --test_input split by file: remove the shares of "
+        "`split` from the schema");
+  }
+  return CheckSplitInputs(options);
+}
+
+// Whether there is an unfinished run of this identity, to be taken up.
+StatusOr<bool> IsUnfinished(const PrepareOptions& options, const std::string& identity,
+                            const DatasetWriter& writer) {
+  std::error_code error;
+  if (options.restart || !fs::exists(writer.begun_path(), error)) return false;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string begun, ReadFile(writer.begun_path()));
+  const std::string difference = IdentityDifference(begun, identity);
+  if (difference.empty()) return options.schema.layout() != Schema::SYNTHETIC;
+  return UserError(writer.partial_path() + ": an unfinished run with " + difference +
+                   "; repeat that command to go on with it, or add --restart to begin anew");
+}
+
+Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, ThreadPool* pool,
+                   DatasetWriter* writer, PrepareReport* report) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool unfinished, IsUnfinished(options, identity, *writer));
+  if (unfinished && writer->complete()) return writer->Publish();
+  if (unfinished) {
+    ELASTOR_RETURN_IF_ERROR(writer->Continue(pool));
+  } else {
+    ELASTOR_RETURN_IF_ERROR(writer->Clear());
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(writer->begun_path(), identity));
+  }
+  const Status status = options.schema.layout() == Schema::SYNTHETIC
+                            ? WriteSynthetic(options, pool, writer)
+                            : TextRun(options, pool, writer, report).Run();
+  // What the user must change makes it another run; a machine can be put right.
+  if (status.code() == StatusCode::kUser) writer->Discard();
+  return status;
 }
 
 }  // namespace
 
 StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   const double cpu_begin = CpuSeconds();
-  ELASTOR_RETURN_IF_ERROR(CheckInputs(options));
+  ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string identity, RunIdentity(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
-  const DatasetInfo info = synthetic ? SyntheticInfo(options.schema) : InfoOf(options.schema);
+  const DatasetInfo info =
+      synthetic ? SyntheticInfo(options.schema) : PreparePlan(options.schema).Info();
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
-                           DatasetWriter::Create(options.output_dir, info));
-  ELASTOR_RETURN_IF_ERROR(synthetic ? WriteSynthetic(options, &pool, writer.get())
-                                    : PrepareText(options, &pool, writer.get(), &report));
-  std::copy_n(writer->info().rows, 3, report.rows);
-  report.best_auc = writer->info().best_auc;
-  for (const DatasetInfo::Categorical& field : writer->info().categorical) {
-    report.ids += field.ids;
+                           DatasetWriter::Open(options.output_dir, info));
+  ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, identity, &pool, writer.get(), &report));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> made, Dataset::Open(options.output_dir));
+  std::copy_n(made->info().rows, 3, report.rows);
+  report.best_auc = made->info().best_auc;
+  for (const DatasetInfo::Categorical& field : made->info().categorical) {
+    if (field.shares < 0) report.ids += field.ids;
   }
   report.cpu_seconds = CpuSeconds() - cpu_begin;
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = SecondsSince(begin);
   return report;
 }
 

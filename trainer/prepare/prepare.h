@@ -2,6 +2,9 @@
 #define ELASTOR_TRAINER_PREPARE_PREPARE_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 #include "trainer/prepare/prepare_options.h"
@@ -10,18 +13,24 @@ namespace elastor {
 
 struct PrepareReport {
   int64_t rows[3] = {0, 0, 0};  // by Split
-  int64_t ids = 0;              // table rows of all fields together
+  int64_t ids = 0;              // table rows of all tables together
   int64_t bad_rows = 0;
   int64_t text_bytes = 0;  // of all inputs, unpacked
+  int64_t work_bytes = 0;  // of all working files, which are gone
+  int64_t segments = 0;
   double best_auc = -1;    // SYNTHETIC; < 0: unknown
   double seconds = 0;      // wall clock
   double cpu_seconds = 0;  // of all threads
+  // With vocabulary_from, of every field with a vocabulary: the share of its values that are not in
+  // it.
+  std::vector<std::pair<std::string, double>> unknown_shares;
 };
 
-// Makes a prepared data set (docs/data.md) of raw files, or of a synthetic plan. The text is read
-// once: rows go to a working file beside the output with provisional ids; when all values are
-// known, vocabularies and statistics are taken from the training rows and the final blocks written.
-// Needs disk for about three times the prepared data meanwhile, and memory for the distinct values.
+// Makes a prepared data set (docs/data.md) of raw files, or of a synthetic plan, in four passes:
+// text to packed rows and sorted vocabularies by segment; counts and statistics; merging the
+// vocabularies, which gives ids; blocks. Working files are beside the output until it is complete;
+// a run that was killed, or found no space, goes on from them when it is called again with the same
+// options. User error when there is an unfinished run of other options (unless options.restart).
 StatusOr<PrepareReport> Prepare(const PrepareOptions& options);
 
 }  // namespace elastor

@@ -2,22 +2,39 @@
 
 #include <gflags/gflags.h>
 #include <glog/logging.h>
-#include <unistd.h>
+#include <malloc.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/data/dataset.h"
 #include "trainer/prepare/prepare.h"
+#include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
 
 DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf text format).");
 DEFINE_string(input, "", "Raw files, plain or gzip, comma separated; may be given repeatedly.");
+DEFINE_string(validation_input, "",
+              "Raw files of the validation split; --input is then training data alone.");
+DEFINE_string(test_input, "", "Raw files of the test split; --input is then training data alone.");
+DEFINE_string(vocabulary_from, "",
+              "A prepared data set: use its vocabularies, means and deviations.");
 DEFINE_string(output_dir, "", "Where the prepared data set goes; must not exist yet, or be empty.");
-DEFINE_int32(threads, 1, "Threads to use. The output does not depend on it.");
+DEFINE_int32(
+    threads, 0,
+    "Threads to use; 0: one a core that this process may use. The output does not depend on "
+    "it.");
+DEFINE_double(memory_gib, 3, "Memory to use, in GiB. The output does not depend on it.");
+DEFINE_int64(segment_mib, 512,
+             "MiB of text that a thread reads between points from which a killed run goes on; more "
+             "are a little faster. The output does not depend on it.");
+DEFINE_bool(restart, false, "Forget an unfinished run of other files, schema or options.");
 
 DECLARE_bool(help);
 
@@ -30,26 +47,31 @@ namespace {
 
 constexpr int kExitUser = static_cast<int>(StatusCode::kUser);
 constexpr int kMostThreads = 1024;
+constexpr double kMostMemoryGib = 1 << 20;
+// How often a value occurs in a segment must fit 32 bits; a value takes a byte of text at least.
+constexpr int64_t kMostSegmentMib = 2048;
 
-// gflags keeps only the last --input: collects them all into one.
+// gflags keeps only the last value of a flag: joins all values of the flags that name files.
 std::vector<std::string> JoinInputs(int argc, char** argv) {
   std::vector<std::string> arguments;
-  std::string inputs;
+  std::map<std::string, std::string> inputs = {
+      {"input", ""}, {"validation_input", ""}, {"test_input", ""}};
   for (int i = 0; i < argc; ++i) {
     const std::string argument = argv[i];
-    const size_t name = argument.rfind("--", 0) == 0 ? 2 : 1;
-    std::string value;
-    if (i > 0 && argument[0] == '-' && argument.compare(name, 6, "input=") == 0) {
-      value = argument.substr(name + 6);
-    } else if (i > 0 && i + 1 < argc && argument[0] == '-' && argument.substr(name) == "input") {
-      value = argv[++i];
-    } else {
+    const size_t dashes = argument.rfind("--", 0) == 0 ? 2 : argument.rfind("-", 0) == 0 ? 1 : 0;
+    const size_t equals = std::min(argument.find('='), argument.size());
+    const auto input =
+        i > 0 && dashes > 0 ? inputs.find(argument.substr(dashes, equals - dashes)) : inputs.end();
+    if (input == inputs.end() || (equals == argument.size() && i + 1 == argc)) {
       arguments.push_back(argument);
       continue;
     }
-    inputs += (inputs.empty() ? "" : ",") + value;
+    const std::string value = equals < argument.size() ? argument.substr(equals + 1) : argv[++i];
+    input->second += (input->second.empty() ? "" : ",") + value;
   }
-  if (!inputs.empty()) arguments.push_back("--input=" + inputs);
+  for (const auto& [name, value] : inputs) {
+    if (!value.empty()) arguments.push_back("--" + name + "=" + value);
+  }
   return arguments;
 }
 
@@ -63,29 +85,6 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-// One line on a terminal, rewritten; a line every ten seconds in a file.
-class ProgressPrinter {
- public:
-  void Print(const std::string& phase, double share) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto wait = terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10);
-    if (now - last_ < wait) return;
-    last_ = now;
-    std::fprintf(stderr, "%sprepare: %s %3.0f %%%s", terminal_ ? "\r" : "", phase.c_str(),
-                 100 * share, terminal_ ? "  " : "\n");
-    open_line_ = terminal_;
-  }
-  void EndLine() {
-    if (open_line_) std::fputc('\n', stderr);
-    open_line_ = false;
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool open_line_ = false;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 void PrintReport(const PrepareReport& report) {
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     std::printf("%s_rows=%" PRId64 "\n", SplitName(split), report.rows[static_cast<int>(split)]);
@@ -97,22 +96,49 @@ void PrintReport(const PrepareReport& report) {
     std::printf("text_mb=%.1f\ntext_mb_per_s=%.1f\ntext_mb_per_cpu_s=%.1f\n", megabytes,
                 megabytes / report.seconds, megabytes / report.cpu_seconds);
   }
+  if (report.segments > 0) {
+    std::printf("segments=%" PRId64 "\nwork_mb=%.1f\n", report.segments,
+                static_cast<double>(report.work_bytes) * 1e-6);
+  }
+  for (const auto& [field, share] : report.unknown_shares) {
+    std::printf("unknown_share_of_%s=%.6f\n", field.c_str(), share);
+  }
   if (report.best_auc >= 0) std::printf("best_auc=%.6f\n", report.best_auc);
+}
+
+int AllCores() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
 }
 
 Status Run() {
   if (FLAGS_schema.empty()) return UserError("--schema is missing");
-  if (FLAGS_threads < 1 || FLAGS_threads > kMostThreads) {
-    return UserError("--threads=" + std::to_string(FLAGS_threads) + ": expected 1 to " +
+  if (FLAGS_threads < 0 || FLAGS_threads > kMostThreads) {
+    return UserError("--threads=" + std::to_string(FLAGS_threads) + ": expected 0 to " +
                      std::to_string(kMostThreads));
   }
-  ProgressPrinter progress;
+  if (!(FLAGS_memory_gib >= 0.01 && FLAGS_memory_gib <= kMostMemoryGib)) {
+    return UserError("--memory_gib=" + std::to_string(FLAGS_memory_gib) +
+                     ": expected 0.01 to 2^20");
+  }
+  if (FLAGS_segment_mib < 1 || FLAGS_segment_mib > kMostSegmentMib) {
+    return UserError("--segment_mib=" + std::to_string(FLAGS_segment_mib) + ": expected 1 to " +
+                     std::to_string(kMostSegmentMib));
+  }
+  // A limit on the size of files is an error like a full disk, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  ProgressLine progress;
   PrepareOptions options;
   ELASTOR_ASSIGN_OR_RETURN(options.schema, ReadSchemaFile(FLAGS_schema));
   options.inputs = SplitAtCommas(FLAGS_input);
+  options.validation_inputs = SplitAtCommas(FLAGS_validation_input);
+  options.test_inputs = SplitAtCommas(FLAGS_test_input);
+  options.vocabulary_from = FLAGS_vocabulary_from;
   options.output_dir = FLAGS_output_dir;
-  options.threads = FLAGS_threads;
-  options.progress = [&](const std::string& phase, double share) { progress.Print(phase, share); };
+  options.restart = FLAGS_restart;
+  options.threads = FLAGS_threads > 0 ? FLAGS_threads : AllCores();
+  options.memory_bytes = static_cast<int64_t>(FLAGS_memory_gib * static_cast<double>(1 << 30));
+  options.segment_bytes = FLAGS_segment_mib << 20;
+  options.progress = [&](const PrepareProgress& now) { progress.Show(now); };
   options.warn = [&](const std::string& message) {
     progress.EndLine();
     std::fprintf(stderr, "prepare: %s\n", message.c_str());
@@ -124,7 +150,15 @@ Status Run() {
   return OkStatus();
 }
 
+// Chunks and tables come and go all the time: giving their memory back to the system each time
+// costs more than keeping it (a third of all page faults).
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
 int Main(int argc, char** argv) {
+  KeepFreedMemory();
   google::InitGoogleLogging(argv[0]);
   gflags::SetUsageMessage(
       "prepare --schema=S.textproto --input=FILE[,FILE...] --output_dir=D [--threads=N]");

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_PREPARE_PREPARE_OPTIONS_H_
 #define ELASTOR_TRAINER_PREPARE_PREPARE_OPTIONS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,13 +10,32 @@
 
 namespace elastor {
 
+// What Prepare is at.
+struct PrepareProgress {
+  std::string phase;
+  double share = 0;        // of the phase
+  int64_t rows = 0;        // done in this phase by this process
+  int64_t text_bytes = 0;  // the same, when text is read
+};
+
 struct PrepareOptions {
   Schema schema;                    // as ReadSchemaFile returns it
   std::vector<std::string> inputs;  // in file order; none for SYNTHETIC
+  // Given either, the split is by files, and `inputs` is training data alone.
+  std::vector<std::string> validation_inputs;
+  std::vector<std::string> test_inputs;
+  // A prepared set whose vocabularies, means and deviations are used; empty: the training split's.
+  std::string vocabulary_from;
   std::string output_dir;
-  int threads = 1;  // the output does not depend on it
-  // Called now and then with the share done of what is being done; may be empty.
-  std::function<void(const std::string& phase, double share)> progress;
+  bool restart = false;  // forget an unfinished run
+  int threads = 1;       // the output does not depend on it, nor on the next two
+  // Of memory for all threads together. Less makes more segments, whose vocabularies have to be
+  // written and merged.
+  int64_t memory_bytes = int64_t{3} << 30;
+  // Text that a thread reads between points from which a killed run goes on.
+  int64_t segment_bytes = int64_t{512} << 20;
+  // Called now and then, by one thread at a time; may be empty.
+  std::function<void(const PrepareProgress& progress)> progress;
   // Called once for each of the first few bad rows; may be empty.
   std::function<void(const std::string& message)> warn;
 };

@@ -2,11 +2,13 @@
 #define ELASTOR_TRAINER_PREPARE_ROW_PARSER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
+#include "core/base/status.h"
 
 namespace elastor {
 
@@ -17,64 +19,66 @@ struct BadRow {
 };
 
 // Whole lines and the rows made of them. Until ids are assigned, a value of a VOCABULARY field
-// stands in `ids` and `bags` as its place in the text: PackText / TextOf.
+// stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
   std::string text;  // fewer than 2^31 bytes, ending in a line feed
+  std::string made;  // values that stand in no column: hours, buckets
   int64_t lines = 0;
   int64_t rows = 0;
   std::vector<float> labels;
-  std::vector<double> numeric;     // [rows][numeric fields], transformed but not standardised
+  std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
-  std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT fields]: ends in `bags`
+  std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
+  // [rows], or empty when the schema has no such field, or does not split by HASH.
+  std::vector<float> weights;
+  std::vector<uint64_t> groups;  // XXH3-64 of the text
+  std::vector<int64_t> times;    // seconds since 1970
+  // XXH3-64 of the text of split.hash_field, or of the line without its ending.
+  std::vector<uint64_t> split_hashes;
   int64_t bad_rows = 0;
   std::vector<BadRow> bad;  // the first few
 
+  // `offset` counts on from the end of `text` into `made`.
   static uint64_t PackText(uint64_t offset, uint64_t size) { return offset << 32 | size; }
   std::string_view TextOf(uint64_t packed) const {
-    return {text.data() + (packed >> 32), packed & 0xffffffff};
+    const uint64_t offset = packed >> 32, size = packed & 0xffffffff;
+    if (offset < text.size()) return {text.data() + offset, size};
+    return {made.data() + (offset - text.size()), size};
   }
 };
 
-// Turns text into rows by a schema of layout CRITEO_TSV or LIBSVM. Whether a line is a good row
-// depends on the line and the schema alone. Thread-safe.
+// Turns text into rows by a schema of layout DELIMITED or LIBSVM, as ReadSchemaFile returns it.
+// Whether a line is a good row depends on the line, the header and the schema alone. Thread-safe.
 class RowParser {
  public:
-  explicit RowParser(const Schema& schema);
+  // `header`: the first line of the first input when schema.header(), with or without its ending,
+  // else unused; `source` names that input in errors. User error when a field's column is not in
+  // the header or stands there twice.
+  static StatusOr<std::unique_ptr<RowParser>> Create(const Schema& schema, std::string_view header,
+                                                     const std::string& source);
+  ~RowParser();
 
   int64_t numeric_fields() const { return numeric_; }
-  int64_t single_fields() const { return single_; }
-  int64_t multi_fields() const { return multi_; }
+  int64_t single_fields() const { return single_; }  // CATEGORICAL
+  int64_t multi_fields() const { return multi_; }    // MULTI_HOT and SEQUENCE
 
-  // Replaces everything but chunk->text.
+  // For the first line of every other input when schema.header(): it is no row, and must have the
+  // columns that Create was given. User error naming `source` and the column.
+  Status CheckHeader(std::string_view header, const std::string& source) const;
+
+  // Replaces everything but chunk->text; there, "" within quotes becomes one quote in its place.
   void Parse(ParsedChunk* chunk) const;
 
  private:
-  struct FieldPlan {
-    std::string name;
-    Field::Type type;
-    Field::Transform transform;
-    Field::Encoding encoding;
-    uint64_t buckets;
-    int64_t offset;
-    int64_t max_length;
-    char separator;
-  };
-  class RowBuilder;
-  void ParseTsv(ParsedChunk* chunk) const;
-  void ParseTsvLine(const uint32_t* ends, int64_t count, uint32_t begin, RowBuilder* row) const;
-  void ParseLibsvm(ParsedChunk* chunk) const;
-  void ParseLibsvmLine(std::string_view line, RowBuilder* row) const;
+  struct Plan;
+  explicit RowParser(std::unique_ptr<Plan> plan);
 
-  const Schema::Layout layout_;
-  std::vector<FieldPlan> fields_;
+  std::unique_ptr<const Plan> plan_;
   int64_t numeric_ = 0;
   int64_t single_ = 0;
   int64_t multi_ = 0;
 };
-
-// x > 2: floor(ln(x)^2), else x.
-double Log2Transform(double x);
 
 }  // namespace elastor
 

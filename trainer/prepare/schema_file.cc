@@ -3,11 +3,15 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "core/base/file.h"
+#include "trainer/prepare/column_names.h"
 
 namespace elastor {
 namespace {
@@ -29,44 +33,228 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-Status CheckField(const Field& field, Schema::Layout layout, bool last) {
-  if (field.name().empty()) return UserError("a field without a name");
-  const std::string name = "field " + field.name() + ": ";
-  if (field.type() == Field::NUMERIC) return OkStatus();
-  if (field.transform() != Field::NONE) {
-    return UserError(name + "transform is for NUMERIC fields");
+// meta.json holds names, and JSON is UTF-8.
+bool IsUtf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const uint8_t lead = text[i++];
+    const int more = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (more < 0 || lead > 0xf4 || i + more > text.size()) return false;
+    uint32_t code = more == 0 ? lead : lead & (0x3f >> more);
+    for (const size_t end = i + more; i < end; ++i) {
+      const uint8_t next = text[i];
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3f);
+    }
+    const bool too_long = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
+    if (too_long || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
   }
-  const bool bounded = field.encoding() != Field::VOCABULARY;
-  if (bounded && (field.buckets() < 1 || field.buckets() > kMostBuckets)) {
-    return UserError(name + "buckets is " + std::to_string(field.buckets()) +
-                     ", expected 1 to 2^48 for HASH and IDENTITY");
+  return true;
+}
+
+bool IsCategorical(Field::Type type) {
+  return type == Field::CATEGORICAL || type == Field::MULTI_HOT || type == Field::SEQUENCE;
+}
+
+bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
+
+// What is wrong with one field; the caller names the field.
+Status Wrong(const std::string& what, const std::string& found, const std::string& expected) {
+  return UserError(what + " is " + found + "; expected " + expected);
+}
+
+// Whether `text` can stand between values: one character that no value needs.
+Status CheckCharacter(const std::string& what, const std::string& text) {
+  const bool usable = text.empty() || (text.size() == 1 && text[0] != '\n' && text[0] != '\r' &&
+                                       text[0] != '\0' && text[0] != '"');
+  if (usable) return OkStatus();
+  return Wrong(what, "'" + text + "'", "one character, no quote and no line feed");
+}
+
+Status CheckTransform(const Field& field) {
+  const Field::Transform transform = field.transform();
+  const std::string& name = Field::Transform_Name(transform);
+  const bool of_number = transform == Field::LOG2_STANDARDIZE || transform == Field::STANDARDIZE ||
+                         transform == Field::LOG2;
+  if (transform != Field::NONE && of_number && field.type() != Field::NUMERIC) {
+    return Wrong("transform", name, "a NUMERIC field for it");
   }
-  if (field.min_count() < 0) return UserError(name + "min_count is negative");
-  if (field.max_length() < 0) return UserError(name + "max_length is negative");
-  if (field.separator().size() > 1) {
-    return UserError(name + "separator is '" + field.separator() + "', expected one character");
+  if (transform != Field::NONE && !of_number && field.type() != Field::CATEGORICAL) {
+    return Wrong("transform", name, "a CATEGORICAL field for it");
   }
-  if (field.type() == Field::MULTI_HOT && layout == Schema::LIBSVM && !last) {
-    return UserError(name +
-                     "a MULTI_HOT field of LIBSVM takes all remaining pairs, so must be last");
+  if (transform == Field::BUCKET && field.boundaries().empty()) {
+    return Wrong("boundaries", "empty", "at least one for BUCKET");
+  }
+  if (transform != Field::BUCKET && !field.boundaries().empty()) {
+    return UserError("boundaries are for transform BUCKET");
+  }
+  for (int i = 0; i < field.boundaries_size(); ++i) {
+    if (!std::isfinite(field.boundaries(i)) ||
+        (i > 0 && field.boundaries(i) <= field.boundaries(i - 1))) {
+      return UserError("boundaries: number " + std::to_string(i + 1) +
+                       " is not above the one before it; expected ascending finite numbers");
+    }
+  }
+  const bool of_time = field.type() == Field::TIME || transform == Field::HOUR ||
+                       transform == Field::WEEKDAY || transform == Field::WEEKEND;
+  if (field.time_format() != Field::UNIX_SECONDS && !of_time) {
+    return UserError("time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND");
   }
   return OkStatus();
 }
 
-Status CheckSplit(const SplitPlan& split, Schema::Layout layout) {
-  const double sum = split.train() + split.validation() + split.test();
-  if (split.train() < 0 || split.validation() < 0 || split.test() < 0) {
-    return UserError("split: a share is negative");
+Status CheckEncoding(const Field& field) {
+  const bool set = field.encoding() != Field::VOCABULARY || field.min_count() != 0 ||
+                   field.buckets() != 0 || field.offset() != 0;
+  if (!IsCategorical(field.type())) {
+    if (!set) return OkStatus();
+    return UserError("encoding, min_count, buckets and offset are for categorical fields");
   }
-  if (split.by_file()) {
-    if (sum != 0) return UserError("split: by_file and shares exclude each other");
-    if (layout == Schema::SYNTHETIC) return UserError("split: SYNTHETIC has no files");
-    return OkStatus();
+  if (!field.shares().empty()) {
+    if (!set) return OkStatus();
+    return UserError("encoding, min_count, buckets and offset are those of " + field.shares() +
+                     ", which it shares; expected none here");
   }
-  if (sum != 0 && !(std::abs(sum - 1) <= kShareTolerance)) {
-    return UserError("split: the shares sum to " + std::to_string(sum) + ", expected 1");
+  const bool bounded = field.encoding() != Field::VOCABULARY;
+  if (bounded && (field.buckets() < 1 || field.buckets() > kMostBuckets)) {
+    return Wrong("buckets", std::to_string(field.buckets()), "1 to 2^48 for HASH and IDENTITY");
+  }
+  if (!bounded && field.buckets() != 0) return UserError("buckets are for HASH and IDENTITY");
+  if (field.encoding() != Field::IDENTITY && field.offset() != 0) {
+    return UserError("offset is for IDENTITY");
+  }
+  if (std::abs(static_cast<double>(field.offset())) > static_cast<double>(kMostBuckets)) {
+    return Wrong("offset", std::to_string(field.offset()), "-2^48 to 2^48");
+  }
+  if (field.min_count() < 0) return UserError("min_count is negative");
+  if (bounded && field.min_count() != 0) return UserError("min_count is for VOCABULARY");
+  return OkStatus();
+}
+
+Status CheckBag(const Field& field, const Schema& schema) {
+  if (field.max_length() < 0) return UserError("max_length is negative");
+  ELASTOR_RETURN_IF_ERROR(CheckCharacter("separator", field.separator()));
+  if (!IsBag(field.type())) {
+    if (field.max_length() == 0 && field.separator().empty() && field.pooling() == Field::SUM) {
+      return OkStatus();
+    }
+    return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
+  }
+  const char separator = field.separator().empty() ? '|' : field.separator()[0];
+  if (schema.layout() == Schema::DELIMITED && !schema.quoted() &&
+      separator == DelimiterOf(schema)) {
+    return UserError("separator is the delimiter of columns; expected another, or quoted values");
   }
   return OkStatus();
+}
+
+Status CheckPlace(const Schema& schema, int number) {
+  const Field& field = schema.fields(number);
+  if (schema.layout() == Schema::LIBSVM) {
+    const bool last = number + 1 == schema.fields_size();
+    if (field.type() == Field::MULTI_HOT && !last) {
+      return UserError("a MULTI_HOT field of LIBSVM takes all remaining pairs, so must be last");
+    }
+    if (field.type() > Field::MULTI_HOT && field.type() != Field::IGNORED) {
+      return Wrong("type", Field::Type_Name(field.type()),
+                   "NUMERIC, CATEGORICAL, MULTI_HOT or IGNORED in LIBSVM");
+    }
+    if (field.transform() > Field::LOG2) {
+      return Wrong("transform", Field::Transform_Name(field.transform()), "layout DELIMITED");
+    }
+    if (!field.column().empty()) return UserError("column is for layout DELIMITED");
+  }
+  if (schema.header() || field.column().empty()) return OkStatus();
+  for (int i = 0; i < number; ++i) {
+    if (schema.fields(i).name() == field.column()) return OkStatus();
+  }
+  return Wrong("column", "'" + field.column() + "'", "an earlier field, as there is no header");
+}
+
+// Gives a field that shares the encoding of the one it shares.
+Status ResolveShares(Schema* schema, int number) {
+  Field& field = *schema->mutable_fields(number);
+  if (field.shares().empty()) return OkStatus();
+  if (!IsCategorical(field.type())) return UserError("shares is for categorical fields");
+  for (int i = 0; i < number; ++i) {
+    const Field& other = schema->fields(i);
+    if (other.name() != field.shares()) continue;
+    if (!IsCategorical(other.type()) || !other.shares().empty()) break;
+    field.set_encoding(other.encoding());
+    field.set_min_count(other.min_count());
+    field.set_buckets(other.buckets());
+    field.set_offset(other.offset());
+    return OkStatus();
+  }
+  return Wrong("shares", "'" + field.shares() + "'",
+               "an earlier categorical field that shares none itself");
+}
+
+Status CheckField(const Schema& schema, int number) {
+  const Field& field = schema.fields(number);
+  ELASTOR_RETURN_IF_ERROR(CheckTransform(field));
+  ELASTOR_RETURN_IF_ERROR(CheckEncoding(field));
+  ELASTOR_RETURN_IF_ERROR(CheckBag(field, schema));
+  return CheckPlace(schema, number);
+}
+
+Status CheckFields(Schema* schema) {
+  if (schema->fields_size() == 0) return UserError("no fields");
+  std::set<std::string> names;
+  std::map<Field::Type, std::string> only;  // fields of types of which there is one at most
+  for (int i = 0; i < schema->fields_size(); ++i) {
+    const Field& field = schema->fields(i);
+    if (field.name().empty() || !IsUtf8(field.name())) {
+      return UserError("field number " + std::to_string(i + 1) +
+                       (field.name().empty() ? " has no name" : " has a name that is not UTF-8"));
+    }
+    const std::string name = "field " + field.name() + ": ";
+    if (!names.insert(field.name()).second) return UserError(name + "is named twice");
+    Status status = CheckField(*schema, i);
+    if (status.ok()) status = ResolveShares(schema, i);
+    if (!status.ok()) return UserError(name + status.message());
+    if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
+    if (const auto [at, first] = only.try_emplace(field.type(), field.name()); !first) {
+      return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
+                       "field, and " + at->second + " is one");
+    }
+  }
+  if (schema->layout() == Schema::DELIMITED && only.count(Field::LABEL) == 0) {
+    return UserError("no field of type LABEL; expected one in layout DELIMITED");
+  }
+  return OkStatus();
+}
+
+Status CheckLines(const Schema& schema) {
+  if (schema.layout() == Schema::DELIMITED) return CheckCharacter("delimiter", schema.delimiter());
+  if (!schema.delimiter().empty() || schema.header() || schema.quoted()) {
+    return UserError("delimiter, header and quoted are for layout DELIMITED");
+  }
+  return OkStatus();
+}
+
+Status CheckSplit(const Schema& schema) {
+  const SplitPlan& split = schema.split();
+  const double sum = split.train() + split.validation() + split.test();
+  if (!(split.train() >= 0 && split.validation() >= 0 && split.test() >= 0)) {
+    return UserError("split: a share is negative");
+  }
+  if (sum != 0 && !(std::abs(sum - 1) <= kShareTolerance)) {
+    return UserError("split: the shares sum to " + std::to_string(sum) + "; expected 1");
+  }
+  if (split.by() != SplitPlan::HASH) {
+    return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
+  }
+  if (schema.layout() == Schema::SYNTHETIC) {
+    return UserError("split: by is HASH; expected ORDER in layout SYNTHETIC");
+  }
+  if (sum == 0) return UserError("split: by is HASH, but the shares are all 0");
+  if (split.hash_field().empty()) return OkStatus();
+  const bool named =
+      std::any_of(schema.fields().begin(), schema.fields().end(),
+                  [&](const Field& field) { return field.name() == split.hash_field(); });
+  if (schema.layout() == Schema::DELIMITED && named) return OkStatus();
+  return UserError("split: hash_field is '" + split.hash_field() +
+                   "'; expected a field of layout DELIMITED");
 }
 
 Status CheckSynthetic(const Synthetic& plan) {
@@ -94,28 +282,22 @@ Status CheckSynthetic(const Synthetic& plan) {
   return OkStatus();
 }
 
-Status CheckSchema(const Schema& schema) {
-  if (schema.max_bad_rows() < 0) return UserError("max_bad_rows is negative");
-  if (schema.rows_per_block() < 0 || schema.rows_per_block() > (1 << 20)) {
+Status CheckSchema(Schema* schema) {
+  if (!IsUtf8(schema->name())) return UserError("name is not UTF-8");
+  if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
+  if (schema->rows_per_block() < 0 || schema->rows_per_block() > (1 << 20)) {
     return UserError("rows_per_block must be 0 to 2^20");
   }
-  ELASTOR_RETURN_IF_ERROR(CheckSplit(schema.split(), schema.layout()));
-  if (schema.layout() == Schema::SYNTHETIC) {
-    if (schema.fields_size() > 0)
-      return UserError("SYNTHETIC makes its own fields; remove `fields`");
-    return CheckSynthetic(schema.synthetic());
+  ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
+  if (schema->layout() != Schema::SYNTHETIC) {
+    if (schema->has_synthetic()) return UserError("`synthetic` is for layout SYNTHETIC");
+    return CheckFields(schema);
   }
-  if (schema.has_synthetic()) return UserError("`synthetic` is for layout SYNTHETIC");
-  if (schema.fields_size() == 0) return UserError("no fields");
-  std::set<std::string> names;
-  for (int i = 0; i < schema.fields_size(); ++i) {
-    const Field& field = schema.fields(i);
-    ELASTOR_RETURN_IF_ERROR(CheckField(field, schema.layout(), i + 1 == schema.fields_size()));
-    if (!names.insert(field.name()).second) {
-      return UserError("field " + field.name() + " is named twice");
-    }
+  if (schema->fields_size() > 0) {
+    return UserError("SYNTHETIC makes its own fields; remove `fields`");
   }
-  return OkStatus();
+  return CheckSynthetic(schema->synthetic());
 }
 
 }  // namespace
@@ -126,7 +308,7 @@ StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source)
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(text, &schema)) return UserError(source + ":" + error.text());
-  if (Status status = CheckSchema(schema); !status.ok()) {
+  if (Status status = CheckSchema(&schema); !status.ok()) {
     return UserError(source + ": " + status.message());
   }
   return schema;

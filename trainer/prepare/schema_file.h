@@ -8,7 +8,8 @@
 
 namespace elastor {
 
-// Reads a Schema in protobuf text format. User error naming file:line:column, or file and field.
+// Reads a Schema in protobuf text format, checks it, and gives fields that share the encoding of
+// the one they share. User error naming file:line:column, or file and field.
 StatusOr<Schema> ReadSchemaFile(const std::string& path);
 // The same from text; `source` names it in errors.
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source);

@@ -1,91 +1,80 @@
 #include "trainer/prepare/spill.h"
 
-#include <fcntl.h>
-#include <glog/logging.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <xxhash.h>
 
 namespace elastor {
 
-StatusOr<std::unique_ptr<Spill>> Spill::Create(const std::string& path, int id_bytes) {
-  std::unique_ptr<Spill> spill(new Spill(path, id_bytes));
-  spill->file_ = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (spill->file_ < 0) return MachineError(path + ": cannot make: " + std::strerror(errno));
-  // The open file needs no name, and so cannot be left behind.
-  unlink(path.c_str());
-  return spill;
+std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
+                      const ValueNumbers& numbers, const std::vector<uint8_t>& splits) {
+  const int64_t rows = chunk.rows;
+  std::string bytes;
+  bytes.reserve(chunk.text.size());
+  const std::vector<uint8_t> labels(chunk.labels.begin(), chunk.labels.end());
+  PackedColumn::AppendIntegers(labels.data(), rows, 1, &bytes);
+  if (plan.weights) {
+    const std::vector<double> weights(chunk.weights.begin(), chunk.weights.end());
+    PackedColumn::AppendNumeric(weights.data(), rows, 1, &bytes);
+  }
+  if (plan.groups) PackedColumn::AppendIntegers(chunk.groups.data(), rows, 1, &bytes);
+  if (plan.times) {
+    // Times before 1970 wrap around, here and back.
+    const std::vector<uint64_t> times(chunk.times.begin(), chunk.times.end());
+    PackedColumn::AppendIntegers(times.data(), rows, 1, &bytes);
+  }
+  if (plan.split_by_hash) PackedColumn::AppendIntegers(splits.data(), rows, 1, &bytes);
+  const int64_t numeric = static_cast<int64_t>(plan.numeric.size());
+  for (int64_t field = 0; field < numeric; ++field) {
+    PackedColumn::AppendNumeric(chunk.numeric.data() + field, rows, numeric, &bytes);
+  }
+  for (size_t i = 0; i < plan.ids.size(); ++i) {
+    if (plan.ids[i].bag) {
+      std::vector<uint32_t> lengths(rows);
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t bag = row * plan.bags + plan.ids[i].place;
+        lengths[row] = chunk.bag_ends[bag] - (bag == 0 ? 0 : chunk.bag_ends[bag - 1]);
+      }
+      PackedColumn::AppendIntegers(lengths.data(), rows, 1, &bytes);
+    }
+    PackedColumn::AppendIntegers(numbers[i].data(), static_cast<int64_t>(numbers[i].size()), 1,
+                                 &bytes);
+  }
+  PackedColumn::Pad(&bytes);
+  return bytes;
 }
 
-Spill::~Spill() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), bytes_);
-  if (file_ < 0) return;
-  close(file_);
-}
-
-template <typename T>
-int64_t Spill::Put(const std::vector<T>& values) {
-  const int64_t at = bytes_ + static_cast<int64_t>(buffer_.size());
-  buffer_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  buffer_.resize((buffer_.size() + 7) & ~size_t{7});
-  return at;
-}
-
-int64_t Spill::PutIds(const std::vector<uint64_t>& ids) {
-  return id_bytes_ == 8 ? Put(ids) : Put(std::vector<uint32_t>(ids.begin(), ids.end()));
-}
-
-Status Spill::Append(const ParsedChunk& chunk) {
-  CHECK(data_ == nullptr);
-  if (chunk.rows == 0) return OkStatus();
-  buffer_.clear();
-  Place place = {};
-  place.first_row = rows_;
-  place.rows = chunk.rows;
-  place.labels_at = Put(chunk.labels);
-  place.numeric_at = Put(chunk.numeric);
-  place.ids_at = PutIds(chunk.ids);
-  place.ends_at = Put(chunk.bag_ends);
-  place.bags_at = PutIds(chunk.bags);
-  places_.push_back(place);
-  rows_ += chunk.rows;
-  bytes_ += static_cast<int64_t>(buffer_.size());
-  for (size_t at = 0; at < buffer_.size();) {
-    const ssize_t written = write(file_, buffer_.data() + at, buffer_.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return MachineError(path_ + ": cannot write: " + std::strerror(errno));
-    at += written;
+Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
+  bytes_.resize(chunk.bytes);
+  ELASTOR_RETURN_IF_ERROR(file.ReadAt(chunk.at, chunk.bytes, bytes_.data()));
+  if (XXH3_64bits(bytes_.data(), bytes_.size()) != chunk.checksum) {
+    return MachineError("the working file of rows is damaged at byte " + std::to_string(chunk.at) +
+                        "; begin anew with --restart");
+  }
+  rows_ = chunk.rows;
+  const char* at = bytes_.data();
+  const auto column = [&](int64_t count) { return PackedColumn(at, count, &at); };
+  labels_ = column(rows_);
+  if (plan_.weights) weights_ = column(rows_);
+  if (plan_.groups) groups_ = column(rows_);
+  if (plan_.times) times_ = column(rows_);
+  if (plan_.split_by_hash) splits_ = column(rows_);
+  numeric_.resize(plan_.numeric.size());
+  for (PackedColumn& numeric : numeric_) numeric = column(rows_);
+  numbers_.resize(plan_.ids.size());
+  ends_.resize(plan_.ids.size());
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    int64_t count = rows_;
+    if (plan_.ids[i].bag) {
+      const PackedColumn lengths = column(rows_);
+      ends_[i].resize(rows_);
+      uint32_t end = 0;
+      for (int64_t row = 0; row < rows_; ++row) {
+        ends_[i][row] = end += static_cast<uint32_t>(lengths.Integer(row));
+      }
+      count = end;
+    }
+    numbers_[i] = column(count);
   }
   return OkStatus();
-}
-
-Status Spill::Seal() {
-  if (bytes_ == 0) return OkStatus();
-  void* mapped = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file_, 0);
-  if (mapped == MAP_FAILED) return MachineError(path_ + ": cannot map: " + std::strerror(errno));
-  data_ = static_cast<const char*>(mapped);
-  return OkStatus();
-}
-
-SpilledChunk Spill::chunk(int64_t number) const {
-  const Place& place = places_[number];
-  return {place.first_row,
-          place.rows,
-          reinterpret_cast<const float*>(data_ + place.labels_at),
-          reinterpret_cast<const double*>(data_ + place.numeric_at),
-          IdArray(data_ + place.ids_at, id_bytes_),
-          reinterpret_cast<const uint32_t*>(data_ + place.ends_at),
-          IdArray(data_ + place.bags_at, id_bytes_)};
-}
-
-int64_t Spill::ChunkOfRow(int64_t row) const {
-  const auto after =
-      std::upper_bound(places_.begin(), places_.end(), row,
-                       [](int64_t wanted, const Place& place) { return wanted < place.first_row; });
-  return after - places_.begin() - 1;
 }
 
 }  // namespace elastor

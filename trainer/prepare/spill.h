@@ -2,76 +2,67 @@
 #define ELASTOR_TRAINER_PREPARE_SPILL_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/prepare/packed_column.h"
+#include "trainer/prepare/plan.h"
 #include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 
-// Ids of 4 or 8 bytes in memory.
-class IdArray {
- public:
-  IdArray(const char* data, int id_bytes) : data_(data), id_bytes_(id_bytes) {}
-  uint64_t operator[](int64_t i) const {
-    if (id_bytes_ == 8) return reinterpret_cast<const uint64_t*>(data_)[i];
-    return reinterpret_cast<const uint32_t*>(data_)[i];
-  }
-
- private:
-  const char* data_;
-  int id_bytes_;
-};
-
-// Parsed rows of one chunk as they lie in the spill.
+// Where the rows of one chunk of text lie in the working file, and where they come from.
 struct SpilledChunk {
-  int64_t first_row = 0;
-  int64_t rows = 0;
-  const float* labels = nullptr;
-  const double* numeric = nullptr;     // [rows][numeric fields]
-  IdArray ids = {nullptr, 4};          // [rows][CATEGORICAL fields]
-  const uint32_t* bag_ends = nullptr;  // [rows][MULTI_HOT fields]
-  IdArray bags = {nullptr, 4};
+  uint32_t input = 0;    // of all inputs
+  uint32_t segment = 0;  // whose vocabularies number the values
+  uint32_t number = 0;   // in its input
+  uint32_t rows = 0;
+  uint32_t lines = 0;
+  uint32_t bad_rows = 0;
+  uint32_t split_rows[3] = {0, 0, 0};  // by Split, when splits go by hash
+  int64_t text_at = 0;                 // in the (unpacked) input
+  int64_t text_bytes = 0;
+  int64_t at = 0;  // in the working file
+  int64_t bytes = 0;
+  uint64_t checksum = 0;  // XXH3-64
 };
 
-// The parsed rows of all input in one working file, so that text is read and parsed once although
-// the vocabularies are known only at its end. The file has no name once made, so a killed process
-// leaves nothing behind. Not thread-safe; reading is, after Seal.
-class Spill {
+// Numbers of the values of one chunk: by column of PreparePlan::ids, a row or a bag's value each.
+using ValueNumbers = std::vector<std::vector<uint32_t>>;
+
+// The packed columns of a chunk. `splits`: Split of every row, or empty.
+std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
+                      const ValueNumbers& numbers, const std::vector<uint8_t>& splits);
+
+// A packed chunk in memory, every row of every column at once.
+class UnpackedChunk {
  public:
-  // `id_bytes`: 4 or 8, enough for every id.
-  static StatusOr<std::unique_ptr<Spill>> Create(const std::string& path, int id_bytes);
-  ~Spill();
+  explicit UnpackedChunk(const PreparePlan& plan) : plan_(plan) {}
+  // Machine error when the bytes are not those that were written.
+  Status Read(const WorkFile& file, const SpilledChunk& chunk);
 
-  Status Append(const ParsedChunk& chunk);
   int64_t rows() const { return rows_; }
-
-  // Ends appending; the chunks can now be read.
-  Status Seal();
-  int64_t chunks() const { return static_cast<int64_t>(places_.size()); }
-  SpilledChunk chunk(int64_t number) const;
-  int64_t ChunkOfRow(int64_t row) const;
+  float label(int64_t row) const { return static_cast<float>(labels_.Integer(row)); }
+  float weight(int64_t row) const { return static_cast<float>(weights_.Numeric(row)); }
+  uint64_t group(int64_t row) const { return groups_.Integer(row); }
+  int64_t time(int64_t row) const { return static_cast<int64_t>(times_.Integer(row)); }
+  uint8_t split(int64_t row) const { return static_cast<uint8_t>(splits_.Integer(row)); }
+  const PackedColumn& numeric(int64_t field) const { return numeric_[field]; }
+  // By column of PreparePlan::ids; of a bag column the values of bag `row` are
+  // [ends[row - 1], ends[row]).
+  const PackedColumn& numbers(int64_t column) const { return numbers_[column]; }
+  const std::vector<uint32_t>& ends(int64_t column) const { return ends_[column]; }
 
  private:
-  struct Place {
-    int64_t first_row, rows;
-    int64_t labels_at, numeric_at, ids_at, ends_at, bags_at;  // byte offsets in the file
-  };
-  Spill(std::string path, int id_bytes) : path_(std::move(path)), id_bytes_(id_bytes) {}
-  template <typename T>
-  int64_t Put(const std::vector<T>& values);
-  int64_t PutIds(const std::vector<uint64_t>& ids);
-
-  const std::string path_;
-  const int id_bytes_;
-  int file_ = -1;
-  std::string buffer_;
-  std::vector<Place> places_;
+  const PreparePlan& plan_;
+  std::string bytes_;
   int64_t rows_ = 0;
-  int64_t bytes_ = 0;
-  const char* data_ = nullptr;  // mapped after Seal
+  PackedColumn labels_, weights_, groups_, times_, splits_;
+  std::vector<PackedColumn> numeric_;
+  std::vector<PackedColumn> numbers_;
+  std::vector<std::vector<uint32_t>> ends_;
 };
 
 }  // namespace elastor

@@ -26,6 +26,13 @@ inline std::array<Range, 3> SplitRanges(const SplitPlan& plan, int64_t rows) {
   return {Range{0, train}, Range{train, validation}, Range{validation, rows}};
 }
 
+// The Split (0, 1 or 2) of a row whose split hash is `hash`: the shares of [0, 1) it falls into.
+inline int SplitOfHash(const SplitPlan& plan, uint64_t hash) {
+  const double place = static_cast<double>(hash >> 11) * 0x1p-53;
+  if (place < plan.train()) return 0;
+  return plan.test() == 0 || place < plan.train() + plan.validation() ? 1 : 2;
+}
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_PREPARE_SPLIT_RANGES_H_

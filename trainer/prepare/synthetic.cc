@@ -105,7 +105,8 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       }
       if (options.progress) {
         const int64_t done = std::min(range.begin + (first + count) * block_rows, range.end);
-        options.progress("writing", static_cast<double>(done) / static_cast<double>(total));
+        options.progress(
+            {"writing", static_cast<double>(done) / static_cast<double>(total), done, 0});
       }
     }
   }

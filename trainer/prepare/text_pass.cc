@@ -1,202 +1,256 @@
 #include "trainer/prepare/text_pass.h"
 
-#include <future>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <utility>
 
-#include "trainer/prepare/text_source.h"
+#include "trainer/prepare/bad_rows.h"
+#include "trainer/prepare/inputs.h"
+#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/split_ranges.h"
+#include "trainer/prepare/vocabulary.h"
 
 namespace elastor {
 namespace {
 
-// Small enough that the values of one field stay in a core's cache while they are numbered.
-constexpr int64_t kChunkBytes = 512 << 10;
-constexpr int kChunksPerThread = 2;
 constexpr int64_t kPrefetchRows = 12;
-constexpr int64_t kWarnings = 5;
+// Of a worker's memory: the vocabularies. The rest is for sorting the largest and for its chunk.
+constexpr double kVocabularyShare = 0.6;
 
-// A chunk and where it comes from.
-struct SourcedChunk {
-  size_t input = 0;
-  ParsedChunk parsed;
-};
-
-// The texts of all inputs, one after another.
-class Inputs {
- public:
-  explicit Inputs(const std::vector<std::string>& paths) : paths_(paths) {}
-
-  // Finds out at once what cannot be opened.
-  Status OpenAll() {
-    for (const std::string& path : paths_) {
-      ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, TextSource::Open(path));
-      total_bytes_ += source->file_bytes();
-    }
-    return OkStatus();
-  }
-
-  // Fills the texts of *chunks; those left over at the end get empty ones.
-  Status Read(std::vector<SourcedChunk>* chunks) {
-    for (SourcedChunk& chunk : *chunks) {
-      ELASTOR_RETURN_IF_ERROR(ReadOne(&chunk));
-    }
-    return OkStatus();
-  }
-
-  double share() const {
-    const int64_t open_bytes = source_ == nullptr ? 0 : source_->consumed_bytes();
-    return total_bytes_ == 0 ? 1 : static_cast<double>(done_bytes_ + open_bytes) / total_bytes_;
-  }
-
- private:
-  Status ReadOne(SourcedChunk* chunk) {
-    chunk->parsed.text.clear();
-    for (; next_ < paths_.size(); ++next_, source_.reset()) {
-      if (source_ == nullptr) {
-        ELASTOR_ASSIGN_OR_RETURN(source_, TextSource::Open(paths_[next_]));
+// Numbers the values of one column of a chunk.
+void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
+                  const ParsedChunk& chunk, Vocabulary* vocabulary,
+                  std::vector<uint32_t>* numbers) {
+  const auto number_all = [&](int64_t count, const auto& value_at) {
+    numbers->resize(count);
+    for (int64_t i = 0; i < count; ++i) {
+      if (column.text) {
+        if (i + kPrefetchRows < count) {
+          vocabulary->Prefetch(chunk.TextOf(value_at(i + kPrefetchRows)));
+        }
+        (*numbers)[i] = vocabulary->Add(chunk.TextOf(value_at(i)));
+      } else {
+        if (i + kPrefetchRows < count) vocabulary->PrefetchInteger(value_at(i + kPrefetchRows));
+        (*numbers)[i] = vocabulary->AddInteger(value_at(i));
       }
-      ELASTOR_RETURN_IF_ERROR(source_->Next(kChunkBytes, &chunk->parsed.text));
-      chunk->input = next_;
-      if (!chunk->parsed.text.empty()) return OkStatus();
-      done_bytes_ += source_->file_bytes();
     }
-    return OkStatus();
+  };
+  if (!column.bag) {
+    const uint64_t* ids = chunk.ids.data() + column.place;
+    number_all(chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; });
+    return;
   }
-
-  const std::vector<std::string>& paths_;
-  size_t next_ = 0;
-  std::unique_ptr<TextSource> source_;  // of paths_[next_]; null: not open yet
-  int64_t total_bytes_ = 0;
-  int64_t done_bytes_ = 0;
-};
+  std::vector<uint64_t> values;
+  for (int64_t row = 0; row < chunk.rows; ++row) {
+    const int64_t bag = row * plan.bags + column.place;
+    values.insert(values.end(), chunk.bags.begin() + (bag == 0 ? 0 : chunk.bag_ends[bag - 1]),
+                  chunk.bags.begin() + chunk.bag_ends[bag]);
+  }
+  number_all(static_cast<int64_t>(values.size()), [&](int64_t i) { return values[i]; });
+}
 
 class TextPass {
  public:
-  TextPass(const PrepareOptions& options, ThreadPool* pool, Spill* spill)
+  TextPass(const PrepareOptions& options, const PreparePlan& plan,
+           const std::vector<std::string>& paths, const TextPassFiles& files, ThreadPool* pool)
       : options_(options),
+        plan_(plan),
+        paths_(paths),
+        files_(files),
         pool_(pool),
-        spill_(spill),
-        parser_(options.schema),
-        lines_(options.inputs.size(), 0) {
-    result_.single.resize(parser_.single_fields());
-    result_.multi.resize(parser_.multi_fields());
-    result_.rows_by_file.resize(options.inputs.size(), 0);
-    for (const Field& field : options.schema.fields()) {
-      if (field.type() == Field::NUMERIC) continue;
-      const bool bag = field.type() == Field::MULTI_HOT;
-      const int64_t place = bag ? multi_seen_++ : single_seen_++;
-      if (field.encoding() == Field::VOCABULARY) numbered_.push_back({bag, place});
-    }
-  }
+        ledger_(paths, options.schema.max_bad_rows(), options.warn) {}
 
   StatusOr<TextPassResult> Run();
 
  private:
-  struct NumberedField {
-    bool bag;
-    int64_t place;  // among the CATEGORICAL or the MULTI_HOT fields
+  // What one worker holds of the segment at hand.
+  struct Draft {
+    Segment segment;
+    std::vector<Vocabulary> vocabularies;
+    int64_t text_bytes = 0;
   };
-  Status Process(std::vector<SourcedChunk>* chunks);
-  void NumberValues(const NumberedField& field, ParsedChunk* chunk);
-  Status CountBadRows(const SourcedChunk& chunk);
+
+  Status Open();
+  Status TakeUpJournal(const SegmentList& list);
+  Status Work();
+  Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
+  bool Full(const Draft& draft) const;
+  Status Finish(Draft* draft);
+  void Report();
 
   const PrepareOptions& options_;
+  const PreparePlan& plan_;
+  const std::vector<std::string>& paths_;
+  const TextPassFiles files_;
   ThreadPool* const pool_;
-  Spill* const spill_;
-  const RowParser parser_;
-  std::vector<NumberedField> numbered_;
-  std::vector<int64_t> lines_;  // by input, before the chunk at hand
-  int64_t single_seen_ = 0;
-  int64_t multi_seen_ = 0;
+  std::unique_ptr<Inputs> inputs_;
+  std::unique_ptr<RowParser> parser_;
+  std::unique_ptr<SegmentLog> journal_;
+  std::atomic<bool> failed_{false};
+  std::atomic<int64_t> rows_{0};
+  std::atomic<int64_t> text_read_{0};
+
+  std::mutex mutex_;  // guards the rest
+  BadRowLedger ledger_;
   TextPassResult result_;
+  Status failure_;
 };
 
-void TextPass::NumberValues(const NumberedField& field, ParsedChunk* chunk) {
-  if (!field.bag) {
-    Vocabulary& vocabulary = result_.single[field.place];
-    const int64_t stride = parser_.single_fields();
-    uint64_t* ids = chunk->ids.data() + field.place;
-    for (int64_t row = 0; row < chunk->rows; ++row) {
-      if (row + kPrefetchRows < chunk->rows) {
-        vocabulary.Prefetch(chunk->TextOf(ids[(row + kPrefetchRows) * stride]));
-      }
-      ids[row * stride] = vocabulary.Add(chunk->TextOf(ids[row * stride]));
-    }
-    return;
+Status TextPass::Open() {
+  const bool headers = options_.schema.header();
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, headers));
+  ELASTOR_ASSIGN_OR_RETURN(parser_,
+                           RowParser::Create(options_.schema, inputs_->header(0), paths_.front()));
+  for (size_t i = 1; headers && i < paths_.size(); ++i) {
+    ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(inputs_->header(i), paths_[i]));
   }
-  Vocabulary& vocabulary = result_.multi[field.place];
-  for (int64_t row = 0; row < chunk->rows; ++row) {
-    const int64_t bag = row * parser_.multi_fields() + field.place;
-    for (uint32_t i = bag == 0 ? 0 : chunk->bag_ends[bag - 1]; i < chunk->bag_ends[bag]; ++i) {
-      chunk->bags[i] = vocabulary.Add(chunk->TextOf(chunk->bags[i]));
-    }
-  }
-}
-
-Status TextPass::CountBadRows(const SourcedChunk& chunk) {
-  const std::string& path = options_.inputs[chunk.input];
-  const auto place = [&](const BadRow& bad) {
-    return path + ":" + std::to_string(lines_[chunk.input] + bad.line + 1) + ": " + bad.what;
-  };
-  int64_t number = result_.bad_rows;
-  for (const BadRow& bad : chunk.parsed.bad) {
-    if (number++ < kWarnings && options_.warn) options_.warn("bad row: " + place(bad));
-  }
-  result_.bad_rows += chunk.parsed.bad_rows;
-  if (result_.bad_rows <= options_.schema.max_bad_rows()) return OkStatus();
-  const std::string example = chunk.parsed.bad.empty() ? path : place(chunk.parsed.bad.front());
-  return UserError(example + "; " + std::to_string(result_.bad_rows) +
-                   " bad rows so far, max_bad_rows is " +
-                   std::to_string(options_.schema.max_bad_rows()));
-}
-
-Status TextPass::Process(std::vector<SourcedChunk>* chunks) {
-  pool_->ParallelFor(static_cast<int64_t>(chunks->size()), 1, [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) parser_.Parse(&(*chunks)[i].parsed);
+  SegmentList list;
+  ELASTOR_ASSIGN_OR_RETURN(journal_, SegmentLog::Open(files_.journal, &list));
+  ELASTOR_RETURN_IF_ERROR(TakeUpJournal(list));
+  inputs_->set_on_end([this](uint32_t input, uint32_t chunks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ELASTOR_RETURN_IF_ERROR(journal_->AppendEnd(input, chunks));
+    return ledger_.EndInput(input, chunks);
   });
-  pool_->ParallelFor(static_cast<int64_t>(numbered_.size()), 1,
-                     [&](int, int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; ++i) {
-                         for (SourcedChunk& chunk : *chunks) {
-                           NumberValues(numbered_[i], &chunk.parsed);
-                         }
-                       }
-                     });
-  for (const SourcedChunk& chunk : *chunks) {
-    ELASTOR_RETURN_IF_ERROR(CountBadRows(chunk));
-    ELASTOR_RETURN_IF_ERROR(spill_->Append(chunk.parsed));
-    lines_[chunk.input] += chunk.parsed.lines;
-    result_.rows_by_file[chunk.input] += chunk.parsed.rows;
-    result_.text_bytes += static_cast<int64_t>(chunk.parsed.text.size());
+  return OkStatus();
+}
+
+Status TextPass::TakeUpJournal(const SegmentList& list) {
+  for (const Segment& segment : list.segments) {
+    for (const SpilledChunk& chunk : segment.chunks) {
+      inputs_->Skip(chunk);
+      files_.rows->ReserveUpTo(chunk.at + chunk.bytes);
+      result_.chunks.push_back(chunk);
+      result_.chunks.back().segment = static_cast<uint32_t>(result_.runs.size());
+      ELASTOR_RETURN_IF_ERROR(
+          ledger_.Add(chunk.input, chunk.number, {chunk.lines, chunk.bad_rows, {}, 0}));
+    }
+    for (const ValueRun& run : segment.runs) files_.values->ReserveUpTo(run.at + run.bytes);
+    result_.runs.push_back(segment.runs);
+  }
+  for (const auto& [input, chunks] : list.ended) {
+    inputs_->SkipRestOf(input, chunks);
+    ELASTOR_RETURN_IF_ERROR(ledger_.EndInput(input, chunks));
   }
   return OkStatus();
 }
 
-StatusOr<TextPassResult> TextPass::Run() {
-  Inputs inputs(options_.inputs);
-  ELASTOR_RETURN_IF_ERROR(inputs.OpenAll());
-  // With several threads the next chunks are read (and unpacked) while these are parsed.
-  const auto policy = pool_->threads() > 1 ? std::launch::async : std::launch::deferred;
-  std::vector<SourcedChunk> chunks(kChunksPerThread * pool_->threads());
-  std::vector<SourcedChunk> next(chunks.size());
-  ELASTOR_RETURN_IF_ERROR(inputs.Read(&chunks));
-  while (!chunks.front().parsed.text.empty()) {
-    if (options_.progress) options_.progress("reading", inputs.share());
-    std::future<Status> reading = std::async(policy, [&] { return inputs.Read(&next); });
-    const Status processed = Process(&chunks);
-    const Status read = reading.get();
-    ELASTOR_RETURN_IF_ERROR(processed);
-    ELASTOR_RETURN_IF_ERROR(read);
-    chunks.swap(next);
+Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft) {
+  parser_->Parse(parsed);
+  ValueNumbers numbers(plan_.ids.size());
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);
   }
+  SpilledChunk chunk;
+  std::vector<uint8_t> splits;
+  if (plan_.split_by_hash) {
+    splits.reserve(parsed->rows);
+    for (const uint64_t hash : parsed->split_hashes) {
+      splits.push_back(static_cast<uint8_t>(SplitOfHash(options_.schema.split(), hash)));
+      ++chunk.split_rows[splits.back()];
+    }
+  }
+  const std::string bytes = PackChunk(plan_, *parsed, numbers, splits);
+  chunk.input = source.input;
+  chunk.number = source.number;
+  chunk.rows = static_cast<uint32_t>(parsed->rows);
+  chunk.lines = static_cast<uint32_t>(parsed->lines + source.after_header);
+  chunk.bad_rows = static_cast<uint32_t>(parsed->bad_rows);
+  chunk.text_at = source.text_at;
+  chunk.text_bytes = source.text_bytes;
+  chunk.bytes = static_cast<int64_t>(bytes.size());
+  chunk.at = files_.rows->Reserve(chunk.bytes);
+  chunk.checksum = XXH3_64bits(bytes.data(), bytes.size());
+  ELASTOR_RETURN_IF_ERROR(files_.rows->WriteAt(chunk.at, bytes));
+  draft->segment.chunks.push_back(chunk);
+  draft->text_bytes += chunk.text_bytes;
+  rows_ += chunk.rows;
+  text_read_ += chunk.text_bytes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Report();
+  return ledger_.Add(chunk.input, chunk.number,
+                     {chunk.lines, chunk.bad_rows, std::move(parsed->bad), source.after_header});
+}
+
+bool TextPass::Full(const Draft& draft) const {
+  const double limit =
+      kVocabularyShare * static_cast<double>(options_.memory_bytes) / pool_->threads();
+  int64_t bytes = 0;
+  for (const Vocabulary& vocabulary : draft.vocabularies) bytes += vocabulary.bytes();
+  return draft.text_bytes >= options_.segment_bytes || static_cast<double>(bytes) > limit;
+}
+
+Status TextPass::Finish(Draft* draft) {
+  if (draft->segment.chunks.empty()) return OkStatus();
+  for (Vocabulary& vocabulary : draft->vocabularies) {
+    vocabulary.Sort();
+    ELASTOR_ASSIGN_OR_RETURN(const ValueRun run, WriteValueRun(vocabulary, files_.values));
+    draft->segment.runs.push_back(run);
+    vocabulary = Vocabulary();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (SpilledChunk& chunk : draft->segment.chunks) {
+    chunk.segment = static_cast<uint32_t>(result_.runs.size());
+    result_.chunks.push_back(chunk);
+  }
+  result_.runs.push_back(draft->segment.runs);
+  ELASTOR_RETURN_IF_ERROR(journal_->Append(draft->segment));
+  draft->segment = Segment();
+  draft->text_bytes = 0;
+  return OkStatus();
+}
+
+Status TextPass::Work() {
+  Draft draft;
+  draft.vocabularies.resize(plan_.ids.size());
+  ParsedChunk parsed;
+  TextChunk source;
+  while (!failed_) {
+    bool found;
+    ELASTOR_RETURN_IF_ERROR(inputs_->Next(source.input, &source, &parsed.text, &found));
+    if (!found) return Finish(&draft);
+    ELASTOR_RETURN_IF_ERROR(ProcessChunk(source, &parsed, &draft));
+    if (Full(draft)) ELASTOR_RETURN_IF_ERROR(Finish(&draft));
+  }
+  return OkStatus();
+}
+
+void TextPass::Report() {
+  if (options_.progress) {
+    options_.progress({"reading", inputs_->share_read(), rows_, text_read_});
+  }
+}
+
+StatusOr<TextPassResult> TextPass::Run() {
+  ELASTOR_RETURN_IF_ERROR(Open());
+  pool_->Run([this](int) {
+    const Status status = Work();
+    if (status.ok()) return;
+    failed_ = true;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_.ok()) failure_ = status;
+  });
+  ELASTOR_RETURN_IF_ERROR(failure_);
+  ELASTOR_RETURN_IF_ERROR(inputs_->CheckUnchanged());
+  std::sort(result_.chunks.begin(), result_.chunks.end(),
+            [](const SpilledChunk& a, const SpilledChunk& b) {
+              return a.input != b.input ? a.input < b.input : a.number < b.number;
+            });
+  result_.bad_rows = ledger_.bad_rows();
+  for (const SpilledChunk& chunk : result_.chunks) result_.text_bytes += chunk.text_bytes;
   return std::move(result_);
 }
 
 }  // namespace
 
-StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, ThreadPool* pool,
-                                     Spill* spill) {
-  return TextPass(options, pool, spill).Run();
+StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, const PreparePlan& plan,
+                                     const std::vector<std::string>& inputs,
+                                     const TextPassFiles& files, ThreadPool* pool) {
+  return TextPass(options, plan, inputs, files, pool).Run();
 }
 
 }  // namespace elastor

@@ -2,34 +2,41 @@
 #define ELASTOR_TRAINER_PREPARE_TEXT_PASS_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
-#include "trainer/prepare/row_parser.h"
-#include "trainer/prepare/spill.h"
-#include "trainer/prepare/vocabulary.h"
+#include "trainer/prepare/segments.h"
+#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 
 // What reading all text has given.
 struct TextPassResult {
-  std::vector<Vocabulary> single;  // by CATEGORICAL field; empty when not VOCABULARY
-  std::vector<Vocabulary> multi;   // by MULTI_HOT field
-  std::vector<int64_t> rows_by_file;
+  std::vector<SpilledChunk> chunks;         // in the order of the inputs
+  std::vector<std::vector<ValueRun>> runs;  // by segment, then by column of PreparePlan::ids
   int64_t bad_rows = 0;
   int64_t text_bytes = 0;
 };
 
-// Reads and parses all inputs into `spill`, values of VOCABULARY fields as their numbers. Chunks
-// are parsed in parallel, then values numbered in parallel over fields, each in file order, so
-// nothing depends on the number of threads. User error on an unreadable input or on more than
-// max_bad_rows bad rows.
-StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, ThreadPool* pool, Spill* spill);
+// Where the working files of a text pass are.
+struct TextPassFiles {
+  std::string journal;
+  WorkFile* rows;
+  WorkFile* values;
+};
+
+// Reads and parses the text of `inputs`. Every worker reads chunks, parses them, numbers the values
+// by its own vocabularies and writes the rows; when its vocabularies have used up its share of the
+// memory, or after options.segment_bytes of text, it writes them as sorted runs, notes the segment
+// in the journal and starts the next. What the journal holds already is not read again. User error
+// on an unreadable input or on more than max_bad_rows bad rows.
+StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, const PreparePlan& plan,
+                                     const std::vector<std::string>& inputs,
+                                     const TextPassFiles& files, ThreadPool* pool);
 
 }  // namespace elastor
 

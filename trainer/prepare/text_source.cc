@@ -37,7 +37,7 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path) 
   if (source->file_ < 0 || fstat(source->file_, &facts) != 0) {
     return UserError(path + ": cannot open: " + std::strerror(errno));
   }
-  if (S_ISDIR(facts.st_mode)) return UserError(path + ": is a folder, expected a file");
+  if (!S_ISREG(facts.st_mode)) return UserError(path + ": is a folder or a pipe, expected a file");
   source->file_bytes_ = facts.st_size;
   ELASTOR_RETURN_IF_ERROR(source->FillInput());
   const std::string& head = source->input_;
@@ -95,8 +95,25 @@ Status TextSource::FillAtEnd(std::string* text, int64_t bytes) {
   return OkStatus();
 }
 
+// Straight into the text, without a detour through the input buffer.
+Status TextSource::ReadPlain(std::string* text, int64_t bytes) {
+  const size_t before = text->size();
+  text->resize(before + bytes);
+  ssize_t got;
+  do {
+    got = read(file_, text->data() + before, bytes);
+  } while (got < 0 && errno == EINTR);
+  text->resize(before + std::max<ssize_t>(got, 0));
+  if (got < 0) return UserError(path_ + ": cannot read: " + std::strerror(errno));
+  consumed_bytes_ += got;
+  at_end_ = got == 0;
+  return OkStatus();
+}
+
 Status TextSource::Fill(std::string* text, int64_t bytes) {
-  if (input_at_ == input_.size()) ELASTOR_RETURN_IF_ERROR(FillInput());
+  const bool used_up = input_at_ == input_.size();
+  if (used_up && inflater_ == nullptr) return ReadPlain(text, bytes);
+  if (used_up) ELASTOR_RETURN_IF_ERROR(FillInput());
   if (input_.empty()) return FillAtEnd(text, bytes);
   if (inflater_ != nullptr) return Inflate(text, bytes);
   const size_t taken = std::min<size_t>(bytes, input_.size() - input_at_);
@@ -130,6 +147,24 @@ Status TextSource::Next(int64_t bytes, std::string* text) {
   }
   carry_.assign(*text, end + 1);
   text->resize(end + 1);
+  return OkStatus();
+}
+
+Status TextSource::Skip(int64_t bytes, int64_t chunk_bytes) {
+  if (inflater_ != nullptr) {
+    std::string text;
+    ELASTOR_RETURN_IF_ERROR(Next(chunk_bytes, &text));
+    if (static_cast<int64_t>(text.size()) == bytes) return OkStatus();
+    return UserError(path_ + ": has changed since the unfinished run began");
+  }
+  // Behind what was read lie, in this order, the carry and the input buffer.
+  consumed_bytes_ += bytes - static_cast<int64_t>(carry_.size());
+  carry_.clear();
+  input_.clear();
+  input_at_ = 0;
+  if (lseek(file_, consumed_bytes_, SEEK_SET) < 0) {
+    return UserError(path_ + ": cannot read: " + std::strerror(errno));
+  }
   return OkStatus();
 }
 

@@ -13,7 +13,7 @@ namespace elastor {
 // in pieces of whole lines. Not thread-safe.
 class TextSource {
  public:
-  // User error when the file cannot be read.
+  // User error when it is not a file that can be read.
   static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
   ~TextSource();
 
@@ -21,6 +21,10 @@ class TextSource {
   // last line without a line feed gets one. Empty at the end. User error naming file and byte for a
   // gzip stream that is cut off or damaged, and for a line of more than 64 MiB.
   Status Next(int64_t bytes, std::string* text);
+
+  // Goes on behind the next `bytes` bytes of text, which an earlier Next(chunk_bytes) has given one
+  // chunk of. User error when a gzip file has another text there.
+  Status Skip(int64_t bytes, int64_t chunk_bytes);
 
   int64_t file_bytes() const { return file_bytes_; }          // size of the file on disk
   int64_t consumed_bytes() const { return consumed_bytes_; }  // of the file, so far
@@ -31,6 +35,7 @@ class TextSource {
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
   Status FillAtEnd(std::string* text, int64_t bytes);
   Status FillInput();
+  Status ReadPlain(std::string* text, int64_t bytes);
   Status Inflate(std::string* text, int64_t bytes);
 
   const std::string path_;

@@ -8,12 +8,24 @@
 
 namespace elastor {
 
-// The distinct values of one field, numbered by first occurrence. An open-addressing table whose
-// 16-byte slots hold values of up to 8 bytes themselves (Criteo's hexadecimal texts), so that a
-// lookup touches one cache line; longer values are found by XXH3-64 and compared in an arena.
-// Not thread-safe.
+// The first eight bytes of a value as a number that sorts like them; zeros where there are none.
+uint64_t PrefixOf(std::string_view value);
+
+// A value of a vocabulary that has been sorted.
+struct SortedValue {
+  uint64_t prefix;
+  uint32_t length;
+  uint32_t number;
+};
+
+// The distinct values of one field in one segment of the input, numbered by first occurrence. An
+// open-addressing table whose 16-byte slots hold values of up to 8 bytes themselves (Criteo's
+// hexadecimal texts), so that a lookup touches one cache line; longer values are found by XXH3-64
+// and compared in an arena. Not thread-safe.
 class Vocabulary {
  public:
+  static constexpr size_t kShort = 8;  // longest value without a place in the arena
+
   Vocabulary();
 
   // The number of `value`: 0 for the first new value, then 1, ... REQUIRES: fewer than 2^32 values
@@ -21,26 +33,36 @@ class Vocabulary {
   uint32_t Add(std::string_view value);
   // Brings the slot of `value` nearer: called some values ahead of Add, it hides memory latency.
   void Prefetch(std::string_view value) const;
-  int64_t size() const { return static_cast<int64_t>(ends_.size()); }
-  std::string_view value(uint32_t number) const;
+  // The same for a number that stands for the value of its eight bytes, greatest first.
+  uint32_t AddInteger(uint64_t value);
+  void PrefetchInteger(uint64_t value) const;
 
-  // Table rows by number, given how often each number occurs in the training split: 0 for the empty
-  // value and those seen fewer than min_count times, the others 1, 2, ... by count descending, then
-  // by value (bytes ascending). *rows receives the size of the table.
-  std::vector<uint32_t> Rank(const std::vector<uint64_t>& counts, uint64_t min_count,
-                             int64_t* rows) const;
+  int64_t size() const { return size_; }
+  // Of memory now, and after the growth that a little more will cause.
+  int64_t bytes() const;
+
+  // Sorts the values (bytes ascending). Nothing but sorted(), long_values() and LongValue is of use
+  // afterwards. Takes 16 bytes a value meanwhile.
+  void Sort();
+  const std::vector<SortedValue>& sorted() const { return slots_; }
+  bool long_values() const { return !long_begins_.empty(); }
+  // REQUIRES: the value is longer than kShort.
+  std::string_view LongValue(const SortedValue& value) const {
+    return {arena_.data() + long_begins_[value.number], value.length};
+  }
 
  private:
-  struct Slot {
-    uint64_t key = 0;  // the value's bytes when length <= 8, else its XXH3-64
-    uint32_t length = 0;
-    uint32_t number = 0;  // plus one; 0: empty
-  };
+  // `prefix` is a short value's bytes, the first one least, else XXH3-64 of the value; `number` is
+  // one more than the number, 0: empty.
+  using Slot = SortedValue;
+  uint32_t AddKey(uint64_t key, std::string_view value, uint32_t length);
+  void PrefetchKey(uint64_t key, uint32_t length) const;
   void Grow();
 
   std::vector<Slot> slots_;  // a power of two, at most half full
-  std::string arena_;        // all values, one after another
-  std::vector<uint64_t> ends_;
+  int64_t size_ = 0;
+  std::string arena_;                  // of long values
+  std::vector<uint64_t> long_begins_;  // by number; empty: no long value yet
 };
 
 }  // namespace elastor

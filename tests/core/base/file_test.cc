@@ -147,5 +147,33 @@ TEST_F(FileTest, PublishesADirectoryOnce) {
   EXPECT_EQ(Contents("new/f"), "bytes");
 }
 
+TEST_F(FileTest, ReplacesADirectory) {
+  const auto publish = [&](const std::string& bytes) {
+    EXPECT_TRUE(MakeDirectory(Path("new.partial")).ok());
+    EXPECT_TRUE(WriteFileAtomically(Path("new.partial/f"), bytes).ok());
+    return ReplaceDirectory(Path("new.partial"), Path("new"));
+  };
+  EXPECT_EQ(DirectoryToRead(Path("new")), Path("new"));
+  EXPECT_EQ(publish("1").message(), "");
+  EXPECT_EQ(publish("2").message(), "");
+  EXPECT_EQ(Contents("new/f"), "2");
+  EXPECT_FALSE(std::filesystem::exists(Path("new.old")));
+  // Killed between the two renames, and then tried again.
+  std::filesystem::rename(Path("new"), Path("new.old"));
+  EXPECT_EQ(DirectoryToRead(Path("new")), Path("new.old"));
+  EXPECT_EQ(publish("3").message(), "");
+  EXPECT_EQ(DirectoryToRead(Path("new")), Path("new"));
+  EXPECT_EQ(Contents("new/f"), "3");
+  EXPECT_FALSE(std::filesystem::exists(Path("new.old")));
+}
+
+TEST_F(FileTest, RemovesADirectoryWithAllThatIsInIt) {
+  ASSERT_TRUE(MakeDirectory(Path("d/e")).ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("d/e/f"), "x").ok());
+  EXPECT_TRUE(RemoveDirectory(Path("d")).ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("d")));
+  EXPECT_TRUE(RemoveDirectory(Path("d")).ok());
+}
+
 }  // namespace
 }  // namespace elastor

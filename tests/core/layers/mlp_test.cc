@@ -33,8 +33,16 @@ TEST(MlpTest, GradientsWithHiddenNorm) {
                                                  .hidden = {6, 7},
                                                  .outputs = 5,
                                                  .sharing = sharing,
-                                                 .hidden_norm = true});
+                                                 .hidden_norm = HiddenNorm::kRms});
   }
+}
+
+TEST(MlpTest, GradientsWithBatchNorm) {
+  Layer<Mlp<double>, double> layer(
+      MlpOptions{.inputs = 11, .hidden = {8, 5}, .outputs = 2, .hidden_norm = HiddenNorm::kBatch});
+  Differentiable function = FromModule(&layer.module(), layer.parameters(), layer.workspace());
+  function.evaluates_alike = false;
+  ExpectGradients(function);
 }
 
 // The mask is a function of step and row, so the dropped-out network has a gradient like any other.
@@ -44,11 +52,11 @@ TEST(MlpTest, GradientsWithDropout) {
   options.hidden = {16, 12};
   options.outputs = 2;
   options.dropout = 0.3;
-  for (const bool hidden_norm : {false, true}) {
-    options.hidden_norm = hidden_norm;
+  for (const HiddenNorm norm : {HiddenNorm::kNone, HiddenNorm::kRms, HiddenNorm::kBatch}) {
+    options.hidden_norm = norm;
     Layer<Mlp<double>, double> layer(options);
     Differentiable function = FromModule(&layer.module(), layer.parameters(), layer.workspace());
-    function.dropout = options.dropout;
+    function.evaluates_alike = false;
     ExpectGradients(function);
   }
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -66,7 +67,9 @@ std::vector<Case> Cases() {
       {"RankMixerPaper", TokenSpec(Kind::kRankMixer, Convention::kPaper)},
       {"RankMixerPublicCode", TokenSpec(Kind::kRankMixer, Convention::kPublicCode)},
       {"Mlp", MlpSpec()},
+      {"MlpBatchNorm", MlpSpec()},
   };
+  cases[5].spec.batch_norm = true;
   cases[2].spec.feed_forward = FeedForward::kTwoLayer;
   const auto add = [&](const std::string& name, auto change) {
     cases.push_back({name, TokenSpec(Kind::kRankElastor, Convention::kPaper)});
@@ -112,7 +115,7 @@ TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {
   function.inputs = model->inputs();
   function.outputs = 1;
   function.first_input = model->numeric_features();
-  function.dropout = spec.dropout;
+  function.evaluates_alike = spec.dropout == 0 && !spec.batch_norm;
   function.prepare = [&](const double* values) { model->Prepare(values); };
   function.forward = [&](const Pass<double>& pass, Panels<double> e, Panels<double> logits) {
     model->Forward(pass, numeric.data(), e, logits);
@@ -174,6 +177,18 @@ TEST_P(ModelTest, StagesHaveTheirShapes) {
 
 INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
+
+// Statistics are no parameters, and take the place of the hidden layer's bias.
+TEST(ModelParametersTest, MlpBatchNorm) {
+  ModelSpec spec = MlpSpec();
+  const auto plain = MakeModel<float>(spec);
+  spec.batch_norm = true;
+  const auto model = MakeModel<float>(spec);
+  EXPECT_FALSE(plain->whole_leaf());
+  EXPECT_TRUE(model->whole_leaf());
+  const int64_t hidden = std::accumulate(spec.hidden.begin(), spec.hidden.end(), int64_t{0});
+  EXPECT_EQ(model->parameters().element_count(), plain->parameters().element_count() + hidden);
+}
 
 // Parameters by the paper's formulas, T = 3, D = 6, r = 2, two blocks, 20 embedding features in
 // groups of 7.

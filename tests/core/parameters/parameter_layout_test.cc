@@ -36,6 +36,22 @@ TEST(ParameterLayoutTest, PlacesDoNotOverlapAndAreAligned) {
   EXPECT_EQ(layout[0].size, 15);
 }
 
+TEST(ParameterLayoutTest, StatisticsLieAmongTheParameters) {
+  ParameterLayout layout(kBucket);
+  layout.Declare("a", {20}, Init::Constant(2), Decay::kDense);
+  const int mean = layout.DeclareStatistic("mean", {3, 2}, 0.5);
+  layout.Declare("b", {7}, Init::Constant(3), Decay::kNone);
+  layout.Finish();
+  EXPECT_FALSE(layout[0].statistic);
+  EXPECT_TRUE(layout[mean].statistic);
+  EXPECT_EQ(layout[mean].decay, Decay::kNone);
+  EXPECT_EQ(layout.element_count(), 27);
+  std::vector<double> values(layout.flat_size());
+  layout.Initialize(/*seed=*/1, values.data());
+  EXPECT_EQ(values[layout[mean].offset], 0.5);
+  EXPECT_EQ(values[layout[mean].offset + 5], 0.5);
+}
+
 // A bucket is closed by the parameter after the one that fills it; buckets cover the array.
 TEST(ParameterLayoutTest, BucketsAreWholeBlocks) {
   const ParameterLayout layout = MakeLayout();

@@ -4,6 +4,7 @@
 
 #include <Eigen/QR>
 #include <Eigen/SVD>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -39,12 +40,18 @@ struct Measured {
         x.At(kRow, t * matrix.cols() + d) = static_cast<T>(matrix(t, d));
       }
     }
-    rank = spectrum.template Measure<T>(x, kRow);
+    spectrum.template Measure<T>(x, kRow / Spectrum::kRows * Spectrum::kRows);
+    constexpr int64_t kPlace = kRow % Spectrum::kRows;
+    rank = spectrum.rank(kPlace);
+    for (int64_t n = 0; n < spectrum.max_rank(); ++n) {
+      singular_values.push_back(spectrum.singular_value(n, kPlace));
+    }
   }
 
   Spectrum spectrum;
   std::vector<T> memory;
   EffectiveRank rank;
+  std::vector<double> singular_values;
 };
 
 EffectiveRank RanksOf(const Eigen::VectorXd& singular_values) {
@@ -71,7 +78,7 @@ TEST(SpectrumTest, OuterProductHasRankOne) {
   EXPECT_NEAR(measured.rank.stable, 1, kTolerance);
   // The fourteen small values are noise of about 1e-8 or cut to 0.
   EXPECT_NEAR(measured.rank.entropy, 1, 14 * 20 * kSmallValueTolerance);
-  EXPECT_NEAR(measured.spectrum.singular_values()[0], matrix.norm(), kTolerance * matrix.norm());
+  EXPECT_NEAR(measured.singular_values[0], matrix.norm(), kTolerance * matrix.norm());
 }
 
 TEST(SpectrumTest, RotatedDiagonalHasItsSingularValues) {
@@ -80,9 +87,9 @@ TEST(SpectrumTest, RotatedDiagonalHasItsSingularValues) {
   const MatrixXd right = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(6, 6, 4)).householderQ();
   const MatrixXd matrix = left * values.asDiagonal() * right.topRows(4);
   const Measured<double> measured(matrix);
-  ASSERT_EQ(measured.spectrum.singular_values().size(), 4u);
+  ASSERT_EQ(measured.singular_values.size(), 4u);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_NEAR(measured.spectrum.singular_values()[i], values[i], 8 * kTolerance);
+    EXPECT_NEAR(measured.singular_values[i], values[i], 8 * kTolerance);
   }
   // p = 1/2, 1/4, 1/8, 1/8: entropy 7/4 bits.
   EXPECT_NEAR(measured.rank.stable, (64 + 16 + 4 + 4) / 64.0, kTolerance);
@@ -90,14 +97,15 @@ TEST(SpectrumTest, RotatedDiagonalHasItsSingularValues) {
 }
 
 TEST(SpectrumTest, AgreesWithASingularValueDecomposition) {
-  for (const auto& [tokens, width] : {std::pair{15, 26}, std::pair{26, 15}, std::pair{26, 26},
-                                      std::pair{1, 5}, std::pair{5, 1}, std::pair{24, 48}}) {
+  for (const auto& [tokens, width] :
+       {std::pair{15, 26}, std::pair{26, 15}, std::pair{26, 26}, std::pair{1, 5}, std::pair{5, 1},
+        std::pair{24, 48}, std::pair{2, 2}, std::pair{39, 20}}) {
     for (uint64_t stream = 0; stream < 5; ++stream) {
       const MatrixXd matrix = RandomMatrix(tokens, width, 10 + stream);
       const Eigen::VectorXd expected = Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
       const EffectiveRank expected_rank = RanksOf(expected);
       const Measured<double> measured(matrix);
-      const auto values = measured.spectrum.singular_values();
+      const std::vector<double>& values = measured.singular_values;
       ASSERT_EQ(static_cast<int64_t>(values.size()), expected.size());
       for (int64_t i = 0; i < expected.size(); ++i) {
         EXPECT_NEAR(values[i], expected[i], kSmallValueTolerance * expected[0]);
@@ -106,6 +114,50 @@ TEST(SpectrumTest, AgreesWithASingularValueDecomposition) {
       EXPECT_NEAR(measured.rank.stable, expected_rank.stable, kTolerance * tokens);
       EXPECT_NEAR(measured.rank.entropy, expected_rank.entropy, kSmallValueTolerance * tokens);
     }
+  }
+}
+
+TEST(SpectrumTest, RankDeficientMatrix) {
+  const MatrixXd matrix = RandomMatrix(15, 4, 1) * RandomMatrix(4, 26, 2);
+  const Eigen::VectorXd expected = Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
+  const Measured<double> measured(matrix);
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(measured.singular_values[i], expected[i], kTolerance * expected[0]);
+  }
+  for (int64_t i = 4; i < 15; ++i) EXPECT_EQ(measured.singular_values[i], 0) << i;
+  EXPECT_NEAR(measured.rank.entropy, RanksOf(expected).entropy, 1e-9);
+}
+
+// Each row next to others, at other places.
+TEST(SpectrumTest, ARowsBitsDoNotDependOnItsNeighbours) {
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kTokens = 5, kWidth = 7;
+  std::vector<float> memory(PanelElements(kRows, kTokens * kWidth));
+  FillNormal(3, 0, 1, static_cast<int64_t>(memory.size()), memory.data());
+  const Panels<float> x = {memory.data(), kRows, kTokens * kWidth, PanelStride(kTokens * kWidth)};
+  std::vector<float> turned_memory(memory.size());
+  const Panels<float> turned = {turned_memory.data(), x.rows, x.features, x.panel_stride};
+  const auto place_of = [](int64_t row) { return (row * 37 + 11) % kRows; };
+  for (int64_t row = 0; row < kRows; ++row) {
+    // Some rows converge at once, some late.
+    if (row % 5 == 0) x.At(row, 3) = 1e6f;
+    for (int64_t f = 0; f < x.features; ++f) {
+      if (row % 7 == 0) x.At(row, f) = 0;
+      if (row % 11 == 10) x.At(row, f) = std::numeric_limits<float>::infinity();
+      turned.At(place_of(row), f) = x.At(row, f);
+    }
+  }
+  Spectrum spectrum(kTokens, kWidth);
+  Spectrum other(kTokens, kWidth);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const int64_t place = place_of(row);
+    spectrum.Measure<float>(x, row / Spectrum::kRows * Spectrum::kRows);
+    other.Measure<float>(turned, place / Spectrum::kRows * Spectrum::kRows);
+    const EffectiveRank a = spectrum.rank(row % Spectrum::kRows);
+    const EffectiveRank b = other.rank(place % Spectrum::kRows);
+    EXPECT_EQ(std::bit_cast<uint64_t>(a.stable), std::bit_cast<uint64_t>(b.stable)) << row;
+    EXPECT_EQ(std::bit_cast<uint64_t>(a.entropy), std::bit_cast<uint64_t>(b.entropy)) << row;
+    EXPECT_EQ(std::isnan(a.stable), row % 11 == 10) << row;
   }
 }
 
@@ -121,7 +173,7 @@ TEST(SpectrumTest, ZeroMatrixHasRankZero) {
   const Measured<float> measured(MatrixXd::Zero(4, 6));
   EXPECT_EQ(measured.rank.stable, 0);
   EXPECT_EQ(measured.rank.entropy, 0);
-  for (const double value : measured.spectrum.singular_values()) EXPECT_EQ(value, 0);
+  for (const double value : measured.singular_values) EXPECT_EQ(value, 0);
 }
 
 TEST(SpectrumTest, NonFiniteMatrixHasNoRank) {
@@ -132,7 +184,7 @@ TEST(SpectrumTest, NonFiniteMatrixHasNoRank) {
     const Measured<float> measured(matrix);
     EXPECT_TRUE(std::isnan(measured.rank.stable));
     EXPECT_TRUE(std::isnan(measured.rank.entropy));
-    EXPECT_TRUE(std::isnan(measured.spectrum.singular_values()[0]));
+    EXPECT_TRUE(std::isnan(measured.singular_values[0]));
   }
 }
 

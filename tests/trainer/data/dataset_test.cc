@@ -110,8 +110,9 @@ TEST(DatasetTest, MultiHotBagsAndWideIds) {
   auto writer = DatasetWriter::Create(path, info);
   ASSERT_TRUE(writer.ok());
   constexpr int64_t kBig = (int64_t{1} << 40) - 1;
-  Rows first{2, {1, 0}, {}, {kBig, 3, 4, 2}, {0, 2, 3, 3, 4}};  // bags {kBig 3} {4}, {} {2}
-  Rows second{1, {1}, {}, {7, 8, 9, 1}, {0, 3, 4}};             // {7 8 9} {1}
+  Rows first{2,  {1, 0}, {}, {kBig, 3, 4, 2}, {0, 2, 3, 3, 4},
+             {}, {},     {}};                                    // bags {kBig 3} {4}, {} {2}
+  Rows second{1, {1}, {}, {7, 8, 9, 1}, {0, 3, 4}, {}, {}, {}};  // {7 8 9} {1}
   ASSERT_TRUE((*writer)->Append(Split::kTrain, first).ok());
   ASSERT_TRUE((*writer)->Append(Split::kTrain, second).ok());
   ASSERT_TRUE((*writer)->Commit({}).ok());
@@ -125,6 +126,87 @@ TEST(DatasetTest, MultiHotBagsAndWideIds) {
   ASSERT_TRUE(dataset->Read(Split::kTrain, kFileOrder, 0, {1, 2}, &rows).ok());
   EXPECT_THAT(rows.ids, ElementsAre(2));
   EXPECT_THAT(rows.offsets, ElementsAre(0, 0, 1));
+}
+
+// Every optional column, on odd numbers of rows, in every combination.
+TEST(DatasetTest, WeightsGroupsAndTimes) {
+  for (int columns = 0; columns < 8; ++columns) {
+    const std::string path = FreshPath();
+    DatasetInfo info = SmallInfo();
+    info.has_weights = columns & 1;
+    info.has_groups = columns & 2;
+    info.has_times = columns & 4;
+    auto writer = DatasetWriter::Create(path, info);
+    ASSERT_TRUE(writer.ok());
+    Rows all = SmallRows(0, 17);
+    for (int64_t begin : {0, 10}) {
+      Rows rows = SmallRows(begin, begin == 0 ? 10 : 17);
+      for (int64_t row = begin; row < begin + rows.rows; ++row) {
+        if (info.has_weights) rows.weights.push_back(0.5f * static_cast<float>(row));
+        if (info.has_groups) rows.groups.push_back(~uint64_t{0} - row);
+        if (info.has_times) rows.times.push_back((int64_t{-1} << 40) + row);
+      }
+      ASSERT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+      all.weights.insert(all.weights.end(), rows.weights.begin(), rows.weights.end());
+      all.groups.insert(all.groups.end(), rows.groups.begin(), rows.groups.end());
+      all.times.insert(all.times.end(), rows.times.begin(), rows.times.end());
+    }
+    ASSERT_TRUE((*writer)->Commit({}).ok());
+    const auto dataset = OpenOrDie(path);
+    EXPECT_EQ(dataset->info().has_weights, info.has_weights);
+    EXPECT_EQ(dataset->info().has_groups, info.has_groups);
+    EXPECT_EQ(dataset->info().has_times, info.has_times);
+    Rows rows;
+    rows.weights = {7, 7};  // what an earlier read has left
+    rows.times = {7};
+    ASSERT_TRUE(dataset->Read(Split::kTrain, kFileOrder, 0, {0, 17}, &rows).ok());
+    EXPECT_EQ(rows.weights, all.weights);
+    EXPECT_EQ(rows.groups, all.groups);
+    EXPECT_EQ(rows.times, all.times);
+    EXPECT_EQ(rows.numeric, all.numeric);
+    EXPECT_EQ(rows.ids, all.ids);
+  }
+}
+
+TEST(DatasetTest, FieldsThatShareATable) {
+  const std::string path = FreshPath();
+  DatasetInfo info = SmallInfo();
+  info.categorical.push_back({"a2", 1 << 20, true, true, 0});
+  auto writer = DatasetWriter::Create(path, info);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  EXPECT_EQ(OpenOrDie(path)->info().categorical[2].shares, 0);
+  EXPECT_EQ(OpenOrDie(path)->info().categorical[1].shares, -1);
+  std::string meta;
+  std::getline(std::ifstream(path + "/meta.json"), meta, '\0');
+  meta.replace(meta.find("1048576"), 7, "1048577");
+  std::ofstream(path + "/meta.json") << meta;
+  EXPECT_THAT(Dataset::Open(path).status().message(),
+              HasSubstr("meta.json: field a2 shares no earlier field with as many ids"));
+}
+
+TEST(DatasetTest, FingerprintIsOfTheContents) {
+  const std::string path = WriteSmall(57);
+  const std::string first = OpenOrDie(path)->fingerprint();
+  EXPECT_EQ(first.size(), 16u);
+  const std::string copy = path + ".copy";
+  std::filesystem::remove_all(copy);
+  std::filesystem::copy(path, copy);
+  EXPECT_EQ(OpenOrDie(copy)->fingerprint(), first);
+  EXPECT_EQ(OpenOrDie(WriteSmall(57))->fingerprint(), first);
+  EXPECT_NE(OpenOrDie(WriteSmall(58))->fingerprint(), first);
+  // One other value in one row, all sizes being equal.
+  auto writer = DatasetWriter::Create(path + ".other", SmallInfo());
+  ASSERT_TRUE(writer.ok());
+  for (int64_t row = 0; row < 57; row += 10) {
+    Rows rows = SmallRows(row, std::min<int64_t>(row + 10, 57));
+    if (row == 40) rows.numeric[3] += 1;
+    ASSERT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+  }
+  ASSERT_TRUE((*writer)->Append(Split::kTest, SmallRows(500, 503)).ok());
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  EXPECT_NE(OpenOrDie(path + ".other")->fingerprint(), first);
+  std::filesystem::remove_all(path + ".other");
 }
 
 TEST(DatasetTest, ShuffledOrderVisitsEachRowOnceAndIsSeekable) {
@@ -200,10 +282,10 @@ TEST(DatasetTest, RefusesWhatIsNotAWholeDataset) {
   EXPECT_EQ(truncated.code(), StatusCode::kUser);
   EXPECT_THAT(truncated.message(), HasSubstr("found 200 bytes"));
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 99})";
-  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 1"));
+  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2"));
   std::ofstream(path + "/meta.json") << "{";
   EXPECT_FALSE(Dataset::Open(path).ok());
-  std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 1})";
+  std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 2})";
   EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("meta.json"));
 }
 

@@ -15,10 +15,13 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::SizeIs;
+
+constexpr char kWord[] =
+    "fields { name: 'label' type: LABEL } fields { name: 'f' type: CATEGORICAL }";
 
 constexpr char kSmallSchema[] = R"(
-    name: "small" layout: CRITEO_TSV
+    name: "small"
+    fields { name: "label" type: LABEL }
     fields { name: "raw" type: NUMERIC }
     fields { name: "log" type: NUMERIC transform: LOG2_STANDARDIZE }
     fields { name: "word" type: CATEGORICAL min_count: 2 }
@@ -89,24 +92,21 @@ TEST(PrepareTest, VocabularyByCountThenValue) {
   for (const char* value : {"z", "b", "a", "c", "z", "c", "b", "z"}) {
     text += std::string("0\t") + value + "\n";
   }
-  const PrepareOptions options =
-      OptionsOf("layout: CRITEO_TSV fields { name: 'f' type: CATEGORICAL }",
-                {WriteScratch("in.tsv", text)}, "out");
+  const PrepareOptions options = OptionsOf(kWord, {WriteScratch("in.tsv", text)}, "out");
   ASSERT_TRUE(Prepare(options).ok());
   const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
   EXPECT_THAT(rows.ids, ElementsAre(1, 2, 4, 3, 1, 3, 2, 1));  // z 3, b 2, c 2, a 1
 }
 
 TEST(PrepareTest, LibsvmSplitByFileWithMultiHot) {
-  const PrepareOptions options = OptionsOf(
+  PrepareOptions options = OptionsOf(
       R"(layout: LIBSVM
          fields { name: "price" type: NUMERIC transform: STANDARDIZE }
          fields { name: "user" type: CATEGORICAL encoding: IDENTITY offset: 100 buckets: 3 }
-         fields { name: "tags" type: MULTI_HOT pooling: MEAN max_length: 2 }
-         split { by_file: true })",
-      {WriteScratch("a", "1 0:3 100:1 7:1 8:1 9:1\n-1 0:5 102:1\n"),
-       WriteScratch("b", "0 0:4 101:1 9:1 8:1\n"), WriteScratch("c", "+1 0:4.5 100:1 7:1")},
-      "out");
+         fields { name: "tags" type: MULTI_HOT pooling: MEAN max_length: 2 })",
+      {WriteScratch("a", "1 0:3 100:1 7:1 8:1 9:1\n-1 0:5 102:1\n")}, "out");
+  options.validation_inputs = {WriteScratch("b", "0 0:4 101:1 9:1 8:1\n")};
+  options.test_inputs = {WriteScratch("c", "+1 0:4.5 100:1 7:1")};
   const auto report = Prepare(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->rows, ElementsAre(2, 1, 1));
@@ -125,9 +125,9 @@ TEST(PrepareTest, LibsvmSplitByFileWithMultiHot) {
 }
 
 TEST(PrepareTest, MultiHotInTsv) {
-  const PrepareOptions options =
-      OptionsOf("layout: CRITEO_TSV fields { name: 't' type: MULTI_HOT separator: ',' }",
-                {WriteScratch("in.tsv", "0\tb,a\n1\t\n0\ta,,a\n")}, "out");
+  const PrepareOptions options = OptionsOf(
+      "fields { name: 'label' type: LABEL } fields { name: 't' type: MULTI_HOT separator: ',' }",
+      {WriteScratch("in.tsv", "0\tb,a\n1\t\n0\ta,,a\n")}, "out");
   ASSERT_TRUE(Prepare(options).ok());
   const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
   EXPECT_THAT(rows.ids, ElementsAre(2, 1, 1, 1));
@@ -136,7 +136,7 @@ TEST(PrepareTest, MultiHotInTsv) {
 
 TEST(PrepareTest, BadRowsAreLocatedCountedAndSkipped) {
   const std::string schema =
-      "layout: CRITEO_TSV max_bad_rows: 3 fields { name: 'n' type: NUMERIC }"
+      "fields { name: 'label' type: LABEL } max_bad_rows: 3 fields { name: 'n' type: NUMERIC }"
       "fields { name: 'f' type: CATEGORICAL encoding: IDENTITY buckets: 4 }";
   const std::string path = WriteScratch("in.tsv", "0\t1\t1\n0\t2\n1\tx7\t1\n1\t3\t3\n2\t1\t1\n");
   PrepareOptions options = OptionsOf(schema, {path}, "out");
@@ -175,7 +175,7 @@ std::string LongText() {
 
 TEST(PrepareTest, ThreadsAndPackingDoNotChangeTheBytes) {
   const std::string schema =
-      "layout: CRITEO_TSV max_bad_rows: 1000 split { train: 0.7 validation: 0.3 }"
+      "fields { name: 'label' type: LABEL } max_bad_rows: 1000 split { train: 0.7 validation: 0.3 }"
       "fields { name: 'n' type: NUMERIC transform: STANDARDIZE }"
       "fields { name: 'f' type: CATEGORICAL min_count: 3 } fields { name: 't' type: MULTI_HOT }";
   const std::string text = LongText();
@@ -198,7 +198,7 @@ TEST(PrepareTest, ThreadsAndPackingDoNotChangeTheBytes) {
 }
 
 TEST(PrepareTest, UsersMistakes) {
-  const std::string schema = "layout: CRITEO_TSV fields { name: 'f' type: CATEGORICAL }";
+  const std::string schema = kWord;
   const auto message_of = [](const PrepareOptions& options) {
     const Status status = Prepare(options).status();
     EXPECT_EQ(status.code(), StatusCode::kUser);
@@ -208,9 +208,14 @@ TEST(PrepareTest, UsersMistakes) {
   EXPECT_THAT(message_of(OptionsOf(schema, {"/no/such/file"}, "out")), HasSubstr("/no/such/file"));
   EXPECT_THAT(message_of(OptionsOf(schema, {WriteScratch("empty", "")}, "out")),
               HasSubstr("no rows"));
-  EXPECT_THAT(message_of(OptionsOf(schema + "split { by_file: true }",
-                                   {WriteScratch("a", "0\tx\n")}, "out")),
-              HasSubstr("expected 3"));
+  PrepareOptions twofold =
+      OptionsOf(schema + "split { train: 0.5 test: 0.5 }", {WriteScratch("a", "0\tx\n")}, "out");
+  twofold.test_inputs = twofold.inputs;
+  EXPECT_THAT(message_of(twofold), HasSubstr("--test_input split by file"));
+  twofold.schema.clear_split();
+  twofold.test_inputs = {testing::TempDir() + "/./" +
+                         std::filesystem::path(twofold.inputs[0]).filename().string()};
+  EXPECT_THAT(message_of(twofold), HasSubstr("a: stands in --input and in --test_input"));
   PrepareOptions used = OptionsOf(schema, {WriteScratch("a", "0\tx\n")}, "out");
   ASSERT_TRUE(Prepare(used).ok());
   EXPECT_THAT(message_of(used), HasSubstr("not empty"));

@@ -1,8 +1,8 @@
+#include "tests/trainer/prepare/real_data.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -12,29 +12,16 @@
 namespace elastor {
 namespace {
 
-namespace fs = std::filesystem;
-
-// $ELASTOR_SHARED_DATA, else shared/data beside the repository.
-std::string DataFolder() {
-  if (const char* folder = std::getenv("ELASTOR_SHARED_DATA")) return folder;
-  std::error_code error;
-  const fs::path schema = fs::canonical("configs/criteo/schema.textproto", error);
-  const fs::path repository = schema.parent_path().parent_path().parent_path();
-  return (repository.parent_path() / "shared" / "data").string();
-}
-
-#define SKIP_WITHOUT(file)                                                                        \
-  if (!fs::exists(DataFolder() + "/" + (file))) {                                                 \
-    GTEST_SKIP() << "no data: " << DataFolder() << "/" << (file) << " (set ELASTOR_SHARED_DATA)"; \
-  }
-
+// One file, or one a split.
 PrepareReport PrepareOrDie(const std::string& schema, const std::vector<std::string>& files,
                            std::string* output_dir) {
   PrepareOptions options;
   auto parsed = ReadSchemaFile(schema);
   EXPECT_TRUE(parsed.ok()) << parsed.status().message();
   options.schema = *parsed;
-  for (const std::string& file : files) options.inputs.push_back(DataFolder() + "/" + file);
+  options.inputs = {DataFolder() + "/" + files[0]};
+  if (files.size() > 1) options.validation_inputs = {DataFolder() + "/" + files[1]};
+  if (files.size() > 2) options.test_inputs = {DataFolder() + "/" + files[2]};
   options.output_dir = *output_dir = ScratchPath("out");
   const auto report = Prepare(options);
   EXPECT_TRUE(report.ok()) << report.status().message();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace elastor {
@@ -15,21 +16,136 @@ std::string MessageOf(const std::string& text) {
 }
 
 TEST(SchemaFileTest, MistakesNameFileLineAndField) {
-  EXPECT_EQ(MessageOf("layout: CRITEO_TSV\n\nfield { }"),
+  EXPECT_EQ(MessageOf("layout: LIBSVM\n\nfield { }"),
             "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\".");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: WORD }").rfind("s.textproto:1:", 0), 0u);
   EXPECT_EQ(MessageOf("layout: LIBSVM"), "s.textproto: no fields");
+  EXPECT_EQ(MessageOf("fields { } fields { name: 'a' }"),
+            "s.textproto: field number 1 has no name");
+  EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL } fields { name: 'gr\xf6\xdf"
+                      "e' }"),
+            "s.textproto: field number 2 has a name that is not UTF-8");
+  EXPECT_TRUE(
+      ParseSchema("fields { name: 'gr\xc3\xb6\xc3\x9f\x65 \xe7\x94\xb7' type: LABEL }", "s").ok());
   EXPECT_EQ(MessageOf("fields { name: 'a' } fields { name: 'a' }"),
-            "s.textproto: field a is named twice");
-  EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORICAL encoding: HASH }"),
-            "s.textproto: field a: buckets is 0, expected 1 to 2^48 for HASH and IDENTITY");
-  EXPECT_EQ(MessageOf("fields { name: 'a' } split { train: 0.5 }"),
-            "s.textproto: split: the shares sum to 0.500000, expected 1");
+            "s.textproto: field a: is named twice");
+  EXPECT_EQ(MessageOf("layout: SYNTHETIC synthetic { rows: 5 }"),
+            "s.textproto: synthetic needs at least two fields");
+}
+
+// What one field, beside a label, has wrong with it.
+std::string WrongField(const std::string& field, const std::string& lines = "") {
+  const std::string message =
+      MessageOf(lines + " fields { name: 'y' type: LABEL } fields { name: 'a' " + field + " }");
+  const std::string begin = "s.textproto: field a: ";
+  EXPECT_EQ(message.substr(0, begin.size()), begin);
+  return message.substr(std::min(message.size(), begin.size()));
+}
+
+TEST(SchemaFileTest, MistakesInAField) {
+  const struct {
+    const char* field;
+    const char* message;
+  } kMistakes[] = {
+      {"type: LABEL", "type is LABEL; expected one such field, and y is one"},
+      {"type: CATEGORICAL encoding: HASH",
+       "buckets is 0; expected 1 to 2^48 for HASH and IDENTITY"},
+      {"type: CATEGORICAL encoding: IDENTITY buckets: 281474976710657",
+       "buckets is 281474976710657; expected 1 to 2^48 for HASH and IDENTITY"},
+      {"type: CATEGORICAL buckets: 5", "buckets are for HASH and IDENTITY"},
+      {"type: CATEGORICAL encoding: HASH buckets: 5 offset: 1", "offset is for IDENTITY"},
+      {"type: CATEGORICAL encoding: HASH buckets: 5 min_count: 2", "min_count is for VOCABULARY"},
+      {"type: CATEGORICAL min_count: -1", "min_count is negative"},
+      {"type: NUMERIC min_count: 2",
+       "encoding, min_count, buckets and offset are for categorical fields"},
+      {"type: CATEGORICAL transform: LOG2", "transform is LOG2; expected a NUMERIC field for it"},
+      {"type: NUMERIC transform: HOUR", "transform is HOUR; expected a CATEGORICAL field for it"},
+      {"type: MULTI_HOT transform: BUCKET boundaries: 1",
+       "transform is BUCKET; expected a CATEGORICAL field for it"},
+      {"type: CATEGORICAL transform: BUCKET",
+       "boundaries is empty; expected at least one for BUCKET"},
+      {"type: CATEGORICAL transform: BUCKET boundaries: [1, 3, 3]",
+       "boundaries: number 3 is not above the one before it; expected ascending finite numbers"},
+      {"type: CATEGORICAL transform: BUCKET boundaries: nan",
+       "boundaries: number 1 is not above the one before it; expected ascending finite numbers"},
+      {"type: CATEGORICAL boundaries: 1", "boundaries are for transform BUCKET"},
+      {"type: CATEGORICAL time_format: YYMMDDHH",
+       "time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND"},
+      {"type: CATEGORICAL max_length: 3",
+       "max_length, separator and pooling are for MULTI_HOT and SEQUENCE"},
+      {"type: SEQUENCE max_length: -3", "max_length is negative"},
+      {"type: SEQUENCE separator: '||'",
+       "separator is '||'; expected one character, no quote and no line feed"},
+      {"type: SEQUENCE separator: '\\t'",
+       "separator is the delimiter of columns; expected another, or quoted values"},
+      {"type: CATEGORICAL shares: 'z'",
+       "shares is 'z'; expected an earlier categorical field that shares none itself"},
+      {"type: CATEGORICAL shares: 'y'",
+       "shares is 'y'; expected an earlier categorical field that shares none itself"},
+      {"type: CATEGORICAL shares: 'a'",
+       "shares is 'a'; expected an earlier categorical field that shares none itself"},
+      {"type: CATEGORICAL shares: 'y' min_count: 2",
+       "encoding, min_count, buckets and offset are those of y, which it shares; expected none "
+       "here"},
+      {"type: NUMERIC shares: 'y'", "shares is for categorical fields"},
+      {"column: 'later'", "column is 'later'; expected an earlier field, as there is no header"},
+  };
+  for (const auto& mistake : kMistakes) {
+    EXPECT_EQ(WrongField(mistake.field), mistake.message) << mistake.field;
+  }
+}
+
+TEST(SchemaFileTest, ASharedFieldMustNotBeLater) {
+  EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL }"
+                      "fields { name: 'a' type: SEQUENCE shares: 'b' }"
+                      "fields { name: 'b' type: CATEGORICAL }"),
+            "s.textproto: field a: shares is 'b'; expected an earlier categorical field that "
+            "shares none itself");
+}
+
+TEST(SchemaFileTest, MistakesOfTheLayout) {
+  const std::string fields = "fields { name: 'y' type: LABEL } fields { name: 'a' } ";
+  EXPECT_EQ(MessageOf("fields { name: 'a' }"),
+            "s.textproto: no field of type LABEL; expected one in layout DELIMITED");
+  EXPECT_EQ(MessageOf(fields + "delimiter: ', '"),
+            "s.textproto: delimiter is ', '; expected one character, no quote and no line feed");
+  EXPECT_EQ(MessageOf(fields + "delimiter: '\\n'").rfind("s.textproto: delimiter is", 0), 0u);
+  EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
+            "s.textproto: delimiter, header and quoted are for layout DELIMITED");
+  EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
+            "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
+            "IGNORED in LIBSVM");
+  EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL transform: HOUR }"),
+            "s.textproto: field a: transform is HOUR; expected layout DELIMITED");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: MULTI_HOT } fields { name: 'b' }"),
             "s.textproto: field a: a MULTI_HOT field of LIBSVM takes all remaining pairs, so must "
             "be last");
-  EXPECT_EQ(MessageOf("layout: SYNTHETIC synthetic { rows: 5 }"),
-            "s.textproto: synthetic needs at least two fields");
+}
+
+TEST(SchemaFileTest, MistakesOfTheSplit) {
+  const std::string fields = "fields { name: 'y' type: LABEL } fields { name: 'a' } ";
+  EXPECT_EQ(MessageOf(fields + "split { train: 0.5 }"),
+            "s.textproto: split: the shares sum to 0.500000; expected 1");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1.5 test: -0.5 }"),
+            "s.textproto: split: a share is negative");
+  EXPECT_EQ(MessageOf(fields + "split { by: HASH }"),
+            "s.textproto: split: by is HASH, but the shares are all 0");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
+            "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 hash_field: 'a' }"),
+            "s.textproto: split: hash_field is for by: HASH");
+}
+
+TEST(SchemaFileTest, AFieldThatSharesHasTheOthersEncoding) {
+  const auto schema = ParseSchema(
+      "fields { name: 'y' type: LABEL }"
+      "fields { name: 'a' type: CATEGORICAL encoding: IDENTITY buckets: 9 offset: 2 }"
+      "fields { name: 'b' type: SEQUENCE shares: 'a' }",
+      "s");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  EXPECT_EQ(schema->fields(2).encoding(), Field::IDENTITY);
+  EXPECT_EQ(schema->fields(2).buckets(), 9);
+  EXPECT_EQ(schema->fields(2).offset(), 2);
 }
 
 TEST(SchemaFileTest, MissingFile) {

@@ -72,6 +72,25 @@ TEST(TextSourceTest, DamagedGzipNamesTheByte) {
       HasSubstr("tail: damaged gzip data at byte"));
 }
 
+TEST(TextSourceTest, SkippedChunksAreLikeReadOnes) {
+  const std::string text = Lines(2000);
+  for (const std::string& path :
+       {WriteScratch("plain", text), WriteScratch("packed", Gzip(text))}) {
+    auto first = TextSource::Open(path), second = TextSource::Open(path);
+    ASSERT_TRUE(first.ok() && second.ok());
+    std::string read, after_skip;
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE((*first)->Next(1000, &read).ok());
+      if (i % 3 != 1) {
+        ASSERT_TRUE((*second)->Skip(static_cast<int64_t>(read.size()), 1000).ok());
+        continue;
+      }
+      ASSERT_TRUE((*second)->Next(1000, &after_skip).ok());
+      EXPECT_EQ(after_skip, read);
+    }
+  }
+}
+
 TEST(TextSourceTest, FoldersAreRefused) {
   EXPECT_EQ(TextSource::Open(testing::TempDir()).status().code(), StatusCode::kUser);
 }

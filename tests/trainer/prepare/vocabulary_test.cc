@@ -3,13 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace elastor {
 namespace {
 
 using testing::ElementsAre;
+
+std::string TextOf(const Vocabulary& vocabulary, const SortedValue& value) {
+  if (value.length > Vocabulary::kShort) return std::string(vocabulary.LongValue(value));
+  std::string text;
+  for (uint32_t i = 0; i < value.length; ++i)
+    text += static_cast<char>(value.prefix >> (56 - 8 * i));
+  return text;
+}
 
 TEST(VocabularyTest, NumbersByFirstOccurrence) {
   Vocabulary vocabulary;
@@ -22,29 +32,63 @@ TEST(VocabularyTest, NumbersByFirstOccurrence) {
     ASSERT_EQ(vocabulary.Add(value), entry->second) << value;
   }
   EXPECT_EQ(vocabulary.size(), static_cast<int64_t>(expected.size()));
-  for (const auto& [value, number] : expected) EXPECT_EQ(vocabulary.value(number), value);
+  vocabulary.Sort();
+  ASSERT_EQ(vocabulary.sorted().size(), expected.size());
+  auto next = expected.begin();
+  for (const SortedValue& value : vocabulary.sorted()) {
+    EXPECT_EQ(TextOf(vocabulary, value), next->first);
+    EXPECT_EQ(value.number, next->second);
+    ++next;
+  }
 }
 
 TEST(VocabularyTest, EmptyZeroBytesAndPrefixesDiffer) {
   Vocabulary vocabulary;
   const std::string zero(1, '\0');
-  EXPECT_EQ(vocabulary.Add(""), 0u);
-  EXPECT_EQ(vocabulary.Add(zero), 1u);
-  EXPECT_EQ(vocabulary.Add("a"), 2u);
-  EXPECT_EQ(vocabulary.Add("a" + zero), 3u);
-  EXPECT_EQ(vocabulary.Add("12345678"), 4u);
-  EXPECT_EQ(vocabulary.Add("123456789"), 5u);
-  EXPECT_EQ(vocabulary.Add("a"), 2u);
+  const std::vector<std::string> values = {"",
+                                           zero,
+                                           "a",
+                                           "a" + zero,
+                                           "12345678",
+                                           "123456789",
+                                           "12345678" + zero,
+                                           "a" + std::string(9, '\0')};
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(vocabulary.Add(values[i]), i);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(vocabulary.Add(values[i]), i);
+  vocabulary.Sort();
+  std::vector<std::string> sorted;
+  for (const SortedValue& value : vocabulary.sorted()) sorted.push_back(TextOf(vocabulary, value));
+  EXPECT_THAT(sorted, ElementsAre("", zero, "12345678", "12345678" + zero, "123456789", "a",
+                                  "a" + zero, "a" + std::string(9, '\0')));
 }
 
-TEST(VocabularyTest, RankByCountThenValue) {
+TEST(VocabularyTest, IntegersSortAsNumbers) {
   Vocabulary vocabulary;
-  for (const char* value : {"d", "", "b", "rare", "c", "B", "none"}) vocabulary.Add(value);
-  int64_t rows = 0;
-  EXPECT_THAT(vocabulary.Rank({5, 100, 7, 1, 5, 5, 0}, 2, &rows), ElementsAre(4, 0, 1, 0, 3, 2, 0));
-  EXPECT_EQ(rows, 5);
-  EXPECT_THAT(vocabulary.Rank({5, 100, 7, 1, 5, 5, 0}, 0, &rows), ElementsAre(4, 0, 1, 5, 3, 2, 0));
-  EXPECT_EQ(rows, 6);
+  std::vector<uint64_t> expected;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const uint64_t value = i * i * 0x9e3779b97f4a7c15 >> (i % 60);
+    const int64_t before = vocabulary.size();
+    if (vocabulary.AddInteger(value) == before) expected.push_back(value);
+  }
+  std::sort(expected.begin(), expected.end());
+  vocabulary.Sort();
+  ASSERT_EQ(vocabulary.sorted().size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(vocabulary.sorted()[i].prefix, expected[i]);
+  }
+}
+
+TEST(VocabularyTest, BytesGrowWithTheTableAndForeseeItsGrowth) {
+  Vocabulary vocabulary;
+  int64_t most = vocabulary.bytes();
+  for (uint64_t i = 0; i < 100000; ++i) {
+    const int64_t before = vocabulary.bytes();
+    vocabulary.AddInteger(i);
+    // No more than was said before the growth: the old and the new table.
+    EXPECT_LE(vocabulary.bytes(), std::max(most, 3 * before));
+    most = std::max(most, vocabulary.bytes());
+  }
+  EXPECT_GE(most, 100000 * 2 * 16);
 }
 
 }  // namespace

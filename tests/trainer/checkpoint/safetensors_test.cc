@@ -1,6 +1,7 @@
-#include "trainer/safetensors.h"
+#include "trainer/checkpoint/safetensors.h"
 
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -41,7 +42,7 @@ class SafetensorsTest : public testing::Test {
   }
 
   // Two tensors, and one without elements.
-  FileChecksum WriteSmallFile() {
+  SafetensorsFacts WriteSmallFile() {
     const std::vector<TensorSpec> tensors = {{"keys", TensorType::kI64, {2}},
                                              {"none", TensorType::kF32, {0, 7}},
                                              {"rows", TensorType::kF32, {1, 3}}};
@@ -63,7 +64,7 @@ class SafetensorsTest : public testing::Test {
 
 // The header is as Python's `safetensors` writes it, the data begins at a multiple of 8.
 TEST_F(SafetensorsTest, TheBytesAreThoseOfTheFormat) {
-  const FileChecksum checksum = WriteSmallFile();
+  const SafetensorsFacts checksum = WriteSmallFile();
   const std::string header = R"({"keys":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},)"
                              R"("none":{"dtype":"F32","shape":[0,7],"data_offsets":[16,16]},)"
                              R"("rows":{"dtype":"F32","shape":[1,3],"data_offsets":[16,28]}})";
@@ -76,7 +77,7 @@ TEST_F(SafetensorsTest, TheBytesAreThoseOfTheFormat) {
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(*found, expected);
   EXPECT_EQ(checksum.bytes, static_cast<int64_t>(expected.size()));
-  EXPECT_EQ(checksum.xxh3, XXH3_64bits(expected.data(), expected.size()));
+  EXPECT_EQ(checksum.header_xxh3, XXH3_64bits(expected.data(), 8 + padded));
 }
 
 TEST_F(SafetensorsTest, ReadsBackWhatWasWritten) {
@@ -97,13 +98,20 @@ TEST_F(SafetensorsTest, ReadsBackWhatWasWritten) {
 
 TEST_F(SafetensorsTest, LargerThanTheBuffer) {
   const int64_t count = (1 << 20) + 3;
+  std::vector<float> rest;
   auto writer =
       SafetensorsWriter::Open(path_, std::vector<TensorSpec>{{"a", TensorType::kF32, {count}}});
   ASSERT_TRUE(writer.ok());
+  // Single elements, then all that is left at once.
   for (int64_t i = 0; i < count; ++i) {
     const float value = static_cast<float>(i);
-    ASSERT_TRUE(writer->Append(std::span(&value, 1)).ok());
+    if (i >= 1000) {
+      rest.push_back(value);
+    } else {
+      ASSERT_TRUE(writer->Append(std::span(&value, 1)).ok());
+    }
   }
+  ASSERT_TRUE(writer->Append(std::span<const float>(rest)).ok());
   const auto checksum = writer->Commit();
   ASSERT_TRUE(checksum.ok());
   const auto file = SafetensorsFile::Open(path_, *checksum);
@@ -127,12 +135,12 @@ TEST_F(SafetensorsTest, SaysWhatWasExpectedOfATensor) {
 }
 
 TEST_F(SafetensorsTest, TellsDamage) {
-  const FileChecksum checksum = WriteSmallFile();
+  const SafetensorsFacts checksum = WriteSmallFile();
   std::string bytes = *ReadFile(path_);
-  bytes.back() ^= 1;
+  bytes[20] ^= 1;
   ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
   EXPECT_EQ(SafetensorsFile::Open(path_, checksum).status().message(),
-            path_ + ": the bytes do not match their hash; the file is damaged or was replaced");
+            path_ + ": the header does not match its hash; the file is damaged or was replaced");
   bytes.pop_back();
   ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
   EXPECT_EQ(SafetensorsFile::Open(path_, checksum).status().message(),
@@ -140,6 +148,10 @@ TEST_F(SafetensorsTest, TellsDamage) {
                 std::to_string(checksum.bytes));
   EXPECT_EQ(SafetensorsFile::Open(path_ + "x", checksum).status().message(),
             path_ + "x: open: No such file or directory");
+  std::filesystem::remove(path_ + "link");
+  std::filesystem::create_symlink(path_, path_ + "link");
+  EXPECT_EQ(SafetensorsFile::Open(path_ + "link", checksum).status().message(),
+            path_ + "link: a symbolic link; expected the file itself");
 }
 
 TEST_F(SafetensorsTest, RefusesWhatIsNotTheFormat) {

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_SAFETENSORS_H_
-#define ELASTOR_TRAINER_SAFETENSORS_H_
+#ifndef ELASTOR_TRAINER_CHECKPOINT_SAFETENSORS_H_
+#define ELASTOR_TRAINER_CHECKPOINT_SAFETENSORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,6 @@
 
 #include "core/base/file.h"
 #include "core/base/status.h"
-#include "xxhash.h"
 
 namespace elastor {
 
@@ -32,10 +31,11 @@ struct TensorSpec {
 // In the shape that a reader expects: any length.
 inline constexpr int64_t kAnyLength = -1;
 
-struct FileChecksum {
-  int64_t bytes = 0;
-  uint64_t xxh3 = 0;  // XXH3-64 of the whole file
-  bool operator==(const FileChecksum&) const = default;
+// What a file must be before its header is believed; the data is verified by who reads it.
+struct SafetensorsFacts {
+  int64_t bytes = 0;         // of the file
+  uint64_t header_xxh3 = 0;  // XXH3-64 of the length and the header
+  bool operator==(const SafetensorsFacts&) const = default;
 };
 
 // Writes one file front to back, so that tensors need not lie in memory as a whole. Nothing is at
@@ -52,13 +52,9 @@ class SafetensorsWriter {
     return AppendBytes(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   }
   // REQUIRES: all data was appended; nothing is called afterwards.
-  StatusOr<FileChecksum> Commit();
+  StatusOr<SafetensorsFacts> Commit();
 
  private:
-  struct FreeState {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   SafetensorsWriter(AtomicFileWriter file, int64_t data_bytes);
   Status AppendBytes(const char* bytes, size_t size);
   Status Flush();
@@ -66,17 +62,16 @@ class SafetensorsWriter {
   AtomicFileWriter file_;
   int64_t missing_bytes_;  // of the data
   std::string buffer_;
-  FileChecksum written_;
-  std::unique_ptr<XXH3_state_t, FreeState> hash_;
+  SafetensorsFacts facts_;
 };
 
 // A file mapped into memory. Thread-safe; views live as long as the object.
 class SafetensorsFile {
  public:
-  // User error naming the file when it is missing, differs from `expected` (bytes first, then
-  // hash; reads the whole file) or is not in the format.
+  // User error naming the file when it is missing, a symbolic link, differs from `expected` or is
+  // not in the format. Reads the header only.
   static StatusOr<SafetensorsFile> Open(const std::string& path,
-                                        const std::optional<FileChecksum>& expected);
+                                        const std::optional<SafetensorsFacts>& expected);
 
   const std::string& path() const { return path_; }
   // In the order of their data.
@@ -94,7 +89,7 @@ class SafetensorsFile {
   };
 
   Status Map();
-  Status Verify(const FileChecksum& expected) const;
+  Status Verify(const SafetensorsFacts& expected) const;
   Status ParseHeader();
 
   std::string path_;
@@ -108,4 +103,4 @@ std::string TensorText(TensorType type, std::span<const int64_t> shape);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_SAFETENSORS_H_
+#endif  // ELASTOR_TRAINER_CHECKPOINT_SAFETENSORS_H_

@@ -1,4 +1,4 @@
-#include "trainer/safetensors.h"
+#include "trainer/checkpoint/safetensors.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 
 #include "glog/logging.h"
 #include "nlohmann/json.hpp"
+#include "xxhash.h"
 
 namespace elastor {
 namespace {
@@ -135,10 +136,7 @@ std::string TensorText(TensorType type, std::span<const int64_t> shape) {
 // ---- Writing
 
 SafetensorsWriter::SafetensorsWriter(AtomicFileWriter file, int64_t data_bytes)
-    : file_(std::move(file)), missing_bytes_(data_bytes), hash_(XXH3_createState()) {
-  CHECK(hash_ != nullptr);
-  CHECK_EQ(XXH3_64bits_reset(hash_.get()), XXH_OK);
-}
+    : file_(std::move(file)), missing_bytes_(data_bytes) {}
 
 StatusOr<SafetensorsWriter> SafetensorsWriter::Open(const std::string& path,
                                                     std::span<const TensorSpec> tensors) {
@@ -147,30 +145,31 @@ StatusOr<SafetensorsWriter> SafetensorsWriter::Open(const std::string& path,
   for (const TensorSpec& tensor : tensors) data_bytes += tensor.bytes();
   SafetensorsWriter writer(std::move(file), data_bytes);
   writer.buffer_ = MakeHeader(tensors);
+  const int64_t header_bytes = static_cast<int64_t>(writer.buffer_.size());
+  writer.facts_ = {header_bytes + data_bytes, XXH3_64bits(writer.buffer_.data(), header_bytes)};
   return writer;
 }
 
 Status SafetensorsWriter::AppendBytes(const char* bytes, size_t size) {
   missing_bytes_ -= static_cast<int64_t>(size);
   CHECK_GE(missing_bytes_, 0) << "more data than the tensors of the header";
+  if (buffer_.size() + size >= kBufferBytes) ELASTOR_RETURN_IF_ERROR(Flush());
+  if (size >= kBufferBytes) return file_.Append({bytes, size});
   buffer_.append(bytes, size);
-  return buffer_.size() >= kBufferBytes ? Flush() : OkStatus();
+  return OkStatus();
 }
 
 Status SafetensorsWriter::Flush() {
-  CHECK_EQ(XXH3_64bits_update(hash_.get(), buffer_.data(), buffer_.size()), XXH_OK);
-  written_.bytes += static_cast<int64_t>(buffer_.size());
   ELASTOR_RETURN_IF_ERROR(file_.Append(buffer_));
   buffer_.clear();
   return OkStatus();
 }
 
-StatusOr<FileChecksum> SafetensorsWriter::Commit() {
+StatusOr<SafetensorsFacts> SafetensorsWriter::Commit() {
   CHECK_EQ(missing_bytes_, 0) << "less data than the tensors of the header";
   ELASTOR_RETURN_IF_ERROR(Flush());
   ELASTOR_RETURN_IF_ERROR(file_.Commit());
-  written_.xxh3 = XXH3_64bits_digest(hash_.get());
-  return written_;
+  return facts_;
 }
 
 // ---- Reading
@@ -180,7 +179,7 @@ void SafetensorsFile::Unmap::operator()(const char* data) const {
 }
 
 StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
-                                                const std::optional<FileChecksum>& expected) {
+                                                const std::optional<SafetensorsFacts>& expected) {
   SafetensorsFile file;
   file.path_ = path;
   ELASTOR_RETURN_IF_ERROR(file.Map());
@@ -190,7 +189,11 @@ StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
 }
 
 Status SafetensorsFile::Map() {
-  const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // No waiting for the writer of a pipe that somebody put here.
+  const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0 && errno == ELOOP) {
+    return UserError(path_ + ": a symbolic link; expected the file itself");
+  }
   if (descriptor < 0) return UserError(path_ + ": open: " + std::strerror(errno));
   struct stat facts = {};
   const bool regular = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
@@ -206,18 +209,21 @@ Status SafetensorsFile::Map() {
   return OkStatus();
 }
 
-Status SafetensorsFile::Verify(const FileChecksum& expected) const {
-  const size_t bytes = mapped_.get_deleter().bytes;
+Status SafetensorsFile::Verify(const SafetensorsFacts& expected) const {
+  const uint64_t bytes = mapped_.get_deleter().bytes;
   if (static_cast<int64_t>(bytes) != expected.bytes) {
     return UserError(path_ + ": has " + std::to_string(bytes) + " bytes; expected " +
                      std::to_string(expected.bytes));
   }
-  if (XXH3_64bits(mapped_.get(), bytes) != expected.xxh3) {
-    return UserError(path_ +
-                     ": the bytes do not match their hash; the file is damaged or was "
-                     "replaced");
+  uint64_t length = 0;
+  if (bytes >= kLengthBytes) std::memcpy(&length, mapped_.get(), kLengthBytes);
+  const bool fits = length <= kMaxHeader && kLengthBytes + length <= bytes;
+  if (fits && XXH3_64bits(mapped_.get(), kLengthBytes + length) == expected.header_xxh3) {
+    return OkStatus();
   }
-  return OkStatus();
+  return UserError(path_ +
+                   ": the header does not match its hash; the file is damaged or was "
+                   "replaced");
 }
 
 Status SafetensorsFile::ParseHeader() {

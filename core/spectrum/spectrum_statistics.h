@@ -1,0 +1,65 @@
+#ifndef ELASTOR_CORE_SPECTRUM_SPECTRUM_STATISTICS_H_
+#define ELASTOR_CORE_SPECTRUM_SPECTRUM_STATISTICS_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/exact_sum.h"
+#include "core/spectrum/spectrum.h"
+
+namespace elastor {
+
+// What the effective ranks of many rows have in common. Sums are exact, so the statistics do not
+// depend on how rows are spread over threads and ranks. Thread-compatible: one a thread, merged.
+class SpectrumStatistics {
+ public:
+  static constexpr int64_t kBins = 32;
+
+  explicit SpectrumStatistics(int64_t max_rank) : profile_(max_rank) {}
+
+  // Row i of the last Measure. REQUIRES: the spectrum's max_rank is this one's.
+  void Add(const Spectrum& spectrum, int64_t i);
+  void Merge(const SpectrumStatistics& other);
+
+  // Words for an integer all-reduce: the element-wise sum over ranks, given to SetWords of an
+  // object of equal max_rank, is the statistics of all rows.
+  int64_t word_count() const;
+  void AppendWords(std::vector<int64_t>* words) const;
+  void SetWords(std::span<const int64_t> words);
+
+  int64_t rows() const { return rows_; }
+  struct Distribution {
+    double mean = 0;
+    double stddev = 0;  // of the rows, with rows - 1 below the sum; one row: 0
+    // Bin b counts ranks in [b, b + 1) * max_rank / kBins, the last one all above, too. NaN: in
+    // none.
+    std::array<int64_t, kBins> histogram{};
+  };
+  // REQUIRES: rows() > 0.
+  Distribution stable() const { return DistributionOf(stable_); }
+  Distribution entropy() const { return DistributionOf(entropy_); }
+  // Means of s_n / s_1; of a zero matrix 0. REQUIRES: rows() > 0.
+  std::vector<double> profile() const;
+
+ private:
+  struct Kind {
+    ExactSum sum;
+    ExactSum squares;
+    std::array<int64_t, kBins> histogram{};
+  };
+  void AddTo(double rank, Kind* kind) const;
+  Distribution DistributionOf(const Kind& kind) const;
+  template <typename Self, typename Visit>
+  static void ForEachSum(Self& self, const Visit& visit);
+
+  int64_t rows_ = 0;
+  Kind stable_;
+  Kind entropy_;
+  std::vector<ExactSum> profile_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_SPECTRUM_SPECTRUM_STATISTICS_H_

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Day after day: the second day is encoded with the first day's vocabularies and trained from the
+# first day's last state, optimizer included. Weights of rows, groups and slices are in play. Also
+# warm starts of a model that has only a part of another's tensors.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+
+# make_day SEED NEW_ITEMS: rows whose clicks follow user, item and price.
+make_day() {
+  awk -v seed="$1" -v fresh="$2" 'BEGIN {
+    srand(seed)
+    print "click,user,item,price,importance,at"
+    for (i = 0; i < 3000; ++i) {
+      user = int(rand() * 40); item = int(rand() * 25) + fresh; price = rand() * 20
+      logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5 + (price - 10) * 0.1
+      click = rand() < 1 / (1 + exp(-logit)) ? 1 : 0
+      printf "%d,u%d,i%d,%.2f,%.1f,%d\n", click, user, item, price, 1 + (i % 3) * 0.5, 1400000000 + i
+    }
+  }'
+}
+make_day 1 0 >day0.csv
+make_day 2 5 >day1.csv
+cat >schema.textproto <<'SCHEMA'
+name: "days"
+layout: DELIMITED
+delimiter: ","
+header: true
+split { train: 0.8 validation: 0.2 }
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL }
+fields { name: "item" type: CATEGORICAL }
+fields { name: "price" type: NUMERIC transform: STANDARDIZE }
+fields { name: "importance" type: WEIGHT }
+fields { name: "who" type: GROUP column: "user" }
+fields { name: "at" type: TIME time_format: UNIX_SECONDS }
+SCHEMA
+cat >days.textproto <<'EXPERIMENT'
+data { order: FILE_ORDER }
+model { tokens: 4 token_width: 8 blocks: 1 }
+embedding { width: 4 init_stddev: 0.1 }
+optimizer { learning_rate: 0.01 }
+training { batch_size: 100 seed: 3 log_every_steps: 1 }
+spectrum { disabled: true }
+evaluation { slice_by: "item" }
+EXPERIMENT
+"$prepare" --schema=schema.textproto --input=day0.csv --output_dir=day0 >log 2>&1 || cat log
+"$prepare" --schema=schema.textproto --input=day1.csv --output_dir=day1 --vocabulary_from=day0 \
+  >log 2>&1 || cat log
+tables_of() { grep --only-matching '"ids":[ 0-9]*' "$1/meta.json"; }
+[[ -n $(tables_of day0) && $(tables_of day0) == "$(tables_of day1)" ]] ||
+  fail "tables of the days differ: $(tables_of day0) and $(tables_of day1)"
+
+# run RANKS OUTPUT_DIR FLAGS...
+run() {
+  local ranks=$1 directory=$2
+  shift 2
+  on_ranks "$ranks" "$trainer" --experiment=days.textproto --output_dir="$directory" "$@" \
+    >"$directory.log" 2>&1 || {
+    fail "$ranks ranks: $*"
+    cat "$directory.log"
+  }
+}
+run 1 run0 --set=data.path=day0
+grep --quiet '"gauc":0\.' run0/metrics.jsonl || fail "no gAUC over users"
+grep --quiet '"field":"item"' run0/metrics.jsonl || fail "no slices by item"
+
+state=run0/checkpoints/step-0000000024
+warm="--set=training.warm_start.path=$state --set=training.warm_start.optimizer_state=true"
+run 1 run1 --set=data.path=day1 --set=evaluation.at_start=true $warm
+run 3 run1_on_3 --set=data.path=day1 --set=evaluation.at_start=true $warm
+diff <(numbers_of run1) <(numbers_of run1_on_3) >difference || {
+  fail "the second day on 3 ranks has other numbers"
+  head --lines=6 difference
+}
+
+# Before it learns anything of the day, the run is the model of the day before.
+run 1 evaluated --set=data.path=day1 --mode=evaluate --model=run0/model
+auc_of() { sed --quiet 's/.*"event":"eval".*"auc":\([^,]*\),"logloss.*/\1/p' "$1/metrics.jsonl" | head --lines=1; }
+[[ -n $(auc_of run1) && $(auc_of run1) == "$(auc_of evaluated)" ]] ||
+  fail "at the start: AUC '$(auc_of run1)', the model's is '$(auc_of evaluated)'"
+# What was learned counts: a cold start does worse on the first steps, and ends elsewhere.
+run 1 cold --set=data.path=day1
+loss_at() { sed --quiet "s/.*\"event\":\"train\",\"step\":$2,.*\"loss\":\([^,]*\),.*/\1/p" "$1/metrics.jsonl"; }
+awk -v warm="$(loss_at run1 1)" -v cold="$(loss_at cold 1)" 'BEGIN { exit !(warm < cold) }' ||
+  fail "first loss: $(loss_at run1 1) after a warm start, $(loss_at cold 1) after a cold one"
+# With the slots and the earlier steps, not with weights alone.
+run 1 weights_only --set=data.path=day1 --set=training.warm_start.path=run0/model
+[[ $(loss_at weights_only 1) == "$(loss_at run1 1)" ]] || fail "weights alone: another first loss"
+[[ $(loss_at weights_only 5) != "$(loss_at run1 5)" ]] || fail "the optimizer's state has no effect"
+
+# On the same rows in the same order, a second run from the first one's state is a second epoch, to the bit:
+# weights, slots and the steps that Adam's bias correction counts.
+run 1 twice --set=data.path=day0 --set=training.epochs=2
+run 1 again --set=data.path=day0 $warm
+losses_of() { sed --quiet 's/.*"event":"train".*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
+[[ $(losses_of again | wc --lines) -eq 24 ]] || fail "expected 24 losses: $(losses_of again)"
+diff <(losses_of twice | tail --lines=24) <(losses_of again) >difference || {
+  fail "a second run from the first one's state is not a second epoch"
+  head --lines=6 difference
+}
+
+# expect_mistake PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN.
+expect_mistake() {
+  local pattern=$1
+  shift
+  expect_line 2 "$pattern" on_ranks 2 "$trainer" --experiment=days.textproto --set=data.path=day1 \
+    --output_dir=mistake "$@"
+  rm -rf mistake
+}
+expect_mistake "run0/model" --set=training.warm_start.path=run0/model \
+  --set=training.warm_start.optimizer_state=true
+expect_mistake "block0" --set=training.warm_start.path=run0/model --set=model.feed_forward.expansion=2
+expect_mistake "no_such" --set=training.warm_start.path=no_such
+expect_mistake "evaluation.slice_by" --set=evaluation.slice_by=nothing
+run 2 partial --set=data.path=day1 --set=training.warm_start.path=run0/model \
+  --set=model.feed_forward.expansion=2 --set=training.warm_start.partial=true
+grep --quiet 'tensors and tables taken' partial.log || fail "nothing is said about what was taken"
+exit "$((failures > 0))"

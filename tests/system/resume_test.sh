@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# A run that is stopped and goes on, on other numbers of ranks and under other plans, ends with the
+# bits of one that never stopped: every loss, every scheduled evaluation, the rates after plateaus,
+# the best weights' metrics and the state digest. Stopped by max_steps, by a signal and by kill -9.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+source "$(dirname "$0")/spread_run.sh"
+
+cat >"$work/schema.textproto" <<'SCHEMA'
+name: "tiny"
+layout: SYNTHETIC
+split { train: 0.8 validation: 0.1 test: 0.1 }
+synthetic { rows: 6000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
+SCHEMA
+# 201 steps: three epochs of 66 whole batches and a short one.
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+embedding { width: 4 init_stddev: 0.1 }
+optimizer { learning_rate: 0.02 clip_norm: 0.5 dense_l2: 1e-4 embedding_l2: 1e-4 }
+training {
+  batch_size: 72 epochs: 3 log_every_steps: 1 eval_every_steps: 10
+  schedule { warmup_steps: 20 decay: COSINE final_share: 0.1 plateau_factor: 0.7 plateau_patience: 2 }
+  monitor { best_weights: true early_stop_patience: 50 }
+}
+spectrum { every_steps: 1000 samples: 32 }
+parallel { virtual_shards: 16 }
+EXPERIMENT
+"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+
+# train RANKS RUN ARGUMENT...
+train() {
+  local ranks=$1 run=$2
+  shift 2
+  on_ranks "$ranks" "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+    --output_dir="$run" "$@" >"$work/log" 2>&1
+}
+
+# decided_numbers RUN: all that an interruption must not change.
+decided_numbers() {
+  digest_of "$1"
+  grep --extended-regexp '"(auc|logloss|best_step|best_metric|steps)":' "$1/summary.json"
+  grep --extended-regexp '"event":"train"|"scheduled":true' "$1/metrics.jsonl" |
+    sed 's/,"samples_per_s":.*//'
+}
+
+# same_as_whole RUN WHAT
+same_as_whole() {
+  if ! diff <(decided_numbers "$work/whole") <(decided_numbers "$1") >"$work/difference"; then
+    fail "$2: other numbers than the run that never stopped (<)"
+    head --lines=6 "$work/difference"
+  fi
+}
+
+# must_train WHAT RANKS RUN ARGUMENT...
+must_train() {
+  local what=$1
+  shift
+  train "$@" && return
+  fail "$what"
+  cat "$work/log"
+}
+
+plan=--set=parallel.plan
+must_train "the whole run" 1 "$work/whole" --set=checkpoint.disabled=true
+
+# The comparison is worth something: a plateau before the first stop and one after the last, and best
+# weights that are not the last.
+rates=$(sed --quiet 's/.*"step":\([0-9]*\),.*"learning_rate":\([^,]*\),.*/\1 \2/p' \
+  "$work/whole/metrics.jsonl" | wc --lines)
+[[ $rates -eq 201 ]] || fail "expected 201 records with a rate, found $rates"
+best=$(sed --quiet 's/.*"best_step": \([0-9]*\),.*/\1/p' "$work/whole/summary.json")
+[[ -n $best && $best -gt 0 && $best -lt 201 ]] || fail "expected a best step inside the run, found '$best'"
+
+must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100
+must_train "5 ranks to step 150" 5 "$work/a" --resume --set=training.max_steps=150 \
+  --set=parallel.threads=2 --set=parallel.overlap=true
+must_train "1 rank to the end" 1 "$work/a" --resume
+same_as_whole "$work/a" "16, 5, 1 ranks"
+
+must_train "row-wise to step 67" 4 "$work/b" --set=training.max_steps=67 $plan=ROW_WISE
+must_train "table-wise to step 130" 3 "$work/b" --resume --set=training.max_steps=130 \
+  $plan=TABLE_WISE --set=checkpoint.every_steps=25
+must_train "replicated to the end" 16 "$work/b" --resume $plan=REPLICATED
+same_as_whole "$work/b" "row-wise, table-wise, replicated"
+
+# By the clock; and with a state that may not be copied, so that training waits for the writing.
+must_train "checkpoints by the clock" 2 "$work/e" --set=checkpoint.every_minutes=1e-6 \
+  --set=checkpoint.staging_bytes=1
+same_as_whole "$work/e" "checkpoints by the clock"
+written=$(grep --count '"event":"checkpoint"' "$work/e/metrics.jsonl")
+[[ $written -gt 100 ]] || fail "by the clock: expected a checkpoint nearly every step, found $written"
+
+# interrupt SIGNAL CODE RUN PATTERN ARGUMENT...: one rank, and the signal once metrics.jsonl has the
+# pattern; must end with that exit code. Again when the run was faster.
+interrupt() {
+  local signal=$1 code=$2 run=$3 pattern=$4 status
+  shift 4
+  for _ in 1 2 3 4 5; do
+    rm -rf "$run"
+    "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+      --output_dir="$run" "$@" >"$work/log" 2>&1 &
+    until grep --quiet "$pattern" "$run/metrics.jsonl" 2>/dev/null || ! kill -0 $! 2>/dev/null; do
+      :
+    done
+    kill -"$signal" $! 2>/dev/null
+    wait $! 2>/dev/null
+    status=$?
+    [[ $status -eq $code ]] && return
+  done
+  fail "signal $signal: expected exit code $code, found $status"
+}
+
+# Killed between checkpoints, which are written while training goes on.
+interrupt KILL 137 "$work/c" '"event":"checkpoint","step":60' --set=checkpoint.every_steps=20
+must_train "after kill -9" 3 "$work/c" --resume
+same_as_whole "$work/c" "killed"
+[[ $(find "$work/c/checkpoints" -name 'step-*' | wc --lines) -le 3 ]] || fail "more than 3 checkpoints"
+[[ -z $(find "$work/c" -name '*.partial' -o -name '*.tmp') ]] || fail "something unfinished stays"
+
+# Stopped by a signal: a checkpoint, and exit code 75.
+interrupt USR1 75 "$work/d" '"event":"train","step":30,'
+must_train "after a signal" 2 "$work/d" --resume
+same_as_whole "$work/d" "stopped by a signal"
+
+# A run that is complete stays what it is.
+must_train "again" 2 "$work/d" --resume
+same_as_whole "$work/d" "complete"
+exit "$((failures > 0))"

@@ -1,0 +1,254 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "checkpoint_testing.h"
+#include "core/base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/manifest.h"
+#include "xxhash.h"
+
+namespace elastor {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+// Places of a file at which a byte is flipped.
+constexpr size_t kFlips = 120;
+
+class CheckpointDamageTest : public testing::Test {
+ protected:
+  CheckpointDamageTest() {
+    EXPECT_EQ(Save(model_, {2}, path_, Contents::kState, 1, &digest_).message(), "");
+  }
+
+  std::string VerifyError(int ranks) {
+    const Status status = OnRanks(model_, {ranks}, [&](StateRank& rank) {
+      return VerifyCheckpoint(path_, *rank.communicator).status();
+    });
+    return CheckLine(status);
+  }
+  std::string LoadError(int ranks) {
+    const Status status = OnRanks(model_, {ranks}, [&](StateRank& rank) {
+      return LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator)
+          .status();
+    });
+    return CheckLine(status);
+  }
+  std::string BothErrors() {
+    const std::string error = VerifyError(2);
+    EXPECT_EQ(LoadError(3), error);
+    return error;
+  }
+  static std::string CheckLine(const Status& status) {
+    EXPECT_EQ(status.code(), status.ok() ? StatusCode::kOk : StatusCode::kUser);
+    EXPECT_EQ(status.message().find('\n'), std::string::npos);
+    return status.message();
+  }
+
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  std::string Manifest() const { return File(kManifestFile); }
+  std::vector<std::string> FileNames() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // A manifest that was edited by somebody who knows its hash.
+  void ReplaceInManifest(const std::string& from, const std::string& to) {
+    std::string text = *ReadFile(Manifest());
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+    text.resize(text.rfind("\": \"") + 4);
+    text += HashText(XXH3_64bits(text.data(), text.size())) + "\"\n}\n";
+    ASSERT_TRUE(WriteFileAtomically(Manifest(), text).ok());
+  }
+
+  SmallModel model_;
+  const std::string directory_ = ScratchDirectory();
+  const std::string path_ = directory_ + "/step-0000000007";
+  std::string digest_;
+};
+
+TEST_F(CheckpointDamageTest, EveryFlippedByteIsFound) {
+  const auto self = MakeSelfCommunicator();
+  EXPECT_EQ(VerifyError(1), "");
+  ASSERT_EQ(FileNames().size(), 4u);
+  for (const std::string& name : FileNames()) {
+    const std::string whole = *ReadFile(File(name));
+    const size_t stride = std::max<size_t>(1, whole.size() / kFlips);
+    for (size_t at = 0; at < whole.size(); at += stride) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+      std::ofstream(File(name), std::ios::binary) << damaged;
+      const std::string error = CheckLine(VerifyCheckpoint(path_, *self).status());
+      ASSERT_TRUE(error.starts_with(File(name) + ": ")) << name << " byte " << at << ": " << error;
+      if (at % (8 * stride) == 0) {
+        EXPECT_TRUE(LoadError(2).starts_with(File(name) + ": ")) << name << " byte " << at;
+      }
+    }
+    ASSERT_TRUE(WriteFileAtomically(File(name), whole).ok());
+  }
+  EXPECT_EQ(BothErrors(), "");
+}
+
+TEST_F(CheckpointDamageTest, TellsTheTensor) {
+  const std::string path = File("embedding-00001-of-00002.safetensors");
+  std::string bytes = *ReadFile(path);
+  bytes.back() ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+  EXPECT_EQ(BothErrors(), path +
+                              ": tensor 'short/v' does not match its hash; the file is damaged "
+                              "or was replaced");
+}
+
+TEST_F(CheckpointDamageTest, TruncatedAndMissingFiles) {
+  for (const std::string& name : FileNames()) {
+    const std::string whole = *ReadFile(File(name));
+    for (const size_t size : {whole.size() - 1, whole.size() / 2, size_t{4}, size_t{0}}) {
+      ASSERT_TRUE(WriteFileAtomically(File(name), whole.substr(0, size)).ok());
+      EXPECT_TRUE(BothErrors().starts_with(File(name) + ": ")) << name << " " << size;
+    }
+    ASSERT_TRUE(WriteFileAtomically(File(name), whole + "x").ok());
+    EXPECT_TRUE(BothErrors().starts_with(File(name) + ": ")) << name;
+    std::filesystem::remove(File(name));
+    EXPECT_THAT(BothErrors(), HasSubstr(File(name) + ": open: No such file or directory"));
+    ASSERT_TRUE(WriteFileAtomically(File(name), whole).ok());
+  }
+}
+
+TEST_F(CheckpointDamageTest, RefusesFilesElsewhere) {
+  const std::string manifest = *ReadFile(Manifest());
+  const std::string first = "embedding-00000-of-00002.safetensors";
+  for (const std::string& name : {"../" + first, path_ + "/" + first, std::string(".."),
+                                  std::string("."), std::string(), "a/" + first}) {
+    ReplaceInManifest("\"" + first + "\"", "\"" + name + "\"");
+    EXPECT_EQ(BothErrors(),
+              Manifest() + ": name '" + name + "'; expected a file in the same directory");
+    ASSERT_TRUE(WriteFileAtomically(Manifest(), manifest).ok());
+  }
+  ReplaceInManifest("embedding-00000", "embedding-00001");
+  EXPECT_THAT(BothErrors(), EndsWith("names embedding-00001-of-00002.safetensors twice"));
+  ASSERT_TRUE(WriteFileAtomically(Manifest(), manifest).ok());
+
+  for (const std::string& name : FileNames()) {
+    std::filesystem::rename(File(name), directory_ + "/" + name);
+    std::filesystem::create_symlink(directory_ + "/" + name, File(name));
+    EXPECT_EQ(BothErrors(), File(name) + ": a symbolic link; expected the file itself");
+    std::filesystem::rename(directory_ + "/" + name, File(name));
+  }
+  EXPECT_EQ(BothErrors(), "");
+}
+
+TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
+  const std::string manifest = *ReadFile(Manifest());
+  const auto error_of = [&](const std::string& from, const std::string& to) {
+    ReplaceInManifest(from, to);
+    const std::string error = BothErrors();
+    EXPECT_TRUE(WriteFileAtomically(Manifest(), manifest).ok());
+    EXPECT_TRUE(error.starts_with(Manifest() + ": ")) << error;
+    return error.substr(Manifest().size() + 2);
+  };
+  EXPECT_EQ(error_of("\"version\": 1", "\"version\": 2"), "version 2; expected 1");
+  EXPECT_EQ(error_of("elastor-checkpoint", "something"),
+            "not the manifest of a checkpoint or a model");
+  EXPECT_EQ(error_of("\"contents\": \"state\"", "\"contents\": \"half\""),
+            "contents 'half'; expected 'state' or 'weights'");
+  EXPECT_THAT(error_of("\"step\":", "\"stop\":"), HasSubstr("control: "));
+  EXPECT_THAT(error_of("\"tables\"", "\"tablets\""), HasSubstr("tables"));
+  EXPECT_THAT(error_of("\"header_xxh3\":\"", "\"header_xxh3\":\"z"), HasSubstr("16 hex digits"));
+  EXPECT_THAT(error_of("[[0,", "[[-1,"), HasSubstr("table 'long': piece [-1,"));
+  EXPECT_THAT(error_of("\"long\":[[", "\"wrong\":[["), HasSubstr("is not in 'tables'"));
+  // Pieces that together have more rows than the table has keys.
+  const std::string hash = ",\"0123456789abcdef\"";
+  EXPECT_THAT(error_of("\"long\":[", "\"long\":[[0,1,10000" + hash + hash + hash + hash + "],"),
+              HasSubstr("table 'long': piece [0,"));
+  // Another version tells so even if it keeps its hash elsewhere.
+  std::string other = manifest;
+  other.replace(other.find("\"version\": 1"), 12, "\"version\": 3");
+  ASSERT_TRUE(WriteFileAtomically(Manifest(), other).ok());
+  EXPECT_EQ(BothErrors(), Manifest() + ": version 3; expected 1");
+}
+
+// A state that fits its hashes, but not its digest.
+TEST_F(CheckpointDamageTest, TheDigestIsComputedAgain) {
+  ReplaceInManifest("\"step\":\"7\"", "\"step\":\"8\"");
+  EXPECT_THAT(VerifyError(2), AllOf(HasSubstr(Manifest() + ": state_digest " + digest_),
+                                    HasSubstr("; the files hold a state with ")));
+  EXPECT_THAT(LoadError(2), AllOf(HasSubstr(Manifest() + ": state_digest " + digest_),
+                                  HasSubstr("; the state that was loaded has ")));
+}
+
+// Keys that the table does not have, with hashes to match.
+TEST_F(CheckpointDamageTest, KeysOutsideTheTable) {
+  const std::string path = File("embedding-00000-of-00002.safetensors");
+  std::string bytes = *ReadFile(path);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const auto manifest = ParseManifest(path_, *ReadFile(Manifest()));
+  ASSERT_TRUE(manifest.ok());
+  const RowPiece& piece = manifest->embedding[0].pieces[0][0];
+  char* const keys = bytes.data() + sizeof(header) + header;
+  const std::string text = *ReadFile(Manifest());
+  for (const int64_t key : {int64_t{4096 * 3}, int64_t{-1}, int64_t{8194}}) {
+    std::memcpy(keys, &key, sizeof(key));
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+    ReplaceInManifest(HashText(piece.hashes[0]),
+                      HashText(XXH3_64bits(keys, piece.rows.size() * sizeof(int64_t))));
+    const std::string place = key == 8194 ? " in the wrong place; expected the order of partitions"
+                                          : "; expected less than 10000";
+    EXPECT_EQ(BothErrors(), path + ": tensor 'long/keys' holds key " + std::to_string(key) + place);
+    ASSERT_TRUE(WriteFileAtomically(Manifest(), text).ok());
+  }
+}
+
+// RLIMIT_FSIZE stands in for a full disk: a write fails half way.
+class CheckpointDiskTest : public CheckpointDamageTest {
+ protected:
+  // REQUIRES: no test runs beside this one in the process.
+  std::string ErrorWithLimit(rlim_t bytes, const Layout& layout) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit;
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlimit lower = {bytes, limit.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &lower), 0);
+    std::string digest;
+    const Status status = Save(model_, layout, path_, Contents::kState, 2, &digest);
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_EQ(status.code(), StatusCode::kMachine);
+    return status.message();
+  }
+};
+
+TEST_F(CheckpointDiskTest, AFailedWriteLeavesTheOlderOne) {
+  const std::string partial = path_ + ".partial/";
+  const std::string reason = ": write: File too large";
+  // Too little for rows, for the dense parameters, for the manifest.
+  EXPECT_EQ(ErrorWithLimit(60000, {1}),
+            partial + "embedding-00000-of-00001.safetensors.tmp" + reason);
+  model_.tables[0].rows = 30;
+  EXPECT_EQ(ErrorWithLimit(8000, {3}), partial + "dense.safetensors.tmp" + reason);
+  model_.weight_shape = {1};
+  EXPECT_EQ(ErrorWithLimit(2000, {3}), partial + "manifest.json.tmp" + reason);
+  EXPECT_EQ(FileNames().size(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+  model_ = {};
+  EXPECT_EQ(BothErrors(), "");
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,73 @@
+#ifndef ELASTOR_TESTS_TRAINER_CHECKPOINT_CHECKPOINT_TESTING_H_
+#define ELASTOR_TESTS_TRAINER_CHECKPOINT_CHECKPOINT_TESTING_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
+#include "trainer/checkpoint/checkpoint.h"
+
+namespace elastor {
+
+// A small training state: three dense parameters in two buckets, a long table, a short one and one
+// whose rows training never met.
+struct SmallModel {
+  std::vector<TableSpec> tables = {
+      {"long", 10000, 3, 0.1}, {"short", 20, 5, 0.1}, {"unseen", 7, 3, 0.1}};
+  std::vector<int64_t> weight_shape = {4, 300};
+  SparseOptimizerKind dense = SparseOptimizerKind::kDenseAdam;
+  SparseOptimizerKind sparse = SparseOptimizerKind::kLazyAdam;
+};
+
+struct Layout {
+  int ranks = 1;
+  PlanKind plan = PlanKind::kRowWise;
+  int threads = 1;
+};
+
+inline constexpr char kModelHash[] = "0123456789abcdef";
+
+// One rank's memory.
+struct StateRank {
+  StateRank(const SmallModel& model, const Layout& layout, Communicator* communicator);
+
+  StateView View() {
+    return {&parameters, weights.data(), optimizer.get(), &tables, embedding.get()};
+  }
+  // The state after "training" with this seed: every value is a function of it, of names and
+  // places. Rows of every third key of the long table and a few of the short one.
+  void Fill(int seed);
+  std::string Digest(const ControlRecord& control);
+
+  Communicator* communicator;
+  std::vector<TableSpec> tables;
+  ShardPlan plan;
+  ThreadPool pool;
+  ParameterLayout parameters;
+  std::vector<float> weights;
+  std::unique_ptr<DenseOptimizer<float>> optimizer;
+  std::unique_ptr<ShardedEmbedding<float>> embedding;
+};
+
+// fn on every rank, on threads; the status, which all must return.
+Status OnRanks(const SmallModel& model, const Layout& layout,
+               const std::function<Status(StateRank&)>& fn);
+
+CheckpointFacts SomeFacts(Contents contents);
+
+// Start and Finish of a state of this seed. digest: the state's.
+Status Save(const SmallModel& model, const Layout& layout, const std::string& path,
+            Contents contents, int seed, std::string* digest);
+// A new folder of the running test.
+std::string ScratchDirectory();
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_TRAINER_CHECKPOINT_CHECKPOINT_TESTING_H_

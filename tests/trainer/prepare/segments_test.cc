@@ -1,0 +1,62 @@
+#include "trainer/prepare/segments.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/trainer/prepare/scratch.h"
+
+namespace elastor {
+namespace {
+
+Segment SegmentOf(uint32_t seed) {
+  Segment segment;
+  segment.chunks.resize(seed);
+  for (uint32_t i = 0; i < seed; ++i) segment.chunks[i].number = seed + i;
+  segment.runs.resize(2);
+  segment.runs[1].size = seed;
+  return segment;
+}
+
+TEST(SegmentLogTest, WhatWasAppendedIsReadAgainUpToATornRecord) {
+  const std::string path = ScratchPath("journal");
+  {
+    SegmentList list;
+    auto log = SegmentLog::Open(path, &list);
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    EXPECT_TRUE(list.segments.empty());
+    ASSERT_TRUE((*log)->Append(SegmentOf(3)).ok());
+    ASSERT_TRUE((*log)->AppendEnd(1, 7).ok());
+    ASSERT_TRUE((*log)->Append(SegmentOf(5)).ok());
+  }
+  const std::string whole = FileBytes(path);
+  for (size_t kept = 0; kept <= whole.size(); ++kept) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, kept);
+    SegmentList list;
+    ASSERT_TRUE(SegmentLog::Open(path, &list).ok());
+    const std::string left = FileBytes(path);
+    EXPECT_LE(left.size(), kept);
+    EXPECT_EQ(left, whole.substr(0, left.size()));
+    if (kept < whole.size()) {
+      EXPECT_LT(list.segments.size(), 2u);
+      continue;
+    }
+    ASSERT_EQ(list.segments.size(), 2u);
+    EXPECT_EQ(list.segments[0].chunks.size(), 3u);
+    EXPECT_EQ(list.segments[1].chunks[4].number, 9u);
+    EXPECT_EQ(list.segments[1].runs[1].size, 5);
+    ASSERT_EQ(list.ended.size(), 1u);
+    EXPECT_EQ(list.ended[0], std::make_pair(1u, 7u));
+  }
+  std::string flipped = whole;
+  flipped[whole.size() / 4] ^= 1;  // in the first record: nothing behind it counts either
+  std::ofstream(path, std::ios::binary) << flipped;
+  SegmentList list;
+  ASSERT_TRUE(SegmentLog::Open(path, &list).ok());
+  EXPECT_TRUE(list.segments.empty());
+  EXPECT_TRUE(list.ended.empty());
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,109 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_H_
+#define ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "trainer/checkpoint/checkpoint_facts.h"
+#include "trainer/checkpoint/state_digest.h"
+#include "trainer/checkpoint/state_view.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// A model's weights or a whole training state in a folder of files, readable on any number of ranks
+// and under any plan:
+//   manifest.json      CheckpointFacts; of every file below its size and XXH3-64 of its header and,
+//                      piece by piece, of its data, with the partitions and rows of every piece;
+//                      its own hash
+//   dense.safetensors  one F32 tensor per parameter, by name, in its shape; a training state's
+//                      slots beside it as '<name>/m', '<name>/v' (Adam) or '<name>/a' (Adagrad)
+//   embedding-RRRRR-of-NNNNN.safetensors, one per rank that wrote: for every table '<table>/keys'
+//                      I64 [n], '<table>/rows' F32 [n, width] and '<table>/m', '/v' or '/a', rows
+//                      in order of (partition, key)
+// Every row is in one file. Rows that never occurred in training are in none: they are made from
+// the seed, as in training.
+
+// XXH3-64, as 16 hex digits, of all that a model's predictions depend on besides its weights:
+// model, embedding, training.seed, and the data's fields.
+std::string MakeModelHash(const Experiment& experiment, const DatasetInfo& data);
+
+// Writes checkpoints one at a time while training goes on: Start copies this rank's share of the
+// state and returns; files are written, hashed and synced by a thread of its own in `path`.partial,
+// on storage that all ranks share; Finish gives it its name when every rank has succeeded: `path`
+// is whole or not there. Not thread-safe.
+class CheckpointWriter {
+ public:
+  // staging_bytes: what a rank may copy, in memory that is kept for the next checkpoint; when a
+  // rank's share is larger, all wait in Start until it is written. state's objects and communicator
+  // outlive the writer.
+  CheckpointWriter(const StateView& state, int64_t staging_bytes, Communicator* communicator);
+  ~CheckpointWriter();  // waits for the thread; what was not finished is removed
+
+  // Collective. REQUIRES: not active(). All ranks return the same status; on error nothing is
+  // active. An existing `path` is replaced when Finish publishes.
+  Status Start(const std::string& path, const CheckpointFacts& facts);
+  bool active() const;
+  // Whether this rank's files are written, or have failed: Finish does not wait for this rank.
+  bool done() const;
+  // Collective. REQUIRES: active(). Waits for every rank (ranks meet every second meanwhile, so
+  // that no deadline counts), publishes, and returns the facts with the digest. On error (disk
+  // full, ...), the same on all ranks: nothing was published, the partial folder is removed,
+  // earlier checkpoints are untouched.
+  StatusOr<CheckpointFacts> Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The manifest alone, checked against its own hash. This rank only. User error naming the file.
+StatusOr<CheckpointFacts> ReadCheckpointFacts(const std::string& path);
+
+// Collective; any number of ranks, any plan. Replaces the state: a rank reads and verifies the
+// parts it owns. With contents kState the folder must hold a training state, whose digest is
+// computed again from memory and must be the manifest's; with kWeights it may, and slots become
+// those of a new run. model_hash must be the folder's. User error, the same on all ranks, naming
+// file and tensor with what was found and expected; the state is then undefined.
+StatusOr<CheckpointFacts> LoadCheckpoint(const std::string& path, Contents contents,
+                                         const std::string& model_hash, const StateView& state,
+                                         Communicator& communicator);
+
+struct WarmStartReport {
+  CheckpointFacts facts;           // of the folder
+  std::vector<std::string> taken;  // parameters and tables
+  std::vector<std::string> left;   // of the folder; selected, but without a place in the model
+  std::vector<std::string> fresh;  // of the model; not in the folder or not selected
+};
+// Collective; for a new run's state. Takes what the folder and the model both have by name and
+// shape (a table: by width; keys beyond the table are an error). Without config.partial(), `left`
+// must be empty. Every name of config.tensors() must begin a name of the folder. Slots are taken,
+// as those of the same optimizers, with config.optimizer_state() and stay as they are without.
+StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateView& state,
+                                    Communicator& communicator);
+
+// Every byte of the folder against the manifest, and the state digest of a whole state computed
+// again from the files alone. Collective: files are shared among the ranks. Returns the facts.
+StatusOr<CheckpointFacts> VerifyCheckpoint(const std::string& path, Communicator& communicator);
+
+// The folder of the last whole checkpoint below `directory` (RUN/checkpoints), or "" when there is
+// none. This rank only.
+StatusOr<std::string> LastCheckpoint(const std::string& directory);
+// "step-0000000100"
+std::string CheckpointName(int64_t step);
+// "best-0000000100": weights of the best evaluation, at that step.
+std::string BestName(int64_t step);
+// Removes all but the last `keep` checkpoints, then weights of best evaluations that neither the
+// control record of one of those (unless one is damaged) nor `best_step` names, then what a killed
+// run left (".partial",
+// ".old" of folders that are there). One rank, while none writes below `directory`.
+Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t best_step);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_H_

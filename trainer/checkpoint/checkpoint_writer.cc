@@ -1,0 +1,217 @@
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "glog/logging.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/dense_copy.h"
+#include "trainer/checkpoint/digest_records.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/row_share.h"
+
+namespace elastor {
+namespace {
+
+// How often ranks that wait for a slower one meet.
+constexpr std::chrono::seconds kMeetEvery(1);
+
+// Every rank's text, on rank 0 by rank; elsewhere nothing.
+StatusOr<std::vector<std::string>> GatherTexts(const std::string& mine,
+                                               Communicator& communicator) {
+  const int ranks = communicator.size();
+  const bool root = communicator.rank() == 0;
+  std::vector<int64_t> lengths(ranks);
+  lengths[communicator.rank()] = static_cast<int64_t>(mine.size());
+  const std::vector<int64_t> eight(ranks, sizeof(int64_t));
+  ELASTOR_RETURN_IF_ERROR(
+      communicator.AllGatherV(Phase::kSetup, &lengths[communicator.rank()], lengths.data(), eight));
+  std::vector<int64_t> send(ranks, 0);
+  send[0] = static_cast<int64_t>(mine.size());
+  const std::vector<int64_t> receive = root ? lengths : std::vector<int64_t>(ranks, 0);
+  int64_t total = 0;
+  for (const int64_t length : receive) total += length;
+  std::string all(total, '\0');
+  ELASTOR_RETURN_IF_ERROR(
+      communicator.AllToAllV(Phase::kSetup, mine.data(), send, all.data(), receive));
+  std::vector<std::string> texts;
+  size_t at = 0;
+  for (int r = 0; r < ranks && root; at += lengths[r++])
+    texts.push_back(all.substr(at, lengths[r]));
+  return texts;
+}
+
+}  // namespace
+
+// One checkpoint is in the making while `thread` is joinable.
+struct CheckpointWriter::State {
+  State(const StateView& view, int64_t staging_bytes, Communicator* communicator)
+      : view(view), staging_bytes(staging_bytes), communicator(*communicator) {}
+
+  // Collective. Copies, or sees to it that nobody changes the tables before they are written.
+  Status CopyAndWrite();
+  // The thread's work: no collective, and of the tables only what was not copied.
+  void Write();
+  Status WriteFiles();
+  // Collective. Returns when every rank's thread is done.
+  Status WaitForAll();
+  // Collective. The manifest, then the folder's name.
+  StatusOr<CheckpointFacts> Publish();
+  Status PublishOnRoot(std::span<const std::string> embedding);
+  void Forget();
+
+  const StateView view;
+  const int64_t staging_bytes;
+  Communicator& communicator;
+
+  StagingMemory staging;
+  std::string path;
+  CheckpointFacts facts;
+  std::optional<RowShare> rows;
+  std::optional<DenseCopy> dense;
+  bool copied = false;
+  std::thread thread;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;  // guarded by mutex; what follows is the thread's until then
+  Status status;
+  EmbeddingFile embedding_file;
+  DenseFile dense_file;
+  Digest digest;
+
+  std::string partial() const { return path + ".partial"; }
+};
+
+Status CheckpointWriter::State::CopyAndWrite() {
+  ELASTOR_ASSIGN_OR_RETURN(dense, DenseCopy::Gather(view, facts.contents, communicator));
+  rows.emplace(view, facts.contents);
+  copied = rows->bytes() <= staging_bytes;
+  digest = Digest();
+  if (copied) {
+    rows->Copy(&staging);
+  } else if (facts.contents == Contents::kState) {
+    view.embedding->AddToDigest(&digest);
+  }
+  done = false;
+  thread = std::thread([this] { Write(); });
+  int64_t waits = copied ? 0 : 1;
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&waits, 1}));
+  return waits == 0 ? OkStatus() : WaitForAll();
+}
+
+void CheckpointWriter::State::Write() {
+  Status written = WriteFiles();
+  const std::lock_guard lock(mutex);
+  status = std::move(written);
+  done = true;
+  changed.notify_all();
+}
+
+Status CheckpointWriter::State::WriteFiles() {
+  if (facts.contents == Contents::kState) {
+    if (copied) rows->AddToDigest(&digest);
+    dense->AddToDigest(&digest);
+  }
+  const std::string name = EmbeddingFileName(communicator.rank(), communicator.size());
+  ELASTOR_ASSIGN_OR_RETURN(embedding_file, rows->Write(partial(), name));
+  if (communicator.rank() != 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(dense_file, dense->Write(partial() + "/" + kDenseFile));
+  return OkStatus();
+}
+
+Status CheckpointWriter::State::WaitForAll() {
+  int64_t waits = 1;
+  while (waits != 0) {
+    std::unique_lock lock(mutex);
+    waits = changed.wait_for(lock, kMeetEvery, [this] { return done; }) ? 0 : 1;
+    lock.unlock();
+    ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&waits, 1}));
+  }
+  return OkStatus();
+}
+
+StatusOr<CheckpointFacts> CheckpointWriter::State::Publish() {
+  ELASTOR_RETURN_IF_ERROR(WaitForAll());
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
+  if (facts.contents == Contents::kState) {
+    if (communicator.rank() == 0) AddControl(facts.control, &digest);
+    ELASTOR_ASSIGN_OR_RETURN(facts.state_digest, SumDigest(digest, communicator));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::vector<std::string> embedding,
+      GatherTexts(EmbeddingFileText(embedding_file, rows->tables()), communicator));
+  const Status published = communicator.rank() == 0 ? PublishOnRoot(embedding) : OkStatus();
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, published));
+  return facts;
+}
+
+Status CheckpointWriter::State::PublishOnRoot(std::span<const std::string> embedding) {
+  const Manifest manifest = {facts, rows->tables(), dense_file, {}};
+  ELASTOR_RETURN_IF_ERROR(
+      WriteFileAtomically(partial() + "/" + kManifestFile, ManifestText(manifest, embedding)));
+  return ReplaceDirectory(partial(), path);
+}
+
+void CheckpointWriter::State::Forget() {
+  thread.join();
+  rows.reset();
+  dense.reset();
+}
+
+CheckpointWriter::CheckpointWriter(const StateView& state, int64_t staging_bytes,
+                                   Communicator* communicator)
+    : state_(std::make_unique<State>(state, staging_bytes, communicator)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!active()) return;
+  state_->Forget();
+  // Not collective: every rank removes what it wrote, and the last one the folder.
+  const std::string& partial = state_->partial();
+  std::error_code ignored;
+  const auto remove = [&](const std::string& name) {
+    std::filesystem::remove(partial + "/" + name, ignored);
+  };
+  remove(EmbeddingFileName(state_->communicator.rank(), state_->communicator.size()));
+  if (state_->communicator.rank() == 0) remove(kDenseFile);
+  std::filesystem::remove(partial, ignored);
+}
+
+Status CheckpointWriter::Start(const std::string& path, const CheckpointFacts& facts) {
+  CHECK(!active()) << path << ": the checkpoint before is not finished";
+  state_->path = path;
+  state_->facts = facts;
+  Status made;
+  if (state_->communicator.rank() == 0) {
+    made = RemoveDirectory(state_->partial());
+    if (made.ok()) made = MakeDirectory(state_->partial());
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(state_->communicator, made));
+  return state_->CopyAndWrite();
+}
+
+bool CheckpointWriter::active() const { return state_->thread.joinable(); }
+
+bool CheckpointWriter::done() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+StatusOr<CheckpointFacts> CheckpointWriter::Finish() {
+  CHECK(active()) << "Finish without Start";
+  StatusOr<CheckpointFacts> facts = state_->Publish();
+  state_->Forget();
+  if (!facts.ok() && state_->communicator.rank() == 0) {
+    if (const Status removed = RemoveDirectory(state_->partial()); !removed.ok()) {
+      LOG(WARNING) << removed.message();
+    }
+  }
+  return facts;
+}
+
+}  // namespace elastor

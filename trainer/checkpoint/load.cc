@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/base/file.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/load_parts.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+namespace elastor {
+namespace {
+
+// One checkpoint on its way into a state that must be of the same shape.
+class Loading {
+ public:
+  Loading(const StoredCheckpoint& stored, Contents contents, const StateView& state,
+          Communicator* communicator)
+      : stored_(stored), contents_(contents), state_(state), communicator_(*communicator) {}
+
+  // Everything that can be told without reading the data. What has another shape is told before
+  // the hash of the model, being clearer.
+  Status Check(const std::string& model_hash);
+  Status Load();
+
+ private:
+  Status CheckDense();
+  Status CheckTable(const TableSpec& table);
+
+  const StoredCheckpoint& stored_;
+  const Contents contents_;
+  const StateView& state_;
+  Communicator& communicator_;
+};
+
+Status Loading::Check(const std::string& model_hash) {
+  const CheckpointFacts& facts = stored_.manifest().facts;
+  if (contents_ == Contents::kState && facts.contents != Contents::kState) {
+    return UserError(stored_.manifest_path() +
+                     ": contents 'weights'; expected 'state', a checkpoint of training");
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckDense());
+  for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
+  if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {
+    return UserError(stored_.manifest_path() + ": has " + std::to_string(tables) +
+                     " tables; expected the model's " + std::to_string(state_.tables->size()));
+  }
+  if (facts.model_hash == model_hash) return OkStatus();
+  return UserError(stored_.manifest_path() + ": model_hash " + facts.model_hash + "; expected " +
+                   model_hash +
+                   ": the experiment's model, embedding and training.seed and the data's fields "
+                   "must be those of training (experiment.textproto of that run)");
+}
+
+Status Loading::CheckDense() {
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored_.OpenDense());
+  const std::vector<std::string> slots = SlotNames(state_.optimizer->kind());
+  const bool state = contents_ == Contents::kState;
+  size_t expected = 0;
+  for (const ParameterInfo& p : state_.layout->parameters()) {
+    for (const TensorSpec& tensor : TensorsOf(p, state ? slots : std::vector<std::string>())) {
+      ELASTOR_RETURN_IF_ERROR(dense.Find<float>(tensor).status());
+      ++expected;
+    }
+  }
+  // A whole state that only the weights are taken of may hold any slots.
+  const bool counted = stored_.manifest().facts.contents == contents_;
+  if (!counted || dense.tensors().size() == expected) return OkStatus();
+  return UserError(dense.path() + ": has " + std::to_string(dense.tensors().size()) +
+                   " tensors; expected the model's " + std::to_string(expected));
+}
+
+Status Loading::CheckTable(const TableSpec& table) {
+  const std::vector<StoredTable>& tables = stored_.manifest().tables;
+  const auto found = std::find_if(tables.begin(), tables.end(),
+                                  [&](const StoredTable& t) { return t.name == table.name; });
+  const std::string which = stored_.manifest_path() + ": ";
+  if (found == tables.end()) return UserError(which + "has no table '" + table.name + "'");
+  if (found->keys != table.rows) {
+    return UserError(which + "table '" + table.name + "' has " + std::to_string(found->keys) +
+                     " keys; expected " + std::to_string(table.rows));
+  }
+  const std::vector<Column> expected =
+      ColumnsOf(table, state_.embedding->optimizer_kind(), contents_);
+  std::vector<Column> columns = found->columns;
+  if (contents_ == Contents::kWeights) columns.resize(1);
+  if (columns == expected) return OkStatus();
+  return UserError(which + "table '" + table.name + "' has columns " + ColumnsText(columns) +
+                   "; expected " + ColumnsText(expected));
+}
+
+Status Loading::Load() {
+  state_.embedding->ForgetRows();
+  state_.optimizer->ResetSlots();
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored_.OpenDense());
+  for (const ParameterInfo& p : state_.layout->parameters()) {
+    ELASTOR_RETURN_IF_ERROR(LoadParameter(stored_, dense, p, contents_, state_, communicator_));
+  }
+  std::vector<int> places;
+  for (const StoredTable& stored : stored_.manifest().tables) {
+    const auto table = std::find_if(state_.tables->begin(), state_.tables->end(),
+                                    [&](const TableSpec& t) { return t.name == stored.name; });
+    places.push_back(static_cast<int>(table - state_.tables->begin()));
+  }
+  return LoadRows(stored_, places, contents_, state_, communicator_);
+}
+
+}  // namespace
+
+StatusOr<CheckpointFacts> ReadCheckpointFacts(const std::string& path) {
+  const std::string directory = DirectoryToRead(path);
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadManifestText(directory));
+  ELASTOR_ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(directory, text));
+  return std::move(manifest.facts);
+}
+
+StatusOr<CheckpointFacts> LoadCheckpoint(const std::string& path, Contents contents,
+                                         const std::string& model_hash, const StateView& state,
+                                         Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
+                           StoredCheckpoint::Open(path, communicator));
+  Loading loading(stored, contents, state, &communicator);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model_hash)));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Load()));
+  const CheckpointFacts& facts = stored.manifest().facts;
+  if (contents == Contents::kWeights) return facts;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
+                           StateDigest(facts.control, state, communicator));
+  if (digest == facts.state_digest) return facts;
+  return AgreeOnStatus(communicator,
+                       UserError(stored.manifest_path() + ": state_digest " + facts.state_digest +
+                                 "; the state that was loaded has " + digest));
+}
+
+}  // namespace elastor

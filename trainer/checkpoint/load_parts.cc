@@ -1,0 +1,127 @@
+#include "trainer/checkpoint/load_parts.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "core/base/thread_pool.h"
+#include "embedding/shard_plan.h"
+#include "trainer/checkpoint/dense_copy.h"
+
+namespace elastor {
+namespace {
+
+// A piece of a file that may hold rows of this rank.
+struct WantedPiece {
+  size_t table;  // of the manifest
+  const RowPiece* piece;
+};
+
+std::vector<WantedPiece> WantedPieces(const EmbeddingFile& file, std::span<const int> places,
+                                      const ShardedEmbedding<float>& embedding) {
+  std::vector<WantedPiece> wanted;
+  for (size_t t = 0; t < places.size(); ++t) {
+    if (places[t] == kNoTable) continue;
+    for (const RowPiece& piece : file.pieces[t]) {
+      for (int64_t p = piece.partitions.begin; p < piece.partitions.end; ++p) {
+        if (!embedding.Owns(places[t], p)) continue;
+        wanted.push_back({t, &piece});
+        break;
+      }
+    }
+  }
+  return wanted;
+}
+
+void SetRows(const StoredCheckpoint::Rows& rows, std::span<const Column> columns, int place,
+             ShardedEmbedding<float>* embedding) {
+  std::vector<float> slots;
+  for (size_t i = 0; i < rows.keys.size(); ++i) {
+    if (!embedding->Owns(place, rows.keys[i] % kPartitions)) continue;
+    slots.clear();
+    for (size_t c = 1; c < rows.columns.size(); ++c) {
+      const float* const slot = rows.columns[c].data() + i * columns[c].width;
+      slots.insert(slots.end(), slot, slot + columns[c].width);
+    }
+    embedding->SetRow(place, rows.keys[i], rows.columns[0].data() + i * columns[0].width,
+                      slots.empty() ? nullptr : slots.data());
+  }
+}
+
+// Threads take pieces in turn. The error is that of the first piece that has one.
+Status LoadPieces(const StoredCheckpoint& stored, size_t file_index,
+                  std::span<const WantedPiece> wanted, std::span<const int> places,
+                  Contents contents, ShardedEmbedding<float>* embedding) {
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(file_index));
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  size_t failed = wanted.size();
+  Status failure;
+  embedding->pool()->Run([&](int) {
+    for (size_t i = next++; i < wanted.size(); i = next++) {
+      const std::vector<Column>& columns = stored.manifest().tables[wanted[i].table].columns;
+      const size_t read = contents == Contents::kState ? columns.size() : 1;
+      const StatusOr<StoredCheckpoint::Rows> rows =
+          stored.ReadPiece(file, file_index, wanted[i].table, *wanted[i].piece, read);
+      if (rows.ok()) {
+        SetRows(*rows, columns, places[wanted[i].table], embedding);
+        continue;
+      }
+      const std::lock_guard lock(mutex);
+      if (i < failed) failure = rows.status();
+      failed = std::min(failed, i);
+    }
+  });
+  return failure;
+}
+
+}  // namespace
+
+Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
+                const StateView& state, const Communicator& communicator) {
+  const std::vector<EmbeddingFile>& files = stored.manifest().embedding;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const std::vector<WantedPiece> wanted = WantedPieces(files[f], places, *state.embedding);
+    const bool watched = static_cast<int>(f % communicator.size()) == communicator.rank();
+    if (wanted.empty() && !watched) continue;
+    ELASTOR_RETURN_IF_ERROR(LoadPieces(stored, f, wanted, places, contents, state.embedding));
+  }
+  return OkStatus();
+}
+
+std::vector<TensorSpec> TensorsOf(const ParameterInfo& parameter,
+                                  std::span<const std::string> slots) {
+  std::vector<TensorSpec> tensors = {{parameter.name, TensorType::kF32, parameter.shape}};
+  for (const std::string& slot : slots) {
+    tensors.push_back({parameter.name + "/" + slot, TensorType::kF32, parameter.shape});
+  }
+  return tensors;
+}
+
+Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dense,
+                     const ParameterInfo& parameter, Contents contents, const StateView& state,
+                     const Communicator& communicator) {
+  std::vector<std::string> slots;
+  if (contents == Contents::kState) slots = SlotNames(state.optimizer->kind());
+  const std::vector<TensorSpec> tensors = TensorsOf(parameter, slots);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::span<const float> values,
+                             stored.ReadDense(dense, tensors[i]));
+    if (i == 0) {
+      std::copy(values.begin(), values.end(), state.weights + parameter.offset);
+    } else {
+      SetDenseSlot(state, parameter, static_cast<int64_t>(i) - 1, values, communicator);
+    }
+  }
+  return OkStatus();
+}
+
+std::string ColumnsText(std::span<const Column> columns) {
+  std::string text;
+  for (const Column& column : columns) {
+    text += (text.empty() ? "" : ", ") + column.name + " " + std::to_string(column.width);
+  }
+  return text;
+}
+
+}  // namespace elastor

@@ -1,0 +1,40 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_LOAD_PARTS_H_
+#define ELASTOR_TRAINER_CHECKPOINT_LOAD_PARTS_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/status.h"
+#include "trainer/checkpoint/state_view.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+namespace elastor {
+
+// Steps of loading a checkpoint and of a warm start, on this rank alone. User errors name file and
+// tensor.
+
+inline constexpr int kNoTable = -1;
+
+// Sets the rows this rank owns, in parallel, reading and verifying only pieces that may hold some.
+// places[i]: the state's table for the manifest's table i, or kNoTable. The columns that are read
+// fit: contents kState all of them, else the weights. Files are also looked at, one rank each.
+Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
+                const StateView& state, const Communicator& communicator);
+
+// Sets a dense parameter, with kState its slots too.
+Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dense,
+                     const ParameterInfo& parameter, Contents contents, const StateView& state,
+                     const Communicator& communicator);
+
+// The tensors of a parameter in dense.safetensors.
+std::vector<TensorSpec> TensorsOf(const ParameterInfo& parameter,
+                                  std::span<const std::string> slots);
+
+// "rows 16, m 16, v 16"
+std::string ColumnsText(std::span<const Column> columns);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_LOAD_PARTS_H_

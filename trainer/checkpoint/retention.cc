@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "core/base/file.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace elastor {
+namespace {
+
+constexpr std::string_view kStep = "step-";
+constexpr std::string_view kBest = "best-";
+constexpr std::string_view kOld = ".old";
+constexpr std::string_view kPartial = ".partial";
+
+std::string NameOf(std::string_view kind, int64_t step) {
+  char digits[24];
+  std::snprintf(digits, sizeof(digits), "%010lld", static_cast<long long>(step));
+  return std::string(kind) + digits;
+}
+
+// The step of a name that NameOf(kind, step) makes.
+std::optional<int64_t> StepOf(std::string_view kind, const std::string& name) {
+  if (!name.starts_with(kind) || name.size() > kind.size() + 18) return std::nullopt;
+  const std::string digits = name.substr(kind.size());
+  if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos) return std::nullopt;
+  const int64_t step = std::stoll(digits);
+  if (NameOf(kind, step) != name) return std::nullopt;
+  return step;
+}
+
+// The names in a directory; none when it is not there.
+StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    names.insert(at->path().filename().string());
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) return names;
+  return MachineError(directory + ": " + error.message());
+}
+
+// Steps of the whole folders of a kind, ascending. One that was being replaced when the run was
+// killed has its old name still.
+std::set<int64_t> StepsOf(std::string_view kind, const std::set<std::string>& names,
+                          const std::string& directory) {
+  std::set<int64_t> steps;
+  for (const std::string& name : names) {
+    const bool old = name.ends_with(kOld);
+    const auto step = StepOf(kind, old ? name.substr(0, name.size() - kOld.size()) : name);
+    std::error_code ignored;
+    if (step && std::filesystem::exists(directory + "/" + name + "/" + kManifestFile, ignored)) {
+      steps.insert(*step);
+    }
+  }
+  return steps;
+}
+
+// The folder of a step, under its own name and the old one.
+Status RemoveStep(const std::string& directory, std::string_view kind, int64_t step) {
+  const std::string path = directory + "/" + NameOf(kind, step);
+  ELASTOR_RETURN_IF_ERROR(RemoveDirectory(path + std::string(kOld)));
+  return RemoveDirectory(path);
+}
+
+}  // namespace
+
+std::string CheckpointName(int64_t step) { return NameOf(kStep, step); }
+std::string BestName(int64_t step) { return NameOf(kBest, step); }
+
+StatusOr<std::string> LastCheckpoint(const std::string& directory) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
+  const std::set<int64_t> steps = StepsOf(kStep, names, directory);
+  if (steps.empty()) return std::string();
+  return directory + "/" + CheckpointName(*steps.rbegin());
+}
+
+Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t best_step) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
+  std::set<int64_t> steps = StepsOf(kStep, names, directory);
+  while (static_cast<int64_t>(steps.size()) > std::max(keep, int64_t{1})) {
+    ELASTOR_RETURN_IF_ERROR(RemoveStep(directory, kStep, *steps.begin()));
+    steps.erase(steps.begin());
+  }
+  std::set<int64_t> unused = StepsOf(kBest, names, directory);
+  unused.erase(best_step);
+  for (const int64_t step : steps) {
+    if (unused.empty()) break;  // spares reading manifests
+    const StatusOr<CheckpointFacts> facts =
+        ReadCheckpointFacts(directory + "/" + CheckpointName(step));
+    if (facts.ok()) {
+      unused.erase(facts->control.best_step());
+    } else {
+      unused.clear();  // a damaged one may refer to any; it is no reason for the run to end
+    }
+  }
+  for (const int64_t step : unused) ELASTOR_RETURN_IF_ERROR(RemoveStep(directory, kBest, step));
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    const bool replaced =
+        name.ends_with(kOld) && DirectoryToRead(path.substr(0, path.size() - kOld.size())) != path;
+    const bool ours = name.starts_with(kStep) || name.starts_with(kBest);
+    if (ours && (replaced || name.ends_with(kPartial))) {
+      ELASTOR_RETURN_IF_ERROR(RemoveDirectory(path));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace elastor

@@ -1,0 +1,225 @@
+#include "trainer/checkpoint/row_share.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "core/base/thread_pool.h"
+#include "embedding/shard_plan.h"
+#include "glog/logging.h"
+#include "trainer/checkpoint/digest_records.h"
+#include "xxhash.h"
+
+namespace elastor {
+namespace {
+
+// Partitions with rows that are copied together: their rows of one key / 4096 lie side by side in
+// the table.
+constexpr int kBlockPartitions = 64;
+
+constexpr int64_t kAlignment = 64;  // bytes, of a copied column
+int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t ElementsOf(const std::vector<Column>& columns) {
+  int64_t elements = 0;
+  for (const Column& column : columns) elements += column.width;
+  return elements;
+}
+
+}  // namespace
+
+RowShare::RowShare(const StateView& state, Contents contents) : embedding_(state.embedding) {
+  const SparseOptimizerKind kind = embedding_->optimizer_kind();
+  rows_.resize(state.tables->size());
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const TableSpec& table = (*state.tables)[t];
+    tables_.push_back({table.name, table.rows, ColumnsOf(table, kind, contents)});
+    std::vector<int64_t>& first = rows_[t].first;
+    first = embedding_->CountRows(static_cast<int>(t));
+    first.push_back(0);
+    int64_t sum = 0;
+    for (int64_t& count : first) sum += std::exchange(count, sum);
+    bytes_ += sum * RowBytes(static_cast<int>(t));
+    CutPieces(static_cast<int>(t));
+  }
+}
+
+int64_t RowShare::RowBytes(int table) const {
+  return static_cast<int64_t>(sizeof(int64_t) + ElementsOf(tables_[table].columns) * sizeof(float));
+}
+
+void RowShare::CutPieces(int table) {
+  const std::vector<int64_t>& first = rows_[table].first;
+  const int64_t least = (kMinPieceBytes - 1) / RowBytes(table) + 1;
+  const int64_t most = std::max(int64_t{1}, kMaxPieceBytes / RowBytes(table));
+  std::vector<RowPiece>& pieces = rows_[table].pieces;
+  for (int64_t p = 0; p < kPartitions; ++p) {
+    if (first[p] == first[p + 1]) continue;
+    const bool joins = !pieces.empty() && pieces.back().rows.size() < least;
+    if (joins && first[p + 1] - pieces.back().rows.begin <= most) {
+      pieces.back().partitions.end = p + 1;
+      pieces.back().rows.end = first[p + 1];
+      continue;
+    }
+    for (int64_t row = first[p]; row < first[p + 1]; row += most) {
+      pieces.push_back({{p, p + 1}, {row, std::min(row + most, first[p + 1])}, {}});
+    }
+  }
+}
+
+template <typename Fn>
+void RowShare::ForEachRowOf(int table, const Range& partitions, const Fn& fn) const {
+  const std::vector<int64_t>& first = rows_[table].first;
+  std::vector<int64_t> next(first.begin() + partitions.begin, first.begin() + partitions.end);
+  embedding_->ForEachRowOf(table, partitions,
+                           [&](std::span<const int64_t> keys, const float* const* rows) {
+                             for (size_t i = 0; i < keys.size(); ++i) {
+                               const int64_t p = keys[i] % kPartitions - partitions.begin;
+                               fn(next[p]++, keys[i], rows[i]);
+                             }
+                           });
+}
+
+// ---- Copying
+
+std::vector<RowShare::Block> RowShare::CutBlocks() const {
+  std::vector<Block> blocks;
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const std::vector<int64_t>& first = rows_[t].first;
+    int filled = kBlockPartitions;
+    for (int64_t p = 0; p < kPartitions; ++p) {
+      if (first[p] == first[p + 1]) continue;
+      if (filled == kBlockPartitions) {
+        blocks.push_back({static_cast<int>(t), {p, p + 1}});
+        filled = 0;
+      }
+      blocks.back().partitions.end = p + 1;
+      ++filled;
+    }
+  }
+  return blocks;
+}
+
+void RowShare::CopyBlock(const Block& block) {
+  const std::vector<Column>& columns = tables_[block.table].columns;
+  const Rows& to = rows_[block.table];
+  ForEachRowOf(block.table, block.partitions, [&](int64_t row, int64_t key, const float* values) {
+    to.keys[row] = key;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const int64_t width = columns[c].width;
+      std::copy_n(values, width, to.columns[c] + row * width);
+      values += width;
+    }
+  });
+}
+
+void RowShare::Copy(StagingMemory* staging) {
+  int64_t bytes = 0;
+  const auto take = [&bytes](int64_t size) { return std::exchange(bytes, bytes + Align(size)); };
+  std::vector<std::vector<int64_t>> offsets;  // of keys, then columns
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const int64_t rows = rows_[t].first.back();
+    offsets.push_back({take(rows * sizeof(int64_t))});
+    for (const Column& column : tables_[t].columns) {
+      offsets[t].push_back(take(rows * column.width * sizeof(float)));
+    }
+  }
+  if (bytes > staging->bytes) {
+    staging->pages = ZeroPages();  // first, lest both are there
+    staging->bytes = bytes + bytes / 4;
+    staging->pages = ZeroPages(staging->bytes, "the copy of embedding rows for a checkpoint");
+  }
+  char* const data = static_cast<char*>(staging->pages.data());
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    rows_[t].keys = reinterpret_cast<int64_t*>(data + offsets[t][0]);
+    for (size_t c = 1; c < offsets[t].size(); ++c) {
+      rows_[t].columns.push_back(reinterpret_cast<float*>(data + offsets[t][c]));
+    }
+  }
+  const std::vector<Block> blocks = CutBlocks();
+  std::atomic<size_t> next = 0;
+  embedding_->pool()->Run([&](int) {
+    for (size_t b = next++; b < blocks.size(); b = next++) CopyBlock(blocks[b]);
+  });
+  copied_ = true;
+}
+
+// ---- Writing
+
+std::span<const int64_t> RowShare::Keys(int table, const RowPiece& piece) {
+  const size_t size = piece.rows.size();
+  if (copied_) return {rows_[table].keys + piece.rows.begin, size};
+  piece_keys_.resize(size);
+  ForEachRowOf(table, piece.partitions, [&](int64_t row, int64_t key, const float*) {
+    if (row >= piece.rows.begin && row < piece.rows.end) piece_keys_[row - piece.rows.begin] = key;
+  });
+  return piece_keys_;
+}
+
+std::span<const float> RowShare::Values(int table, size_t column, const RowPiece& piece) {
+  const std::vector<Column>& columns = tables_[table].columns;
+  const int64_t width = columns[column].width;
+  const size_t size = piece.rows.size() * width;
+  if (copied_) return {rows_[table].columns[column] + piece.rows.begin * width, size};
+  const int64_t offset = ElementsOf({columns.begin(), columns.begin() + column});
+  piece_values_.resize(size);
+  ForEachRowOf(table, piece.partitions, [&](int64_t row, int64_t, const float* values) {
+    if (row < piece.rows.begin || row >= piece.rows.end) return;
+    std::copy_n(values + offset, width, piece_values_.data() + (row - piece.rows.begin) * width);
+  });
+  return piece_values_;
+}
+
+StatusOr<EmbeddingFile> RowShare::Write(const std::string& directory, const std::string& name) {
+  std::vector<TensorSpec> tensors;
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    tensors.push_back(KeysTensor(tables_[t].name, rows_[t].first.back()));
+  }
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    for (const Column& column : tables_[t].columns) {
+      tensors.push_back(ColumnTensor(tables_[t].name, column, rows_[t].first.back()));
+    }
+  }
+  ELASTOR_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                           SafetensorsWriter::Open(directory + "/" + name, tensors));
+  const auto append = [&writer](auto values, RowPiece* piece) {
+    piece->hashes.push_back(XXH3_64bits(values.data(), values.size_bytes()));
+    return writer.Append(values);
+  };
+  const int tables = static_cast<int>(rows_.size());
+  for (int t = 0; t < tables; ++t) {
+    for (RowPiece& piece : rows_[t].pieces) {
+      ELASTOR_RETURN_IF_ERROR(append(Keys(t, piece), &piece));
+    }
+  }
+  for (int t = 0; t < tables; ++t) {
+    for (size_t c = 0; c < tables_[t].columns.size(); ++c) {
+      for (RowPiece& piece : rows_[t].pieces) {
+        ELASTOR_RETURN_IF_ERROR(append(Values(t, c, piece), &piece));
+      }
+    }
+  }
+  EmbeddingFile file = {name, {}, {}};
+  ELASTOR_ASSIGN_OR_RETURN(file.facts, writer.Commit());
+  for (const Rows& rows : rows_) file.pieces.push_back(rows.pieces);
+  return file;
+}
+
+void RowShare::AddToDigest(Digest* digest) const {
+  CHECK(copied_);
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const std::vector<Column>& columns = tables_[t].columns;
+    const uint64_t seed = RowSeed(tables_[t].name);
+    std::vector<float> record(ElementsOf(columns));
+    for (int64_t row = 0; row < rows_[t].first.back(); ++row) {
+      float* to = record.data();
+      for (size_t c = 0; c < columns.size(); ++c) {
+        to = std::copy_n(rows_[t].columns[c] + row * columns[c].width, columns[c].width, to);
+      }
+      digest->AddHashed(seed, static_cast<uint64_t>(rows_[t].keys[row]), record.data(),
+                        record.size() * sizeof(float));
+    }
+  }
+}
+
+}  // namespace elastor

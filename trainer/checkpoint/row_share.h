@@ -1,0 +1,89 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_ROW_SHARE_H_
+#define ELASTOR_TRAINER_CHECKPOINT_ROW_SHARE_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/digest.h"
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+#include "embedding/zero_pages.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/state_view.h"
+
+namespace elastor {
+
+// Partitions are put together into pieces of at least this size (keys and columns together): a
+// reader on other ranks reads little that is not its own, and manifests stay small.
+inline constexpr int64_t kMinPieceBytes = int64_t{256} << 10;
+// A partition beyond this size is cut into several pieces.
+inline constexpr int64_t kMaxPieceBytes = int64_t{64} << 20;
+
+// Memory for copies, kept from one checkpoint to the next: the first touch of new memory can cost
+// many times the copying. Only grows.
+struct StagingMemory {
+  ZeroPages pages;
+  int64_t bytes = 0;
+};
+
+// The embedding rows that one rank writes into a checkpoint: those it accounts for, in order of
+// (partition, key). Counted when made; then either copied as a whole (the tables may change
+// afterwards) or read from the tables piece by piece, which must then wait.
+class RowShare {
+ public:
+  // Uses the embedding's thread pool, as Copy does.
+  RowShare(const StateView& state, Contents contents);
+
+  int64_t bytes() const { return bytes_; }  // of all keys and columns
+  // staging outlives the share, which uses it alone.
+  void Copy(StagingMemory* staging);
+
+  // The share's tables, as the manifest says it.
+  const std::vector<StoredTable>& tables() const { return tables_; }
+
+  // The file, with its pieces and their hashes. One column after another.
+  StatusOr<EmbeddingFile> Write(const std::string& directory, const std::string& name);
+  // Adds the copied rows. REQUIRES: Copy.
+  void AddToDigest(Digest* digest) const;
+
+ private:
+  // Of one table.
+  struct Rows {
+    std::vector<int64_t> first;  // row of every partition; and the number of rows
+    std::vector<RowPiece> pieces;
+    // Copied: whole columns.
+    int64_t* keys = nullptr;
+    std::vector<float*> columns;
+  };
+  struct Block {
+    int table;
+    Range partitions;
+  };
+
+  int64_t RowBytes(int table) const;
+  void CutPieces(int table);
+  std::vector<Block> CutBlocks() const;
+  // fn(row, key, values): rows of the partitions in the share's numbering.
+  template <typename Fn>
+  void ForEachRowOf(int table, const Range& partitions, const Fn& fn) const;
+  void CopyBlock(const Block& block);
+  // What a piece has in the keys, or in column `column`.
+  std::span<const int64_t> Keys(int table, const RowPiece& piece);
+  std::span<const float> Values(int table, size_t column, const RowPiece& piece);
+
+  const ShardedEmbedding<float>* embedding_;
+  std::vector<StoredTable> tables_;
+  std::vector<Rows> rows_;
+  int64_t bytes_ = 0;
+  bool copied_ = false;
+  // Not copied: one piece.
+  std::vector<int64_t> piece_keys_;
+  std::vector<float> piece_values_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_ROW_SHARE_H_

@@ -1,0 +1,40 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_STATE_VIEW_H_
+#define ELASTOR_TRAINER_CHECKPOINT_STATE_VIEW_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/parameters/parameter_layout.h"
+#include "embedding/sharded_embedding.h"
+#include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
+#include "trainer/checkpoint/checkpoint_facts.h"
+#include "trainer/dense_optimizer.h"
+
+namespace elastor {
+
+// Where a training state is, in one rank's memory; nothing is owned.
+struct StateView {
+  const ParameterLayout* layout = nullptr;
+  float* weights = nullptr;                        // layout's flat array, whole on every rank
+  DenseOptimizer<float>* optimizer = nullptr;      // slots of the slices this rank owns
+  const std::vector<TableSpec>* tables = nullptr;  // those of `embedding`
+  ShardedEmbedding<float>* embedding = nullptr;
+};
+
+// "m" and "v" (Adam), "a" (Adagrad) or none (SGD), in their order in memory.
+std::vector<std::string> SlotNames(SparseOptimizerKind kind);
+
+// What a row consists of, in its order in memory: "rows", the weights, then the slots.
+struct Column {
+  std::string name;
+  int64_t width = 0;  // elements of a row
+  bool operator==(const Column&) const = default;
+};
+std::vector<Column> ColumnsOf(const TableSpec& table, SparseOptimizerKind kind, Contents contents);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_STATE_VIEW_H_

@@ -1,0 +1,109 @@
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+#include <utility>
+
+#include "core/base/file.h"
+#include "embedding/shard_plan.h"
+#include "xxhash.h"
+
+namespace elastor {
+namespace {
+
+Status Damaged(const std::string& path, const std::string& tensor) {
+  return UserError(path + ": tensor '" + tensor +
+                   "' does not match its hash; the file is damaged or was replaced");
+}
+
+// Rows of the piece in a tensor of the table's rows, verified.
+template <typename T>
+StatusOr<std::span<const T>> ReadRows(const SafetensorsFile& file, const TensorSpec& tensor,
+                                      const RowPiece& piece, uint64_t hash) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::span<const T> all, file.Find<T>(tensor));
+  const int64_t width = tensor.shape.size() > 1 ? tensor.shape[1] : 1;
+  const std::span<const T> rows = all.subspan(piece.rows.begin * width, piece.rows.size() * width);
+  if (XXH3_64bits(rows.data(), rows.size_bytes()) != hash) {
+    return Damaged(file.path(), tensor.name);
+  }
+  return rows;
+}
+
+}  // namespace
+
+StoredCheckpoint::StoredCheckpoint(std::string directory, Manifest manifest)
+    : directory_(std::move(directory)), manifest_(std::move(manifest)) {}
+
+StatusOr<StoredCheckpoint> StoredCheckpoint::Open(const std::string& path,
+                                                  Communicator& communicator) {
+  const std::string directory = DirectoryToRead(path);
+  StatusOr<std::string> text = std::string();
+  if (communicator.rank() == 0) text = ReadManifestText(directory);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, text.status()));
+  ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, 0, &*text));
+  StatusOr<Manifest> manifest = ParseManifest(directory, *text);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, manifest.status()));
+  return StoredCheckpoint(directory, std::move(manifest).value());
+}
+
+StatusOr<SafetensorsFile> StoredCheckpoint::OpenDense() const {
+  return SafetensorsFile::Open(directory_ + "/" + kDenseFile, manifest_.dense.facts);
+}
+
+StatusOr<SafetensorsFile> StoredCheckpoint::OpenEmbedding(size_t file) const {
+  const EmbeddingFile& entry = manifest_.embedding[file];
+  return SafetensorsFile::Open(directory_ + "/" + entry.name, entry.facts);
+}
+
+StatusOr<std::span<const float>> StoredCheckpoint::ReadDense(const SafetensorsFile& dense,
+                                                             const TensorSpec& tensor) const {
+  ELASTOR_ASSIGN_OR_RETURN(const std::span<const float> values, dense.Find<float>(tensor));
+  const auto hash = manifest_.dense.tensors.find(tensor.name);
+  if (hash == manifest_.dense.tensors.end()) {
+    return UserError(manifest_path() + ": has no hash of tensor '" + tensor.name + "'");
+  }
+  if (XXH3_64bits(values.data(), values.size_bytes()) != hash->second) {
+    return Damaged(dense.path(), tensor.name);
+  }
+  return values;
+}
+
+StatusOr<StoredCheckpoint::Rows> StoredCheckpoint::ReadPiece(const SafetensorsFile& file,
+                                                             size_t file_index, size_t table,
+                                                             const RowPiece& piece,
+                                                             size_t columns) const {
+  const StoredTable& stored = manifest_.tables[table];
+  const int64_t rows = manifest_.embedding[file_index].pieces[table].back().rows.end;
+  const TensorSpec keys_tensor = KeysTensor(stored.name, rows);
+  Rows result;
+  ELASTOR_ASSIGN_OR_RETURN(result.keys,
+                           ReadRows<int64_t>(file, keys_tensor, piece, piece.hashes[0]));
+  for (size_t c = 0; c < columns; ++c) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        result.columns.emplace_back(),
+        ReadRows<float>(file, ColumnTensor(stored.name, stored.columns[c], rows), piece,
+                        piece.hashes[1 + c]));
+  }
+  ELASTOR_RETURN_IF_ERROR(
+      CheckKeys(file.path() + ": tensor '" + keys_tensor.name + "'", stored, piece, result.keys));
+  return result;
+}
+
+Status StoredCheckpoint::CheckKeys(const std::string& tensor, const StoredTable& table,
+                                   const RowPiece& piece, std::span<const int64_t> keys) const {
+  std::pair<int64_t, int64_t> last = {-1, -1};
+  for (const int64_t key : keys) {
+    if (key < 0 || key >= table.keys) {
+      return UserError(tensor + " holds key " + std::to_string(key) + "; expected less than " +
+                       std::to_string(table.keys));
+    }
+    const std::pair<int64_t, int64_t> place = {key % kPartitions, key};
+    if (place.first < piece.partitions.begin || place.first >= piece.partitions.end ||
+        place <= last) {
+      return UserError(tensor + " holds key " + std::to_string(key) +
+                       " in the wrong place; expected the order of partitions");
+    }
+    last = place;
+  }
+  return OkStatus();
+}
+
+}  // namespace elastor

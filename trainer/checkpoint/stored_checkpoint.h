@@ -1,0 +1,54 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_STORED_CHECKPOINT_H_
+#define ELASTOR_TRAINER_CHECKPOINT_STORED_CHECKPOINT_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/status.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace elastor {
+
+// A folder that is being read. User errors name file and tensor.
+class StoredCheckpoint {
+ public:
+  // Collective: rank 0 reads the manifest for all.
+  static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator);
+
+  const Manifest& manifest() const { return manifest_; }
+  std::string manifest_path() const { return directory_ + "/" + kManifestFile; }
+
+  // The files, their sizes and headers verified.
+  StatusOr<SafetensorsFile> OpenDense() const;
+  StatusOr<SafetensorsFile> OpenEmbedding(size_t file) const;
+
+  // A dense tensor, verified.
+  StatusOr<std::span<const float>> ReadDense(const SafetensorsFile& dense,
+                                             const TensorSpec& tensor) const;
+
+  // Rows of a piece; row i has keys[i] and in column c columns[c][i * width].
+  struct Rows {
+    std::span<const int64_t> keys;
+    std::vector<std::span<const float>> columns;
+  };
+  // The piece's keys and its first `columns` columns, verified; keys are those of the piece's
+  // partitions, in order, and in the table.
+  StatusOr<Rows> ReadPiece(const SafetensorsFile& file, size_t file_index, size_t table,
+                           const RowPiece& piece, size_t columns) const;
+
+ private:
+  StoredCheckpoint(std::string directory, Manifest manifest);
+  Status CheckKeys(const std::string& tensor, const StoredTable& table, const RowPiece& piece,
+                   std::span<const int64_t> keys) const;
+
+  std::string directory_;
+  Manifest manifest_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_STORED_CHECKPOINT_H_

@@ -1,0 +1,127 @@
+#include <optional>
+
+#include "core/base/digest.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/digest_records.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+namespace elastor {
+namespace {
+
+// The digest names tensors as the file does.
+Status VerifyDense(const StoredCheckpoint& stored, Digest* digest) {
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored.OpenDense());
+  for (const TensorSpec& tensor : dense.tensors()) {
+    if (tensor.type != TensorType::kF32) {
+      return UserError(dense.path() + ": tensor '" + tensor.name + "' is " +
+                       TensorText(tensor.type, tensor.shape) + "; expected F32");
+    }
+    ELASTOR_ASSIGN_OR_RETURN(const std::span<const float> values, stored.ReadDense(dense, tensor));
+    AddDenseTensor(tensor.name, values, digest);
+  }
+  const size_t expected = stored.manifest().dense.tensors.size();
+  if (dense.tensors().size() == expected) return OkStatus();
+  return UserError(dense.path() + ": has " + std::to_string(dense.tensors().size()) +
+                   " tensors; expected " + std::to_string(expected));
+}
+
+// All tensors of the file have the rows that the manifest says, and it has no others.
+Status VerifyTensors(const StoredCheckpoint& stored, size_t file_index,
+                     const SafetensorsFile& file) {
+  const std::vector<StoredTable>& tables = stored.manifest().tables;
+  size_t expected = 0;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const std::vector<RowPiece>& pieces = stored.manifest().embedding[file_index].pieces[t];
+    const int64_t rows = pieces.empty() ? 0 : pieces.back().rows.end;
+    ELASTOR_RETURN_IF_ERROR(file.Find<int64_t>(KeysTensor(tables[t].name, rows)).status());
+    for (const Column& column : tables[t].columns) {
+      const TensorSpec tensor = ColumnTensor(tables[t].name, column, rows);
+      ELASTOR_RETURN_IF_ERROR(file.Find<float>(tensor).status());
+    }
+    expected += 1 + tables[t].columns.size();
+  }
+  if (file.tensors().size() == expected) return OkStatus();
+  return UserError(file.path() + ": has " + std::to_string(file.tensors().size()) +
+                   " tensors; expected " + std::to_string(expected));
+}
+
+void AddRows(const StoredTable& table, const StoredCheckpoint::Rows& rows, Digest* digest) {
+  const uint64_t seed = RowSeed(table.name);
+  std::vector<float> record;
+  for (size_t i = 0; i < rows.keys.size(); ++i) {
+    record.clear();
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      const int64_t width = table.columns[c].width;
+      const float* const values = rows.columns[c].data() + i * width;
+      record.insert(record.end(), values, values + width);
+    }
+    digest->AddHashed(seed, static_cast<uint64_t>(rows.keys[i]), record.data(),
+                      record.size() * sizeof(float));
+  }
+}
+
+// Pieces of all files in order, counted; this rank reads those of `share`.
+Status VerifyRows(const StoredCheckpoint& stored, const Range& share, Digest* digest) {
+  const Manifest& manifest = stored.manifest();
+  int64_t number = 0;
+  for (size_t f = 0; f < manifest.embedding.size(); ++f) {
+    std::optional<SafetensorsFile> file;
+    for (size_t t = 0; t < manifest.tables.size(); ++t) {
+      const StoredTable& table = manifest.tables[t];
+      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
+        const int64_t mine = number++;
+        if (mine < share.begin || mine >= share.end) continue;
+        if (!file) {
+          ELASTOR_ASSIGN_OR_RETURN(file, stored.OpenEmbedding(f));
+        }
+        ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint::Rows rows,
+                                 stored.ReadPiece(*file, f, t, piece, table.columns.size()));
+        AddRows(table, rows, digest);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+int64_t PiecesOf(const Manifest& manifest) {
+  int64_t pieces = 0;
+  for (const EmbeddingFile& file : manifest.embedding) {
+    for (const std::vector<RowPiece>& table : file.pieces) {
+      pieces += static_cast<int64_t>(table.size());
+    }
+  }
+  return pieces;
+}
+
+// This rank's part of the files.
+Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, Digest* digest) {
+  const Manifest& manifest = stored.manifest();
+  if (rank == 0) ELASTOR_RETURN_IF_ERROR(VerifyDense(stored, digest));
+  const int64_t files = static_cast<int64_t>(manifest.embedding.size());
+  const Range own = PartOf(rank, ranks, files);
+  for (int64_t f = own.begin; f < own.end; ++f) {
+    ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
+    ELASTOR_RETURN_IF_ERROR(VerifyTensors(stored, f, file));
+  }
+  return VerifyRows(stored, PartOf(rank, ranks, PiecesOf(manifest)), digest);
+}
+
+}  // namespace
+
+StatusOr<CheckpointFacts> VerifyCheckpoint(const std::string& path, Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
+                           StoredCheckpoint::Open(path, communicator));
+  const CheckpointFacts& facts = stored.manifest().facts;
+  Digest part;
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+      communicator, VerifyShare(stored, communicator.rank(), communicator.size(), &part)));
+  if (facts.contents == Contents::kWeights) return facts;
+  if (communicator.rank() == 0) AddControl(facts.control, &part);
+  ELASTOR_ASSIGN_OR_RETURN(const std::string digest, SumDigest(part, communicator));
+  if (digest == facts.state_digest) return facts;
+  return AgreeOnStatus(communicator,
+                       UserError(stored.manifest_path() + ": state_digest " + facts.state_digest +
+                                 "; the files hold a state with " + digest));
+}
+
+}  // namespace elastor

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <set>
+
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/load_parts.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+namespace elastor {
+namespace {
+
+class WarmStarting {
+ public:
+  WarmStarting(const WarmStartConfig& config, const StoredCheckpoint& stored,
+               const StateView& state, Communicator* communicator)
+      : config_(config),
+        stored_(stored),
+        state_(state),
+        communicator_(*communicator),
+        contents_(config.optimizer_state() ? Contents::kState : Contents::kWeights) {}
+
+  // What is taken, without reading the data.
+  Status Choose(WarmStartReport* report);
+  // REQUIRES: Choose was ok.
+  Status Take();
+
+ private:
+  Status CheckContents() const;
+  Status CheckNames() const;
+  bool Selected(const std::string& name) const;
+  // Whether a selected tensor has a place; without partial() an error says why it has none.
+  Status ChooseParameter(const SafetensorsFile& dense, const TensorSpec& tensor, bool* taken);
+  Status ChooseTable(const StoredTable& table, bool* taken);
+  // Without partial() an error.
+  Status Leave(const std::string& why) const;
+  bool IsParameter(const std::string& tensor) const;
+
+  const WarmStartConfig& config_;
+  const StoredCheckpoint& stored_;
+  const StateView& state_;
+  Communicator& communicator_;
+  const Contents contents_;
+  std::vector<const ParameterInfo*> parameters_;  // taken
+  std::vector<int> places_;                       // of the folder's tables
+};
+
+bool WarmStarting::Selected(const std::string& name) const {
+  return config_.tensors().empty() ||
+         std::any_of(config_.tensors().begin(), config_.tensors().end(),
+                     [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+// Of "<parameter>" and "<parameter>/<slot>" the first.
+bool WarmStarting::IsParameter(const std::string& tensor) const {
+  const size_t slash = tensor.rfind('/');
+  return slash == tensor.npos ||
+         stored_.manifest().dense.tensors.count(tensor.substr(0, slash)) == 0;
+}
+
+Status WarmStarting::CheckContents() const {
+  if (contents_ == Contents::kWeights || stored_.manifest().facts.contents == Contents::kState) {
+    return OkStatus();
+  }
+  return UserError(stored_.manifest_path() +
+                   ": contents 'weights'; training.warm_start.optimizer_state expects 'state', a "
+                   "checkpoint of training");
+}
+
+// Every word of config.tensors() selects something.
+Status WarmStarting::CheckNames() const {
+  for (const std::string& prefix : config_.tensors()) {
+    const Manifest& manifest = stored_.manifest();
+    const auto dense = manifest.dense.tensors.lower_bound(prefix);
+    const bool found =
+        (dense != manifest.dense.tensors.end() && dense->first.starts_with(prefix)) ||
+        std::any_of(manifest.tables.begin(), manifest.tables.end(),
+                    [&](const StoredTable& table) { return table.name.starts_with(prefix); });
+    if (found) continue;
+    return UserError("training.warm_start.tensors: '" + prefix +
+                     "' begins the name of no parameter and no table in " +
+                     stored_.manifest_path());
+  }
+  return OkStatus();
+}
+
+Status WarmStarting::Leave(const std::string& why) const {
+  if (config_.partial()) return OkStatus();
+  return UserError(why + " (training.warm_start.partial leaves it out)");
+}
+
+Status WarmStarting::ChooseParameter(const SafetensorsFile& dense, const TensorSpec& tensor,
+                                     bool* taken) {
+  const auto parameters = state_.layout->parameters();
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const ParameterInfo& p) { return p.name == tensor.name; });
+  const std::string which = dense.path() + ": tensor '" + tensor.name + "' ";
+  if (found == parameters.end()) return Leave(which + "is no parameter of the model");
+  if (found->shape != tensor.shape) {
+    return Leave(which + "is " + TensorText(tensor.type, tensor.shape) + "; expected " +
+                 TensorText(TensorType::kF32, found->shape));
+  }
+  if (contents_ == Contents::kState) {
+    for (const TensorSpec& slot : TensorsOf(*found, SlotNames(state_.optimizer->kind()))) {
+      ELASTOR_RETURN_IF_ERROR(dense.Find<float>(slot).status());
+    }
+  }
+  parameters_.push_back(&*found);
+  *taken = true;
+  return OkStatus();
+}
+
+Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
+  const auto table = std::find_if(state_.tables->begin(), state_.tables->end(),
+                                  [&](const TableSpec& t) { return t.name == stored.name; });
+  const std::string which = stored_.manifest_path() + ": table '" + stored.name + "' ";
+  if (table == state_.tables->end()) return Leave(which + "is no table of the model");
+  if (stored.columns[0].width != table->width) {
+    return Leave(which + "has width " + std::to_string(stored.columns[0].width) + "; expected " +
+                 std::to_string(table->width));
+  }
+  if (stored.keys > table->rows) {
+    return UserError(which + "has " + std::to_string(stored.keys) + " keys; expected at most " +
+                     std::to_string(table->rows) + ", the rows of the model's table");
+  }
+  const auto expected = ColumnsOf(*table, state_.embedding->optimizer_kind(), contents_);
+  if (contents_ == Contents::kState && stored.columns != expected) {
+    return UserError(which + "has columns " + ColumnsText(stored.columns) + "; expected " +
+                     ColumnsText(expected) + ", those of the optimizer");
+  }
+  places_.back() = static_cast<int>(table - state_.tables->begin());
+  *taken = true;
+  return OkStatus();
+}
+
+Status WarmStarting::Choose(WarmStartReport* report) {
+  ELASTOR_RETURN_IF_ERROR(CheckContents());
+  ELASTOR_RETURN_IF_ERROR(CheckNames());
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored_.OpenDense());
+  const auto note = [report](const std::string& name, bool taken) {
+    (taken ? report->taken : report->left).push_back(name);
+  };
+  for (const TensorSpec& tensor : dense.tensors()) {
+    if (!IsParameter(tensor.name) || !Selected(tensor.name)) continue;
+    bool taken = false;
+    ELASTOR_RETURN_IF_ERROR(ChooseParameter(dense, tensor, &taken));
+    note(tensor.name, taken);
+  }
+  for (const StoredTable& table : stored_.manifest().tables) {
+    places_.push_back(kNoTable);
+    if (!Selected(table.name)) continue;
+    bool taken = false;
+    ELASTOR_RETURN_IF_ERROR(ChooseTable(table, &taken));
+    note(table.name, taken);
+  }
+  const std::set<std::string> taken(report->taken.begin(), report->taken.end());
+  for (const ParameterInfo& p : state_.layout->parameters()) {
+    if (taken.count(p.name) == 0) report->fresh.push_back(p.name);
+  }
+  for (const TableSpec& table : *state_.tables) {
+    if (taken.count(table.name) == 0) report->fresh.push_back(table.name);
+  }
+  return OkStatus();
+}
+
+Status WarmStarting::Take() {
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored_.OpenDense());
+  for (const ParameterInfo* p : parameters_) {
+    ELASTOR_RETURN_IF_ERROR(LoadParameter(stored_, dense, *p, contents_, state_, communicator_));
+  }
+  return LoadRows(stored_, places_, contents_, state_, communicator_);
+}
+
+}  // namespace
+
+StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateView& state,
+                                    Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
+                           StoredCheckpoint::Open(config.path(), communicator));
+  WarmStartReport report;
+  report.facts = stored.manifest().facts;
+  WarmStarting start(config, stored, state, &communicator);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Choose(&report)));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Take()));
+  return report;
+}
+
+}  // namespace elastor

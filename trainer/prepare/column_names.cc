@@ -1,0 +1,112 @@
+#include "trainer/prepare/column_names.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trainer/prepare/value_text.h"
+
+namespace elastor {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+std::string_view WithoutEnding(std::string_view line) {
+  if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    line.remove_prefix(kByteOrderMark.size());
+  }
+  return line;
+}
+
+// A few names, enough to see what was read.
+std::string FirstNames(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + Shown(names[i]);
+  }
+  return text + (names.size() > kShown ? ", ..." : "");
+}
+
+// What may be the reason when a header is a single column.
+std::string DelimiterHint(const Schema& schema, size_t columns) {
+  if (columns > 1) return "";
+  const char delimiter = DelimiterOf(schema);
+  return "; the schema's delimiter is " +
+         (delimiter == '\t' ? std::string("a tab") : Shown(std::string(1, delimiter)));
+}
+
+}  // namespace
+
+char DelimiterOf(const Schema& schema) {
+  return schema.delimiter().empty() ? '\t' : schema.delimiter()[0];
+}
+
+bool ReadQuoted(char* line, size_t size, size_t at, char delimiter, QuotedValue* value) {
+  const size_t begin = at + 1;
+  size_t put = begin;
+  for (size_t take = begin; take < size; ++take) {
+    if (line[take] == '"') {
+      if (++take == size || line[take] == delimiter) {
+        *value = {{line + begin, put - begin}, take};
+        return true;
+      }
+      if (line[take] != '"') return false;
+    }
+    line[put++] = line[take];
+  }
+  return false;
+}
+
+StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
+                                               const std::string& source) {
+  std::string line(WithoutEnding(header));
+  const char delimiter = DelimiterOf(schema);
+  std::vector<std::string> names;
+  for (size_t at = 0; at <= line.size();) {
+    if (schema.quoted() && at < line.size() && line[at] == '"') {
+      QuotedValue value;
+      if (!ReadQuoted(line.data(), line.size(), at, delimiter, &value)) {
+        return UserError(source + ":1: column " + std::to_string(names.size() + 1) +
+                         " of the header: the quote is not closed");
+      }
+      names.emplace_back(value.text);
+      at = value.end + 1;
+      continue;
+    }
+    const size_t end = std::min(line.find(delimiter, at), line.size());
+    names.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
+                                               const std::vector<std::string>& names,
+                                               const std::string& source) {
+  std::map<std::string, std::vector<int64_t>> places;
+  for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(static_cast<int64_t>(i));
+  std::vector<int64_t> columns;
+  int64_t next = 0;
+  for (const Field& field : schema.fields()) {
+    if (!schema.header()) {
+      const int64_t column = field.column().empty() ? next++ : places[field.column()].front();
+      places[field.name()] = {column};
+      columns.push_back(column);
+      continue;
+    }
+    const std::string& column = field.column().empty() ? field.name() : field.column();
+    const std::vector<int64_t>& found = places[column];
+    if (found.size() != 1) {
+      return UserError(source + ":1: field " + field.name() + ": found columns " +
+                       FirstNames(names) + "; expected one '" + column + "'" +
+                       (found.empty() ? "" : ", and there are more") +
+                       DelimiterHint(schema, names.size()));
+    }
+    columns.push_back(found.front());
+  }
+  return columns;
+}
+
+}  // namespace elastor

@@ -1,0 +1,49 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ENCODING_STATE_H_
+#define ELASTOR_TRAINER_PREPARE_ENCODING_STATE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "trainer/data/dataset_writer.h"
+#include "trainer/prepare/measure.h"
+#include "trainer/prepare/plan.h"
+#include "trainer/prepare/prepare_options.h"
+#include "trainer/prepare/rank_values.h"
+#include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/prepare/work_file.h"
+
+namespace elastor {
+
+// How raw values become stored ones, beside the ids of values: what a run that goes on with writing
+// blocks must know, and what one set takes over from another.
+struct EncodingState {
+  std::vector<NumericScale> scales;       // by numeric field
+  std::vector<int64_t> table_rows;        // by column of PreparePlan::ids
+  std::vector<std::string> vocabularies;  // the same: checksums of vocabulary files, or empty
+  std::vector<std::pair<std::string, double>> unknown_shares;  // with --vocabulary_from
+};
+
+std::string StateJson(const EncodingState& state);
+StatusOr<EncodingState> ReadState(const std::string& path);
+
+// Means and deviations of the training split.
+std::vector<NumericScale> ScalesOf(const PreparePlan& plan, const Measures& measures);
+// Of all splits together, by field with a vocabulary.
+std::vector<std::pair<std::string, double>> UnknownShares(const PreparePlan& plan,
+                                                          const RankedValues& ranked);
+
+// The scales, table sizes and checksums of a prepared set. User error when its fields are not those
+// of the plan.
+StatusOr<EncodingState> ReadGivenEncoding(const std::string& path, const PreparePlan& plan);
+// Its vocabularies, by column; written to `values` as runs.
+StatusOr<std::vector<GivenVocabulary>> ReadGivenVocabularies(const PrepareOptions& options,
+                                                             const PreparePlan& plan,
+                                                             const EncodingState& state,
+                                                             WorkFile* values);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ENCODING_STATE_H_

@@ -1,0 +1,126 @@
+#include "trainer/prepare/inputs.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace elastor {
+namespace {
+
+int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) return -1;
+  *bytes = facts.st_size;
+  return int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& paths,
+                                               bool headers) {
+  std::unique_ptr<Inputs> inputs(new Inputs(headers));
+  for (const std::string& path : paths) {
+    auto state = std::make_unique<State>();
+    state->path = path;
+    ELASTOR_ASSIGN_OR_RETURN(state->source, TextSource::Open(path));
+    state->modified_ns = ModifiedNs(path, &state->file_bytes);
+    if (headers) {
+      ELASTOR_RETURN_IF_ERROR(state->source->Next(1, &state->header));
+      if (state->header.empty()) return UserError(path + ": is empty, expected a header line");
+    }
+    state->source.reset();  // there may be more files than a process can have open
+    inputs->states_.push_back(std::move(state));
+  }
+  return inputs;
+}
+
+void Inputs::Skip(const SpilledChunk& chunk) {
+  states_[chunk.input]->skipped[chunk.number] = chunk.text_bytes;
+}
+
+void Inputs::SkipRestOf(uint32_t input, uint32_t chunks) {
+  State& state = *states_[input];
+  if (state.skipped.size() != chunks) return;
+  state.ended = true;
+  state.consumed = state.file_bytes;
+}
+
+Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found) {
+  State& state = *states_[input];
+  if (state.source == nullptr) {
+    ELASTOR_ASSIGN_OR_RETURN(state.source, TextSource::Open(state.path));
+  }
+  for (auto skip = state.skipped.find(state.next); skip != state.skipped.end();
+       skip = state.skipped.find(state.next)) {
+    ELASTOR_RETURN_IF_ERROR(state.source->Skip(skip->second, kChunkBytes));
+    state.text_at += skip->second;
+    ++state.next;
+  }
+  ELASTOR_RETURN_IF_ERROR(state.source->Next(kChunkBytes, text));
+  state.consumed = state.source->consumed_bytes();
+  *found = !text->empty();
+  if (*found) {
+    *chunk = {input, state.next++, state.text_at, static_cast<int64_t>(text->size()), false};
+    state.text_at += chunk->text_bytes;
+    return OkStatus();
+  }
+  state.source.reset();
+  state.ended = true;
+  return on_end_ ? on_end_(input, state.next) : OkStatus();
+}
+
+void Inputs::TakeHeader(TextChunk* chunk, std::string* text) const {
+  if (!headers_ || chunk->number != 0) return;
+  chunk->after_header = true;
+  text->erase(0, text->find('\n') + 1);
+}
+
+Status Inputs::Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found) {
+  const uint32_t count = static_cast<uint32_t>(states_.size());
+  *found = false;
+  for (bool waiting = false; !*found; waiting = true) {
+    bool left = false;
+    // The own input first, then the others in order; only when all are being read, wait for one.
+    for (uint32_t i = 0; i <= count && !*found; ++i) {
+      const uint32_t input = i == 0 ? near : i - 1;
+      State& state = *states_[input];
+      if (state.ended) continue;
+      std::unique_lock<std::mutex> lock(state.mutex, std::defer_lock);
+      if (waiting) {
+        lock.lock();
+      } else if (!lock.try_lock()) {
+        left = true;
+        continue;
+      }
+      if (state.ended) continue;
+      ELASTOR_RETURN_IF_ERROR(ReadFrom(input, chunk, text, found));
+    }
+    if (!*found && !left) return OkStatus();
+  }
+  TakeHeader(chunk, text);
+  return OkStatus();
+}
+
+Status Inputs::CheckUnchanged() const {
+  for (const auto& state : states_) {
+    int64_t bytes = -1;
+    const int64_t modified_ns = ModifiedNs(state->path, &bytes);
+    if (bytes != state->file_bytes || modified_ns != state->modified_ns) {
+      return UserError(state->path + ": changed while it was read (" +
+                       std::to_string(state->file_bytes) + " bytes, now " + std::to_string(bytes) +
+                       ")");
+    }
+  }
+  return OkStatus();
+}
+
+double Inputs::share_read() const {
+  int64_t consumed = 0, bytes = 0;
+  for (const auto& state : states_) {
+    consumed += state->consumed;
+    bytes += state->file_bytes;
+  }
+  return bytes == 0 ? 1 : static_cast<double>(consumed) / static_cast<double>(bytes);
+}
+
+}  // namespace elastor

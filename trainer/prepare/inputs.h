@@ -1,0 +1,84 @@
+#ifndef ELASTOR_TRAINER_PREPARE_INPUTS_H_
+#define ELASTOR_TRAINER_PREPARE_INPUTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "trainer/prepare/spill.h"
+#include "trainer/prepare/text_source.h"
+
+namespace elastor {
+
+// A piece of whole lines of one input. Which lines are in which chunk depends on the input alone.
+struct TextChunk {
+  uint32_t input = 0;
+  uint32_t number = 0;  // in its input
+  int64_t text_at = 0;  // in the (unpacked) input
+  int64_t text_bytes = 0;
+  bool after_header = false;  // a first line, of column names, has been taken from the text
+};
+
+// Hands out the chunks of all inputs to workers: each keeps to one input as long as no other worker
+// reads it, so that several gzip files are unpacked at once.
+class Inputs {
+ public:
+  // How large a chunk is: its numbers of one column stay in a core's cache.
+  static constexpr int64_t kChunkBytes = 512 << 10;
+
+  // Opens every input once, so that what cannot be read is known at once. `headers`: the first
+  // line of every input names its columns.
+  static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
+                                                bool headers);
+
+  const std::string& header(size_t input) const { return states_[input]->header; }
+  // Chunks that need not be read again, before the first Next.
+  void Skip(const SpilledChunk& chunk);
+  // The input has `chunks` chunks.
+  void SkipRestOf(uint32_t input, uint32_t chunks);
+  // Called (by one thread at a time an input) when all chunks of an input have been handed out.
+  void set_on_end(std::function<Status(uint32_t input, uint32_t chunks)> on_end) {
+    on_end_ = std::move(on_end);
+  }
+
+  // *found is false when nothing is left. `near`: the input that this worker last read.
+  // Thread-safe.
+  Status Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found);
+  // User error when an input is not what it was when it was opened.
+  Status CheckUnchanged() const;
+  // Of the bytes of all files; thread-safe.
+  double share_read() const;
+
+ private:
+  struct State {
+    std::string path;
+    std::string header;
+    int64_t file_bytes = 0;
+    int64_t modified_ns = 0;
+    std::map<uint32_t, int64_t> skipped;  // number, bytes
+    std::atomic<bool> ended{false};
+    std::atomic<int64_t> consumed{0};
+
+    std::mutex mutex;  // guards the rest
+    std::unique_ptr<TextSource> source;
+    uint32_t next = 0;
+    int64_t text_at = 0;
+  };
+  explicit Inputs(bool headers) : headers_(headers) {}
+  Status ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found);
+  void TakeHeader(TextChunk* chunk, std::string* text) const;
+
+  const bool headers_;
+  std::vector<std::unique_ptr<State>> states_;
+  std::function<Status(uint32_t, uint32_t)> on_end_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_INPUTS_H_

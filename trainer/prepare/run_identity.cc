@@ -1,0 +1,93 @@
+#include "trainer/prepare/run_identity.h"
+
+#include <fcntl.h>
+#include <google/protobuf/text_format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/file.h"
+#include "trainer/data/block_format.h"
+
+namespace elastor {
+namespace {
+
+// Raised when working files of an unfinished run mean something else than before.
+constexpr int kWorkVersion = 1;
+
+StatusOr<nlohmann::json> FileIdentity(const std::string& path, const char* split) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts = {};
+  std::string head(64 << 10, '\0');
+  ssize_t got = -1;
+  if (file >= 0 && fstat(file, &facts) == 0) got = pread(file, head.data(), head.size(), 0);
+  const std::string reason = std::strerror(errno);
+  if (file >= 0) close(file);
+  if (got < 0) return UserError(path + ": cannot read: " + reason);
+  const int64_t modified_ns = int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
+  return nlohmann::json{{"path", path},
+                        {"split", split},
+                        {"bytes", facts.st_size},
+                        {"modified_ns", modified_ns},
+                        {"head", XXH3_64bits(head.data(), got)}};
+}
+
+}  // namespace
+
+StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
+  nlohmann::json identity;
+  identity["version"] = kWorkVersion;
+  std::string schema;
+  google::protobuf::TextFormat::PrintToString(options.schema, &schema);
+  identity["schema"] = schema;
+  identity["inputs"] = nlohmann::json::array();
+  for (const auto& [paths, split] :
+       {std::pair(&options.inputs, "train"), std::pair(&options.validation_inputs, "validation"),
+        std::pair(&options.test_inputs, "test")}) {
+    for (const std::string& path : *paths) {
+      ELASTOR_ASSIGN_OR_RETURN(const nlohmann::json file, FileIdentity(path, split));
+      identity["inputs"].push_back(file);
+    }
+  }
+  identity["vocabulary_from"] = nullptr;
+  if (!options.vocabulary_from.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        const nlohmann::json file,
+        FileIdentity(options.vocabulary_from + "/" + kMetaFile, "vocabulary_from"));
+    identity["vocabulary_from"] = file;
+  }
+  return identity.dump(1) + "\n";
+}
+
+std::string IdentityDifference(const std::string& begun, const std::string& now) {
+  const nlohmann::json a = nlohmann::json::parse(begun, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json b = nlohmann::json::parse(now);
+  if (a == b) return "";
+  if (!a.is_object() || a.value("version", 0) != kWorkVersion) return "another version";
+  if (a.value("schema", "") != b.at("schema")) return "another schema";
+  if (a.value("vocabulary_from", nlohmann::json()) != b.at("vocabulary_from")) {
+    return "another --vocabulary_from";
+  }
+  const nlohmann::json before = a.value("inputs", nlohmann::json::array());
+  const nlohmann::json& inputs = b.at("inputs");
+  if (before.size() != inputs.size()) {
+    return std::to_string(before.size()) + " inputs, now " + std::to_string(inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string path = inputs[i].at("path");
+    for (const char* key : {"path", "split", "bytes", "modified_ns", "head"}) {
+      if (before[i].value(key, nlohmann::json()) == inputs[i].at(key)) continue;
+      const bool is_changed = std::strcmp(key, "path") != 0 && std::strcmp(key, "split") != 0;
+      return is_changed ? "an input that has changed since, " + path
+                        : "other inputs (" + path + ")";
+    }
+  }
+  return "other options";
+}
+
+}  // namespace elastor
