@@ -1,0 +1,67 @@
+#ifndef ELASTOR_COLLECTIVE_CUDA_DEVICE_COMMUNICATOR_H_
+#define ELASTOR_COLLECTIVE_CUDA_DEVICE_COMMUNICATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/cuda/runtime.h"
+
+namespace elastor::cuda {
+
+// Moves bytes between the devices of a job's ranks, in stream order: calls enqueue, and every rank
+// makes the same calls in the same order, from one thread. Lengths are known on the host (exchanged
+// before by the host's Communicator). A peer that is lost or late ends the job: machine error, exit
+// code 3, within the deadline.
+class DeviceCommunicator {
+ public:
+  // host: the job's communicator, which outlives the object.
+  explicit DeviceCommunicator(Communicator* host) : host_(host) {}
+  virtual ~DeviceCommunicator() = default;
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+
+  int rank() const { return host_->rank(); }
+  int size() const { return host_->size(); }
+  Communicator* host() const { return host_; }
+
+  // As the Communicator's calls of the same names, on device memory. A rank's own block is copied.
+  virtual Status AllToAllV(Phase phase, Stream& stream, const void* send,
+                           std::span<const int64_t> send_bytes, void* receive,
+                           std::span<const int64_t> receive_bytes) = 0;
+  virtual Status AllGatherV(Phase phase, Stream& stream, const void* send, void* receive,
+                            std::span<const int64_t> bytes) = 0;
+  // Integers, in place, element by element.
+  virtual Status AllReduceSum(Phase phase, Stream& stream, int64_t* values, int64_t count) = 0;
+  // Fast mode only: the library's sum, in its order.
+  virtual Status AllReduceSum(Phase phase, Stream& stream, float* values, int64_t count) = 0;
+
+  // The host waits until the event is done, watching the peers: machine error when one is lost or
+  // the deadline passes. `what`: what is waited for, in the message.
+  virtual Status Wait(const Event& event, const char* what) = 0;
+
+  // "nccl 2.28.9", "host": goes into the run's summary.
+  virtual const char* name() const = 0;
+
+ private:
+  Communicator* host_;
+};
+
+// Through the host's memory and its Communicator: where NCCL is not there or refuses (several ranks
+// on one device), and in tests. Waits for the stream in every call.
+std::unique_ptr<DeviceCommunicator> MakeHostDeviceCommunicator(Communicator* host);
+
+// NCCL, its unique id sent over `host`. Collective. Machine error, the same on all ranks, when NCCL
+// cannot start; user error in a build without it. For one rank: copies, without NCCL.
+StatusOr<std::unique_ptr<DeviceCommunicator>> MakeNcclCommunicator(Communicator* host,
+                                                                   double deadline_seconds);
+
+// NCCL where every rank has a device of its own, else through the host. Collective.
+StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicator* host,
+                                                                     double deadline_seconds);
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_COLLECTIVE_CUDA_DEVICE_COMMUNICATOR_H_

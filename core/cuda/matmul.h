@@ -1,0 +1,71 @@
+#ifndef ELASTOR_CORE_CUDA_MATMUL_H_
+#define ELASTOR_CORE_CUDA_MATMUL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/cuda/bfloat16.h"
+#include "core/cuda/runtime.h"
+
+namespace elastor::cuda {
+
+// In what the multipliers compute; sums are in float always. kBFloat16: operands are BFloat16.
+enum class Precision { kFloat32, kTf32, kBFloat16 };
+
+// A batch of matrices in device memory. Stored row-major, element (i, j) of matrix (o, b) at
+// data[o * outer_stride + b * batch_stride + i * row_stride + j]; `transposed`: the operand is the
+// transpose of what is stored.
+template <typename T>
+struct Matrices {
+  T* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t batch_stride = 0;
+  int64_t outer_stride = 0;
+  bool transposed = false;  // of a and b only
+};
+
+// C = A B, or C = C + A B, for outer * batch problems: A [m, k], B [k, n], C [m, n], then
+// C += bias (n elements, batch_stride and outer_stride apart) and C = max(C, 0).
+//
+// Bits: the algorithm is a function of `n`, `k`, the canonical sizes, transposition and types,
+// never of m, batch and outer or of timing, and has no split or atomic sums; so an element depends
+// on its row of A and column of B alone, wherever they stand in however large a call, on one GPU
+// model with one version of cuBLAS. canonical_m and canonical_problems (0: m and outer * batch)
+// are those of the whole job's batch where m, or batch and outer, are a rank's share.
+template <typename In, typename Out>
+struct Product {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Matrices<const In> a;
+  Matrices<const In> b;
+  Matrices<Out> c;
+  int64_t batch = 1;
+  int64_t outer = 1;
+  bool accumulate = false;
+  const float* bias = nullptr;  // one problem only
+  bool relu = false;            // with bias only
+  int64_t canonical_m = 0;
+  int64_t canonical_problems = 0;
+};
+
+// Matrix products on one stream, by cuBLASLt with a workspace of its own. Plans are made at the
+// first call of a shape (never while a graph is captured: run the shape once before) and kept.
+class Matmul {
+ public:
+  // stream outlives the object. precision: kFloat32 or kTf32 for float operands.
+  Matmul(Stream* stream, Precision precision);
+  ~Matmul();
+
+  // (float, float), (BFloat16, BFloat16) or (BFloat16, float).
+  template <typename In, typename Out>
+  void Run(const Product<In, Out>& product);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_CUDA_MATMUL_H_

@@ -1,0 +1,208 @@
+#ifndef ELASTOR_CORE_CUDA_RUNTIME_H_
+#define ELASTOR_CORE_CUDA_RUNTIME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/status.h"
+
+// The device as the rest of the system sees it: streams, events, graphs and memory, without CUDA's
+// own headers. Two implementations: CUDA's runtime, and an emulation on the host that unit tests
+// and machines without CUDA use (README.md).
+//
+// Work is enqueued on streams and runs later, in the order of its stream; streams are ordered
+// against each other by events only. Memory that work uses must stay and keep its contents until
+// the work is done. A device error is sticky and ends the process: one line, exit code 3.
+
+namespace elastor::cuda {
+
+struct DeviceInfo {
+  int index = 0;
+  std::string name;  // "NVIDIA H100 80GB HBM3"
+  int multiprocessors = 0;
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  std::string capability;  // "9.0"
+  std::string libraries;   // what the bits depend on besides the device: "cuda-13.0 cublas-13.0.2"
+  bool emulated = false;
+};
+
+// How many devices this process sees: 0 where there is no driver.
+int DeviceCount();
+// Makes device `index` this process's. Once, before anything else of this header. User error, in
+// one line, when there is no such device or it is too old for this build (compute capability 8.0).
+StatusOr<DeviceInfo> OpenDevice(int index);
+
+// Ends the process with a line that names the device and `what`, exit code 3. For errors after
+// which the device cannot be used.
+[[noreturn]] void DieOfDevice(const std::string& what);
+
+class Stream;
+
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // Happens when everything enqueued on `stream` so far is done.
+  void Record(Stream& stream);
+  // An event that was never recorded is done.
+  bool Done() const;
+  void Synchronize() const;
+  // Milliseconds of the device from `start` to this event; both done. 0 in the emulation.
+  double MillisecondsSince(const Event& start) const;
+
+  struct State;
+  State* state() const { return state_.get(); }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+class Stream {
+ public:
+  Stream();
+  ~Stream();  // waits for its work
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Later work of this stream waits for the event as recorded last.
+  void Wait(const Event& event);
+  void Synchronize();
+
+  struct State;
+  State* state() const { return state_.get(); }
+  // cudaStream_t; null in the emulation.
+  void* handle() const;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Work captured once and launched many times. Captured calls see the pointers and sizes they were
+// given; what changes from launch to launch must lie in device memory.
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // Work enqueued on `stream` between the calls, and on streams that wait for its events meanwhile,
+  // is captured instead of run. No Synchronize and no allocation in between.
+  void BeginCapture(Stream& stream);
+  void EndCapture(Stream& stream);
+  bool captured() const;
+  void Launch(Stream& stream);
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+namespace internal {
+// Ordered with the stream: memory may be used by work enqueued on it afterwards. 256-byte aligned.
+void* AllocateDevice(Stream& stream, size_t bytes);
+void FreeDevice(Stream& stream, void* memory);
+// Page-locked host memory, also readable and writable from the device at the same address.
+void* AllocatePinned(size_t bytes);
+void FreePinned(void* memory);
+void CopyBytes(Stream& stream, void* to, const void* from, size_t bytes);
+void Copy2DBytes(Stream& stream, void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                 size_t row_bytes, size_t rows);
+void FillBytes(Stream& stream, void* to, int byte, size_t bytes);
+}  // namespace internal
+
+// Device memory from the stream-ordered pool, for work of `stream` (other streams: by events). Only
+// grows; growing forgets the contents.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(Stream* stream) : stream_(stream) {}
+  Buffer(Stream* stream, int64_t size) : stream_(stream) { Resize(size); }
+  ~Buffer() { Release(); }
+  Buffer(Buffer&& other) noexcept
+      : stream_(other.stream_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  Buffer& operator=(Buffer&&) = delete;
+
+  // Contents are arbitrary afterwards when it grew.
+  T* Resize(int64_t size) {
+    if (size > capacity_) {
+      Release();
+      capacity_ = size + (size_ > 0 ? size / 4 : 0);
+      data_ = static_cast<T*>(internal::AllocateDevice(*stream_, capacity_ * sizeof(T)));
+    }
+    size_ = size;
+    return data_;
+  }
+  T* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  void Release() {
+    if (data_ != nullptr) internal::FreeDevice(*stream_, data_);
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  Stream* stream_;
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+  int64_t capacity_ = 0;
+};
+
+// Page-locked host memory: copies from and to it run beside computation. Only grows; the caller
+// knows that no work uses the old memory when it does.
+template <typename T>
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  explicit PinnedBuffer(int64_t size) { Resize(size); }
+  ~PinnedBuffer() {
+    if (data_ != nullptr) internal::FreePinned(data_);
+  }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+
+  T* Resize(int64_t size) {
+    if (size > capacity_) {
+      if (data_ != nullptr) internal::FreePinned(data_);
+      capacity_ = size + (size_ > 0 ? size / 4 : 0);
+      data_ = static_cast<T*>(internal::AllocatePinned(capacity_ * sizeof(T)));
+    }
+    size_ = size;
+    return data_;
+  }
+  T* data() const { return data_; }
+  int64_t size() const { return size_; }
+  T& operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+  int64_t capacity_ = 0;
+};
+
+// Between host and device, either way, or on the device. Host memory that is not page-locked is
+// read or written before the call returns.
+template <typename T>
+void Copy(Stream& stream, T* to, const T* from, int64_t count) {
+  if (count > 0) internal::CopyBytes(stream, to, from, count * sizeof(T));
+}
+template <typename T>
+void FillZero(Stream& stream, T* to, int64_t count) {
+  if (count > 0) internal::FillBytes(stream, to, 0, count * sizeof(T));
+}
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_CUDA_RUNTIME_H_

@@ -1,0 +1,28 @@
+#ifndef ELASTOR_CORE_CUDA_SORT_H_
+#define ELASTOR_CORE_CUDA_SORT_H_
+
+#include <cstdint>
+
+#include "core/cuda/runtime.h"
+
+namespace elastor::cuda {
+
+// Device-wide building blocks, by CUB. Scratch memory only grows. Counts are below 2^31.
+class DeviceSort {
+ public:
+  explicit DeviceSort(Stream* stream) : stream_(stream), scratch_(stream) {}
+
+  // Stable, ascending by bits [0, key_bits) of the keys. Outputs are other memory than inputs.
+  void SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
+                 const uint32_t* values, uint32_t* sorted_values);
+  // sums[i] = values[0] + ... + values[i]; sums may be values.
+  void InclusiveSum(int64_t count, const int32_t* values, int32_t* sums);
+
+ private:
+  Stream* stream_;
+  Buffer<char> scratch_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_CUDA_SORT_H_

@@ -1,0 +1,62 @@
+#ifndef ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_
+#define ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/cuda/runtime.h"
+#include "core/ops/cuda/leaf_fold.h"
+#include "core/parameters/parameter_layout.h"
+
+namespace elastor::cuda {
+
+// The dense gradients of every leaf that is computed at once, in device memory. A parameter of
+// `maps` equal parts (weights of tokens) lies as [maps][leaves][size / maps], so that all its
+// gradients are one batch of products.
+class LeafGradients {
+ public:
+  // layout outlives the object.
+  LeafGradients(const ParameterLayout* layout, Stream* stream);
+
+  // Makes room for `leaves`. Outside of graphs.
+  void Reserve(int64_t leaves);
+  int64_t leaves() const { return leaves_; }
+
+  // Begins a backward pass. bucket_ready(b) is called by the Close that completes bucket b: its
+  // gradients are then enqueued.
+  void Begin(std::function<void(int bucket)> bucket_ready);
+
+  struct Target {
+    float* data;
+    int64_t map_stride;
+    int64_t leaf_stride;
+  };
+  // Every parameter once a pass, with the same `maps` each time; written by work of the stream
+  // before Close.
+  Target Open(int parameter, int64_t maps);
+  void Close(int parameter);
+
+  // For LeafFold: the runs of a bucket. Valid after the first pass.
+  const FoldRun* runs(int bucket);
+  int64_t run_count(int bucket) const;
+
+ private:
+  struct Bucket {
+    int parameters = 0;
+    int open = 0;
+    Buffer<FoldRun> runs;
+    bool runs_ready = false;
+  };
+  const ParameterLayout* layout_;
+  Stream* stream_;
+  int64_t leaves_ = 0;
+  Buffer<float> memory_;
+  std::vector<int64_t> maps_;  // of every parameter; 0: not opened yet
+  std::vector<Bucket> buckets_;
+  std::function<void(int)> bucket_ready_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_

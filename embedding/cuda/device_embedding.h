@@ -1,0 +1,109 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_DEVICE_EMBEDDING_H_
+#define ELASTOR_EMBEDDING_CUDA_DEVICE_EMBEDDING_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collective/cuda/device_communicator.h"
+#include "core/base/thread_pool.h"
+#include "core/cuda/exact_sum.h"
+#include "core/cuda/runtime.h"
+#include "core/ops/cuda/activations.h"
+#include "embedding/embedding_state.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
+
+namespace elastor::cuda {
+
+// What decides about an update, in device memory: written by the step once the norm is known, read
+// by the optimizers' kernels, so that the host need not wait in between.
+struct UpdateGate {
+  float scale = 1;      // of gradients: clipping
+  int32_t proceed = 1;  // 0: diverged, nothing is updated
+};
+
+// ShardedEmbedding (embedding/sharded_embedding.h) on devices: the same tables, plan, exchange and
+// order of additions, hence, given the same gradients, the same bits; activations and their
+// gradients are A (float or BFloat16), rows and slots float.
+//
+// Streams: RouteIds works on the stream `route`, everything else on `compute`; they are ordered by
+// events inside. The host waits for counts only (in RouteIds).
+class DeviceEmbedding final : public EmbeddingState<float> {
+ public:
+  struct Options {
+    std::vector<TableSpec> tables;
+    std::vector<FieldSpec> fields;
+    SparseOptimizerOptions optimizer;
+    uint64_t seed = 0;
+    int64_t leaves = 1;  // V
+    // Rows and slots beyond so many bytes stay in the host's memory, in page-locked pages that the
+    // device reads; the rest of the bytes caches their hot rows. 0: everything on the device.
+    int64_t device_bytes = 0;
+  };
+
+  class Routing {
+   public:
+    ~Routing();
+
+   private:
+    friend class DeviceEmbedding;
+    struct State;
+    explicit Routing(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
+
+  // plan, communicator, streams and pool outlive the object.
+  DeviceEmbedding(Options options, const ShardPlan* plan, DeviceCommunicator* communicator,
+                  Stream* compute, Stream* route, ThreadPool* pool);
+  ~DeviceEmbedding() override;
+
+  std::unique_ptr<Routing> MakeRouting() const;
+
+  // As ShardedEmbedding::RouteIds. The batch is copied before the call returns.
+  Status RouteIds(const SparseBatch& batch, Routing* routing);
+
+  enum class Purpose { kTrain, kEvaluate };
+  Status Lookup(Purpose purpose, Routing* routing);
+
+  // Pools the bags of all local rows into the features of e [rows, 1, sum of the fields' widths];
+  // place_row[r]: the local row of place r, -1: padding, which becomes 0.
+  template <typename A>
+  void ReturnRows(const Routing& routing, const int32_t* place_row, Activations<A> e) const;
+
+  // From the gradient of those activations to gradients of rows on their owners, with L2; adds to
+  // the sums as ShardedEmbedding::RouteGradients does. row_place[row]: the place of a local row.
+  template <typename A>
+  Status RouteGradients(int64_t global_rows, const int32_t* row_place, Activations<const A> de,
+                        Routing* routing, DeviceExactSum* squared_norm,
+                        DeviceExactSum* squared_weights);
+
+  // The optimizer on the rows this rank owns. gate: in device memory.
+  void Update(const UpdateGate* gate, double learning_rate, int64_t step, Routing* routing);
+
+  int64_t output_features() const;
+
+  // EmbeddingState. They wait for the streams.
+  void AddToDigest(Digest* digest) const override;
+  void ForEachRow(const std::function<void(int table, int64_t key, const float* weights,
+                                           const float* slots)>& fn) const override;
+  void SetRow(int table, int64_t key, const float* weights, const float* slots) override;
+  void ForgetRows() override;
+  bool Owns(int table, int64_t partition) const override;
+  std::vector<int64_t> CountRows(int table) const override;
+  void ForEachRowOf(int table, const Range& partitions,
+                    const std::function<void(std::span<const int64_t> keys,
+                                             const float* const* rows)>& fn) const override;
+  SparseOptimizerKind optimizer_kind() const override;
+  ThreadPool* pool() const override;
+  int64_t memory_bytes() const override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_DEVICE_EMBEDDING_H_

@@ -1,0 +1,53 @@
+#ifndef ELASTOR_EMBEDDING_EMBEDDING_STATE_H_
+#define ELASTOR_EMBEDDING_EMBEDDING_STATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/base/digest.h"
+#include "core/base/leaves.h"
+#include "core/base/thread_pool.h"
+#include "embedding/sparse_optimizer.h"
+
+namespace elastor {
+
+// The rows of sharded embedding tables as checkpoints and digests see them, on whatever device they
+// are. Rows are handed out in host memory: weights, then slots.
+template <typename T>
+class EmbeddingState {
+ public:
+  virtual ~EmbeddingState() = default;
+
+  // Adds every initialised row (name "embedding/<table>", key, weights then slots) once over all
+  // ranks.
+  virtual void AddToDigest(Digest* digest) const = 0;
+
+  // Visits the initialised rows this rank accounts for, tables in order and keys ascending:
+  // fn(table, key, weights, slots). For tests.
+  virtual void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
+                                                   const T* slots)>& fn) const = 0;
+  // Sets one row if this rank owns (a copy of) it, marking it initialised. Without slots (null) it
+  // keeps those it has: the initial ones, if it is new. Thread-safe for different rows.
+  virtual void SetRow(int table, int64_t key, const T* weights, const T* slots) = 0;
+  // Makes every row uninitialised, as after construction.
+  virtual void ForgetRows() = 0;
+
+  // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
+  // the initialised rows it accounts for, by partition; and their visit in blocks, keys ascending,
+  // with weights and slots one after another (thread-safe, excludes steps and SetRow).
+  virtual bool Owns(int table, int64_t partition) const = 0;
+  virtual std::vector<int64_t> CountRows(int table) const = 0;
+  virtual void ForEachRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
+  virtual SparseOptimizerKind optimizer_kind() const = 0;
+  virtual ThreadPool* pool() const = 0;
+
+  virtual int64_t memory_bytes() const = 0;  // of the rows and slots on this rank
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_EMBEDDING_STATE_H_
