@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
-#include "core/base/canonical_math.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -17,16 +15,6 @@ uint32_t HighWord(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
 // Pairs of normal numbers made at a time.
 constexpr int kPairs = 8;
-
-// Inlined by force: only then the loop over pairs becomes vector code.
-[[gnu::always_inline]] inline NormalPair NormalOf(uint32_t a, uint32_t b) {
-  // a as a double by way of a signed number, for which there is a vector conversion. Exact.
-  const double signed_a = static_cast<int32_t>(a ^ 0x80000000u);
-  const double u = (signed_a + (0x1p31 + 1)) * 0x1p-32;
-  const double radius = std::sqrt(-2 * CanonicalLog(u));
-  const SinCos angle = CanonicalSinCos(b);
-  return {radius * angle.cos, radius * angle.sin};
-}
 
 template <typename T>
 void FillNormalOf(uint64_t key, uint64_t stream, double stddev, int64_t count, T* out) {
@@ -43,7 +31,7 @@ void FillNormalOf(uint64_t key, uint64_t stream, double stddev, int64_t count, T
       b[pair + 1] = words[3];
     }
     for (int i = 0; i < kPairs; ++i) {
-      const NormalPair normal = NormalOf(a[i], b[i]);
+      const NormalPair normal = NormalFromBits(a[i], b[i]);
       first[i] = normal.first * stddev;
       second[i] = normal.second * stddev;
     }
@@ -69,21 +57,6 @@ uint64_t MakeRandomKey(uint64_t seed, RandomPurpose purpose, uint32_t layer) {
 }
 
 uint32_t HashName(std::string_view name) { return LowWord(XXH3_64bits(name.data(), name.size())); }
-
-PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
-  uint32_t k0 = LowWord(key), k1 = HighWord(key);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {HighWord(p1) ^ counter[1] ^ k0, LowWord(p1), HighWord(p0) ^ counter[3] ^ k1,
-               LowWord(p0)};
-    k0 += 0x9E3779B9;  // golden ratio
-    k1 += 0xBB67AE85;  // sqrt(3) - 1
-  }
-  return counter;
-}
-
-NormalPair NormalFromBits(uint32_t a, uint32_t b) { return NormalOf(a, b); }
 
 void FillNormal(uint64_t key, uint64_t stream, double stddev, int64_t count, float* out) {
   FillNormalOf(key, stream, stddev, count, out);

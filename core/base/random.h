@@ -2,8 +2,12 @@
 #define ELASTOR_CORE_BASE_RANDOM_H_
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
+
+#include "core/base/canonical_math.h"
+#include "core/base/host_device.h"
 
 namespace elastor {
 
@@ -25,7 +29,19 @@ uint32_t HashName(std::string_view name);  // low word of XXH3-64
 using PhiloxBlock = std::array<uint32_t, 4>;
 
 // The ten-round block function; matches Random123's known answers.
-PhiloxBlock Philox(uint64_t key, PhiloxBlock counter);
+ELASTOR_HOST_DEVICE inline PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
+  uint32_t k0 = static_cast<uint32_t>(key);
+  uint32_t k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9;  // golden ratio
+    k1 += 0xBB67AE85;  // sqrt(3) - 1
+  }
+  return counter;
+}
 
 // Two independent N(0, 1) numbers from two words by Box-Muller,
 //   u = (a + 1) / 2^32,  r = sqrt(-2 log u),  first = r cos(2 pi b / 2^32),  second = r sin(...),
@@ -34,10 +50,19 @@ struct NormalPair {
   double first;
   double second;
 };
-NormalPair NormalFromBits(uint32_t a, uint32_t b);
+// Inlined by force: only then a loop over pairs becomes vector code.
+[[gnu::always_inline]] ELASTOR_HOST_DEVICE inline NormalPair NormalFromBits(uint32_t a,
+                                                                            uint32_t b) {
+  // a as a double by way of a signed number, for which there is a vector conversion. Exact.
+  const double signed_a = static_cast<int32_t>(a ^ 0x80000000u);
+  const double u = (signed_a + (0x1p31 + 1)) * 0x1p-32;
+  const double radius = std::sqrt(-2 * CanonicalLog(u));
+  const SinCos angle = CanonicalSinCos(b);
+  return {radius * angle.cos, radius * angle.sin};
+}
 
 // Uniform in [0, 1) with 32 bits.
-inline double UniformFromBits(uint32_t a) { return a * 0x1p-32; }
+ELASTOR_HOST_DEVICE inline double UniformFromBits(uint32_t a) { return a * 0x1p-32; }
 
 // Fills out[0, count) with mean-0 normal numbers: element i is number i % 4 of the four normals of
 // Philox(key, {i / 4 low, i / 4 high, stream_low, stream_high}), times stddev.
