@@ -36,7 +36,7 @@ class EmbeddingState {
 
   // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
   // the initialised rows it accounts for, by partition; and their visit in blocks, keys ascending,
-  // with weights and slots one after another (thread-safe, excludes steps and SetRow).
+  // with weights and slots one after another (thread-safe, excludes steps, lookups and SetRow).
   virtual bool Owns(int table, int64_t partition) const = 0;
   virtual std::vector<int64_t> CountRows(int table) const = 0;
   virtual void ForEachRowOf(

@@ -13,6 +13,7 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/panels.h"
+#include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
@@ -33,7 +34,7 @@ namespace elastor {
 // position), in chunks of 32 occurrences each summed from +0 and added in order to the total (from
 // +0); over leaves the tree with absent leaves skipped. All sums start at +0, so -0 never results.
 template <typename T>
-class ShardedEmbedding {
+class ShardedEmbedding final : public EmbeddingState<T> {
  public:
   struct Options {
     std::vector<TableSpec> tables;
@@ -59,7 +60,7 @@ class ShardedEmbedding {
   // a row's values are made at first touch, except with dense-equivalent Adam: all at once here).
   ShardedEmbedding(Options options, const ShardPlan* plan, Communicator* communicator,
                    ThreadPool* pool);
-  ~ShardedEmbedding();
+  ~ShardedEmbedding() override;
 
   std::unique_ptr<Routing> MakeRouting() const;
 
@@ -96,33 +97,22 @@ class ShardedEmbedding {
   // The optimizer on the rows this rank owns, with gradient scale * g. step counts from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
-  // Adds every initialised row (name "embedding/<table>", key, weights then slots) once over all
-  // ranks.
-  void AddToDigest(Digest* digest) const;
-
-  // Visits the initialised rows this rank accounts for, tables in order and keys ascending:
-  // fn(table, key, weights, slots). For checkpoints and tests.
-  void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
-                                           const T* slots)>& fn) const;
-  // Sets one row if this rank owns (a copy of) it, marking it initialised. Without slots (null) it
-  // keeps those it has: the initial ones, if it is new. Thread-safe for different rows.
-  void SetRow(int table, int64_t key, const T* weights, const T* slots);
-  // Makes every row uninitialised, as after construction.
-  void ForgetRows();
-
-  // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
-  // the initialised rows it accounts for, by partition; and their visit in blocks, keys ascending,
-  // with weights and slots one after another (thread-safe, excludes Lookup and SetRow).
-  bool Owns(int table, int64_t partition) const;
-  std::vector<int64_t> CountRows(int table) const;
-  void ForEachRowOf(
-      int table, const Range& partitions,
-      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const;
-  SparseOptimizerKind optimizer_kind() const;
-  ThreadPool* pool() const;
-
   int64_t output_features() const;  // sum of the fields' widths
-  int64_t memory_bytes() const;     // of the rows and slots on this rank
+
+  // EmbeddingState.
+  void AddToDigest(Digest* digest) const override;
+  void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
+                                           const T* slots)>& fn) const override;
+  void SetRow(int table, int64_t key, const T* weights, const T* slots) override;
+  void ForgetRows() override;
+  bool Owns(int table, int64_t partition) const override;
+  std::vector<int64_t> CountRows(int table) const override;
+  void ForEachRowOf(int table, const Range& partitions,
+                    const std::function<void(std::span<const int64_t> keys, const T* const* rows)>&
+                        fn) const override;
+  SparseOptimizerKind optimizer_kind() const override;
+  ThreadPool* pool() const override;
+  int64_t memory_bytes() const override;
 
  private:
   struct Impl;
