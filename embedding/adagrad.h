@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/host_device.h"
 #include "embedding/sparse_optimizer.h"
 
 namespace elastor {
@@ -19,14 +20,16 @@ struct Adagrad {
     return {static_cast<T>(learning_rate), static_cast<T>(options.epsilon)};
   }
 
+  // One element: g is scaled.
+  ELASTOR_HOST_DEVICE void Element(T g, T* w, T* a) const {
+    *a += g * g;
+    *w -= learning_rate * g / (std::sqrt(*a) + epsilon);
+  }
+
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
     T* __restrict a = slots;
-    for (int64_t i = 0; i < width; ++i) {
-      const T g = scale * gradient[i];
-      a[i] += g * g;
-      w[i] -= learning_rate * g / (std::sqrt(a[i]) + epsilon);
-    }
+    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i], &a[i]);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/host_device.h"
 #include "embedding/row_math.h"
 #include "embedding/sparse_optimizer.h"
 
@@ -29,16 +30,18 @@ struct Adam {
             static_cast<T>(1 / std::sqrt(bias2))};
   }
 
+  // One element: g is scaled.
+  ELASTOR_HOST_DEVICE void Element(T g, T* w, T* m, T* v) const {
+    *m = beta1 * *m + one_minus_beta1 * g;
+    *v = beta2 * *v + one_minus_beta2 * (g * g);
+    *w -= step_size * *m / (std::sqrt(*v) * inverse_root_bias + epsilon);
+  }
+
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
     T* __restrict m = slots;
     T* __restrict v = slots + width;
-    for (int64_t i = 0; i < width; ++i) {
-      const T g = scale * gradient[i];
-      m[i] = beta1 * m[i] + one_minus_beta1 * g;
-      v[i] = beta2 * v[i] + one_minus_beta2 * (g * g);
-      w[i] -= step_size * m[i] / (std::sqrt(v[i]) * inverse_root_bias + epsilon);
-    }
+    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i], &m[i], &v[i]);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/host_device.h"
 #include "embedding/row_math.h"
 #include "embedding/sparse_optimizer.h"
 
@@ -21,13 +22,20 @@ struct RowWiseAdagrad {
     return {static_cast<T>(learning_rate), static_cast<T>(options.epsilon)};
   }
 
+  // Updates a of a row; returns lr / (sqrt(a) + eps).
+  ELASTOR_HOST_DEVICE T Rate(int64_t width, T scale, double sum_of_squares, T* a) const {
+    const double squared_scale = static_cast<double>(scale) * static_cast<double>(scale);
+    const double mean = squared_scale * sum_of_squares / static_cast<double>(width);
+    *a += static_cast<T>(mean);
+    return learning_rate / (std::sqrt(*a) + epsilon);
+  }
+  // One element: g is scaled.
+  ELASTOR_HOST_DEVICE void Element(T rate, T g, T* w) const { *w -= rate * g; }
+
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
-    const double squared_scale = static_cast<double>(scale) * static_cast<double>(scale);
-    const double mean = squared_scale * SumOfSquares(gradient, width) / static_cast<double>(width);
-    slots[0] += static_cast<T>(mean);
-    const T rate = learning_rate / (std::sqrt(slots[0]) + epsilon);
-    for (int64_t i = 0; i < width; ++i) w[i] -= rate * (scale * gradient[i]);
+    const T rate = Rate(width, scale, SumOfSquares(gradient, width), &slots[0]);
+    for (int64_t i = 0; i < width; ++i) Element(rate, scale * gradient[i], &w[i]);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/base/host_device.h"
 #include "embedding/sparse_optimizer.h"
 
 namespace elastor {
@@ -16,9 +17,12 @@ struct Sgd {
     return {static_cast<T>(learning_rate)};
   }
 
+  // One element: g is scaled.
+  ELASTOR_HOST_DEVICE void Element(T g, T* w) const { *w -= learning_rate * g; }
+
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* /*slots*/) const {
-    for (int64_t i = 0; i < width; ++i) w[i] -= learning_rate * (scale * gradient[i]);
+    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i]);
   }
 };
 
