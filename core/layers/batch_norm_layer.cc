@@ -1,11 +1,6 @@
 #include "core/layers/batch_norm_layer.h"
 
 namespace elastor {
-namespace {
-
-constexpr double kEpsilon = 1e-5;  // PyTorch's default
-
-}  // namespace
 
 template <typename T>
 BatchNormLayer<T>::BatchNormLayer(ModelBuilder* builder, const std::string& name, int64_t features)
@@ -30,7 +25,7 @@ void BatchNormLayer<T>::Prepare(const T* parameters) {
   gain_values_ = values(gain_);
   bias_values_ = values(bias_);
   running_mean_values_ = values(running_mean_);
-  BatchNormScale<T>(kEpsilon, features_, values(running_variance_), running_scale_.data());
+  BatchNormScale<T>(kBatchNormEpsilon, features_, values(running_variance_), running_scale_.data());
 }
 
 template <typename T>
@@ -45,7 +40,7 @@ void BatchNormLayer<T>::DoForward(const Pass<T>& pass, Panels<const T> x, Panels
   T* const variance = pass.workspace->Flat(variance_);
   pass.Share(features_, [&](int64_t begin, int64_t end) {
     const Panels<const T> part = x.Slice(begin, end - begin);
-    BatchStatistics<T>(kEpsilon, part, mean + begin, variance + begin, scale + begin);
+    BatchStatistics<T>(kBatchNormEpsilon, part, mean + begin, variance + begin, scale + begin);
     BatchNormForward<T>(part, mean + begin, scale + begin, gain_values_ + begin,
                         bias_values_ + begin, y.Slice(begin, end - begin));
   });

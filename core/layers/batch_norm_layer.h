@@ -9,6 +9,8 @@
 
 namespace elastor {
 
+inline constexpr double kBatchNormEpsilon = 1e-5;  // PyTorch's default
+
 // Ghost batch normalisation (Hoffer, Hubara & Soudry 2017): y = (x - mean) / sqrt(var + 1e-5) *
 // gain + bias for every feature, in training with the mean and biased variance of the pass's rows,
 // which must be a whole leaf; in evaluation with running values. Gain 1 and bias 0 at first.

@@ -6,11 +6,6 @@
 #include "core/ops/elementwise.h"
 
 namespace elastor {
-namespace {
-
-constexpr double kRmsEpsilon = 1e-12;  // the public code's
-
-}  // namespace
 
 template <typename T>
 Mlp<T>::Mlp(ModelBuilder* builder, const std::string& name, const MlpOptions& options)
@@ -29,7 +24,7 @@ Mlp<T>::Mlp(ModelBuilder* builder, const std::string& name, const MlpOptions& op
         with_norm ? Activation::kIdentity : options.activation, options.sharing,
         options.hidden_norm == HiddenNorm::kBatch ? Bias::kNone : Bias::kAdded);
     if (options.hidden_norm == HiddenNorm::kRms) {
-      const NormShape shape{NormKind::kRms, options.hidden[i], kRmsEpsilon};
+      const NormShape shape{NormKind::kRms, options.hidden[i], kHiddenRmsEpsilon};
       layer.norm = std::make_unique<NormLayer<T>>(builder, layer_name + ".norm", features, shape);
     } else if (with_norm) {
       layer.norm = std::make_unique<BatchNormLayer<T>>(builder, layer_name + ".norm", features);

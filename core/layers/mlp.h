@@ -17,6 +17,8 @@ enum class HiddenNorm {
   kRms,    // over each token's hidden features
   kBatch,  // of each feature over the rows of a leaf; takes the place of the linear map's bias
 };
+inline constexpr double kHiddenRmsEpsilon = 1e-12;  // the public code's
+
 struct MlpOptions {
   int64_t tokens = 1;
   int64_t inputs = 0;  // per token

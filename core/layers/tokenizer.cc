@@ -3,21 +3,30 @@
 #include "core/ops/elementwise.h"
 
 namespace elastor {
-namespace {
 
-int64_t GroupedFeatures(const TokenizerOptions& options) {
-  if (options.kind == TokenizerOptions::Kind::kFull) return options.inputs;
-  return (options.inputs + options.tokens - 1) / options.tokens * options.tokens;
+int64_t TokenizerOptions::grouped_features() const {
+  return kind == Kind::kFull ? inputs : (inputs + tokens - 1) / tokens * tokens;
 }
 
-}  // namespace
+MlpOptions TokenizerOptions::projection() const {
+  const bool full = kind == Kind::kFull;
+  MlpOptions mlp;
+  mlp.tokens = full ? 1 : tokens;
+  mlp.inputs = grouped_features() / mlp.tokens;
+  if (hidden > 0) mlp.hidden = {hidden};
+  mlp.outputs = full ? tokens * width : width;
+  mlp.sharing = kind == Kind::kShared ? Sharing::kSharedWeights : Sharing::kOwnWeights;
+  mlp.hidden_norm = hidden_norm ? HiddenNorm::kRms : HiddenNorm::kNone;
+  mlp.dropout = dropout;
+  return mlp;
+}
 
 template <typename T>
 Tokenizer<T>::Tokenizer(ModelBuilder* builder, const std::string& name,
                         const TokenizerOptions& options)
     : Module<T>(options.inputs, options.tokens * options.width),
       options_(options),
-      grouped_features_(GroupedFeatures(options)) {
+      grouped_features_(options.grouped_features()) {
   if (options.norm.width > 0) {
     norm_ = std::make_unique<NormLayer<T>>(builder, name + ".norm", options.inputs, options.norm);
   }
@@ -25,17 +34,7 @@ Tokenizer<T>::Tokenizer(ModelBuilder* builder, const std::string& name,
     grouped_ = builder->workspace->Activations(grouped_features_);
     dgrouped_ = builder->workspace->Activations(grouped_features_);
   }
-  const bool full = options.kind == TokenizerOptions::Kind::kFull;
-  MlpOptions mlp;
-  mlp.tokens = full ? 1 : options.tokens;
-  mlp.inputs = grouped_features_ / mlp.tokens;
-  if (options.hidden > 0) mlp.hidden = {options.hidden};
-  mlp.outputs = full ? options.tokens * options.width : options.width;
-  mlp.sharing = options.kind == TokenizerOptions::Kind::kShared ? Sharing::kSharedWeights
-                                                                : Sharing::kOwnWeights;
-  mlp.hidden_norm = options.hidden_norm ? HiddenNorm::kRms : HiddenNorm::kNone;
-  mlp.dropout = options.dropout;
-  projection_ = std::make_unique<Mlp<T>>(builder, name, mlp);
+  projection_ = std::make_unique<Mlp<T>>(builder, name, options.projection());
 }
 
 template <typename T>

@@ -25,6 +25,10 @@ struct TokenizerOptions {
   bool hidden_norm = false;  // the public code's RMS norm in the hidden layer
   double dropout = 0;        // hidden layer
   NormShape norm;            // of E, before; width 0: none
+
+  // What is projected: T * ceil(nk / T), or nk (kFull).
+  int64_t grouped_features() const;
+  MlpOptions projection() const;
 };
 
 template <typename T>
@@ -43,9 +47,9 @@ class Tokenizer final : public Module<T> {
   Panels<const T> Grouped(const Pass<T>& pass, Panels<const T> x) const;
 
   TokenizerOptions options_;
-  int64_t grouped_features_;  // T * ceil(nk / T), or nk
-  int grouped_ = -1;          // workspace: normalised and padded E; its gradient in Backward
-  int dgrouped_ = -1;         // workspace
+  int64_t grouped_features_;
+  int grouped_ = -1;   // workspace: normalised and padded E; its gradient in Backward
+  int dgrouped_ = -1;  // workspace
   std::unique_ptr<NormLayer<T>> norm_;
   std::unique_ptr<Mlp<T>> projection_;
 };

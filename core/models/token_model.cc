@@ -6,18 +6,10 @@
 #include "core/layers/dropout.h"
 #include "core/layers/feed_forward.h"
 #include "core/layers/residual.h"
+#include "core/models/model_layers.h"
 #include "core/ops/elementwise.h"
 
 namespace elastor {
-namespace {
-
-constexpr double kLayerNormEpsilon = 1e-5;  // PyTorch's default
-constexpr double kRmsNormEpsilon = 1e-12;   // the public code's
-
-NormShape LayerNorm(int64_t width) { return {NormKind::kLayer, width, kLayerNormEpsilon}; }
-NormShape RmsNorm(int64_t width) { return {NormKind::kRms, width, kRmsNormEpsilon}; }
-
-}  // namespace
 
 template <typename T>
 TokenModel<T>::TokenModel(const ModelSpec& spec)
@@ -26,18 +18,7 @@ TokenModel<T>::TokenModel(const ModelSpec& spec)
       width_(spec.token_width),
       dropout_(spec.dropout),
       mean_pool_(spec.head == ModelSpec::Head::kMeanPool) {
-  const bool public_code = spec.convention == ModelSpec::Convention::kPublicCode;
-  TokenizerOptions tokenizer;
-  tokenizer.kind = spec.tokenizer;
-  tokenizer.inputs = this->inputs();
-  tokenizer.tokens = tokens_;
-  tokenizer.width = width_;
-  tokenizer.hidden = spec.tokenizer_hidden;
-  tokenizer.hidden_norm = public_code;
-  tokenizer.dropout = dropout_;
-  if (spec.input_norm == ModelSpec::InputNorm::kRms) tokenizer.norm = RmsNorm(this->inputs());
-  if (spec.input_norm == ModelSpec::InputNorm::kLayer) tokenizer.norm = LayerNorm(this->inputs());
-  tokenizer_ = std::make_unique<Tokenizer<T>>(this->builder(), "tokenizer", tokenizer);
+  tokenizer_ = std::make_unique<Tokenizer<T>>(this->builder(), "tokenizer", TokenizerLayers(spec));
 
   WorkspacePlan& workspace = *this->builder()->workspace;
   x_ = workspace.Activations(tokens_ * width_);
@@ -50,25 +31,15 @@ TokenModel<T>::TokenModel(const ModelSpec& spec)
 
 template <typename T>
 void TokenModel<T>::MakeBlock(const ModelSpec& spec, int index) {
-  const bool public_code = spec.convention == ModelSpec::Convention::kPublicCode;
-  const bool mixer = spec.kind == ModelSpec::Kind::kRankMixer;
   const int64_t features = tokens_ * width_;
   const std::string name = "block" + std::to_string(index);
   WorkspacePlan& workspace = *this->builder()->workspace;
 
-  MixingOptions mixing;
-  mixing.kind = mixer ? MixingOptions::Kind::kBlockTranspose : MixingOptions::Kind::kFull;
-  mixing.tokens = tokens_;
-  mixing.width = width_;
-  mixing.block_width = spec.mixing_block_width;
-  if (public_code && !mixer) mixing.pre_norm = RmsNorm(features);
-  mixing.post_norm = public_code && !mixer ? RmsNorm(width_) : LayerNorm(width_);
-
   Block block;
-  block.mixing = std::make_unique<Mixing<T>>(this->builder(), name + ".mixing", mixing);
-  if (public_code && mixer) {
+  block.mixing = std::make_unique<Mixing<T>>(this->builder(), name + ".mixing", MixingLayers(spec));
+  if (const NormShape norm = SecondNorm(spec); norm.width > 0) {
     block.second_norm =
-        std::make_unique<NormLayer<T>>(this->builder(), name + ".norm", features, RmsNorm(width_));
+        std::make_unique<NormLayer<T>>(this->builder(), name + ".norm", features, norm);
     block.normed = workspace.Activations(features);
   }
   block.feed_forward = MakeFeedForward(spec, name + ".ffn");
@@ -93,25 +64,16 @@ std::unique_ptr<Module<T>> TokenModel<T>::MakeFeedForward(const ModelSpec& spec,
     inner = std::make_unique<GatedSumFeedForward<T>>(builder, name, tokens_, width_, hidden,
                                                      spec.activation);
   } else {
-    MlpOptions options;
-    options.tokens = tokens_;
-    options.inputs = options.outputs = width_;
-    options.hidden = {hidden};
-    options.activation = spec.activation;
-    inner = std::make_unique<Mlp<T>>(builder, name, options);
+    inner = std::make_unique<Mlp<T>>(builder, name, TwoLayerFeedForward(spec));
   }
-  if (spec.convention == ModelSpec::Convention::kPaper) return inner;
-  return std::make_unique<Residual<T>>(builder, name, RmsNorm(width_), std::move(inner));
+  const NormShape norm = FeedForwardNorm(spec);
+  if (norm.width == 0) return inner;
+  return std::make_unique<Residual<T>>(builder, name, norm, std::move(inner));
 }
 
 template <typename T>
 void TokenModel<T>::MakeHead(const ModelSpec& spec) {
-  MlpOptions options;
-  options.inputs = mean_pool_ ? width_ : tokens_ * width_;
-  options.outputs = 1;
-  if (spec.head == ModelSpec::Head::kFlattenMlp) options.hidden = spec.head_hidden;
-  options.dropout = dropout_;
-  head_ = std::make_unique<Mlp<T>>(this->builder(), "head", options);
+  head_ = std::make_unique<Mlp<T>>(this->builder(), "head", HeadLayers(spec));
   if (mean_pool_) {
     pooled_ = this->builder()->workspace->Activations(width_);
     dpooled_ = this->builder()->workspace->Activations(width_);

@@ -60,6 +60,13 @@ void ParameterLayout::Finish() {
   if (!buckets_.empty()) buckets_.back().end = flat_size_;
 }
 
+int ParameterLayout::Find(std::string_view name) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].name == name) return static_cast<int>(i);
+  }
+  LOG(FATAL) << "no parameter " << name;
+}
+
 template <typename T>
 void ParameterLayout::Initialize(uint64_t seed, T* values) const {
   std::fill(values, values + flat_size_, T{0});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/leaves.h"
@@ -56,6 +57,8 @@ class ParameterLayout {
 
   std::span<const ParameterInfo> parameters() const { return parameters_; }
   const ParameterInfo& operator[](int index) const { return parameters_[index]; }
+  // REQUIRES: a parameter of this name was declared.
+  int Find(std::string_view name) const;
   std::span<const Range> buckets() const { return buckets_; }
   int64_t flat_size() const { return flat_size_; }     // multiple of kParameterBlock
   int64_t element_count() const { return elements_; }  // without padding and statistics
