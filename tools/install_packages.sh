@@ -9,6 +9,7 @@ packages=(
   ca-certificates
   g++
   git
+  libboost-context-dev
   libeigen3-dev
   libfast-float-dev
   libgflags-dev

@@ -198,6 +198,14 @@ template <typename T>
 void Copy(Stream& stream, T* to, const T* from, int64_t count) {
   if (count > 0) internal::CopyBytes(stream, to, from, count * sizeof(T));
 }
+// `rows` runs of `columns` elements, a stride apart.
+template <typename T>
+void Copy2D(Stream& stream, T* to, int64_t to_stride, const T* from, int64_t from_stride,
+            int64_t columns, int64_t rows) {
+  if (columns == 0 || rows == 0) return;
+  internal::Copy2DBytes(stream, to, to_stride * sizeof(T), from, from_stride * sizeof(T),
+                        columns * sizeof(T), rows);
+}
 template <typename T>
 void FillZero(Stream& stream, T* to, int64_t count) {
   if (count > 0) internal::FillBytes(stream, to, 0, count * sizeof(T));

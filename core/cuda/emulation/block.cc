@@ -1,0 +1,358 @@
+#include "core/cuda/emulation/block.h"
+
+#include <sys/mman.h>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "core/cuda/emulation/schedule.h"
+
+namespace elastor::cuda::emulation {
+namespace {
+
+using boost::context::fiber;
+
+constexpr int kLanes = 32;
+constexpr unsigned kMaxThreads = 1024;
+constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kMaxSharedBytes = 227 << 10;
+constexpr size_t kSharedArenaBytes = 256 << 10;
+
+// A fiber that runs threads of a block: one after another, as long as none of them waits.
+struct Worker {
+  fiber here;
+  fiber scheduler;
+};
+
+enum class ThreadState { kFinished, kRunnable, kMeetsWarp, kMeetsBlock };
+
+struct Thread {
+  uint3 index;
+  ThreadState state;
+  Worker* worker;
+  Meeting meeting;
+  unsigned mask;
+  uint64_t brought;
+};
+
+struct Warp {
+  int begin;  // first thread
+  int count;  // threads
+  bool started;
+  uint64_t delivered[kLanes];
+};
+
+// 0, 1, ... in the schedule's order.
+class Sequence {
+ public:
+  void Reset(int count) {
+    order_ = CurrentSchedule().order;
+    items_.resize(count);
+    std::iota(items_.begin(), items_.end(), 0);
+    if (order_ == Order::kDescending) std::reverse(items_.begin(), items_.end());
+  }
+  const std::vector<int>& Next() {
+    if (order_ == Order::kShuffled) std::shuffle(items_.begin(), items_.end(), random_);
+    return items_;
+  }
+
+ private:
+  Order order_ = Order::kAscending;
+  std::vector<int> items_;
+  std::minstd_rand random_;  // always the same numbers: a failure comes again
+};
+
+class Executor {
+ public:
+  void Run(dim3 grid, dim3 block, size_t shared_bytes, Body body);
+
+  const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value);
+  int MeetBlock(bool predicate);
+  int lane() const { return static_cast<int>((current_ - threads_.data()) % kLanes); }
+  void* shared() const { return shared_; }
+
+ private:
+  void Prepare(dim3 block, size_t shared_bytes);
+  void RunBlock();
+  bool RunWarp(Warp& warp);
+  void StartLanes(Warp& warp);
+  bool CompleteMeetings(Warp& warp);
+  bool MaskIsThere(const Warp& warp, const Thread& thread) const;
+  void ReleaseBlock();
+
+  Worker* IdleWorker();
+  void Work(Worker* self);
+  void Resume(Thread* thread);
+  void Suspend();
+
+  Body body_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  Sequence block_order_, warp_order_, lane_order_;
+  std::vector<Worker*> idle_;
+  Thread* current_ = nullptr;
+  // Lanes that the workers shall start, in this order.
+  Warp* starting_ = nullptr;
+  std::vector<int> to_start_;
+  size_t next_to_start_ = 0;
+  int finished_ = 0;
+  int at_barrier_ = 0;
+  int barrier_count_ = 0;
+  char* shared_arena_ = nullptr;
+  char* shared_ = nullptr;
+  size_t shared_bytes_ = 0;
+};
+
+// Never destroyed: its fibers never return.
+Executor& TheExecutor() {
+  static Executor* const executor = new Executor;
+  return *executor;
+}
+
+[[noreturn]] void DieOfLaunch(const char* what) {
+  std::fprintf(stderr, "kernel launch: %s\n", what);
+  std::abort();
+}
+
+void Executor::Run(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (threads < 1 || threads > kMaxThreads || block.z > 64) DieOfLaunch("bad block dimensions");
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1) DieOfLaunch("empty grid");
+  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) DieOfLaunch("grid too large");
+  if (shared_bytes > kMaxSharedBytes) DieOfLaunch("more than 227 KiB of shared memory");
+  body_ = body;
+  gridDim = grid;
+  blockDim = block;
+  Prepare(block, shared_bytes);
+  const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
+  block_order_.Reset(static_cast<int>(blocks));
+  for (const int i : block_order_.Next()) {
+    blockIdx = {i % grid.x, i / grid.x % grid.y, static_cast<unsigned>(i / grid.x / grid.y)};
+    RunBlock();
+  }
+}
+
+void Executor::Prepare(dim3 block, size_t shared_bytes) {
+  const int count = static_cast<int>(block.x * block.y * block.z);
+  threads_.resize(count);
+  for (int i = 0; i < count; ++i) {
+    const unsigned u = i;
+    threads_[i].index = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+  }
+  warps_.resize((count + kLanes - 1) / kLanes);
+  warp_order_.Reset(static_cast<int>(warps_.size()));
+  lane_order_.Reset(kLanes);
+  if (shared_arena_ == nullptr) {
+    // The last page faults.
+    shared_arena_ =
+        static_cast<char*>(mmap(nullptr, kSharedArenaBytes + 4096, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (shared_arena_ == MAP_FAILED) DieOfLaunch("no memory");
+    mprotect(shared_arena_ + kSharedArenaBytes, 4096, PROT_NONE);
+  }
+  shared_bytes_ = (shared_bytes + 15) / 16 * 16;
+  shared_ = shared_arena_ + kSharedArenaBytes - shared_bytes_;
+}
+
+void Executor::RunBlock() {
+  std::memset(shared_, 0xff, shared_bytes_);
+  const int count = static_cast<int>(threads_.size());
+  for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
+  for (size_t w = 0; w < warps_.size(); ++w) {
+    const int begin = static_cast<int>(w) * kLanes;
+    warps_[w].begin = begin;
+    warps_[w].count = std::min(kLanes, count - begin);
+    warps_[w].started = false;
+  }
+  finished_ = 0;
+  at_barrier_ = 0;
+  barrier_count_ = 0;
+  while (true) {
+    for (const int w : warp_order_.Next()) {
+      while (RunWarp(warps_[w])) {
+      }
+    }
+    if (finished_ == count) return;
+    ReleaseBlock();
+  }
+}
+
+// Runs every lane that can until it waits. False when none could.
+bool Executor::RunWarp(Warp& warp) {
+  bool ran = false;
+  if (!warp.started) {
+    warp.started = true;
+    StartLanes(warp);
+    ran = true;
+  } else {
+    for (const int lane : lane_order_.Next()) {
+      if (lane >= warp.count) continue;
+      Thread* const thread = &threads_[warp.begin + lane];
+      if (thread->state != ThreadState::kRunnable) continue;
+      Resume(thread);
+      ran = true;
+    }
+  }
+  return ran && CompleteMeetings(warp);
+}
+
+void Executor::StartLanes(Warp& warp) {
+  starting_ = &warp;
+  to_start_.clear();
+  for (const int lane : lane_order_.Next()) {
+    if (lane < warp.count) to_start_.push_back(lane);
+  }
+  next_to_start_ = 0;
+  while (next_to_start_ < to_start_.size()) {
+    Worker* const worker = IdleWorker();
+    worker->here = std::move(worker->here).resume();
+  }
+}
+
+// Whether all lanes of the thread's mask have come to its meeting.
+bool Executor::MaskIsThere(const Warp& warp, const Thread& thread) const {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((thread.mask >> lane & 1) == 0) continue;
+    if (lane >= warp.count) return false;
+    const Thread& other = threads_[warp.begin + lane];
+    if (other.state != ThreadState::kMeetsWarp || other.meeting != thread.meeting ||
+        other.mask != thread.mask) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// No lane of the warp can run. True when some can now.
+bool Executor::CompleteMeetings(Warp& warp) {
+  bool waits = false, completed = false;
+  for (int first = 0; first < warp.count; ++first) {
+    Thread& thread = threads_[warp.begin + first];
+    if (thread.state != ThreadState::kMeetsWarp) continue;
+    waits = true;
+    if (!MaskIsThere(warp, thread)) continue;
+    completed = true;
+    const unsigned mask = thread.mask;
+    for (int lane = 0; lane < warp.count; ++lane) {
+      if ((mask >> lane & 1) == 0) continue;
+      Thread& other = threads_[warp.begin + lane];
+      warp.delivered[lane] = other.brought;
+      other.state = ThreadState::kRunnable;
+    }
+  }
+  if (waits && !completed) {
+    for (int lane = 0; lane < warp.count; ++lane) {
+      current_ = &threads_[warp.begin + lane];
+      if (current_->state == ThreadState::kMeetsWarp) break;
+    }
+    threadIdx = current_->index;
+    DieOfKernel("waits for lanes of its mask that exited or wait for something else");
+  }
+  return completed;
+}
+
+// Every thread has exited or waits for the block.
+void Executor::ReleaseBlock() {
+  if (finished_ > 0) {
+    for (Thread& thread : threads_) {
+      current_ = &thread;
+      if (thread.state == ThreadState::kMeetsBlock) break;
+    }
+    threadIdx = current_->index;
+    DieOfKernel("waits at __syncthreads, which other threads of the block have passed by");
+  }
+  for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
+  barrier_count_ = at_barrier_;
+  at_barrier_ = 0;
+}
+
+Worker* Executor::IdleWorker() {
+  if (!idle_.empty()) {
+    Worker* const worker = idle_.back();
+    idle_.pop_back();
+    return worker;
+  }
+  Worker* const worker = new Worker;
+  worker->here = fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
+                       [this, worker](fiber&& scheduler) {
+                         worker->scheduler = std::move(scheduler);
+                         Work(worker);
+                         return fiber();
+                       });
+  return worker;
+}
+
+// Never returns: an idle worker sleeps in its last line.
+void Executor::Work(Worker* self) {
+  while (true) {
+    while (next_to_start_ < to_start_.size()) {
+      current_ = &threads_[starting_->begin + to_start_[next_to_start_++]];
+      current_->worker = self;
+      threadIdx = current_->index;
+      body_.run(body_.context);
+      current_->state = ThreadState::kFinished;
+      ++finished_;
+    }
+    idle_.push_back(self);
+    self->scheduler = std::move(self->scheduler).resume();
+  }
+}
+
+void Executor::Resume(Thread* thread) {
+  current_ = thread;
+  threadIdx = thread->index;
+  Worker* const worker = thread->worker;
+  worker->here = std::move(worker->here).resume();
+}
+
+void Executor::Suspend() {
+  Worker* const self = current_->worker;
+  self->scheduler = std::move(self->scheduler).resume();
+}
+
+const uint64_t* Executor::MeetWarp(Meeting meeting, unsigned mask, uint64_t value) {
+  if ((mask >> lane() & 1) == 0) DieOfKernel("is not in the mask that it gives");
+  current_->meeting = meeting;
+  current_->mask = mask;
+  current_->brought = value;
+  current_->state = ThreadState::kMeetsWarp;
+  Suspend();
+  return warps_[(current_ - threads_.data()) / kLanes].delivered;
+}
+
+int Executor::MeetBlock(bool predicate) {
+  at_barrier_ += predicate;
+  current_->state = ThreadState::kMeetsBlock;
+  Suspend();
+  return barrier_count_;
+}
+
+}  // namespace
+
+void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
+  TheExecutor().Run(grid, block, shared_bytes, body);
+}
+
+void* DynamicSharedMemory() { return TheExecutor().shared(); }
+
+const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value) {
+  return TheExecutor().MeetWarp(meeting, mask, value);
+}
+
+int MeetBlock(bool predicate) { return TheExecutor().MeetBlock(predicate); }
+
+int CurrentLane() { return TheExecutor().lane(); }
+
+void DieOfKernel(const char* what) {
+  std::fprintf(stderr, "kernel: thread (%u, %u, %u) of block (%u, %u, %u) %s\n", threadIdx.x,
+               threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, what);
+  std::abort();
+}
+
+}  // namespace elastor::cuda::emulation

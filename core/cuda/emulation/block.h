@@ -1,0 +1,25 @@
+#ifndef ELASTOR_CORE_CUDA_EMULATION_BLOCK_H_
+#define ELASTOR_CORE_CUDA_EMULATION_BLOCK_H_
+
+#include <cstddef>
+
+#include "core/cuda/emulation/language.h"
+
+namespace elastor::cuda::emulation {
+
+// A kernel with its arguments; called once a thread.
+struct Body {
+  void (*run)(void* context);
+  void* context;
+};
+
+// Runs a grid on the calling thread: blocks one after another, the threads of a block as fibers
+// that switch where they wait for each other. One grid at a time in a process.
+void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body);
+
+// In a kernel: the dynamic shared memory of the block.
+void* DynamicSharedMemory();
+
+}  // namespace elastor::cuda::emulation
+
+#endif  // ELASTOR_CORE_CUDA_EMULATION_BLOCK_H_

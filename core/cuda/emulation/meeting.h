@@ -1,0 +1,46 @@
+#ifndef ELASTOR_CORE_CUDA_EMULATION_MEETING_H_
+#define ELASTOR_CORE_CUDA_EMULATION_MEETING_H_
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace elastor::cuda::emulation {
+
+// What the threads of a warp can meet for. All lanes of the mask must come to the same meeting.
+enum class Meeting { kSyncWarp, kShuffle, kVote, kMatch, kReduce };
+
+// In a kernel. Waits for all lanes of `mask`; then element `lane` of the result is what each of
+// them brought, until the thread's next meeting. Ends the process when a lane cannot come.
+const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value);
+// Waits for all threads of the block; then how many of them brought true.
+int MeetBlock(bool predicate);
+// The lane of the running thread in its warp.
+int CurrentLane();
+// Ends the process with a message that names the running thread.
+[[noreturn]] void DieOfKernel(const char* what);
+
+template <typename T>
+uint64_t ToWord(T value) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
+  uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof(T));
+  return word;
+}
+template <typename T>
+T FromWord(uint64_t word) {
+  T value;
+  std::memcpy(&value, &word, sizeof(T));
+  return value;
+}
+
+template <typename T>
+T Shuffle(unsigned mask, T value, int source_lane) {
+  const uint64_t* words = MeetWarp(Meeting::kShuffle, mask, ToWord(value));
+  if ((mask >> source_lane & 1) == 0) DieOfKernel("a shuffle reads a lane outside its mask");
+  return FromWord<T>(words[source_lane]);
+}
+
+}  // namespace elastor::cuda::emulation
+
+#endif  // ELASTOR_CORE_CUDA_EMULATION_MEETING_H_

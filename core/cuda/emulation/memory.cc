@@ -1,0 +1,130 @@
+#include "core/cuda/emulation/memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace elastor::cuda::emulation {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kAlignment = 256;
+constexpr int64_t kDeviceBytes = int64_t{16} << 30;
+constexpr unsigned char kPoison = 0xff;
+// Between the end of an allocation and its guard page.
+constexpr unsigned char kCanary = 0xa5;
+
+struct Allocation {
+  MemoryKind kind;
+  size_t bytes;
+  char* pages;
+  size_t page_bytes;  // without the guard pages
+};
+
+std::mutex mutex;
+std::map<const char*, Allocation>& Allocations() {
+  static auto* const allocations = new std::map<const char*, Allocation>;
+  return *allocations;
+}
+int64_t device_bytes_used = 0;
+bool device_memory_open = true;
+
+[[noreturn]] void Die(const char* what, const void* address) {
+  std::fprintf(stderr, "device memory: %s at %p\n", what, address);
+  std::abort();
+}
+
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// The allocation that begins at or before `address`, when it reaches so far.
+const Allocation* Find(const char* address, const char** begin) {
+  auto next = Allocations().upper_bound(address);
+  if (next == Allocations().begin()) return nullptr;
+  const auto& [start, allocation] = *--next;
+  if (address > start + allocation.bytes) return nullptr;
+  *begin = start;
+  return &allocation;
+}
+
+}  // namespace
+
+void* AllocateMemory(MemoryKind kind, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (kind == MemoryKind::kDevice) {
+    if (device_bytes_used + static_cast<int64_t>(bytes) > kDeviceBytes) return nullptr;
+    device_bytes_used += bytes;
+  }
+  // Guard page, pages whose end is the allocation's, guard page.
+  const size_t page_bytes = RoundUp(bytes, kPage);
+  void* const map = mmap(nullptr, page_bytes + 2 * kPage, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return nullptr;
+  char* const pages = static_cast<char*>(map) + kPage;
+  mprotect(pages, page_bytes, PROT_READ | PROT_WRITE);
+  char* const memory = pages + page_bytes - RoundUp(bytes, kAlignment);
+  std::memset(memory, kPoison, bytes);
+  std::memset(memory + bytes, kCanary, pages + page_bytes - (memory + bytes));
+  Allocations()[memory] = {kind, bytes, pages, page_bytes};
+  if (kind == MemoryKind::kDevice && !device_memory_open) {
+    mprotect(pages, page_bytes, PROT_NONE);
+  }
+  return memory;
+}
+
+void FreeMemory(MemoryKind kind, void* memory) {
+  const std::lock_guard lock(mutex);
+  const auto found = Allocations().find(static_cast<char*>(memory));
+  if (found == Allocations().end() || found->second.kind != kind) {
+    Die("freed but not allocated", memory);
+  }
+  const Allocation& allocation = found->second;
+  for (const char* p = found->first + allocation.bytes;
+       p < allocation.pages + allocation.page_bytes; ++p) {
+    if (static_cast<unsigned char>(*p) != kCanary) Die("written past the end", memory);
+  }
+  if (kind == MemoryKind::kDevice) device_bytes_used -= allocation.bytes;
+  // The addresses stay taken, so that nothing else is ever found there.
+  if (mmap(allocation.pages, allocation.page_bytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    Die("cannot be unmapped", memory);
+  }
+  Allocations().erase(found);
+}
+
+MemoryKind KindOf(const void* address, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const char* begin = nullptr;
+  const Allocation* const found = Find(static_cast<const char*>(address), &begin);
+  if (found == nullptr) return MemoryKind::kPageable;
+  if (static_cast<const char*>(address) + bytes > begin + found->bytes) {
+    Die("copy past the end of an allocation", address);
+  }
+  return found->kind;
+}
+
+bool Reachable(const void* address) {
+  const std::lock_guard lock(mutex);
+  const char* begin = nullptr;
+  return Find(static_cast<const char*>(address), &begin) != nullptr;
+}
+
+int64_t FreeDeviceBytes() {
+  const std::lock_guard lock(mutex);
+  return kDeviceBytes - device_bytes_used;
+}
+
+void OpenDeviceMemory(bool open) {
+  const std::lock_guard lock(mutex);
+  if (open == device_memory_open) return;
+  device_memory_open = open;
+  for (const auto& [memory, allocation] : Allocations()) {
+    if (allocation.kind != MemoryKind::kDevice) continue;
+    mprotect(allocation.pages, allocation.page_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+}
+
+}  // namespace elastor::cuda::emulation

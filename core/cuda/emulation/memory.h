@@ -1,0 +1,31 @@
+#ifndef ELASTOR_CORE_CUDA_EMULATION_MEMORY_H_
+#define ELASTOR_CORE_CUDA_EMULATION_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace elastor::cuda::emulation {
+
+// Memory that the device can reach. Every allocation ends at a page that faults, is filled with
+// 0xff bytes (a float: NaN), and once freed faults forever. Thread-safe.
+
+enum class MemoryKind { kDevice, kPinned, kPageable };
+
+// 256-byte aligned. nullptr when the device would be full.
+void* AllocateMemory(MemoryKind kind, size_t bytes);
+// Program error for another address, and when bytes behind the end were written.
+void FreeMemory(MemoryKind kind, void* memory);
+
+// Which memory [address, address + bytes) is. Program error when it begins in an allocation and
+// ends outside, or was freed.
+MemoryKind KindOf(const void* address, size_t bytes);
+// Whether `address` lies in an allocation or just behind one.
+bool Reachable(const void* address);
+int64_t FreeDeviceBytes();
+
+// Whether code may touch device memory, for schedules that guard it. Open at first.
+void OpenDeviceMemory(bool open);
+
+}  // namespace elastor::cuda::emulation
+
+#endif  // ELASTOR_CORE_CUDA_EMULATION_MEMORY_H_

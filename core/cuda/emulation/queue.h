@@ -1,0 +1,29 @@
+#ifndef ELASTOR_CORE_CUDA_EMULATION_QUEUE_H_
+#define ELASTOR_CORE_CUDA_EMULATION_QUEUE_H_
+
+#include <functional>
+#include <type_traits>
+
+#include "core/cuda/runtime.h"
+
+namespace elastor::cuda::emulation {
+
+// What a library would do on the device: `work` runs in the order of the stream, when the schedule
+// says so, possibly on another host thread, with denormals flushed. A captured one runs once a
+// launch of the graph. It must not call core/cuda/runtime.h, nor wait for another thread.
+void Enqueue(Stream& stream, std::function<void()> work);
+
+// Program error unless the device can reach the memory: null, or in (or just behind) a Buffer or
+// PinnedBuffer.
+void CheckReachable(const void* address);
+
+template <typename T>
+void CheckKernelArgument(const T& argument) {
+  if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>) {
+    CheckReachable(argument);
+  }
+}
+
+}  // namespace elastor::cuda::emulation
+
+#endif  // ELASTOR_CORE_CUDA_EMULATION_QUEUE_H_

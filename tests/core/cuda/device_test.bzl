@@ -1,0 +1,31 @@
+"""device_test: a GoogleTest that needs a CUDA device or its emulation."""
+
+load("//third_party/cuda:defs.bzl", "cuda_library")
+
+def device_test(name, srcs, deps = [], size = "small", **kwargs):
+    """In the emulation every test runs once under each of its schedules.
+
+    Args:
+      srcs: .cc and .h files, and .cu files with kernels for the test alone (no GoogleTest in them).
+    """
+    device_srcs = [src for src in srcs if src.endswith(".cu")]
+    host_srcs = [src for src in srcs if not src.endswith(".cu")]
+    if device_srcs:
+        cuda_library(
+            name = name + "_kernels",
+            testonly = True,
+            srcs = device_srcs,
+            hdrs = [src for src in srcs if src.endswith(".h")],
+            deps = deps + ["//core/cuda:launch"],
+        )
+        deps = deps + [name + "_kernels"]
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = host_srcs,
+        deps = deps + [
+            "//core/cuda:runtime",
+            "//tests/core/cuda:device_test_main",
+        ],
+        **kwargs
+    )

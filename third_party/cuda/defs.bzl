@@ -1,0 +1,125 @@
+"""cuda_library: .cu files, compiled by nvcc for the device or by the host's compiler for its emulation."""
+
+def if_cuda(enabled, emulated = []):
+    """`enabled` with --config=cuda, else `emulated`."""
+    return select({
+        "//third_party/cuda:enabled": enabled,
+        "//conditions:default": emulated,
+    })
+
+# Kernels have the CPU's floating point: no contraction, denormals flushed, exact division and roots.
+_DEVICE_FLAGS = [
+    "-std=c++20",
+    "-O3",
+    "-fmad=false",
+    "-ftz=true",
+    "-prec-div=true",
+    "-prec-sqrt=true",
+    "--expt-relaxed-constexpr",
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+    "-Werror=all-warnings",
+]
+
+# The host's part of a .cu, as .bazelrc has it for the rest.
+_HOST_FLAGS = [
+    "-fPIC",
+    "-march=x86-64-v3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+]
+
+# The emulation traps on what a device would fault on or silently spoil.
+_EMULATION_FLAGS = [
+    "-Wno-unknown-pragmas",
+    "-fsanitize=alignment,bounds",
+    "-fsanitize-undefined-trap-on-error",
+]
+
+def _cuda_objects_impl(ctx):
+    contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
+    headers = depset(ctx.files.hdrs, transitive = [context.headers for context in contexts])
+    defines = depset(transitive = [context.defines for context in contexts])
+    includes = depset(transitive = [context.includes for context in contexts])
+    quote_includes = depset(transitive = [context.quote_includes for context in contexts])
+    system_includes = depset(transitive = [context.system_includes for context in contexts])
+    objects = []
+    for source in ctx.files.srcs:
+        object = ctx.actions.declare_file("_cuda/%s/%s.pic.o" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add("-c", source)
+        arguments.add("-o", object)
+        arguments.add_all(_DEVICE_FLAGS)
+        arguments.add_joined("-Xcompiler", _HOST_FLAGS, join_with = ",")
+        arguments.add("-I.")
+        arguments.add_all(quote_includes, before_each = "-I")
+        arguments.add_all(includes, before_each = "-I")
+        arguments.add_all(system_includes, before_each = "-isystem")
+        arguments.add_all(defines, before_each = "-D")
+        ctx.actions.run(
+            executable = ctx.executable._nvcc,
+            arguments = [arguments],
+            inputs = depset([source], transitive = [headers]),
+            outputs = [object],
+            mnemonic = "CudaCompile",
+            progress_message = "Compiling %s for the device" % source.short_path,
+            use_default_shell_env = True,
+        )
+        objects.append(object)
+    return [DefaultInfo(files = depset(objects))]
+
+_cuda_objects = rule(
+    implementation = _cuda_objects_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "hdrs": attr.label_list(allow_files = True),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "_nvcc": attr.label(
+            default = "@cuda//:nvcc",
+            allow_single_file = True,
+            executable = True,
+            cfg = "host",
+        ),
+    },
+)
+
+def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False, **kwargs):
+    """A cc_library with device code.
+
+    Args:
+      srcs: .cu files (core/cuda/launch.h says what they may use), and .cc and .h files as ever.
+      deps: must give the .cu files //core/cuda:launch.
+    """
+    device_srcs = [src for src in srcs if src.endswith(".cu")]
+    host_srcs = [src for src in srcs if not src.endswith(".cu")]
+    host_hdrs = [src for src in host_srcs if src.endswith(".h")]
+
+    # Manual: `//...` must not ask for nvcc where the select below does not.
+    _cuda_objects(
+        name = name + "_device",
+        srcs = device_srcs,
+        hdrs = hdrs + host_hdrs,
+        deps = deps,
+        tags = ["manual"],
+        testonly = testonly,
+    )
+    emulated_srcs = []
+    for src in device_srcs:
+        emulated = src[:-len(".cu")] + ".emulated.cc"
+        native.genrule(
+            name = name + "_" + src[:-len(".cu")].replace("/", "_") + "_emulated",
+            srcs = [src],
+            outs = [emulated],
+            cmd = "{ echo '#line 1 \"$<\"'; cat $<; } > $@",
+            testonly = testonly,
+        )
+        emulated_srcs.append(emulated)
+    native.cc_library(
+        name = name,
+        srcs = host_srcs + if_cuda([name + "_device"], emulated_srcs),
+        hdrs = hdrs,
+        copts = copts + if_cuda([], _EMULATION_FLAGS),
+        testonly = testonly,
+        deps = deps,
+        **kwargs
+    )

@@ -1,0 +1,21 @@
+"""cuda_toolkit: NVIDIA's CUDA toolkit as it is installed, as the repository @cuda."""
+
+_DEFAULT_PREFIX = "/usr/local/cuda"
+
+def _cuda_toolkit_impl(ctx):
+    prefix = ctx.os.environ.get("CUDA_HOME", _DEFAULT_PREFIX)
+    if not ctx.path(prefix + "/bin/nvcc").exists:
+        fail("no CUDA toolkit below %s; name its prefix in CUDA_HOME" % prefix)
+    ctx.symlink(prefix + "/include", "include")
+
+    # By its full path: nvcc finds its parts beside itself.
+    ctx.file("nvcc", "#!/bin/sh\nexec '%s/bin/nvcc' \"$@\"\n" % prefix, executable = True)
+    ctx.template("BUILD.bazel", ctx.attr._build_file, {"%{prefix}": prefix})
+
+# Fetched only by builds with --config=cuda: nothing else depends on it.
+cuda_toolkit = repository_rule(
+    implementation = _cuda_toolkit_impl,
+    attrs = {"_build_file": attr.label(default = "//third_party/cuda:cuda.BUILD.template")},
+    environ = ["CUDA_HOME"],
+    local = True,
+)
