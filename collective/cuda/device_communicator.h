@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "collective/communicator.h"
 #include "core/cuda/runtime.h"
@@ -12,9 +11,9 @@
 namespace elastor::cuda {
 
 // Moves bytes between the devices of a job's ranks, in stream order: calls enqueue, and every rank
-// makes the same calls in the same order, from one thread. Lengths are known on the host (exchanged
-// before by the host's Communicator). A peer that is lost or late ends the job: machine error, exit
-// code 3, within the deadline.
+// makes the same calls in the same order, from one thread, never while a graph is captured. Lengths
+// are known on the host (exchanged before by the host's Communicator). A peer that is lost or late
+// ends the job: machine error, exit code 3, within the deadline.
 class DeviceCommunicator {
  public:
   // host: the job's communicator, which outlives the object.
@@ -42,7 +41,11 @@ class DeviceCommunicator {
   // the deadline passes. `what`: what is waited for, in the message.
   virtual Status Wait(const Event& event, const char* what) = 0;
 
-  // "nccl 2.28.9", "host": goes into the run's summary.
+  // What this object itself sent and received, beside host()'s own records; seconds on the device,
+  // waiting for peers included, of calls that are done. Zeros where everything goes through host().
+  virtual PhaseRecord record(Phase phase) = 0;
+
+  // "nccl 2.28.9", "host", "self" (one rank): goes into the run's summary.
   virtual const char* name() const = 0;
 
  private:
@@ -50,15 +53,19 @@ class DeviceCommunicator {
 };
 
 // Through the host's memory and its Communicator: where NCCL is not there or refuses (several ranks
-// on one device), and in tests. Waits for the stream in every call.
+// on one device), and in tests. Calls wait for the stream, but those of one rank alone, which only
+// copies. Sums of floats: every rank adds all ranks' values, in the order of ranks.
 std::unique_ptr<DeviceCommunicator> MakeHostDeviceCommunicator(Communicator* host);
 
 // NCCL, its unique id sent over `host`. Collective. Machine error, the same on all ranks, when NCCL
 // cannot start; user error in a build without it. For one rank: copies, without NCCL.
+// deadline_seconds: the longest time from a call to its end on the device.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeNcclCommunicator(Communicator* host,
                                                                    double deadline_seconds);
 
-// NCCL where every rank has a device of its own, else through the host. Collective.
+// NCCL where every rank has a device of its own, else through the host, with a warning from rank 0;
+// but NCCL on a shared device too where every rank's environment has NCCL_HOSTID or
+// NCCL_MULTI_RANK_GPU_ENABLE=1. Collective.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicator* host,
                                                                      double deadline_seconds);
 

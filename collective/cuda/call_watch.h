@@ -1,0 +1,95 @@
+#ifndef ELASTOR_COLLECTIVE_CUDA_CALL_WATCH_H_
+#define ELASTOR_COLLECTIVE_CUDA_CALL_WATCH_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/clock.h"
+#include "core/cuda/runtime.h"
+
+namespace elastor::cuda {
+
+// One call of a library that exchanges between devices.
+struct DeviceCall {
+  const char* name;
+  Phase phase;
+  int64_t bytes_sent;      // to other ranks
+  int64_t bytes_received;  // from other ranks
+};
+
+// Watches calls that a library enqueues on streams and that wait there for other ranks, whatever
+// the host does meanwhile: a thread looks at the library's own error and at the oldest call that is
+// not done. An error, or a call that takes longer than the deadline, is a failure: Begin and
+// failure() return it, and the owner gives up. A process that has not ended this watch some seconds
+// later (its host may wait for a stream that never ends) ends with the failure's line and code 3.
+//
+// Begin, End, Fail, failure and record: one thread at a time.
+class CallWatch {
+ public:
+  struct Options {
+    int rank = 0;
+    double deadline_seconds = 0;
+    double seconds_to_end = 10;  // from a failure
+    // Called by the watching thread: once at first, and then to ask for the library's error, empty
+    // if there is none.
+    std::function<void()> enter_thread;
+    std::function<std::string()> error;
+  };
+  explicit CallWatch(Options options);
+  ~CallWatch();
+
+  // The failure if there is one, else the call has begun. stream: where it is enqueued; null: a
+  // call of the host, which is done at End.
+  Status Begin(const DeviceCall& call, Stream* stream);
+  void End(Stream* stream);
+  // Makes it a failure, unless there is one, that the call begun last has the library's error.
+  void Fail(const std::string& error);
+  // The same for the host's wait for `what`, at the deadline.
+  void FailWaiting(const char* what);
+  Status failure();
+  // Of calls that are done; seconds on the device.
+  PhaseRecord record(Phase phase);
+
+ private:
+  struct Entry {
+    DeviceCall call;
+    Clock::time_point begun;
+    Event first;  // on the stream, before and after the call
+    Event last;
+    bool of_host = false;
+    bool ended = false;
+  };
+
+  void Watch();
+  // Entries that are done go to the records; mutex_ is held.
+  void Collect();
+  bool Done(const Entry& entry) const;
+  void SetFailure(std::string line);
+  std::string Describe(const DeviceCall& call) const;
+
+  const Options options_;
+
+  std::mutex mutex_;
+  std::condition_variable stop_changed_;
+  // Guarded by mutex_.
+  bool stopping_ = false;
+  std::deque<std::unique_ptr<Entry>> entries_;  // begun, oldest first
+  std::vector<std::unique_ptr<Entry>> free_;
+  PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
+  std::string failure_;
+  Clock::time_point failed_;
+
+  std::thread thread_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_COLLECTIVE_CUDA_CALL_WATCH_H_

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Embedding tables in PyTorch, for comparison with tests/bench: forward, and backward with the
+row-wise Adagrad update.
+
+    python3 torch_embedding.py [--widths=128,16] [--lookups=65536] [--rows=1000000] [--device=cuda]
+
+26 tables, one id a bag, uniform ids; the bags are sums. Two peers:
+  fbgemm  SplitTableBatchedEmbeddingBagsCodegen with EXACT_ROWWISE_ADAGRAD, where fbgemm_gpu is
+          installed: update fused into the backward pass
+  torch   F.embedding of one table of all rows; backward in PyTorch's own operations: unique ids,
+          index_add_ of gradients, then the rows and their sums of squares
+
+Bytes that count as useful: forward: ids, rows read, outputs written. Backward and update: ids,
+output gradients read, and of every unique row weights and sum of squares, read and written.
+fbgemm_convention counts the row bytes of all lookups once (forward) or twice (backward), as
+FBGEMM's benchmark does. Prints one line of name=value pairs for each.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+TABLES = 26
+LEARNING_RATE, EPSILON = 1e-2, 1e-8
+
+
+class Torch:
+    name = "torch"
+
+    def __init__(self, rows, width, device):
+        self.weights = torch.randn(TABLES * rows, width, device=device)
+        self.squares = torch.zeros(TABLES * rows, device=device)
+        self.base = torch.arange(TABLES, device=device)[:, None] * rows
+
+    def forward(self, ids):  # [tables, samples] -> [tables, samples, width]
+        return F.embedding(ids + self.base, self.weights)
+
+    def backward(self, ids, gradients):
+        rows, place = torch.unique(ids + self.base, return_inverse=True)
+        width = self.weights.shape[1]
+        sums = torch.zeros(len(rows), width, device=ids.device)
+        sums.index_add_(0, place.flatten(), gradients.flatten(0, 1))
+        squares = self.squares[rows] + sums.square().mean(1)
+        self.squares[rows] = squares
+        step = sums / (squares.sqrt() + EPSILON)[:, None]
+        self.weights[rows] = self.weights[rows] - LEARNING_RATE * step
+
+
+class Fbgemm:
+    name = "fbgemm"
+
+    def __init__(self, rows, width, device):
+        from fbgemm_gpu.split_embedding_configs import EmbOptimType
+        from fbgemm_gpu.split_table_batched_embeddings_ops_common import (
+            EmbeddingLocation, PoolingMode)
+        from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+            ComputeDevice, SplitTableBatchedEmbeddingBagsCodegen)
+
+        place = (EmbeddingLocation.DEVICE, ComputeDevice.CUDA)
+        if device.type == "cpu":
+            place = (EmbeddingLocation.HOST, ComputeDevice.CPU)
+        self.tables = SplitTableBatchedEmbeddingBagsCodegen(
+            [(rows, width, *place)] * TABLES, optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+            learning_rate=LEARNING_RATE, eps=EPSILON, pooling_mode=PoolingMode.SUM)
+        self.offsets = None
+
+    def forward(self, ids):
+        if self.offsets is None:
+            self.offsets = torch.arange(ids.numel() + 1, device=ids.device)
+        self.output = self.tables(ids.flatten(), self.offsets)
+        return self.output
+
+    def backward(self, ids, gradients):
+        # Of the forward pass before. The layout [samples, tables * width] takes the same bytes.
+        self.output.backward(gradients.reshape(self.output.shape), retain_graph=True)
+
+
+def peers():
+    try:
+        import fbgemm_gpu  # noqa: F401
+    except Exception as error:
+        reason = (str(error).splitlines() or ["?"])[0]
+        print(f"left_out peer=fbgemm reason={reason.replace(' ', '_')}")
+        return [Torch]
+    return [Fbgemm, Torch]
+
+
+def seconds(work, device, repeats):
+    """Median and quartiles over repeats of the time on the device."""
+    times = []
+    for i in range(repeats + 3):
+        if device.type == "cuda":
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            work(i)
+            last.record()
+            last.synchronize()
+            times.append(first.elapsed_time(last) / 1e3)
+        else:
+            start = time.perf_counter()
+            work(i)
+            times.append(time.perf_counter() - start)
+    return statistics.quantiles(times[3:], n=4)
+
+
+def measure_copy(device, repeats):
+    size = 2**30 if device.type == "cuda" else 2**24
+    source = torch.zeros(size // 4, device=device)
+    target = torch.empty_like(source)
+    median = seconds(lambda _: target.copy_(source), device, repeats)[1]
+    print(f"copy_gb_per_s={2 * size / median / 1e9:.0f}", flush=True)
+
+
+def measure(peer, width, options):
+    device = torch.device(options.device)
+    torch.manual_seed(2026)
+    tables = peer(options.rows, width, device)
+    batches = [torch.randint(options.rows, (TABLES, options.lookups), device=device)
+               for _ in range(4)]
+    gradients = torch.randn(TABLES, options.lookups, width, device=device)
+    lookups = TABLES * options.lookups
+    unique = sum(len(torch.unique(table)) for table in batches[0])
+    useful = {"forward": lookups * (8 + 8 * width),
+              "backward_update": lookups * (8 + 4 * width) + unique * 8 * (width + 1)}
+    forward = seconds(lambda i: tables.forward(batches[i % 4]), device, options.repeats)
+    tables.forward(batches[0])
+    if peer is Fbgemm:
+        backward = seconds(lambda i: tables.backward(batches[0], gradients), device,
+                           options.repeats)
+    else:
+        backward = seconds(lambda i: tables.backward(batches[i % 4], gradients), device,
+                           options.repeats)
+    for passes, (name, times) in enumerate((("forward", forward), ("backward_update", backward)),
+                                           1):
+        low, median, high = times
+        print(f"peer={peer.name} pass={name} width={width} lookups={lookups} unique={unique} "
+              f"ms={median * 1e3:.4f} quartiles_ms={low * 1e3:.4f}-{high * 1e3:.4f} "
+              f"useful_gb_per_s={useful[name] / median / 1e9:.1f} fbgemm_convention_gb_per_s="
+              f"{passes * lookups * width * 4 / median / 1e9:.1f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--widths", default="128,16")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of each table")
+    parser.add_argument("--lookups", type=int, default=65536, help="of each table")
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    measure_copy(torch.device(options.device), options.repeats)
+    failed = False
+    for peer in peers():
+        for width in map(int, options.widths.split(",")):
+            try:
+                measure(peer, width, options)
+            except Exception as error:  # one peer's failure is not the other's
+                failed = True
+                print(f"failed peer={peer.name} width={width}: {str(error).splitlines()[:1]}",
+                      flush=True)
+            if options.device == "cuda":
+                torch.cuda.empty_cache()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
