@@ -1,0 +1,24 @@
+#include "core/cuda/launch_device.h"
+
+#include "core/cuda/device_error.h"
+
+namespace elastor::cuda::internal {
+namespace {
+
+// What every kernel may use without asking.
+constexpr size_t kDefaultSharedBytes = 48 << 10;
+
+}  // namespace
+
+void LaunchKernel(Stream& stream, dim3 grid, dim3 threads, size_t shared_bytes, const void* kernel,
+                  void** arguments) {
+  if (shared_bytes > kDefaultSharedBytes) {
+    Check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)),
+          "cudaFuncSetAttribute");
+  }
+  Check(cudaLaunchKernel(kernel, grid, threads, arguments, shared_bytes, Handle(stream)),
+        "cudaLaunchKernel");
+}
+
+}  // namespace elastor::cuda::internal
