@@ -7,12 +7,14 @@
 
 namespace elastor::cuda {
 
-// Device-wide building blocks, by CUB. Scratch memory only grows. Counts are below 2^31.
+// Device-wide building blocks, by CUB. Counts are below 2^31. Scratch memory only grows: not for
+// graphs, as a later call may move it.
 class DeviceSort {
  public:
   explicit DeviceSort(Stream* stream) : stream_(stream), scratch_(stream) {}
 
-  // Stable, ascending by bits [0, key_bits) of the keys. Outputs are other memory than inputs.
+  // Stable, ascending by bits [0, key_bits) of the keys, key_bits from 1 to 64. Outputs are other
+  // memory than inputs.
   void SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
                  const uint32_t* values, uint32_t* sorted_values);
   // sums[i] = values[0] + ... + values[i]; sums may be values.

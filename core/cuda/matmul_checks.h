@@ -1,0 +1,32 @@
+#ifndef ELASTOR_CORE_CUDA_MATMUL_CHECKS_H_
+#define ELASTOR_CORE_CUDA_MATMUL_CHECKS_H_
+
+#include "core/cuda/matmul.h"
+#include "glog/logging.h"
+
+namespace elastor::cuda {
+
+// What matmul.h asks of a product, for every implementation. False: there is nothing to do.
+template <typename In, typename Out>
+bool CheckProduct(const Product<In, Out>& product) {
+  CHECK_GE(product.m, 0);
+  CHECK_GT(product.n, 0);
+  CHECK_GT(product.k, 0);
+  CHECK_GE(product.batch, 0);
+  CHECK_GE(product.outer, 0);
+  if (product.m == 0 || product.batch == 0 || product.outer == 0) return false;
+  const bool many = product.batch > 1 || product.outer > 1;
+  CHECK(product.bias == nullptr || !many) << "a bias goes with one problem";
+  CHECK(!product.relu || product.bias != nullptr) << "rectified with a bias only";
+  CHECK(!product.c.transposed);
+  CHECK(product.batch == 1 || product.c.batch_stride != 0);
+  CHECK(product.outer == 1 || product.c.outer_stride != 0);
+  CHECK_GE(product.a.row_stride, product.a.transposed ? product.m : product.k);
+  CHECK_GE(product.b.row_stride, product.b.transposed ? product.k : product.n);
+  CHECK_GE(product.c.row_stride, product.n);
+  return true;
+}
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_CUDA_MATMUL_CHECKS_H_
