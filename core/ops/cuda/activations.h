@@ -53,7 +53,8 @@ struct Activations {
     return {data + begin, rows, tokens, count, row_stride, token_stride};
   }
 
-  operator Activations<const A>() const requires(!std::is_const_v<A>) {
+  template <typename B>
+  operator Activations<B>() const requires(!std::is_const_v<A> && std::is_same_v<B, const A>) {
     return {data, rows, tokens, features, row_stride, token_stride};
   }
 };

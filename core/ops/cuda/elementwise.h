@@ -51,8 +51,8 @@ void GatedUnitBackward(Stream& stream, Activation activation, Activations<const 
 //   da = dh * v,  db = (dh * v) * act'(b),  dc = dh * u
 // dz may be z.
 template <typename A>
-void GatedSumUnit(Stream& stream, Activation activation, const float* bias,
-                  Activations<const A> z, Activations<A> h);
+void GatedSumUnit(Stream& stream, Activation activation, const float* bias, Activations<const A> z,
+                  Activations<A> h);
 template <typename A>
 void GatedSumUnitBackward(Stream& stream, Activation activation, const float* bias,
                           Activations<const A> z, Activations<const A> dh, Activations<A> dz);
@@ -73,9 +73,10 @@ void MeanPool(Stream& stream, Activations<const A> x, Activations<A> y);
 template <typename A>
 void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
 
-// Inverted dropout in place, with the CPU's masks (core/ops/elementwise.h): feature t * features + f
-// of the row of the epoch first_row[0] + place_row[r]. place_row: device, [rows], the local row of a
-// place (any for padding). step and first_row: device scalars, so that a graph can be launched again.
+// Inverted dropout in place, with the CPU's masks (core/ops/elementwise.h): feature t * features +
+// f of the row of the epoch first_row[0] + place_row[r]. place_row: device, [rows], the local row
+// of a place (any for padding). step and first_row: device scalars, so that a graph can be launched
+// again.
 struct DeviceDropout {
   uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
   double rate = 0;
@@ -88,7 +89,8 @@ void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 
 // Binary cross-entropy (core/ops/elementwise.h). logits: float [rows]. labels, weights (null: 1):
 // by local row; place_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the batch.
-//   losses[r] = weight * loss (double; 0 in padding),  dlogits = (sigmoid(z) - y) * weight * inverse
+//   losses[r] = weight * loss (double; 0 in padding),  dlogits = (sigmoid(z) - y) * weight *
+//   inverse
 // dlogits may be null (evaluation; losses are then unweighted).
 void BceWithLogits(Stream& stream, int64_t rows, const float* logits, const float* labels,
                    const float* weights, const float* inverse_weight, const int32_t* place_row,

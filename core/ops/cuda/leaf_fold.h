@@ -27,8 +27,8 @@ class LeafFold {
   explicit LeafFold(Stream* stream);
 
   // The leaves whose vectors will be folded, ascending; `counted`: which of them are there (absent
-  // ones are skipped); the nodes that are left, as NodeLeaves says: first present leaves, ascending.
-  // Host arrays; copied before the call returns.
+  // ones are skipped); the nodes that are left, as NodeLeaves says: first present leaves,
+  // ascending. Host arrays; copied before the call returns.
   void SetLeaves(std::span<const int64_t> leaves, const std::vector<bool>& counted,
                  std::span<const int64_t> node_leaves);
   int64_t nodes() const;

@@ -30,9 +30,9 @@ void NormBackward(Stream& stream, const NormShape& shape, const LeafShape& leave
                   Activations<const A> dy, Activations<const A> residual, Activations<A> dx,
                   float* dgain, float* dbias, int64_t leaf_stride, float* scratch);
 
-// Ghost batch norm (core/ops/batch_norm.h): statistics of every leaf's rows. x: [rows, 1, features].
-// counts: device, real rows of every leaf (0: absent). mean, variance (biased), scale: [leaves]
-// [features]. Sums in double as on the CPU: the same bits.
+// Ghost batch norm (core/ops/batch_norm.h): statistics of every leaf's rows. x: [rows, 1,
+// features]. counts: device, real rows of every leaf (0: absent). mean, variance (biased), scale:
+// [leaves] [features]. Sums in double as on the CPU: the same bits.
 template <typename A>
 void BatchStatistics(Stream& stream, double epsilon, const LeafShape& leaves, const int32_t* counts,
                      Activations<const A> x, float* mean, float* variance, float* scale);
