@@ -104,13 +104,15 @@ def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False,
         testonly = testonly,
     )
     emulated_srcs = []
+    script = "//third_party/cuda:emulation.sed"
     for src in device_srcs:
         emulated = src[:-len(".cu")] + ".emulated.cc"
         native.genrule(
             name = name + "_" + src[:-len(".cu")].replace("/", "_") + "_emulated",
             srcs = [src],
             outs = [emulated],
-            cmd = "{ echo '#line 1 \"$<\"'; cat $<; } > $@",
+            cmd = "{ echo '#line 1 \"$<\"'; sed --regexp-extended --file=$(location %s) $<; } >$@" % script,
+            tools = [script],
             testonly = testonly,
         )
         emulated_srcs.append(emulated)

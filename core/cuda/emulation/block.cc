@@ -22,6 +22,7 @@ constexpr int kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr size_t kMaxSharedBytes = 227 << 10;
+constexpr int kPoison = 0xff;
 constexpr size_t kSharedArenaBytes = 256 << 10;
 
 // A fiber that runs threads of a block: one after another, as long as none of them waits.
@@ -76,6 +77,8 @@ class Executor {
   int MeetBlock(bool predicate);
   int lane() const { return static_cast<int>((current_ - threads_.data()) % kLanes); }
   void* shared() const { return shared_; }
+  void PoisonShared(void* variable, size_t bytes);
+  bool running() const { return running_; }
 
  private:
   void Prepare(dim3 block, size_t shared_bytes);
@@ -104,6 +107,8 @@ class Executor {
   int finished_ = 0;
   int at_barrier_ = 0;
   int barrier_count_ = 0;
+  bool running_ = false;
+  std::vector<void*> poisoned_;  // static shared memory, in this block
   char* shared_arena_ = nullptr;
   char* shared_ = nullptr;
   size_t shared_bytes_ = 0;
@@ -130,12 +135,14 @@ void Executor::Run(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
   gridDim = grid;
   blockDim = block;
   Prepare(block, shared_bytes);
+  running_ = true;
   const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
   block_order_.Reset(static_cast<int>(blocks));
   for (const int i : block_order_.Next()) {
     blockIdx = {i % grid.x, i / grid.x % grid.y, static_cast<unsigned>(i / grid.x / grid.y)};
     RunBlock();
   }
+  running_ = false;
 }
 
 void Executor::Prepare(dim3 block, size_t shared_bytes) {
@@ -161,7 +168,8 @@ void Executor::Prepare(dim3 block, size_t shared_bytes) {
 }
 
 void Executor::RunBlock() {
-  std::memset(shared_, 0xff, shared_bytes_);
+  std::memset(shared_, kPoison, shared_bytes_);
+  poisoned_.clear();
   const int count = static_cast<int>(threads_.size());
   for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
   for (size_t w = 0; w < warps_.size(); ++w) {
@@ -333,6 +341,12 @@ int Executor::MeetBlock(bool predicate) {
   return barrier_count_;
 }
 
+void Executor::PoisonShared(void* variable, size_t bytes) {
+  if (std::find(poisoned_.begin(), poisoned_.end(), variable) != poisoned_.end()) return;
+  poisoned_.push_back(variable);
+  std::memset(variable, kPoison, bytes);
+}
+
 }  // namespace
 
 void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
@@ -349,9 +363,21 @@ int MeetBlock(bool predicate) { return TheExecutor().MeetBlock(predicate); }
 
 int CurrentLane() { return TheExecutor().lane(); }
 
+void PoisonSharedBytes(void* variable, size_t bytes) {
+  TheExecutor().PoisonShared(variable, bytes);
+}
+
+void DescribeRunningThread(char* text, size_t bytes) {
+  text[0] = '\0';
+  if (!TheExecutor().running()) return;
+  std::snprintf(text, bytes, "thread (%u, %u, %u) of block (%u, %u, %u)", threadIdx.x, threadIdx.y,
+                threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z);
+}
+
 void DieOfKernel(const char* what) {
-  std::fprintf(stderr, "kernel: thread (%u, %u, %u) of block (%u, %u, %u) %s\n", threadIdx.x,
-               threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, what);
+  char thread[128];
+  DescribeRunningThread(thread, sizeof(thread));
+  std::fprintf(stderr, "kernel: %s %s\n", thread, what);
   std::abort();
 }
 

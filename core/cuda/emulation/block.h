@@ -20,6 +20,17 @@ void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body);
 // In a kernel: the dynamic shared memory of the block.
 void* DynamicSharedMemory();
 
+// In a kernel, where it declares a __shared__ variable: fills it with 0xff bytes once a block.
+void PoisonSharedBytes(void* variable, size_t bytes);
+template <typename T>
+void PoisonShared(T& variable) {
+  PoisonSharedBytes(&variable, sizeof(T));
+}
+
+// For messages: "thread (1, 0, 0) of block (7, 0, 0)", or empty outside a kernel. Calls nothing
+// that a signal handler must not.
+void DescribeRunningThread(char* text, size_t bytes);
+
 }  // namespace elastor::cuda::emulation
 
 #endif  // ELASTOR_CORE_CUDA_EMULATION_BLOCK_H_

@@ -16,7 +16,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// One instance serves all threads of a block: blocks run one after another on one host thread.
+// One instance serves all threads of a block: blocks run one after another on one host thread. The
+// build adds a PoisonShared (block.h) behind every declaration in a .cu file.
 #define __shared__ thread_local
 
 struct uint3 {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace elastor::cuda::emulation {
 namespace {
@@ -29,6 +31,11 @@ std::mutex mutex;
 std::map<const char*, Allocation>& Allocations() {
   static auto* const allocations = new std::map<const char*, Allocation>;
   return *allocations;
+}
+// Page ranges.
+std::vector<std::pair<const char*, const char*>>& Freed() {
+  static auto* const freed = new std::vector<std::pair<const char*, const char*>>;
+  return *freed;
 }
 int64_t device_bytes_used = 0;
 bool device_memory_open = true;
@@ -92,6 +99,7 @@ void FreeMemory(MemoryKind kind, void* memory) {
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
     Die("cannot be unmapped", memory);
   }
+  Freed().emplace_back(allocation.pages, allocation.pages + allocation.page_bytes);
   Allocations().erase(found);
 }
 
@@ -110,6 +118,19 @@ bool Reachable(const void* address) {
   const std::lock_guard lock(mutex);
   const char* begin = nullptr;
   return Find(static_cast<const char*>(address), &begin) != nullptr;
+}
+
+Place PlaceOf(const void* address) {
+  const char* const at = static_cast<const char*>(address);
+  for (const auto& [memory, allocation] : Allocations()) {
+    const char* const end = allocation.pages + allocation.page_bytes;
+    if (at < allocation.pages - kPage || at >= end + kPage) continue;
+    return at >= allocation.pages && at < end ? Place::kClosed : Place::kBehindEnd;
+  }
+  for (const auto& [begin, end] : Freed()) {
+    if (at >= begin && at < end) return Place::kFreed;
+  }
+  return Place::kUnknown;
 }
 
 int64_t FreeDeviceBytes() {

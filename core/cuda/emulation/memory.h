@@ -23,6 +23,10 @@ MemoryKind KindOf(const void* address, size_t bytes);
 bool Reachable(const void* address);
 int64_t FreeDeviceBytes();
 
+// Where an access faulted. Without locks, for signal handlers.
+enum class Place { kUnknown, kBehindEnd, kFreed, kClosed };
+Place PlaceOf(const void* address);
+
 // Whether code may touch device memory, for schedules that guard it. Open at first.
 void OpenDeviceMemory(bool open);
 

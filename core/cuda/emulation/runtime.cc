@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/base/thread_pool.h"
+#include "core/cuda/emulation/fault.h"
 #include "core/cuda/emulation/memory.h"
 #include "core/cuda/emulation/queue.h"
 #include "core/cuda/emulation/schedule.h"
@@ -135,6 +136,7 @@ StatusOr<DeviceInfo> OpenDevice(int index) {
   if (index != 0) {
     return UserError("device " + std::to_string(index) + ": the emulation has device 0 only");
   }
+  emulation::InstallFaultHandler();
   DeviceInfo info;
   info.name = "emulated device";
   info.multiprocessors = 4;
