@@ -1,33 +1,15 @@
 #ifndef ELASTOR_CORE_MODELS_CUDA_DEVICE_MODEL_H_
 #define ELASTOR_CORE_MODELS_CUDA_DEVICE_MODEL_H_
 
-#include <cstdint>
 #include <memory>
 
-#include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
+#include "core/models/cuda/device_pass.h"
 #include "core/models/cuda/leaf_gradients.h"
 #include "core/models/model.h"
 #include "core/ops/cuda/activations.h"
 
 namespace elastor::cuda {
-
-// What a pass reads that changes from batch to batch, in device memory at places that stay, so that
-// a pass can be captured once.
-struct PassInputs {
-  const float* numeric = nullptr;      // [local rows][numeric fields], NaN = missing
-  const int32_t* place_row = nullptr;  // [rows]: local row of a place; -1: padding
-  const int32_t* leaf_counts = nullptr;  // [leaves]: real rows
-  const int64_t* first_row = nullptr;    // epoch index of local row 0
-  const uint32_t* step = nullptr;        // numbers random choices
-  const int64_t* batch_rows = nullptr;   // of the whole batch
-};
-
-struct DevicePass {
-  LeafShape shape;
-  PassInputs inputs;
-  bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
-};
 
 // A model of core/models on the device: the same parameters, in the same flat layout, computed for
 // all leaves of a rank at once. Activations are A (float or BFloat16), parameters, gradients and
@@ -54,15 +36,9 @@ class DeviceModel {
   virtual void Forward(const DevicePass& pass) = 0;
   virtual void Backward(const DevicePass& pass, LeafGradients* gradients) = 0;
 
-  // Stage `stage` (Model::stages()) of the last Forward, row-major [rows, tokens, features].
+  // Stage `stage` (Model::stages()) of the last Forward, row-major [rows, tokens, features]. Valid
+  // until the next call.
   virtual Activations<const A> StageOutput(const LeafShape& shape, int stage) const = 0;
-};
-
-struct DeviceModelOptions {
-  Precision precision = Precision::kFloat32;
-  uint64_t seed = 0;           // of dropout
-  int64_t canonical_rows = 0;  // places of the whole job's training batch: V * S (matmul.h)
-  int64_t canonical_leaves = 0;  // V
 };
 
 // spec as for MakeModel; `model` is that model, whose layout is used. Both outlive the result.

@@ -19,7 +19,7 @@ class LeafGradients {
   // layout outlives the object.
   LeafGradients(const ParameterLayout* layout, Stream* stream);
 
-  // Makes room for `leaves`. Outside of graphs.
+  // Makes room for exactly `leaves`; passes have as many. Outside of graphs.
   void Reserve(int64_t leaves);
   int64_t leaves() const { return leaves_; }
 
@@ -37,14 +37,16 @@ class LeafGradients {
   Target Open(int parameter, int64_t maps);
   void Close(int parameter);
 
-  // For LeafFold: the runs of a bucket. Valid after the first pass.
+  // For LeafFold: the runs of a bucket, device memory. REQUIRES: the bucket is complete once. The
+  // first call after Reserve uploads them, outside of graphs.
   const FoldRun* runs(int bucket);
   int64_t run_count(int bucket) const;
 
  private:
   struct Bucket {
+    explicit Bucket(Stream* stream) : runs(stream) {}
     int parameters = 0;
-    int open = 0;
+    int open = 0;  // parameters that are not closed yet
     Buffer<FoldRun> runs;
     bool runs_ready = false;
   };

@@ -6,11 +6,11 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "tests/core/layers/finite_difference.h"
+#include "tests/core/models/model_cases.h"
 #include "tests/core/ops/panel_testing.h"
 
 namespace elastor {
@@ -18,83 +18,8 @@ namespace {
 
 using Kind = ModelSpec::Kind;
 using Convention = ModelSpec::Convention;
-using FeedForward = ModelSpec::FeedForward;
-using Head = ModelSpec::Head;
 
 constexpr int64_t kRows = 21;
-constexpr int64_t kNumericFields = 2;
-
-// 2 numeric and 3 categorical fields of 4 features: 20, which 3 tokens do not divide.
-ModelSpec TokenSpec(Kind kind, Convention convention) {
-  ModelSpec spec;
-  spec.kind = kind;
-  spec.convention = convention;
-  spec.numeric_fields = kNumericFields;
-  spec.categorical_fields = 3;
-  spec.embedding_width = 4;
-  spec.embedding_stddev = 0.5;
-  spec.tokens = 3;
-  spec.token_width = 6;
-  spec.expansion = 2;
-  if (convention == Convention::kPublicCode) {
-    spec.tokenizer = TokenizerOptions::Kind::kShared;
-    spec.tokenizer_hidden = 7;
-    spec.input_norm = ModelSpec::InputNorm::kRms;
-    spec.feed_forward = FeedForward::kGatedSum;
-    spec.head = Head::kFlattenMlp;
-    spec.head_hidden = {10};
-  }
-  return spec;
-}
-
-ModelSpec MlpSpec() {
-  ModelSpec spec = TokenSpec(Kind::kMlp, Convention::kPaper);
-  spec.hidden = {9, 5};
-  return spec;
-}
-
-struct Case {
-  std::string name;
-  ModelSpec spec;
-};
-
-void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases = {
-      {"RankElastorPaper", TokenSpec(Kind::kRankElastor, Convention::kPaper)},
-      {"RankElastorPublicCode", TokenSpec(Kind::kRankElastor, Convention::kPublicCode)},
-      {"RankMixerPaper", TokenSpec(Kind::kRankMixer, Convention::kPaper)},
-      {"RankMixerPublicCode", TokenSpec(Kind::kRankMixer, Convention::kPublicCode)},
-      {"Mlp", MlpSpec()},
-      {"MlpBatchNorm", MlpSpec()},
-  };
-  cases[5].spec.batch_norm = true;
-  cases[2].spec.feed_forward = FeedForward::kTwoLayer;
-  const auto add = [&](const std::string& name, auto change) {
-    cases.push_back({name, TokenSpec(Kind::kRankElastor, Convention::kPaper)});
-    change(&cases.back().spec);
-  };
-  add("MeanPool", [](ModelSpec* spec) { spec->head = Head::kMeanPool; });
-  add("FlattenMlp", [](ModelSpec* spec) {
-    spec->head = Head::kFlattenMlp;
-    spec->head_hidden = {8, 5};
-  });
-  add("BlockMixing", [](ModelSpec* spec) { spec->mixing_block_width = 3; });
-  add("TwoLayer", [](ModelSpec* spec) { spec->feed_forward = FeedForward::kTwoLayer; });
-  add("ReGlu", [](ModelSpec* spec) { spec->activation = Activation::kRelu; });
-  add("SwiGlu", [](ModelSpec* spec) { spec->activation = Activation::kSwish; });
-  add("OneBlock", [](ModelSpec* spec) { spec->blocks = 1; });
-  add("NoNumericFields", [](ModelSpec* spec) { spec->numeric_fields = 0; });
-  add("LayerNormBeforeFullTokenizer", [](ModelSpec* spec) {
-    spec->tokenizer = TokenizerOptions::Kind::kFull;
-    spec->input_norm = ModelSpec::InputNorm::kLayer;
-  });
-  add("GroupedMlpTokenizer", [](ModelSpec* spec) { spec->tokenizer_hidden = 5; });
-  cases.push_back({"Dropout", TokenSpec(Kind::kRankElastor, Convention::kPublicCode)});
-  cases.back().spec.dropout = 0.25;
-  return cases;
-}
 
 // [kRows][fields], some missing.
 std::vector<float> NumericValues(int64_t fields) {
@@ -103,7 +28,7 @@ std::vector<float> NumericValues(int64_t fields) {
   return values;
 }
 
-class ModelTest : public testing::TestWithParam<Case> {};
+class ModelTest : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {
   const ModelSpec& spec = GetParam().spec;
@@ -175,7 +100,7 @@ TEST_P(ModelTest, StagesHaveTheirShapes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(ModelCases()),
                          [](const auto& info) { return info.param.name; });
 
 // Statistics are no parameters, and take the place of the hidden layer's bias.

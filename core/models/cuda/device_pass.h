@@ -1,0 +1,37 @@
+#ifndef ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_
+#define ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_
+
+#include <cstdint>
+
+#include "core/cuda/matmul.h"
+#include "core/ops/cuda/activations.h"
+
+namespace elastor::cuda {
+
+// What a pass reads that changes from batch to batch, in device memory at places that stay, so that
+// a pass can be captured once.
+struct PassInputs {
+  const float* numeric = nullptr;        // [local rows][numeric fields], NaN = missing
+  const int32_t* place_row = nullptr;    // [rows]: local row of a place; -1: padding
+  const int32_t* leaf_counts = nullptr;  // [leaves]: real rows
+  const int64_t* first_row = nullptr;    // epoch index of local row 0
+  const uint32_t* step = nullptr;        // numbers random choices
+  const int64_t* batch_rows = nullptr;   // of the whole batch
+};
+
+struct DevicePass {
+  LeafShape shape;
+  PassInputs inputs;
+  bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
+};
+
+struct DeviceModelOptions {
+  Precision precision = Precision::kFloat32;
+  uint64_t seed = 0;             // of dropout
+  int64_t canonical_rows = 0;    // places of the whole job's training batch: V * S (matmul.h)
+  int64_t canonical_leaves = 0;  // V
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_

@@ -1,0 +1,203 @@
+#include "core/models/cuda/device_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/core/models/cuda/device_model_testing.h"
+#include "tests/core/models/model_cases.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+constexpr int64_t kLeafRows = 7;
+
+// Largest difference beside the largest value of a tensor. Float: a few dozen roundings of 6e-8,
+// magnified by norms over 4 to 20 features of unlike sizes.
+constexpr double kFloatBound = 2e-5;
+// Root mean squares of difference and tensor. Both have some 30 roundings between E and a gradient
+// (of 2^-11 and 2^-9), which add up like a random walk and are magnified by norms; single elements
+// are off by more where ReLU falls on the other side.
+constexpr double kTf32Bound = 2e-2;
+constexpr double kBFloat16Bound = 8e-2;
+
+double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  CHECK_EQ(a.size(), b.size());
+  double largest = 0;
+  double difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(b[i]));
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+    if (std::isnan(a[i])) difference = INFINITY;
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+double RootMeanSquareDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  CHECK_EQ(a.size(), b.size());
+  double square = 0;
+  double difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    square += b[i] * b[i];
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+  }
+  return square > 0 ? std::sqrt(difference / square) : std::sqrt(difference);
+}
+
+// Sums over leaves of one parameter.
+std::vector<double> Gradient(const PassResult& result, const ParameterInfo& parameter) {
+  std::vector<double> sum(parameter.size);
+  for (const std::vector<double>& leaf : result.gradients) {
+    for (int64_t i = 0; i < parameter.size && !leaf.empty(); ++i) {
+      sum[i] += leaf[parameter.offset + i];
+    }
+  }
+  return sum;
+}
+
+template <typename Difference>
+void ExpectNear(const PassResult& device, const PassResult& host, const Model<float>& model,
+                const Difference& difference, double bound) {
+  EXPECT_LE(difference(device.logits, host.logits), bound) << "logits";
+  for (size_t s = 0; s < host.stages.size(); ++s) {
+    EXPECT_LE(difference(device.stages[s], host.stages[s]), bound) << model.stages()[s].name;
+  }
+  EXPECT_LE(difference(device.embedding_gradients, host.embedding_gradients), bound) << "dE";
+  if (device.gradients.empty()) return;
+  for (const ParameterInfo& p : model.parameters().parameters()) {
+    EXPECT_LE(difference(Gradient(device, p), Gradient(host, p)), bound) << p.name;
+  }
+}
+
+DeviceModelOptions Options(Precision precision, int64_t leaf_rows) {
+  DeviceModelOptions options;
+  options.precision = precision;
+  options.seed = kSeed;
+  options.canonical_leaves = 4;
+  options.canonical_rows = 4 * leaf_rows;
+  return options;
+}
+
+class DeviceModelTest : public testing::TestWithParam<ModelCase> {
+ protected:
+  const ModelSpec& spec() const { return GetParam().spec; }
+  LeafBatch Batch(std::vector<int32_t> counts, int64_t leaf_rows) const {
+    return MakeLeafBatch(*model_, std::move(counts), leaf_rows);
+  }
+  template <typename A>
+  PassResult Run(const LeafBatch& batch, int64_t begin, int64_t count, Precision precision,
+                 bool training = true) {
+    DeviceRun<A> run(spec(), weights_, batch, begin, count, Options(precision, batch.leaf_rows));
+    run.Enqueue(training);
+    return run.Result(training);
+  }
+
+  const std::unique_ptr<Model<float>> model_ = MakeModel<float>(GetParam().spec);
+  const std::vector<float> weights_ = MakeWeights(model_->parameters());
+};
+
+TEST_P(DeviceModelTest, EqualsTheHostsModel) {
+  const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
+  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true);
+  ExpectNear(Run<float>(batch, 0, 4, Precision::kFloat32), host, *model_, LargestDifference,
+             kFloatBound);
+}
+
+// A leaf of more rows than a chunk of the column sums has, beside an absent one.
+TEST_P(DeviceModelTest, LongLeavesAndAnAbsentOne) {
+  const LeafBatch batch = Batch({70, 0, 69}, /*leaf_rows=*/70);
+  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true);
+  PassResult device = Run<float>(batch, 0, 3, Precision::kFloat32);
+  device.gradients[1].clear();
+  ExpectNear(device, host, *model_, LargestDifference, kFloatBound);
+}
+
+TEST_P(DeviceModelTest, RoundedProducts) {
+  const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
+  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true);
+  ExpectNear(Run<float>(batch, 0, 4, Precision::kTf32), host, *model_, RootMeanSquareDifference,
+             kTf32Bound);
+  ExpectNear(Run<BFloat16>(batch, 0, 4, Precision::kBFloat16), host, *model_,
+             RootMeanSquareDifference, kBFloat16Bound);
+}
+
+// Running statistics, no dropout.
+TEST_P(DeviceModelTest, EvaluationEqualsTheHosts) {
+  const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
+  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/false);
+  const PassResult device = Run<float>(batch, 0, 4, Precision::kFloat32, /*training=*/false);
+  ExpectNear(device, host, *model_, LargestDifference, kFloatBound);
+  // Rows of other leaves beside it do not matter for a row.
+  const LeafBatch one_leaf = Batch({25}, /*leaf_rows=*/25);
+  EXPECT_EQ(Run<float>(one_leaf, 0, 1, Precision::kFloat32, /*training=*/false).logits,
+            device.logits);
+}
+
+TEST_P(DeviceModelTest, LeavesOfACallDoNotMatter) {
+  const LeafBatch batch = Batch({7, 6, 0, 5}, kLeafRows);
+  const PassResult all = Run<float>(batch, 0, 4, Precision::kFloat32);
+  for (int64_t count : {1, 2}) {
+    PassResult parts;
+    for (int64_t begin = 0; begin < 4; begin += count) {
+      const PassResult part = Run<float>(batch, begin, count, Precision::kFloat32);
+      const auto append = [](const auto& from, auto* to) {
+        to->insert(to->end(), from.begin(), from.end());
+      };
+      append(part.logits, &parts.logits);
+      append(part.embedding_gradients, &parts.embedding_gradients);
+      append(part.gradients, &parts.gradients);
+    }
+    EXPECT_EQ(parts.logits, all.logits);
+    EXPECT_EQ(parts.embedding_gradients, all.embedding_gradients);
+    for (int64_t leaf : {0, 1, 3}) EXPECT_EQ(parts.gradients[leaf], all.gradients[leaf]) << leaf;
+  }
+}
+
+TEST_P(DeviceModelTest, PaddingHasNoGradient) {
+  const LeafBatch batch = Batch({4, 7}, kLeafRows);
+  DeviceRun<float> run(spec(), weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
+  run.Enqueue(/*training=*/true);
+  const std::vector<double> de = run.EmbeddingGradientPlaces();
+  for (int64_t place = 4; place < kLeafRows; ++place) {
+    for (int64_t f = 0; f < model_->inputs(); ++f) {
+      EXPECT_EQ(de[place * model_->inputs() + f], 0) << place << ", " << f;
+    }
+  }
+}
+
+// A captured pass gives what a plain one does, and reads the step's number where it lies.
+TEST_P(DeviceModelTest, CapturedPass) {
+  const LeafBatch batch = Batch({7, 6}, kLeafRows);
+  DeviceRun<float> run(spec(), weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
+  const auto plain = [&](uint32_t step) {
+    run.SetStep(step);
+    run.Enqueue(/*training=*/true);
+    return run.Result(/*training=*/true);
+  };
+  const PassResult first = plain(1);
+  const PassResult second = plain(2);
+  EXPECT_EQ(first.logits == second.logits, spec().dropout == 0);
+  Graph graph;
+  graph.BeginCapture(run.stream());
+  run.Enqueue(/*training=*/true);
+  graph.EndCapture(run.stream());
+  for (const auto& [step, expected] : {std::pair(2u, &second), std::pair(1u, &first)}) {
+    run.SetStep(step);
+    graph.Launch(run.stream());
+    const PassResult captured = run.Result(/*training=*/true);
+    EXPECT_EQ(captured.logits, expected->logits);
+    EXPECT_EQ(captured.embedding_gradients, expected->embedding_gradients);
+    EXPECT_EQ(captured.gradients, expected->gradients);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceModelTest, testing::ValuesIn(ModelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace elastor::cuda

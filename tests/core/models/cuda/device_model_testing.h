@@ -1,0 +1,87 @@
+#ifndef ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
+#define ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/models/cuda/device_model.h"
+#include "core/models/model.h"
+
+namespace elastor::cuda {
+
+// A global batch of a few leaves of uneven length, all numbers representable in BFloat16.
+struct LeafBatch {
+  std::vector<int32_t> counts;  // rows of a leaf
+  int64_t leaf_rows = 0;        // places
+  int64_t first_row = 0;        // of the epoch
+  uint32_t step = 0;
+  std::vector<float> numeric;     // [rows][numeric fields], some missing
+  std::vector<float> embeddings;  // [rows][n k]
+  std::vector<float> dlogits;     // [rows]
+
+  int64_t leaves() const { return static_cast<int64_t>(counts.size()); }
+  int64_t rows() const { return FirstRow(leaves()); }
+  int64_t FirstRow(int64_t leaf) const;
+};
+LeafBatch MakeLeafBatch(const Model<float>& model, std::vector<int32_t> counts, int64_t leaf_rows);
+
+// Parameters that are not at their initial 0 and 1.
+std::vector<float> MakeWeights(const ParameterLayout& layout);
+
+// What a training pass gives; rows in order, without padding.
+struct PassResult {
+  std::vector<double> logits;
+  std::vector<double> embedding_gradients;     // [rows][n k]
+  std::vector<std::vector<double>> gradients;  // of every leaf, flat
+  std::vector<std::vector<double>> stages;     // [rows][features]
+};
+
+// The CPU's in double, leaf after leaf, absent ones left out (empty gradients).
+PassResult RunOnHost(const ModelSpec& spec, const std::vector<float>& weights,
+                     const LeafBatch& batch, uint64_t seed, bool training);
+
+// The device's, for leaves [begin, begin + count) of the batch in one call.
+template <typename A>
+class DeviceRun {
+ public:
+  // Uploads the batch's part and the weights.
+  DeviceRun(const ModelSpec& spec, const std::vector<float>& weights, const LeafBatch& batch,
+            int64_t begin, int64_t count, const DeviceModelOptions& options);
+
+  void SetStep(uint32_t step) { Copy(stream_, step_.data(), &step, 1); }
+  // Enqueues a training pass (or one without Backward) and its inputs that a pass overwrites.
+  void Enqueue(bool training);
+  // Waits for it.
+  PassResult Result(bool training);
+
+  Stream& stream() { return stream_; }
+  // Buckets in the order in which the last Backward completed them.
+  const std::vector<int>& ready() const { return ready_; }
+  const LeafShape& shape() const { return pass_.shape; }
+  // As they lie in memory, padding too: for what must be 0 there.
+  std::vector<double> EmbeddingGradientPlaces();
+
+ private:
+  std::vector<double> RealRows(Activations<const A> view);
+  std::vector<double> Places(Activations<const A> view);
+
+  Stream stream_;
+  std::unique_ptr<Model<float>> cpu_model_;
+  std::unique_ptr<DeviceModel<A>> model_;
+  LeafGradients gradients_;
+  std::vector<int32_t> place_row_host_;
+  Buffer<float> weights_;
+  Buffer<float> numeric_;
+  Buffer<int32_t> place_row_;
+  Buffer<int32_t> counts_;
+  Buffer<int64_t> first_row_;
+  Buffer<uint32_t> step_;
+  Buffer<int64_t> batch_rows_;
+  DevicePass pass_;
+  std::vector<int> ready_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
