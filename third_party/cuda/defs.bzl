@@ -30,7 +30,7 @@ _HOST_FLAGS = [
 ]
 
 # The emulation traps on what a device would fault on or silently spoil.
-_EMULATION_FLAGS = [
+EMULATION_FLAGS = [
     "-Wno-unknown-pragmas",
     "-fsanitize=alignment,bounds",
     "-fsanitize-undefined-trap-on-error",
@@ -83,6 +83,23 @@ _cuda_objects = rule(
     },
 )
 
+def emulated_sources(name, srcs, testonly = False):
+    """Turns .cu files into C++ for the host. Returns its file names; compile them with EMULATION_FLAGS."""
+    script = "//third_party/cuda:emulation.sed"
+    emulated = []
+    for src in srcs:
+        stem = src[:-len(".cu")]
+        native.genrule(
+            name = name + "_" + stem.replace("/", "_") + "_emulated",
+            testonly = testonly,
+            srcs = [src],
+            outs = [stem + ".emulated.cc"],
+            cmd = "{ echo '#line 1 \"$<\"'; sed --regexp-extended --file=$(location %s) $<; } >$@" % script,
+            tools = [script],
+        )
+        emulated.append(stem + ".emulated.cc")
+    return emulated
+
 def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False, **kwargs):
     """A cc_library with device code.
 
@@ -103,24 +120,11 @@ def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False,
         tags = ["manual"],
         testonly = testonly,
     )
-    emulated_srcs = []
-    script = "//third_party/cuda:emulation.sed"
-    for src in device_srcs:
-        emulated = src[:-len(".cu")] + ".emulated.cc"
-        native.genrule(
-            name = name + "_" + src[:-len(".cu")].replace("/", "_") + "_emulated",
-            srcs = [src],
-            outs = [emulated],
-            cmd = "{ echo '#line 1 \"$<\"'; sed --regexp-extended --file=$(location %s) $<; } >$@" % script,
-            tools = [script],
-            testonly = testonly,
-        )
-        emulated_srcs.append(emulated)
     native.cc_library(
         name = name,
-        srcs = host_srcs + if_cuda([name + "_device"], emulated_srcs),
+        srcs = host_srcs + if_cuda([name + "_device"], emulated_sources(name, device_srcs, testonly)),
         hdrs = hdrs,
-        copts = copts + if_cuda([], _EMULATION_FLAGS),
+        copts = copts + if_cuda([], EMULATION_FLAGS),
         testonly = testonly,
         deps = deps,
         **kwargs

@@ -1,17 +1,13 @@
 #include "core/cuda/emulation/block.h"
 
-#include <sys/mman.h>
-
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
-#include <random>
 #include <vector>
 
-#include "core/cuda/emulation/schedule.h"
+#include "core/cuda/emulation/sequence.h"
+#include "core/cuda/emulation/shared_memory.h"
 
 namespace elastor::cuda::emulation {
 namespace {
@@ -22,8 +18,6 @@ constexpr int kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr size_t kMaxSharedBytes = 227 << 10;
-constexpr int kPoison = 0xff;
-constexpr size_t kSharedArenaBytes = 256 << 10;
 
 // A fiber that runs threads of a block: one after another, as long as none of them waits.
 struct Worker {
@@ -49,26 +43,6 @@ struct Warp {
   uint64_t delivered[kLanes];
 };
 
-// 0, 1, ... in the schedule's order.
-class Sequence {
- public:
-  void Reset(int count) {
-    order_ = CurrentSchedule().order;
-    items_.resize(count);
-    std::iota(items_.begin(), items_.end(), 0);
-    if (order_ == Order::kDescending) std::reverse(items_.begin(), items_.end());
-  }
-  const std::vector<int>& Next() {
-    if (order_ == Order::kShuffled) std::shuffle(items_.begin(), items_.end(), random_);
-    return items_;
-  }
-
- private:
-  Order order_ = Order::kAscending;
-  std::vector<int> items_;
-  std::minstd_rand random_;  // always the same numbers: a failure comes again
-};
-
 class Executor {
  public:
   void Run(dim3 grid, dim3 block, size_t shared_bytes, Body body);
@@ -76,8 +50,7 @@ class Executor {
   const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value);
   int MeetBlock(bool predicate);
   int lane() const { return static_cast<int>((current_ - threads_.data()) % kLanes); }
-  void* shared() const { return shared_; }
-  void PoisonShared(void* variable, size_t bytes);
+  SharedMemory& shared() { return shared_; }
   bool running() const { return running_; }
 
  private:
@@ -105,13 +78,11 @@ class Executor {
   std::vector<int> to_start_;
   size_t next_to_start_ = 0;
   int finished_ = 0;
-  int at_barrier_ = 0;
-  int barrier_count_ = 0;
+  int predicates_ = 0;  // true ones brought to the block's next meeting
+
+  int counted_ = 0;  // and to its last one
   bool running_ = false;
-  std::vector<void*> poisoned_;  // static shared memory, in this block
-  char* shared_arena_ = nullptr;
-  char* shared_ = nullptr;
-  size_t shared_bytes_ = 0;
+  SharedMemory shared_;
 };
 
 // Never destroyed: its fibers never return.
@@ -155,21 +126,11 @@ void Executor::Prepare(dim3 block, size_t shared_bytes) {
   warps_.resize((count + kLanes - 1) / kLanes);
   warp_order_.Reset(static_cast<int>(warps_.size()));
   lane_order_.Reset(kLanes);
-  if (shared_arena_ == nullptr) {
-    // The last page faults.
-    shared_arena_ =
-        static_cast<char*>(mmap(nullptr, kSharedArenaBytes + 4096, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (shared_arena_ == MAP_FAILED) DieOfLaunch("no memory");
-    mprotect(shared_arena_ + kSharedArenaBytes, 4096, PROT_NONE);
-  }
-  shared_bytes_ = (shared_bytes + 15) / 16 * 16;
-  shared_ = shared_arena_ + kSharedArenaBytes - shared_bytes_;
+  shared_.Reserve(shared_bytes);
 }
 
 void Executor::RunBlock() {
-  std::memset(shared_, kPoison, shared_bytes_);
-  poisoned_.clear();
+  shared_.StartBlock();
   const int count = static_cast<int>(threads_.size());
   for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
   for (size_t w = 0; w < warps_.size(); ++w) {
@@ -179,8 +140,8 @@ void Executor::RunBlock() {
     warps_[w].started = false;
   }
   finished_ = 0;
-  at_barrier_ = 0;
-  barrier_count_ = 0;
+  predicates_ = 0;
+  counted_ = 0;
   while (true) {
     for (const int w : warp_order_.Next()) {
       while (RunWarp(warps_[w])) {
@@ -276,8 +237,8 @@ void Executor::ReleaseBlock() {
     DieOfKernel("waits at __syncthreads, which other threads of the block have passed by");
   }
   for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
-  barrier_count_ = at_barrier_;
-  at_barrier_ = 0;
+  counted_ = predicates_;
+  predicates_ = 0;
 }
 
 Worker* Executor::IdleWorker() {
@@ -335,16 +296,10 @@ const uint64_t* Executor::MeetWarp(Meeting meeting, unsigned mask, uint64_t valu
 }
 
 int Executor::MeetBlock(bool predicate) {
-  at_barrier_ += predicate;
+  predicates_ += predicate;
   current_->state = ThreadState::kMeetsBlock;
   Suspend();
-  return barrier_count_;
-}
-
-void Executor::PoisonShared(void* variable, size_t bytes) {
-  if (std::find(poisoned_.begin(), poisoned_.end(), variable) != poisoned_.end()) return;
-  poisoned_.push_back(variable);
-  std::memset(variable, kPoison, bytes);
+  return counted_;
 }
 
 }  // namespace
@@ -353,7 +308,7 @@ void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
   TheExecutor().Run(grid, block, shared_bytes, body);
 }
 
-void* DynamicSharedMemory() { return TheExecutor().shared(); }
+void* DynamicSharedMemory() { return TheExecutor().shared().dynamic(); }
 
 const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value) {
   return TheExecutor().MeetWarp(meeting, mask, value);
@@ -364,7 +319,7 @@ int MeetBlock(bool predicate) { return TheExecutor().MeetBlock(predicate); }
 int CurrentLane() { return TheExecutor().lane(); }
 
 void PoisonSharedBytes(void* variable, size_t bytes) {
-  TheExecutor().PoisonShared(variable, bytes);
+  TheExecutor().shared().Declare(variable, bytes);
 }
 
 void DescribeRunningThread(char* text, size_t bytes) {
