@@ -145,10 +145,9 @@ Status ValidateParallel(const ParallelConfig& parallel) {
   ELASTOR_RETURN_IF_ERROR(Positive("parallel.threads", int64_t{parallel.threads()}));
   ELASTOR_RETURN_IF_ERROR(
       NotNegative("parallel.memory_budget_bytes", parallel.memory_budget_bytes()));
+  ELASTOR_RETURN_IF_ERROR(
+      NotNegative("parallel.device_embedding_bytes", parallel.device_embedding_bytes()));
   ELASTOR_RETURN_IF_ERROR(Positive("parallel.deadline_seconds", parallel.deadline_seconds()));
-  if (!parallel.reproducible()) {
-    return UserError("parallel.reproducible: false is not built in this version; expected true");
-  }
   return OkStatus();
 }
 

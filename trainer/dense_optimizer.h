@@ -9,25 +9,17 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/parameters/parameter_layout.h"
-#include "embedding/sparse_optimizer.h"
+#include "trainer/dense_slots.h"
+#include "trainer/step_options.h"
 
 namespace elastor {
-
-struct DenseOptimizerOptions {
-  SparseOptimizerOptions rule;  // SGD, Adagrad or Adam, applied to blocks; its l2 is not used
-  double dense_l2 = 0;          // lambda of parameters with Decay::kDense
-  double embedding_l2 = 0;      // lambda of parameters with Decay::kEmbedding
-};
-
-// m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.
-inline constexpr double kStatisticMomentum = 0.1;
 
 // The optimizer of the dense parameters on the slices this rank owns (its slots exist only there).
 // Formulas: docs/models.md; the same as PyTorch's. A step: gradient() filled with the summed
 // gradients, AddL2, Update. Statistics of the layout move towards their "gradient", the batch's
 // value, instead: without learning rate, penalty, scale and slots, and they are not in the norm.
 template <typename T>
-class DenseOptimizer {
+class DenseOptimizer final : public DenseSlots<T> {
  public:
   // slices: of every bucket, in order; whole blocks of kParameterBlock. pool outlives the object.
   DenseOptimizer(const DenseOptimizerOptions& options, const ParameterLayout& layout,
@@ -42,14 +34,11 @@ class DenseOptimizer {
   // Updates this rank's slices of the flat array with gradient scale * g; step counts from 1.
   void Update(double scale, double learning_rate, int64_t step, T* weights);
 
-  // Slots of a parameter, one after another in checkpoints (SlotNames in state_view.h): 0 (SGD), 1
-  // (Adagrad) or 2 (Adam). Copy and set one of them for the slice of `bucket`, elements in the
-  // slice's order; reset: the values of a new run.
-  SparseOptimizerKind kind() const { return options_.rule.kind; }
-  int64_t slots() const { return slot_elements_ / kParameterBlock; }
-  void CopySlot(int64_t slot, int bucket, T* values) const;
-  void SetSlot(int64_t slot, int bucket, const T* values);
-  void ResetSlots();
+  SparseOptimizerKind kind() const override { return options_.rule.kind; }
+  int64_t slots() const override { return slot_elements_ / kParameterBlock; }
+  void CopySlot(int64_t slot, int bucket, T* values) const override;
+  void SetSlot(int64_t slot, int bucket, const T* values) override;
+  void ResetSlots() override;
 
  private:
   // A run of one owned block that belongs to one parameter with lambda > 0.

@@ -42,7 +42,7 @@ SpectrumRecord MakeRecord(const Stage& stage, const SpectrumStatistics& statisti
 
 }  // namespace
 
-Evaluation::Evaluation(const Dataset* dataset, const Model<float>* model, TrainStep<float>* step,
+Evaluation::Evaluation(const Dataset* dataset, const Model<float>* model, Step<float>* step,
                        Communicator* communicator, const Options& options)
     : dataset_(dataset),
       model_(model),
@@ -111,8 +111,8 @@ StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predict
   std::vector<float> logits;
   std::vector<double> losses;
   std::vector<RowSlice> row_slices;
-  const auto visit = [&](const TrainStep<float>::Evaluated& pass) {
-    for (int64_t i = 0; i < pass.pass.rows; ++i) {
+  const auto visit = [&](const EvaluatedRows<float>& pass) {
+    for (int64_t i = 0; i < pass.rows; ++i) {
       logits[pass.begin + i] = pass.logits.At(i, 0);
       losses[pass.begin + i] = pass.losses[i];
     }
@@ -146,11 +146,10 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
   std::vector<SpectrumStatistics> statistics;  // of every stage; by all threads
   for (const Stage& stage : stages) statistics.emplace_back(std::min(stage.tokens, stage.width));
   std::mutex mutex;
-  const auto visit = [&](const TrainStep<float>::Evaluated& pass) {
+  const auto visit = [&](const EvaluatedRows<float>& pass) {
     for (size_t s = 0; s < stages.size(); ++s) {
       const SpectrumStatistics own =
-          MeasurePass(stages[s], pass.pass.rows,
-                      model_->StageOutput(pass.pass, pass.embeddings, static_cast<int>(s)));
+          MeasurePass(stages[s], pass.rows, pass.stage(static_cast<int>(s)));
       const std::lock_guard lock(mutex);
       statistics[s].Merge(own);
     }

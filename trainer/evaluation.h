@@ -9,12 +9,13 @@
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
+#include "core/models/model.h"
 #include "trainer/batch.h"
 #include "trainer/data/dataset.h"
 #include "trainer/metrics.h"
 #include "trainer/run_records.h"
 #include "trainer/slices.h"
-#include "trainer/train_step.h"
+#include "trainer/step.h"
 
 namespace elastor {
 
@@ -29,7 +30,7 @@ class Evaluation {
     std::string dataset_path = {};  // for the texts of slices' values; empty: none
   };
   // dataset, communicator, model and step outlive the object.
-  Evaluation(const Dataset* dataset, const Model<float>* model, TrainStep<float>* step,
+  Evaluation(const Dataset* dataset, const Model<float>* model, Step<float>* step,
              Communicator* communicator, const Options& options);
 
   // Metrics over all rows and slices, with gAUC where the data set has groups. The slices of a
@@ -58,7 +59,7 @@ class Evaluation {
 
   const Dataset* dataset_;
   const Model<float>* model_;
-  TrainStep<float>* step_;
+  Step<float>* step_;
   Communicator* communicator_;
   Options options_;
   std::optional<NamedSlices> slices_[3];  // by split

@@ -22,17 +22,17 @@ struct Measured {
 
 // With `predict`, writes every row's prediction meanwhile.
 StatusOr<MetricValues> MeasureMetrics(const InferenceOptions& options, RunParts* parts) {
-  if (!options.predict) return parts->evaluation.Measure(options.split, {});
+  if (!options.predict) return parts->evaluation().Measure(options.split, {});
   ELASTOR_ASSIGN_OR_RETURN(
       const std::unique_ptr<PredictionsFile> predictions,
       PredictionsFile::Open(options.output_dir + "/" + kPredictionsFile, parts->communicator));
   ELASTOR_ASSIGN_OR_RETURN(
       const MetricValues metrics,
-      parts->evaluation.Measure(options.split,
-                                [&](int64_t first_row, const std::vector<float>& labels,
-                                    const std::vector<float>& logits) {
-                                  return predictions->Append(first_row, labels, logits);
-                                }));
+      parts->evaluation().Measure(options.split,
+                                  [&](int64_t first_row, const std::vector<float>& labels,
+                                      const std::vector<float>& logits) {
+                                    return predictions->Append(first_row, labels, logits);
+                                  }));
   ELASTOR_RETURN_IF_ERROR(predictions->Commit());
   return metrics;
 }
@@ -42,9 +42,9 @@ StatusOr<Measured> Measure(const InferenceOptions& options, int64_t step, RunPar
   Measured measured;
   Status logged;
   if (options.spectra) {
-    ELASTOR_ASSIGN_OR_RETURN(
-        measured.spectrum,
-        parts->evaluation.MeasureSpectrum(options.split, options.experiment.spectrum().samples()));
+    ELASTOR_ASSIGN_OR_RETURN(measured.spectrum,
+                             parts->evaluation().MeasureSpectrum(
+                                 options.split, options.experiment.spectrum().samples()));
     measured.rows = measured.spectrum[0].samples;
     for (SpectrumRecord& record : measured.spectrum) {
       record.step = step;
@@ -67,12 +67,14 @@ Status RunInference(const InferenceOptions& options, Communicator& communicator)
                            RunParts::Open({.experiment = options.experiment,
                                            .output_dir = options.output_dir,
                                            .purpose = RunParts::Purpose::kInfer,
-                                           .split = options.split},
+                                           .split = options.split,
+                                           .device = options.device,
+                                           .numerics = options.numerics},
                                           &communicator));
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts,
                            LoadCheckpoint(options.model_dir, Contents::kWeights, parts->ModelHash(),
                                           parts->State(), communicator));
-  parts->step.WeightsChanged();
+  parts->step().WeightsChanged();
 
   const double loaded = SecondsSince(parts->start);
   ELASTOR_ASSIGN_OR_RETURN(const Measured measured,

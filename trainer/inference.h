@@ -7,6 +7,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "trainer/data/dataset.h"
+#include "trainer/step_parts.h"
 
 namespace elastor {
 
@@ -16,6 +17,8 @@ struct InferenceOptions {
   std::string output_dir;
   Split split = Split::kValidation;
   bool predict = false;  // also write predictions.csv
+  RunDevice device = RunDevice::kCpu;
+  std::string numerics;  // the device's
   bool spectra = false;  // effective ranks of spectrum.samples rows instead of metrics
 };
 

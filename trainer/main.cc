@@ -31,7 +31,7 @@ DEFINE_string(model, "",
               "with --mode=evaluate, predict, spectra or verify: RUN/model or a folder of "
               "RUN/checkpoints");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
-DEFINE_string(device, "cpu", "cpu is the only one in this version");
+DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
 
@@ -79,10 +79,8 @@ StatusOr<Mode> ChosenMode() {
 Status CheckFlags(const Mode& mode) {
   constexpr const char* kSplits[] = {"validation", "test"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
-  if (FLAGS_device != "cpu") {
-    return UserError("--device=" + FLAGS_device +
-                     ": this version computes on the CPU only; expected cpu");
-  }
+  constexpr const char* kDevices[] = {"cpu", "cuda"};
+  ELASTOR_RETURN_IF_ERROR(CheckChoice("device", FLAGS_device, kDevices));
   if (FLAGS_resume && FLAGS_mode != "train") {
     return UserError("--resume: only --mode=train can continue; found --mode=" + FLAGS_mode);
   }
@@ -130,6 +128,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .resume = FLAGS_resume,
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
+                        .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu,
                         .describe_ranks = FLAGS_ranks};
   return invocation;
 }
@@ -143,12 +142,16 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
     }
     return OkStatus();
   }
-  const TrainerOptions& options = invocation.value().options;
+  TrainerOptions options = invocation.value().options;
   // Ranks started from different files or builds must not work together.
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(communicator, "the experiment's hash", NumericHash(options.experiment)));
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnText(communicator, "the numerics fingerprint", NumericsFingerprint()));
+  std::string device = "cpu";
+  if (options.device == RunDevice::kCuda && options.mode != "describe") {
+    ELASTOR_ASSIGN_OR_RETURN(device, OpenCudaDevice(communicator));
+  }
+  options.numerics = NumericsFingerprint(device);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
   const int ranks = options.mode == "describe" ? options.describe_ranks : communicator.size();
   if (options.mode != "verify") {
     ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, ranks));

@@ -78,7 +78,7 @@ Status RunCheckpoints::RestoreBest(const ControlRecord& control) {
   ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights, parts_.ModelHash(),
                                          parts_.State(), *parts_.communicator)
                               .status());
-  parts_.step.WeightsChanged();
+  parts_.step().WeightsChanged();
   return OkStatus();
 }
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/base/numerics.h"
 #include "trainer/config.h"
 #include "trainer/run_setup.h"
 
@@ -19,17 +18,6 @@ Experiment ForPurpose(const RunParts::Options& options) {
   return experiment;
 }
 
-ShardedEmbedding<float>::Options EmbeddingOptions(const Experiment& experiment,
-                                                  const DatasetInfo& data) {
-  ShardedEmbedding<float>::Options options;
-  options.tables = MakeTables(experiment, data);
-  options.fields = MakeFields(data);
-  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
-  options.seed = experiment.training().seed();
-  options.leaves = experiment.parallel().virtual_shards();
-  return options;
-}
-
 StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split split) {
   ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
   if (dataset->rows(split) > 0) return dataset;
@@ -41,15 +29,19 @@ SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
   return {{config.slice_by().begin(), config.slice_by().end()}, config.slice_values()};
 }
 
-// What the phases that were used took.
-StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator) {
+// What the phases that were used took, between hosts and between devices.
+StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
+                                                                const StepParts& compute) {
   std::vector<CommunicationRecord> records;
   std::vector<int64_t> bytes;
   for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
-    const PhaseRecord& own = communicator.record(static_cast<Phase>(phase));
-    if (own.calls == 0) continue;  // every rank makes the same calls
-    records.push_back({PhaseName(static_cast<Phase>(phase)), own.calls, 0, own.seconds});
-    bytes.push_back(own.bytes_sent);
+    const PhaseRecord& host = communicator.record(static_cast<Phase>(phase));
+    const PhaseRecord device = compute.device_record(static_cast<Phase>(phase));
+    const int64_t calls = host.calls + device.calls;
+    if (calls == 0) continue;  // every rank makes the same calls
+    records.push_back(
+        {PhaseName(static_cast<Phase>(phase)), calls, 0, host.seconds + device.seconds});
+    bytes.push_back(host.bytes_sent + device.bytes_sent);
   }
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, bytes));
   for (size_t i = 0; i < records.size(); ++i) records[i].bytes_sent = bytes[i];
@@ -77,35 +69,46 @@ StatusOr<std::unique_ptr<RunParts>> RunParts::Open(const Options& options,
                    options.continue_from.value_or(0));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
-  return std::make_unique<RunParts>(options, communicator, std::move(dataset).value(),
-                                    std::move(plan), std::move(log).value());
+  auto parts = std::make_unique<RunParts>(options, communicator, std::move(dataset).value(),
+                                          std::move(plan), std::move(log).value());
+  ELASTOR_RETURN_IF_ERROR(parts->MakeStep(options));
+  return parts;
 }
 
 RunParts::RunParts(const Options& options, Communicator* communicator,
                    std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log)
     : experiment(options.experiment),
+      numerics(options.numerics),
       communicator(communicator),
       dataset(std::move(dataset)),
       plan(std::move(plan)),
       log(std::move(log)),
       tables(MakeTables(experiment, this->dataset->info())),
       pool(experiment.parallel().threads()),
-      model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))),
-      embedding(EmbeddingOptions(ForPurpose(options), this->dataset->info()), &this->plan,
-                communicator, &pool),
-      step(MakeTrainStepOptions(ForPurpose(options), this->dataset->info()), model.get(),
-           &embedding, communicator, &pool),
-      evaluation(this->dataset.get(), model.get(), &step, communicator,
-                 {.leaves = experiment.parallel().virtual_shards(),
-                  .batch_rows = experiment.training().eval_batch_size(),
-                  .slices = MakeSliceOptions(experiment.evaluation()),
-                  .dataset_path = experiment.data().path()}) {}
+      model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))) {}
+
+Status RunParts::MakeStep(const Options& options) {
+  const StepRequest request = {.experiment = ForPurpose(options),
+                               .data = &dataset->info(),
+                               .plan = &plan,
+                               .model = model.get(),
+                               .communicator = communicator,
+                               .pool = &pool};
+  ELASTOR_ASSIGN_OR_RETURN(compute_, options.device == RunDevice::kCuda ? MakeCudaParts(request)
+                                                                        : MakeCpuParts(request));
+  evaluation_.emplace(dataset.get(), model.get(), compute_->step(), communicator,
+                      Evaluation::Options{.leaves = experiment.parallel().virtual_shards(),
+                                          .batch_rows = experiment.training().eval_batch_size(),
+                                          .slices = MakeSliceOptions(experiment.evaluation()),
+                                          .dataset_path = experiment.data().path()});
+  return OkStatus();
+}
 
 CheckpointFacts RunParts::MakeFacts(Contents contents, const ControlRecord& control) const {
   CheckpointFacts facts;
   facts.contents = contents;
   facts.control = control;
-  facts.numerics = NumericsFingerprint();
+  facts.numerics = numerics;
   facts.model_hash = ModelHash();
   facts.numeric_hash = NumericHash(experiment);
   facts.experiment = ExperimentText(experiment);
@@ -121,9 +124,9 @@ StatusOr<Summary> RunParts::MakeSummary() const {
   summary.virtual_shards = experiment.parallel().virtual_shards();
   summary.dense_parameters = model->parameters().element_count();
   for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
-  summary.numerics = NumericsFingerprint();
+  summary.numerics = numerics;
   summary.numeric_hash = NumericHash(experiment);
-  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator));
+  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator, *compute_));
   summary.wall_s = SecondsSince(start);
   return summary;
 }

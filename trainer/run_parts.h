@@ -13,14 +13,13 @@
 #include "core/base/thread_pool.h"
 #include "core/models/model.h"
 #include "embedding/shard_plan.h"
-#include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluation.h"
 #include "trainer/run_log.h"
 #include "trainer/run_records.h"
-#include "trainer/train_step.h"
+#include "trainer/step_parts.h"
 
 namespace elastor {
 
@@ -37,6 +36,8 @@ struct RunParts {
     std::optional<int64_t> continue_from = {};  // steps that the run has done
     Purpose purpose = Purpose::kTrain;
     Split split = Split::kTrain;  // must have rows
+    RunDevice device = RunDevice::kCpu;
+    std::string numerics = {};  // NumericsFingerprint of the device
   };
   // Collective; all ranks return the same status. Opens the log before tables are allocated, so
   // that a used directory is told at once. communicator outlives the object.
@@ -48,16 +49,20 @@ struct RunParts {
 
   // Collective. The part of the summary that is alike for all modes, up to now.
   StatusOr<Summary> MakeSummary() const;
-  // To be read; or written, with step.WeightsChanged() afterwards.
+  // To be read; or written, with step().WeightsChanged() afterwards.
   StateView State() {
-    return {&model->parameters(), step.weights(), step.optimizer(), &tables, &embedding};
+    return {&model->parameters(), step().weights(), step().optimizer(), &tables,
+            compute_->embedding()};
   }
+  Step<float>& step() const { return *compute_->step(); }
+  Evaluation& evaluation() { return *evaluation_; }
   // Of what is saved now; without the digest.
   CheckpointFacts MakeFacts(Contents contents, const ControlRecord& control) const;
   std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
 
   const Clock::time_point start = Clock::now();
   const Experiment experiment;
+  const std::string numerics;
   Communicator* const communicator;
   const std::unique_ptr<Dataset> dataset;
   const ShardPlan plan;
@@ -65,9 +70,13 @@ struct RunParts {
   const std::vector<TableSpec> tables;
   ThreadPool pool;
   const std::unique_ptr<Model<float>> model;
-  ShardedEmbedding<float> embedding;
-  TrainStep<float> step;
-  Evaluation evaluation;
+
+ private:
+  // The last part of Open.
+  Status MakeStep(const Options& options);
+
+  std::unique_ptr<StepParts> compute_;
+  std::optional<Evaluation> evaluation_;
 };
 
 }  // namespace elastor

@@ -8,10 +8,10 @@
 #include "core/base/status.h"
 #include "core/models/model_spec.h"
 #include "embedding/shard_plan.h"
-#include "embedding/sharded_embedding.h"
+#include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
-#include "trainer/train_step.h"
+#include "trainer/step_options.h"
 
 namespace elastor {
 

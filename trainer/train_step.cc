@@ -112,45 +112,43 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
   if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, &next_));
   std::swap(routed_, next_);
   next_routed_ = false;
-  watch.AddTo(&times_.route_ids);
+  watch.AddTo(&this->times_.route_ids);
 
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
-  watch.AddTo(&times_.lookup);
+  watch.AddTo(&this->times_.lookup);
 
   Scalars scalars;
   ELASTOR_RETURN_IF_ERROR(Compute(batch, next, &scalars));
-  watch.AddTo(&times_.compute);
+  watch.AddTo(&this->times_.compute);
 
   // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
   for (int b = 0; worker_ == nullptr && b < static_cast<int>(slices_.size()); ++b) {
     ELASTOR_RETURN_IF_ERROR(ReduceBucket(b, batch.global_rows));
   }
   optimizer_.AddL2(weights_.data(), &scalars.squared_norm, &scalars.penalty);
-  watch.AddTo(&times_.reduce);
+  watch.AddTo(&this->times_.reduce);
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routed_.ids.get(),
                                                      &scalars.squared_norm, &scalars.squared_rows));
-  watch.AddTo(&times_.route_gradients);
+  watch.AddTo(&this->times_.route_gradients);
 
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
-  watch.AddTo(&times_.scalars);
+  watch.AddTo(&this->times_.scalars);
   StepResult result;
   result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;
   result.l2 = scalars.penalty.Value() + 0.5 * options_.embedding_l2 * scalars.squared_rows.Value();
   result.gradient_norm = std::sqrt(scalars.squared_norm.Value());
   result.requests = scalars.requests;
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
-    return DivergedError("step " + std::to_string(steps_ + 1) +
-                         ": the loss or the gradient norm is not finite; lower "
-                         "optimizer.learning_rate or set optimizer.clip_norm");
+    return DivergedAtStep(this->steps() + 1);
   }
   const double scale =
       options_.clip_norm > 0
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
   ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
-  watch.AddTo(&times_.update);
+  watch.AddTo(&this->times_.update);
   return result;
 }
 
@@ -268,7 +266,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, int64_t r
   pass.rows = rows;
   pass.training = training;
   pass.seed = options_.seed;
-  pass.step = static_cast<uint32_t>(steps_);
+  pass.step = static_cast<uint32_t>(this->steps());
   pass.first_row = batch.first_index + begin;
   return pass;
 }
@@ -325,8 +323,7 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
 
 template <typename T>
 Status TrainStep<T>::Apply(double scale, double learning_rate) {
-  ++steps_;
-  const int64_t step = optimizer_step_offset_ + steps_;
+  const int64_t step = this->BeginUpdate();
   optimizer_.Update(scale, learning_rate, step, weights_.data());
   for (const Range& bucket : model_->parameters().buckets()) {
     ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
@@ -338,7 +335,7 @@ Status TrainStep<T>::Apply(double scale, double learning_rate) {
 
 template <typename T>
 Status TrainStep<T>::Evaluate(const LocalBatch& batch,
-                              const std::function<void(const Evaluated&)>& visit) {
+                              const std::function<void(const EvaluatedRows<T>&)>& visit) {
   // next_ may hold the next training batch's ids.
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
   ELASTOR_RETURN_IF_ERROR(
@@ -356,7 +353,10 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
       model_->Forward(pass, batch.numeric.data() + row * model_->numeric_fields(), e, logits);
       BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
                        pass.Slot(dlogits_));
-      visit({t, row, pass, e, logits, losses});
+      visit(
+          {.begin = row, .rows = rows, .logits = logits, .losses = losses, .stage = [&](int stage) {
+             return model_->StageOutput(pass, e, stage);
+           }});
     }
   });
   return OkStatus();

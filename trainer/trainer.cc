@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "core/base/numerics.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/config.h"
@@ -80,9 +79,9 @@ StatusOr<Continuation> FindContinuation(const TrainerOptions& options) {
   if (found.checkpoint.empty()) return found;
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts, ReadCheckpointFacts(found.checkpoint));
   ELASTOR_RETURN_IF_ERROR(CheckContinuation(found.checkpoint, facts, options.experiment));
-  if (facts.numerics != NumericsFingerprint()) {
+  if (facts.numerics != options.numerics) {
     LOG(WARNING) << found.checkpoint << ": trained under the numerics '" << facts.numerics
-                 << "'; here they are '" << NumericsFingerprint() << "': bits may differ";
+                 << "'; here they are '" << options.numerics << "': bits may differ";
   }
   found.step = facts.control.step();
   return found;
@@ -102,7 +101,9 @@ StatusOr<Continuation> AgreeOnContinuation(const TrainerOptions& options,
 
 Status Train(const TrainerOptions& options, Communicator& communicator) {
   RunParts::Options parts_options = {.experiment = options.experiment,
-                                     .output_dir = options.output_dir};
+                                     .output_dir = options.output_dir,
+                                     .device = options.device,
+                                     .numerics = options.numerics};
   Continuation continuation;
   if (options.resume) {
     ELASTOR_ASSIGN_OR_RETURN(continuation, AgreeOnContinuation(options, communicator));
@@ -133,6 +134,8 @@ Status RunTrainer(const TrainerOptions& options, Communicator& communicator) {
                        .output_dir = options.output_dir,
                        .split = options.split,
                        .predict = options.mode == "predict",
+                       .device = options.device,
+                       .numerics = options.numerics,
                        .spectra = options.mode == "spectra"},
                       communicator);
 }

@@ -7,6 +7,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "trainer/data/dataset.h"
+#include "trainer/step_parts.h"
 
 namespace elastor {
 
@@ -20,7 +21,9 @@ struct TrainerOptions {
   // reads.
   std::string model_dir;
   Split split = Split::kValidation;  // what is evaluated: validation or test
-  int describe_ranks = 1;            // mode "describe": the ranks the plan is made for
+  RunDevice device = RunDevice::kCpu;
+  std::string numerics = {};  // NumericsFingerprint of the device, alike on all ranks
+  int describe_ranks = 1;     // mode "describe": the ranks the plan is made for
 };
 
 // One run, from data set to summary. Every rank calls it with the same options. A user error or a

@@ -80,8 +80,8 @@ Status TrainingRun::Train() {
   control_ = std::make_unique<Control>(
       experiment_.optimizer(), experiment_.training(),
       Control::Epoch{parts_.dataset->rows(Split::kTrain), batch_rows}, record);
-  parts_.step.set_steps(record.step());
-  parts_.step.set_optimizer_step_offset(record.optimizer_step_offset());
+  parts_.step().set_steps(record.step());
+  parts_.step().set_optimizer_step_offset(record.optimizer_step_offset());
   batches_ = std::make_unique<BatchSource>(
       parts_.dataset.get(), MakeRowOrder(experiment_),
       BatchSource::Options{.batch_rows = batch_rows,
@@ -111,7 +111,7 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
   if (warm_start.path().empty()) return record;
   ELASTOR_ASSIGN_OR_RETURN(const WarmStartReport report,
                            WarmStart(warm_start, parts_.State(), *parts_.communicator));
-  parts_.step.WeightsChanged();
+  parts_.step().WeightsChanged();
   log_.ShowLine(warm_start.path() + ": " + std::to_string(report.taken.size()) +
                 " tensors and tables taken, " + std::to_string(report.left.size()) +
                 " left there, " + std::to_string(report.fresh.size()) + " begin anew");
@@ -128,7 +128,7 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts,
                            LoadCheckpoint(options_.checkpoint, Contents::kState, parts_.ModelHash(),
                                           parts_.State(), *parts_.communicator));
-  parts_.step.WeightsChanged();
+  parts_.step().WeightsChanged();
   if (experiment_.training().monitor().best_weights()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.CheckBest(facts.control));
   }
@@ -156,7 +156,7 @@ Status TrainingRun::TrainSteps() {
 Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const StepResult result,
-                           parts_.step.Run(batch, next, control_->LearningRate(), Requests()));
+                           parts_.step().Run(batch, next, control_->LearningRate(), Requests()));
   control_->StepDone();
   train_seconds_ += SecondsSince(start);
   train_rows_ += batch.global_rows;
@@ -183,7 +183,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
 }
 
 Status TrainingRun::LogStep(const StepResult& result) {
-  const StepTimes& now = parts_.step.times();
+  const StepTimes& now = parts_.step().times();
   const StepTimes& then = logged_times_;
   TrainRecord record;
   record.step = step();
@@ -222,7 +222,7 @@ Status TrainingRun::ScheduledEvaluation() {
 
 Status TrainingRun::Evaluate(Split split, bool scheduled) {
   if (parts_.dataset->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, parts_.evaluation.Measure(split, {}));
+  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, parts_.evaluation().Measure(split, {}));
   if (split == Split::kValidation) evaluated_step_ = step();
   evaluated_ = {SplitName(split), step(), metrics, scheduled};
   return log_.Append(evaluated_);
@@ -230,7 +230,7 @@ Status TrainingRun::Evaluate(Split split, bool scheduled) {
 
 Status TrainingRun::MeasureSpectrum() {
   if (parts_.dataset->rows(Split::kValidation) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(spectrum_, parts_.evaluation.MeasureSpectrum(
+  ELASTOR_ASSIGN_OR_RETURN(spectrum_, parts_.evaluation().MeasureSpectrum(
                                           Split::kValidation, experiment_.spectrum().samples()));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();

@@ -1,7 +1,5 @@
 #include "core/base/numerics.h"
 
-#include "core/base/build_config.h"
-
 namespace elastor {
 namespace {
 
@@ -15,12 +13,10 @@ constexpr char kCompiler[] = "gcc-" __VERSION__;
 // when an order of additions or a polynomial changes.
 constexpr char kKernels[] = "panels16";
 
-constexpr const char* kDevice = kCuda ? "cuda" : "cpu";
-
 }  // namespace
 
-std::string NumericsFingerprint() {
-  return std::string(kInstructions) + " " + kCompiler + " " + kKernels + " " + kDevice;
+std::string NumericsFingerprint(const std::string& device) {
+  return std::string(kInstructions) + " " + kCompiler + " " + kKernels + " " + device;
 }
 
 }  // namespace elastor

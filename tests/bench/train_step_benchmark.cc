@@ -97,20 +97,20 @@ void PrintSpectrum(const Model<float>& model, const std::vector<LocalBatch>& bat
                    TrainStep<float>* step) {
   const std::vector<Stage>& stages = model.stages();
   int64_t measured = 0;
-  const auto measure = [&](const TrainStep<float>::Evaluated& pass) {
+  const auto measure = [&](const EvaluatedRows<float>& pass) {
     for (size_t s = 0; s < stages.size(); ++s) {
       Spectrum spectrum(stages[s].tokens, stages[s].width);
       SpectrumStatistics statistics(spectrum.max_rank());
-      const auto x = model.StageOutput(pass.pass, pass.embeddings, static_cast<int>(s));
-      for (int64_t row = 0; row < pass.pass.rows; row += Spectrum::kRows) {
+      const auto x = pass.stage(static_cast<int>(s));
+      for (int64_t row = 0; row < pass.rows; row += Spectrum::kRows) {
         spectrum.Measure<float>(x, row);
-        const int64_t rows = std::min(Spectrum::kRows, pass.pass.rows - row);
+        const int64_t rows = std::min(Spectrum::kRows, pass.rows - row);
         for (int64_t i = 0; i < rows; ++i) statistics.Add(spectrum, i);
       }
       measured += statistics.rows();
     }
   };
-  const auto time = [&](const std::function<void(const TrainStep<float>::Evaluated&)>& visit) {
+  const auto time = [&](const std::function<void(const EvaluatedRows<float>&)>& visit) {
     std::vector<double> times;
     for (const LocalBatch& batch : batches) {
       const double cpu = ThreadSeconds();
@@ -119,7 +119,7 @@ void PrintSpectrum(const Model<float>& model, const std::vector<LocalBatch>& bat
     }
     return Median(times);
   };
-  std::printf("forward_us_per_sample=%.3f\n", time([](const TrainStep<float>::Evaluated&) {}));
+  std::printf("forward_us_per_sample=%.3f\n", time([](const EvaluatedRows<float>&) {}));
   std::printf("spectrum_us_per_sample=%.3f\n", time(measure));
   CHECK_EQ(measured, FLAGS_batch * FLAGS_batches * static_cast<int64_t>(stages.size()));
 }
@@ -157,12 +157,12 @@ void Main() {
 
   const double flops_per_sample = 6.0 * static_cast<double>(model->multiply_adds());
   std::vector<double> peaks, rates, wall_rates, shares;
-  for (int i = 0; i < 2; ++i) CHECK(step.Run(batches[i], nullptr, 1e-3).ok());  // warm
+  for (int i = 0; i < 2; ++i) CHECK(step.Run(batches[i], nullptr, 1e-3, 0).ok());  // warm
   for (int i = 0; i < FLAGS_steps; ++i) {
     const double peak_before = FmaPeakGflops();
     const double wall = WallSeconds();
     const double cpu = ThreadSeconds();
-    CHECK(step.Run(batches[i % FLAGS_batches], nullptr, 1e-3).ok());
+    CHECK(step.Run(batches[i % FLAGS_batches], nullptr, 1e-3, 0).ok());
     const double cpu_seconds = ThreadSeconds() - cpu;
     const double wall_seconds = WallSeconds() - wall;
     const double peak = 0.5 * (peak_before + FmaPeakGflops());

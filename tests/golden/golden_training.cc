@@ -173,7 +173,7 @@ struct Trainer {
   }
 
   StepResult Step(int index) {
-    const StatusOr<StepResult> result = step.Run(MakeBatch(index), nullptr, kGoldenLearningRate);
+    const StatusOr<StepResult> result = step.Run(MakeBatch(index), nullptr, kGoldenLearningRate, 0);
     CHECK(result.ok()) << result.status().message();
     return *result;
   }
@@ -181,8 +181,8 @@ struct Trainer {
   // The sum over this rank's rows.
   double EvaluationLoss(int index) {
     double sum = 0;
-    const auto add = [&](const typename TrainStep<T>::Evaluated& pass) {
-      for (int64_t i = 0; i < pass.pass.rows; ++i) sum += pass.losses[i];
+    const auto add = [&](const EvaluatedRows<T>& pass) {
+      for (int64_t i = 0; i < pass.rows; ++i) sum += pass.losses[i];
     };
     const Status status = step.Evaluate(MakeBatch(index), add);
     CHECK(status.ok()) << status.message();

@@ -18,6 +18,7 @@
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/train_step.h"
 
 namespace elastor {
 namespace {

@@ -183,8 +183,8 @@ class Rank {
   void Evaluate(float* logits) {
     const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
-    const Status status = step_.Evaluate(batch, [own](const TrainStep<float>::Evaluated& pass) {
-      for (int64_t i = 0; i < pass.pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, 0);
+    const Status status = step_.Evaluate(batch, [own](const EvaluatedRows<float>& pass) {
+      for (int64_t i = 0; i < pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, 0);
     });
     CHECK(status.ok()) << status.message();
   }

@@ -18,7 +18,7 @@ struct WantedPiece {
 };
 
 std::vector<WantedPiece> WantedPieces(const EmbeddingFile& file, std::span<const int> places,
-                                      const ShardedEmbedding<float>& embedding) {
+                                      const EmbeddingState<float>& embedding) {
   std::vector<WantedPiece> wanted;
   for (size_t t = 0; t < places.size(); ++t) {
     if (places[t] == kNoTable) continue;
@@ -34,7 +34,7 @@ std::vector<WantedPiece> WantedPieces(const EmbeddingFile& file, std::span<const
 }
 
 void SetRows(const StoredCheckpoint::Rows& rows, std::span<const Column> columns, int place,
-             ShardedEmbedding<float>* embedding) {
+             EmbeddingState<float>* embedding) {
   std::vector<float> slots;
   for (size_t i = 0; i < rows.keys.size(); ++i) {
     if (!embedding->Owns(place, rows.keys[i] % kPartitions)) continue;
@@ -51,7 +51,7 @@ void SetRows(const StoredCheckpoint::Rows& rows, std::span<const Column> columns
 // Threads take pieces in turn. The error is that of the first piece that has one.
 Status LoadPieces(const StoredCheckpoint& stored, size_t file_index,
                   std::span<const WantedPiece> wanted, std::span<const int> places,
-                  Contents contents, ShardedEmbedding<float>* embedding) {
+                  Contents contents, EmbeddingState<float>* embedding) {
   ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(file_index));
   std::atomic<size_t> next = 0;
   std::mutex mutex;

@@ -74,7 +74,7 @@ class RowShare {
   std::span<const int64_t> Keys(int table, const RowPiece& piece);
   std::span<const float> Values(int table, size_t column, const RowPiece& piece);
 
-  const ShardedEmbedding<float>* embedding_;
+  const EmbeddingState<float>* embedding_;
   std::vector<StoredTable> tables_;
   std::vector<Rows> rows_;
   int64_t bytes_ = 0;

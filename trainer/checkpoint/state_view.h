@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/parameters/parameter_layout.h"
-#include "embedding/sharded_embedding.h"
+#include "embedding/embedding_state.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint_facts.h"
-#include "trainer/dense_optimizer.h"
+#include "trainer/dense_slots.h"
 
 namespace elastor {
 
@@ -19,9 +19,9 @@ namespace elastor {
 struct StateView {
   const ParameterLayout* layout = nullptr;
   float* weights = nullptr;                        // layout's flat array, whole on every rank
-  DenseOptimizer<float>* optimizer = nullptr;      // slots of the slices this rank owns
+  DenseSlots<float>* optimizer = nullptr;          // slots of the slices this rank owns
   const std::vector<TableSpec>* tables = nullptr;  // those of `embedding`
-  ShardedEmbedding<float>* embedding = nullptr;
+  EmbeddingState<float>* embedding = nullptr;
 };
 
 // "m" and "v" (Adam), "a" (Adagrad) or none (SGD), in their order in memory.
