@@ -10,6 +10,13 @@ __global__ void ScaleAndAddKernel(int64_t count, int factor, int addend, int* va
   if (i < count) values[i] = factor * values[i] + addend;
 }
 
+// A thread a value.
+__global__ void MultiplyAndAddKernel(int64_t count, const float* a, const float* b, const float* c,
+                                     float* out) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) out[i] = a[i] * b[i] + c[i];
+}
+
 constexpr int kSumThreads = 256;
 
 // A thread a value.
@@ -27,13 +34,13 @@ __global__ void __launch_bounds__(kSumThreads) SumBlocksKernel(const int* values
   sums[blockIdx.x] = total;
 }
 
-// A thread a value.
-__global__ void ReverseBlocksKernel(int* values) {
+// A block a run; a thread every 1024th value.
+__global__ void ReverseRunsKernel(int length, int* values) {
   int* const shared = SharedMemory<int>();
-  int* const block = values + int64_t{blockIdx.x} * blockDim.x;
-  shared[threadIdx.x] = block[threadIdx.x];
+  int* const run = values + int64_t{blockIdx.x} * length;
+  for (int i = threadIdx.x; i < length; i += blockDim.x) shared[i] = run[i];
   __syncthreads();
-  block[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
+  for (int i = threadIdx.x; i < length; i += blockDim.x) run[i] = shared[length - 1 - i];
 }
 
 }  // namespace
@@ -43,15 +50,21 @@ void ScaleAndAdd(Stream& stream, int64_t count, int factor, int addend, int* val
   Launch(stream, Blocks(count, 128), 128, ScaleAndAddKernel, count, factor, addend, values);
 }
 
+void MultiplyAndAdd(Stream& stream, int64_t count, const float* a, const float* b, const float* c,
+                    float* out) {
+  if (count == 0) return;
+  Launch(stream, Blocks(count, 128), 128, MultiplyAndAddKernel, count, a, b, c, out);
+}
+
 void SumBlocks(Stream& stream, int64_t blocks, const int* values, int* sums) {
   if (blocks == 0) return;
   Launch(stream, Blocks(blocks, 1), kSumThreads, SumBlocksKernel, values, sums);
 }
 
-void ReverseBlocks(Stream& stream, int64_t blocks, int* values) {
-  if (blocks == 0) return;
-  LaunchWithSharedMemory(stream, Blocks(blocks, 1), 1024, 1024 * sizeof(int), ReverseBlocksKernel,
-                         values);
+void ReverseRuns(Stream& stream, int64_t runs, int length, int* values) {
+  if (runs == 0) return;
+  LaunchWithSharedMemory(stream, Blocks(runs, 1), 1024, length * sizeof(int), ReverseRunsKernel,
+                         length, values);
 }
 
 }  // namespace elastor::cuda

@@ -10,11 +10,16 @@ namespace elastor::cuda {
 // values[i] = factor * values[i] + addend.
 void ScaleAndAdd(Stream& stream, int64_t count, int factor, int addend, int* values);
 
+// out[i] = a[i] * b[i] + c[i], rounded twice.
+void MultiplyAndAdd(Stream& stream, int64_t count, const float* a, const float* b, const float* c,
+                    float* out);
+
 // sums[block] = sum of the block's 256 values, through warp shuffles and static shared memory.
 void SumBlocks(Stream& stream, int64_t blocks, const int* values, int* sums);
 
-// Reverses every block of 1024 values through dynamic shared memory.
-void ReverseBlocks(Stream& stream, int64_t blocks, int* values);
+// Reverses every run of `length` values (<= 50000, a multiple of 1024) through dynamic shared
+// memory.
+void ReverseRuns(Stream& stream, int64_t runs, int length, int* values);
 
 }  // namespace elastor::cuda
 
