@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/cuda/cublaslt.h"
+#include "core/cuda/device_error.h"
 #include "core/cuda/matmul.h"
 #include "core/cuda/matmul_checks.h"
 #include "core/cuda/matmul_plan.h"
@@ -17,8 +18,8 @@ struct Matmul::State {
 
   Stream* stream;
   Precision precision;
-  cublaslt::Handle handle = cublaslt::MakeHandle();
   Buffer<char> workspace;
+  cublaslt::Handle handle = cublaslt::MakeHandle();
   std::map<PlanKey, MatmulPlan> plans;
 };
 
@@ -73,6 +74,7 @@ Matmul::~Matmul() = default;
 template <typename In, typename Out>
 void Matmul::Run(const Product<In, Out>& product) {
   if (!CheckProduct(product)) return;
+  internal::UseDevice();
   const Problem problem = MakeProblem(product, state_->precision);
   const auto [plan, inserted] =
       state_->plans.try_emplace(KeyOf(problem), state_->handle.get(), state_->stream, problem);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cuda/bfloat16_rounding.h"
+#include "core/cuda/device_error.h"
 #include "glog/logging.h"
 
 // Matrices here are row-major, cuBLAS's column-major: what is stored as X it sees as X^T. So
@@ -76,7 +77,7 @@ std::string Describe(const Problem& problem) {
   return "matrix product of m " + std::to_string(problem.m) + ", n " + std::to_string(problem.n) +
          ", k " + std::to_string(problem.k) + ", " + std::to_string(problem.batch) + " x " +
          std::to_string(problem.outer) + " problems, canonical m " +
-         std::to_string(std::max(c.canonical_rows, int64_t{0})) + ", canonical problems " +
+         std::to_string(c.canonical_rows) + ", canonical problems " +
          std::to_string(problem.canonical_problems) + "; A " + operand(a) + "; B " + operand(b) +
          "; C " + operand(c);
 }
@@ -251,7 +252,7 @@ void MatmulPlan::Run(cublasLtHandle_t handle, Stream& stream, void* workspace,
       Check(cublasLtMatmul(handle, desc_.get(), &one, data[kB], layouts_[kB].get(), data[kA],
                            layouts_[kA].get(), &keep, data[kC], layouts_[kC].get(), data[kC],
                            layouts_[kC].get(), &algorithm_, workspace, kMatmulWorkspaceBytes,
-                           static_cast<cudaStream_t>(stream.handle())),
+                           internal::Handle(stream)),
             Describe(problem));
     }
   }

@@ -1,28 +1,23 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#include <string>
 
+#include "core/cuda/device_error.h"
 #include "core/cuda/sort.h"
 
 // By CUB.
 
 namespace elastor::cuda {
-namespace {
-
-void Check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) DieOfDevice(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-}  // namespace
 
 void DeviceSort::SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
                            const uint32_t* values, uint32_t* sorted_values) {
   if (count == 0) return;
-  const cudaStream_t stream = static_cast<cudaStream_t>(stream_->handle());
+  internal::UseDevice();
+  const cudaStream_t stream = internal::Handle(*stream_);
   const auto sort = [&](void* scratch, size_t& bytes) {
-    Check(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, sorted_keys, values, sorted_values,
-                                          static_cast<int32_t>(count), 0, key_bits, stream),
-          "cub::DeviceRadixSort::SortPairs");
+    internal::Check(
+        cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, sorted_keys, values, sorted_values,
+                                        static_cast<int32_t>(count), 0, key_bits, stream),
+        "cub::DeviceRadixSort::SortPairs");
   };
   size_t bytes = 0;
   sort(nullptr, bytes);  // only tells the bytes
@@ -31,11 +26,12 @@ void DeviceSort::SortPairs(int64_t count, int key_bits, const uint64_t* keys, ui
 
 void DeviceSort::InclusiveSum(int64_t count, const int32_t* values, int32_t* sums) {
   if (count == 0) return;
-  const cudaStream_t stream = static_cast<cudaStream_t>(stream_->handle());
+  internal::UseDevice();
+  const cudaStream_t stream = internal::Handle(*stream_);
   const auto sum = [&](void* scratch, size_t& bytes) {
-    Check(cub::DeviceScan::InclusiveSum(scratch, bytes, values, sums, static_cast<int32_t>(count),
-                                        stream),
-          "cub::DeviceScan::InclusiveSum");
+    internal::Check(cub::DeviceScan::InclusiveSum(scratch, bytes, values, sums,
+                                                  static_cast<int32_t>(count), stream),
+                    "cub::DeviceScan::InclusiveSum");
   };
   size_t bytes = 0;
   sum(nullptr, bytes);  // only tells the bytes
