@@ -1,6 +1,7 @@
 #include "core/cuda/matmul_plan.h"
 
 #include <algorithm>
+#include <string>
 
 #include "core/cuda/bfloat16_rounding.h"
 #include "core/cuda/device_error.h"

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/cublaslt.h"
