@@ -115,7 +115,6 @@ std::string CallWatch::Describe(const DeviceCall& call) const {
 }
 
 void CallWatch::Watch() {
-  options_.enter_thread();
   std::unique_lock lock(mutex_);
   while (!stop_changed_.wait_for(lock, kWatchInterval, [this] { return stopping_; })) {
     if (!failure_.empty()) {

@@ -38,9 +38,7 @@ class CallWatch {
     int rank = 0;
     double deadline_seconds = 0;
     double seconds_to_end = 10;  // from a failure
-    // Called by the watching thread: once at first, and then to ask for the library's error, empty
-    // if there is none.
-    std::function<void()> enter_thread;
+    // The library's error, empty if there is none; called by the watching thread.
     std::function<std::string()> error;
   };
   explicit CallWatch(Options options);

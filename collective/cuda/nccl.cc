@@ -1,6 +1,6 @@
 // The device communicator over NCCL: grouped sends and receives of bytes, and its sums. The library
 // is given calls in the blocking way; CallWatch ends a job whose peers are lost.
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <sched.h>
 
@@ -15,6 +15,7 @@
 #include "collective/cuda/call_watch.h"
 #include "collective/cuda/nccl_backend.h"
 #include "core/base/clock.h"
+#include "core/cuda/device_error.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -27,8 +28,6 @@ constexpr double kBusyWaitSeconds = 200e-6;
 int64_t Sum(std::span<const int64_t> bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
 }
-
-cudaStream_t HandleOf(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 
 std::string Explain(ncclResult_t result, ncclComm_t communicator) {
   std::string text = ncclGetErrorString(result);
@@ -98,7 +97,7 @@ class NcclCommunicator final : public DeviceCommunicator {
       if (own == 0) return watch_.failure();
       return Run(call, &stream, [&] {
         return ncclAllGather(send, receive, static_cast<size_t>(own), ncclInt8, communicator_,
-                             HandleOf(stream));
+                             internal::Handle(stream));
       });
     }
     char* to = static_cast<char*>(receive);
@@ -146,17 +145,9 @@ class NcclCommunicator final : public DeviceCommunicator {
   };
 
   CallWatch::Options MakeWatchOptions(int rank, double deadline_seconds) {
-    int device = 0;
-    cudaGetDevice(&device);
     CallWatch::Options options;
     options.rank = rank;
     options.deadline_seconds = deadline_seconds;
-    options.enter_thread = [device] {
-      cudaSetDevice(device);
-      // It asks events while the other thread may capture a graph.
-      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-      cudaThreadExchangeStreamCaptureMode(&mode);
-    };
     options.error = [this] { return AsynchronousError(); };
     return options;
   }
@@ -179,11 +170,11 @@ class NcclCommunicator final : public DeviceCommunicator {
         const Block& in = blocks_[from];
         if (out.send_bytes > 0) {
           add(ncclSend(out.send, static_cast<size_t>(out.send_bytes), ncclInt8, to, communicator_,
-                       HandleOf(stream)));
+                       internal::Handle(stream)));
         }
         if (in.receive_bytes > 0) {
           add(ncclRecv(in.receive, static_cast<size_t>(in.receive_bytes), ncclInt8, from,
-                       communicator_, HandleOf(stream)));
+                       communicator_, internal::Handle(stream)));
         }
       }
       const ncclResult_t end = ncclGroupEnd();
@@ -198,7 +189,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     const int64_t bytes = 2 * (count * element_bytes * (size() - 1) / size());
     return Run({"AllReduceSum", phase, bytes, bytes}, &stream, [&] {
       return ncclAllReduce(values, values, static_cast<size_t>(count), type, ncclSum, communicator_,
-                           HandleOf(stream));
+                           internal::Handle(stream));
     });
   }
 
@@ -267,12 +258,11 @@ namespace internal {
 bool HaveNccl() { return true; }
 
 std::string DeviceIdentity() {
+  UseDevice();
   int device = 0;
   cudaDeviceProp properties;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
-    DieOfDevice("cudaGetDeviceProperties");
-  }
+  Check(cudaGetDevice(&device), "cudaGetDevice");
+  Check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   std::string text = "GPU-";
   for (const char byte : properties.uuid.bytes) {
     char digits[3];

@@ -20,7 +20,6 @@ CallWatch::Options Options(double deadline_seconds) {
   options.rank = 3;
   options.deadline_seconds = deadline_seconds;
   options.seconds_to_end = kNever;
-  options.enter_thread = [] {};
   options.error = [] { return std::string(); };
   return options;
 }
