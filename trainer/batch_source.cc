@@ -7,7 +7,7 @@
 namespace elastor {
 namespace {
 
-constexpr int64_t kReadAhead = 3;  // batches
+constexpr int64_t kReadAhead = 3;  // batches, with one reader; one more for each other
 
 }  // namespace
 
@@ -18,8 +18,8 @@ BatchSource::BatchSource(const Dataset* dataset, const RowOrder& order, const Op
       steps_per_epoch_((rows_ + options.batch_rows - 1) / options.batch_rows),
       requested_(options.first_step),
       delivered_(options.first_step),
-      prefetcher_(dataset, Split::kTrain, order) {
-  for (int64_t i = 0; i < kReadAhead; ++i) RequestOne();
+      prefetcher_(dataset, Split::kTrain, order, options.readers) {
+  for (int64_t i = 0; i < kReadAhead + options.readers - 1; ++i) RequestOne();
 }
 
 void BatchSource::RequestOne() {

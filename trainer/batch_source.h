@@ -21,6 +21,7 @@ class BatchSource {
     int64_t first_step = 0;  // steps done before
     int rank = 0;
     int ranks = 1;
+    int readers = 1;  // threads that read ahead
   };
   // dataset outlives the object.
   BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options);

@@ -156,6 +156,8 @@ Status ValidateParallel(const ParallelConfig& parallel) {
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(
       Positive("data.window_blocks", int64_t{experiment.data().window_blocks()}));
+  ELASTOR_RETURN_IF_ERROR(
+      Positive("data.reader_threads", int64_t{experiment.data().reader_threads()}));
   ELASTOR_RETURN_IF_ERROR(ValidateModel(experiment.model()));
   ELASTOR_RETURN_IF_ERROR(Positive("embedding.width", int64_t{experiment.embedding().width()}));
   ELASTOR_RETURN_IF_ERROR(Positive("embedding.init_stddev", experiment.embedding().init_stddev()));

@@ -103,6 +103,7 @@ void MakeExplicit(Message* message) {
 void ResolveDefaults(Experiment* experiment) {
   DataConfig* data = experiment->mutable_data();
   data->set_window_blocks(Or(data->window_blocks(), 64));
+  data->set_reader_threads(Or(data->reader_threads(), 1));
 
   ModelConfig* model = experiment->mutable_model();
   if (model->kind() == ModelConfig::MLP) {

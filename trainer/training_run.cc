@@ -89,7 +89,8 @@ Status TrainingRun::Train() {
                            .epochs = experiment_.training().epochs(),
                            .first_step = record.step(),
                            .rank = parts_.communicator->rank(),
-                           .ranks = parts_.communicator->size()});
+                           .ranks = parts_.communicator->size(),
+                           .readers = experiment_.data().reader_threads()});
   if (step() == 0 && experiment_.evaluation().at_start()) {
     ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
   }

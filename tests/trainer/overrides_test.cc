@@ -49,7 +49,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"training.steps=3",
        "--set=training.steps=3: TrainingConfig has no field 'steps'; it has: seed, batch_size, "
        "epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, schedule, monitor, "
-       "warm_start"},
+       "warm_start, precision"},
       {"speed=3",
        "--set=speed=3: Experiment has no field 'speed'; it has: name, data, model, embedding, "
        "optimizer, training, spectrum, parallel, evaluation, checkpoint"},

@@ -12,19 +12,24 @@
 namespace elastor {
 
 struct Prefetcher::State {
-  struct Wanted {
+  // A request, until it is taken.
+  struct Request {
     int64_t epoch;
     Range positions;
-  };
-  struct Ready {
-    Status status;
-    Rows rows;
+    bool begun = false;
+    bool done = false;
+    Status status = {};
+    Rows rows = {};
   };
 
-  State(const Dataset* dataset, Split split, const RowOrder& order)
-      : dataset(dataset), split(split), order(order), reader([this] { ReadLoop(); }) {}
+  State(const Dataset* dataset, Split split, const RowOrder& order, int threads)
+      : dataset(dataset), split(split), order(order) {
+    CHECK_GE(threads, 1);
+    for (int i = 0; i < threads; ++i) readers.emplace_back([this] { ReadLoop(); });
+  }
 
   void ReadLoop();
+  Request* FirstNotBegun();
 
   const Dataset* const dataset;
   const Split split;
@@ -34,36 +39,41 @@ struct Prefetcher::State {
   std::condition_variable changed;
   // Guarded by mutex.
   bool stopping = false;
-  int64_t pending = 0;
-  std::deque<Wanted> wanted;
-  std::deque<Ready> ready;
-  std::vector<Rows> spare;  // memory to reuse
+  std::deque<Request> requests;  // oldest first; elements stay in place
+  std::vector<Rows> spare;       // memory to reuse
 
-  std::thread reader;  // last: it uses everything above
+  std::vector<std::thread> readers;  // last: they use everything above
 };
+
+Prefetcher::State::Request* Prefetcher::State::FirstNotBegun() {
+  for (Request& request : requests) {
+    if (!request.begun) return &request;
+  }
+  return nullptr;
+}
 
 void Prefetcher::State::ReadLoop() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    changed.wait(lock, [this] { return stopping || !wanted.empty(); });
+    Request* request = nullptr;
+    changed.wait(lock, [&] { return stopping || (request = FirstNotBegun()) != nullptr; });
     if (stopping) return;
-    const Wanted next = wanted.front();
-    wanted.pop_front();
-    Ready done;
+    request->begun = true;
     if (!spare.empty()) {
-      done.rows = std::move(spare.back());
+      request->rows = std::move(spare.back());
       spare.pop_back();
     }
     lock.unlock();
-    done.status = dataset->Read(split, order, next.epoch, next.positions, &done.rows);
+    request->status =
+        dataset->Read(split, order, request->epoch, request->positions, &request->rows);
     lock.lock();
-    ready.push_back(std::move(done));
+    request->done = true;
     changed.notify_all();
   }
 }
 
-Prefetcher::Prefetcher(const Dataset* dataset, Split split, const RowOrder& order)
-    : state_(std::make_unique<State>(dataset, split, order)) {}
+Prefetcher::Prefetcher(const Dataset* dataset, Split split, const RowOrder& order, int threads)
+    : state_(std::make_unique<State>(dataset, split, order, threads)) {}
 
 Prefetcher::~Prefetcher() {
   {
@@ -71,33 +81,32 @@ Prefetcher::~Prefetcher() {
     state_->stopping = true;
   }
   state_->changed.notify_all();
-  state_->reader.join();
+  for (std::thread& reader : state_->readers) reader.join();
 }
 
 void Prefetcher::Request(int64_t epoch, const Range& positions) {
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->wanted.push_back({epoch, positions});
-    ++state_->pending;
+    state_->requests.push_back({.epoch = epoch, .positions = positions});
   }
   state_->changed.notify_all();
 }
 
 Status Prefetcher::Next(Rows* rows) {
   std::unique_lock<std::mutex> lock(state_->mutex);
-  CHECK_GT(state_->pending, 0) << "Next without a Request";
-  state_->changed.wait(lock, [this] { return !state_->ready.empty(); });
-  State::Ready done = std::move(state_->ready.front());
-  state_->ready.pop_front();
-  --state_->pending;
-  std::swap(*rows, done.rows);
-  state_->spare.push_back(std::move(done.rows));
-  return std::move(done.status);
+  CHECK(!state_->requests.empty()) << "Next without a Request";
+  State::Request& oldest = state_->requests.front();
+  state_->changed.wait(lock, [&] { return oldest.done; });
+  std::swap(*rows, oldest.rows);
+  state_->spare.push_back(std::move(oldest.rows));
+  Status status = std::move(oldest.status);
+  state_->requests.pop_front();
+  return status;
 }
 
 int64_t Prefetcher::pending() const {
   std::lock_guard<std::mutex> lock(state_->mutex);
-  return state_->pending;
+  return static_cast<int64_t>(state_->requests.size());
 }
 
 }  // namespace elastor

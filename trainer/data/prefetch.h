@@ -10,13 +10,13 @@
 
 namespace elastor {
 
-// Reads ranges of rows on a thread of its own while the caller computes: Request what will be
-// needed, later take it with Next, in the order of the requests. Each request waiting holds its
-// rows in memory. Not thread-safe: one owner calls Request and Next.
+// Reads ranges of rows on threads of its own, a request on each, while the caller computes: Request
+// what will be needed, later take it with Next, in the order of the requests. Each request waiting
+// holds its rows in memory. Not thread-safe: one owner calls Request and Next.
 class Prefetcher {
  public:
-  // `dataset` must outlive the prefetcher.
-  Prefetcher(const Dataset* dataset, Split split, const RowOrder& order);
+  // `dataset` must outlive the prefetcher. threads >= 1.
+  Prefetcher(const Dataset* dataset, Split split, const RowOrder& order, int threads);
   ~Prefetcher();  // requests not taken are dropped
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;

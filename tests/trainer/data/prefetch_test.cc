@@ -32,16 +32,19 @@ std::string WriteNumberedRows(const std::string& name) {
   return path;
 }
 
-TEST(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
+class PrefetcherTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, PrefetcherTest, testing::Values(1, 4));
+
+TEST_P(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch.set"));
   ASSERT_TRUE(dataset.ok());
   const RowOrder order = {.shuffled = true, .seed = 3, .window_blocks = 4};
-  Prefetcher prefetcher(dataset->get(), Split::kTrain, order);
+  Prefetcher prefetcher(dataset->get(), Split::kTrain, order, GetParam());
   Rows rows, expected;
   int64_t asked = 0;
   const auto range = [](int64_t i) { return Range{i * 37 % 900, i * 37 % 900 + i % 5 * 20}; };
   for (int64_t taken = 0; taken < 100; ++taken) {
-    while (asked < 100 && asked < taken + 3) {
+    while (asked < 100 && asked < taken + 6) {
       prefetcher.Request(asked / 50, range(asked));
       ++asked;
     }
@@ -53,19 +56,19 @@ TEST(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
   }
 }
 
-TEST(PrefetcherTest, StopsWithRequestsLeft) {
+TEST_P(PrefetcherTest, StopsWithRequestsLeft) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch_left.set"));
   ASSERT_TRUE(dataset.ok());
-  Prefetcher prefetcher(dataset->get(), Split::kTrain, {});
+  Prefetcher prefetcher(dataset->get(), Split::kTrain, {}, GetParam());
   for (int i = 0; i < 10; ++i) prefetcher.Request(0, {0, 1000});
 }
 
-TEST(PrefetcherTest, PassesOnErrors) {
+TEST_P(PrefetcherTest, PassesOnErrors) {
   const std::string path = WriteNumberedRows("prefetch_damaged.set");
   std::fstream(path + "/train.rows", std::ios::in | std::ios::out | std::ios::binary).put('\x55');
   auto dataset = Dataset::Open(path);
   ASSERT_TRUE(dataset.ok());
-  Prefetcher prefetcher(dataset->get(), Split::kTrain, {.shuffled = false});
+  Prefetcher prefetcher(dataset->get(), Split::kTrain, {.shuffled = false}, GetParam());
   prefetcher.Request(0, {0, 10});
   prefetcher.Request(0, {100, 110});
   Rows rows;
