@@ -101,8 +101,8 @@ template <typename A>
 void NumericEmbedding(Stream& stream, const float* values, const int32_t* place_row, int64_t count,
                       int64_t width, const float* vectors, const float* missing, Activations<A> y);
 // Per leaf: dvectors[l * leaf_stride + i * width + c] = sum over the leaf's rows of value * dy,
-// dmissing likewise with 1 where the value is missing. Order: LeafColumnSums. scratch: see there,
-// for 2 * count * width features.
+// dmissing likewise with 1 where the value is missing. Order: LeafColumnSums, by FMAs. scratch: see
+// there, for 2 * count * width features.
 template <typename A>
 void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t* place_row,
                               int64_t count, int64_t width, const LeafShape& shape,

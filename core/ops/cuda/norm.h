@@ -9,12 +9,13 @@ namespace elastor::cuda {
 
 // Normalisation over the features of each token (core/ops/norm.h: the same formulas, and with
 // A = float the same bits but for sums over a run, whose order is that of a warp here: lane i sums
-// features i, i + 32, ... in order, then lanes by halves 16, 8, 4, 2, 1). gain, bias: [features],
-// shared by tokens; bias null for RMS norm. shape.width == features of a token.
+// features i, i + 32, ... in order from +0, then lanes by halves 16, 8, 4, 2, 1). gain, bias:
+// [features], shared by tokens; bias null for RMS norm. shape.width == features of a token.
 
 // sum = x + residual (empty: x); y = norm(sum). Saved for the backward pass: normalized (as y,
 // before gain and bias; view of y's shape) and scale [rows][tokens] = 1/sqrt(...). residual, sum:
-// views of x's shape; sum (empty: not stored) is stored rounded to A before it is normalised.
+// views of x's shape. sum is rounded to A before it is normalised, and stored unless that view is
+// empty. y and sum may be x or residual.
 template <typename A>
 void NormForward(Stream& stream, const NormShape& shape, Activations<const A> x,
                  Activations<const A> residual, Activations<A> sum, const float* gain,
@@ -22,8 +23,9 @@ void NormForward(Stream& stream, const NormShape& shape, Activations<const A> x,
 
 // dx = gradient with respect to x, plus residual (empty: none; dx may be residual or dy). Per leaf:
 // dgain[l * leaf_stride + f], dbias likewise (null: none): sums over the leaf's rows and tokens, in
-// chunks of kSumRows rows (tokens ascending within a row), the chunks' sums in order. scratch: 2 *
-// ColumnSumScratch(leaves, features).
+// chunks of kSumRows rows, the chunks' sums in order. Within a chunk its runs are counted row by
+// row, a row's tokens in order: eight interleaved chains, chain c over runs c, c + 8, ... from +0
+// (FMAs for dgain), combined in order. scratch: 2 * ColumnSumScratch(leaves, features).
 template <typename A>
 void NormBackward(Stream& stream, const NormShape& shape, const LeafShape& leaves,
                   Activations<const A> normalized, const float* scale, const float* gain,

@@ -2,6 +2,7 @@
 #define ELASTOR_CORE_OPS_CUDA_WARP_RUNS_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/cuda/launch.h"
 
