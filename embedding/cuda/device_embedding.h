@@ -10,6 +10,7 @@
 #include "core/cuda/exact_sum.h"
 #include "core/cuda/runtime.h"
 #include "core/ops/cuda/activations.h"
+#include "embedding/cuda/update_gate.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
@@ -17,19 +18,13 @@
 
 namespace elastor::cuda {
 
-// What decides about an update, in device memory: written by the step once the norm is known, read
-// by the optimizers' kernels, so that the host need not wait in between.
-struct UpdateGate {
-  float scale = 1;      // of gradients: clipping
-  int32_t proceed = 1;  // 0: diverged, nothing is updated
-};
-
 // ShardedEmbedding (embedding/sharded_embedding.h) on devices: the same tables, plan, exchange and
 // order of additions, hence, given the same gradients, the same bits; activations and their
 // gradients are A (float or BFloat16), rows and slots float.
 //
 // Streams: RouteIds works on the stream `route`, everything else on `compute`; they are ordered by
-// events inside. The host waits for counts only (in RouteIds).
+// events inside. The host waits for counts only, in RouteIds and in an evaluation's Lookup. One
+// call at a time, but RouteIds for one Routing beside the calls for another.
 class DeviceEmbedding final : public EmbeddingState<float> {
  public:
   struct Options {
@@ -68,12 +63,13 @@ class DeviceEmbedding final : public EmbeddingState<float> {
   Status Lookup(Purpose purpose, Routing* routing);
 
   // Pools the bags of all local rows into the features of e [rows, 1, sum of the fields' widths];
-  // place_row[r]: the local row of place r, -1: padding, which becomes 0.
+  // place_row[r], in device memory: the local row of place r, -1: padding, which becomes 0.
   template <typename A>
   void ReturnRows(const Routing& routing, const int32_t* place_row, Activations<A> e) const;
 
   // From the gradient of those activations to gradients of rows on their owners, with L2; adds to
-  // the sums as ShardedEmbedding::RouteGradients does. row_place[row]: the place of a local row.
+  // the sums, in device memory, as ShardedEmbedding::RouteGradients does. row_place[row], in device
+  // memory: the place of a local row. On one rank, Update reads de and row_place again.
   template <typename A>
   Status RouteGradients(int64_t global_rows, const int32_t* row_place, Activations<const A> de,
                         Routing* routing, DeviceExactSum* squared_norm,

@@ -1,0 +1,72 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_ID_ROUTE_H_
+#define ELASTOR_EMBEDDING_CUDA_ID_ROUTE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/cuda/runtime.h"
+#include "embedding/cuda/home_kernels.h"
+#include "embedding/cuda/key_format.h"
+#include "embedding/cuda/owner_kernels.h"
+
+namespace elastor::cuda {
+
+// Elements of the vector arrays, [sent to other ranks, in rank order][kept][received]: as
+// elastor::IdRoute::Exchange.
+struct VectorExchange {
+  std::vector<int64_t> send, receive;  // by rank, 0 for this one
+  int64_t sent = 0, kept = 0, received = 0;
+  int64_t total() const { return sent + kept + received; }
+};
+
+// The routing of one batch: who sends which rows and gradients to whom, and what is summed with
+// what. Arrays are in device memory, on the stream of ids, and only grow.
+struct IdRoute {
+  explicit IdRoute(Stream* stream);
+
+  // ---- The batch.
+  int64_t rows = 0;
+  int64_t occurrences = 0;
+  bool single_id_bags = true;
+  Buffer<int64_t> ids, offsets, leaf_offsets;
+  Buffer<uint32_t> bags;
+  Buffer<int32_t> row_leaves;
+  PinnedBuffer<int64_t> upload;  // the batch on its way
+  BatchView batch;
+
+  // ---- Home.
+  int64_t uniques = 0, vectors = 0, chunks = 0;
+  int64_t listed = 0;  // vectors that are summed to memory
+  Buffer<uint64_t> sorted_keys, unique_keys, node_masks;
+  Buffer<uint32_t> sorted, run_begin, vector_begin, unique_of, unique_vector;
+  Buffer<Source> sources;
+  Buffer<float> scales;
+  Buffer<int32_t> leaves, unique_number, run_number, vector_number, chunk_number;
+  Buffer<Chunk> chunk_list;
+  Buffer<Vector> vector_list;
+  Buffer<int64_t> direct;
+  Buffer<int64_t> counts;  // HomeCount, then segments
+  PinnedBuffer<int64_t> host_counts;
+  HomeView home;
+
+  // ---- Several ranks.
+  int64_t items = 0;
+  PinnedBuffer<int64_t> segment_upload;
+  Buffer<int64_t> segment_words;
+  SegmentsView segments;
+  Buffer<int64_t> words;           // messages: sent, received
+  Buffer<int64_t> vector_offsets;  // by vector: its place in the gradient array
+  Buffer<uint64_t> item_masks, owner_sorted_keys, owned_keys;
+  Buffer<int32_t> item_vectors, owned_number, node_number, node_leaves;
+  Buffer<uint32_t> item_owned, owner_sorted, node_begin;
+  Buffer<int64_t> node_gradients;
+  OwnerView owner;
+  VectorExchange row_exchange, gradient_exchange;
+  Pieces replica_copies;
+
+  OwnedKeys owned;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_ID_ROUTE_H_

@@ -1,0 +1,377 @@
+#include "embedding/cuda/id_router.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+
+#include "embedding/leaf_stack.h"
+#include "glog/logging.h"
+
+namespace elastor::cuda {
+namespace {
+
+int BitsFor(int64_t values) { return std::bit_width(static_cast<uint64_t>(values - 1)); }
+
+template <typename T>
+void Upload(Stream& stream, const std::vector<T>& values, Buffer<T>* buffer) {
+  const auto count = static_cast<int64_t>(values.size());
+  Copy(stream, buffer->Resize(count), values.data(), count);
+}
+
+}  // namespace
+
+IdRoute::IdRoute(Stream* stream)
+    : ids(stream),
+      offsets(stream),
+      leaf_offsets(stream),
+      bags(stream),
+      row_leaves(stream),
+      sorted_keys(stream),
+      unique_keys(stream),
+      node_masks(stream),
+      sorted(stream),
+      run_begin(stream),
+      vector_begin(stream),
+      unique_of(stream),
+      unique_vector(stream),
+      sources(stream),
+      scales(stream),
+      leaves(stream),
+      unique_number(stream),
+      run_number(stream),
+      vector_number(stream),
+      chunk_number(stream),
+      chunk_list(stream),
+      vector_list(stream),
+      direct(stream),
+      counts(stream),
+      segment_words(stream),
+      words(stream),
+      vector_offsets(stream),
+      item_masks(stream),
+      owner_sorted_keys(stream),
+      owned_keys(stream),
+      item_vectors(stream),
+      owned_number(stream),
+      node_number(stream),
+      node_leaves(stream),
+      item_owned(stream),
+      owner_sorted(stream),
+      node_begin(stream),
+      node_gradients(stream) {}
+
+IdRouter::IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t leaves,
+                   const TableView* tables, DeviceCommunicator* communicator, Stream* stream)
+    : layout_(layout),
+      plan_(plan),
+      tables_(tables),
+      communicator_(communicator),
+      stream_(stream),
+      rank_(communicator->rank()),
+      ranks_(communicator->size()),
+      owned_leaves_(LeavesOfRank(rank_, ranks_, leaves)),
+      fields_(stream),
+      table_rows_(stream),
+      owners_(stream),
+      node_of_leaf_(stream),
+      sort_(stream),
+      keys_(stream),
+      values_(stream) {
+  CHECK_GE(leaves, ranks_) << "every rank needs a leaf: raise parallel.virtual_shards";
+  for (int r = 0; r < ranks_; ++r) {
+    canonical_nodes_.push_back(CanonicalNodes(LeavesOfRank(r, ranks_, leaves)));
+    CHECK_LE(canonical_nodes_.back().size(), size_t{64});
+  }
+  MakeFormat();
+  UploadPlan();
+}
+
+void IdRouter::MakeFormat() {
+  int64_t most_rows = 2;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    most_rows = std::max(most_rows, layout_->table(t).rows);
+  }
+  format_ = {BitsFor(most_rows), BitsFor(std::max<int64_t>(layout_->tables(), 1)), BitsFor(ranks_)};
+  CHECK_LE(format_.bits(), 64) << "rows, tables and ranks of this model need more than 64 bits";
+}
+
+void IdRouter::UploadPlan() {
+  std::vector<FieldView> fields;
+  for (int64_t f = 0; f < layout_->fields(); ++f) {
+    fields.push_back({layout_->field(f).table, static_cast<int32_t>(layout_->first_feature(f)),
+                      static_cast<int32_t>(layout_->field_width(f)),
+                      layout_->field(f).pooling == Pooling::kMean});
+  }
+  Upload(*stream_, fields, &fields_);
+  std::vector<int64_t> rows;
+  for (int64_t t = 0; t < layout_->tables(); ++t) rows.push_back(layout_->table(t).rows);
+  Upload(*stream_, rows, &table_rows_);
+  std::vector<int32_t> node_of_leaf;
+  for (size_t n = 0; n < canonical_nodes_[rank_].size(); ++n) {
+    node_of_leaf.insert(node_of_leaf.end(), canonical_nodes_[rank_][n].size(),
+                        static_cast<int32_t>(n));
+  }
+  Upload(*stream_, node_of_leaf, &node_of_leaf_);
+  if (ranks_ == 1) return;
+  std::vector<int32_t> owners;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    for (int64_t p = 0; p < kPartitions; ++p) {
+      const int owner = plan_->Owner(static_cast<int>(t), p);
+      owners.push_back(owner == kAllRanks ? rank_ : owner);
+    }
+  }
+  Upload(*stream_, owners, &owners_);
+}
+
+Status IdRouter::Route(const SparseBatch& batch, IdRoute* route) {
+  CHECK_EQ(batch.fields, layout_->fields());
+  CHECK_EQ(batch.first_leaf, owned_leaves_.begin);
+  CHECK_EQ(static_cast<int64_t>(batch.leaf_offsets.size()), owned_leaves_.size() + 1);
+  CHECK_EQ(batch.leaf_offsets.back(), batch.rows);
+  UploadBatch(batch, route);
+  SizeHome(route);
+  EnqueueHome(route);
+  ELASTOR_RETURN_IF_ERROR(WaitForCounts(route));
+  Status mine;
+  const int64_t bad = route->host_counts[kBadOccurrence];
+  if (bad != 0) mine = BadId(batch, bad, *route);
+  if (ranks_ == 1) {
+    route->owned = {route->unique_keys.data(), route->counts.data() + kUniques, route->uniques,
+                    format_};
+    return mine;
+  }
+  const Lists sent = SentLists(*route);
+  Lists received;
+  bool failed = false;
+  ELASTOR_RETURN_IF_ERROR(ExchangeCounts(sent, !mine.ok(), &received, &failed));
+  if (failed) return AgreeOnStatus(*communicator_->host(), mine);
+  PlaceSegments(sent, received, route);
+  ELASTOR_RETURN_IF_ERROR(ExchangeKeys(route));
+  EnqueueOwner(route);
+  return OkStatus();
+}
+
+void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
+  const auto ids = static_cast<int64_t>(batch.ids.size());
+  const auto offsets = static_cast<int64_t>(batch.offsets.size());
+  const auto leaves = static_cast<int64_t>(batch.leaf_offsets.size());
+  CHECK_LT(ids, std::numeric_limits<int32_t>::max()) << "ids of one rank and batch";
+  CHECK_LT(batch.rows * std::max(layout_->fields(), layout_->features()),
+           int64_t{std::numeric_limits<uint32_t>::max()})
+      << "rows of one rank times features";
+  if (offsets == 0) {
+    CHECK_EQ(ids, batch.rows * batch.fields);
+  } else {
+    CHECK_EQ(offsets, batch.rows * batch.fields + 1);
+    CHECK(batch.offsets.front() == 0 && batch.offsets.back() == ids);
+    CHECK(std::is_sorted(batch.offsets.begin(), batch.offsets.end()));
+  }
+  route->rows = batch.rows;
+  route->occurrences = ids;
+  route->single_id_bags = offsets == 0;
+  // The memory is free: every call waits for the device's counts after its uploads.
+  int64_t* at = route->upload.Resize(ids + offsets + leaves);
+  const auto upload = [&](const std::vector<int64_t>& values, Buffer<int64_t>* buffer) {
+    const auto count = static_cast<int64_t>(values.size());
+    std::copy(values.begin(), values.end(), at);
+    Copy(*stream_, buffer->Resize(count), at, count);
+    at += count;
+  };
+  upload(batch.ids, &route->ids);
+  upload(batch.offsets, &route->offsets);
+  upload(batch.leaf_offsets, &route->leaf_offsets);
+
+  BatchView& view = route->batch;
+  view = {};
+  view.ids = route->ids.data();
+  view.occurrences = ids;
+  view.rows = batch.rows;
+  view.fields = batch.fields;
+  if (!route->single_id_bags) {
+    view.offsets = route->offsets.data();
+    view.bags = route->bags.Resize(ids);
+    ExpandBags(*stream_, view, route->bags.data());
+  }
+  view.leaves = route->row_leaves.Resize(batch.rows);
+  ExpandLeaves(*stream_, route->leaf_offsets.data(), leaves - 1, batch.first_leaf, batch.rows,
+               route->row_leaves.data());
+  view.field_views = fields_.data();
+  view.table_rows = table_rows_.data();
+  view.owners = ranks_ == 1 ? nullptr : owners_.data();
+  view.format = format_;
+}
+
+void IdRouter::SizeHome(IdRoute* route) {
+  const int64_t n = route->occurrences;
+  HomeView& home = route->home;
+  home.sorted_keys = route->sorted_keys.Resize(n);
+  home.sorted = route->sorted.Resize(n);
+  home.sources = route->sources.Resize(n);
+  home.scales = route->single_id_bags ? nullptr : route->scales.Resize(n);
+  home.leaves = route->leaves.Resize(n);
+  home.unique_number = route->unique_number.Resize(n);
+  home.run_number = route->run_number.Resize(n);
+  home.vector_number =
+      HasMasks(rank_) ? route->vector_number.Resize(n) : route->unique_number.data();
+  home.chunk_number = route->chunk_number.Resize(n);
+  home.run_begin = route->run_begin.Resize(n + 1);
+  home.vector_begin = route->vector_begin.Resize(n + 1);
+  home.unique_of = route->unique_of.Resize(n);
+  home.unique_keys = route->unique_keys.Resize(n);
+  home.unique_vector = route->unique_vector.Resize(n + 1);
+  home.node_masks = HasMasks(rank_) ? route->node_masks.Resize(n) : nullptr;
+  // A chunk that is not full is the last of a leaf, and a long vector has so many occurrences.
+  const int64_t partial = n / kLongVector * owned_leaves_.size();
+  home.chunks = route->chunk_list.Resize(std::min(n, n / kChunk + partial));
+  home.vectors = route->vector_list.Resize(n);
+  home.direct = ranks_ == 1 ? route->direct.Resize(n) : nullptr;
+  home.node_of_leaf = node_of_leaf_.data();
+  home.first_leaf = static_cast<int32_t>(owned_leaves_.begin);
+}
+
+void IdRouter::EnqueueHome(IdRoute* route) {
+  const int64_t n = route->occurrences;
+  const int64_t segments = ranks_ * layout_->tables();
+  const int64_t words = kHomeCounts + 2 * (segments + 1);
+  int64_t* const counts = route->counts.Resize(words);
+  FillZero(*stream_, counts, words);
+  if (n > 0) {
+    const BatchView& batch = route->batch;
+    const HomeView& home = route->home;
+    MakeKeys(*stream_, batch, keys_.Resize(n), values_.Resize(n), counts);
+    sort_.SortPairs(n, format_.bits(), keys_.data(), home.sorted_keys, values_.data(), home.sorted);
+    if (home.node_masks != nullptr) FillZero(*stream_, home.node_masks, n);
+    MarkHeads(*stream_, batch, home);
+    sort_.InclusiveSum(n, home.unique_number, home.unique_number);
+    sort_.InclusiveSum(n, home.run_number, home.run_number);
+    if (HasMasks(rank_)) sort_.InclusiveSum(n, home.vector_number, home.vector_number);
+    PlaceHeads(*stream_, batch, home, counts);
+    MarkChunks(*stream_, batch, home);
+    sort_.InclusiveSum(n, home.chunk_number, home.chunk_number);
+    PlaceChunks(*stream_, batch, home, ranks_ == 1, counts);
+    FindSegments(*stream_, batch, home, ranks_, layout_->tables(), counts, counts + kHomeCounts);
+  }
+  Copy(*stream_, route->host_counts.Resize(words), counts, words);
+}
+
+Status IdRouter::WaitForCounts(IdRoute* route) {
+  done_.Record(*stream_);
+  ELASTOR_RETURN_IF_ERROR(communicator_->Wait(done_, "the ids of a batch"));
+  route->uniques = route->host_counts[kUniques];
+  route->vectors = route->host_counts[kVectors];
+  route->chunks = route->host_counts[kChunks];
+  route->listed = ranks_ == 1 ? route->host_counts[kListed] : route->vectors;
+  return OkStatus();
+}
+
+Status IdRouter::BadId(const SparseBatch& batch, int64_t code, const IdRoute& route) const {
+  const int64_t order = std::numeric_limits<int32_t>::max() - code;
+  int64_t o = order;
+  int64_t f;
+  if (route.single_id_bags) {
+    f = order / batch.rows;
+    o = order % batch.rows * batch.fields + f;
+  } else {
+    const auto bag = std::upper_bound(batch.offsets.begin(), batch.offsets.end(), o) - 1;
+    f = (bag - batch.offsets.begin()) % batch.fields;
+  }
+  const FieldSpec& field = layout_->field(f);
+  const TableSpec& table = layout_->table(field.table);
+  return UserError("field '" + field.name + "': found id " + std::to_string(batch.ids[o]) +
+                   ", expected 0 <= id < " + std::to_string(table.rows) + " (rows of table '" +
+                   table.name + "')");
+}
+
+IdRouter::Lists IdRouter::SentLists(const IdRoute& route) const {
+  const int64_t tables = layout_->tables();
+  const int64_t segments = ranks_ * tables;
+  const int64_t* unique_begin = route.host_counts.data() + kHomeCounts;
+  const int64_t* vector_begin = unique_begin + segments + 1;
+  Lists lists;
+  for (int64_t k = 0; k < segments; ++k) {
+    // Ids of replicated tables have this rank as owner, and go to all.
+    const int64_t t = k % tables;
+    const int64_t from = plan_->replicated(static_cast<int>(t)) ? rank_ * tables + t : k;
+    lists.uniques.push_back(unique_begin[from + 1] - unique_begin[from]);
+    lists.vectors.push_back(vector_begin[from + 1] - vector_begin[from]);
+  }
+  return lists;
+}
+
+Status IdRouter::ExchangeCounts(const Lists& sent, bool mine_failed, Lists* received,
+                                bool* failed) {
+  const int64_t tables = layout_->tables();
+  const int64_t block = 1 + 2 * tables;  // failed, unique ids by table, vectors by table
+  std::vector<int64_t> send(ranks_ * block), receive(ranks_ * block);
+  for (int r = 0; r < ranks_; ++r) {
+    int64_t* word = send.data() + r * block;
+    *word++ = mine_failed;
+    word = std::copy_n(sent.uniques.begin() + r * tables, tables, word);
+    std::copy_n(sent.vectors.begin() + r * tables, tables, word);
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator_->host()->AllToAll(Phase::kIdExchange, send.data(),
+                                                          receive.data(), block * sizeof(int64_t)));
+  *failed = false;
+  for (int r = 0; r < ranks_; ++r) {
+    const int64_t* word = receive.data() + r * block;
+    *failed |= *word != 0;
+    received->uniques.insert(received->uniques.end(), word + 1, word + 1 + tables);
+    received->vectors.insert(received->vectors.end(), word + 1 + tables, word + block);
+  }
+  return OkStatus();
+}
+
+Status IdRouter::ExchangeKeys(IdRoute* route) {
+  const int64_t tables = layout_->tables();
+  std::vector<int64_t> send(ranks_, 0), receive(ranks_, 0);
+  int64_t sent_items = 0;
+  const int64_t* segment = route->segment_upload.data();  // sent_begin, as PlaceSegments put it
+  const int64_t* item_begin = segment + (route->segments.item_begin - route->segments.sent_begin);
+  const int sent_length = HasMasks(rank_) ? 2 : 1;
+  int64_t received_words = 0;
+  for (int r = 0; r < ranks_; ++r) {
+    if (r == rank_) continue;
+    const int64_t items = segment[(r + 1) * tables] - segment[r * tables];
+    const int64_t words =
+        (item_begin[(r + 1) * tables] - item_begin[r * tables]) * (HasMasks(r) ? 2 : 1);
+    send[r] = items * sent_length * static_cast<int64_t>(sizeof(int64_t));
+    receive[r] = words * static_cast<int64_t>(sizeof(int64_t));
+    sent_items += items;
+    received_words += words;
+  }
+  int64_t* const words = route->words.Resize(sent_items * sent_length + received_words);
+  PackMessages(*stream_, route->segments, route->home, format_, sent_items, sent_length, words);
+  return communicator_->AllToAllV(Phase::kIdExchange, *stream_, words, send,
+                                  words + sent_items * sent_length, receive);
+}
+
+void IdRouter::EnqueueOwner(IdRoute* route) {
+  const int64_t n = route->items;
+  OwnerView& owner = route->owner;
+  owner.item_masks = route->item_masks.Resize(n);
+  owner.item_vectors = route->item_vectors.Resize(n);
+  owner.item_owned = route->item_owned.Resize(n);
+  owner.sorted_keys = route->owner_sorted_keys.Resize(n);
+  owner.sorted = route->owner_sorted.Resize(n);
+  owner.owned_number = route->owned_number.Resize(n);
+  owner.node_number = route->node_number.Resize(n);
+  owner.owned_keys = route->owned_keys.Resize(n);
+  owner.node_begin = route->node_begin.Resize(n + 1);
+  owner.owned_count = route->counts.data() + kUniques;  // the host has read it
+  route->owned = {owner.owned_keys, owner.owned_count, n, format_};
+  PlaceVectors(*stream_, route->segments, route->home, format_, tables_, route->uniques,
+               route->vector_offsets.Resize(route->vectors));
+  if (n == 0) return;
+  ReadItems(*stream_, route->segments, route->home, format_, route->words.data(), n, owner,
+            keys_.Resize(n), values_.Resize(n));
+  sort_.InclusiveSum(n, owner.item_vectors, owner.item_vectors);
+  sort_.SortPairs(n, format_.id_bits + format_.table_bits, keys_.data(), owner.sorted_keys,
+                  values_.data(), owner.sorted);
+  MarkOwned(*stream_, n, owner);
+  sort_.InclusiveSum(n, owner.owned_number, owner.owned_number);
+  sort_.InclusiveSum(n, owner.node_number, owner.node_number);
+  PlaceOwned(*stream_, route->segments, tables_, n, owner);
+}
+
+}  // namespace elastor::cuda

@@ -1,0 +1,80 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_ID_ROUTER_H_
+#define ELASTOR_EMBEDDING_CUDA_ID_ROUTER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/cuda/device_communicator.h"
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+#include "core/cuda/runtime.h"
+#include "core/cuda/sort.h"
+#include "embedding/cuda/id_route.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/shard_plan.h"
+#include "embedding/table.h"
+
+namespace elastor::cuda {
+
+// Makes IdRoutes: what elastor::IdRoute does, on one stream of the device. The host waits for
+// counts, exchanges them and computes places; keys go between devices. One batch at a time.
+class IdRouter {
+ public:
+  // All outlive the object. tables: device memory. leaves: V.
+  IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t leaves,
+           const TableView* tables, DeviceCommunicator* communicator, Stream* stream);
+
+  // User error on all ranks when a rank has a bad id.
+  Status Route(const SparseBatch& batch, IdRoute* route);
+
+  const FieldView* fields() const { return fields_.data(); }
+
+ private:
+  // Unique ids of this rank's batch by owner's segment, and vectors (docs: IdRoute).
+  struct Lists {
+    std::vector<int64_t> uniques, vectors;  // [rank * tables + table]
+  };
+
+  void MakeFormat();
+  void UploadPlan();
+  void UploadBatch(const SparseBatch& batch, IdRoute* route);
+  void SizeHome(IdRoute* route);
+  void EnqueueHome(IdRoute* route);
+  Status WaitForCounts(IdRoute* route);
+  Status BadId(const SparseBatch& batch, int64_t code, const IdRoute& route) const;
+  // The lists that this rank sends, cut by segment, own ones included.
+  Lists SentLists(const IdRoute& route) const;
+  // Sends counts, gets those of all homes' lists for this rank. *failed: whether a rank had a bad
+  // id.
+  Status ExchangeCounts(const Lists& sent, bool mine_failed, Lists* received, bool* failed);
+  void PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route);
+  void EnqueueOwner(IdRoute* route);
+  Status ExchangeKeys(IdRoute* route);
+  bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }
+
+  const EmbeddingLayout* layout_;
+  const ShardPlan* plan_;
+  const TableView* tables_;
+  DeviceCommunicator* communicator_;
+  Stream* stream_;
+  int rank_;
+  int ranks_;
+  Range owned_leaves_;
+  std::vector<std::vector<Range>> canonical_nodes_;  // by rank
+  KeyFormat format_;
+
+  Buffer<FieldView> fields_;
+  Buffer<int64_t> table_rows_;
+  Buffer<int32_t> owners_;
+  Buffer<int32_t> node_of_leaf_;
+
+  // Scratch of one batch.
+  DeviceSort sort_;
+  Buffer<uint64_t> keys_;
+  Buffer<uint32_t> values_;
+  Event done_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_ID_ROUTER_H_

@@ -1,0 +1,42 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_KEY_FORMAT_H_
+#define ELASTOR_EMBEDDING_CUDA_KEY_FORMAT_H_
+
+#include <cstdint>
+
+#include "core/base/host_device.h"
+
+namespace elastor::cuda {
+
+// (owner, table, id) in one word that sorts in this order.
+struct KeyFormat {
+  int id_bits = 1;
+  int table_bits = 0;
+  int owner_bits = 0;
+
+  ELASTOR_HOST_DEVICE uint64_t Make(int64_t owner, int64_t table, int64_t id) const {
+    return static_cast<uint64_t>(((owner << table_bits) + table) << id_bits | id);
+  }
+  ELASTOR_HOST_DEVICE int64_t Id(uint64_t key) const {
+    return static_cast<int64_t>(key & ((uint64_t{1} << id_bits) - 1));
+  }
+  ELASTOR_HOST_DEVICE int Table(uint64_t key) const {
+    return static_cast<int>((key >> id_bits) & ((uint64_t{1} << table_bits) - 1));
+  }
+  ELASTOR_HOST_DEVICE int Owner(uint64_t key) const {
+    return static_cast<int>(key >> id_bits >> table_bits);
+  }
+  int bits() const { return id_bits + table_bits + owner_bits; }
+};
+
+// Keys that a rank owns, in device memory. How many there are is known there; the host knows a
+// bound.
+struct OwnedKeys {
+  const uint64_t* keys = nullptr;  // all different, ascending by table
+  const int64_t* count = nullptr;
+  int64_t bound = 0;
+  KeyFormat format;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_KEY_FORMAT_H_

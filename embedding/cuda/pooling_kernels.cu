@@ -1,0 +1,140 @@
+#include "core/cuda/bfloat16.h"
+#include "core/cuda/launch.h"
+#include "embedding/cuda/columns.h"
+#include "embedding/cuda/pooling_kernels.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr int kAhead = 4;  // loads in flight
+
+// A bag of one id, found: where its row lies (null: zeros) and where it goes.
+template <typename A>
+struct Move {
+  const float* row;
+  A* to;
+  int width;
+};
+
+template <typename A>
+__device__ Move<A> FindMove(const BagRows& bags, const int32_t* place_row, int64_t item, A* e,
+                            int64_t row_stride) {
+  const int64_t place = item / bags.fields;
+  const int64_t f = item - place * bags.fields;
+  const FieldView field = bags.field_views[f];
+  const int64_t row = place_row[place];
+  const float* from = row < 0 ? nullptr : bags.rows_of_ids[bags.unique_of[row * bags.fields + f]];
+  return {from, e + place * row_stride + field.first_feature, field.width};
+}
+
+// A group of lanes kAhead bags, a block's groups apart: reads a row, writes its features.
+template <typename A, int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    CopySingleIdBagsKernel(BagRows bags, const int32_t* place_row, int64_t items, LaneGroups groups,
+                           int widest, A* e, int64_t row_stride) {
+  const int64_t per_block = kGroupThreads >> groups.shift;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * per_block * kAhead + groups.in_block();
+  Move<A> moves[kAhead];
+#pragma unroll
+  for (int a = 0; a < kAhead; ++a) {
+    const int64_t item = first + a * per_block;
+    moves[a] = item < items ? FindMove(bags, place_row, item, e, row_stride)
+                            : Move<A>{nullptr, nullptr, 0};
+  }
+  for (int column = groups.lane() * kColumns; column < widest;
+       column += groups.lanes() * kColumns) {
+    float values[kAhead][kColumns];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) values[a][c] = 0;
+      if (moves[a].row != nullptr && column < moves[a].width) {
+        LoadColumns(moves[a].row + column, values[a]);
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      if (column < moves[a].width) StoreColumns(values[a], moves[a].to + column);
+    }
+  }
+}
+
+// The sum of occurrences [begin, end): a copy of the first, then the others added in order.
+template <int kColumns>
+__device__ void SumRows(const BagRows& bags, int64_t begin, int64_t end, int column,
+                        float (&sum)[kColumns]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) sum[c] = 0;
+  for (int64_t o = begin; o < end; o += kAhead) {
+    float values[kAhead][kColumns];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      if (o + a < end) LoadColumns(bags.rows_of_ids[bags.unique_of[o + a]] + column, values[a]);
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      if (o + a >= end) continue;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        sum[c] = o + a == begin ? values[a][c] : sum[c] + values[a][c];
+      }
+    }
+  }
+}
+
+// A group of lanes a bag.
+template <typename A, int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    PoolBagsKernel(BagRows bags, const int32_t* place_row, int64_t items, LaneGroups groups, A* e,
+                   int64_t row_stride) {
+  const int64_t item = groups.index();
+  if (item >= items) return;
+  const int64_t place = item / bags.fields;
+  const int64_t f = item - place * bags.fields;
+  const FieldView field = bags.field_views[f];
+  const int64_t row = place_row[place];
+  int64_t begin = 0, end = 0;
+  if (row >= 0) {
+    begin = bags.offsets[row * bags.fields + f];
+    end = bags.offsets[row * bags.fields + f + 1];
+  }
+  const bool scaled = field.mean && end - begin > 1;
+  const float scale = scaled ? 1.0f / static_cast<float>(end - begin) : 1.0f;
+  A* const to = e + place * row_stride + field.first_feature;
+  for (int column = groups.lane() * kColumns; column < field.width;
+       column += groups.lanes() * kColumns) {
+    float sum[kColumns];
+    SumRows(bags, begin, end, column, sum);
+    if (scaled) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sum[c] *= scale;
+    }
+    StoreColumns(sum, to + column);
+  }
+}
+
+}  // namespace
+
+template <typename A>
+void PoolBags(Stream& stream, const BagRows& bags, const int32_t* place_row, int64_t places,
+              const VectorShape& shape, A* e, int64_t row_stride) {
+  const int64_t items = places * bags.fields;
+  if (items == 0) return;
+  const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
+  if (bags.offsets == nullptr) {
+    Launch(stream, Blocks(items, groups.per_block() * kAhead), kGroupThreads,
+           shape.aligned ? CopySingleIdBagsKernel<A, kVector> : CopySingleIdBagsKernel<A, 1>, bags,
+           place_row, items, groups, shape.widest, e, row_stride);
+  } else {
+    Launch(stream, Blocks(items, groups.per_block()), kGroupThreads,
+           shape.aligned ? PoolBagsKernel<A, kVector> : PoolBagsKernel<A, 1>, bags, place_row,
+           items, groups, e, row_stride);
+  }
+}
+
+template void PoolBags(Stream&, const BagRows&, const int32_t*, int64_t, const VectorShape&, float*,
+                       int64_t);
+template void PoolBags(Stream&, const BagRows&, const int32_t*, int64_t, const VectorShape&,
+                       BFloat16*, int64_t);
+
+}  // namespace elastor::cuda

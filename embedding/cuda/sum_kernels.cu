@@ -1,0 +1,285 @@
+#include "core/cuda/bfloat16.h"
+#include "core/cuda/launch.h"
+#include "embedding/cuda/columns.h"
+#include "embedding/cuda/gradient_kernels.h"
+#include "embedding/cuda/gradient_source.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr int kAhead = 4;      // loads in flight
+constexpr int kMaxDepth = 32;  // of the stack: log2 of the leaves + 1 at most
+
+template <int kColumns>
+__device__ void Clear(float (&x)[kColumns]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) x[c] = 0;
+}
+
+template <int kColumns>
+__device__ void Assign(const float (&from)[kColumns], float (&to)[kColumns]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) to[c] = from[c];
+}
+
+__device__ int AncestorLevel(int a, int b) { return kWarp - __clz(a ^ b); }
+
+// LeafStack (embedding/leaf_stack.h) of a few columns.
+template <int kColumns>
+class ColumnStack {
+ public:
+  __device__ void Push(int leaf, const float (&value)[kColumns]) {
+    while (size_ >= 2 && AncestorLevel(leaves_[size_ - 2], leaves_[size_ - 1]) <
+                             AncestorLevel(leaves_[size_ - 1], leaf)) {
+      AddTopToNext();
+    }
+    leaves_[size_] = leaf;
+    Assign(value, values_[size_++]);
+  }
+  __device__ void Finish(float (&sum)[kColumns]) {
+    while (size_ >= 2) AddTopToNext();
+    Assign(values_[0], sum);
+  }
+
+ private:
+  __device__ void AddTopToNext() {
+    --size_;
+    AddColumns(values_[size_], values_[size_ - 1]);
+  }
+
+  int size_ = 0;
+  int leaves_[kMaxDepth];
+  float values_[kMaxDepth][kColumns];
+};
+
+// A few columns of a short vector: occurrences one after another, within a leaf in chunks.
+template <int kColumns>
+class OccurrenceSum {
+ public:
+  __device__ void Add(int leaf, const float (&value)[kColumns]) {
+    if (leaf != leaf_) {
+      CloseLeaf();
+      leaf_ = leaf;
+    } else if (count_ == kChunk) {
+      CloseChunk();
+    }
+    if (count_ == 0) Clear(chunk_);
+    AddColumns(value, chunk_);
+    ++count_;
+  }
+  __device__ void Finish(float (&sum)[kColumns]) {
+    CloseLeaf();
+    stack_.Finish(sum);
+  }
+
+ private:
+  __device__ void CloseChunk() {
+    if (full_chunks_++ == 0) {
+      Assign(chunk_, total_);
+    } else {
+      AddColumns(chunk_, total_);
+    }
+    count_ = 0;
+  }
+  __device__ void CloseLeaf() {
+    if (leaf_ < 0) return;
+    CloseChunk();
+    stack_.Push(leaf_, total_);
+    full_chunks_ = 0;
+  }
+
+  int leaf_ = -1;
+  int count_ = 0;
+  int full_chunks_ = 0;
+  float chunk_[kColumns];
+  float total_[kColumns];
+  ColumnStack<kColumns> stack_;
+};
+
+// A group of lanes a chunk: its occurrences in order from +0, to partial.
+template <typename A, int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    SumChunksKernel(BagGradients<A> bags, const Chunk* chunks, int64_t count, LaneGroups groups,
+                    float* partial, int64_t stride) {
+  const int64_t index = groups.index();
+  if (index >= count) return;
+  const Chunk chunk = chunks[index];
+  for (int column = groups.lane() * kColumns; column < chunk.width;
+       column += groups.lanes() * kColumns) {
+    float sum[kColumns];
+    Clear(sum);
+    int i = 0;
+    for (; i + kAhead <= chunk.count; i += kAhead) {
+      float values[kAhead][kColumns];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        LoadOccurrence(bags, int64_t{chunk.begin} + i + a, column, values[a]);
+      }
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) AddColumns(values[a], sum);
+    }
+    for (; i < chunk.count; ++i) {
+      float value[kColumns];
+      LoadOccurrence(bags, int64_t{chunk.begin} + i, column, value);
+      AddColumns(value, sum);
+    }
+    StoreColumns(sum, partial + index * stride + column);
+  }
+}
+
+// A group of lanes a chunk; those of the first chunks of a leaf add up the leaf's chunks in order,
+// into the first.
+template <int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    SumLeavesKernel(const Chunk* chunks, int64_t count, LaneGroups groups, float* partial,
+                    int64_t stride) {
+  const int64_t index = groups.index();
+  if (index >= count || chunks[index].of_run < 2) return;
+  const int of_run = chunks[index].of_run;
+  const int width = chunks[index].width;
+  for (int column = groups.lane() * kColumns; column < width; column += groups.lanes() * kColumns) {
+    float* const first = partial + index * stride + column;
+    float sum[kColumns];
+    LoadColumns(first, sum);
+    int i = 1;
+    for (; i + kAhead <= of_run; i += kAhead) {
+      float values[kAhead][kColumns];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) LoadColumns(first + (i + a) * stride, values[a]);
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) AddColumns(values[a], sum);
+    }
+    for (; i < of_run; ++i) {
+      float value[kColumns];
+      LoadColumns(first + i * stride, value);
+      AddColumns(value, sum);
+    }
+    StoreColumns(sum, first);
+  }
+}
+
+template <typename A, int kColumns>
+__device__ void SumShort(const BagGradients<A>& bags, const int32_t* leaves, const Vector& vector,
+                         int column, float (&sum)[kColumns]) {
+  OccurrenceSum<kColumns> occurrences;
+  for (int64_t i = vector.begin; i < vector.end; i += kAhead) {
+    float values[kAhead][kColumns];
+    int leaf[kAhead];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      if (i + a < vector.end) {
+        leaf[a] = leaves[i + a];
+        LoadOccurrence(bags, i + a, column, values[a]);
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      if (i + a < vector.end) occurrences.Add(leaf[a], values[a]);
+    }
+  }
+  occurrences.Finish(sum);
+}
+
+template <int kColumns>
+__device__ void SumLong(const Chunk* chunks, const Vector& vector, const float* partial,
+                        int64_t stride, int column, float (&sum)[kColumns]) {
+  ColumnStack<kColumns> stack;
+  for (int64_t c = vector.chunk_begin; c < vector.chunk_end; c += chunks[c].of_run) {
+    float value[kColumns];
+    LoadColumns(partial + c * stride + column, value);
+    stack.Push(chunks[c].leaf, value);
+  }
+  stack.Finish(sum);
+}
+
+// A group of lanes a vector.
+template <typename A, int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    SumVectorsKernel(BagGradients<A> bags, HomeView home, int64_t count, LaneGroups groups,
+                     const float* partial, int64_t stride, const int64_t* offsets, float* vectors) {
+  const int64_t index = groups.index();
+  if (index >= count) return;
+  const Vector vector = home.vectors[index];
+  float* const to = vectors + (offsets == nullptr ? index * stride : offsets[index]);
+  for (int column = groups.lane() * kColumns; column < vector.width;
+       column += groups.lanes() * kColumns) {
+    float sum[kColumns];
+    if (vector.chunk_begin == vector.chunk_end) {
+      SumShort(bags, home.leaves, vector, column, sum);
+    } else {
+      SumLong(home.chunks, vector, partial, stride, column, sum);
+    }
+    StoreColumns(sum, to + column);
+  }
+}
+
+// A group of lanes an owned key; every lane reads all of its columns before it writes them.
+template <int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    FoldNodesKernel(OwnedKeys owned, const TableView* tables, OwnerView owner, LaneGroups groups,
+                    float* vectors) {
+  const int64_t j = groups.index();
+  if (j >= owned.bound || j >= *owned.count) return;
+  const int64_t begin = owner.node_begin[j];
+  const int64_t end = owner.node_begin[j + 1];
+  if (end - begin < 2) return;
+  const int width = tables[owned.format.Table(owned.keys[j])].width;
+  for (int column = groups.lane() * kColumns; column < width; column += groups.lanes() * kColumns) {
+    ColumnStack<kColumns> stack;
+    for (int64_t n = begin; n < end; ++n) {
+      float value[kColumns];
+      LoadColumns(vectors + owner.node_gradients[n] + column, value);
+      stack.Push(owner.node_leaves[n], value);
+    }
+    float sum[kColumns];
+    stack.Finish(sum);
+    StoreColumns(sum, vectors + owner.node_gradients[begin] + column);
+  }
+}
+
+}  // namespace
+
+template <typename A>
+void SumChunks(Stream& stream, const BagGradients<A>& bags, const Chunk* chunks, int64_t count,
+               const VectorShape& shape, float* partial, int64_t stride) {
+  if (count == 0) return;
+  const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
+  const unsigned blocks = Blocks(count, groups.per_block());
+  Launch(stream, blocks, kGroupThreads,
+         shape.aligned ? SumChunksKernel<A, kVector> : SumChunksKernel<A, 1>, bags, chunks, count,
+         groups, partial, stride);
+  Launch(stream, blocks, kGroupThreads,
+         shape.aligned ? SumLeavesKernel<kVector> : SumLeavesKernel<1>, chunks, count, groups,
+         partial, stride);
+}
+
+template <typename A>
+void SumVectors(Stream& stream, const BagGradients<A>& bags, const HomeView& home,
+                const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
+                const int64_t* offsets, float* vectors) {
+  if (count == 0) return;
+  const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
+  Launch(stream, Blocks(count, groups.per_block()), kGroupThreads,
+         shape.aligned ? SumVectorsKernel<A, kVector> : SumVectorsKernel<A, 1>, bags, home, count,
+         groups, partial, stride, offsets, vectors);
+}
+
+void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
+               const OwnerView& owner, const VectorShape& shape, float* vectors) {
+  if (owned.bound == 0) return;
+  const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
+  Launch(stream, Blocks(owned.bound, groups.per_block()), kGroupThreads,
+         shape.aligned ? FoldNodesKernel<kVector> : FoldNodesKernel<1>, owned, tables, owner,
+         groups, vectors);
+}
+
+#define ELASTOR_INSTANTIATE(A)                                                                   \
+  template void SumChunks(Stream&, const BagGradients<A>&, const Chunk*, int64_t,                \
+                          const VectorShape&, float*, int64_t);                                  \
+  template void SumVectors(Stream&, const BagGradients<A>&, const HomeView&, const VectorShape&, \
+                           int64_t, const float*, int64_t, const int64_t*, float*);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(BFloat16)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace elastor::cuda

@@ -1,0 +1,104 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_TABLE_STATE_H_
+#define ELASTOR_EMBEDDING_CUDA_TABLE_STATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/base/digest.h"
+#include "core/base/leaves.h"
+#include "core/base/thread_pool.h"
+#include "core/cuda/runtime.h"
+#include "embedding/cuda/row_kernels.h"
+#include "embedding/cuda/row_tables.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/grow_buffer.h"
+#include "embedding/key_index.h"
+#include "embedding/shard_plan.h"
+
+namespace elastor::cuda {
+
+// The face of RowTables to checkpoints and digests (embedding/embedding_state.h). Rows are visited
+// through page-locked memory, a few MiB at a time, or where they lie if that is the host's memory;
+// rows that are set are collected and sent together.
+class TableState {
+ public:
+  // All outlive the object. stream: that of the tables.
+  TableState(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, RowTables* tables,
+             Stream* stream, ThreadPool* pool);
+
+  // Before rows are looked up: those that were set are sent.
+  void SendRows();
+  // After rows may have changed.
+  void RowsChanged() { current_ = false; }
+
+  void AddToDigest(Digest* digest);
+  void ForEachRow(const std::function<void(int table, int64_t key, const float* weights,
+                                           const float* slots)>& fn);
+  void SetRow(int table, int64_t key, const float* weights, const float* slots);
+  void ForgetRows();
+  std::vector<int64_t> CountRows(int table);
+  void ForEachRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const float* const* rows)>& fn);
+
+ private:
+  using Visit = std::function<void(std::span<const int64_t> keys, const float* const* rows)>;
+
+  // What one visitor copies rows with.
+  struct Carrier {
+    Stream stream;
+    PinnedBuffer<float> memory;
+  };
+
+  bool Owns(int table, int64_t partition) const {
+    const int owner = plan_->Owner(table, partition);
+    return owner == rank_ || owner == kAllRanks;
+  }
+  bool Accounts(int table, int64_t key) const {
+    return plan_->Accountant(table, key % kPartitions) == rank_;
+  }
+  bool Present(int64_t t, int64_t index) const {
+    return (present_[tables_->first_word(t) + index / 32] >> (index % 32)) & 1;
+  }
+  void SendRowsLocked();
+  // Brings the present bits, and rows in the host's memory, up to date. Thread-safe.
+  void BringUpToDate();
+  std::unique_ptr<Carrier> TakeCarrier();
+  void PutBack(std::unique_ptr<Carrier> carrier);
+  // Visits rows this rank accounts for, with keys / 4096 in `quotients` and partitions numbered
+  // `numbers` here. Thread-safe after BringUpToDate.
+  void VisitRows(int64_t t, const Range& quotients, const Range& numbers, const Visit& visit);
+  void VisitPiece(int64_t t, const Range& quotients, const Range& numbers, const float* rows,
+                  int64_t quotient_stride, const Visit& visit) const;
+
+  const EmbeddingLayout* layout_;
+  const ShardPlan* plan_;
+  int rank_;
+  RowTables* tables_;
+  Stream* stream_;
+  ThreadPool* pool_;
+
+  std::mutex mutex_;  // guards all below but the present bits while they are read
+  bool current_ = false;
+  PinnedBuffer<uint32_t> present_;
+  std::vector<std::unique_ptr<Carrier>> carriers_;
+
+  // Rows that were set, in the order first set, by a number over all tables.
+  std::vector<int64_t> first_row_;  // by table
+  KeyIndex numbers_;
+  GrowBuffer<int64_t> keys_;
+  PinnedBuffer<RowToSet> rows_;
+  PinnedBuffer<float> values_;
+  int64_t values_used_ = 0;
+  bool cache_dropped_ = false;
+  Buffer<RowToSet> device_rows_;
+  Buffer<float> device_values_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_TABLE_STATE_H_

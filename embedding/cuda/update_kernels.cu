@@ -1,0 +1,159 @@
+#include "core/cuda/bfloat16.h"
+#include "core/cuda/launch.h"
+#include "embedding/cuda/columns.h"
+#include "embedding/cuda/gradient_source.h"
+#include "embedding/cuda/update_kernels.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+// What a rule needs besides its columns: RowWiseAdagrad's rate. The first lane of a row brings the
+// slot up to date; the whole warp calls it.
+template <typename Rule>
+__device__ float RateOf(const Rule&, const LaneGroups&, bool, int, float, const double*, float*) {
+  return 0;
+}
+__device__ float RateOf(const RowWiseAdagrad<float>& rule, const LaneGroups& groups, bool active,
+                        int width, float scale, const double* sum_of_squares, float* slots) {
+  float rate = 0;
+  if (active && groups.lane() == 0) rate = rule.Rate(width, scale, *sum_of_squares, slots);
+  return __shfl_sync(kWholeWarp, rate, 0, groups.lanes());
+}
+
+// The rule on columns of a row; g is scaled, slots are those of the row.
+template <int kColumns>
+__device__ void Apply(const Sgd<float>& rule, float, int, int, const float (&g)[kColumns],
+                      float (&w)[kColumns], float*) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c]);
+}
+
+template <int kColumns>
+__device__ void Apply(const RowWiseAdagrad<float>& rule, float rate, int, int,
+                      const float (&g)[kColumns], float (&w)[kColumns], float*) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) rule.Element(rate, g[c], &w[c]);
+}
+
+template <int kColumns>
+__device__ void Apply(const Adagrad<float>& rule, float, int, int column,
+                      const float (&g)[kColumns], float (&w)[kColumns], float* slots) {
+  float a[kColumns];
+  LoadColumns(slots + column, a);
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &a[c]);
+  StoreColumns(a, slots + column);
+}
+
+template <int kColumns>
+__device__ void Apply(const Adam<float>& rule, float, int width, int column,
+                      const float (&g)[kColumns], float (&w)[kColumns], float* slots) {
+  float m[kColumns], v[kColumns];
+  LoadColumns(slots + column, m);
+  LoadColumns(slots + width + column, v);
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &m[c], &v[c]);
+  StoreColumns(m, slots + column);
+  StoreColumns(v, slots + width + column);
+}
+
+template <int kColumns>
+__device__ void ScaleColumns(float scale, float (&x)[kColumns]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) x[c] = scale * x[c];
+}
+
+// A group of lanes a row: reads its gradient, weights and slots, writes the latter two.
+template <typename Rule, typename A, int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    UpdateRowsKernel(Rule rule, OwnedKeys owned, const TableView* tables, BagGradients<A> bags,
+                     GradientArray array, float* const* rows, float l2, const double* row_squares,
+                     LaneGroups groups, const UpdateGate* gate) {
+  if (gate->proceed == 0) return;  // alike for all threads
+  const float scale = gate->scale;
+  const int64_t j = groups.index();
+  const bool active = j < owned.bound && j < *owned.count;
+  int width = 0;
+  int64_t source = 0;
+  float* row = nullptr;
+  if (active) {
+    width = tables[owned.format.Table(owned.keys[j])].width;
+    source = SourceOf(array, j);
+    row = rows[j];
+  }
+  const float rate = RateOf(rule, groups, active, width, scale, row_squares + j, row + width);
+  for (int column = groups.lane() * kColumns; column < width; column += groups.lanes() * kColumns) {
+    float g[kColumns], w[kColumns];
+    LoadGradient(bags, array, source, column, g);
+    LoadColumns(row + column, w);
+    AddL2(l2, w, g);
+    ScaleColumns(scale, g);
+    Apply(rule, rate, width, column, g, w, row + width);
+    StoreColumns(w, row + column);
+  }
+}
+
+template <int kColumns>
+__global__ void __launch_bounds__(kGroupThreads)
+    UpdateUntouchedRowsKernel(Adam<float> rule, TableView table, const uint32_t* marks, float l2,
+                              LaneGroups groups, const UpdateGate* gate) {
+  if (gate->proceed == 0) return;
+  const float scale = gate->scale;
+  const int64_t index = groups.index();
+  if (index >= table.stored_rows) return;
+  const uint32_t bits = table.present[index / 32] & ~marks[index / 32];
+  if (((bits >> (index % 32)) & 1) == 0) return;
+  float* const row = table.RowAt(index);
+  for (int column = groups.lane() * kColumns; column < table.width;
+       column += groups.lanes() * kColumns) {
+    float g[kColumns], w[kColumns];
+    LoadColumns(row + column, w);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) g[c] = l2 * w[c];
+    ScaleColumns(scale, g);
+    Apply(rule, 0, table.width, column, g, w, row + table.width);
+    StoreColumns(w, row + column);
+  }
+}
+
+}  // namespace
+
+template <typename Rule, typename A>
+void UpdateRows(Stream& stream, const Rule& rule, const OwnedKeys& owned, const TableView* tables,
+                const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
+                float l2, const double* row_squares, const VectorShape& shape,
+                const UpdateGate* gate) {
+  if (owned.bound == 0) return;
+  const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
+  Launch(stream, Blocks(owned.bound, groups.per_block()), kGroupThreads,
+         shape.aligned ? UpdateRowsKernel<Rule, A, kVector> : UpdateRowsKernel<Rule, A, 1>, rule,
+         owned, tables, bags, array, rows, l2, row_squares, groups, gate);
+}
+
+void UpdateUntouchedRows(Stream& stream, const Adam<float>& rule, const TableView& table,
+                         const uint32_t* marks, float l2, const VectorShape& shape,
+                         const UpdateGate* gate) {
+  if (table.stored_rows == 0) return;
+  const LaneGroups groups = LaneGroups::For(table.width, shape.columns());
+  Launch(stream, Blocks(table.stored_rows, groups.per_block()), kGroupThreads,
+         shape.aligned ? UpdateUntouchedRowsKernel<kVector> : UpdateUntouchedRowsKernel<1>, rule,
+         table, marks, l2, groups, gate);
+}
+
+#define ELASTOR_INSTANTIATE(Rule, A)                                                           \
+  template void UpdateRows(Stream&, const Rule<float>&, const OwnedKeys&, const TableView*,    \
+                           const BagGradients<A>&, const GradientArray&, float* const*, float, \
+                           const double*, const VectorShape&, const UpdateGate*);
+ELASTOR_INSTANTIATE(Sgd, float)
+ELASTOR_INSTANTIATE(Sgd, BFloat16)
+ELASTOR_INSTANTIATE(Adagrad, float)
+ELASTOR_INSTANTIATE(Adagrad, BFloat16)
+ELASTOR_INSTANTIATE(RowWiseAdagrad, float)
+ELASTOR_INSTANTIATE(RowWiseAdagrad, BFloat16)
+ELASTOR_INSTANTIATE(Adam, float)
+ELASTOR_INSTANTIATE(Adam, BFloat16)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace elastor::cuda

@@ -1,0 +1,34 @@
+#ifndef ELASTOR_EMBEDDING_CUDA_UPDATE_KERNELS_H_
+#define ELASTOR_EMBEDDING_CUDA_UPDATE_KERNELS_H_
+
+#include <cstdint>
+
+#include "core/cuda/runtime.h"
+#include "embedding/adagrad.h"
+#include "embedding/adam.h"
+#include "embedding/cuda/gradient_kernels.h"
+#include "embedding/cuda/key_format.h"
+#include "embedding/cuda/table_view.h"
+#include "embedding/cuda/update_gate.h"
+#include "embedding/cuda/vector_shape.h"
+#include "embedding/row_wise_adagrad.h"
+#include "embedding/sgd.h"
+
+namespace elastor::cuda {
+
+// One step of an optimizer's rule on the owned keys' rows: gradient + l2 * w, times gate->scale;
+// none when the gate is closed. row_squares: of AddSquares; RowWiseAdagrad's rule needs them.
+template <typename Rule, typename A>
+void UpdateRows(Stream& stream, const Rule& rule, const OwnedKeys& owned, const TableView* tables,
+                const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
+                float l2, const double* row_squares, const VectorShape& shape,
+                const UpdateGate* gate);
+
+// On the rows of a table that are present and not marked: gradient l2 * w.
+void UpdateUntouchedRows(Stream& stream, const Adam<float>& rule, const TableView& table,
+                         const uint32_t* marks, float l2, const VectorShape& shape,
+                         const UpdateGate* gate);
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_EMBEDDING_CUDA_UPDATE_KERNELS_H_
