@@ -77,7 +77,7 @@ class Stream {
 
   struct State;
   State* state() const { return state_.get(); }
-  // cudaStream_t; null in the emulation.
+  // cudaStream_t, whose device is the calling thread's from then on; null in the emulation.
   void* handle() const;
 
  private:

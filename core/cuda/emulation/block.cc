@@ -1,5 +1,7 @@
 #include "core/cuda/emulation/block.h"
 
+#include <alloca.h>
+
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstdio>
@@ -17,10 +19,13 @@ using boost::context::fiber;
 constexpr int kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
+constexpr int kStackShifts = 61;
+constexpr int kCacheLine = 64;
 constexpr size_t kMaxSharedBytes = 227 << 10;
 
 // A fiber that runs threads of a block: one after another, as long as none of them waits.
 struct Worker {
+  int number = 0;
   fiber here;
   fiber scheduler;
 };
@@ -71,6 +76,7 @@ class Executor {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   Sequence block_order_, warp_order_, lane_order_;
+  int workers_ = 0;
   std::vector<Worker*> idle_;
   Thread* current_ = nullptr;
   // Lanes that the workers shall start, in this order.
@@ -248,9 +254,13 @@ Worker* Executor::IdleWorker() {
     return worker;
   }
   Worker* const worker = new Worker;
+  worker->number = workers_++;
   worker->here = fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
                        [this, worker](fiber&& scheduler) {
                          worker->scheduler = std::move(scheduler);
+                         // Otherwise all stacks compete for the same lines of the cache.
+                         void* const shift = alloca(worker->number % kStackShifts * kCacheLine);
+                         asm volatile("" ::"r"(shift) : "memory");
                          Work(worker);
                          return fiber();
                        });

@@ -24,30 +24,34 @@ struct uint3 {
   unsigned x, y, z;
 };
 struct dim3 {
-  unsigned x = 1, y = 1, z = 1;
+  unsigned x, y, z;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-// Vectors of 2 and 4 elements, aligned to their size up to 16 bytes.
-#define ELASTOR_VECTOR_TYPES(type, prefix)                             \
-  struct alignas(2 * sizeof(type)) prefix##2 {                         \
-    type x, y;                                                         \
-  };                                                                   \
-  struct alignas(sizeof(type) < 4 ? 4 * sizeof(type) : 16) prefix##4 { \
-    type x, y, z, w;                                                   \
-  };                                                                   \
-  inline prefix##2 make_##prefix##2(type x, type y) { return {x, y}; } \
-  inline prefix##4 make_##prefix##4(type x, type y, type z, type w) { return {x, y, z, w}; }
-ELASTOR_VECTOR_TYPES(float, float)
-ELASTOR_VECTOR_TYPES(double, double)
-ELASTOR_VECTOR_TYPES(int, int)
-ELASTOR_VECTOR_TYPES(unsigned int, uint)
-ELASTOR_VECTOR_TYPES(short, short)
-ELASTOR_VECTOR_TYPES(unsigned short, ushort)
-ELASTOR_VECTOR_TYPES(unsigned char, uchar)
-ELASTOR_VECTOR_TYPES(long long, longlong)
-ELASTOR_VECTOR_TYPES(unsigned long long, ulonglong)
-#undef ELASTOR_VECTOR_TYPES
+// Aligned to their size.
+#define ELASTOR_VECTOR_2(type, name)      \
+  struct alignas(2 * sizeof(type)) name { \
+    type x, y;                            \
+  };                                      \
+  inline name make_##name(type x, type y) { return {x, y}; }
+#define ELASTOR_VECTOR_4(type, name)      \
+  struct alignas(4 * sizeof(type)) name { \
+    type x, y, z, w;                      \
+  };                                      \
+  inline name make_##name(type x, type y, type z, type w) { return {x, y, z, w}; }
+ELASTOR_VECTOR_2(float, float2)
+ELASTOR_VECTOR_4(float, float4)
+ELASTOR_VECTOR_2(double, double2)
+ELASTOR_VECTOR_2(int, int2)
+ELASTOR_VECTOR_4(int, int4)
+ELASTOR_VECTOR_2(unsigned int, uint2)
+ELASTOR_VECTOR_4(unsigned int, uint4)
+ELASTOR_VECTOR_2(unsigned short, ushort2)
+ELASTOR_VECTOR_4(unsigned short, ushort4)
+ELASTOR_VECTOR_2(long long, longlong2)
+ELASTOR_VECTOR_2(unsigned long long, ulonglong2)
+#undef ELASTOR_VECTOR_2
+#undef ELASTOR_VECTOR_4
 
 // Of the thread that runs; kernels run one at a time in a process.
 inline uint3 threadIdx;

@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 256;
-constexpr int64_t kDeviceBytes = int64_t{16} << 30;
 constexpr unsigned char kPoison = 0xff;
 // Between the end of an allocation and its guard page.
 constexpr unsigned char kCanary = 0xa5;
@@ -61,9 +60,9 @@ const Allocation* Find(const char* address, const char** begin) {
 
 void* AllocateMemory(MemoryKind kind, size_t bytes) {
   const std::lock_guard lock(mutex);
-  if (kind == MemoryKind::kDevice) {
-    if (device_bytes_used + static_cast<int64_t>(bytes) > kDeviceBytes) return nullptr;
-    device_bytes_used += bytes;
+  if (kind == MemoryKind::kDevice &&
+      static_cast<int64_t>(bytes) > kDeviceBytes - device_bytes_used) {
+    return nullptr;
   }
   // Guard page, pages whose end is the allocation's, guard page.
   const size_t page_bytes = RoundUp(bytes, kPage);
@@ -71,7 +70,8 @@ void* AllocateMemory(MemoryKind kind, size_t bytes) {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return nullptr;
   char* const pages = static_cast<char*>(map) + kPage;
-  mprotect(pages, page_bytes, PROT_READ | PROT_WRITE);
+  if (mprotect(pages, page_bytes, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  if (kind == MemoryKind::kDevice) device_bytes_used += bytes;
   char* const memory = pages + page_bytes - RoundUp(bytes, kAlignment);
   std::memset(memory, kPoison, bytes);
   std::memset(memory + bytes, kCanary, pages + page_bytes - (memory + bytes));

@@ -9,6 +9,8 @@ namespace elastor::cuda::emulation {
 // Memory that the device can reach. Every allocation ends at a page that faults, is filled with
 // 0xff bytes (a float: NaN), and once freed faults forever. Thread-safe.
 
+inline constexpr int64_t kDeviceBytes = int64_t{16} << 30;
+
 enum class MemoryKind { kDevice, kPinned, kPageable };
 
 // 256-byte aligned. nullptr when the device would be full.

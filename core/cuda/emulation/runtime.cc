@@ -25,13 +25,17 @@ using emulation::Operation;
 using emulation::Queue;
 using emulation::Recording;
 
-constexpr int64_t kMemoryBytes = int64_t{16} << 30;
-
 // Guards all streams, events and graphs; held while work runs.
 std::mutex& Lock() {
   static std::mutex* const mutex = new std::mutex;
   return *mutex;
 }
+
+// Captures that the calling thread has begun. Meanwhile CUDA refuses it whatever waits or
+// allocates.
+thread_local int captures = 0;
+
+void CheckNoCapture(const char* call) { CHECK_EQ(captures, 0) << call << " during a capture"; }
 
 // The device at work: the host's floating point is the kernels', and device memory is open.
 class Work {
@@ -140,7 +144,7 @@ StatusOr<DeviceInfo> OpenDevice(int index) {
   DeviceInfo info;
   info.name = "emulated device";
   info.multiprocessors = 4;
-  info.memory_bytes = kMemoryBytes;
+  info.memory_bytes = emulation::kDeviceBytes;
   info.l2_bytes = 1 << 20;
   info.capability = "0.0";
   info.libraries = "emulation";
@@ -172,6 +176,7 @@ void Event::Record(Stream& stream) {
 }
 
 bool Event::Done() const {
+  CheckNoCapture("Done");
   const std::lock_guard lock(Lock());
   const Recording* const recording = state_->recording.get();
   if (recording == nullptr || recording->done) return true;
@@ -182,6 +187,7 @@ bool Event::Done() const {
 }
 
 void Event::Synchronize() const {
+  CheckNoCapture("Synchronize");
   const std::lock_guard lock(Lock());
   const Recording* const recording = state_->recording.get();
   if (recording == nullptr || recording->done) return;
@@ -210,8 +216,9 @@ void Stream::Wait(const Event& event) {
 }
 
 void Stream::Synchronize() {
+  CheckNoCapture("Synchronize");
   const std::lock_guard lock(Lock());
-  CHECK(state_->capture == nullptr) << "Synchronize during a capture";
+  CHECK(state_->capture == nullptr) << "another thread captures the stream";
   RunAll(state_->queue, nullptr);
 }
 
@@ -226,6 +233,7 @@ void Graph::BeginCapture(Stream& stream) {
   state_->captured = false;
   state_->work = std::make_shared<CapturedWork>();
   Join(*state_, *stream.state());
+  ++captures;
 }
 
 void Graph::EndCapture(Stream& stream) {
@@ -234,6 +242,7 @@ void Graph::EndCapture(Stream& stream) {
       << "EndCapture on another stream than BeginCapture";
   for (Stream::State* const joined : state_->streams) joined->capture = nullptr;
   state_->streams.clear();
+  --captures;
   state_->captured = true;
   CHECK(emulation::RunCaptured(*state_->work, /*lazy=*/true, /*dry=*/true))
       << "the captured stream does not wait for all work of the streams that joined it";
@@ -253,13 +262,13 @@ void Graph::Launch(Stream& stream) {
 namespace internal {
 
 void* AllocateDevice(Stream& stream, size_t bytes) {
+  CheckNoCapture("allocation");
   void* const memory = emulation::AllocateMemory(MemoryKind::kDevice, bytes);
   if (memory == nullptr) {
     DieOfDevice("out of memory: needs " + std::to_string(bytes) + " bytes, " +
                 std::to_string(emulation::FreeDeviceBytes()) + " free");
   }
   const std::lock_guard lock(Lock());
-  CHECK(stream.state()->capture == nullptr) << "allocation during a capture";
   // Again in stream order: work of other streams must not come before.
   if (CurrentSchedule().lazy) {
     Take(*stream.state(), {[=] { std::memset(memory, 0xff, bytes); }, nullptr, nullptr});
@@ -268,13 +277,14 @@ void* AllocateDevice(Stream& stream, size_t bytes) {
 }
 
 void FreeDevice(Stream& stream, void* memory) {
+  CheckNoCapture("memory freed");
   const std::lock_guard lock(Lock());
-  CHECK(stream.state()->capture == nullptr) << "memory freed during a capture";
   Take(*stream.state(),
        {[=] { emulation::FreeMemory(MemoryKind::kDevice, memory); }, nullptr, nullptr});
 }
 
 void* AllocatePinned(size_t bytes) {
+  CheckNoCapture("allocation");
   void* const memory = emulation::AllocateMemory(MemoryKind::kPinned, bytes);
   if (memory == nullptr) {
     DieOfDevice("no page-locked host memory: needs " + std::to_string(bytes) + " bytes");
@@ -282,7 +292,10 @@ void* AllocatePinned(size_t bytes) {
   return memory;
 }
 
-void FreePinned(void* memory) { emulation::FreeMemory(MemoryKind::kPinned, memory); }
+void FreePinned(void* memory) {
+  CheckNoCapture("memory freed");
+  emulation::FreeMemory(MemoryKind::kPinned, memory);
+}
 
 void CopyBytes(Stream& stream, void* to, const void* from, size_t bytes) {
   CopyExtent(stream, to, from, {bytes, bytes, bytes, 1});

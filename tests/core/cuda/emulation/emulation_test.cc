@@ -184,6 +184,8 @@ TEST_F(EmulationDeathTest, CaptureHasItsRules) {
                "Synchronize during a capture");
   EXPECT_DEATH(in_capture([](Stream& stream, int*) { Buffer<int> more(&stream, 1); }),
                "allocation during a capture");
+  EXPECT_DEATH(in_capture([](Stream&, int*) { PinnedBuffer<int> more(1); }),
+               "allocation during a capture");
   EXPECT_DEATH(in_capture([](Stream& stream, int* memory) {
                  int value = 0;
                  Copy(stream, memory, &value, 1);
