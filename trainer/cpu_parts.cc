@@ -29,7 +29,7 @@ class CpuParts final : public StepParts {
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
-  PhaseRecord device_record(Phase) const override { return {}; }
+  PhaseRecord device_record(Phase) override { return {}; }
 
  private:
   ShardedEmbedding<float> embedding_;

@@ -31,7 +31,7 @@ SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
 
 // What the phases that were used took, between hosts and between devices.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
-                                                                const StepParts& compute) {
+                                                                StepParts& compute) {
   std::vector<CommunicationRecord> records;
   std::vector<int64_t> bytes;
   for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
@@ -116,7 +116,7 @@ CheckpointFacts RunParts::MakeFacts(Contents contents, const ControlRecord& cont
   return facts;
 }
 
-StatusOr<Summary> RunParts::MakeSummary() const {
+StatusOr<Summary> RunParts::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
   if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;

@@ -48,7 +48,7 @@ struct RunParts {
            ShardPlan plan, std::unique_ptr<RunLog> log);
 
   // Collective. The part of the summary that is alike for all modes, up to now.
-  StatusOr<Summary> MakeSummary() const;
+  StatusOr<Summary> MakeSummary();
   // To be read; or written, with step().WeightsChanged() afterwards.
   StateView State() {
     return {&model->parameters(), step().weights(), step().optimizer(), &tables,

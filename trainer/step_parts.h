@@ -24,7 +24,7 @@ class StepParts {
   virtual Step<float>* step() = 0;
   // Bytes sent and time of a phase, from the device where it exchanges; the host's are the
   // communicator's.
-  virtual PhaseRecord device_record(Phase phase) const = 0;
+  virtual PhaseRecord device_record(Phase phase) = 0;
 };
 
 struct StepRequest {

@@ -7,16 +7,17 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <thread>
 #include <utility>
 
 #include "collective/communicator.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
-#include "embedding/sharded_embedding.h"
 #include "glog/logging.h"
 #include "trainer/batch.h"
 #include "trainer/checkpoint/state_digest.h"
+#include "trainer/train_step.h"
 
 namespace elastor {
 namespace {
@@ -133,6 +134,19 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   return options;
 }
 
+class TinyCpuParts final : public TinyParts {
+ public:
+  explicit TinyCpuParts(const TinySetup& setup)
+      : embedding_(setup.embedding, setup.plan, setup.communicator, setup.pool),
+        step_(setup.step, setup.model, &embedding_, setup.communicator, setup.pool) {}
+  EmbeddingState<float>* embedding() override { return &embedding_; }
+  Step<float>* step() override { return &step_; }
+
+ private:
+  ShardedEmbedding<float> embedding_;
+  TrainStep<float> step_;
+};
+
 // One rank's run. `logits` of rows below this rank's leaves are written at their places.
 class Rank {
  public:
@@ -142,8 +156,15 @@ class Rank {
         communicator_(communicator),
         pool_(spread.threads),
         model_(MakeModel<float>(training.model)),
-        embedding_(EmbeddingOptions(training), plan, communicator, &pool_),
-        step_(StepOptions(training, spread), model_.get(), &embedding_, communicator, &pool_) {
+        parts_(MakeParts(spread, {.step = StepOptions(training, spread),
+                                  .embedding = EmbeddingOptions(training),
+                                  .evaluated_rows = kEvaluatedRows,
+                                  .spec = &training.model,
+                                  .model = model_.get(),
+                                  .plan = plan,
+                                  .communicator = communicator,
+                                  .pool = &pool_})),
+        step_(*parts_->step()) {
     step_.set_steps(training.steps_before);
     step_.set_optimizer_step_offset(training.optimizer_steps_before);
   }
@@ -169,7 +190,7 @@ class Rank {
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
     const StateView state = {&model_->parameters(), step_.weights(), step_.optimizer(), &tables_,
-                             &embedding_};
+                             parts_->embedding()};
     const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
     CHECK(digest.ok()) << digest.status().message();
     digest_ = *digest;
@@ -180,6 +201,10 @@ class Rank {
   const std::string& digest() const { return digest_; }
 
  private:
+  static std::unique_ptr<TinyParts> MakeParts(const Spread& spread, const TinySetup& setup) {
+    return spread.parts ? spread.parts(setup) : std::make_unique<TinyCpuParts>(setup);
+  }
+
   void Evaluate(float* logits) {
     const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
@@ -194,8 +219,8 @@ class Rank {
   ThreadPool pool_;
   std::unique_ptr<Model<float>> model_;
   const std::vector<TableSpec> tables_ = Tables();
-  ShardedEmbedding<float> embedding_;
-  TrainStep<float> step_;
+  const std::unique_ptr<TinyParts> parts_;
+  Step<float>& step_;
   std::vector<StepResult> steps_;
   std::string error_;
   std::string digest_;
@@ -254,6 +279,44 @@ ModelSpec TinyMlp(std::vector<int64_t> hidden) {
   spec.hidden = std::move(hidden);
   spec.dropout = 0.2;
   return spec;
+}
+
+ModelSpec TinyBatchNorm() {
+  ModelSpec spec = TinyMlp({16, 8});
+  spec.batch_norm = true;
+  return spec;
+}
+
+float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
+
+void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.name; }
+
+std::vector<TinyCase> TinyCases() {
+  using Kind = ModelSpec::Kind;
+  using Convention = ModelSpec::Convention;
+  using enum SparseOptimizerKind;
+  const auto token = TinyTokenModel;
+  const ModelSpec mlp = TinyMlp({16, 8});
+  return {
+      {"RankElastorPaperLazyAdam",
+       {.model = token(Kind::kRankElastor, Convention::kPaper), .sparse = kLazyAdam}},
+      {"RankElastorPublicCodeRowWiseAdagrad",
+       {.model = token(Kind::kRankElastor, Convention::kPublicCode),
+        .sparse = kRowWiseAdagrad,
+        .leaves = 8}},
+      {"RankMixerPaperDenseAdam",
+       {.model = token(Kind::kRankMixer, Convention::kPaper), .sparse = kDenseAdam}},
+      {"RankMixerPublicCodeAdagrad",
+       {.model = token(Kind::kRankMixer, Convention::kPublicCode),
+        .sparse = kAdagrad,
+        .dense = kAdagrad,
+        .leaves = 8}},
+      {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
+      {"MlpLazyAdamNoClippingNoPenalty",
+       {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
+      {"MlpBatchNorm", {.model = TinyBatchNorm(), .leaves = 8}},
+      {"MlpBatchNormWeights", {.model = TinyBatchNorm(), .leaves = 8, .weight = TinyWeight}},
+  };
 }
 
 Outcome Train(const TinyTraining& training, const Spread& spread) {

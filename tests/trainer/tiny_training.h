@@ -3,13 +3,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/models/model_spec.h"
+#include "collective/communicator.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
 #include "embedding/sparse_optimizer.h"
-#include "trainer/train_step.h"
+#include "trainer/step.h"
+#include "trainer/step_options.h"
 
 namespace elastor {
 
@@ -36,12 +42,33 @@ struct TinyTraining {
   bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
 };
 
-// How the same run is spread; no bit depends on it.
+// What one rank computes with, on a device.
+class TinyParts {
+ public:
+  virtual ~TinyParts() = default;
+  virtual EmbeddingState<float>* embedding() = 0;
+  virtual Step<float>* step() = 0;
+};
+
+// What the parts are made of. All it points to outlives them.
+struct TinySetup {
+  TrainStepOptions step;
+  ShardedEmbedding<float>::Options embedding;
+  int64_t evaluated_rows;  // of the largest batch that is evaluated, over all ranks
+  const ModelSpec* spec;
+  Model<float>* model;
+  const ShardPlan* plan;
+  Communicator* communicator;
+  ThreadPool* pool;
+};
+
+// How the same run is spread; no bit depends on it, but for the device.
 struct Spread {
   int ranks = 1;
   int threads = 1;
   bool overlap = false;
   PlanKind plan = PlanKind::kRowWise;
+  std::function<std::unique_ptr<TinyParts>(const TinySetup&)> parts = nullptr;  // null: the CPU's
 };
 std::string ToString(const Spread& spread);
 
@@ -52,8 +79,19 @@ struct Outcome {
   std::string error;          // of a step that failed, alike on all ranks; the run ends there
 };
 
+// Every model, every sparse and every dense optimizer, V = 8 and 16.
+struct TinyCase {
+  std::string name;
+  TinyTraining training;
+};
+void PrintTo(const TinyCase& test_case, std::ostream* out);
+std::vector<TinyCase> TinyCases();
+
 ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention);
 ModelSpec TinyMlp(std::vector<int64_t> hidden);
+ModelSpec TinyBatchNorm();
+// Weights of samples: 0, 1, ... 4 quarters.
+float TinyWeight(int64_t index);
 
 // REQUIRES: spread.ranks <= training.leaves. CHECKs that all ranks found the same scalars.
 Outcome Train(const TinyTraining& training, const Spread& spread);

@@ -1,5 +1,3 @@
-#include "trainer/train_step.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,49 +21,7 @@ constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKin
 // 3 and 7 do not divide the leaves.
 constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
 
-ModelSpec TinyBatchNorm() {
-  ModelSpec spec = TinyMlp({16, 8});
-  spec.batch_norm = true;
-  return spec;
-}
-
-// Weights of samples: 0, 1, ... 4 quarters.
-float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
-
-struct Case {
-  std::string name;
-  TinyTraining training;
-};
-
-void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
-
-// Every model, every sparse and every dense optimizer, V = 8 and 16.
-std::vector<Case> Cases() {
-  const auto token = TinyTokenModel;
-  const ModelSpec mlp = TinyMlp({16, 8});
-  return {
-      {"RankElastorPaperLazyAdam",
-       {.model = token(Kind::kRankElastor, Convention::kPaper), .sparse = kLazyAdam}},
-      {"RankElastorPublicCodeRowWiseAdagrad",
-       {.model = token(Kind::kRankElastor, Convention::kPublicCode),
-        .sparse = kRowWiseAdagrad,
-        .leaves = 8}},
-      {"RankMixerPaperDenseAdam",
-       {.model = token(Kind::kRankMixer, Convention::kPaper), .sparse = kDenseAdam}},
-      {"RankMixerPublicCodeAdagrad",
-       {.model = token(Kind::kRankMixer, Convention::kPublicCode),
-        .sparse = kAdagrad,
-        .dense = kAdagrad,
-        .leaves = 8}},
-      {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
-      {"MlpLazyAdamNoClippingNoPenalty",
-       {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
-      {"MlpBatchNorm", {.model = TinyBatchNorm(), .leaves = 8}},
-      {"MlpBatchNormWeights", {.model = TinyBatchNorm(), .leaves = 8, .weight = TinyWeight}},
-  };
-}
-
-class TrainStepTest : public testing::TestWithParam<Case> {};
+class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
 // The law of the project. Threads and overlap take turns, so that every pair of values of ranks,
 // threads, overlap and plan occurs.
@@ -99,7 +55,7 @@ TEST_P(TrainStepTest, IsWorthComparing) {
   for (size_t i = 0; i < half; ++i) EXPECT_NE(outcome.logits[i], outcome.logits[half + i]);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TrainStepTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, TrainStepTest, testing::ValuesIn(TinyCases()),
                          [](const auto& info) { return info.param.name; });
 
 // More than 512 rows in a leaf: several passes, whose gradients are added before the leaf meets its

@@ -84,7 +84,7 @@ class CudaParts final : public StepParts {
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
-  PhaseRecord device_record(Phase phase) const override { return communicator_->record(phase); }
+  PhaseRecord device_record(Phase phase) override { return communicator_->record(phase); }
 
  private:
   cuda::StepStreams streams_;
