@@ -46,7 +46,8 @@ VectorShape ShapeWith(VectorShape shape, const A* data, int64_t row_stride) {
 
 struct DeviceEmbedding::Routing::State {
   State(Stream* compute, Stream* route)
-      : route(route),
+      : ids_stream(route),
+        route(route),
         owned_rows(compute),
         rows_of_ids(compute),
         forgotten(compute),
@@ -54,7 +55,10 @@ struct DeviceEmbedding::Routing::State {
         partial(compute),
         gradients(compute),
         row_squares(compute) {}
+  // The computing stream reads what the other one frees.
+  ~State() { ids_stream->Wait(used); }
 
+  Stream* const ids_stream;
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
   IdRoute route;
@@ -99,6 +103,7 @@ struct DeviceEmbedding::Impl {
     CHECK_EQ(plan->ranks(), communicator->size());
     compute->Synchronize();  // the tables are read on both streams
   }
+  ~Impl() { route->Synchronize(); }
 
   bool one_rank() const { return accounting.ranks == 1; }
   float l2() const { return static_cast<float>(optimizer.l2); }

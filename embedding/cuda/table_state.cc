@@ -31,7 +31,6 @@ TableState::TableState(const EmbeddingLayout* layout, const ShardPlan* plan, int
   for (int64_t t = 0; t < tables->tables(); ++t) {
     first_row_.push_back(first_row_.back() + tables->view(t).stored_rows);
   }
-  numbers_.Reset(kRowsToSend, keys_.Resize(kRowsToSend));
 }
 
 // ---- Writing
@@ -44,7 +43,10 @@ void TableState::SetRow(int table, int64_t key, const float* weights, const floa
   const int64_t length = view.width + view.slots;
   const std::lock_guard lock(mutex_);
   if (numbers_.size() == kRowsToSend || values_used_ + length > values_.size()) SendRowsLocked();
-  if (rows_.size() == 0) rows_.Resize(kRowsToSend);
+  if (rows_.size() == 0) {
+    rows_.Resize(kRowsToSend);
+    numbers_.Reset(kRowsToSend, keys_.Resize(kRowsToSend));
+  }
   if (values_used_ + length > values_.size()) values_.Resize(std::max(kValuesToSend, length));
   const int64_t index = tables_->IndexOf(table, key);
   const uint32_t known = numbers_.size();

@@ -1,0 +1,392 @@
+#include "embedding/cuda/device_embedding.h"
+
+#include <bit>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/leaves.h"
+#include "core/base/thread_pool.h"
+#include "core/cuda/bfloat16.h"
+#include "embedding/sharded_embedding.h"
+#include "gtest/gtest.h"
+#include "tests/embedding/cuda/device_rank.h"
+#include "tests/embedding/embedding_batches.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr uint64_t kSeed = 20260;
+constexpr UpdateGate kGate = {0.5f, 1};  // a clipped step
+constexpr double kLearningRate = 0.05;
+constexpr int64_t kLeaves = 8;
+
+struct Model {
+  std::vector<TableSpec> tables;
+  std::vector<FieldSpec> fields;
+};
+
+// Any widths: loads of one element.
+Model OddModel() {
+  return {{{"many", 5000, 20, 0.1},
+           {"shared", 37, 3, 0.1},
+           {"one_row", 1, 8, 0.1},
+           {"long", 9001, 5, 0.1},
+           {"unused", 3, 4, 0.1}},
+          {{"a", 0, Pooling::kSum},
+           {"b", 1, Pooling::kSum},
+           {"c", 3, Pooling::kMean},
+           {"d", 1, Pooling::kMean},
+           {"e", 2, Pooling::kSum},
+           {"f", 3, Pooling::kSum}}};
+}
+
+// Widths of a multiple of four: loads of four. The widest takes two turns of a warp.
+Model EvenModel() {
+  return {{{"many", 5000, 16, 0.1}, {"wide", 37, 132, 0.1}, {"one_row", 1, 4, 0.1}},
+          {{"a", 0, Pooling::kSum}, {"b", 1, Pooling::kMean}, {"c", 2, Pooling::kSum}}};
+}
+
+struct Step {
+  GlobalBatch batch;
+  bool train;
+};
+
+// One row a leaf or fewer, absent leaves, ids with more than 64 occurrences and more than 32 in a
+// leaf, late rows, an evaluation that sees new rows, bags of one id and of several.
+std::vector<Step> Steps(const Model& model) {
+  const auto batch = [&](int64_t rows, uint64_t stream, Bags bags) {
+    return MakeBatch(model.tables, model.fields, rows, stream, bags);
+  };
+  return {{batch(37, 1, Bags::kMultiHot), true},  {batch(16, 2, Bags::kSingleId), true},
+          {batch(30, 3, Bags::kMultiHot), false}, {batch(3, 4, Bags::kMultiHot), true},
+          {batch(300, 5, Bags::kSingleId), true}, {batch(9, 6, Bags::kSingleId), false},
+          {batch(90, 7, Bags::kMultiHot), true}};
+}
+
+SparseOptimizerOptions Optimizer(SparseOptimizerKind kind, double l2) {
+  SparseOptimizerOptions options;
+  options.kind = kind;
+  options.l2 = l2;
+  options.initial_accumulator = 0.1;
+  return options;
+}
+
+using RowMap = std::map<std::pair<int, int64_t>, std::vector<float>>;  // weights, then slots
+
+RowMap RowsOf(const EmbeddingState<float>& state, const Model& model) {
+  RowMap rows;
+  state.ForEachRow([&](int table, int64_t key, const float* weights, const float* slots) {
+    const int64_t width = model.tables[table].width;
+    std::vector<float>& row = rows[{table, key}];
+    EXPECT_TRUE(row.empty()) << "visited twice";
+    row.assign(weights, weights + width);
+    row.insert(row.end(), slots, slots + SlotElements(state.optimizer_kind(), width));
+  });
+  return rows;
+}
+
+// What the CPU's tables on one rank make of the steps.
+struct Expected {
+  std::vector<Rows> e, de;  // by step
+  std::vector<double> squared_norm, squared_weights;
+  RowMap rows;
+  Digest digest;
+};
+
+template <typename A>
+float Rounded(float value) {
+  return static_cast<float>(A(value));
+}
+
+ShardPlan MakePlan(const Model& model, PlanKind kind, int ranks) {
+  std::vector<int64_t> bytes;
+  for (const TableSpec& table : model.tables) bytes.push_back(table.width * 4);
+  StatusOr<ShardPlan> plan = ShardPlan::Make(kind, model.tables, bytes, ranks, 0);
+  CHECK(plan.ok());
+  return *plan;
+}
+
+// The CPU's rank 0 of 1.
+struct CpuRank {
+  CpuRank(const Model& model, const SparseOptimizerOptions& optimizer, uint64_t seed)
+      : plan(MakePlan(model, PlanKind::kRowWise, 1)),
+        communicator(MakeSelfCommunicator()),
+        pool(1),
+        embedding({model.tables, model.fields, optimizer, seed, kLeaves}, &plan, communicator.get(),
+                  &pool),
+        routing(embedding.MakeRouting()) {}
+
+  ShardPlan plan;
+  std::unique_ptr<Communicator> communicator;
+  ThreadPool pool;
+  ShardedEmbedding<float> embedding;
+  std::unique_ptr<ShardedEmbedding<float>::Routing> routing;
+};
+
+template <typename A>
+void RunStepOnCpu(const Model& model, const Step& step, int64_t trained, CpuRank* cpu,
+                  Expected* expected) {
+  using Purpose = ShardedEmbedding<float>::Purpose;
+  const auto fields = static_cast<int64_t>(model.fields.size());
+  const int64_t rows = step.batch.rows();
+  const int64_t features = cpu->embedding.output_features();
+  CHECK(cpu->embedding.RouteIds(RankBatch(step.batch, fields, 0, 1, kLeaves), cpu->routing.get())
+            .ok());
+  CHECK(cpu->embedding.Lookup(step.train ? Purpose::kTrain : Purpose::kEvaluate, cpu->routing.get())
+            .ok());
+  std::vector<float> memory(PanelElements(rows, features));
+  const Panels<float> panels{memory.data(), rows, features, PanelStride(features)};
+  cpu->embedding.ReturnRows(*cpu->routing, 0, panels);
+  Rows e(rows, std::vector<float>(features));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t f = 0; f < features; ++f) e[r][f] = Rounded<A>(panels.At(r, f));
+  }
+  expected->e.push_back(e);
+  expected->de.emplace_back();
+  if (!step.train) return;
+  Rows de = MakeGradients<float>(rows, features, 99 + trained);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t f = 0; f < features; ++f) panels.At(r, f) = de[r][f] = Rounded<A>(de[r][f]);
+  }
+  expected->de.back() = de;
+  cpu->embedding.TakeGradients(0, panels, cpu->routing.get());
+  ExactSum norm, weights;
+  CHECK(cpu->embedding.RouteGradients(rows, cpu->routing.get(), &norm, &weights).ok());
+  expected->squared_norm.push_back(norm.Value());
+  expected->squared_weights.push_back(weights.Value());
+  cpu->embedding.Update(kGate.scale, kLearningRate, trained + 1, cpu->routing.get());
+}
+
+template <typename A>
+Expected RunOnCpu(const Model& model, const SparseOptimizerOptions& optimizer) {
+  CpuRank cpu(model, optimizer, kSeed);
+  Expected expected;
+  int64_t trained = 0;
+  for (const Step& step : Steps(model)) {
+    RunStepOnCpu<A>(model, step, trained, &cpu, &expected);
+    trained += step.train;
+  }
+  expected.rows = RowsOf(cpu.embedding, model);
+  cpu.embedding.AddToDigest(&expected.digest);
+  return expected;
+}
+
+struct Layout {
+  int ranks;
+  PlanKind plan;
+  int64_t device_bytes = 0;
+};
+
+struct RankResult {
+  std::vector<ExactSum> squared_norm, squared_weights;
+  RowMap rows;
+  Digest digest;
+};
+
+template <typename A>
+void RunRank(const Model& model, const Expected& expected, DeviceRank* rank, RankResult* result) {
+  const std::vector<Step> steps = Steps(model);
+  int64_t trained = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    ASSERT_TRUE(rank->RouteIds(steps[s].batch).ok());
+    ASSERT_TRUE(rank->Lookup(steps[s].train ? DeviceEmbedding::Purpose::kTrain
+                                            : DeviceEmbedding::Purpose::kEvaluate)
+                    .ok());
+    rank->Place(steps[s].batch);
+    const Rows e = rank->ReturnRows<A>();
+    for (int64_t row = 0; row < rank->rows(); ++row) {
+      const std::vector<float>& want = expected.e[s][rank->first_row() + row];
+      for (size_t f = 0; f < want.size(); ++f) {
+        ASSERT_EQ(std::bit_cast<uint32_t>(e[row][f]), std::bit_cast<uint32_t>(want[f]))
+            << "step " << s << " row " << row << " feature " << f;
+      }
+    }
+    if (!steps[s].train) continue;
+    const DeviceRank::Sums sums = rank->Train<A>(expected.de[s], kGate, kLearningRate, ++trained);
+    result->squared_norm.push_back(sums.gradients);
+    result->squared_weights.push_back(sums.weights);
+  }
+  result->rows = RowsOf(rank->embedding(), model);
+  rank->embedding().AddToDigest(&result->digest);
+}
+
+void CheckResults(const Expected& expected, const std::vector<RankResult>& results) {
+  Digest digest;
+  RowMap rows;
+  for (const RankResult& result : results) {
+    digest.Merge(result.digest);
+    for (const auto& row : result.rows) {
+      EXPECT_TRUE(rows.insert(row).second) << "two ranks account for a row";
+    }
+  }
+  for (size_t s = 0; s < expected.squared_norm.size(); ++s) {
+    ExactSum norm, weights;
+    for (const RankResult& result : results) {
+      ASSERT_GT(result.squared_norm.size(), s);
+      norm.Merge(result.squared_norm[s]);
+      weights.Merge(result.squared_weights[s]);
+    }
+    EXPECT_EQ(norm.Value(), expected.squared_norm[s]);
+    EXPECT_EQ(weights.Value(), expected.squared_weights[s]);
+  }
+  EXPECT_EQ(rows.size(), expected.rows.size());
+  for (const auto& [key, row] : expected.rows) {
+    ASSERT_EQ(rows[key], row) << "table " << key.first << " key " << key.second;
+  }
+  EXPECT_EQ(digest.Hex(), expected.digest.Hex());
+}
+
+// work(rank, its host communicator) on a thread each.
+template <typename Work>
+void OnRanks(int ranks, const Work& work) {
+  auto communicators = MakeThreadCommunicators(ranks, {});
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] { work(r, communicators[r].get()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <typename A>
+void RunLayout(const Model& model, const Layout& layout, const SparseOptimizerOptions& optimizer,
+               const Expected& expected) {
+  SCOPED_TRACE("ranks " + std::to_string(layout.ranks) + " plan " +
+               std::to_string(static_cast<int>(layout.plan)));
+  const ShardPlan plan = MakePlan(model, layout.plan, layout.ranks);
+  std::vector<RankResult> results(layout.ranks);
+  OnRanks(layout.ranks, [&](int r, Communicator* communicator) {
+    DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, layout.device_bytes},
+                    &plan, communicator);
+    RunRank<A>(model, expected, &rank, &results[r]);
+  });
+  CheckResults(expected, results);
+}
+
+class DeviceEmbeddingTest : public testing::TestWithParam<SparseOptimizerKind> {};
+
+TEST_P(DeviceEmbeddingTest, EveryLayoutEqualsTheCpu) {
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
+  const Expected expected = RunOnCpu<float>(OddModel(), optimizer);
+  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{2, PlanKind::kTableWise},
+                               Layout{3, PlanKind::kAuto}, Layout{4, PlanKind::kRowWise}}) {
+    RunLayout<float>(OddModel(), layout, optimizer, expected);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(DeviceEmbeddingTest, WithoutL2AndFourElementsAtATime) {
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0);
+  const Expected expected = RunOnCpu<float>(EvenModel(), optimizer);
+  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{3, PlanKind::kReplicated}}) {
+    RunLayout<float>(EvenModel(), layout, optimizer, expected);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(DeviceEmbeddingTest, RowsInTheHostsMemory) {
+  // A line for one row in ten at most; the small tables fit.
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
+  for (const int64_t bytes : {int64_t{100}, int64_t{60'000}}) {
+    const Expected expected = RunOnCpu<float>(EvenModel(), optimizer);
+    RunLayout<float>(EvenModel(), {1, PlanKind::kRowWise, bytes}, optimizer, expected);
+    RunLayout<float>(EvenModel(), {2, PlanKind::kRowWise, bytes / 2}, optimizer, expected);
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::string OptimizerName(const testing::TestParamInfo<SparseOptimizerKind>& info) {
+  constexpr const char* kNames[] = {"Sgd", "Adagrad", "RowWiseAdagrad", "LazyAdam", "DenseAdam"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, DeviceEmbeddingTest,
+                         testing::Values(SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad,
+                                         SparseOptimizerKind::kRowWiseAdagrad,
+                                         SparseOptimizerKind::kLazyAdam,
+                                         SparseOptimizerKind::kDenseAdam),
+                         OptimizerName);
+
+TEST(DeviceEmbedding, ActivationsInBFloat16) {
+  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kRowWiseAdagrad, 0.01);
+  for (const Model& model : {OddModel(), EvenModel()}) {
+    const Expected expected = RunOnCpu<BFloat16>(model, optimizer);
+    for (int ranks : {1, 2}) {
+      RunLayout<BFloat16>(model, {ranks, PlanKind::kRowWise}, optimizer, expected);
+    }
+  }
+}
+
+TEST(DeviceEmbedding, RowsInTheHostsMemoryWithOddWidths) {
+  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kLazyAdam, 0);
+  const Expected expected = RunOnCpu<float>(OddModel(), optimizer);
+  RunLayout<float>(OddModel(), {1, PlanKind::kRowWise, 50'000}, optimizer, expected);
+}
+
+TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
+  const Model model = OddModel();
+  for (const Bags bags : {Bags::kMultiHot, Bags::kSingleId}) {
+    for (int64_t bad : {int64_t{37}, int64_t{-1}}) {
+      const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 3);
+      const GlobalBatch good = MakeBatch(model.tables, model.fields, 16, 1, bags);
+      GlobalBatch batch = good;
+      // The CPU looks at rows first where bags are long, at fields first where they are not.
+      if (bags == Bags::kMultiHot) {
+        batch.bags[12][1] = {5, bad};
+        batch.bags[13][0] = {5000};
+      } else {
+        batch.bags[13][1] = {bad};
+        batch.bags[12][3] = {38};
+      }
+      OnRanks(3, [&](int, Communicator* communicator) {
+        DeviceRank rank({model.tables, model.fields, Optimizer(SparseOptimizerKind::kSgd, 0), kSeed,
+                         kLeaves, 0},
+                        &plan, communicator);
+        const Status status = rank.RouteIds(batch);
+        EXPECT_EQ(status.code(), StatusCode::kUser);
+        EXPECT_EQ(status.message(), "field 'b': found id " + std::to_string(bad) +
+                                        ", expected 0 <= id < 37 (rows of table 'shared')");
+        EXPECT_TRUE(rank.RouteIds(good).ok());
+        EXPECT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
+      });
+    }
+  }
+}
+
+TEST(DeviceEmbedding, ClosedGateChangesNothing) {
+  const Model model = EvenModel();
+  for (const auto kind : {SparseOptimizerKind::kRowWiseAdagrad, SparseOptimizerKind::kDenseAdam}) {
+    const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
+    const auto communicator = MakeSelfCommunicator();
+    DeviceRank rank({model.tables, model.fields, Optimizer(kind, 0.01), kSeed, kLeaves, 0}, &plan,
+                    communicator.get());
+    const GlobalBatch batch = MakeBatch(model.tables, model.fields, 16, 1, Bags::kSingleId);
+    ASSERT_TRUE(rank.RouteIds(batch).ok());
+    ASSERT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
+    rank.Place(batch);
+    const RowMap before = RowsOf(rank.embedding(), model);
+    const Rows de = MakeGradients<float>(16, rank.embedding().output_features(), 3);
+    rank.Train<float>(de, {1, 0}, kLearningRate, 1);
+    EXPECT_EQ(RowsOf(rank.embedding(), model), before);
+  }
+}
+
+TEST(DeviceEmbedding, ModelWithoutCategoricalFields) {
+  const ShardPlan plan = MakePlan({}, PlanKind::kAuto, 2);
+  OnRanks(2, [&](int, Communicator* communicator) {
+    DeviceRank rank({{}, {}, {}, kSeed, kLeaves, 0}, &plan, communicator);
+    const GlobalBatch batch = MakeBatch({}, {}, 8, 1, Bags::kSingleId);
+    ASSERT_TRUE(rank.RouteIds(batch).ok());
+    ASSERT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
+    rank.Place(batch);
+    const DeviceRank::Sums sums = rank.Train<float>(Rows(8), kGate, kLearningRate, 1);
+    EXPECT_EQ(sums.gradients.Value(), 0);
+  });
+}
+
+}  // namespace
+}  // namespace elastor::cuda

@@ -1,0 +1,135 @@
+#ifndef ELASTOR_TESTS_EMBEDDING_CUDA_DEVICE_RANK_H_
+#define ELASTOR_TESTS_EMBEDDING_CUDA_DEVICE_RANK_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/cuda/device_communicator.h"
+#include "core/base/exact_sum.h"
+#include "core/base/leaves.h"
+#include "core/base/thread_pool.h"
+#include "core/cuda/bfloat16.h"
+#include "core/cuda/exact_sum.h"
+#include "core/cuda/runtime.h"
+#include "embedding/cuda/device_embedding.h"
+#include "glog/logging.h"
+#include "tests/core/cuda/device_arrays.h"
+#include "tests/embedding/embedding_batches.h"
+
+namespace elastor::cuda {
+
+using Rows = std::vector<std::vector<float>>;  // [row][feature]
+
+// One rank of a job on the device, with the calls of a step made easy.
+class DeviceRank {
+ public:
+  DeviceRank(DeviceEmbedding::Options options, const ShardPlan* plan, Communicator* host)
+      : leaves_(options.leaves),
+        fields_(static_cast<int64_t>(options.fields.size())),
+        communicator_(MakeHostDeviceCommunicator(host)),
+        pool_(1 + host->rank() % 2),
+        embedding_(std::move(options), plan, communicator_.get(), &compute_, &route_, &pool_),
+        routing_(embedding_.MakeRouting()) {}
+
+  DeviceEmbedding& embedding() { return embedding_; }
+
+  Status RouteIds(const GlobalBatch& batch) {
+    return embedding_.RouteIds(
+        RankBatch(batch, fields_, communicator_->rank(), communicator_->size(), leaves_),
+        routing_.get());
+  }
+
+  // Local rows of a batch lie leaf after leaf, each leaf padded to the longest of the batch.
+  void Place(const GlobalBatch& batch) {
+    const Range owned = LeavesOfRank(communicator_->rank(), communicator_->size(), leaves_);
+    int64_t leaf_rows = 0;
+    for (int64_t leaf = 0; leaf < leaves_; ++leaf) {
+      leaf_rows = std::max(leaf_rows, RowsOfLeaf(leaf, leaves_, batch.rows()).size());
+    }
+    first_row_ = RowsOfLeaf(owned.begin, leaves_, batch.rows()).begin;
+    place_row_.assign(owned.size() * leaf_rows, -1);
+    row_place_.clear();
+    for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
+      for (int64_t i = 0; i < RowsOfLeaf(leaf, leaves_, batch.rows()).size(); ++i) {
+        const int64_t place = (leaf - owned.begin) * leaf_rows + i;
+        place_row_[place] = static_cast<int32_t>(row_place_.size());
+        row_place_.push_back(static_cast<int32_t>(place));
+      }
+    }
+  }
+  int64_t first_row() const { return first_row_; }  // of the batch
+  int64_t rows() const { return static_cast<int64_t>(row_place_.size()); }
+
+  // The pooled activations of local rows. Padding must be zero.
+  template <typename A>
+  Rows ReturnRows() {
+    const Buffer<int32_t> place_row = Upload(compute_, place_row_);
+    const int64_t features = embedding_.output_features();
+    const auto places = static_cast<int64_t>(place_row_.size());
+    const std::vector<A> garbage(places * features, A(7.0f));
+    const Buffer<A> memory = Upload(compute_, garbage);
+    embedding_.ReturnRows<A>(*routing_, place_row.data(),
+                             Activations<A>::RowMajor(memory.data(), places, 1, features));
+    const std::vector<A> values = Download(compute_, memory);
+    Rows e(rows(), std::vector<float>(features));
+    for (int64_t i = 0; i < places * features; ++i) {
+      const auto value = static_cast<float>(values[i]);
+      const int32_t row = place_row_[i / features];
+      if (row < 0) CHECK_EQ(value, 0);
+      if (row >= 0) e[row][i % features] = value;
+    }
+    return e;
+  }
+
+  struct Sums {
+    ExactSum gradients, weights;
+  };
+
+  // de: of the whole batch. Gradients, and the update when the gate is open.
+  template <typename A>
+  Sums Train(const Rows& de, const UpdateGate& gate, double learning_rate, int64_t step) {
+    const int64_t features = embedding_.output_features();
+    std::vector<A> memory(std::max<int64_t>(place_row_.size() * features, 1));
+    for (int64_t row = 0; row < rows(); ++row) {
+      for (int64_t f = 0; f < features; ++f) {
+        memory[row_place_[row] * features + f] = A(de[first_row_ + row][f]);
+      }
+    }
+    const Buffer<A> device_de = Upload(compute_, memory);
+    const Buffer<int32_t> row_place = Upload(compute_, row_place_);
+    const Buffer<UpdateGate> device_gate = Upload(compute_, std::vector<UpdateGate>{gate});
+    const Buffer<DeviceExactSum> sums(&compute_, 2);
+    ClearExactSums(compute_, sums.data(), 2);
+    const auto activations = Activations<const A>::RowMajor(
+        device_de.data(), static_cast<int64_t>(place_row_.size()), 1, features);
+    CHECK(embedding_
+              .RouteGradients<A>(static_cast<int64_t>(de.size()), row_place.data(), activations,
+                                 routing_.get(), sums.data(), sums.data() + 1)
+              .ok());
+    embedding_.Update(device_gate.data(), learning_rate, step, routing_.get());
+    const std::vector<DeviceExactSum> found = Download(compute_, sums);
+    return {ToExactSum(found[0]), ToExactSum(found[1])};
+  }
+
+  Status Lookup(DeviceEmbedding::Purpose purpose) {
+    return embedding_.Lookup(purpose, routing_.get());
+  }
+
+ private:
+  int64_t leaves_;
+  int64_t fields_;
+  std::unique_ptr<DeviceCommunicator> communicator_;
+  Stream compute_, route_;
+  ThreadPool pool_;
+  DeviceEmbedding embedding_;
+  std::unique_ptr<DeviceEmbedding::Routing> routing_;
+  std::vector<int32_t> place_row_, row_place_;
+  int64_t first_row_ = 0;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TESTS_EMBEDDING_CUDA_DEVICE_RANK_H_
