@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr int kQuad = 4;         // threads of a row: the lanes of SumOfSquares (row_math.h)
-constexpr int kRowsPerQuad = 4;  // one after another; then each lane adds one to the sums
+constexpr int kRowsPerQuad = 4;  // together; then each lane adds one to the sums
 constexpr int kQuads = kGroupThreads / kQuad;
 constexpr int kRowsPerBlock = kQuads * kRowsPerQuad;
 
@@ -54,67 +54,17 @@ class SquareLane {
   double sum_ = 0;
 };
 
-// What a quad sums for one row.
-struct RowSquares {
-  double gradient;
-  double weights;
-};
-
-// row.Load(column, g, w) gives columns of an active row. The whole warp calls it: all rows take as
-// many turns as the widest, with zeros beyond their own width, which change no sum.
-template <int kColumns, typename Row>
-__device__ RowSquares SumRow(const Row& row, bool active, int width, int widest,
-                             bool with_weights) {
-  const int lane = static_cast<int>(threadIdx.x) % kQuad;
-  SquareLane gradient, weights;
-  for (int base = 0; base < widest; base += kQuad * kColumns) {
-    float g[kColumns] = {};
-    float w[kColumns] = {};
-    const int column = base + lane * kColumns;
-    if (active && column < width) row.Load(column, g, w);
-    Transpose(lane, g);
-    gradient.Add(g);
-    if (!with_weights) continue;
-    Transpose(lane, w);
-    weights.Add(w);
-  }
-  return {gradient.Total(), with_weights ? weights.Total() : 0};
-}
-
-// The rows of one thread that count.
-class LaneSums {
- public:
-  __device__ void Take(int turn, bool accounts, const RowSquares& squares) {
-    if (static_cast<int>(threadIdx.x) % kQuad != turn) return;
-    accounts_ = accounts;
-    squares_ = squares;
-  }
-  __device__ void AddTo(const SquaredSums& sums, bool with_weights) const {
-    AddOne(squares_.gradient, sums.gradients);
-    if (with_weights) AddOne(squares_.weights, sums.weights);
-  }
-
- private:
-  __device__ void AddOne(double value, DeviceExactSum* sum) const {
-    ThreadExactSum thread_sum;
-    if (accounts_) thread_sum.Add(value);
-    thread_sum.AddWarpTo(sum);
-  }
-
-  bool accounts_ = false;
-  RowSquares squares_ = {0, 0};
-};
-
+// A row that a quad sums: row.Load(column, g, w) gives columns of it.
 template <typename A>
 struct TouchedRow {
-  const BagGradients<A>& bags;
-  const GradientArray& array;
-  int64_t source;
-  const float* weights;
-  float l2;
+  int width = 0;  // 0: no row
+  bool accounts = false;
+  int64_t source = 0;
+  const float* weights = nullptr;
 
   template <int kColumns>
-  __device__ void Load(int column, float (&g)[kColumns], float (&w)[kColumns]) const {
+  __device__ void Load(const BagGradients<A>& bags, const GradientArray& array, float l2,
+                       int column, float (&g)[kColumns], float (&w)[kColumns]) const {
     LoadGradient(bags, array, source, column, g);
     if (l2 == 0) return;
     LoadColumns(weights + column, w);
@@ -123,47 +73,93 @@ struct TouchedRow {
 };
 
 struct UntouchedRow {
-  const float* weights;
-  float l2;
+  int width = 0;
+  bool accounts = false;
+  const float* weights = nullptr;
 
   template <int kColumns>
-  __device__ void Load(int column, float (&g)[kColumns], float (&w)[kColumns]) const {
+  __device__ void Load(float l2, int column, float (&g)[kColumns], float (&w)[kColumns]) const {
     LoadColumns(weights + column, w);
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) g[c] = l2 * w[c];
   }
 };
 
-// Four threads a row, kRowsPerBlock rows a block, kQuads apart.
-template <typename A, int kColumns>
+// Sums kRowsPerQuad rows, columns of all of them at a time, so that several loads are in flight.
+// The whole warp calls it: all rows take as many turns as the widest, with zeros beyond their own
+// width, which change no sum. context: what Load wants besides. row_squares[r]: where the sum of
+// row r goes too; may be null.
+template <int kColumns, bool kWithWeights, typename Row, typename... Context>
+__device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const SquaredSums& sums,
+                        double* const (&row_squares)[kRowsPerQuad], const Context&... context) {
+  const int lane = static_cast<int>(threadIdx.x) % kQuad;
+  SquareLane gradients[kRowsPerQuad], weights[kRowsPerQuad];
+  for (int column = lane * kColumns; column - lane * kColumns < widest;
+       column += kQuad * kColumns) {
+    float g[kRowsPerQuad][kColumns], w[kRowsPerQuad][kColumns];
+#pragma unroll
+    for (int r = 0; r < kRowsPerQuad; ++r) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) g[r][c] = w[r][c] = 0;
+      if (column < rows[r].width) rows[r].Load(context..., column, g[r], w[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < kRowsPerQuad; ++r) {
+      Transpose(lane, g[r]);
+      gradients[r].Add(g[r]);
+      if (!kWithWeights) continue;
+      Transpose(lane, w[r]);
+      weights[r].Add(w[r]);
+    }
+  }
+  // Lane r adds row r.
+  ThreadExactSum gradient_sum, weight_sum;
+  double gradient = 0, weight = 0;
+  bool accounts = false;
+#pragma unroll
+  for (int r = 0; r < kRowsPerQuad; ++r) {
+    const double total = gradients[r].Total();
+    const double weight_total = kWithWeights ? weights[r].Total() : 0;
+    if (lane != r) continue;
+    gradient = total;
+    weight = weight_total;
+    accounts = rows[r].accounts;
+    if (row_squares[r] != nullptr) *row_squares[r] = total;
+  }
+  if (accounts) gradient_sum.Add(gradient);
+  gradient_sum.AddWarpTo(sums.gradients);
+  if (!kWithWeights) return;
+  if (accounts) weight_sum.Add(weight);
+  weight_sum.AddWarpTo(sums.weights);
+}
+
+// The row of this thread's quad in turn r: a block's rows are kQuads apart.
+__device__ int64_t RowOfTurn(int r) {
+  return static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + r * kQuads + threadIdx.x / kQuad;
+}
+
+// Four threads a row, kRowsPerBlock rows a block.
+template <typename A, int kColumns, bool kWithL2>
 __global__ void __launch_bounds__(kGroupThreads)
     AddSquaresKernel(OwnedKeys owned, const TableView* tables, BagGradients<A> bags,
                      GradientArray array, float* const* rows, float l2, int widest,
                      Accounting accounting, SquaredSums sums) {
   const int64_t count = min(owned.bound, *owned.count);
-  LaneSums lane_sums;
-  for (int turn = 0; turn < kRowsPerQuad; ++turn) {
-    const int64_t j =
-        static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + turn * kQuads + threadIdx.x / kQuad;
-    const bool active = j < count;
-    TouchedRow<A> row = {bags, array, 0, nullptr, l2};
-    int width = 0;
-    bool accounts = false;
-    if (active) {
-      const uint64_t key = owned.keys[j];
-      const TableView& table = tables[owned.format.Table(key)];
-      width = table.width;
-      accounts = table.Accounts(owned.format.Id(key), accounting.rank, accounting.ranks);
-      row.source = SourceOf(array, j);
-      row.weights = rows[j];
-    }
-    const RowSquares squares = SumRow<kColumns>(row, active, width, widest, l2 != 0);
-    if (active && sums.row_squares != nullptr && threadIdx.x % kQuad == 0) {
-      sums.row_squares[j] = squares.gradient;
-    }
-    lane_sums.Take(turn, accounts, squares);
+  TouchedRow<A> quad_rows[kRowsPerQuad];
+  double* row_squares[kRowsPerQuad];
+#pragma unroll
+  for (int r = 0; r < kRowsPerQuad; ++r) {
+    const int64_t j = RowOfTurn(r);
+    row_squares[r] = nullptr;
+    if (j >= count) continue;
+    const uint64_t key = owned.keys[j];
+    const TableView& table = tables[owned.format.Table(key)];
+    const bool accounts = table.Accounts(owned.format.Id(key), accounting.rank, accounting.ranks);
+    quad_rows[r] = {table.width, accounts, SourceOf(array, j), rows[j]};
+    if (sums.row_squares != nullptr) row_squares[r] = sums.row_squares + j;
   }
-  lane_sums.AddTo(sums, l2 > 0);
+  SumRows<kColumns, kWithL2>(quad_rows, widest, sums, row_squares, bags, array,
+                             kWithL2 ? l2 : 0.0f);
 }
 
 // The same over rows by index.
@@ -171,24 +167,20 @@ template <int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
     AddUntouchedSquaresKernel(TableView table, const int32_t* partitions, const uint32_t* marks,
                               float l2, Accounting accounting, SquaredSums sums) {
-  LaneSums lane_sums;
-  for (int turn = 0; turn < kRowsPerQuad; ++turn) {
-    const int64_t index =
-        static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + turn * kQuads + threadIdx.x / kQuad;
-    bool active = false;
-    bool accounts = false;
-    if (index < table.stored_rows) {
-      const uint32_t bits = table.present[index / 32] & ~marks[index / 32];
-      active = (bits >> (index % 32)) & 1;
-      const int64_t partition =
-          partitions == nullptr ? index % kPartitions : partitions[index % table.partitions];
-      accounts = active && table.Accounts(partition, accounting.rank, accounting.ranks);
-    }
-    const UntouchedRow row = {active ? table.RowAt(index) : nullptr, l2};
-    const RowSquares squares = SumRow<kColumns>(row, active, table.width, table.width, true);
-    lane_sums.Take(turn, accounts, squares);
+  UntouchedRow quad_rows[kRowsPerQuad];
+  double* const row_squares[kRowsPerQuad] = {};
+#pragma unroll
+  for (int r = 0; r < kRowsPerQuad; ++r) {
+    const int64_t index = RowOfTurn(r);
+    if (index >= table.stored_rows) continue;
+    const uint32_t bits = table.present[index / 32] & ~marks[index / 32];
+    if (((bits >> (index % 32)) & 1) == 0) continue;
+    const int64_t partition =
+        partitions == nullptr ? index % kPartitions : partitions[index % table.partitions];
+    quad_rows[r] = {table.width, table.Accounts(partition, accounting.rank, accounting.ranks),
+                    table.RowAt(index)};
   }
-  lane_sums.AddTo(sums, true);
+  SumRows<kColumns, true>(quad_rows, table.width, sums, row_squares, l2);
 }
 
 }  // namespace
@@ -199,8 +191,11 @@ void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                 float l2, const VectorShape& shape, const Accounting& accounting,
                 const SquaredSums& sums) {
   if (owned.bound == 0) return;
-  Launch(stream, Blocks(owned.bound, kRowsPerBlock), kGroupThreads,
-         shape.aligned ? AddSquaresKernel<A, kVector> : AddSquaresKernel<A, 1>, owned, tables, bags,
+  const auto kernel =
+      shape.aligned
+          ? (l2 > 0 ? AddSquaresKernel<A, kVector, true> : AddSquaresKernel<A, kVector, false>)
+          : (l2 > 0 ? AddSquaresKernel<A, 1, true> : AddSquaresKernel<A, 1, false>);
+  Launch(stream, Blocks(owned.bound, kRowsPerBlock), kGroupThreads, kernel, owned, tables, bags,
          array, rows, l2, shape.widest, accounting, sums);
 }
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,41 +14,14 @@
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/cuda/device_rank.h"
+#include "tests/embedding/cuda/test_models.h"
 #include "tests/embedding/embedding_batches.h"
 
 namespace elastor::cuda {
 namespace {
 
-constexpr uint64_t kSeed = 20260;
 constexpr UpdateGate kGate = {0.5f, 1};  // a clipped step
 constexpr double kLearningRate = 0.05;
-constexpr int64_t kLeaves = 8;
-
-struct Model {
-  std::vector<TableSpec> tables;
-  std::vector<FieldSpec> fields;
-};
-
-// Any widths: loads of one element.
-Model OddModel() {
-  return {{{"many", 5000, 20, 0.1},
-           {"shared", 37, 3, 0.1},
-           {"one_row", 1, 8, 0.1},
-           {"long", 9001, 5, 0.1},
-           {"unused", 3, 4, 0.1}},
-          {{"a", 0, Pooling::kSum},
-           {"b", 1, Pooling::kSum},
-           {"c", 3, Pooling::kMean},
-           {"d", 1, Pooling::kMean},
-           {"e", 2, Pooling::kSum},
-           {"f", 3, Pooling::kSum}}};
-}
-
-// Widths of a multiple of four: loads of four. The widest takes two turns of a warp.
-Model EvenModel() {
-  return {{{"many", 5000, 16, 0.1}, {"wide", 37, 132, 0.1}, {"one_row", 1, 4, 0.1}},
-          {{"a", 0, Pooling::kSum}, {"b", 1, Pooling::kMean}, {"c", 2, Pooling::kSum}}};
-}
 
 struct Step {
   GlobalBatch batch;
@@ -68,28 +40,6 @@ std::vector<Step> Steps(const Model& model) {
           {batch(90, 7, Bags::kMultiHot), true}};
 }
 
-SparseOptimizerOptions Optimizer(SparseOptimizerKind kind, double l2) {
-  SparseOptimizerOptions options;
-  options.kind = kind;
-  options.l2 = l2;
-  options.initial_accumulator = 0.1;
-  return options;
-}
-
-using RowMap = std::map<std::pair<int, int64_t>, std::vector<float>>;  // weights, then slots
-
-RowMap RowsOf(const EmbeddingState<float>& state, const Model& model) {
-  RowMap rows;
-  state.ForEachRow([&](int table, int64_t key, const float* weights, const float* slots) {
-    const int64_t width = model.tables[table].width;
-    std::vector<float>& row = rows[{table, key}];
-    EXPECT_TRUE(row.empty()) << "visited twice";
-    row.assign(weights, weights + width);
-    row.insert(row.end(), slots, slots + SlotElements(state.optimizer_kind(), width));
-  });
-  return rows;
-}
-
 // What the CPU's tables on one rank make of the steps.
 struct Expected {
   std::vector<Rows> e, de;  // by step
@@ -102,31 +52,6 @@ template <typename A>
 float Rounded(float value) {
   return static_cast<float>(A(value));
 }
-
-ShardPlan MakePlan(const Model& model, PlanKind kind, int ranks) {
-  std::vector<int64_t> bytes;
-  for (const TableSpec& table : model.tables) bytes.push_back(table.width * 4);
-  StatusOr<ShardPlan> plan = ShardPlan::Make(kind, model.tables, bytes, ranks, 0);
-  CHECK(plan.ok());
-  return *plan;
-}
-
-// The CPU's rank 0 of 1.
-struct CpuRank {
-  CpuRank(const Model& model, const SparseOptimizerOptions& optimizer, uint64_t seed)
-      : plan(MakePlan(model, PlanKind::kRowWise, 1)),
-        communicator(MakeSelfCommunicator()),
-        pool(1),
-        embedding({model.tables, model.fields, optimizer, seed, kLeaves}, &plan, communicator.get(),
-                  &pool),
-        routing(embedding.MakeRouting()) {}
-
-  ShardPlan plan;
-  std::unique_ptr<Communicator> communicator;
-  ThreadPool pool;
-  ShardedEmbedding<float> embedding;
-  std::unique_ptr<ShardedEmbedding<float>::Routing> routing;
-};
 
 template <typename A>
 void RunStepOnCpu(const Model& model, const Step& step, int64_t trained, CpuRank* cpu,
@@ -192,11 +117,15 @@ template <typename A>
 void RunRank(const Model& model, const Expected& expected, DeviceRank* rank, RankResult* result) {
   const std::vector<Step> steps = Steps(model);
   int64_t trained = 0;
+  ASSERT_TRUE(rank->RouteIds(steps[0].batch).ok());
   for (size_t s = 0; s < steps.size(); ++s) {
-    ASSERT_TRUE(rank->RouteIds(steps[s].batch).ok());
     ASSERT_TRUE(rank->Lookup(steps[s].train ? DeviceEmbedding::Purpose::kTrain
                                             : DeviceEmbedding::Purpose::kEvaluate)
                     .ok());
+    // As a trainer does: ids of the next batch while this one computes.
+    if (s + 1 < steps.size()) {
+      ASSERT_TRUE(rank->RouteIds(steps[s + 1].batch).ok());
+    }
     rank->Place(steps[s].batch);
     const Rows e = rank->ReturnRows<A>();
     for (int64_t row = 0; row < rank->rows(); ++row) {
@@ -241,17 +170,6 @@ void CheckResults(const Expected& expected, const std::vector<RankResult>& resul
   EXPECT_EQ(digest.Hex(), expected.digest.Hex());
 }
 
-// work(rank, its host communicator) on a thread each.
-template <typename Work>
-void OnRanks(int ranks, const Work& work) {
-  auto communicators = MakeThreadCommunicators(ranks, {});
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] { work(r, communicators[r].get()); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 template <typename A>
 void RunLayout(const Model& model, const Layout& layout, const SparseOptimizerOptions& optimizer,
                const Expected& expected) {
@@ -272,8 +190,10 @@ class DeviceEmbeddingTest : public testing::TestWithParam<SparseOptimizerKind> {
 TEST_P(DeviceEmbeddingTest, EveryLayoutEqualsTheCpu) {
   const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
   const Expected expected = RunOnCpu<float>(OddModel(), optimizer);
-  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{2, PlanKind::kTableWise},
-                               Layout{3, PlanKind::kAuto}, Layout{4, PlanKind::kRowWise}}) {
+  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{3, PlanKind::kAuto},
+                               Layout{2, PlanKind::kTableWise}, Layout{4, PlanKind::kRowWise}}) {
+    // All rows in every step: slow in the emulation.
+    if (GetParam() == SparseOptimizerKind::kDenseAdam && layout.ranks % 2 == 0) continue;
     RunLayout<float>(OddModel(), layout, optimizer, expected);
     if (HasFatalFailure()) return;
   }
@@ -291,8 +211,8 @@ TEST_P(DeviceEmbeddingTest, WithoutL2AndFourElementsAtATime) {
 TEST_P(DeviceEmbeddingTest, RowsInTheHostsMemory) {
   // A line for one row in ten at most; the small tables fit.
   const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
+  const Expected expected = RunOnCpu<float>(EvenModel(), optimizer);
   for (const int64_t bytes : {int64_t{100}, int64_t{60'000}}) {
-    const Expected expected = RunOnCpu<float>(EvenModel(), optimizer);
     RunLayout<float>(EvenModel(), {1, PlanKind::kRowWise, bytes}, optimizer, expected);
     RunLayout<float>(EvenModel(), {2, PlanKind::kRowWise, bytes / 2}, optimizer, expected);
     if (HasFatalFailure()) return;

@@ -31,15 +31,17 @@ class DeviceRank {
         fields_(static_cast<int64_t>(options.fields.size())),
         communicator_(MakeHostDeviceCommunicator(host)),
         pool_(1 + host->rank() % 2),
-        embedding_(std::move(options), plan, communicator_.get(), &compute_, &route_, &pool_),
-        routing_(embedding_.MakeRouting()) {}
+        embedding_(std::move(options), plan, communicator_.get(), &compute_, &route_, &pool_) {
+    for (auto& routing : routings_) routing = embedding_.MakeRouting();
+  }
 
   DeviceEmbedding& embedding() { return embedding_; }
 
+  // The batch of the next Lookup: may come before the training of the batch looked up last.
   Status RouteIds(const GlobalBatch& batch) {
     return embedding_.RouteIds(
         RankBatch(batch, fields_, communicator_->rank(), communicator_->size(), leaves_),
-        routing_.get());
+        routings_[1 - current_].get());
   }
 
   // Local rows of a batch lie leaf after leaf, each leaf padded to the longest of the batch.
@@ -71,7 +73,7 @@ class DeviceRank {
     const auto places = static_cast<int64_t>(place_row_.size());
     const std::vector<A> garbage(places * features, A(7.0f));
     const Buffer<A> memory = Upload(compute_, garbage);
-    embedding_.ReturnRows<A>(*routing_, place_row.data(),
+    embedding_.ReturnRows<A>(*routings_[current_], place_row.data(),
                              Activations<A>::RowMajor(memory.data(), places, 1, features));
     const std::vector<A> values = Download(compute_, memory);
     Rows e(rows(), std::vector<float>(features));
@@ -107,15 +109,16 @@ class DeviceRank {
         device_de.data(), static_cast<int64_t>(place_row_.size()), 1, features);
     CHECK(embedding_
               .RouteGradients<A>(static_cast<int64_t>(de.size()), row_place.data(), activations,
-                                 routing_.get(), sums.data(), sums.data() + 1)
+                                 routings_[current_].get(), sums.data(), sums.data() + 1)
               .ok());
-    embedding_.Update(device_gate.data(), learning_rate, step, routing_.get());
+    embedding_.Update(device_gate.data(), learning_rate, step, routings_[current_].get());
     const std::vector<DeviceExactSum> found = Download(compute_, sums);
     return {ToExactSum(found[0]), ToExactSum(found[1])};
   }
 
   Status Lookup(DeviceEmbedding::Purpose purpose) {
-    return embedding_.Lookup(purpose, routing_.get());
+    current_ = 1 - current_;
+    return embedding_.Lookup(purpose, routings_[current_].get());
   }
 
  private:
@@ -125,7 +128,8 @@ class DeviceRank {
   Stream compute_, route_;
   ThreadPool pool_;
   DeviceEmbedding embedding_;
-  std::unique_ptr<DeviceEmbedding::Routing> routing_;
+  std::unique_ptr<DeviceEmbedding::Routing> routings_[2];
+  int current_ = 0;
   std::vector<int32_t> place_row_, row_place_;
   int64_t first_row_ = 0;
 };
