@@ -1,6 +1,8 @@
 #ifndef ELASTOR_CORE_MODELS_CUDA_DEVICE_MODEL_BASE_H_
 #define ELASTOR_CORE_MODELS_CUDA_DEVICE_MODEL_BASE_H_
 
+#include <vector>
+
 #include "core/models/cuda/device_model.h"
 #include "core/models/cuda/device_module.h"
 

@@ -39,10 +39,7 @@ class Layer {
 
  private:
   const ParameterInfo& Find(const std::string& name) const {
-    for (const ParameterInfo& p : parameters_.parameters()) {
-      if (p.name == name) return p;
-    }
-    LOG(FATAL) << "no parameter " << name;
+    return parameters_[parameters_.Find(name)];
   }
 
   ParameterLayout parameters_;
