@@ -8,7 +8,12 @@ import os
 import re
 import sys
 
-FLOPS_PER_SAMPLE = 3_166_020  # of RankElastor with the paper's Criteo settings (docs/models.md)
+# The products of RankElastor with the paper's Criteo settings (docs/models.md), a sample:
+# multiply-adds, features in, features out.
+PRODUCTS = [(20_280, 780, 390), (390, 390, 1)] + 2 * [
+    (152_100, 390, 390), (60_840, 390, 2340), (30_420, 1170, 390), (10_140, 390, 390)]
+# Embeddings, a sample: 26 ids, rows of 20 read, activations written, and their gradients read.
+EMBEDDING_BYTES = 26 * (8 + 3 * 4 * 20)
 TORCH_PRECISIONS = {"FLOAT32": "fp32", "TF32": "tf32", "BFLOAT16": "bf16"}
 
 
@@ -108,16 +113,29 @@ def judge_training(report):
         report.judge(f"same bits: {name} (0 is the same)", same, lambda d: d == 0)
 
 
+def floor_ms(batch, tflops, gb_per_s, activation_bytes):
+    """Every product, forward and both of backward, at the measured rate of products or at the time
+    that reading its operands and writing its result once takes, whichever is longer; and the
+    embeddings' bytes. Nothing for what lies between the products."""
+    seconds = EMBEDDING_BYTES / (gb_per_s * 1e9)
+    for multiply_adds, features_in, features_out in PRODUCTS:
+        bytes_moved = (features_in + features_out) * activation_bytes
+        seconds += 3 * max(2 * multiply_adds / (tflops * 1e12), bytes_moved / (gb_per_s * 1e9))
+    return batch * seconds * 1e3
+
+
 def judge_steps(report, peers):
+    copy = report.number("floor.device_copy_gb_per_s")
     for batch in ("4096", "65536"):
         for precision, torch_precision in TORCH_PRECISIONS.items():
             name = f"step.{batch}.{precision}"
             own = report.number(f"{name}.samples_per_s")
             rate = report.number(f"floor.{precision.lower()}_tflops")
-            if own and rate:
-                report.add(f"{name}.product_floor_ms",
-                           FLOPS_PER_SAMPLE * int(batch) / rate / 1e9)
-                report.add(f"{name}.ms", 1e3 * int(batch) / own)
+            if own and rate and copy:
+                activation_bytes = 2 if precision == "BFLOAT16" else 4
+                floor = floor_ms(int(batch), rate, copy, activation_bytes)
+                report.add(f"{name}.floor_ms", floor)
+                report.add(f"{name}.times_floor", 1e3 * int(batch) / own / floor)
             for mode in ("eager", "graph", "compile"):
                 for optimizer in ("sparse", "dense"):
                     other = peers.get((mode, torch_precision, optimizer, batch))
@@ -130,12 +148,8 @@ def judge_steps(report, peers):
                      report.number(f"step.4096.{precision}.times_torch_eager_sparse"),
                      lambda r: r >= 10)
     for precision in TORCH_PRECISIONS:
-        name = f"step.65536.{precision}"
-        floor = report.number(f"{name}.floor_ms")
-        if floor is None:
-            floor = report.number(f"{name}.product_floor_ms")
         report.judge(f"batch 65,536 {precision}: at most 1.5 times the floor",
-                     ratio(report.number(f"{name}.ms"), floor), lambda r: r <= 1.5)
+                     report.number(f"step.65536.{precision}.times_floor"), lambda r: r <= 1.5)
     report.judge("batch 65,536: reproducible at most 5 % slower than fast mode",
                  report.number("step.65536.reproducible_costs"), lambda r: r <= 1.05)
 
@@ -145,10 +159,10 @@ def judge_embedding(report, peers):
     for name, rate in peers.items():
         report.add(f"torch_embedding.{name}.share", ratio(rate, copy))
     for width in ("128", "16"):
-        for part, goal in (("forward", 0.65), ("backward_update", 0.40)):
-            rate = report.number(f"embedding.k{width}.{part}_useful_gb_per_s")
+        for part, goal in (("forward", 0.65), ("backward", 0.40)):
             report.judge(f"embedding k {width} {part}: at least {goal:.0%} of the copy's bandwidth",
-                         ratio(rate, copy), lambda r, goal=goal: r >= goal)
+                         report.number(f"embedding.float32_width_{width}_{part}_useful_share"),
+                         lambda share, goal=goal: share >= goal)
 
 
 def main(folder):

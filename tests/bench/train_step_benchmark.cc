@@ -5,19 +5,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "collective/communicator.h"
-#include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "core/spectrum/spectrum.h"
 #include "core/spectrum/spectrum_statistics.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "tests/bench/criteo_like.h"
 #include "tests/bench/fma_peak.h"
 #include "trainer/config.h"
 #include "trainer/run_setup.h"
@@ -35,9 +34,6 @@ DEFINE_int32(batches, 6, "different batches in memory, taken in turn; at least 2
 namespace elastor {
 namespace {
 
-constexpr int64_t kNumericFields = 13;
-constexpr int64_t kCategoricalFields = 26;
-
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
@@ -45,32 +41,6 @@ double Median(std::vector<double> values) {
 
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Id with P(id) about (id + 1)^-zipf by inverting the continuous distribution.
-int64_t ZipfId(double u) {
-  const double n = static_cast<double>(FLAGS_ids_per_field);
-  const double exponent = 1 - FLAGS_zipf;
-  const double x = std::pow(u * (std::pow(n + 1, exponent) - 1) + 1, 1 / exponent);
-  return std::clamp<int64_t>(static_cast<int64_t>(x) - 1, 0, FLAGS_ids_per_field - 1);
-}
-
-LocalBatch MakeBatch(int index, int64_t leaves) {
-  const uint64_t key = MakeRandomKey(index, RandomPurpose::kSynthetic, 0);
-  Rows rows;
-  rows.rows = FLAGS_batch;
-  uint32_t counter = 0;
-  const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
-  for (int64_t row = 0; row < FLAGS_batch; ++row) {
-    rows.labels.push_back(uniform() < 0.25 ? 1.0f : 0.0f);
-    for (int64_t i = 0; i < kNumericFields; ++i) {
-      rows.numeric.push_back(static_cast<float>(uniform()));
-    }
-    for (int64_t i = 0; i < kCategoricalFields; ++i) rows.ids.push_back(ZipfId(uniform()));
-  }
-  LocalBatch batch;
-  FillLocalBatch(index * FLAGS_batch, FLAGS_batch, 0, 1, leaves, kCategoricalFields, &rows, &batch);
-  return batch;
 }
 
 double PeakRssMib() {
@@ -133,11 +103,7 @@ void Main() {
   CHECK(loaded.ok()) << loaded.status().message();
   const Experiment& experiment = loaded.value();
 
-  DataShape shape;
-  shape.set_numeric_fields(kNumericFields);
-  shape.set_categorical_fields(kCategoricalFields);
-  shape.set_ids_per_field(FLAGS_ids_per_field);
-  const DatasetInfo data = AssumedData(shape);
+  const DatasetInfo data = CriteoLikeData(FLAGS_ids_per_field);
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
   const StatusOr<ShardPlan> plan = MakePlan(experiment, tables, 1);
   CHECK(plan.ok()) << plan.status().message();
@@ -153,7 +119,10 @@ void Main() {
   TrainStep<float> step(MakeTrainStepOptions(experiment, data), model.get(), &embedding,
                         communicator.get(), &pool);
   std::vector<LocalBatch> batches;
-  for (int i = 0; i < FLAGS_batches; ++i) batches.push_back(MakeBatch(i, options.leaves));
+  for (int i = 0; i < FLAGS_batches; ++i) {
+    batches.push_back(
+        CriteoLikeBatch(i, FLAGS_batch, FLAGS_ids_per_field, FLAGS_zipf, options.leaves));
+  }
 
   const double flops_per_sample = 6.0 * static_cast<double>(model->multiply_adds());
   std::vector<double> peaks, rates, wall_rates, shares;
