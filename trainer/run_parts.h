@@ -51,7 +51,7 @@ struct RunParts {
   StatusOr<Summary> MakeSummary();
   // To be read; or written, with step().WeightsChanged() afterwards.
   StateView State() {
-    return {&model->parameters(), step().weights(), step().optimizer(), &tables,
+    return {&model->parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
             compute_->embedding()};
   }
   Step<float>& step() const { return *compute_->step(); }

@@ -86,7 +86,9 @@ struct Rank {
         &plan, communicator, &pool);
   }
 
-  StateView View() { return {&layout, weights.data(), optimizer.get(), &tables, embedding.get()}; }
+  StateView View() {
+    return {&layout, [this] { return weights.data(); }, optimizer.get(), &tables, embedding.get()};
+  }
   void Fill() {
     std::vector<float> row(3 * FLAGS_width);
     for (size_t t = 0; t < tables.size(); ++t) {

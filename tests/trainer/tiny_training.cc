@@ -189,8 +189,8 @@ class Rank {
       if (training_.evaluate && i == 1) Evaluate(logits);
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
-    const StateView state = {&model_->parameters(), step_.weights(), step_.optimizer(), &tables_,
-                             parts_->embedding()};
+    const StateView state = {&model_->parameters(), [this] { return step_.weights(); },
+                             step_.optimizer(), &tables_, parts_->embedding()};
     const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
     CHECK(digest.ok()) << digest.status().message();
     digest_ = *digest;

@@ -43,7 +43,8 @@ StatusOr<DenseCopy> DenseCopy::Gather(const StateView& state, Contents contents,
   DenseCopy copy;
   if (root) {
     copy.layout_ = &layout;
-    copy.arrays_.emplace_back(state.weights, state.weights + layout.flat_size());
+    const float* const weights = state.weights();
+    copy.arrays_.emplace_back(weights, weights + layout.flat_size());
   }
   if (contents == Contents::kWeights) return copy;
 

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_CHECKPOINT_STATE_VIEW_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ namespace elastor {
 // Where a training state is, in one rank's memory; nothing is owned.
 struct StateView {
   const ParameterLayout* layout = nullptr;
-  float* weights = nullptr;                        // layout's flat array, whole on every rank
+  // layout's flat array, whole on every rank, in host memory: as of the call.
+  std::function<float*()> weights;
   DenseSlots<float>* optimizer = nullptr;          // slots of the slices this rank owns
   const std::vector<TableSpec>* tables = nullptr;  // those of `embedding`
   EmbeddingState<float>* embedding = nullptr;

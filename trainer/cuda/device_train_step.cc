@@ -51,16 +51,16 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       inputs_(&streams->compute, options.batch_rows, model->numeric_fields(),
               options.sample_weights),
       evaluation_inputs_(&streams->compute, device.evaluation_rows, model->numeric_fields(), false),
-      routed_(&streams->route),
-      next_(&streams->route),
+      routed_(std::make_unique<Routed>(&streams->route)),
+      next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
       sums_(&streams->compute, 1),
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
       host_outcome_(1) {
   CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
-  routed_.ids = embedding->MakeRouting();
-  next_.ids = embedding->MakeRouting();
+  routed_->ids = embedding->MakeRouting();
+  next_->ids = embedding->MakeRouting();
   const Range own = LeavesOfRank(communicator->rank(), communicator->size(), options.leaves);
   const int64_t leaf_rows = LongestLeaf(options.batch_rows, options.leaves);
   model_ = MakeDeviceModel<A>(spec, *model,
@@ -91,7 +91,7 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
                                              double learning_rate, int64_t requests) {
   CHECK_EQ(requests >> kRequestBits, 0);
   Stream& compute = streams_->compute;
-  if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, &next_));
+  if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, next_.get()));
   std::swap(routed_, next_);
   next_routed_ = false;
   const BatchGeometry& geometry = GeometryOf(batch);
@@ -99,13 +99,13 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
 
   marks_[kBegin].Record(compute);
   BeginSums(compute, requests, sums_.data());
-  ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_.ids.get()));
+  ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_->ids.get()));
   marks_[kLookedUp].Record(compute);
   ELASTOR_RETURN_IF_ERROR(Compute(batch, geometry));
   marks_[kComputed].Record(compute);
 
   if (options_.overlap && next != nullptr) {
-    ELASTOR_RETURN_IF_ERROR(Route(*next, &next_));
+    ELASTOR_RETURN_IF_ERROR(Route(*next, next_.get()));
     next_routed_ = true;
   }
   // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
@@ -117,7 +117,7 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
       model_->EmbeddingGradients(geometry.shape())
           .Slice(host_model_->numeric_features(), embedding_->output_features());
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
-                                                        routed_.ids.get(), &sums->squared_norm,
+                                                        routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
   marks_[kRouted].Record(compute);
   ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
@@ -180,10 +180,10 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
 // as soon as it is complete.
 template <typename A>
 Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
-  const DevicePass pass = Place(batch, geometry, &routed_, &inputs_, /*training=*/true);
+  const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = host_model_->numeric_features();
   embedding_->ReturnRows<A>(
-      *routed_.ids, geometry.place_row(),
+      *routed_->ids, geometry.place_row(),
       model_->Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
   if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
     if (segments_.empty()) return CaptureDense(pass);
@@ -273,7 +273,7 @@ Status DeviceTrainStep<A>::Finish(double learning_rate) {
   host_weights_current_ = false;
   optimizer_.Update(gate_.data(), learning_rate, step, weights_.data());
   ELASTOR_RETURN_IF_ERROR(reducer_.Gather(compute, weights_.data()));
-  embedding_->Update(gate_.data(), learning_rate, step, routed_.ids.get());
+  embedding_->Update(gate_.data(), learning_rate, step, routed_->ids.get());
   model_->SetWeights(weights_.data());
   return OkStatus();
 }
@@ -284,7 +284,7 @@ StatusOr<StepResult> DeviceTrainStep<A>::WaitForOutcome() {
   AddTimes();
   const StepOutcome& outcome = host_outcome_[0];
   StepResult result;
-  result.loss = routed_.weight == 0 ? 0 : outcome.loss / routed_.weight;
+  result.loss = routed_->weight == 0 ? 0 : outcome.loss / routed_->weight;
   result.l2 = outcome.penalty + 0.5 * options_.embedding_l2 * outcome.squared_rows;
   result.gradient_norm = std::sqrt(outcome.squared_norm);
   std::copy_n(outcome.requests, kRequestBits, result.requests.begin());
@@ -312,15 +312,15 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
                                     const std::function<void(const EvaluatedRows<float>&)>& visit) {
   Stream& compute = streams_->compute;
   // next_ may hold the next training batch.
-  routed_.dense.Begin(batch);
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
+  routed_->dense.Begin(batch);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_->ids.get()));
   ELASTOR_RETURN_IF_ERROR(
-      embedding_->Lookup(DeviceEmbedding::Purpose::kEvaluate, routed_.ids.get()));
+      embedding_->Lookup(DeviceEmbedding::Purpose::kEvaluate, routed_->ids.get()));
   const BatchGeometry& geometry = GeometryOf(batch);
-  routed_.weight = static_cast<double>(batch.global_rows);
-  const DevicePass pass = Place(batch, geometry, &routed_, &evaluation_inputs_, false);
+  routed_->weight = static_cast<double>(batch.global_rows);
+  const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
   embedding_->ReturnRows<A>(
-      *routed_.ids, geometry.place_row(),
+      *routed_->ids, geometry.place_row(),
       model_->Embeddings(pass.shape)
           .Slice(host_model_->numeric_features(), embedding_->output_features()));
   model_->Forward(pass);

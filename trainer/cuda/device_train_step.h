@@ -121,8 +121,8 @@ class DeviceTrainStep final : public Step<float> {
   std::map<int64_t, BatchGeometry> geometries_;  // by the batch's rows
   Inputs inputs_;                                // of training
   Inputs evaluation_inputs_;
-  Routed routed_;  // this batch
-  Routed next_;    // the next
+  std::unique_ptr<Routed> routed_;  // this batch
+  std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
   Buffer<double> losses_;  // of every place

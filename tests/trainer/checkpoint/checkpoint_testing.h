@@ -40,7 +40,8 @@ struct StateRank {
   StateRank(const SmallModel& model, const Layout& layout, Communicator* communicator);
 
   StateView View() {
-    return {&parameters, weights.data(), optimizer.get(), &tables, embedding.get()};
+    return {&parameters, [this] { return weights.data(); }, optimizer.get(), &tables,
+            embedding.get()};
   }
   // The state after "training" with this seed: every value is a function of it, of names and
   // places. Rows of every third key of the long table and a few of the short one.
