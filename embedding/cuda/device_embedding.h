@@ -24,7 +24,7 @@ namespace elastor::cuda {
 //
 // Streams: RouteIds works on the stream `route`, everything else on `compute`; they are ordered by
 // events inside. The host waits for counts only, in RouteIds and in an evaluation's Lookup. One
-// call at a time, but RouteIds for one Routing beside the calls for another.
+// call at a time; on one rank, RouteIds for one Routing may run beside the calls for another.
 class DeviceEmbedding final : public EmbeddingState<float> {
  public:
   struct Options {

@@ -16,6 +16,8 @@
 
 namespace elastor::cuda {
 
+class SegmentTable;
+
 // Makes IdRoutes: what elastor::IdRoute does, on one stream of the device. The host waits for
 // counts, exchanges them and computes places; keys go between devices. One batch at a time.
 class IdRouter {
@@ -30,7 +32,7 @@ class IdRouter {
   const FieldView* fields() const { return fields_.data(); }
 
  private:
-  // Unique ids of this rank's batch by owner's segment, and vectors (docs: IdRoute).
+  // Unique ids of this rank's batch by owner's segment, and vectors.
   struct Lists {
     std::vector<int64_t> uniques, vectors;  // [rank * tables + table]
   };
@@ -48,6 +50,12 @@ class IdRouter {
   // id.
   Status ExchangeCounts(const Lists& sent, bool mine_failed, Lists* received, bool* failed);
   void PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route);
+  void PlaceMessages(const Lists& sent, const Lists& received, const int64_t* unique_begin,
+                     SegmentTable* table, SegmentsView* view) const;
+  void PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
+                      IdRoute* route) const;
+  void PlaceRows(const Lists& sent, const Lists& received, SegmentTable* table,
+                 IdRoute* route) const;
   void EnqueueOwner(IdRoute* route);
   Status ExchangeKeys(IdRoute* route);
   bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }

@@ -7,22 +7,30 @@
 // Where every vector of the later exchanges lies: IdRouter::PlaceSegments.
 
 namespace elastor::cuda {
-namespace {
 
 // Columns of numbers by segment that go to the device in one copy.
 class SegmentTable {
  public:
-  // A column's place: Pointer turns it into the address on the device.
-  int64_t Add(const std::vector<int64_t>& column) {
-    const auto at = static_cast<int64_t>(words_.size());
-    words_.insert(words_.end(), column.begin(), column.end());
-    return at;
+  // *column becomes the column's address on the device, once Point is called.
+  void Add(const std::vector<int64_t>& values, const int64_t** column) {
+    columns_.push_back({static_cast<int64_t>(words_.size()), column});
+    words_.insert(words_.end(), values.begin(), values.end());
   }
   const std::vector<int64_t>& words() const { return words_; }
+  void Point(const int64_t* base) const {
+    for (const Column& column : columns_) *column.address = base + column.at;
+  }
 
  private:
+  struct Column {
+    int64_t at;
+    const int64_t** address;
+  };
   std::vector<int64_t> words_;
+  std::vector<Column> columns_;
 };
+
+namespace {
 
 // values[0] + ... + values[k - 1] for k = 0 ... size.
 std::vector<int64_t> Begins(const std::vector<int64_t>& values) {
@@ -72,17 +80,13 @@ void Shift(int64_t rank, int64_t tables, int64_t offset, std::vector<int64_t>* p
 
 }  // namespace
 
-void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route) {
+// Where every item of a message lies, on both sides.
+void IdRouter::PlaceMessages(const Lists& sent, const Lists& received, const int64_t* unique_begin,
+                             SegmentTable* table, SegmentsView* view) const {
   const int64_t tables = layout_->tables();
-  const int64_t segments = ranks_ * tables;
-  const int64_t* const unique_begin = route->host_counts.data() + kHomeCounts;
-  const int64_t* const vector_begin = unique_begin + segments + 1;
-
-  // Messages.
   std::vector<int64_t> sent_items = sent.uniques;
   std::fill_n(sent_items.begin() + rank_ * tables, tables, 0);
-  std::vector<int64_t> sent_unique(segments);
-  std::vector<int64_t> word_at, words_per_item, node_leaves;
+  std::vector<int64_t> sent_unique, word_at, words_per_item, node_leaves;
   int64_t words =
       (HasMasks(rank_) ? 2 : 1) * std::accumulate(sent_items.begin(), sent_items.end(), int64_t{0});
   for (int r = 0; r < ranks_; ++r) {
@@ -90,97 +94,97 @@ void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* 
     words_per_item.push_back(HasMasks(r) ? 2 : 1);
     for (int64_t t = 0; t < tables; ++t) {
       const int owner = plan_->replicated(static_cast<int>(t)) ? rank_ : r;
-      sent_unique[r * tables + t] = unique_begin[owner * tables + t];
+      sent_unique.push_back(unique_begin[owner * tables + t]);
       if (r != rank_) words += received.uniques[r * tables + t] * words_per_item[r];
     }
     node_leaves.resize(r * 64);
     for (const Range& node : canonical_nodes_[r]) node_leaves.push_back(node.begin);
   }
   node_leaves.resize(ranks_ * 64);
+  table->Add(Begins(sent_items), &view->sent_begin);  // first: ExchangeKeys reads it
+  table->Add(sent_unique, &view->sent_unique);
+  table->Add(word_at, &view->word_at);
+  table->Add(words_per_item, &view->words_per_item);
+  table->Add(node_leaves, &view->node_leaves);
+}
 
-  // Gradients: to every owner, from every home.
-  Places gradients_out = PlaceByRank(sent.vectors, *layout_, ranks_, rank_);
-  Places gradients_in = PlaceByRank(received.vectors, *layout_, ranks_, rank_);
-  route->gradient_exchange = SizeExchange(gradients_out, gradients_in, rank_);
-  const VectorExchange& gradients = route->gradient_exchange;
-  for (int r = 0; r < ranks_; ++r) {
-    if (r == rank_) Shift(r, tables, gradients.sent, &gradients_out.at);
-    Shift(r, tables, r == rank_ ? gradients.sent : gradients.sent + gradients.kept,
-          &gradients_in.at);
-  }
-  // A replicated table's gradients are computed once, kept, and copied for the other ranks.
-  std::vector<int64_t> copy_from, copy_to, copy_elements;
-  for (int64_t k = 0; k < segments; ++k) {
+// Gradients: to every owner, from every home. A replicated table's are computed once, kept, and
+// copied for the other ranks.
+void IdRouter::PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
+                              IdRoute* route) const {
+  const int64_t tables = layout_->tables();
+  Places out = PlaceByRank(sent.vectors, *layout_, ranks_, rank_);
+  Places in = PlaceByRank(received.vectors, *layout_, ranks_, rank_);
+  route->gradient_exchange = SizeExchange(out, in, rank_);
+  const int64_t kept_at = route->gradient_exchange.sent;
+  const int64_t received_at = kept_at + route->gradient_exchange.kept;
+  Shift(rank_, tables, kept_at, &out.at);
+  for (int r = 0; r < ranks_; ++r) Shift(r, tables, r == rank_ ? kept_at : received_at, &in.at);
+  std::vector<int64_t> from, to, elements;
+  for (int64_t k = 0; k < ranks_ * tables; ++k) {
     const int64_t t = k % tables;
     if (k / tables == rank_ || !plan_->replicated(static_cast<int>(t))) continue;
-    copy_from.push_back(gradients_out.at[rank_ * tables + t]);
-    copy_to.push_back(gradients_out.at[k]);
-    copy_elements.push_back(sent.vectors[k] * layout_->width(t));
+    from.push_back(out.at[rank_ * tables + t]);
+    to.push_back(out.at[k]);
+    elements.push_back(sent.vectors[k] * layout_->width(t));
   }
+  const std::vector<int64_t> begins = Begins(elements);
+  Pieces& copies = route->replica_copies;
+  copies.count = static_cast<int64_t>(from.size());
+  copies.elements = begins.back();
+  table->Add(out.at, &route->segments.gradient_at);
+  table->Add(in.at, &route->segments.item_gradient_at);
+  table->Add(begins, &copies.begin);
+  table->Add(from, &copies.from);
+  table->Add(to, &copies.to);
+}
 
-  // Rows: those of replicated tables are everywhere, own ones are used in place.
-  std::vector<int64_t> rows_out = received.uniques, rows_in = sent.uniques;
-  for (int64_t k = 0; k < segments; ++k) {
+// Rows: those of replicated tables are everywhere, own ones are used in place.
+void IdRouter::PlaceRows(const Lists& sent, const Lists& received, SegmentTable* table,
+                         IdRoute* route) const {
+  const int64_t tables = layout_->tables();
+  std::vector<int64_t> out = received.uniques, in = sent.uniques;
+  for (int64_t k = 0; k < ranks_ * tables; ++k) {
     if (k / tables != rank_ && !plan_->replicated(static_cast<int>(k % tables))) continue;
-    rows_out[k] = rows_in[k] = 0;
+    out[k] = in[k] = 0;
   }
-  Places rows_sent = PlaceByRank(rows_out, *layout_, ranks_, rank_);
-  const Places rows_received = PlaceByRank(rows_in, *layout_, ranks_, rank_);
+  Places rows_sent = PlaceByRank(out, *layout_, ranks_, rank_);
+  const Places rows_received = PlaceByRank(in, *layout_, ranks_, rank_);
   route->row_exchange = SizeExchange(rows_sent, rows_received, rank_);
-  for (int64_t k = 0; k < segments; ++k) {
-    if (rows_out[k] == 0) rows_sent.at[k] = -1;
+  for (size_t k = 0; k < out.size(); ++k) {
+    if (out[k] == 0) rows_sent.at[k] = -1;
   }
+  table->Add(rows_sent.at, &route->segments.item_row_at);
+  table->Add(rows_received.at, &route->segments.row_at);
+}
 
-  SegmentTable table;
-  const int64_t sent_begin_at = table.Add(Begins(sent_items));
-  const int64_t sent_unique_at = table.Add(sent_unique);
-  const int64_t unique_begin_at =
-      table.Add(std::vector<int64_t>(unique_begin, unique_begin + segments + 1));
-  const int64_t vector_begin_at =
-      table.Add(std::vector<int64_t>(vector_begin, vector_begin + segments + 1));
-  const int64_t gradient_at = table.Add(gradients_out.at);
-  const int64_t row_at = table.Add(rows_received.at);
-  const std::vector<int64_t> item_begin = Begins(received.uniques);
-  const std::vector<int64_t> item_vector = Begins(received.vectors);
-  const int64_t item_begin_at = table.Add(item_begin);
-  const int64_t item_vector_at = table.Add(item_vector);
-  const int64_t item_gradient_at = table.Add(gradients_in.at);
-  const int64_t item_row_at = table.Add(rows_sent.at);
-  const int64_t word_column = table.Add(word_at);
-  const int64_t words_per_item_at = table.Add(words_per_item);
-  const int64_t node_leaves_at = table.Add(node_leaves);
-  const std::vector<int64_t> copy_begin = Begins(copy_elements);
-  const int64_t copy_begin_at = table.Add(copy_begin);
-  const int64_t copy_from_at = table.Add(copy_from);
-  const int64_t copy_to_at = table.Add(copy_to);
-
-  const auto size = static_cast<int64_t>(table.words().size());
-  // Free: the call waited for the device after the upload of the batch before.
-  std::copy(table.words().begin(), table.words().end(), route->segment_upload.Resize(size));
-  int64_t* const base = route->segment_words.Resize(size);
-  Copy(*stream_, base, route->segment_upload.data(), size);
+void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route) {
+  const int64_t segments = ranks_ * layout_->tables();
+  const int64_t* const unique_begin = route->host_counts.data() + kHomeCounts;
+  const int64_t* const vector_begin = unique_begin + segments + 1;
   SegmentsView& view = route->segments;
   view.ranks = ranks_;
-  view.tables = tables;
+  view.tables = layout_->tables();
   view.rank = rank_;
-  view.sent_begin = base + sent_begin_at;
-  view.sent_unique = base + sent_unique_at;
-  view.unique_begin = base + unique_begin_at;
-  view.vector_begin = base + vector_begin_at;
-  view.gradient_at = base + gradient_at;
-  view.row_at = base + row_at;
-  view.item_begin = base + item_begin_at;
-  view.item_vector = base + item_vector_at;
-  view.item_gradient_at = base + item_gradient_at;
-  view.item_row_at = base + item_row_at;
-  view.word_at = base + word_column;
-  view.words_per_item = base + words_per_item_at;
-  view.node_leaves = base + node_leaves_at;
-  route->replica_copies = {base + copy_begin_at, base + copy_from_at, base + copy_to_at,
-                           static_cast<int64_t>(copy_from.size()), copy_begin.back()};
+  SegmentTable table;
+  PlaceMessages(sent, received, unique_begin, &table, &view);
+  PlaceGradients(sent, received, &table, route);
+  PlaceRows(sent, received, &table, route);
+  const std::vector<int64_t> item_begin = Begins(received.uniques);
+  const std::vector<int64_t> item_vector = Begins(received.vectors);
+  table.Add({unique_begin, unique_begin + segments + 1}, &view.unique_begin);
+  table.Add({vector_begin, vector_begin + segments + 1}, &view.vector_begin);
+  table.Add(item_begin, &view.item_begin);
+  table.Add(item_vector, &view.item_vector);
   route->items = item_begin.back();
   route->owner.node_leaves = route->node_leaves.Resize(item_vector.back());
   route->owner.node_gradients = route->node_gradients.Resize(item_vector.back());
+
+  const auto size = static_cast<int64_t>(table.words().size());
+  // The memory is free: the call has waited for the device since the upload of the batch before.
+  std::copy(table.words().begin(), table.words().end(), route->segment_upload.Resize(size));
+  Copy(*stream_, route->segment_words.Resize(size), route->segment_upload.data(), size);
+  table.Point(route->segment_words.data());
 }
 
 }  // namespace elastor::cuda

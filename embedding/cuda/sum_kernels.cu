@@ -161,6 +161,13 @@ __global__ void __launch_bounds__(kGroupThreads)
 template <typename A, int kColumns>
 __device__ void SumShort(const BagGradients<A>& bags, const int32_t* leaves, const Vector& vector,
                          int column, float (&sum)[kColumns]) {
+  if (vector.end - vector.begin == 1) {
+    float value[kColumns];
+    LoadOccurrence(bags, vector.begin, column, value);
+    Clear(sum);
+    AddColumns(value, sum);
+    return;
+  }
   OccurrenceSum<kColumns> occurrences;
   for (int64_t i = vector.begin; i < vector.end; i += kAhead) {
     float values[kAhead][kColumns];
