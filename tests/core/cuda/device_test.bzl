@@ -2,7 +2,7 @@
 
 load("//third_party/cuda:defs.bzl", "cuda_library")
 
-def device_test(name, srcs, deps = [], size = "small", **kwargs):
+def device_test(name, srcs, deps = [], size = "small", tags = [], **kwargs):
     """In the emulation every test runs once under each of its schedules.
 
     Args:
@@ -23,6 +23,7 @@ def device_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = host_srcs,
+        tags = tags + ["device"],
         deps = deps + [
             "//core/cuda:runtime",
             "//tests/core/cuda:device_test_main",
