@@ -35,11 +35,10 @@ VectorShape ShapeOf(const EmbeddingLayout& layout) {
   return shape;
 }
 
-// For kernels that also read or write activations.
+// Whether activations can be read and written by four elements.
 template <typename A>
-VectorShape ShapeWith(VectorShape shape, const A* data, int64_t row_stride) {
-  shape.aligned &= reinterpret_cast<uintptr_t>(data) % (4 * sizeof(A)) == 0 && row_stride % 4 == 0;
-  return shape;
+bool Aligned(const A* data, int64_t row_stride) {
+  return reinterpret_cast<uintptr_t>(data) % (4 * sizeof(A)) == 0 && row_stride % 4 == 0;
 }
 
 }  // namespace
@@ -77,7 +76,6 @@ struct DeviceEmbedding::Routing::State {
   // For Update.
   std::variant<BagGradients<float>, BagGradients<BFloat16>> bags;
   GradientArray array;
-  VectorShape shape;
 };
 
 struct DeviceEmbedding::Impl {
@@ -114,7 +112,7 @@ struct DeviceEmbedding::Impl {
 
   Status BringRowsHome(State* routing);
   template <typename A>
-  Status SumGradients(const BagGradients<A>& bags, const VectorShape& shape, State* routing);
+  Status SumGradients(const BagGradients<A>& bags, State* routing);
   template <typename A>
   void AddAllSquares(const BagGradients<A>& bags, DeviceExactSum* squared_norm,
                      DeviceExactSum* squared_weights, State* routing);
@@ -154,8 +152,7 @@ Status DeviceEmbedding::Impl::BringRowsHome(State* routing) {
 // ---- Gradients
 
 template <typename A>
-Status DeviceEmbedding::Impl::SumGradients(const BagGradients<A>& bags, const VectorShape& shape,
-                                           State* routing) {
+Status DeviceEmbedding::Impl::SumGradients(const BagGradients<A>& bags, State* routing) {
   const IdRoute& ids = routing->route;
   const int64_t stride = vector_stride();
   const VectorExchange& exchange = ids.gradient_exchange;
@@ -186,7 +183,7 @@ void DeviceEmbedding::Impl::AddAllSquares(const BagGradients<A>& bags, DeviceExa
   const SquaredSums sums = {squared_norm, squared_weights,
                             row_wise ? routing->row_squares.Resize(ids.owned.bound) : nullptr};
   AddSquares(*compute, ids.owned, tables.device_views(), bags, routing->array,
-             routing->owned_rows.data(), l2(), routing->shape, accounting, sums);
+             routing->owned_rows.data(), l2(), shape, accounting, sums);
   // Without L2 the gradient of an untouched row is 0.
   if (!tables.dense() || l2() <= 0) return;
   tables.MarkTouched(ids.owned);
@@ -256,8 +253,9 @@ void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_ro
   CHECK_EQ(e.features, impl_->layout.features());
   const BagRows bags = {ids.batch.fields, impl_->router.fields(), ids.batch.offsets,
                         ids.home.unique_of, impl_->RowsOfIds(state)};
-  PoolBags(*impl_->compute, bags, place_row, e.rows, ShapeWith(impl_->shape, e.data, e.row_stride),
-           e.data, e.row_stride);
+  VectorShape shape = impl_->shape;
+  shape.aligned &= Aligned(e.data, e.row_stride);
+  PoolBags(*impl_->compute, bags, place_row, e.rows, shape, e.data, e.row_stride);
   state.used.Record(*impl_->compute);
 }
 
@@ -275,11 +273,10 @@ Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_p
   const Range owned = LeavesOfRank(impl_->accounting.rank, impl_->accounting.ranks, impl_->leaves);
   CHECK_EQ(ids.rows, RowsOfLeaf(owned.end - 1, impl_->leaves, global_rows).end -
                          RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
-  const BagGradients<A> bags = {de.data, de.row_stride, row_place, ids.home.sources,
-                                ids.home.scales};
+  const BagGradients<A> bags = {de.data,          de.row_stride,   row_place,
+                                ids.home.sources, ids.home.scales, Aligned(de.data, de.row_stride)};
   state->bags = bags;
-  state->shape = ShapeWith(impl_->shape, de.data, de.row_stride);
-  ELASTOR_RETURN_IF_ERROR(impl_->SumGradients(bags, state->shape, state));
+  ELASTOR_RETURN_IF_ERROR(impl_->SumGradients(bags, state));
   impl_->AddAllSquares(bags, squared_norm, squared_weights, state);
   state->used.Record(*impl_->compute);
   state->stage = Stage::kGradients;
@@ -300,7 +297,7 @@ void DeviceEmbedding::Update(const UpdateGate* gate, double learning_rate, int64
     std::visit(
         [&](const auto& bags) {
           UpdateRows(*impl.compute, rule, owned, tables.device_views(), bags, state->array,
-                     state->owned_rows.data(), impl.l2(), state->row_squares.data(), state->shape,
+                     state->owned_rows.data(), impl.l2(), state->row_squares.data(), impl.shape,
                      gate);
         },
         state->bags);

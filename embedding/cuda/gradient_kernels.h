@@ -24,6 +24,7 @@ struct BagGradients {
   const int32_t* row_place = nullptr;
   const Source* sources = nullptr;  // by sorted occurrence
   const float* scales = nullptr;    // of means; null: all are 1
+  bool aligned = false;             // de and row_stride: loads of four elements
 };
 
 // The sums, by owned key: one rank finds them by HomeView::direct (vectors `stride` apart), several

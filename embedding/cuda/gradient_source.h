@@ -17,7 +17,17 @@ __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int colum
                                float (&to)[kColumns]) {
   const Source source = bags.sources[i];
   const int64_t place = bags.row_place[source.row];
-  LoadColumns(bags.de + place * bags.row_stride + source.feature + column, to);
+  const A* const from = bags.de + place * bags.row_stride + source.feature + column;
+  if (kColumns == 1 || bags.aligned) {  // alike for all threads
+    LoadColumns(from, to);
+  } else {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      float one[1];
+      LoadColumns(from + c, one);
+      to[c] = one[0];
+    }
+  }
   if (bags.scales == nullptr) return;
   const float scale = bags.scales[i];
 #pragma unroll

@@ -105,6 +105,7 @@ struct Layout {
   int ranks;
   PlanKind plan;
   int64_t device_bytes = 0;
+  int64_t features_before = 0;  // in a row of activations
 };
 
 struct RankResult {
@@ -180,6 +181,7 @@ void RunLayout(const Model& model, const Layout& layout, const SparseOptimizerOp
   OnRanks(layout.ranks, [&](int r, Communicator* communicator) {
     DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, layout.device_bytes},
                     &plan, communicator);
+    rank.set_features_before(layout.features_before);
     RunRank<A>(model, expected, &rank, &results[r]);
   });
   CheckResults(expected, results);
@@ -202,7 +204,8 @@ TEST_P(DeviceEmbeddingTest, EveryLayoutEqualsTheCpu) {
 TEST_P(DeviceEmbeddingTest, WithoutL2AndFourElementsAtATime) {
   const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0);
   const Expected expected = RunOnCpu<float>(EvenModel(), optimizer);
-  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{3, PlanKind::kReplicated}}) {
+  for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{1, PlanKind::kRowWise, 0, 13},
+                               Layout{3, PlanKind::kReplicated}}) {
     RunLayout<float>(EvenModel(), layout, optimizer, expected);
     if (HasFatalFailure()) return;
   }
@@ -235,9 +238,9 @@ TEST(DeviceEmbedding, ActivationsInBFloat16) {
   const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kRowWiseAdagrad, 0.01);
   for (const Model& model : {OddModel(), EvenModel()}) {
     const Expected expected = RunOnCpu<BFloat16>(model, optimizer);
-    for (int ranks : {1, 2}) {
-      RunLayout<BFloat16>(model, {ranks, PlanKind::kRowWise}, optimizer, expected);
-    }
+    RunLayout<BFloat16>(model, {1, PlanKind::kRowWise}, optimizer, expected);
+    RunLayout<BFloat16>(model, {1, PlanKind::kRowWise, 0, 2}, optimizer, expected);
+    RunLayout<BFloat16>(model, {2, PlanKind::kRowWise}, optimizer, expected);
   }
 }
 

@@ -65,23 +65,32 @@ class DeviceRank {
   int64_t first_row() const { return first_row_; }  // of the batch
   int64_t rows() const { return static_cast<int64_t>(row_place_.size()); }
 
-  // The pooled activations of local rows. Padding must be zero.
+  // Activations follow so many other features in memory: from here on.
+  void set_features_before(int64_t features) { before_ = features; }
+
+  // The pooled activations of local rows. Padding must be zero, and what lies around unchanged.
   template <typename A>
   Rows ReturnRows() {
     const Buffer<int32_t> place_row = Upload(compute_, place_row_);
     const int64_t features = embedding_.output_features();
+    const int64_t stride = before_ + features;
     const auto places = static_cast<int64_t>(place_row_.size());
-    const std::vector<A> garbage(places * features, A(7.0f));
-    const Buffer<A> memory = Upload(compute_, garbage);
+    const Buffer<A> memory = Upload(compute_, std::vector<A>(places * stride, A(7.0f)));
     embedding_.ReturnRows<A>(*routings_[current_], place_row.data(),
-                             Activations<A>::RowMajor(memory.data(), places, 1, features));
+                             View(Activations<A>::RowMajor(memory.data(), places, 1, stride)));
     const std::vector<A> values = Download(compute_, memory);
     Rows e(rows(), std::vector<float>(features));
-    for (int64_t i = 0; i < places * features; ++i) {
+    for (int64_t i = 0; i < places * stride; ++i) {
       const auto value = static_cast<float>(values[i]);
-      const int32_t row = place_row_[i / features];
-      if (row < 0) CHECK_EQ(value, 0);
-      if (row >= 0) e[row][i % features] = value;
+      const int64_t feature = i % stride - before_;
+      const int32_t row = place_row_[i / stride];
+      if (feature < 0) {
+        CHECK_EQ(value, 7);
+      } else if (row < 0) {
+        CHECK_EQ(value, 0);
+      } else {
+        e[row][feature] = value;
+      }
     }
     return e;
   }
@@ -94,10 +103,12 @@ class DeviceRank {
   template <typename A>
   Sums Train(const Rows& de, const UpdateGate& gate, double learning_rate, int64_t step) {
     const int64_t features = embedding_.output_features();
-    std::vector<A> memory(std::max<int64_t>(place_row_.size() * features, 1));
+    const int64_t stride = before_ + features;
+    const auto places = static_cast<int64_t>(place_row_.size());
+    std::vector<A> memory(std::max<int64_t>(places * stride, 1), A(7.0f));
     for (int64_t row = 0; row < rows(); ++row) {
       for (int64_t f = 0; f < features; ++f) {
-        memory[row_place_[row] * features + f] = A(de[first_row_ + row][f]);
+        memory[row_place_[row] * stride + before_ + f] = A(de[first_row_ + row][f]);
       }
     }
     const Buffer<A> device_de = Upload(compute_, memory);
@@ -105,8 +116,8 @@ class DeviceRank {
     const Buffer<UpdateGate> device_gate = Upload(compute_, std::vector<UpdateGate>{gate});
     const Buffer<DeviceExactSum> sums(&compute_, 2);
     ClearExactSums(compute_, sums.data(), 2);
-    const auto activations = Activations<const A>::RowMajor(
-        device_de.data(), static_cast<int64_t>(place_row_.size()), 1, features);
+    const auto activations =
+        View(Activations<const A>::RowMajor(device_de.data(), places, 1, stride));
     CHECK(embedding_
               .RouteGradients<A>(static_cast<int64_t>(de.size()), row_place.data(), activations,
                                  routings_[current_].get(), sums.data(), sums.data() + 1)
@@ -122,6 +133,11 @@ class DeviceRank {
   }
 
  private:
+  template <typename A>
+  Activations<A> View(Activations<A> all) const {
+    return all.Slice(before_, all.features - before_);
+  }
+
   int64_t leaves_;
   int64_t fields_;
   std::unique_ptr<DeviceCommunicator> communicator_;
@@ -132,6 +148,7 @@ class DeviceRank {
   int current_ = 0;
   std::vector<int32_t> place_row_, row_place_;
   int64_t first_row_ = 0;
+  int64_t before_ = 0;
 };
 
 }  // namespace elastor::cuda
