@@ -244,6 +244,40 @@ TEST(DeviceEmbedding, ActivationsInBFloat16) {
   }
 }
 
+// The host runs ahead of the device by whole steps, the routing of a batch by one.
+TEST(DeviceEmbedding, StepsThatNobodyWaitsFor) {
+  const Model model = OddModel();
+  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kAdagrad, 0.01);
+  const Expected expected = RunOnCpu<float>(model, optimizer);
+  const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
+  const auto communicator = MakeSelfCommunicator();
+  DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, 0}, &plan,
+                  communicator.get());
+  const std::vector<Step> all = Steps(model);
+  std::vector<GlobalBatch> batches;
+  std::vector<DeviceRank::StepMemory<float>> memory;
+  for (size_t s = 0; s < all.size(); ++s) {
+    if (!all[s].train) continue;
+    batches.push_back(all[s].batch);
+    rank.Place(all[s].batch);
+    memory.push_back(rank.Prepare<float>(expected.de[s], kGate));
+  }
+  ASSERT_TRUE(rank.RouteIds(batches[0]).ok());
+  for (size_t s = 0; s < batches.size(); ++s) {
+    ASSERT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
+    if (s + 1 < batches.size()) {
+      ASSERT_TRUE(rank.RouteIds(batches[s + 1]).ok());
+    }
+    rank.Enqueue(memory[s], kLearningRate, static_cast<int64_t>(s) + 1);
+  }
+  for (size_t s = 0; s < batches.size(); ++s) {
+    const DeviceRank::Sums sums = rank.SumsOf(memory[s]);
+    EXPECT_EQ(sums.gradients.Value(), expected.squared_norm[s]);
+    EXPECT_EQ(sums.weights.Value(), expected.squared_weights[s]);
+  }
+  EXPECT_EQ(RowsOf(rank.embedding(), model), expected.rows);
+}
+
 TEST(DeviceEmbedding, RowsInTheHostsMemoryWithOddWidths) {
   const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kLazyAdam, 0);
   const Expected expected = RunOnCpu<float>(OddModel(), optimizer);

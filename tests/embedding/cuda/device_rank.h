@@ -99,32 +99,57 @@ class DeviceRank {
     ExactSum gradients, weights;
   };
 
-  // de: of the whole batch. Gradients, and the update when the gate is open.
+  // What a training step reads and writes, in device memory.
   template <typename A>
-  Sums Train(const Rows& de, const UpdateGate& gate, double learning_rate, int64_t step) {
+  struct StepMemory {
+    int64_t global_rows;
+    Buffer<A> de;
+    Buffer<int32_t> row_place;
+    Buffer<UpdateGate> gate;
+    Buffer<DeviceExactSum> sums;
+  };
+
+  // de: of the whole batch that was placed last.
+  template <typename A>
+  StepMemory<A> Prepare(const Rows& de, const UpdateGate& gate) {
     const int64_t features = embedding_.output_features();
     const int64_t stride = before_ + features;
-    const auto places = static_cast<int64_t>(place_row_.size());
-    std::vector<A> memory(std::max<int64_t>(places * stride, 1), A(7.0f));
+    std::vector<A> memory(std::max<int64_t>(place_row_.size() * stride, 1), A(7.0f));
     for (int64_t row = 0; row < rows(); ++row) {
       for (int64_t f = 0; f < features; ++f) {
         memory[row_place_[row] * stride + before_ + f] = A(de[first_row_ + row][f]);
       }
     }
-    const Buffer<A> device_de = Upload(compute_, memory);
-    const Buffer<int32_t> row_place = Upload(compute_, row_place_);
-    const Buffer<UpdateGate> device_gate = Upload(compute_, std::vector<UpdateGate>{gate});
-    const Buffer<DeviceExactSum> sums(&compute_, 2);
-    ClearExactSums(compute_, sums.data(), 2);
-    const auto activations =
-        View(Activations<const A>::RowMajor(device_de.data(), places, 1, stride));
+    return {static_cast<int64_t>(de.size()), Upload(compute_, memory), Upload(compute_, row_place_),
+            Upload(compute_, std::vector<UpdateGate>{gate}), Buffer<DeviceExactSum>(&compute_, 2)};
+  }
+
+  // Gradients, and the update when the gate is open; waits for nothing.
+  template <typename A>
+  void Enqueue(const StepMemory<A>& memory, double learning_rate, int64_t step) {
+    const int64_t stride = before_ + embedding_.output_features();
+    const auto de = View(Activations<const A>::RowMajor(
+        memory.de.data(), stride == 0 ? 0 : memory.de.size() / stride, 1, stride));
+    ClearExactSums(compute_, memory.sums.data(), 2);
     CHECK(embedding_
-              .RouteGradients<A>(static_cast<int64_t>(de.size()), row_place.data(), activations,
-                                 routings_[current_].get(), sums.data(), sums.data() + 1)
+              .RouteGradients<A>(memory.global_rows, memory.row_place.data(), de,
+                                 routings_[current_].get(), memory.sums.data(),
+                                 memory.sums.data() + 1)
               .ok());
-    embedding_.Update(device_gate.data(), learning_rate, step, routings_[current_].get());
-    const std::vector<DeviceExactSum> found = Download(compute_, sums);
+    embedding_.Update(memory.gate.data(), learning_rate, step, routings_[current_].get());
+  }
+
+  template <typename A>
+  Sums SumsOf(const StepMemory<A>& memory) {
+    const std::vector<DeviceExactSum> found = Download(compute_, memory.sums);
     return {ToExactSum(found[0]), ToExactSum(found[1])};
+  }
+
+  template <typename A>
+  Sums Train(const Rows& de, const UpdateGate& gate, double learning_rate, int64_t step) {
+    const StepMemory<A> memory = Prepare<A>(de, gate);
+    Enqueue(memory, learning_rate, step);
+    return SumsOf(memory);
   }
 
   Status Lookup(DeviceEmbedding::Purpose purpose) {
