@@ -1,0 +1,45 @@
+#include "embedding/cuda/id_route.h"
+
+namespace elastor::cuda {
+
+IdRoute::IdRoute(Stream* stream)
+    : ids(stream),
+      offsets(stream),
+      leaf_offsets(stream),
+      bags(stream),
+      row_leaves(stream),
+      sorted_keys(stream),
+      unique_keys(stream),
+      node_masks(stream),
+      sorted(stream),
+      run_begin(stream),
+      vector_begin(stream),
+      unique_of(stream),
+      unique_vector(stream),
+      sources(stream),
+      scales(stream),
+      leaves(stream),
+      unique_number(stream),
+      run_number(stream),
+      vector_number(stream),
+      chunk_number(stream),
+      chunk_list(stream),
+      vector_list(stream),
+      direct(stream),
+      counts(stream),
+      segment_words(stream),
+      words(stream),
+      vector_offsets(stream),
+      item_masks(stream),
+      owner_sorted_keys(stream),
+      owned_keys(stream),
+      item_vectors(stream),
+      owned_number(stream),
+      node_number(stream),
+      node_leaves(stream),
+      item_owned(stream),
+      owner_sorted(stream),
+      node_begin(stream),
+      node_gradients(stream) {}
+
+}  // namespace elastor::cuda
