@@ -19,8 +19,9 @@ namespace {
 void Main() {
   const auto dataset = Dataset::Open(FLAGS_data);
   CHECK(dataset.ok()) << dataset.status().message();
-  BatchSource source(dataset->get(), RowOrder{},
-                     {.batch_rows = FLAGS_batch, .epochs = FLAGS_epochs, .readers = FLAGS_readers});
+  BatchSource source(
+      dataset->get(), RowOrder{},
+      {.batch_rows = FLAGS_batch, .leaves = 1, .epochs = FLAGS_epochs, .readers = FLAGS_readers});
   const int64_t warm = source.steps_per_epoch();
   LocalBatch batch;
   for (int64_t i = 0; i < warm; ++i) CHECK(source.Next(&batch).ok());
