@@ -274,6 +274,7 @@ std::string DeviceIdentity() {
 
 StatusOr<std::unique_ptr<DeviceCommunicator>> StartNccl(Communicator* host,
                                                         double deadline_seconds) {
+  UseDevice();
   ncclUniqueId id = {};
   Status status;
   if (host->rank() == 0) {

@@ -25,9 +25,9 @@ struct Matrices {
 };
 
 // C = A B, or C = C + A B, for outer * batch problems: A [m, k], B [k, n], C [m, n], then C += bias
-// (n elements, for every row) and C = max(C, 0). All in float, rounded to Out once; the bias of a
-// BFloat16 C is rounded to BFloat16 first. Row strides are at least the stored columns; strides of
-// a and b between problems may be 0 (shared), those of c not.
+// (n elements, for every row; aligned to 16 bytes) and C = max(C, 0). All in float, rounded to Out
+// once; the bias of a BFloat16 C is rounded to BFloat16 first. Row strides are at least the stored
+// columns; strides of a and b between problems may be 0 (shared), those of c not.
 //
 // Bits: the algorithm is a function of `n`, `k`, the canonical sizes, transposition, types, row
 // strides and alignment, never of m, batch and outer or of timing, and has no split or atomic sums;

@@ -1,6 +1,8 @@
 #ifndef ELASTOR_CORE_CUDA_MATMUL_CHECKS_H_
 #define ELASTOR_CORE_CUDA_MATMUL_CHECKS_H_
 
+#include <cstdint>
+
 #include "core/cuda/matmul.h"
 #include "glog/logging.h"
 
@@ -18,6 +20,8 @@ bool CheckProduct(const Product<In, Out>& product) {
   const bool many = product.batch > 1 || product.outer > 1;
   CHECK(product.bias == nullptr || !many) << "a bias goes with one problem";
   CHECK(!product.relu || product.bias != nullptr) << "rectified with a bias only";
+  // cuBLASLt's choice of an algorithm need not look at it, and kernels read it in runs.
+  CHECK_EQ(reinterpret_cast<uintptr_t>(product.bias) % 16, 0u) << "the bias is not aligned";
   CHECK(!product.c.transposed);
   CHECK(product.batch == 1 || product.c.batch_stride != 0);
   CHECK(product.outer == 1 || product.c.outer_stride != 0);

@@ -41,11 +41,6 @@ bool RoundsBias(const Problem& problem) {
   return problem.bias != nullptr && problem.operands[kC].type == CUDA_R_16BF;
 }
 
-int64_t BiasAlignment(const Problem& problem) {
-  if (problem.bias == nullptr || RoundsBias(problem)) return kFullAlignment;
-  return AlignmentOf(reinterpret_cast<int64_t>(problem.bias));
-}
-
 // kFloat32 is plain FP32 arithmetic by CUBLAS_COMPUTE_32F too (KeepsOrder refuses tensor cores).
 // The pedantic type would only rule out what real FP32 products have not (3M products of complex
 // matrices), and is offered fewer algorithms.
@@ -102,7 +97,7 @@ PlanKey KeyOf(const Problem& problem) {
   int at = 0;
   for (const int64_t value :
        {problem.m, problem.n, problem.k, problem.batch, problem.outer, problem.canonical_problems,
-        int64_t{problem.bias != nullptr}, int64_t{problem.relu}, BiasAlignment(problem)}) {
+        int64_t{problem.bias != nullptr}, int64_t{problem.relu}}) {
     key[at++] = value;
   }
   for (const Operand& operand : problem.operands) {
@@ -170,8 +165,8 @@ void MatmulPlan::SetEpilogue(const Problem& problem) {
   // rounding.
   const cudaDataType_t type = RoundsBias(problem) ? CUDA_R_16BF : CUDA_R_32F;
   Set(desc_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type));
-  // The choice of the algorithm looks at the address for its alignment and never reads there.
-  Set(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void*>(BiasAlignment(problem)));
+  // The choice of the algorithm may look at the address for its alignment; it never reads there.
+  Set(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void*>(kFullAlignment));
   if (RoundsBias(problem)) rounded_bias_.Resize(problem.n);
 }
 
@@ -250,11 +245,11 @@ void MatmulPlan::Run(cublasLtHandle_t handle, Stream& stream, void* workspace,
         const int64_t offset = i * loop_.stride[x] + begin * strided_.stride[x];
         data[x] = operand.data + offset * operand.element_bytes;
       }
-      Check(cublasLtMatmul(handle, desc_.get(), &one, data[kB], layouts_[kB].get(), data[kA],
-                           layouts_[kA].get(), &keep, data[kC], layouts_[kC].get(), data[kC],
-                           layouts_[kC].get(), &algorithm_, workspace, kMatmulWorkspaceBytes,
-                           internal::Handle(stream)),
-            Describe(problem));
+      const cublasStatus_t status = cublasLtMatmul(
+          handle, desc_.get(), &one, data[kB], layouts_[kB].get(), data[kA], layouts_[kA].get(),
+          &keep, data[kC], layouts_[kC].get(), data[kC], layouts_[kC].get(), &algorithm_, workspace,
+          kMatmulWorkspaceBytes, internal::Handle(stream));
+      if (status != CUBLAS_STATUS_SUCCESS) Check(status, Describe(problem));
     }
   }
 }

@@ -45,7 +45,7 @@ struct Problem {
 };
 
 // All that a plan depends on.
-using PlanKey = std::array<int64_t, 9 + 8 * kOperands>;
+using PlanKey = std::array<int64_t, 8 + 8 * kOperands>;
 PlanKey KeyOf(const Problem& problem);
 
 // A cuBLASLt call prepared for one PlanKey.

@@ -31,7 +31,11 @@ void Event::Record(Stream& stream) {
 bool Event::Done() const {
   UseDevice();
   const cudaError_t error = cudaEventQuery(state_->event);
-  if (error == cudaErrorNotReady) return false;
+  if (error == cudaErrorNotReady) {
+    // The thread's last error now; CUB would take it for its own launch's.
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
   Check(error, "cudaEventQuery");
   return true;
 }

@@ -195,7 +195,14 @@ void Event::Synchronize() const {
   RunAll(*recording->queue, recording);
 }
 
-double Event::MillisecondsSince(const Event&) const { return 0; }
+double Event::MillisecondsSince(const Event& start) const {
+  const std::lock_guard lock(Lock());
+  for (const Event* event : {&start, this}) {
+    const Recording* const recording = event->state_->recording.get();
+    CHECK(recording != nullptr && recording->done) << "the time of an event that is not done";
+  }
+  return 0;
+}
 
 Stream::Stream() : state_(std::make_unique<State>()) {}
 
