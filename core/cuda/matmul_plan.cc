@@ -24,6 +24,11 @@ constexpr int kC = 2;
 constexpr int kCandidates = 32;
 // Problems of one call: some algorithms have the problems in a grid dimension that ends at 65535.
 constexpr int64_t kMostProblems = int64_t{1} << 15;
+// The algorithm (not documented, cuBLASLt 13) of products of a matrix and a vector, gemv2T and
+// gemv2N. Some of its kernels cut their sums by how many results there are for the device's
+// multiprocessors; others' measurements show it on a GB200 at k of 150 to 210 and more than
+// 9728 results (github.com/facebookexperimental/triton, pull request 2768).
+constexpr int32_t kVectorAlgorithm = 13;
 // The widest access of any algorithm, in bytes.
 constexpr int64_t kFullAlignment = 16;
 
@@ -193,13 +198,21 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
       handle, desc_.get(), layouts[kB].get(), layouts[kA].get(), layouts[kC].get(),
       layouts[kC].get(), preference.get(), kCandidates, candidates.data(), &found);
   if (status != CUBLAS_STATUS_SUCCESS) Check(status, "no algorithm for a " + Describe(problem));
+  const cublasLtMatmulAlgo_t* of_vectors = nullptr;
   for (int i = 0; i < found; ++i) {
-    if (candidates[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    if (!KeepsOrder(candidates[i].algo, problem)) continue;
-    algorithm_ = candidates[i].algo;
-    return;
+    const cublasLtMatmulAlgo_t& algorithm = candidates[i].algo;
+    if (candidates[i].state != CUBLAS_STATUS_SUCCESS || !KeepsOrder(algorithm, problem)) continue;
+    if (Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID) != kVectorAlgorithm) {
+      algorithm_ = algorithm;
+      return;
+    }
+    if (of_vectors == nullptr) of_vectors = &algorithm;
   }
-  DieOfDevice("no algorithm without split sums for a " + Describe(problem));
+  if (of_vectors == nullptr)
+    DieOfDevice("no algorithm without split sums for a " + Describe(problem));
+  LOG(WARNING) << "the bits may depend on the number of ranks: one algorithm only for a "
+               << Describe(problem);
+  algorithm_ = *of_vectors;
 }
 
 // Another algorithm for this share alone would change the bits with the number of ranks.

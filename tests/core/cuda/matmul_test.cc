@@ -196,9 +196,11 @@ void ExpectRowsOfShares(Precision precision, Shape shape) {
 
 // Calls of 1, 4, 8 and 16 leaves of 256 rows.
 TEST(MatmulTest, BitsOfARowDoNotDependOnTheRowsOfTheCall) {
-  // The third has a k for which algorithms like to split sums.
+  // The third has a k for which algorithms like to split sums; the last ones are a model's head and
+  // a vector so long that algorithms for vectors choose by it.
   for (Shape shape : {Shape{.m = 4096, .n = 64, .k = 104}, Shape{.m = 4096, .n = 39, .k = 26},
-                      Shape{.m = 4096, .n = 16, .k = 1024}}) {
+                      Shape{.m = 4096, .n = 16, .k = 1024}, Shape{.m = 4096, .n = 1, .k = 390},
+                      Shape{.m = 16384, .n = 1, .k = 192}}) {
     ExpectRowsOfShares<float, float>(Precision::kFloat32, shape);
     ExpectRowsOfShares<float, float>(Precision::kTf32, shape);
     shape.bias = true;
@@ -234,13 +236,15 @@ void ExpectProblemsOfShares(Precision precision, Shape shape) {
   }
 }
 
-// As weight gradients of 16 leaves of 256 rows are.
+// As weight gradients of 16 leaves of 256 rows are; the last of a model's head.
 TEST(MatmulTest, BitsOfAProblemDoNotDependOnTheProblemsOfTheCall) {
-  for (const int64_t batch : {1, 3}) {
-    Shape shape{.m = 104, .n = 40, .k = 256, .batch = batch, .outer = 16};
+  for (Shape shape :
+       {Shape{.m = 104, .n = 40, .k = 256}, Shape{.m = 104, .n = 40, .k = 256, .batch = 3},
+        Shape{.m = 1, .n = 390, .k = 256}}) {
+    shape.outer = 16;
     shape.a_transposed = true;
     for (const bool outer_innermost : {false, true}) {
-      SCOPED_TRACE(testing::Message() << batch << " " << outer_innermost);
+      SCOPED_TRACE(testing::Message() << shape.m << " " << shape.batch << " " << outer_innermost);
       shape.outer_innermost = outer_innermost;
       ExpectProblemsOfShares<float, float>(Precision::kFloat32, shape);
       ExpectProblemsOfShares<float, float>(Precision::kTf32, shape);
