@@ -1,5 +1,6 @@
 #include "trainer/cuda/batch_geometry.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/base/leaves.h"
@@ -26,7 +27,8 @@ BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBa
   if (fast) begin = {0, sparse.rows};
   shape_.leaves = static_cast<int64_t>(begin.size()) - 1;
   // The longest leaf of the whole batch: the same sums on any number of ranks.
-  shape_.leaf_rows = fast ? sparse.rows : (global_rows + leaves - 1) / leaves;
+  shape_.leaf_rows = fast ? std::max<int64_t>(sparse.rows, 1)  // a rank without rows: one padding
+                          : (global_rows + leaves - 1) / leaves;
   CHECK_LT(shape_.rows(), std::numeric_limits<int32_t>::max());
   std::vector<int32_t> place_row(shape_.rows(), -1);
   std::vector<int32_t> counts;

@@ -83,6 +83,8 @@ void DeviceDenseReducer::Fold(Stream& stream, int bucket, LeafGradients* gradien
   const FoldRun* const runs = gradients->runs(bucket);
   const int64_t run_count = gradients->run_count(bucket);
   if (alone()) return own_fold_.Fold(stream, runs, run_count, range, slice, range.size());
+  // A rank without rows in the batch sends nothing.
+  if (!fast_ && nodes_of_[communicator_->rank()] == 0) return;
   float* to = send_[bucket].data();
   // One node lies as its slices do, one after another; several are cut by destination.
   if (fast_ || own_fold_.nodes() == 1) {

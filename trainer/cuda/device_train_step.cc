@@ -97,12 +97,13 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   const BatchGeometry& geometry = GeometryOf(batch);
   reducer_.SetBatch(batch.global_rows);
 
-  marks_[kBegin].Record(compute);
+  turn_ ^= 1;
+  mark(kBegin).Record(compute);
   BeginSums(compute, requests, sums_.data());
   ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_->ids.get()));
-  marks_[kLookedUp].Record(compute);
+  mark(kLookedUp).Record(compute);
   ELASTOR_RETURN_IF_ERROR(Compute(batch, geometry));
-  marks_[kComputed].Record(compute);
+  mark(kComputed).Record(compute);
 
   if (options_.overlap && next != nullptr) {
     ELASTOR_RETURN_IF_ERROR(Route(*next, next_.get()));
@@ -112,14 +113,14 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   compute.Wait(exchanged_);
   StepSums* const sums = sums_.data();
   optimizer_.AddL2(weights_.data(), &sums->squared_norm, &sums->penalty);
-  marks_[kReduced].Record(compute);
+  mark(kReduced).Record(compute);
   const Activations<const A> de =
       model_->EmbeddingGradients(geometry.shape())
           .Slice(host_model_->numeric_features(), embedding_->output_features());
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
                                                         routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
-  marks_[kRouted].Record(compute);
+  mark(kRouted).Record(compute);
   ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
   return WaitForOutcome();
 }
@@ -266,8 +267,8 @@ Status DeviceTrainStep<A>::Finish(double learning_rate) {
   }
   FinishSums(compute, sums_.data(), options_.clip_norm, outcome_.data(), gate_.data());
   Copy<StepOutcome>(compute, host_outcome_.data(), outcome_.data(), 1);
-  summed_.Record(compute);
-  marks_[kSummed].Record(compute);
+  mark(kSummed).Record(compute);
+  summed_.Record(compute);  // after the mark, which is then done too
 
   const int64_t step = BeginUpdate();
   host_weights_current_ = false;
@@ -275,6 +276,7 @@ Status DeviceTrainStep<A>::Finish(double learning_rate) {
   ELASTOR_RETURN_IF_ERROR(reducer_.Gather(compute, weights_.data()));
   embedding_->Update(gate_.data(), learning_rate, step, routed_->ids.get());
   model_->SetWeights(weights_.data());
+  mark(kUpdated).Record(compute);
   return OkStatus();
 }
 
@@ -289,7 +291,9 @@ StatusOr<StepResult> DeviceTrainStep<A>::WaitForOutcome() {
   result.gradient_norm = std::sqrt(outcome.squared_norm);
   std::copy_n(outcome.requests, kRequestBits, result.requests.begin());
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
-    return DivergedAtStep(steps());
+    const int64_t step = steps();
+    set_steps(step - 1);  // it was not done
+    return DivergedAtStep(step);
   }
   return result;
 }
@@ -297,14 +301,17 @@ StatusOr<StepResult> DeviceTrainStep<A>::WaitForOutcome() {
 // The device's time between the marks; the updates' is known a step later.
 template <typename A>
 void DeviceTrainStep<A>::AddTimes() {
-  const auto between = [&](Mark from, Mark to) {
-    return marks_[to].MillisecondsSince(marks_[from]) * 1e-3;
+  const auto seconds = [this](int turn, Mark from, Mark to) {
+    return marks_[turn][to].MillisecondsSince(marks_[turn][from]) * 1e-3;
   };
+  const auto between = [&](Mark from, Mark to) { return seconds(turn_, from, to); };
   times_.lookup += between(kBegin, kLookedUp);
   times_.compute += between(kLookedUp, kComputed);
   times_.reduce += between(kComputed, kReduced);
   times_.route_gradients += between(kReduced, kRouted);
   times_.scalars += between(kRouted, kSummed);
+  if (update_marked_) times_.update += seconds(turn_ ^ 1, kSummed, kUpdated);
+  update_marked_ = true;
 }
 
 template <typename A>

@@ -86,7 +86,7 @@ class DeviceTrainStep final : public Step<float> {
     Graph graph;
     int bucket = -1;
   };
-  // Events between the phases of a step.
+  // Ends of the phases of a step.
   enum Mark { kBegin, kLookedUp, kComputed, kReduced, kRouted, kSummed, kUpdated, kMarks };
 
   Status Route(const LocalBatch& batch, Routed* routed);
@@ -99,6 +99,7 @@ class DeviceTrainStep final : public Step<float> {
   Status ExchangeBucket(int bucket);
   Status Finish(double learning_rate);
   StatusOr<StepResult> WaitForOutcome();
+  Event& mark(Mark mark) { return marks_[turn_][mark]; }
   void AddTimes();
   void TakeStage(const BatchGeometry& geometry, int stage, std::vector<float>* panels);
 
@@ -136,8 +137,10 @@ class DeviceTrainStep final : public Step<float> {
 
   int full_batches_ = 0;  // seen
   std::vector<std::unique_ptr<Segment>> segments_;
-  Event marks_[kMarks];
-  bool update_marked_ = false;
+  // Of this step and the one before, in turn: an update's end is known a step later.
+  Event marks_[2][kMarks];
+  int turn_ = 0;
+  bool update_marked_ = false;  // in the other turn
 };
 
 }  // namespace elastor::cuda

@@ -47,13 +47,13 @@ __device__ inline float ScaleOf(double variance, double epsilon) {
   return static_cast<float>(1 / sqrt(variance + epsilon));
 }
 
-// A block: kFeatures features of leaf blockIdx.y.
+// A block: kFeatures features of leaf blockIdx.x.
 template <typename A>
 __global__ void __launch_bounds__(kFeatures* kChains)
     StatisticsKernel(double epsilon, int64_t leaf_rows, const int32_t* counts,
                      const Activations<const A> x, float* mean, float* variance, float* scale) {
-  const int64_t leaf = blockIdx.y;
-  const int64_t f = static_cast<int64_t>(blockIdx.x) * kFeatures + threadIdx.x;
+  const int64_t leaf = blockIdx.x;
+  const int64_t f = static_cast<int64_t>(blockIdx.y) * kFeatures + threadIdx.x;
   const bool inside = f < x.features;
   const int64_t rows = inside ? counts[leaf] : 0;
   const A* const first = x.data + leaf * leaf_rows * x.row_stride + f;
@@ -116,15 +116,15 @@ struct BackwardStatistics {
   const float* gain;
 };
 
-// A block: kFeatures features of leaf blockIdx.y, its rows twice: for the sums and for dx.
+// A block: kFeatures features of leaf blockIdx.x, its rows twice: for the sums and for dx.
 template <typename A>
 __global__ void __launch_bounds__(kFeatures* kChains)
     BatchNormBackwardKernel(int64_t leaf_rows, const int32_t* counts, const Activations<const A> x,
                             const BackwardStatistics statistics, const Activations<const A> dy,
                             const Activations<A> dx, float* dgain, float* dbias,
                             int64_t leaf_stride) {
-  const int64_t leaf = blockIdx.y;
-  const int64_t f = static_cast<int64_t>(blockIdx.x) * kFeatures + threadIdx.x;
+  const int64_t leaf = blockIdx.x;
+  const int64_t f = static_cast<int64_t>(blockIdx.y) * kFeatures + threadIdx.x;
   const bool inside = f < x.features;
   const int64_t rows = inside ? counts[leaf] : 0;
   const int64_t at = leaf * x.features + f;
@@ -167,12 +167,12 @@ __global__ void __launch_bounds__(kFeatures* kChains)
   }
 }
 
-// A thread: a feature of leaf blockIdx.y.
+// A thread: a feature of leaf blockIdx.x.
 __global__ void __launch_bounds__(kLoopThreads)
     DeliverKernel(const int32_t* counts, const int64_t* batch_rows, int64_t features, bool unbiased,
                   const float* values, float* out, int64_t leaf_stride) {
-  const int64_t leaf = blockIdx.y;
-  const int64_t f = static_cast<int64_t>(blockIdx.x) * kLoopThreads + threadIdx.x;
+  const int64_t leaf = blockIdx.x;
+  const int64_t f = static_cast<int64_t>(blockIdx.y) * kLoopThreads + threadIdx.x;
   if (f >= features) return;
   const int32_t rows = counts[leaf];
   float delivered = 0;
@@ -185,8 +185,9 @@ __global__ void __launch_bounds__(kLoopThreads)
   out[leaf * leaf_stride + f] = delivered;
 }
 
+// Of the two, leaves may be more than the 65535 that a grid's second dimension has.
 dim3 FeatureBlocks(int64_t features, int64_t per_block, const LeafShape& leaves) {
-  return dim3(Blocks(features, per_block), static_cast<unsigned>(leaves.leaves));
+  return dim3(static_cast<unsigned>(leaves.leaves), Blocks(features, per_block));
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t
 // sums[t * map_stride + l * leaf_stride + f] = sum over the rows of leaf l of x(r, t, f), in float:
 // chunks of kSumRows rows, each in order from +0, the chunks' sums in order. scratch:
 // ColumnSumScratch floats.
-inline constexpr int64_t kSumRows = 64;
+inline constexpr int64_t kSumRows = 16;  // enough chunks for a device at 4,096 rows
 inline int64_t ColumnSumScratch(const LeafShape& shape, int64_t columns) {
   return (shape.leaf_rows + kSumRows - 1) / kSumRows * shape.leaves * columns;
 }

@@ -54,7 +54,7 @@ __device__ inline Element FindElement(const FoldArguments& a, int64_t element) {
   return {run.data + (map * a.leaves - map) * run.inner + i, run.inner};
 }
 
-// A thread: an element. The leaves' vectors are the leaves of one complete tree.
+// A thread: an element. The leaves' vectors are added as the leaves of one complete tree.
 template <int kLeaves>
 __global__ void __launch_bounds__(kThreads) FoldCompleteKernel(const FoldArguments a) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -121,6 +121,18 @@ void WithLeaves(int64_t leaves, LaunchLeaves launch) {
   }
 }
 
+// Whether all of `count` leaves are there and are added as a complete tree's, as those of equal
+// subtrees are: after leaf i as many sums as carries when i is counted on.
+bool IsCompleteTree(const std::vector<LeafFold::Step>& steps, int64_t count) {
+  if (static_cast<int64_t>(steps.size()) != count || !std::has_single_bit(steps.size())) {
+    return false;
+  }
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].merges != std::countr_zero(i + 1)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 LeafFold::LeafFold(Stream* stream) : stream_(stream), steps_(stream) {}
@@ -163,9 +175,7 @@ void LeafFold::SetLeaves(std::span<const int64_t> leaves, const std::vector<bool
   const auto count = static_cast<int64_t>(leaves.size());
   leaves_ = count;
   nodes_ = std::max<int64_t>(1, static_cast<int64_t>(node));
-  complete_ = nodes_ == 1 && static_cast<int64_t>(steps.size()) == count && count > 0 &&
-              count <= kMostCompleteLeaves && std::has_single_bit(leaves.size()) &&
-              leaves.front() % count == 0 && leaves.back() == leaves.front() + count - 1;
+  complete_ = nodes_ == 1 && count <= kMostCompleteLeaves && IsCompleteTree(steps, count);
   steps_.Resize(static_cast<int64_t>(steps.size()));
   Copy(*stream_, steps_.data(), steps.data(), steps_.size());
 }

@@ -55,7 +55,7 @@ class LeafFold {
   Buffer<Step> steps_;
   int64_t leaves_ = 0;  // as listed
   int64_t nodes_ = 1;
-  bool complete_ = false;  // all leaves of one node are there, a power of two
+  bool complete_ = false;  // one node, whose leaves are added as those of a complete tree
 };
 
 }  // namespace elastor::cuda

@@ -225,7 +225,7 @@ void LaunchBackward(Stream& stream, int64_t chunks, const NormBackwardArguments<
              WideParameterSumsKernel<A>, arguments);
       Launch(stream, blocks, kThreads, WideBackwardKernel<A>, arguments);
     } else {
-      constexpr int kRuns = kSlots <= 2 ? 4 / kSlots : 1;
+      constexpr int kRuns = kSlots <= 4 ? 8 / kSlots : 1;
       Launch(stream, blocks, kThreads, NormBackwardKernel<A, kSlots, kRuns>, arguments);
     }
   });

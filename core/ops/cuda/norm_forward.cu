@@ -181,6 +181,7 @@ void NormForward(Stream& stream, const NormShape& shape, Activations<const A> x,
   if (sum.data != nullptr) CheckSameShape<A>(sum, x);
   const int64_t runs = x.rows * x.tokens;
   if (runs == 0) return;
+  CHECK_LT(runs, int64_t{1} << 31);
   const bool rows_inside = y.tokens > 1 && y.row_stride < y.token_stride;
   const NormArguments<A> arguments{shape.kind == NormKind::kLayer,
                                    shape.width,

@@ -91,6 +91,22 @@ TEST(DeviceGraphTest, GraphsChangeNothing) {
   }
 }
 
+// From the first batch on, ranks that have no row of a batch.
+TEST(DeviceAbsenceTest, RanksWithoutRows) {
+  const TinyTraining training = {.model = TinyMlp({16, 8}), .batch_rows = {1, 50, 2}};
+  const Outcome cpu = Train(training, Spread{});
+  const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_LT(Between(cpu, expected).steps, 2e-4);
+  for (const int ranks : {2, 4}) {
+    const Spread spread = {.ranks = ranks, .overlap = true, .parts = OnDevice({})};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+  const Spread fast = {.ranks = 3, .parts = OnDevice({.reproducible = false})};
+  const Distance distance = Between(cpu, Train(training, fast));
+  EXPECT_LT(distance.steps, 2e-4);
+  EXPECT_LT(distance.logits, 2e-3);
+}
+
 TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
   const TinyTraining training = {.model = TinyTokenModel(Kind::kRankElastor, Convention::kPaper)};
   const Outcome expected = Train(training, Spread{});

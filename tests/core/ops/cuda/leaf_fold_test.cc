@@ -120,6 +120,14 @@ TEST_F(LeafFoldTest, ScatteredLeaves) {
   ExpectFoldNodes({1, 4, 6, 7}, {false, true, true, true}, std::vector<int64_t>{4}, {0, 1500});
 }
 
+// Four leaves that are added as a complete tree's, as equal subtrees' are, and four that are not.
+TEST_F(LeafFoldTest, FirstLeavesOfSubtrees) {
+  for (const std::vector<int64_t>& leaves :
+       std::vector<std::vector<int64_t>>{{0, 4, 8, 12}, {1, 3, 4, 6}, {0, 1, 2, 4}, {0, 4, 5, 6}}) {
+    ExpectFoldNodes(leaves, {true, true, true, true}, {leaves.front()}, {0, 1500});
+  }
+}
+
 TEST_F(LeafFoldTest, WithoutLeavesOneNodeOfZeros) {
   LeafFold fold(&stream_);
   fold.SetLeaves(std::vector<int64_t>{4, 5}, {false, false}, {});
