@@ -26,7 +26,7 @@ constexpr int kCandidates = 32;
 constexpr int64_t kMostProblems = int64_t{1} << 15;
 // The algorithm (not documented, cuBLASLt 13) of products of a matrix and a vector, gemv2T and
 // gemv2N. Some of its kernels cut their sums by how many results there are for the device's
-// multiprocessors; others' measurements show it on a GB200 at k of 150 to 210 and more than
+// multiprocessors; others' measurements show it on a GB300 at k of 150 to 210 and more than
 // 9728 results (github.com/facebookexperimental/triton, pull request 2768).
 constexpr int32_t kVectorAlgorithm = 13;
 // The widest access of any algorithm, in bytes.
@@ -208,8 +208,9 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
     }
     if (of_vectors == nullptr) of_vectors = &algorithm;
   }
-  if (of_vectors == nullptr)
+  if (of_vectors == nullptr) {
     DieOfDevice("no algorithm without split sums for a " + Describe(problem));
+  }
   LOG(WARNING) << "the bits may depend on the number of ranks: one algorithm only for a "
                << Describe(problem);
   algorithm_ = *of_vectors;
