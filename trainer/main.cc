@@ -147,7 +147,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(communicator, "the experiment's hash", NumericHash(options.experiment)));
   std::string device = "cpu";
-  if (options.device == RunDevice::kCuda && options.mode != "describe") {
+  const bool computes = options.mode != "describe" && options.mode != "verify";
+  if (options.device == RunDevice::kCuda && computes) {
     ELASTOR_ASSIGN_OR_RETURN(device, OpenCudaDevice(communicator));
   }
   options.numerics = NumericsFingerprint(device);
