@@ -17,6 +17,7 @@ namespace elastor::cuda {
 //   ThreadExactSum sum;
 //   for (...) sum.Add(value);
 //   sum.AddWarpTo(total);   // the whole warp, converged
+//   sum.AddBlockTo(total);  // or the whole block: atomic operations only once a block
 class ThreadExactSum {
  public:
   __device__ void Add(double value) {
@@ -35,17 +36,42 @@ class ThreadExactSum {
   __device__ void AddWarpTo(DeviceExactSum* sum) const {
 #pragma unroll
     for (int i = 0; i < kExactSumWords; ++i) {
-      unsigned long long word = static_cast<unsigned long long>(words_[i]);
-      for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-        word += __shfl_xor_sync(0xffffffffu, word, distance);
-      }
-      if (threadIdx.x % kWarp == 0 && word != 0) {
-        atomicAdd(reinterpret_cast<unsigned long long*>(&sum->words[i]), word);
-      }
+      const unsigned long long word = OverWarp(words_[i]);
+      if (threadIdx.x % kWarp == 0) AddWord(word, &sum->words[i]);
     }
   }
 
+  // The same of the block's threads. All of them call it.
+  __device__ void AddBlockTo(DeviceExactSum* sum) const {
+    __shared__ unsigned long long of_warps[kExactSumWords][kWarp];
+#pragma unroll
+    for (int i = 0; i < kExactSumWords; ++i) {
+      const unsigned long long word = OverWarp(words_[i]);
+      if (threadIdx.x % kWarp == 0) of_warps[i][threadIdx.x / kWarp] = word;
+    }
+    __syncthreads();
+    if (threadIdx.x < kExactSumWords) {
+      unsigned long long word = 0;
+      for (unsigned w = 0; w < blockDim.x / kWarp; ++w) word += of_warps[threadIdx.x][w];
+      AddWord(word, &sum->words[threadIdx.x]);
+    }
+    __syncthreads();  // the next sum of the block takes the same memory
+  }
+
  private:
+  static __device__ unsigned long long OverWarp(int64_t value) {
+    // Most words of most warps are 0.
+    if (__ballot_sync(0xffffffffu, value != 0) == 0) return 0;
+    auto word = static_cast<unsigned long long>(value);
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      word += __shfl_xor_sync(0xffffffffu, word, distance);
+    }
+    return word;
+  }
+  static __device__ void AddWord(unsigned long long word, int64_t* to) {
+    if (word != 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), word);
+  }
+
   int64_t words_[kExactSumWords] = {};
 };
 

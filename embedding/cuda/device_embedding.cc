@@ -54,8 +54,11 @@ struct DeviceEmbedding::Routing::State {
         partial(compute),
         gradients(compute),
         row_squares(compute) {}
-  // The computing stream reads what the other one frees.
-  ~State() { ids_stream->Wait(used); }
+  // The computing stream reads what the other one frees, and copies may still read host memory.
+  ~State() {
+    ids_stream->Wait(used);
+    ids_stream->Synchronize();
+  }
 
   Stream* const ids_stream;
   Stage stage = Stage::kNone;
@@ -101,7 +104,11 @@ struct DeviceEmbedding::Impl {
     CHECK_EQ(plan->ranks(), communicator->size());
     compute->Synchronize();  // the tables are read on both streams
   }
-  ~Impl() { route->Synchronize(); }
+  // Each reads what is freed on the other, and rows in the host's memory.
+  ~Impl() {
+    compute->Synchronize();
+    route->Synchronize();
+  }
 
   bool one_rank() const { return accounting.ranks == 1; }
   float l2() const { return static_cast<float>(optimizer.l2); }

@@ -34,26 +34,117 @@ __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int colum
   for (int c = 0; c < kColumns; ++c) to[c] *= scale;
 }
 
-// Where owned key j's gradient lies: an offset in the gradient array, or ~i of the one occurrence.
+// Where owned key j's gradient lies: ~i of the one occurrence, the number of a listed vector, or,
+// on several ranks, an offset in the gradient array.
 inline __device__ int64_t SourceOf(const GradientArray& array, int64_t j) {
-  if (array.direct != nullptr) {
-    const int64_t listed = array.direct[j];
-    return listed < 0 ? listed : listed * array.stride;
-  }
-  return array.node_gradients[array.node_begin[j]];
+  return array.direct != nullptr ? array.direct[j] : array.node_gradients[array.node_begin[j]];
 }
 
-// The summed gradient of an owned key, without L2.
-template <typename A, int kColumns>
-__device__ void LoadGradient(const BagGradients<A>& bags, const GradientArray& array,
-                             int64_t source, int column, float (&to)[kColumns]) {
-  if (source >= 0) {
-    LoadColumns(array.vectors + source + column, to);
-    return;
-  }
-  LoadOccurrence(bags, ~source, column, to);
+// The same as an address.
+template <typename A>
+struct GradientPlace {
+  const float* sum = nullptr;
+  const A* bag = nullptr;  // of the one occurrence; null: see sum
+  float scale = 1;
+};
+
+// Those of kRows keys, loads of all of them under way together. The source of no key is 0.
+template <typename A, int kRows>
+__device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& array,
+                              const int64_t (&sources)[kRows], GradientPlace<A> (&places)[kRows]) {
+  const int64_t stride = array.direct != nullptr ? array.stride : 1;
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) to[c] = 0.0f + to[c];  // sums start at +0: no -0
+  for (int r = 0; r < kRows; ++r) {
+    places[r].sum = array.vectors + (sources[r] < 0 ? 0 : sources[r] * stride);
+  }
+  if (array.direct == nullptr) return;  // several ranks: all are sums
+  // Every thread loads: there is an occurrence 0 where there is a key.
+  int64_t occurrences[kRows];
+  Source bag_sources[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    occurrences[r] = sources[r] < 0 ? ~sources[r] : 0;
+    bag_sources[r] = bags.sources[occurrences[r]];
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t place = bags.row_place[bag_sources[r].row];
+    const A* const bag = bags.de + place * bags.row_stride + bag_sources[r].feature;
+    places[r].bag = sources[r] < 0 ? bag : nullptr;
+    if (bags.scales == nullptr) continue;
+    const float scale = bags.scales[occurrences[r]];
+    places[r].scale = sources[r] < 0 ? scale : 1.0f;
+  }
+}
+
+// Columns of a gradient as they lie in memory, in words: a thread waits for a load when it uses
+// what it loaded, and so has those of several rows under way before it converts the first.
+template <int kColumns>
+struct RawColumns {
+  unsigned words[kColumns] = {};
+};
+
+inline __device__ void LoadWords(const float* from, RawColumns<kVector>* to) {
+  const uint4 v = *reinterpret_cast<const uint4*>(from);
+  to->words[0] = v.x, to->words[1] = v.y, to->words[2] = v.z, to->words[3] = v.w;
+}
+template <int kColumns>
+__device__ void LoadWordByWord(const float* from, RawColumns<kColumns>* to) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) to->words[c] = __float_as_uint(from[c]);
+}
+inline __device__ void LoadWords(const float* from, RawColumns<1>* to) { LoadWordByWord(from, to); }
+
+template <int kColumns>
+__device__ void LoadRaw(const BagGradients<float>& bags, const GradientPlace<float>& place,
+                        int column, RawColumns<kColumns>* to) {
+  const float* const from = (place.bag != nullptr ? place.bag : place.sum) + column;
+  if (kColumns == 1 || bags.aligned) {  // alike for all threads
+    LoadWords(from, to);
+  } else {
+    LoadWordByWord(from, to);
+  }
+}
+template <int kColumns>
+__device__ void LoadRaw(const BagGradients<BFloat16>& bags, const GradientPlace<BFloat16>& place,
+                        int column, RawColumns<kColumns>* to) {
+  if (place.bag == nullptr) {
+    LoadWords(place.sum + column, to);
+  } else if (kColumns == 1 || !bags.aligned) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) to->words[c] = place.bag[column + c].bits;
+  } else {
+    const uint2 v = *reinterpret_cast<const uint2*>(place.bag + column);
+    to->words[0] = v.x, to->words[kColumns - 1] = v.y;
+  }
+}
+
+template <int kColumns>
+__device__ void Convert(const BagGradients<float>&, const GradientPlace<float>&,
+                        const RawColumns<kColumns>& raw, float (&to)[kColumns]) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) to[c] = __uint_as_float(raw.words[c]);
+}
+template <int kColumns>
+__device__ void Convert(const BagGradients<BFloat16>& bags, const GradientPlace<BFloat16>& place,
+                        const RawColumns<kColumns>& raw, float (&to)[kColumns]) {
+  const bool pairs = kColumns > 1 && bags.aligned;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const unsigned pair = raw.words[c < kColumns / 2 ? 0 : kColumns - 1];
+    const unsigned alone =
+        pairs ? (c % 2 == 0 ? pair << 16 : pair & 0xffff0000u) : raw.words[c] << 16;
+    to[c] = __uint_as_float(place.bag == nullptr ? raw.words[c] : alone);
+  }
+}
+
+// The summed gradient of an owned key, without L2. Sums start at +0, of one occurrence too: no -0.
+template <typename A, int kColumns>
+__device__ void FinishGradient(const BagGradients<A>& bags, const GradientPlace<A>& place,
+                               const RawColumns<kColumns>& raw, float (&to)[kColumns]) {
+  Convert(bags, place, raw, to);
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) to[c] = 0.0f + to[c] * place.scale;
 }
 
 // g = gradient + l2 * w.

@@ -35,7 +35,7 @@ inline constexpr int kChunk = 32;
 inline constexpr int kLongVector = 64;
 
 // Where an occurrence's gradient lies, by place in the sorted order.
-struct Source {
+struct alignas(8) Source {
   uint32_t row;
   uint32_t feature;
 };

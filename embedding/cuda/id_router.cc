@@ -210,7 +210,9 @@ void IdRouter::EnqueueHome(IdRoute* route) {
     MarkChunks(*stream_, batch, home);
     sort_.InclusiveSum(n, home.chunk_number, home.chunk_number);
     PlaceChunks(*stream_, batch, home, ranks_ == 1, counts);
-    FindSegments(*stream_, batch, home, ranks_, layout_->tables(), counts, counts + kHomeCounts);
+    if (ranks_ > 1) {
+      FindSegments(*stream_, batch, home, ranks_, layout_->tables(), counts, counts + kHomeCounts);
+    }
   }
   Copy(*stream_, route->host_counts.Resize(words), counts, words);
 }

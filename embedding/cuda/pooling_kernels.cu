@@ -16,15 +16,32 @@ struct Move {
   int width;
 };
 
+// kAhead bags, `step` apart; loads of all of them are under way together.
 template <typename A>
-__device__ Move<A> FindMove(const BagRows& bags, const int32_t* place_row, int64_t item, A* e,
-                            int64_t row_stride) {
-  const int64_t place = item / bags.fields;
-  const int64_t f = item - place * bags.fields;
-  const FieldView field = bags.field_views[f];
-  const int64_t row = place_row[place];
-  const float* from = row < 0 ? nullptr : bags.rows_of_ids[bags.unique_of[row * bags.fields + f]];
-  return {from, e + place * row_stride + field.first_feature, field.width};
+__device__ void FindMoves(const BagRows& bags, const int32_t* place_row, int64_t first,
+                          int64_t step, int64_t items, A* e, int64_t row_stride,
+                          Move<A> (&moves)[kAhead]) {
+  int64_t occurrences[kAhead];  // -1: padding, or no bag
+  uint32_t uniques[kAhead];
+#pragma unroll
+  for (int a = 0; a < kAhead; ++a) {
+    const int64_t item = first + a * step;
+    const int64_t place = item / bags.fields;
+    const int64_t f = item - place * bags.fields;
+    const FieldView& field = bags.field_views[f];
+    moves[a] = {nullptr, e + place * row_stride + field.first_feature,
+                item < items ? field.width : 0};
+    const int64_t row = item < items ? place_row[place] : -1;
+    occurrences[a] = row < 0 ? -1 : row * bags.fields + f;
+  }
+#pragma unroll
+  for (int a = 0; a < kAhead; ++a) {
+    uniques[a] = occurrences[a] < 0 ? 0 : bags.unique_of[occurrences[a]];
+  }
+#pragma unroll
+  for (int a = 0; a < kAhead; ++a) {
+    if (occurrences[a] >= 0) moves[a].row = bags.rows_of_ids[uniques[a]];
+  }
 }
 
 // A group of lanes kAhead bags, a block's groups apart: reads a row, writes its features.
@@ -35,12 +52,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   const int64_t per_block = kGroupThreads >> groups.shift;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * per_block * kAhead + groups.in_block();
   Move<A> moves[kAhead];
-#pragma unroll
-  for (int a = 0; a < kAhead; ++a) {
-    const int64_t item = first + a * per_block;
-    moves[a] = item < items ? FindMove(bags, place_row, item, e, row_stride)
-                            : Move<A>{nullptr, nullptr, 0};
-  }
+  FindMoves(bags, place_row, first, per_block, items, e, row_stride, moves);
   for (int column = groups.lane() * kColumns; column < widest;
        column += groups.lanes() * kColumns) {
     float values[kAhead][kColumns];

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <vector>
 
 #include "embedding/cuda/id_router.h"
+#include "glog/logging.h"
 
 // Where every vector of the later exchanges lies: IdRouter::PlaceSegments.
 
@@ -176,6 +178,8 @@ void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* 
   table.Add({vector_begin, vector_begin + segments + 1}, &view.vector_begin);
   table.Add(item_begin, &view.item_begin);
   table.Add(item_vector, &view.item_vector);
+  CHECK_LT(item_vector.back(), std::numeric_limits<int32_t>::max())
+      << "ids of one batch that a rank owns, on all ranks";  // no fewer than items
   route->items = item_begin.back();
   route->owner.node_leaves = route->node_leaves.Resize(item_vector.back());
   route->owner.node_gradients = route->node_gradients.Resize(item_vector.back());

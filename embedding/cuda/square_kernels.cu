@@ -54,20 +54,25 @@ class SquareLane {
   double sum_ = 0;
 };
 
-// A row that a quad sums: row.Load(column, g, w) gives columns of it.
+// A row that a quad sums: row.Load(column, raw, w) loads columns of it, row.Finish(raw, w, g) makes
+// its gradient of them, of zeros 0.
 template <typename A>
 struct TouchedRow {
   int width = 0;  // 0: no row
   bool accounts = false;
-  int64_t source = 0;
   const float* weights = nullptr;
+  GradientPlace<A> place;
 
   template <int kColumns>
-  __device__ void Load(const BagGradients<A>& bags, const GradientArray& array, float l2,
-                       int column, float (&g)[kColumns], float (&w)[kColumns]) const {
-    LoadGradient(bags, array, source, column, g);
-    if (l2 == 0) return;
-    LoadColumns(weights + column, w);
+  __device__ void Load(const BagGradients<A>& bags, float l2, int column, RawColumns<kColumns>* raw,
+                       float (&w)[kColumns]) const {
+    LoadRaw(bags, place, column, raw);
+    if (l2 != 0) LoadColumns(weights + column, w);
+  }
+  template <int kColumns>
+  __device__ void Finish(const BagGradients<A>& bags, float l2, const RawColumns<kColumns>& raw,
+                         const float (&w)[kColumns], float (&g)[kColumns]) const {
+    FinishGradient(bags, place, raw, g);
     AddL2(l2, w, g);
   }
 };
@@ -78,16 +83,20 @@ struct UntouchedRow {
   const float* weights = nullptr;
 
   template <int kColumns>
-  __device__ void Load(float l2, int column, float (&g)[kColumns], float (&w)[kColumns]) const {
+  __device__ void Load(float, int column, RawColumns<kColumns>*, float (&w)[kColumns]) const {
     LoadColumns(weights + column, w);
+  }
+  template <int kColumns>
+  __device__ void Finish(float l2, const RawColumns<kColumns>&, const float (&w)[kColumns],
+                         float (&g)[kColumns]) const {
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) g[c] = l2 * w[c];
   }
 };
 
 // Sums kRowsPerQuad rows, columns of all of them at a time, so that several loads are in flight.
-// The whole warp calls it: all rows take as many turns as the widest, with zeros beyond their own
-// width, which change no sum. context: what Load wants besides. row_squares[r]: where the sum of
+// The whole block calls it: all rows take as many turns as the widest, with zeros beyond their own
+// width, which change no sum. context: what a row wants besides. row_squares[r]: where the sum of
 // row r goes too; may be null.
 template <int kColumns, bool kWithWeights, typename Row, typename... Context>
 __device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const SquaredSums& sums,
@@ -96,17 +105,18 @@ __device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const Squar
   SquareLane gradients[kRowsPerQuad], weights[kRowsPerQuad];
   for (int column = lane * kColumns; column - lane * kColumns < widest;
        column += kQuad * kColumns) {
-    float g[kRowsPerQuad][kColumns], w[kRowsPerQuad][kColumns];
+    RawColumns<kColumns> raw[kRowsPerQuad];
+    float w[kRowsPerQuad][kColumns] = {};
 #pragma unroll
     for (int r = 0; r < kRowsPerQuad; ++r) {
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) g[r][c] = w[r][c] = 0;
-      if (column < rows[r].width) rows[r].Load(context..., column, g[r], w[r]);
+      if (column < rows[r].width) rows[r].Load(context..., column, &raw[r], w[r]);
     }
 #pragma unroll
     for (int r = 0; r < kRowsPerQuad; ++r) {
-      Transpose(lane, g[r]);
-      gradients[r].Add(g[r]);
+      float g[kColumns];
+      rows[r].Finish(context..., raw[r], w[r], g);
+      Transpose(lane, g);
+      gradients[r].Add(g);
       if (!kWithWeights) continue;
       Transpose(lane, w[r]);
       weights[r].Add(w[r]);
@@ -127,10 +137,10 @@ __device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const Squar
     if (row_squares[r] != nullptr) *row_squares[r] = total;
   }
   if (accounts) gradient_sum.Add(gradient);
-  gradient_sum.AddWarpTo(sums.gradients);
+  gradient_sum.AddBlockTo(sums.gradients);
   if (!kWithWeights) return;
   if (accounts) weight_sum.Add(weight);
-  weight_sum.AddWarpTo(sums.weights);
+  weight_sum.AddBlockTo(sums.weights);
 }
 
 // The row of this thread's quad in turn r: a block's rows are kQuads apart.
@@ -138,28 +148,45 @@ __device__ int64_t RowOfTurn(int r) {
   return static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + r * kQuads + threadIdx.x / kQuad;
 }
 
-// Four threads a row, kRowsPerBlock rows a block.
+// Four threads a row, kRowsPerBlock rows a block. Few enough registers for three blocks at a time,
+// with weights two.
 template <typename A, int kColumns, bool kWithL2>
-__global__ void __launch_bounds__(kGroupThreads)
+__global__ void __launch_bounds__(kGroupThreads, kWithL2 ? 2 : 3)
     AddSquaresKernel(OwnedKeys owned, const TableView* tables, BagGradients<A> bags,
                      GradientArray array, float* const* rows, float l2, int widest,
                      Accounting accounting, SquaredSums sums) {
   const int64_t count = min(owned.bound, *owned.count);
-  TouchedRow<A> quad_rows[kRowsPerQuad];
-  double* row_squares[kRowsPerQuad];
+  // Loads of all rows at once, then what follows from them.
+  uint64_t keys[kRowsPerQuad];
+  int64_t sources[kRowsPerQuad] = {};
+  const float* weights[kRowsPerQuad] = {};
 #pragma unroll
   for (int r = 0; r < kRowsPerQuad; ++r) {
     const int64_t j = RowOfTurn(r);
-    row_squares[r] = nullptr;
+    keys[r] = 0;
     if (j >= count) continue;
-    const uint64_t key = owned.keys[j];
-    const TableView& table = tables[owned.format.Table(key)];
-    const bool accounts = table.Accounts(owned.format.Id(key), accounting.rank, accounting.ranks);
-    quad_rows[r] = {table.width, accounts, SourceOf(array, j), rows[j]};
+    keys[r] = owned.keys[j];
+    sources[r] = SourceOf(array, j);
+    if (kWithL2) weights[r] = rows[j];
+  }
+  TouchedRow<A> quad_rows[kRowsPerQuad];
+  double* row_squares[kRowsPerQuad] = {};
+#pragma unroll
+  for (int r = 0; r < kRowsPerQuad; ++r) {
+    const int64_t j = RowOfTurn(r);
+    if (j >= count) continue;
+    const TableView& table = tables[owned.format.Table(keys[r])];
+    quad_rows[r].width = table.width;
+    quad_rows[r].accounts =
+        table.Accounts(owned.format.Id(keys[r]), accounting.rank, accounting.ranks);
+    quad_rows[r].weights = weights[r];
     if (sums.row_squares != nullptr) row_squares[r] = sums.row_squares + j;
   }
-  SumRows<kColumns, kWithL2>(quad_rows, widest, sums, row_squares, bags, array,
-                             kWithL2 ? l2 : 0.0f);
+  GradientPlace<A> places[kRowsPerQuad];
+  FindGradients(bags, array, sources, places);
+#pragma unroll
+  for (int r = 0; r < kRowsPerQuad; ++r) quad_rows[r].place = places[r];
+  SumRows<kColumns, kWithL2>(quad_rows, widest, sums, row_squares, bags, kWithL2 ? l2 : 0.0f);
 }
 
 // The same over rows by index.

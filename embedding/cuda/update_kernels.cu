@@ -22,41 +22,59 @@ __device__ float RateOf(const RowWiseAdagrad<float>& rule, const LaneGroups& gro
   return __shfl_sync(kWholeWarp, rate, 0, groups.lanes());
 }
 
-// The rule on columns of a row; g is scaled, slots are those of the row.
+// Slots of a row's columns in registers, as many as the rule has. They are loaded with the weights
+// and the gradient, before the first of these is waited for.
+template <typename Rule, int kColumns>
+struct ColumnSlots {  // none by column
+  __device__ void Load(int, int, const float*) {}
+  __device__ void Store(int, int, float*) const {}
+};
 template <int kColumns>
-__device__ void Apply(const Sgd<float>& rule, float, int, int, const float (&g)[kColumns],
-                      float (&w)[kColumns], float*) {
+struct ColumnSlots<Adagrad<float>, kColumns> {
+  float a[kColumns];
+  __device__ void Load(int, int column, const float* slots) { LoadColumns(slots + column, a); }
+  __device__ void Store(int, int column, float* slots) const { StoreColumns(a, slots + column); }
+};
+template <int kColumns>
+struct ColumnSlots<Adam<float>, kColumns> {
+  float m[kColumns], v[kColumns];
+  __device__ void Load(int width, int column, const float* slots) {
+    LoadColumns(slots + column, m);
+    LoadColumns(slots + width + column, v);
+  }
+  __device__ void Store(int width, int column, float* slots) const {
+    StoreColumns(m, slots + column);
+    StoreColumns(v, slots + width + column);
+  }
+};
+
+// The rule on columns of a row; g is scaled.
+template <int kColumns>
+__device__ void Apply(const Sgd<float>& rule, float, const float (&g)[kColumns],
+                      float (&w)[kColumns], ColumnSlots<Sgd<float>, kColumns>*) {
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c]);
 }
 
 template <int kColumns>
-__device__ void Apply(const RowWiseAdagrad<float>& rule, float rate, int, int,
-                      const float (&g)[kColumns], float (&w)[kColumns], float*) {
+__device__ void Apply(const RowWiseAdagrad<float>& rule, float rate, const float (&g)[kColumns],
+                      float (&w)[kColumns], ColumnSlots<RowWiseAdagrad<float>, kColumns>*) {
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) rule.Element(rate, g[c], &w[c]);
 }
 
 template <int kColumns>
-__device__ void Apply(const Adagrad<float>& rule, float, int, int column,
-                      const float (&g)[kColumns], float (&w)[kColumns], float* slots) {
-  float a[kColumns];
-  LoadColumns(slots + column, a);
+__device__ void Apply(const Adagrad<float>& rule, float, const float (&g)[kColumns],
+                      float (&w)[kColumns], ColumnSlots<Adagrad<float>, kColumns>* slots) {
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &a[c]);
-  StoreColumns(a, slots + column);
+  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &slots->a[c]);
 }
 
 template <int kColumns>
-__device__ void Apply(const Adam<float>& rule, float, int width, int column,
-                      const float (&g)[kColumns], float (&w)[kColumns], float* slots) {
-  float m[kColumns], v[kColumns];
-  LoadColumns(slots + column, m);
-  LoadColumns(slots + width + column, v);
+__device__ void Apply(const Adam<float>& rule, float, const float (&g)[kColumns],
+                      float (&w)[kColumns], ColumnSlots<Adam<float>, kColumns>* slots) {
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &m[c], &v[c]);
-  StoreColumns(m, slots + column);
-  StoreColumns(v, slots + width + column);
+  for (int c = 0; c < kColumns; ++c) rule.Element(g[c], &w[c], &slots->m[c], &slots->v[c]);
 }
 
 template <int kColumns>
@@ -76,22 +94,29 @@ __global__ void __launch_bounds__(kGroupThreads)
   const int64_t j = groups.index();
   const bool active = j < owned.bound && j < *owned.count;
   int width = 0;
-  int64_t source = 0;
+  int64_t source[1] = {};
   float* row = nullptr;
   if (active) {
     width = tables[owned.format.Table(owned.keys[j])].width;
-    source = SourceOf(array, j);
+    source[0] = SourceOf(array, j);
     row = rows[j];
   }
+  GradientPlace<A> place[1];
+  FindGradients(bags, array, source, place);
   const float rate = RateOf(rule, groups, active, width, scale, row_squares + j, row + width);
   for (int column = groups.lane() * kColumns; column < width; column += groups.lanes() * kColumns) {
+    RawColumns<kColumns> raw;
     float g[kColumns], w[kColumns];
-    LoadGradient(bags, array, source, column, g);
+    ColumnSlots<Rule, kColumns> slots;
+    LoadRaw(bags, place[0], column, &raw);
     LoadColumns(row + column, w);
+    slots.Load(width, column, row + width);
+    FinishGradient(bags, place[0], raw, g);
     AddL2(l2, w, g);
     ScaleColumns(scale, g);
-    Apply(rule, rate, width, column, g, w, row + width);
+    Apply(rule, rate, g, w, &slots);
     StoreColumns(w, row + column);
+    slots.Store(width, column, row + width);
   }
 }
 
@@ -109,12 +134,15 @@ __global__ void __launch_bounds__(kGroupThreads)
   for (int column = groups.lane() * kColumns; column < table.width;
        column += groups.lanes() * kColumns) {
     float g[kColumns], w[kColumns];
+    ColumnSlots<Adam<float>, kColumns> slots;
     LoadColumns(row + column, w);
+    slots.Load(table.width, column, row + table.width);
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) g[c] = l2 * w[c];
     ScaleColumns(scale, g);
-    Apply(rule, 0, table.width, column, g, w, row + table.width);
+    Apply(rule, 0, g, w, &slots);
     StoreColumns(w, row + column);
+    slots.Store(table.width, column, row + table.width);
   }
 }
 
