@@ -25,6 +25,10 @@ using cuda::DeviceStepOptions;
 using cuda::DeviceTrainStep;
 using cuda::Precision;
 
+// The class of device kernels: the orders of sums that their headers state, S places a leaf. Change it
+// when one of them changes.
+constexpr char kKernels[] = "places1";
+
 // This rank's number among the ranks of its host.
 StatusOr<int> LocalRank(Communicator& communicator) {
   constexpr int64_t kNameBytes = 256;
@@ -99,7 +103,7 @@ StatusOr<std::string> OpenCudaDevice(Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const int local_rank, LocalRank(communicator));
   const StatusOr<DeviceInfo> info = OpenLocalDevice(local_rank);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, info.status()));
-  return "cuda " + info->name + " " + info->libraries;
+  return std::string("cuda ") + kKernels + " " + info->name + " " + info->libraries;
 }
 
 StatusOr<std::unique_ptr<StepParts>> MakeCudaParts(const StepRequest& request) {
