@@ -25,8 +25,8 @@ using cuda::DeviceStepOptions;
 using cuda::DeviceTrainStep;
 using cuda::Precision;
 
-// The class of device kernels: the orders of sums that their headers state, S places a leaf. Change it
-// when one of them changes.
+// The class of device kernels: the orders of sums that their headers state, S places a leaf. Change
+// it when one of them changes.
 constexpr char kKernels[] = "places1";
 
 // This rank's number among the ranks of its host.
