@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 #include "embedding/sparse_optimizer.h"
 
 namespace elastor {

@@ -13,6 +13,7 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/panels.h"
+#include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
@@ -36,13 +37,7 @@ namespace elastor {
 template <typename T>
 class ShardedEmbedding final : public EmbeddingState<T> {
  public:
-  struct Options {
-    std::vector<TableSpec> tables;
-    std::vector<FieldSpec> fields;
-    SparseOptimizerOptions optimizer;
-    uint64_t seed = 0;
-    int64_t leaves = 1;  // V
-  };
+  using Options = EmbeddingOptions;
 
   // Routing of one batch: made by RouteIds, used by the calls below. Reusable; buffers only grow.
   class Routing {

@@ -8,21 +8,10 @@
 namespace elastor {
 namespace {
 
-ShardedEmbedding<float>::Options EmbeddingOptions(const Experiment& experiment,
-                                                  const DatasetInfo& data) {
-  ShardedEmbedding<float>::Options options;
-  options.tables = MakeTables(experiment, data);
-  options.fields = MakeFields(data);
-  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
-  options.seed = experiment.training().seed();
-  options.leaves = experiment.parallel().virtual_shards();
-  return options;
-}
-
 class CpuParts final : public StepParts {
  public:
   explicit CpuParts(const StepRequest& request)
-      : embedding_(EmbeddingOptions(request.experiment, *request.data), request.plan,
+      : embedding_(MakeEmbeddingOptions(request.experiment, *request.data), request.plan,
                    request.communicator, request.pool),
         step_(MakeTrainStepOptions(request.experiment, *request.data), request.model, &embedding_,
               request.communicator, request.pool) {}

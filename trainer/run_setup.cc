@@ -128,6 +128,14 @@ std::vector<FieldSpec> MakeFields(const DatasetInfo& data) {
   return fields;
 }
 
+EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
+  return {.tables = MakeTables(experiment, data),
+          .fields = MakeFields(data),
+          .optimizer = MakeSparseOptimizer(experiment.optimizer()),
+          .seed = static_cast<uint64_t>(experiment.training().seed()),
+          .leaves = experiment.parallel().virtual_shards()};
+}
+
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {
   SparseOptimizerOptions options;
   options.kind = SparseKind(config.sparse());

@@ -7,6 +7,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "core/models/model_spec.h"
+#include "embedding/embedding_options.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
@@ -22,6 +23,8 @@ ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data);
 // One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
 std::vector<FieldSpec> MakeFields(const DatasetInfo& data);
+
+EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
 TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 
 namespace elastor {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/build_config.h"
 #include "core/base/canonical_math.h"
-#include "core/base/host_device.h"
 
 namespace elastor {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 
 namespace elastor::cuda {
 

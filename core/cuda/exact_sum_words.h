@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 #include "core/cuda/exact_sum.h"
 
 // DeviceExactSum's words, for host and kernels: word i counts units of 2^(32 i - 160), each word

@@ -11,11 +11,8 @@
 //
 // Arguments are converted to the kernel's parameter types and passed by value.
 
-#ifdef __CUDACC__
-#include "core/cuda/launch_device.h"
-#else
-#include "core/cuda/emulation/launch_emulated.h"
-#endif
+// launch_device.h or emulation/launch_emulated.h, as the build has it (BUILD.bazel).
+#include "core/cuda/launch_language.h"
 
 namespace elastor::cuda {
 

@@ -1,6 +1,5 @@
-#include "core/cuda/launch_device.h"
-
 #include "core/cuda/device_error.h"
+#include "core/cuda/launch_kernel.h"
 
 namespace elastor::cuda::internal {
 namespace {

@@ -4,19 +4,13 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 #include <utility>
 
+#include "core/cuda/launch_kernel.h"
 #include "core/cuda/runtime.h"
 
 namespace elastor::cuda {
-
-namespace internal {
-// Ends the process when the launch failed; raises the kernel's limit of shared memory first.
-void LaunchKernel(Stream& stream, dim3 grid, dim3 threads, size_t shared_bytes, const void* kernel,
-                  void** arguments);
-}  // namespace internal
 
 template <typename... Parameters, typename... Arguments>
 void LaunchWithSharedMemory(Stream& stream, dim3 grid, dim3 threads, size_t bytes,
@@ -38,13 +32,11 @@ void Launch(Stream& stream, dim3 grid, dim3 threads, void (*kernel)(Parameters..
   LaunchWithSharedMemory(stream, grid, threads, 0, kernel, std::forward<Arguments>(arguments)...);
 }
 
-#ifdef __CUDACC__
 template <typename T>
 __device__ T* SharedMemory() {
   extern __shared__ __align__(16) unsigned char elastor_dynamic_shared_memory[];
   return reinterpret_cast<T*>(elastor_dynamic_shared_memory);
 }
-#endif
 
 }  // namespace elastor::cuda
 

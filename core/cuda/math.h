@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 
 namespace elastor::cuda {
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -205,6 +206,12 @@ void Copy2D(Stream& stream, T* to, int64_t to_stride, const T* from, int64_t fro
   if (columns == 0 || rows == 0) return;
   internal::Copy2DBytes(stream, to, to_stride * sizeof(T), from, from_stride * sizeof(T),
                         columns * sizeof(T), rows);
+}
+// *to becomes as long as `from`, with its contents.
+template <typename T>
+void Upload(Stream& stream, const std::vector<T>& from, Buffer<T>* to) {
+  const int64_t count = static_cast<int64_t>(from.size());
+  Copy(stream, to->Resize(count), from.data(), count);
 }
 template <typename T>
 void FillZero(Stream& stream, T* to, int64_t count) {

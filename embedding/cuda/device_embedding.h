@@ -11,6 +11,7 @@
 #include "core/cuda/runtime.h"
 #include "core/ops/cuda/activations.h"
 #include "embedding/cuda/update_gate.h"
+#include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
@@ -27,12 +28,7 @@ namespace elastor::cuda {
 // call at a time; on one rank, RouteIds for one Routing may run beside the calls for another.
 class DeviceEmbedding final : public EmbeddingState<float> {
  public:
-  struct Options {
-    std::vector<TableSpec> tables;
-    std::vector<FieldSpec> fields;
-    SparseOptimizerOptions optimizer;
-    uint64_t seed = 0;
-    int64_t leaves = 1;  // V
+  struct Options : EmbeddingOptions {
     // Rows and slots beyond so many bytes stay in the host's memory, in page-locked pages that the
     // device reads; the rest of the bytes caches their hot rows. 0: everything on the device.
     int64_t device_bytes = 0;

@@ -13,12 +13,6 @@ namespace {
 
 int BitsFor(int64_t values) { return std::bit_width(static_cast<uint64_t>(values - 1)); }
 
-template <typename T>
-void Upload(Stream& stream, const std::vector<T>& values, Buffer<T>* buffer) {
-  const auto count = static_cast<int64_t>(values.size());
-  Copy(stream, buffer->Resize(count), values.data(), count);
-}
-
 }  // namespace
 
 IdRouter::IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t leaves,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 
 namespace elastor::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/base/host_device.h"
+#include "core/base/build_config.h"
 #include "embedding/shard_plan.h"
 
 namespace elastor::cuda {

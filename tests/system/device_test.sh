@@ -11,12 +11,6 @@ prepare=$PWD/$2
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
-cat >"$work/schema.textproto" <<'SCHEMA'
-name: "tiny"
-layout: SYNTHETIC
-split { train: 0.8 validation: 0.1 test: 0.1 }
-synthetic { rows: 1500 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
-SCHEMA
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
 model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
 embedding { width: 4 init_stddev: 0.1 }
@@ -25,7 +19,7 @@ training { batch_size: 96 epochs: 2 log_every_steps: 1 eval_every_steps: 6 }
 spectrum { every_steps: 8 samples: 32 }
 parallel { virtual_shards: 8 overlap: true }
 EXPERIMENT
-"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+make_tiny_data 1500
 
 if ! "$trainer" --device=cuda --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
   --set=training.max_steps=1 --output_dir="$work/probe" >"$work/log" 2>&1 &&

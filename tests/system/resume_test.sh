@@ -10,12 +10,6 @@ prepare=$PWD/$2
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
-cat >"$work/schema.textproto" <<'SCHEMA'
-name: "tiny"
-layout: SYNTHETIC
-split { train: 0.8 validation: 0.1 test: 0.1 }
-synthetic { rows: 6000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
-SCHEMA
 # 201 steps: three epochs of 66 whole batches and a short one.
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
 model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
@@ -29,7 +23,7 @@ training {
 spectrum { every_steps: 1000 samples: 32 }
 parallel { virtual_shards: 16 }
 EXPERIMENT
-"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+make_tiny_data 6000
 
 # train RANKS RUN ARGUMENT...
 train() {

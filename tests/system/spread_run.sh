@@ -45,6 +45,17 @@ force_allreduce() {
   export OMPI_MCA_coll_libnbc_iallreduce_algorithm=ring
 }
 
+# make_tiny_data ROWS: prepares planted rows as $work/data.
+make_tiny_data() {
+  cat >"$work/schema.textproto" <<SCHEMA
+name: "tiny"
+layout: SYNTHETIC
+split { train: 0.8 validation: 0.1 test: 0.1 }
+synthetic { rows: $1 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
+SCHEMA
+  "$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
+}
+
 # digest_of RUN
 digest_of() {
   sed --quiet 's/.*"state_digest": "\(.*\)",/\1/p' "$1/summary.json"

@@ -7,15 +7,6 @@
 #include "glog/logging.h"
 
 namespace elastor::cuda {
-namespace {
-
-void Upload(Stream& stream, const std::vector<int32_t>& from, Buffer<int32_t>* to) {
-  to->Resize(static_cast<int64_t>(from.size()));
-  Copy(stream, to->data(), from.data(), static_cast<int64_t>(from.size()));
-}
-
-}  // namespace
-
 BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse,
                              bool fast, Stream* stream)
     : global_rows_(global_rows),

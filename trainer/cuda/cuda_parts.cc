@@ -49,16 +49,9 @@ StatusOr<DeviceInfo> OpenLocalDevice(int local_rank) {
   return cuda::OpenDevice(devices > 0 ? local_rank % devices : 0);
 }
 
-DeviceEmbedding::Options EmbeddingOptions(const StepRequest& request) {
-  const Experiment& experiment = request.experiment;
-  DeviceEmbedding::Options options;
-  options.tables = MakeTables(experiment, *request.data);
-  options.fields = MakeFields(*request.data);
-  options.optimizer = MakeSparseOptimizer(experiment.optimizer());
-  options.seed = experiment.training().seed();
-  options.leaves = experiment.parallel().virtual_shards();
-  options.device_bytes = experiment.parallel().device_embedding_bytes();
-  return options;
+DeviceEmbedding::Options DeviceOptions(const StepRequest& request) {
+  return {MakeEmbeddingOptions(request.experiment, *request.data),
+          request.experiment.parallel().device_embedding_bytes()};
 }
 
 Precision PrecisionOf(const Experiment& experiment) {
@@ -77,7 +70,7 @@ class CudaParts final : public StepParts {
  public:
   CudaParts(const StepRequest& request, std::unique_ptr<DeviceCommunicator> communicator)
       : communicator_(std::move(communicator)),
-        embedding_(EmbeddingOptions(request), request.plan, communicator_.get(), &streams_.compute,
+        embedding_(DeviceOptions(request), request.plan, communicator_.get(), &streams_.compute,
                    &streams_.route, request.pool),
         step_(MakeTrainStepOptions(request.experiment, *request.data),
               DeviceStepOptions{.precision = PrecisionOf(request.experiment),

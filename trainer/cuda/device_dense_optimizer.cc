@@ -6,17 +6,6 @@
 #include "trainer/cuda/dense_optimizer_kernels.h"
 
 namespace elastor::cuda {
-namespace {
-
-// Device arrays from host vectors that need not stay.
-template <typename T>
-void Upload(Stream& stream, const std::vector<T>& from, Buffer<T>* to) {
-  to->Resize(static_cast<int64_t>(from.size()));
-  Copy(stream, to->data(), from.data(), static_cast<int64_t>(from.size()));
-}
-
-}  // namespace
-
 DeviceDenseOptimizer::DeviceDenseOptimizer(const DenseOptimizerOptions& options,
                                            const ParameterLayout& layout,
                                            std::span<const Range> slices, Stream* stream)

@@ -7,6 +7,11 @@
 #include "glog/logging.h"
 
 namespace elastor::cuda {
+namespace {
+
+constexpr int64_t kBytes = sizeof(float);
+
+}  // namespace
 
 DeviceDenseReducer::DeviceDenseReducer(const ParameterLayout* layout,
                                        DeviceCommunicator* communicator, int64_t leaves, bool fast,
@@ -23,6 +28,11 @@ DeviceDenseReducer::DeviceDenseReducer(const ParameterLayout* layout,
     send_.emplace_back(stream);
     receive_.emplace_back(stream);
     received_run_.emplace_back(stream);
+    Lengths& lengths = lengths_.emplace_back();
+    for (int r = 0; r < communicator->size(); ++r) {
+      lengths.slice.push_back(SliceOfRank(bucket, r, communicator->size()).size());
+      lengths.slice_bytes.push_back(lengths.slice.back() * kBytes);
+    }
   }
 }
 
@@ -60,6 +70,11 @@ void DeviceDenseReducer::SetBatch(int64_t batch_rows) {
   for (size_t b = 0; b < slices_.size(); ++b) {
     send_[b].Resize(own_nodes * BucketOf(static_cast<int>(b)).size());
     if (fast_) continue;
+    Lengths& lengths = lengths_[b];
+    lengths.send_bytes = lengths.slice_bytes;
+    for (int64_t& bytes : lengths.send_bytes) bytes *= nodes_of_[rank];
+    lengths.receive_bytes = nodes_of_;
+    for (int64_t& bytes : lengths.receive_bytes) bytes *= lengths.slice_bytes[rank];
     const int64_t received = static_cast<int64_t>(all_leaves.size());
     receive_[b].Resize(received * slices_[b].size());
     const FoldRun run = {.begin = 0,
@@ -68,14 +83,6 @@ void DeviceDenseReducer::SetBatch(int64_t batch_rows) {
                          .data = receive_[b].data()};
     Copy(*stream_, received_run_[b].Resize(1), &run, 1);
   }
-}
-
-std::vector<int64_t> DeviceDenseReducer::SliceSizes(int bucket) const {
-  std::vector<int64_t> sizes;
-  for (int r = 0; r < communicator_->size(); ++r) {
-    sizes.push_back(SliceOfRank(BucketOf(bucket), r, communicator_->size()).size());
-  }
-  return sizes;
 }
 
 void DeviceDenseReducer::Fold(Stream& stream, int bucket, LeafGradients* gradients, float* slice) {
@@ -91,7 +98,7 @@ void DeviceDenseReducer::Fold(Stream& stream, int bucket, LeafGradients* gradien
     return own_fold_.Fold(stream, runs, run_count, range, to, range.size());
   }
   int64_t begin = range.begin;
-  for (const int64_t size : SliceSizes(bucket)) {
+  for (const int64_t size : lengths_[bucket].slice) {
     if (size > 0) {
       own_fold_.Fold(stream, runs, run_count, {begin, begin + size}, to, size);
     }
@@ -111,14 +118,10 @@ Status DeviceDenseReducer::Exchange(Stream& stream, int bucket, float* slice) {
     Copy(stream, slice, send + (own.begin - range.begin), own.size());
     return OkStatus();
   }
-  constexpr int64_t kBytes = sizeof(float);
-  const int rank = communicator_->rank();
-  std::vector<int64_t> send_bytes = SliceSizes(bucket);
-  for (int64_t& bytes : send_bytes) bytes *= nodes_of_[rank] * kBytes;
-  std::vector<int64_t> receive_bytes;
-  for (const int64_t nodes : nodes_of_) receive_bytes.push_back(nodes * own.size() * kBytes);
-  ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, stream, send, send_bytes,
-                                                   receive_[bucket].data(), receive_bytes));
+  const Lengths& lengths = lengths_[bucket];
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, stream, send,
+                                                   lengths.send_bytes, receive_[bucket].data(),
+                                                   lengths.receive_bytes));
   if (own.size() == 0) return OkStatus();
   if (batch_rows_ == 0) {
     FillZero(stream, slice, own.size());
@@ -131,11 +134,9 @@ Status DeviceDenseReducer::Exchange(Stream& stream, int bucket, float* slice) {
 Status DeviceDenseReducer::Gather(Stream& stream, float* weights) {
   if (alone()) return OkStatus();
   for (int b = 0; b < static_cast<int>(slices_.size()); ++b) {
-    std::vector<int64_t> bytes = SliceSizes(b);
-    for (int64_t& size : bytes) size *= sizeof(float);
-    ELASTOR_RETURN_IF_ERROR(communicator_->AllGatherV(Phase::kDenseGather, stream,
-                                                      weights + slices_[b].begin,
-                                                      weights + BucketOf(b).begin, bytes));
+    ELASTOR_RETURN_IF_ERROR(
+        communicator_->AllGatherV(Phase::kDenseGather, stream, weights + slices_[b].begin,
+                                  weights + BucketOf(b).begin, lengths_[b].slice_bytes));
   }
   return OkStatus();
 }

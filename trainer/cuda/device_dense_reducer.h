@@ -41,7 +41,6 @@ class DeviceDenseReducer {
  private:
   bool alone() const { return communicator_->size() == 1; }
   Range BucketOf(int bucket) const { return layout_->buckets()[bucket]; }
-  std::vector<int64_t> SliceSizes(int bucket) const;  // of every rank
 
   const ParameterLayout* layout_;
   DeviceCommunicator* communicator_;
@@ -53,6 +52,14 @@ class DeviceDenseReducer {
   std::vector<int64_t> nodes_of_;  // canonical nodes of every rank
   LeafFold own_fold_;              // leaves of this rank -> its nodes
   LeafFold all_fold_;              // nodes of all ranks -> the root
+  // Of a bucket, by rank: elements of the slices, their bytes, and what Exchange moves.
+  struct Lengths {
+    std::vector<int64_t> slice;
+    std::vector<int64_t> slice_bytes;
+    std::vector<int64_t> send_bytes;
+    std::vector<int64_t> receive_bytes;
+  };
+  std::vector<Lengths> lengths_;  // of every bucket
   // Of every bucket: this rank's nodes, by destination; what came; the one run of what came.
   std::vector<Buffer<float>> send_;
   std::vector<Buffer<float>> receive_;

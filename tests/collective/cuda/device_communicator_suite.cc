@@ -16,12 +16,6 @@ constexpr Phase kPhase = Phase::kRowExchange;
 constexpr int64_t kLongBytes = 1'000'003;
 
 template <typename T>
-void Upload(Stream& stream, const std::vector<T>& values, Buffer<T>* buffer) {
-  buffer->Resize(static_cast<int64_t>(values.size()));
-  Copy(stream, buffer->data(), values.data(), static_cast<int64_t>(values.size()));
-}
-
-template <typename T>
 std::vector<T> Download(Stream& stream, const T* data, int64_t size) {
   std::vector<T> values(size);
   Copy(stream, values.data(), data, size);

@@ -7,21 +7,12 @@
 namespace elastor::cuda {
 namespace {
 
-DeviceEmbedding::Options EmbeddingOptions(const TinySetup& setup, int64_t device_bytes) {
-  return {.tables = setup.embedding.tables,
-          .fields = setup.embedding.fields,
-          .optimizer = setup.embedding.optimizer,
-          .seed = setup.embedding.seed,
-          .leaves = setup.embedding.leaves,
-          .device_bytes = device_bytes};
-}
-
 template <typename A>
 class DeviceParts final : public TinyParts {
  public:
   DeviceParts(const TinySetup& setup, const DeviceChoice& choice)
       : communicator_(MakeHostDeviceCommunicator(setup.communicator)),
-        embedding_(EmbeddingOptions(setup, choice.device_bytes), setup.plan, communicator_.get(),
+        embedding_({setup.embedding, choice.device_bytes}, setup.plan, communicator_.get(),
                    &streams_.compute, &streams_.route, setup.pool),
         step_(setup.step,
               DeviceStepOptions{.precision = choice.precision,

@@ -1,0 +1,23 @@
+#ifndef ELASTOR_EMBEDDING_EMBEDDING_OPTIONS_H_
+#define ELASTOR_EMBEDDING_EMBEDDING_OPTIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
+
+namespace elastor {
+
+// What sharded embedding tables are, on whatever device.
+struct EmbeddingOptions {
+  std::vector<TableSpec> tables;
+  std::vector<FieldSpec> fields;
+  SparseOptimizerOptions optimizer;
+  uint64_t seed = 0;
+  int64_t leaves = 1;  // V
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_EMBEDDING_OPTIONS_H_
