@@ -335,7 +335,7 @@ TEST(DeviceEmbedding, ClosedGateChangesNothing) {
 TEST(DeviceEmbedding, ModelWithoutCategoricalFields) {
   const ShardPlan plan = MakePlan({}, PlanKind::kAuto, 2);
   OnRanks(2, [&](int, Communicator* communicator) {
-    DeviceRank rank({{}, {}, {}, kSeed, kLeaves, 0}, &plan, communicator);
+    DeviceRank rank({{{}, {}, {}, kSeed, kLeaves}, 0}, &plan, communicator);
     const GlobalBatch batch = MakeBatch({}, {}, 8, 1, Bags::kSingleId);
     ASSERT_TRUE(rank.RouteIds(batch).ok());
     ASSERT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
