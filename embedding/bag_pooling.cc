@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 #include "embedding/row_math.h"
 #include "glog/logging.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 #include "glog/logging.h"
 
 namespace elastor {

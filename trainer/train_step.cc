@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "collective/leaf_tree.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 namespace {

@@ -10,7 +10,7 @@
 
 namespace elastor::cuda {
 
-// The elementary functions of core/ops/cpu/vec_math.h for one float: the same operations in the
+// The elementary functions of core/kernels/cpu/vec_math.h for one float: the same operations in the
 // same order, hence the same bits (tests/core/cuda/math_test.cc compares them). Bounds are stated
 // there. For device kernels and the host; no contraction of a * b + c, denormals flushed.
 

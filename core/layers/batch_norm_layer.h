@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/layers/module.h"
-#include "core/ops/batch_norm.h"
+#include "core/kernels/batch_norm.h"
 
 namespace elastor {
 

@@ -3,7 +3,7 @@
 
 #include "core/base/random.h"
 #include "core/layers/module.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

@@ -1,5 +1,5 @@
 #include "core/layers/feed_forward.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

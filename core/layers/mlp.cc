@@ -3,7 +3,7 @@
 #include "core/layers/batch_norm_layer.h"
 #include "core/layers/dropout.h"
 #include "core/layers/norm_layer.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

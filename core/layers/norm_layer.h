@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/layers/module.h"
-#include "core/ops/norm.h"
+#include "core/kernels/norm.h"
 
 namespace elastor {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

@@ -1,7 +1,7 @@
 #include "core/layers/token_linear.h"
 
 #include "core/layers/deliver.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

@@ -1,6 +1,6 @@
 #include "core/layers/tokenizer.h"
 
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

@@ -4,7 +4,7 @@
 
 #include "core/models/mlp_model.h"
 #include "core/models/token_model.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

@@ -5,7 +5,7 @@
 #include "core/layers/mlp.h"
 #include "core/layers/tokenizer.h"
 #include "core/models/model_spec.h"
-#include "core/ops/norm.h"
+#include "core/kernels/norm.h"
 
 namespace elastor {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/layers/tokenizer.h"
-#include "core/ops/matmul.h"
+#include "core/kernels/matmul.h"
 
 namespace elastor {
 

@@ -7,7 +7,7 @@
 #include "core/layers/feed_forward.h"
 #include "core/layers/residual.h"
 #include "core/models/model_layers.h"
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 
 namespace elastor {
 

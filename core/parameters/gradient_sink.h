@@ -1,7 +1,7 @@
 #ifndef ELASTOR_CORE_PARAMETERS_GRADIENT_SINK_H_
 #define ELASTOR_CORE_PARAMETERS_GRADIENT_SINK_H_
 
-#include "core/ops/matmul.h"
+#include "core/kernels/matmul.h"
 
 namespace elastor {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/ops/cpu/vec.h"
+#include "core/kernels/cpu/vec.h"
 
 namespace elastor {
 

@@ -9,7 +9,7 @@
 #include "core/base/thread_pool.h"
 #include "core/cuda/exact_sum.h"
 #include "core/cuda/runtime.h"
-#include "core/ops/cuda/activations.h"
+#include "core/kernels/cuda/activations.h"
 #include "embedding/cuda/update_gate.h"
 #include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"

@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "core/ops/cpu/vec.h"
+#include "core/kernels/cpu/vec.h"
 
 namespace elastor {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/elementwise.h"
-#include "core/ops/matmul.h"
-#include "core/ops/norm.h"
+#include "core/kernels/elementwise.h"
+#include "core/kernels/matmul.h"
+#include "core/kernels/norm.h"
 #include "tests/bench/fma_peak.h"
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
 namespace {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/cuda/runtime.h"
-#include "core/ops/cuda/activations.h"
+#include "core/kernels/cuda/activations.h"
 #include "embedding/table.h"
 
 namespace elastor::cuda {
 
-// Where the rows of a batch lie on the device: local row <-> place (core/ops/cuda/activations.h). A
+// Where the rows of a batch lie on the device: local row <-> place (core/kernels/cuda/activations.h). A
 // function of the batch's size alone.
 class BatchGeometry {
  public:

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/exact_sum.h"
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

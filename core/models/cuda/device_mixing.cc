@@ -1,6 +1,6 @@
 #include "core/models/cuda/device_mixing.h"
 
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

@@ -3,7 +3,7 @@
 #include "core/models/cuda/device_mlp_model.h"
 #include "core/models/cuda/device_model_base.h"
 #include "core/models/cuda/device_token_model.h"
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

@@ -7,7 +7,7 @@
 #include "core/models/cuda/device_pass.h"
 #include "core/models/cuda/leaf_gradients.h"
 #include "core/models/model.h"
-#include "core/ops/cuda/activations.h"
+#include "core/kernels/cuda/activations.h"
 
 namespace elastor::cuda {
 

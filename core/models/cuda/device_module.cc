@@ -1,7 +1,7 @@
 #include "core/models/cuda/device_module.h"
 
 #include "core/base/random.h"
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

@@ -10,7 +10,7 @@
 #include "core/models/cuda/device_pass.h"
 #include "core/models/cuda/device_workspace.h"
 #include "core/models/cuda/leaf_gradients.h"
-#include "core/ops/cuda/activations.h"
+#include "core/kernels/cuda/activations.h"
 #include "core/parameters/parameter_layout.h"
 
 namespace elastor::cuda {

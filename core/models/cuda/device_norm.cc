@@ -1,7 +1,7 @@
 #include "core/models/cuda/device_norm.h"
 
 #include "core/layers/batch_norm_layer.h"
-#include "core/ops/cuda/norm.h"
+#include "core/kernels/cuda/norm.h"
 
 namespace elastor::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/models/cuda/device_module.h"
-#include "core/ops/norm.h"
+#include "core/kernels/norm.h"
 
 namespace elastor::cuda {
 

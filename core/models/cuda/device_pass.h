@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/cuda/matmul.h"
-#include "core/ops/cuda/activations.h"
+#include "core/kernels/cuda/activations.h"
 
 namespace elastor::cuda {
 

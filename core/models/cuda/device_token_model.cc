@@ -4,7 +4,7 @@
 
 #include "core/models/cuda/device_feed_forward.h"
 #include "core/models/model_layers.h"
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

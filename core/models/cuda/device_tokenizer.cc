@@ -1,6 +1,6 @@
 #include "core/models/cuda/device_tokenizer.h"
 
-#include "core/ops/cuda/elementwise.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 

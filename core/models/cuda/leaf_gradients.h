@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/cuda/runtime.h"
-#include "core/ops/cuda/leaf_fold.h"
+#include "core/kernels/cuda/leaf_fold.h"
 #include "core/parameters/parameter_layout.h"
 
 namespace elastor::cuda {

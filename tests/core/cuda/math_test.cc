@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
-#include "core/ops/cpu/vec_math.h"
+#include "core/kernels/cpu/vec_math.h"
 
 namespace elastor::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/core/layers/layer_testing.h"
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
 namespace {

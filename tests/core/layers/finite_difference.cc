@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
 namespace {

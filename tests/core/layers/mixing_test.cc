@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "core/ops/elementwise.h"
+#include "core/kernels/elementwise.h"
 #include "tests/core/layers/layer_testing.h"
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/core/layers/finite_difference.h"
 #include "tests/core/models/model_cases.h"
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/core/cuda/device_arrays.h"
 #include "tests/core/layers/finite_difference.h"
-#include "tests/core/ops/panel_testing.h"
+#include "tests/core/kernels/panel_testing.h"
 
 namespace elastor::cuda {
 namespace {

@@ -1,0 +1,27 @@
+#ifndef ELASTOR_CORE_KERNELS_CPU_ACTIVATE_H_
+#define ELASTOR_CORE_KERNELS_CPU_ACTIVATE_H_
+
+#include "core/kernels/cpu/vec_math.h"
+#include "core/kernels/matmul.h"
+
+namespace elastor {
+
+// Calls body(function), where function(v) gives value and slope of the activation at a vector v:
+// one test outside of the loop that `body` is.
+template <typename Body>
+[[gnu::always_inline]] inline void WithActivation(Activation activation, Body body) {
+  switch (activation) {
+    case Activation::kGelu:
+      return body([](auto v) { return Gelu(v); });
+    case Activation::kSwish:
+      return body([](auto v) { return Swish(v); });
+    case Activation::kRelu:
+      return body([](auto v) { return Relu(v); });
+    case Activation::kIdentity:
+      return body([](auto v) { return ValueAndSlope<decltype(v)>{v, decltype(v){} + 1}; });
+  }
+}
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_KERNELS_CPU_ACTIVATE_H_

@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/kernels/cpu/philox_vec.h"
+#include "core/kernels/elementwise.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+// Words of features 4 * quad .. 4 * quad + 3 for eight rows.
+PhiloxVec WordsOfRows(const DropoutKey& key, int64_t row, uint32_t quad) {
+  PhiloxVec counter;
+  for (int lane = 0; lane < 8; ++lane) {
+    const auto epoch_row = static_cast<uint64_t>(key.first_row + row + lane);
+    counter.word[0][lane] = static_cast<uint32_t>(epoch_row);
+    counter.word[1][lane] = static_cast<uint32_t>(epoch_row >> 32);
+  }
+  counter.word[2] = UintVec{} + key.step;
+  counter.word[3] = UintVec{} + quad;
+  return Philox8(key.key, counter);
+}
+
+// Bit `lane` is set where the word of that row is >= threshold.
+uint32_t KeptRows(UintVec words, uint32_t threshold) {
+  const __m256i w = reinterpret_cast<__m256i>(words);
+  const __m256i t = _mm256_set1_epi32(static_cast<int>(threshold));
+  const __m256i kept = _mm256_cmpeq_epi32(_mm256_max_epu32(w, t), w);
+  return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(kept)));
+}
+
+void Apply(uint32_t kept, float scale, const float* x, float* y) {
+  const __m256i bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256i mask = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(kept)), bits);
+  const __m256 selected = _mm256_castsi256_ps(_mm256_cmpeq_epi32(mask, bits));
+  Save(y, FloatVec(_mm256_and_ps(selected, Load(x) * Broadcast(scale))));
+}
+void Apply(uint32_t kept, double scale, const double* x, double* y) {
+  for (int lane = 0; lane < 8; ++lane) y[lane] = (kept >> lane & 1) != 0 ? x[lane] * scale : 0.0;
+}
+
+}  // namespace
+
+template <typename T>
+void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y) {
+  CHECK(key.rate >= 0 && key.rate < 1);
+  CHECK_EQ(x.features, y.features);
+  CHECK_EQ(x.rows, y.rows);
+  const double lowest_kept = std::ceil(key.rate * 0x1p32);
+  if (lowest_kept > 0x1p32 - 1) return Fill(T(0), y);
+  const auto threshold = static_cast<uint32_t>(lowest_kept);
+  const T scale = static_cast<T>(1 / (1 - key.rate));
+  for (int64_t row = 0; row < x.panels() * kPanelRows; row += 8) {
+    for (int64_t begin = 0; begin < x.features; begin += 4) {
+      const PhiloxVec words = WordsOfRows(key, row, static_cast<uint32_t>(begin / 4));
+      for (int64_t f = begin; f < std::min(begin + 4, x.features); ++f) {
+        Apply(KeptRows(words.word[f - begin], threshold), scale, &x.At(row, f), &y.At(row, f));
+      }
+    }
+  }
+}
+
+template void Dropout<float>(const DropoutKey&, Panels<const float>, Panels<float>);
+template void Dropout<double>(const DropoutKey&, Panels<const double>, Panels<double>);
+
+}  // namespace elastor

@@ -1,0 +1,152 @@
+#include "core/kernels/elementwise.h"
+
+#include <cmath>
+
+#include "core/kernels/cpu/vec_math.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+// Calls body(data of x at a run of 16 rows, same of y, feature) for every panel and feature.
+template <typename T, typename Body>
+[[gnu::always_inline]] inline void ForEachLine(Panels<T> y, Body body) {
+  for (int64_t panel = 0; panel < y.panels(); ++panel) {
+    for (int64_t f = 0; f < y.features; ++f) {
+      for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) {
+        const auto at = [&](auto view) {
+          return view.Panel(panel) + f * view.feature_stride + lane;
+        };
+        body(at, f);
+      }
+    }
+  }
+}
+
+template <typename T>
+void CheckSameShape(Panels<const T> a, Panels<const T> b) {
+  CHECK_EQ(a.rows, b.rows);
+  CHECK_EQ(a.features, b.features);
+}
+
+}  // namespace
+
+template <typename T>
+void Add(Panels<const T> a, Panels<const T> b, Panels<T> y) {
+  CheckSameShape<T>(a, y);
+  CheckSameShape<T>(b, y);
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Load(at(a)) + Load(at(b))); });
+}
+
+template <typename T>
+void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y) {
+  CheckSameShape<T>(a, y);
+  CheckSameShape<T>(b, y);
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Load(at(a)) * Load(at(b))); });
+}
+
+template <typename T>
+void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative) {
+  CheckSameShape<T>(x, y);
+  const Vec<T> zero = Broadcast(T{0});
+  const Vec<T> one = Broadcast(T{1});
+  ForEachLine(y, [&](auto at, int64_t) {
+    const Vec<T> value = Load(at(x));
+    if (derivative.data != nullptr) Save(at(derivative), value > zero ? one : zero);
+    Save(at(y), value > zero ? value : zero);
+  });
+}
+
+template <typename T>
+void Copy(Panels<const T> x, Panels<T> y) {
+  CheckSameShape<T>(x, y);
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Load(at(x))); });
+}
+
+template <typename T>
+void Fill(T constant, Panels<T> y) {
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Broadcast(constant)); });
+}
+
+template <typename T>
+void BlockTranspose(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y) {
+  CHECK_EQ(x.features, tokens * width);
+  CHECK_EQ(width % tokens, 0);
+  CheckSameShape<T>(x, y);
+  const int64_t block = width / tokens;
+  for (int64_t i = 0; i < tokens; ++i) {
+    for (int64_t j = 0; j < tokens; ++j) {
+      Copy<T>(x.Slice(j * width + i * block, block), y.Slice(i * width + j * block, block));
+    }
+  }
+}
+
+template <typename T>
+void MeanPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y) {
+  CHECK_EQ(x.features, tokens * width);
+  CHECK_EQ(y.features, width);
+  CHECK_EQ(x.rows, y.rows);
+  const Vec<T> share = Broadcast(T(1) / static_cast<T>(tokens));
+  ForEachLine(y, [&](auto at, int64_t) {
+    Vec<T> sum = Load(at(x));
+    for (int64_t t = 1; t < tokens; ++t) sum += Load(at(x) + t * width * x.feature_stride);
+    Save(at(y), sum * share);
+  });
+}
+
+template <typename T>
+void MeanPoolBackward(int64_t tokens, int64_t width, Panels<const T> dy, Panels<T> dx) {
+  CHECK_EQ(dx.features, tokens * width);
+  CHECK_EQ(dy.features, width);
+  CHECK_EQ(dx.rows, dy.rows);
+  const Vec<T> share = Broadcast(T(1) / static_cast<T>(tokens));
+  for (int64_t t = 0; t < tokens; ++t) {
+    const Panels<T> token = dx.Slice(t * width, width);
+    ForEachLine(token, [&](auto at, int64_t) { Save(at(token), Load(at(dy)) * share); });
+  }
+}
+
+template <typename T>
+T Sigmoid(T z) {
+  return Sigmoid(Broadcast(z))[0];
+}
+
+template <typename T>
+void BceWithLogits(Panels<const T> logits, const float* labels, const float* weights, T scale,
+                   double* loss, Panels<T> dlogits) {
+  CHECK_EQ(logits.features, 1);
+  CheckSameShape<T>(logits, dlogits);
+  for (int64_t row = 0; row < logits.panels() * kPanelRows; row += kLanes<T>) {
+    const Vec<T> z = Load(&logits.At(row, 0));
+    const Vec<T> probability = Sigmoid(z);
+    const Vec<T> magnitude = z < 0 ? -z : z;
+    const Vec<T> log_term = Log1pOfUnit(Exp(-magnitude));
+    Vec<T> gradient = {};
+    for (int lane = 0; lane < kLanes<T> && row + lane < logits.rows; ++lane) {
+      const T label = labels[row + lane];
+      const T weight = weights == nullptr ? T(1) : static_cast<T>(weights[row + lane]);
+      const double logit = z[lane];
+      loss[row + lane] = (logit < 0 ? 0.0 : logit) - logit * label + log_term[lane];
+      gradient[lane] = (probability[lane] - label) * weight * scale;
+    }
+    Save(&dlogits.At(row, 0), gradient);
+  }
+}
+
+#define ELASTOR_INSTANTIATE(T)                                                            \
+  template void Add<T>(Panels<const T>, Panels<const T>, Panels<T>);                      \
+  template void Multiply<T>(Panels<const T>, Panels<const T>, Panels<T>);                 \
+  template void Relu<T>(Panels<const T>, Panels<T>, Panels<T>);                           \
+  template void Copy<T>(Panels<const T>, Panels<T>);                                      \
+  template void Fill<T>(T, Panels<T>);                                                    \
+  template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);          \
+  template void MeanPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);                \
+  template void MeanPoolBackward<T>(int64_t, int64_t, Panels<const T>, Panels<T>);        \
+  template T Sigmoid<T>(T);                                                               \
+  template void BceWithLogits<T>(Panels<const T>, const float*, const float*, T, double*, \
+                                 Panels<T>);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(double)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace elastor

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <vector>
+
+#include "core/kernels/cpu/chains.h"
+#include "core/kernels/matmul.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+// Dot products along the rows: a tile is two features of dy by up to six of x, whose twelve
+// accumulators are the chains themselves; both operands are read as they lie.
+constexpr int kDyTile = 2;
+constexpr int kXTile = 6;
+
+// Features of x swept before the next two features of dy: what one sweep reads of x (with the dy
+// beside it) should stay in a first-level cache of 32 KiB.
+constexpr int64_t kSweepBytes = 20 * 1024;
+constexpr int64_t kMaxSweepTiles = 16;
+
+// Sums of one sweep, by feature of dy; the slack takes the unused elements of the last
+// CombineChains.
+template <typename T>
+struct Sweep {
+  T sums[kDyTile][kMaxSweepTiles * kXTile + kChains];
+};
+
+// `x` has features one panel line apart, so that all its addresses are one register and constants.
+template <typename T, int kDy, int kX>
+void GradientTile(Panels<const T> dy, Panels<const T> x, int64_t column, Sweep<T>& out) {
+  Chains<T> sums[kDy][8] = {};
+  const T* dy_panel = dy.data;
+  const T* x_panel = x.data;
+  for (int64_t panel = dy.panels(); panel > 0; --panel) {
+#pragma GCC unroll 2
+    for (int step = 0; step < kChainSteps; ++step) {
+      Chains<T> d[kDy];
+#pragma GCC unroll 2
+      for (int j = 0; j < kDy; ++j) {
+        d[j] = LoadChains(dy_panel + j * dy.feature_stride + step * kChains);
+      }
+#pragma GCC unroll 6
+      for (int k = 0; k < kX; ++k) {
+        Chains<T> value = LoadChains(x_panel + k * kPanelRows + step * kChains);
+        KeepInRegister(value);
+#pragma GCC unroll 2
+        for (int j = 0; j < kDy; ++j) FmaChains(d[j], value, sums[j][k]);
+      }
+    }
+    dy_panel += dy.panel_stride;
+    x_panel += x.panel_stride;
+  }
+#pragma GCC unroll 2
+  for (int j = 0; j < kDy; ++j) CombineChains(sums[j], out.sums[j] + column);
+}
+
+template <typename T, int kDy>
+void GradientTile(Panels<const T> dy, Panels<const T> x, int64_t column, Sweep<T>& out) {
+  switch (x.features) {
+    case 6:
+      return GradientTile<T, kDy, 6>(dy, x, column, out);
+    case 5:
+      return GradientTile<T, kDy, 5>(dy, x, column, out);
+    case 4:
+      return GradientTile<T, kDy, 4>(dy, x, column, out);
+    case 3:
+      return GradientTile<T, kDy, 3>(dy, x, column, out);
+    case 2:
+      return GradientTile<T, kDy, 2>(dy, x, column, out);
+    default:
+      return GradientTile<T, kDy, 1>(dy, x, column, out);
+  }
+}
+
+// A copy of a strided view. Lives until the thread's next call.
+template <typename T>
+Panels<const T> Gathered(Panels<const T> x) {
+  thread_local std::vector<T> memory;
+  memory.resize(PanelElements(x.rows, x.features));
+  const Panels<T> copy = {memory.data(), x.rows, x.features, PanelStride(x.features)};
+  for (int64_t panel = 0; panel < x.panels(); ++panel) {
+    for (int64_t f = 0; f < x.features; ++f) {
+      std::copy_n(x.Panel(panel) + f * x.feature_stride, kPanelRows,
+                  copy.Panel(panel) + f * kPanelRows);
+    }
+  }
+  return copy;
+}
+
+template <typename T>
+void Deliver(const T* sums, int64_t count, Store store, T* out) {
+  if (store == Store::kAdd) {
+    for (int64_t i = 0; i < count; ++i) out[i] += sums[i];
+  } else {
+    std::copy(sums, sums + count, out);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void WeightGradient(Panels<const T> dy, Panels<const T> x, T* dw, int64_t stride, Store store) {
+  CHECK_EQ(dy.rows, x.rows);
+  if (x.feature_stride != kPanelRows) x = Gathered(x);
+  const int64_t tiles = (x.features + kXTile - 1) / kXTile;
+  const auto tile_begin = [&](int64_t tile) { return tile * x.features / tiles; };
+  const int64_t tile_bytes = dy.panels() * kPanelRows * kXTile * sizeof(T);
+  const int64_t sweep_tiles =
+      std::clamp(kSweepBytes / std::max<int64_t>(tile_bytes, 1), int64_t{1}, kMaxSweepTiles);
+  Sweep<T> sweep;
+  for (int64_t first = 0; first < tiles; first += sweep_tiles) {
+    const int64_t last = std::min(first + sweep_tiles, tiles);
+    const int64_t begin = tile_begin(first);
+    for (int64_t j = 0; j < dy.features; j += kDyTile) {
+      const int64_t count = std::min<int64_t>(kDyTile, dy.features - j);
+      const Panels<const T> dy_tile = dy.Slice(j, count);
+      for (int64_t tile = first; tile < last; ++tile) {
+        const int64_t k = tile_begin(tile);
+        const Panels<const T> x_tile = x.Slice(k, tile_begin(tile + 1) - k);
+        if (count == kDyTile) {
+          GradientTile<T, kDyTile>(dy_tile, x_tile, k - begin, sweep);
+        } else {
+          GradientTile<T, 1>(dy_tile, x_tile, k - begin, sweep);
+        }
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        Deliver(sweep.sums[i], tile_begin(last) - begin, store, dw + (j + i) * stride + begin);
+      }
+    }
+  }
+}
+
+template <typename T>
+void BiasGradient(Panels<const T> dy, T* db, Store store) {
+  for (int64_t begin = 0; begin < dy.features; begin += 8) {
+    const int64_t count = std::min<int64_t>(8, dy.features - begin);
+    Chains<T> sums[8] = {};
+    for (int64_t panel = 0; panel < dy.panels(); ++panel) {
+      const T* data = dy.Panel(panel) + begin * dy.feature_stride;
+      for (int step = 0; step < kChainSteps; ++step) {
+        for (int64_t i = 0; i < count; ++i) {
+          AddChains(LoadChains(data + i * dy.feature_stride + step * kChains), sums[i]);
+        }
+      }
+    }
+    T combined[8];
+    CombineChains(sums, combined);
+    Deliver(combined, count, store, db + begin);
+  }
+}
+
+template void WeightGradient<float>(Panels<const float>, Panels<const float>, float*, int64_t,
+                                    Store);
+template void WeightGradient<double>(Panels<const double>, Panels<const double>, double*, int64_t,
+                                     Store);
+template void BiasGradient<float>(Panels<const float>, float*, Store);
+template void BiasGradient<double>(Panels<const double>, double*, Store);
+
+}  // namespace elastor

@@ -1,0 +1,64 @@
+#ifndef ELASTOR_CORE_KERNELS_CUDA_ACTIVATIONS_H_
+#define ELASTOR_CORE_KERNELS_CUDA_ACTIVATIONS_H_
+
+#include <cstdint>
+#include <type_traits>
+
+#include "glog/logging.h"
+
+namespace elastor::cuda {
+
+// The rows that are computed at once: `leaves` leaves of `leaf_rows` (S) places each, leaf l's in
+// places [l S, (l + 1) S). S is that of the longest leaf of the whole batch, alike on every rank;
+// the places behind a shorter leaf's rows are padding: values finite and meaningless, gradients
+// exactly 0.
+struct LeafShape {
+  int64_t leaves = 0;
+  int64_t leaf_rows = 0;
+  int64_t rows() const { return leaves * leaf_rows; }
+  bool operator==(const LeafShape&) const = default;
+};
+
+// A view of activations [rows, tokens, features] in device memory: element (r, t, f) at
+//   data[r * row_stride + t * token_stride + f].
+// Does not own the memory. Passed by value.
+template <typename A>
+struct Activations {
+  A* data = nullptr;
+  int64_t rows = 0;
+  int64_t tokens = 1;
+  int64_t features = 0;  // of a token
+  int64_t row_stride = 0;
+  int64_t token_stride = 0;
+
+  // [rows][tokens][features]: as tensors lie.
+  static Activations RowMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
+    return {data, rows, tokens, features, tokens * features, features};
+  }
+  // [tokens][rows][features]: a token's rows, leaf after leaf, are one matrix, so that weight
+  // gradients of all tokens and leaves are one batch of products.
+  static Activations TokenMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
+    return {data, rows, tokens, features, features, rows * features};
+  }
+
+  bool row_major() const { return token_stride == features && row_stride == tokens * features; }
+  // A row-major view in other words: tokens * features stay the same.
+  Activations WithTokens(int64_t count) const {
+    CHECK(row_major() && tokens * features % count == 0);
+    return RowMajor(data, rows, count, tokens * features / count);
+  }
+  // Features [begin, begin + count) of every token.
+  Activations Slice(int64_t begin, int64_t count) const {
+    CHECK_LE(begin + count, features);
+    return {data + begin, rows, tokens, count, row_stride, token_stride};
+  }
+
+  template <typename B>
+  operator Activations<B>() const requires(!std::is_const_v<A> && std::is_same_v<B, const A>) {
+    return {data, rows, tokens, features, row_stride, token_stride};
+  }
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_KERNELS_CUDA_ACTIVATIONS_H_

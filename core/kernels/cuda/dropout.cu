@@ -1,0 +1,90 @@
+#include <cmath>
+
+#include "core/base/random.h"
+#include "core/kernels/cuda/element_loop.h"
+#include "core/kernels/cuda/elementwise.h"
+
+namespace elastor::cuda {
+namespace {
+
+// An item is a row and a quad, the four neighbouring features that one Philox block serves.
+// Features count through the tokens of a row.
+template <typename A>
+struct DropoutOp {
+  DeviceDropout dropout;
+  uint32_t lowest_kept;
+  float scale;
+  Activations<A> x;
+  FastDivisor by_features;  // of a token
+  bool packed;              // every quad is four elements that can be read at once
+
+  // The element of feature `index` of a row, null behind the last.
+  __device__ A* Element(int64_t row, int64_t index) const {
+    const uint32_t token = by_features.Divide(static_cast<uint32_t>(index));
+    if (token >= x.tokens) return nullptr;
+    return At(x, {row, token, index - static_cast<int64_t>(token) * by_features.divisor()});
+  }
+
+  template <int kCount>
+  using Inputs = Values<4>;
+  template <int kCount>
+  __device__ Values<4> Load(const Place& place) const {
+    const int64_t first = 4 * place.feature;
+    if (packed) return LoadValues<4>(Element(place.row, first));
+    Values<4> values;
+    for (int i = 0; i < 4; ++i) {
+      const A* const element = Element(place.row, first + i);
+      values.v[i] = element == nullptr ? 0.0f : static_cast<float>(*element);
+    }
+    return values;
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, Values<4> values) const {
+    const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.place_row[place.row]);
+    const PhiloxBlock words =
+        Philox(dropout.key, {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
+                             *dropout.step, static_cast<uint32_t>(place.feature)});
+    for (int i = 0; i < 4; ++i) {
+      values.v[i] = words[i] >= lowest_kept ? values.v[i] * scale : 0.0f;
+    }
+    const int64_t first = 4 * place.feature;
+    if (packed) {
+      StoreValues<4>(Element(place.row, first), values);
+      return;
+    }
+    for (int i = 0; i < 4; ++i) {
+      A* const element = Element(place.row, first + i);
+      if (element != nullptr) *element = static_cast<A>(values.v[i]);
+    }
+  }
+};
+
+}  // namespace
+
+template <typename A>
+void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x) {
+  CHECK(dropout.rate >= 0 && dropout.rate < 1);
+  if (x.rows == 0 || x.tokens * x.features == 0) return;
+  const double lowest_kept = std::ceil(dropout.rate * 0x1p32);
+  if (lowest_kept > 0x1p32 - 1) return Fill(stream, 0.0f, x);
+  if (x.token_stride == x.features) {
+    x = {x.data, x.rows, 1, x.tokens * x.features, x.row_stride, 0};
+  }
+  const bool packed = ShapeOf(x).With(x).HasPacks(4);
+  const DropoutOp<A> op{dropout,
+                        static_cast<uint32_t>(lowest_kept),
+                        static_cast<float>(1 / (1 - dropout.rate)),
+                        x,
+                        FastDivisor(x.features),
+                        packed};
+  const int64_t quads = (x.tokens * x.features + 3) / 4;
+  LaunchElementKernel<1, 2>(stream, ElementLoop(x.rows, 1, quads, false), op);
+}
+
+#define ELASTOR_INSTANTIATE(A) \
+  template void Dropout<A>(Stream&, const DeviceDropout&, Activations<A>);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(BFloat16)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace elastor::cuda

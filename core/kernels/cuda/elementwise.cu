@@ -1,0 +1,170 @@
+#include "core/kernels/cuda/element_loop.h"
+#include "core/kernels/cuda/elementwise.h"
+
+namespace elastor::cuda {
+namespace {
+
+template <typename From, typename To>
+struct CopyOp {
+  Activations<const From> x;
+  Activations<To> y;
+
+  template <int kCount>
+  using Inputs = Values<kCount>;
+  template <int kCount>
+  __device__ Values<kCount> Load(const Place& place) const {
+    return LoadValues<kCount>(At(x, place));
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, const Values<kCount>& in) const {
+    StoreValues<kCount>(At(y, place), in);
+  }
+};
+
+template <typename A>
+struct AddOp {
+  Activations<const A> a;
+  Activations<const A> b;
+  Activations<A> y;
+
+  template <int kCount>
+  struct Inputs {
+    Values<kCount> a;
+    Values<kCount> b;
+  };
+  template <int kCount>
+  __device__ Inputs<kCount> Load(const Place& place) const {
+    return {LoadValues<kCount>(At(a, place)), LoadValues<kCount>(At(b, place))};
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
+    Values<kCount> sum;
+    for (int i = 0; i < kCount; ++i) sum.v[i] = in.a.v[i] + in.b.v[i];
+    StoreValues<kCount>(At(y, place), sum);
+  }
+};
+
+template <typename A>
+struct FillOp {
+  float constant;
+  Activations<A> y;
+
+  template <int kCount>
+  struct Inputs {};
+  template <int kCount>
+  __device__ Inputs<kCount> Load(const Place&) const {
+    return {};
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, const Inputs<kCount>&) const {
+    Values<kCount> values;
+    for (int i = 0; i < kCount; ++i) values.v[i] = constant;
+    StoreValues<kCount>(At(y, place), values);
+  }
+};
+
+// y at (row, feature) = share * sum of x at (row, token, feature) over tokens.
+template <typename A>
+struct MeanPoolOp {
+  Activations<const A> x;
+  float share;
+  Activations<A> y;
+
+  template <int kCount>
+  using Inputs = Values<kCount>;
+  template <int kCount>
+  __device__ Values<kCount> Load(const Place& place) const {
+    const A* const first = At(x, place);
+    Values<kCount> sum = LoadValues<kCount>(first);
+    for (int64_t t = 1; t < x.tokens; ++t) {
+      const Values<kCount> token = LoadValues<kCount>(first + t * x.token_stride);
+      for (int i = 0; i < kCount; ++i) sum.v[i] += token.v[i];
+    }
+    return sum;
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, Values<kCount> sum) const {
+    for (int i = 0; i < kCount; ++i) sum.v[i] *= share;
+    StoreValues<kCount>(At(y, place), sum);
+  }
+};
+
+// dx at every token = share * dy, a view that repeats its one token.
+template <typename A>
+struct MeanPoolBackwardOp {
+  Activations<const A> dy;
+  float share;
+  Activations<A> dx;
+
+  template <int kCount>
+  using Inputs = Values<kCount>;
+  template <int kCount>
+  __device__ Values<kCount> Load(const Place& place) const {
+    return LoadValues<kCount>(At(dy, place));
+  }
+  template <int kCount>
+  __device__ void Store(const Place& place, Values<kCount> d) const {
+    for (int i = 0; i < kCount; ++i) d.v[i] *= share;
+    StoreValues<kCount>(At(dx, place), d);
+  }
+};
+
+}  // namespace
+
+template <typename A>
+void Copy(Stream& stream, Activations<const A> x, Activations<A> y) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
+                                  CopyOp<A, A>{x, y});
+}
+
+template <typename A>
+void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
+                                  AddOp<A>{a, b, y});
+}
+
+template <typename A>
+void Fill(Stream& stream, float constant, Activations<A> y) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(y), FillOp<A>{constant, y});
+}
+
+void Round(Stream& stream, const float* from, BFloat16* to, int64_t count) {
+  const auto x = Activations<const float>::RowMajor(from, 1, 1, count);
+  const auto y = Activations<BFloat16>::RowMajor(to, 1, 1, count);
+  ForEachElement<kLargestPack<float>>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
+                                      CopyOp<float, BFloat16>{x, y});
+}
+
+template <typename A>
+void MeanPool(Stream& stream, Activations<const A> x, Activations<A> y) {
+  CHECK(x.tokens > 0 && y.tokens == 1);
+  CHECK(x.rows == y.rows && x.features == y.features);
+  const float share = 1.0f / static_cast<float>(x.tokens);
+  LoopShape shape = ShapeOf(y);
+  shape.With(x.data, sizeof(A), x.row_stride, 0);
+  // All tokens allow the packs that the first two allow.
+  if (x.tokens > 1) shape.With(x.data + x.token_stride, sizeof(A), x.row_stride, 0);
+  ForEachElement<kLargestPack<A>>(stream, Merge::kNone, shape.With(y), MeanPoolOp<A>{x, share, y});
+}
+
+template <typename A>
+void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx) {
+  CHECK_EQ(dy.tokens, 1);
+  const float share = 1.0f / static_cast<float>(dx.tokens);
+  dy.tokens = dx.tokens;
+  dy.token_stride = 0;
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(dx).With(dy).With(dx),
+                                  MeanPoolBackwardOp<A>{dy, share, dx});
+}
+
+#define ELASTOR_INSTANTIATE(A)                                                               \
+  template void Copy<A>(Stream&, Activations<const A>, Activations<A>);                      \
+  template void Add<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>); \
+  template void Fill<A>(Stream&, float, Activations<A>);                                     \
+  template void MeanPool<A>(Stream&, Activations<const A>, Activations<A>);                  \
+  template void MeanPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(BFloat16)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace elastor::cuda

@@ -1,0 +1,43 @@
+#ifndef ELASTOR_CORE_KERNELS_CUDA_WARP_RUNS_H_
+#define ELASTOR_CORE_KERNELS_CUDA_WARP_RUNS_H_
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/cuda/launch.h"
+
+// For kernel sources: a run of features that a warp holds in registers, lane i features i, i + 32,
+// ...: kSlots of them.
+
+namespace elastor::cuda {
+
+// The sum over the lanes, in all of them: by halves 16, 8, 4, 2, 1.
+__device__ inline float SumOverLanes(float v) {
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    v += __shfl_xor_sync(0xffffffffu, v, distance);
+  }
+  return v;
+}
+
+// Slots of the lanes' registers, else (0) runs are read again for every sum.
+inline constexpr int64_t kMostSlots = 32;
+
+// Calls launch(slots) with the fewest compiled slots that hold `width` features, as a
+// std::integral_constant, 0 when none do.
+template <typename LaunchSlots>
+void WithSlots(int64_t width, LaunchSlots launch) {
+  const int64_t slots = (width + kWarp - 1) / kWarp;
+  if (slots <= 1) return launch(std::integral_constant<int, 1>{});
+  if (slots <= 2) return launch(std::integral_constant<int, 2>{});
+  if (slots <= 4) return launch(std::integral_constant<int, 4>{});
+  if (slots <= 8) return launch(std::integral_constant<int, 8>{});
+  if (slots <= 16) return launch(std::integral_constant<int, 16>{});
+  if (slots <= 24) return launch(std::integral_constant<int, 24>{});
+  if (slots <= kMostSlots) return launch(std::integral_constant<int, 32>{});
+  return launch(std::integral_constant<int, 0>{});
+}
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_KERNELS_CUDA_WARP_RUNS_H_

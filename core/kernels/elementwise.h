@@ -1,0 +1,88 @@
+#ifndef ELASTOR_CORE_KERNELS_ELEMENTWISE_H_
+#define ELASTOR_CORE_KERNELS_ELEMENTWISE_H_
+
+#include <cstdint>
+
+#include "core/kernels/matmul.h"
+#include "core/tensor/panels.h"
+
+namespace elastor {
+
+// y = a + b. y may be a or b.
+template <typename T>
+void Add(Panels<const T> a, Panels<const T> b, Panels<T> y);
+
+// y = a * b. y may be a or b.
+template <typename T>
+void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y);
+
+// y = max(x, 0); derivative = 1 where x > 0, else 0, unless that view is empty. Both may be x.
+template <typename T>
+void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative);
+
+// y = x. Views may have different strides.
+template <typename T>
+void Copy(Panels<const T> x, Panels<T> y);
+
+// y = constant.
+template <typename T>
+void Fill(T constant, Panels<T> y);
+
+// Block transpose of RankMixer (Theorem 2.1): a row is T x D in T x T blocks of d = D / T; block
+// (i, j) goes to (j, i): y[i * D + j * d + c] = x[j * D + i * d + c]. Its own inverse, so the
+// backward pass is the same call. x and y: [rows, tokens * width], different memory.
+template <typename T>
+void BlockTranspose(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
+
+// Mean over tokens: y[d] = (x[0*D + d] + x[1*D + d] + ... ascending) * (1/T). x: tokens * width.
+template <typename T>
+void MeanPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
+// dx[t*D + d] = dy[d] * (1/T).
+template <typename T>
+void MeanPoolBackward(int64_t tokens, int64_t width, Panels<const T> dy, Panels<T> dx);
+
+// Inverted dropout: y = keep ? x * 1/(1-rate) : 0; the backward pass is the same call on dy.
+// Element (row, f) is kept iff word f % 4 of Philox4x32-10 is >= rate * 2^32, with
+// key = `key` and counter = {low word and high word of (first_row + row), step, f / 4}.
+struct DropoutKey {
+  uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
+  uint32_t step = 0;
+  int64_t first_row = 0;  // epoch index of row 0 of the view
+  double rate = 0;        // in [0, 1)
+};
+template <typename T>
+void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y);
+
+// Binary cross-entropy with logits of `rows` real rows. logits: [rows, 1]. For each real row:
+//   loss[row] = max(z, 0) - z y + log1p(exp(-|z|)),  dlogits = (sigmoid(z) - y) * weight * scale;
+// loss is in double, unweighted; weights may be null (= 1); dlogits of padded rows is 0.
+template <typename T>
+void BceWithLogits(Panels<const T> logits, const float* labels, const float* weights, T scale,
+                   double* loss, Panels<T> dlogits);
+
+// 1 / (1 + exp(-z)), the function behind predictions.
+template <typename T>
+T Sigmoid(T z);
+
+// A run of `width` features from row-major memory to panels and back. source(row) pointers are
+// given per row: y[row][f] = rows[row][f] for f in [0, y.features); padded rows get 0.
+template <typename T>
+void RowsToPanels(const T* const* rows, Panels<T> y);
+// rows[row * row_stride + f] = x[row][f], real rows only.
+template <typename T>
+void PanelsToRows(Panels<const T> x, T* rows, int64_t row_stride);
+
+// Numeric fields: y[row][i*k + c] = value * vector[i][c], or missing[i][c] where the value is NaN.
+// values: [rows][count] row-major; vector, missing: [count][width]; y: [rows, count * width].
+template <typename T>
+void NumericEmbedding(const float* values, int64_t count, int64_t width, const T* vectors,
+                      const T* missing, Panels<T> y);
+// dvectors, dmissing (+)= sums over real rows, in the order of WeightGradient (FMA chains for
+// dvectors, with value 0 where missing; 0/1 indicator for dmissing).
+template <typename T>
+void NumericEmbeddingBackward(const float* values, int64_t count, int64_t width, Panels<const T> dy,
+                              T* dvectors, T* dmissing, Store store);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_KERNELS_ELEMENTWISE_H_

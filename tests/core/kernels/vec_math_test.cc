@@ -1,0 +1,167 @@
+#include "core/kernels/cpu/vec_math.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace elastor {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Every 997th float of [low, high], and both ends. 0 < low, or high < 0.
+std::vector<float> Sample(float low, float high) {
+  std::vector<float> values = {low, high};
+  const bool negative = high < 0;
+  uint32_t bits = std::bit_cast<uint32_t>(negative ? high : low);
+  const uint32_t end = std::bit_cast<uint32_t>(negative ? low : high);
+  for (; bits < end; bits += 997) values.push_back(std::bit_cast<float>(bits));
+  return values;
+}
+
+// Sample() of both signs, and zero.
+std::vector<float> SampleAround(float largest) {
+  std::vector<float> values = Sample(1e-30f, largest);
+  for (const float v : Sample(-largest, -1e-30f)) values.push_back(v);
+  values.push_back(0.0f);
+  return values;
+}
+
+// Distance from the exact value in units of the last place of a float there.
+double UlpError(float value, double exact) {
+  if (exact == 0) return value == 0 ? 0 : 1e9;
+  const int exponent = std::max(std::ilogb(exact), -126);
+  return std::fabs(value - exact) / std::ldexp(1.0, exponent - 23);
+}
+
+template <typename Function, typename Exact>
+double WorstUlp(const std::vector<float>& arguments, Function function, Exact exact) {
+  double worst = 0;
+  float where = 0;
+  for (const float x : arguments) {
+    const double error = UlpError(function(Broadcast(x))[0], exact(x));
+    if (!(error <= worst)) {
+      worst = error;
+      where = x;
+    }
+  }
+  testing::Test::RecordProperty("worst_at", std::to_string(where));
+  return worst;
+}
+
+TEST(VecMathTest, Exp) {
+  const auto exp = [](FloatVec x) { return Exp(x); };
+  const auto exact = [](double x) { return std::exp(x); };
+  EXPECT_LE(WorstUlp(Sample(1e-30f, 88.72f), exp, exact), 1.5);
+  EXPECT_LE(WorstUlp(Sample(-87.3f, -1e-30f), exp, exact), 1.5);
+  EXPECT_EQ(Exp(Broadcast(0.0f))[0], 1.0f);
+  EXPECT_EQ(Exp(Broadcast(-87.4f))[0], 0.0f);
+  EXPECT_EQ(Exp(Broadcast(-kInfinity))[0], 0.0f);
+  EXPECT_EQ(Exp(Broadcast(88.73f))[0], kInfinity);
+  EXPECT_EQ(Exp(Broadcast(kInfinity))[0], kInfinity);
+  EXPECT_TRUE(std::isnan(Exp(Broadcast(kNan))[0]));
+}
+
+TEST(VecMathTest, Log) {
+  const auto log = [](FloatVec x) { return Log(x); };
+  const auto exact = [](double x) { return std::log(x); };
+  EXPECT_LE(WorstUlp(Sample(std::numeric_limits<float>::min(), 3.4e38f), log, exact), 1.5);
+  EXPECT_EQ(Log(Broadcast(1.0f))[0], 0.0f);
+}
+
+TEST(VecMathTest, Log1pOfUnit) {
+  const auto log1p = [](FloatVec x) { return Log1pOfUnit(x); };
+  const auto exact = [](double x) { return std::log1p(x); };
+  EXPECT_LE(WorstUlp(Sample(1e-37f, 1.0f), log1p, exact), 2.5);
+  EXPECT_EQ(Log1pOfUnit(Broadcast(0.0f))[0], 0.0f);
+  EXPECT_TRUE(std::isnan(Log1pOfUnit(Broadcast(kNan))[0]));
+}
+
+TEST(VecMathTest, Sigmoid) {
+  const auto sigmoid = [](FloatVec x) { return Sigmoid(x); };
+  const auto exact = [](double x) { return 1 / (1 + std::exp(-x)); };
+  EXPECT_LE(WorstUlp(SampleAround(87.3f), sigmoid, exact), 3);
+  EXPECT_EQ(Sigmoid(Broadcast(-kInfinity))[0], 0.0f);
+  EXPECT_EQ(Sigmoid(Broadcast(kInfinity))[0], 1.0f);
+  EXPECT_TRUE(std::isnan(Sigmoid(Broadcast(kNan))[0]));
+}
+
+TEST(VecMathTest, Tanh) {
+  const auto tanh = [](FloatVec x) { return Tanh(x); };
+  const auto exact = [](double x) { return std::tanh(x); };
+  EXPECT_LE(WorstUlp(SampleAround(100.0f), tanh, exact), 2.5);
+  EXPECT_EQ(Tanh(Broadcast(-kInfinity))[0], -1.0f);
+  EXPECT_EQ(Tanh(Broadcast(kInfinity))[0], 1.0f);
+  EXPECT_TRUE(std::isnan(Tanh(Broadcast(kNan))[0]));
+}
+
+double Density(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI); }
+double Cumulative(double x) { return 0.5 * std::erfc(-x / std::sqrt(2)); }
+
+TEST(VecMathTest, NormalDistribution) {
+  for (const float x : SampleAround(12.9f)) {
+    const Normal normal = NormalDistribution(Broadcast(x));
+    const double bound = (7 + double{x} * x) * 0x1p-24;
+    ASSERT_NEAR(normal.density[0] / Density(x), 1, bound) << x;
+    ASSERT_NEAR(normal.cumulative[0] / Cumulative(x), 1, bound) << x;
+  }
+}
+
+TEST(VecMathTest, Gelu) {
+  for (const float x : SampleAround(12.9f)) {
+    const ValueAndSlope<FloatVec> gelu = Gelu(Broadcast(x));
+    const double bound = (8 + double{x} * x) * 0x1p-24;
+    if (x != 0) {
+      ASSERT_NEAR(gelu.value[0] / (x * Cumulative(x)), 1, bound) << x;
+    }
+    ASSERT_NEAR(gelu.slope[0], Cumulative(x) + x * Density(x), 0x1p-22) << x;
+  }
+  for (const float x : Sample(13.0f, 3e38f)) {
+    ASSERT_EQ(Gelu(Broadcast(x)).value[0], x);
+    ASSERT_EQ(Gelu(Broadcast(x)).slope[0], 1.0f);
+    ASSERT_NEAR(Gelu(Broadcast(-x)).value[0], 0.0f, 2e-36);
+    ASSERT_NEAR(Gelu(Broadcast(-x)).slope[0], 0.0f, 2e-36);
+  }
+  EXPECT_EQ(Gelu(Broadcast(kInfinity)).value[0], kInfinity);
+  EXPECT_NEAR(Gelu(Broadcast(-kInfinity)).value[0], 0.0f, 2e-36);
+  EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).value[0]));
+  EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).slope[0]));
+}
+
+TEST(VecMathTest, ReluKeepsNan) {
+  EXPECT_EQ(Relu(Broadcast(-2.0f)).value[0], 0.0f);
+  EXPECT_EQ(Relu(Broadcast(-2.0f)).slope[0], 0.0f);
+  EXPECT_EQ(Relu(Broadcast(3.0f)).value[0], 3.0f);
+  EXPECT_EQ(Relu(Broadcast(3.0f)).slope[0], 1.0f);
+  EXPECT_TRUE(std::isnan(Relu(Broadcast(kNan)).value[0]));
+}
+
+// Slopes against central differences, in double.
+TEST(VecMathTest, SlopesAreDerivatives) {
+  constexpr double kStep = 1e-5;
+  constexpr double kTolerance = 1e-9;
+  for (double x = -6; x <= 6; x += 0.171) {
+    const auto check = [&](auto function) {
+      const double above = function(Broadcast(x + kStep)).value[0];
+      const double below = function(Broadcast(x - kStep)).value[0];
+      EXPECT_NEAR(function(Broadcast(x)).slope[0], (above - below) / (2 * kStep), kTolerance) << x;
+    };
+    check([](DoubleVec v) { return Gelu(v); });
+    check([](DoubleVec v) { return Swish(v); });
+    check([](DoubleVec v) { return Relu(v); });
+  }
+}
+
+TEST(VecMathTest, LanesDoNotMix) {
+  FloatVec x;
+  for (int i = 0; i < 8; ++i) x[i] = 0.7f * static_cast<float>(i - 4);
+  const FloatVec all = Gelu(x).value;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(all[i], Gelu(Broadcast(x[i])).value[0]);
+}
+
+}  // namespace
+}  // namespace elastor
