@@ -5,31 +5,27 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/tensor/panels.h"
 
 namespace elastor {
 
-// What a model needs between its forward and backward pass, declared once while it is built.
-class WorkspacePlan {
- public:
-  // A matrix of activations [rows, features]; returns its slot.
-  int Activations(int64_t features) {
-    features_.push_back(features);
-    return static_cast<int>(features_.size()) - 1;
-  }
-  // Plain elements whatever the number of rows (scratch for a parameter's gradient).
-  int Flat(int64_t elements) {
-    flat_.push_back(elements);
-    return static_cast<int>(flat_.size()) - 1;
-  }
-  const std::vector<int64_t>& features() const { return features_; }
-  const std::vector<int64_t>& flat() const { return flat_; }
-
- private:
-  std::vector<int64_t> features_;
-  std::vector<int64_t> flat_;
+// Where the activations of a pass lie: made once by the executor. Sizes and offsets are in panels'
+// features: a buffer of f features takes PanelStride(f) elements for every panel of rows.
+struct WorkspacePlan {
+  struct Activations {
+    int64_t features = 0;
+    int64_t offset = 0;  // elements per panel
+  };
+  std::vector<Activations> activations;
+  int64_t elements_per_panel = 0;
+  // Plain elements whatever the number of rows: by slot, their offsets; and scratch for one call of
+  // a kernel.
+  std::vector<int64_t> flat_offsets;
+  int64_t flat_elements = 0;
+  int64_t scratch_elements = 0;
 };
 
 // The memory of a plan for up to `max_rows` rows: one allocation, 64-byte aligned, zeroed (padded
@@ -37,16 +33,13 @@ class WorkspacePlan {
 template <typename T>
 class Workspace {
  public:
-  Workspace(const WorkspacePlan& plan, int64_t max_rows) : max_rows_(max_rows) {
-    int64_t size = 0;
-    for (int64_t features : plan.features()) {
-      slots_.push_back({size, features});
-      size += PanelElements(max_rows, features);
-    }
-    for (int64_t elements : plan.flat()) {
-      flat_.push_back(size);
-      size += (elements + kPanelRows - 1) / kPanelRows * kPanelRows;
-    }
+  Workspace(const WorkspacePlan& plan, int64_t max_rows) : plan_(plan), max_rows_(max_rows) {
+    const int64_t panels = (max_rows + kPanelRows - 1) / kPanelRows;
+    const int64_t activations = plan.elements_per_panel * panels;
+    flat_ = activations;
+    scratch_ = flat_ + plan.flat_elements;
+    panels_ = panels;
+    const int64_t size = scratch_ + plan.scratch_elements;
     const size_t bytes = static_cast<size_t>(size) * sizeof(T);
     memory_.reset(static_cast<T*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
     CHECK(memory_ != nullptr) << "workspace of " << bytes << " bytes";
@@ -56,22 +49,21 @@ class Workspace {
   // REQUIRES: rows <= max_rows.
   Panels<T> Activations(int slot, int64_t rows) const {
     CHECK_LE(rows, max_rows_);
-    const auto& [offset, features] = slots_[slot];
-    return {memory_.get() + offset, rows, features, PanelStride(features)};
+    const auto& [features, offset] = plan_.activations[slot];
+    return {memory_.get() + offset * panels_, rows, features, PanelStride(features)};
   }
-  T* Flat(int slot) const { return memory_.get() + flat_[slot]; }
+  T* Flat(int slot) const { return memory_.get() + flat_ + plan_.flat_offsets[slot]; }
+  T* scratch() const { return memory_.get() + scratch_; }
 
  private:
-  struct Slot {
-    int64_t offset;
-    int64_t features;
-  };
   struct Free {
     void operator()(T* p) const { std::free(p); }
   };
+  WorkspacePlan plan_;
   int64_t max_rows_;
-  std::vector<Slot> slots_;
-  std::vector<int64_t> flat_;
+  int64_t panels_ = 0;
+  int64_t flat_ = 0;
+  int64_t scratch_ = 0;
   std::unique_ptr<T, Free> memory_;
 };
 

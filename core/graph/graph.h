@@ -1,0 +1,140 @@
+#ifndef ELASTOR_CORE_GRAPH_GRAPH_H_
+#define ELASTOR_CORE_GRAPH_GRAPH_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ops/ops.h"
+#include "core/parameters/parameter_layout.h"
+
+namespace elastor {
+
+// The fields that a model is built for.
+struct FeatureShape {
+  int64_t numeric_fields = 0;
+  int64_t categorical_fields = 0;
+  int64_t embedding_width = 0;     // k
+  double embedding_stddev = 1e-4;  // of the first values of the numeric fields' vectors
+
+  int64_t fields() const { return numeric_fields + categorical_fields; }
+  int64_t inputs() const { return fields() * embedding_width; }  // n k
+  int64_t numeric_features() const { return numeric_fields * embedding_width; }
+};
+
+// The output of a node, which has the node's number.
+struct Value {
+  int node = -1;
+};
+
+struct Node {
+  Op op;
+  std::vector<int> inputs;      // nodes whose outputs it reads, in the op's order
+  std::vector<int> parameters;  // of the graph's layout, in the op's order
+  Shape shape;                  // of its output
+};
+
+// A representation [tokens, width] per row whose spectrum is measured.
+struct Probe {
+  std::string name;
+  Shape shape;
+  int node = -1;
+};
+
+// A model: a static graph of ops from the embeddings E (node 0) to the outputs, the logits (the
+// last node). Every node comes after its inputs, and the outputs depend on all of them. It is data:
+// executors run it (cpu/cpu_executor.h, cuda/device_executor.h).
+//
+// The backward pass visits the nodes in reverse. A value or a parameter that is used several times
+// gets the sum of its uses' gradients: the last use's first, every earlier one added to the sum so
+// far. That order is part of the numerics.
+class Graph {
+ public:
+  Graph(const FeatureShape& features, ParameterLayout parameters, std::vector<Node> nodes,
+        std::vector<Probe> probes);
+
+  const FeatureShape& features() const { return features_; }
+  const ParameterLayout& parameters() const { return parameters_; }
+  std::span<const Node> nodes() const { return nodes_; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+  const Node& operator[](int node) const { return nodes_[node]; }
+  // What is measured, in order; probe 0 is E itself as [n, k].
+  std::span<const Probe> probes() const { return probes_; }
+  int64_t outputs() const { return nodes_.back().shape.features(); }  // logits per row
+
+  // How often node's output is an input of other nodes, and how often a parameter is used.
+  int uses(int node) const { return uses_[node]; }
+  int parameter_uses(int parameter) const { return parameter_uses_[parameter]; }
+  bool probed(int node) const;
+
+  // Whether a training pass must hold all rows of a leaf, and the first op because of which.
+  bool needs_whole_leaf() const { return whole_leaf_op() != nullptr; }
+  const char* whole_leaf_op() const;
+
+  // Per row, forward: multiply-adds of matrix products, and numbers that the ops read and write.
+  int64_t multiply_adds() const;
+  int64_t numbers_moved() const;
+
+ private:
+  FeatureShape features_;
+  ParameterLayout parameters_;
+  std::vector<Node> nodes_;
+  std::vector<Probe> probes_;
+  std::vector<int> uses_;
+  std::vector<int> parameter_uses_;
+};
+
+// Builds a graph, node by node. A mistake in the model (a shape that does not fit, a parameter name
+// declared twice, a value that nothing uses) is a program error.
+class GraphBuilder {
+ public:
+  // Node 0, E, is there from the start, with the parameters of numeric fields.
+  explicit GraphBuilder(const FeatureShape& features);
+
+  const FeatureShape& features() const { return features_; }
+  Value Embeddings() const { return {0}; }
+  Shape shape(Value value) const { return nodes_[value.node].shape; }
+
+  // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
+  int Parameter(const std::string& name, std::vector<int64_t> shape, Init init, Decay decay);
+  // A running mean over batches (ParameterLayout::DeclareStatistic).
+  int Statistic(const std::string& name, std::vector<int64_t> shape, double initial);
+
+  Value Apply(const Op& op, std::span<const Value> inputs, std::vector<int> parameters = {});
+  Value Apply(const Op& op, Value input, std::vector<int> parameters = {}) {
+    return Apply(op, {&input, 1}, std::move(parameters));
+  }
+  Value Add(Value a, Value b) {
+    const Value both[] = {a, b};
+    return Apply(AddOp{}, both);
+  }
+  // Every call numbers a dropout layer, also where the rate is 0 and nothing is applied.
+  Value Dropout(Value x, double rate);
+
+  // Measures `value`, of `shape`'s features, under this name; returns it.
+  Value Measure(const std::string& name, Value value, Shape shape);
+  Value Measure(const std::string& name, Value value) { return Measure(name, value, shape(value)); }
+
+  // The graph that ends in `outputs`, the node applied last.
+  Graph Finish(Value outputs) &&;
+
+ private:
+  void CheckNewName(const std::string& name) const;
+
+  FeatureShape features_;
+  ParameterLayout parameters_;
+  std::vector<Node> nodes_;
+  std::vector<Probe> probes_;
+  uint32_t dropout_layers_ = 0;
+};
+
+// "block0.mixing", from ("block", 0, ".mixing").
+inline std::string IndexedName(const std::string& prefix, int64_t index,
+                               const std::string& suffix = "") {
+  return prefix + std::to_string(index) + suffix;
+}
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_GRAPH_GRAPH_H_

@@ -1,0 +1,69 @@
+#include "core/graph/rewrites.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace elastor {
+namespace {
+
+bool ReadOnce(const Graph& graph, int node) { return graph.uses(node) == 1 && !graph.probed(node); }
+
+// What takes the place of a node, and the input of the node that it takes in.
+struct Fusion {
+  Node node;
+  int absorbed;
+};
+
+// Replaces every node for which `fuse` (node number -> optional<Fusion>) has something better.
+template <typename Fuse>
+Graph Rewrite(const Graph& graph, const Fuse& fuse) {
+  std::vector<std::optional<Fusion>> fusions(graph.size());
+  std::vector<bool> absorbed(graph.size());
+  for (int i = 0; i < graph.size(); ++i) {
+    fusions[i] = fuse(i);
+    if (fusions[i]) absorbed[fusions[i]->absorbed] = true;
+  }
+  std::vector<int> number(graph.size(), -1);  // in the new graph
+  std::vector<Node> nodes;
+  for (int i = 0; i < graph.size(); ++i) {
+    if (absorbed[i]) continue;
+    Node node = fusions[i] ? fusions[i]->node : graph[i];
+    for (int& input : node.inputs) input = number[input];
+    number[i] = static_cast<int>(nodes.size());
+    nodes.push_back(std::move(node));
+  }
+  std::vector<Probe> probes(graph.probes().begin(), graph.probes().end());
+  for (Probe& probe : probes) probe.node = number[probe.node];
+  return Graph(graph.features(), graph.parameters(), std::move(nodes), std::move(probes));
+}
+
+}  // namespace
+
+Graph FuseResidualIntoLinear(const Graph& graph) {
+  return Rewrite(graph, [&](int i) -> std::optional<Fusion> {
+    if (!std::holds_alternative<AddOp>(graph[i].op)) return {};
+    const int x = graph[i].inputs[0];
+    const int linear = graph[i].inputs[1];
+    const Node& product = graph[linear];
+    if (!std::holds_alternative<LinearOp>(product.op) || product.inputs.size() > 1 ||
+        !ReadOnce(graph, linear)) {
+      return {};
+    }
+    return Fusion{{product.op, {product.inputs[0], x}, product.parameters, graph[i].shape}, linear};
+  });
+}
+
+Graph FuseResidualIntoNorm(const Graph& graph) {
+  return Rewrite(graph, [&](int i) -> std::optional<Fusion> {
+    if (!std::holds_alternative<NormOp>(graph[i].op) || graph[i].inputs.size() > 1) return {};
+    const int sum = graph[i].inputs[0];
+    if (!std::holds_alternative<AddOp>(graph[sum].op) || !ReadOnce(graph, sum)) return {};
+    const int x = graph[sum].inputs[0];
+    const int y = graph[sum].inputs[1];
+    if (!ReadOnce(graph, y)) return {};
+    return Fusion{{graph[i].op, {y, x}, graph[i].parameters, graph[i].shape}, sum};
+  });
+}
+
+}  // namespace elastor

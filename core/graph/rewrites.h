@@ -1,0 +1,21 @@
+#ifndef ELASTOR_CORE_GRAPH_REWRITES_H_
+#define ELASTOR_CORE_GRAPH_REWRITES_H_
+
+#include "core/graph/graph.h"
+
+namespace elastor {
+
+// Rewrites of a graph that no bit depends on: the same values, gradients and orders of additions, by
+// fewer passes over memory. An executor applies those for which its device has kernels.
+
+// Add(x, Linear(u)), where nothing else reads the linear map's output, becomes Linear(u, residual =
+// x): the addition is done as the product is stored.
+Graph FuseResidualIntoLinear(const Graph& graph);
+
+// Norm(Add(x, y)), where nothing else reads the sum and nothing else reads y, becomes Norm(y,
+// residual = x): the sum is formed as the norm reads it.
+Graph FuseResidualIntoNorm(const Graph& graph);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_GRAPH_REWRITES_H_

@@ -1,0 +1,323 @@
+#include "core/graph/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+using Rule = InputGradient::Rule;
+using OutputRead = KernelTraits::OutputRead;
+
+Rule RuleOf(const Node& node, int input) {
+  return std::visit([&](const auto& op) { return op.gradient(input).rule; }, node.op);
+}
+
+int64_t FirstPassedOn(const Node& node, int input) {
+  return std::visit([&](const auto& op) { return op.gradient(input).first_feature; }, node.op);
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Graph& graph, std::span<const KernelTraits> traits)
+      : graph_(graph), traits_(traits), n_(graph.size()), gradients_(n_) {
+    schedule_.nodes.resize(n_);
+    for (int i = 0; i < n_; ++i) {
+      schedule_.nodes[i].dinputs.resize(graph[i].inputs.size());
+      schedule_.nodes[i].addends.resize(graph[i].inputs.size());
+    }
+  }
+
+  Schedule Run() {
+    ChooseLayouts();
+    PlaceValues();
+    PlaceGradients();
+    return std::move(schedule_);
+  }
+
+ private:
+  int BackwardStep(int node) const { return 2 * n_ - node; }
+  int LossStep() const { return n_; }
+  int LastStep() const { return 2 * n_ + 1; }
+  bool Probed(int node) const { return graph_.probed(node); }
+
+  // A value is row-major where its producer or a reader needs it so, else token-major where a
+  // reader wants that. A gradient is what the producer of its value, who reads it, wants.
+  void ChooseLayouts() {
+    layouts_.assign(n_, TokenLayout::kRowMajor);
+    gradient_layouts_.assign(n_, TokenLayout::kRowMajor);
+    std::vector<bool> needed(n_), wanted(n_);
+    for (int i = n_ - 1; i >= 0; --i) {
+      const KernelTraits& traits = traits_[i];
+      const bool token_major = wanted[i] && !needed[i] && !traits.row_major_output;
+      if (token_major) layouts_[i] = TokenLayout::kTokenMajor;
+      for (const int input : graph_[i].inputs) {
+        needed[input] = needed[input] || traits.row_major_input;
+        wanted[input] = wanted[input] || traits.wants_token_major;
+      }
+    }
+    for (int i = 0; i < n_; ++i) {
+      const KernelTraits& traits = traits_[i];
+      bool wants = traits.wants_token_major;
+      if (traits.any_layout) {
+        for (const int input : graph_[i].inputs) {
+          wants = wants || gradient_layouts_[input] == TokenLayout::kTokenMajor;
+        }
+      }
+      if (wants && !traits.row_major_doutput) gradient_layouts_[i] = TokenLayout::kTokenMajor;
+    }
+  }
+
+  // The step after which a value's memory may hold something else.
+  int LastRead(int node) const {
+    int last = node;
+    if (Probed(node) || node == n_ - 1) last = LossStep();
+    if (traits_[node].reads_output != OutputRead::kNone) last = BackwardStep(node);
+    for (int i = node + 1; i < n_; ++i) {
+      for (int k = 0; k < static_cast<int>(graph_[i].inputs.size()); ++k) {
+        if (graph_[i].inputs[k] != node) continue;
+        last = std::max(last, k < traits_[i].reads_inputs ? BackwardStep(i) : i);
+      }
+    }
+    return last;
+  }
+
+  // Whether node i may write its output over its input `input`.
+  bool MayOverwrite(int i, int input) const {
+    if (Probed(input) || layouts_[i] != layouts_[input] ||
+        graph_[i].shape.features() != graph_[input].shape.features()) {
+      return false;
+    }
+    if (LastRead(input) == i) return true;
+    // A producer that reads no more than signs on the way back.
+    return traits_[input].reads_output == OutputRead::kSign && traits_[i].keeps_sign &&
+           graph_.uses(input) == 1;
+  }
+
+  void PlaceValues() {
+    std::vector<int> buffer_of(n_, -1);
+    for (int i = 0; i < n_; ++i) {
+      const std::vector<int>& inputs = graph_[i].inputs;
+      if (buffer_of[i] < 0) {
+        for (int k = 0; k < traits_[i].in_place_inputs && buffer_of[i] < 0; ++k) {
+          if (MayOverwrite(i, inputs[k])) buffer_of[i] = buffer_of[inputs[k]];
+        }
+      }
+      if (buffer_of[i] < 0) {
+        // What comes after may need room behind this value.
+        int widest = i;
+        for (int reader; (reader = Extends(widest)) >= 0;) widest = reader;
+        buffer_of[i] = NewBuffer(graph_[widest].shape.features(), i, i);
+        for (int reader = i; reader != widest;) {
+          reader = Extends(reader);
+          buffer_of[reader] = buffer_of[i];
+        }
+      }
+      BufferLife& life = schedule_.buffers[buffer_of[i]];
+      if (i == 0) life.first = -1;  // filled before the pass
+      life.last = std::max(life.last, LastRead(i));
+      schedule_.nodes[i].output = {buffer_of[i], 0, graph_[i].shape, layouts_[i]};
+    }
+  }
+
+  // The node whose output begins with the output of `node`, in the same memory; -1: none.
+  int Extends(int node) const {
+    if (node == 0 || graph_.uses(node) != 1 || Probed(node)) return -1;
+    for (int i = node + 1; i < n_; ++i) {
+      if (graph_[i].inputs.size() == 1 && graph_[i].inputs[0] == node) {
+        return traits_[i].extends_input && layouts_[i] == layouts_[node] ? i : -1;
+      }
+    }
+    return -1;
+  }
+
+  int NewBuffer(int64_t features, int first, int last) {
+    schedule_.buffers.push_back({features, first, last});
+    holders_.push_back(0);
+    return static_cast<int>(schedule_.buffers.size()) - 1;
+  }
+
+  // A gradient that has been summed up so far; `holders_` counts the values whose it is.
+  void Hold(int value, const Place& place) {
+    gradients_[value] = place;
+    ++holders_[place.buffer];
+  }
+  void Release(int value) {
+    if (!gradients_[value].empty()) --holders_[gradients_[value].buffer];
+    gradients_[value] = {};
+  }
+  void Use(const Place& place, int step) {
+    if (place.empty()) return;
+    BufferLife& life = schedule_.buffers[place.buffer];
+    life.last = std::max(life.last, step);
+  }
+  Place NewPlace(const Shape& shape, TokenLayout layout, int step) {
+    return {NewBuffer(shape.features(), step, step), 0, shape, layout};
+  }
+
+  void PlaceGradients() {
+    const Place doutputs = NewPlace(graph_[n_ - 1].shape, TokenLayout::kRowMajor, LossStep());
+    Hold(n_ - 1, doutputs);
+    for (int i = n_ - 1; i >= 0; --i) {
+      const int step = BackwardStep(i);
+      NodeSchedule& node = schedule_.nodes[i];
+      Settle(i, step - 1);
+      node.doutput = gradients_[i];
+      Use(node.doutput, i == 0 ? LastStep() : step);
+      Release(i);
+      const int inputs = static_cast<int>(graph_[i].inputs.size());
+      for (int k = inputs - 1; k >= 0; --k) {
+        const Rule rule = RuleOf(graph_[i], k);
+        if (rule == Rule::kComputed) PlaceComputed(i, k, step);
+        if (rule == Rule::kPassedOn) PassOn(i, k, step);
+      }
+      for (int k = 1; k < inputs; ++k) {
+        if (RuleOf(graph_[i], k) != Rule::kLikeFirst) continue;
+        CHECK(node.addends[0].empty()) << "node " << i << ": a sum would be passed on";
+        Contribute(i, graph_[i].inputs[k], node.dinputs[0], step);
+      }
+    }
+  }
+
+  // The gradient of `node` is complete; where its layout is not the one that is wanted, it is
+  // copied at the end of what ran before.
+  void Settle(int node, int step) {
+    const Place found = gradients_[node];
+    CHECK(!found.empty()) << "no gradient of node " << node;
+    if (found.layout == gradient_layouts_[node] || found.shape.tokens == 1 || node == n_ - 1) {
+      return;
+    }
+    const Place wanted = NewPlace(found.shape, gradient_layouts_[node], step);
+    Use(found, step);
+    schedule_.nodes[node + 1].sums.push_back({found, {}, wanted});
+    Release(node);
+    Hold(node, wanted);
+  }
+
+  void PlaceComputed(int i, int k, int step) {
+    NodeSchedule& node = schedule_.nodes[i];
+    const KernelTraits& traits = traits_[i];
+    const int value = graph_[i].inputs[k];
+    const Shape& shape = graph_[value].shape;
+    const TokenLayout wanted =
+        traits.row_major_dinput ? TokenLayout::kRowMajor : gradient_layouts_[value];
+    const Place so_far = gradients_[value];
+    const bool added_by_kernel =
+        !so_far.empty() && traits.adds_addend &&
+        (!traits.row_major_dinput || so_far.layout == TokenLayout::kRowMajor);
+    Place own;
+    if (added_by_kernel && holders_[so_far.buffer] == 1 && so_far.buffer != node.doutput.buffer &&
+        so_far.layout == wanted) {
+      own = so_far;
+    } else if (traits.gradient_in_place && holders_[node.doutput.buffer] == 0 &&
+               node.doutput.shape.features() == shape.features() &&
+               node.doutput.layout == wanted && !ComputesBefore(i, k)) {
+      own = {node.doutput.buffer, node.doutput.first_feature, shape, wanted};
+    } else {
+      own = NewPlace(shape, wanted, step);
+    }
+    Use(own, step);
+    node.dinputs[k] = own;
+    if (so_far.empty()) return Hold(value, own);
+    Use(so_far, step);
+    Release(value);
+    if (added_by_kernel) {
+      node.addends[k] = so_far;
+      return Hold(value, own);
+    }
+    Hold(value, own);
+    AddTo(i, value, so_far, step);
+  }
+
+  // Whether node i computes the gradient of an input before `input` too.
+  bool ComputesBefore(int i, int input) const {
+    for (int k = 0; k < input; ++k) {
+      if (RuleOf(graph_[i], k) == Rule::kComputed) return true;
+    }
+    return false;
+  }
+
+  void PassOn(int i, int k, int step) {
+    const int value = graph_[i].inputs[k];
+    Place place = schedule_.nodes[i].doutput;
+    place.first_feature += FirstPassedOn(graph_[i], k);
+    place.shape = graph_[value].shape;
+    Contribute(i, value, place, step);
+  }
+
+  // Adds what lies at `place` to the gradient of `value`.
+  void Contribute(int i, int value, const Place& place, int step) {
+    Use(place, step);
+    if (gradients_[value].empty()) return Hold(value, place);
+    AddTo(i, value, place, step);
+  }
+
+  // The gradient of `value` becomes what it is so far + `other`.
+  void AddTo(int i, int value, const Place& other, int step) {
+    const Place so_far = gradients_[value];
+    Place sum = so_far;
+    if (holders_[so_far.buffer] > 1 || so_far.layout != gradient_layouts_[value] ||
+        so_far.buffer == schedule_.nodes[i].doutput.buffer) {
+      sum = NewPlace(so_far.shape, gradient_layouts_[value], step);
+    }
+    Use(so_far, step);
+    Use(other, step);
+    schedule_.nodes[i].sums.push_back({other, so_far, sum});
+    Release(value);
+    Hold(value, sum);
+  }
+
+  const Graph& graph_;
+  std::span<const KernelTraits> traits_;
+  const int n_;
+  std::vector<TokenLayout> layouts_;
+  std::vector<TokenLayout> gradient_layouts_;
+  std::vector<Place> gradients_;  // by value, as far as summed up
+  std::vector<int> holders_;      // by buffer
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule MakeSchedule(const Graph& graph, std::span<const KernelTraits> traits) {
+  CHECK_EQ(graph.size(), static_cast<int>(traits.size()));
+  return Scheduler(graph, traits).Run();
+}
+
+BufferPlacement PlaceBuffers(std::span<const BufferLife> lives, std::span<const int64_t> bytes,
+                             int64_t alignment) {
+  CHECK_EQ(lives.size(), bytes.size());
+  BufferPlacement placement;
+  placement.offsets.resize(lives.size());
+  // The largest first, each at the lowest offset where it fits between those that live with it.
+  std::vector<int> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int a, int b) { return bytes[a] > bytes[b]; });
+  std::vector<int> placed;
+  for (const int buffer : order) {
+    const int64_t size = (bytes[buffer] + alignment - 1) / alignment * alignment;
+    std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
+    for (const int other : placed) {
+      if (lives[other].first > lives[buffer].last || lives[buffer].first > lives[other].last) {
+        continue;
+      }
+      taken.emplace_back(placement.offsets[other],
+                         placement.offsets[other] + (bytes[other] + alignment - 1) / alignment *
+                                                        alignment);
+    }
+    std::ranges::sort(taken);
+    int64_t offset = 0;
+    for (const auto& [begin, end] : taken) {
+      if (offset + size <= begin) break;
+      offset = std::max(offset, end);
+    }
+    placement.offsets[buffer] = offset;
+    placement.total = std::max(placement.total, offset + size);
+    placed.push_back(buffer);
+  }
+  return placement;
+}
+
+}  // namespace elastor

@@ -1,0 +1,69 @@
+#ifndef ELASTOR_CORE_GRAPH_SCHEDULE_H_
+#define ELASTOR_CORE_GRAPH_SCHEDULE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/ops/kernel_traits.h"
+
+namespace elastor {
+
+// Where every value and every gradient of a graph lies, and what is added to what on the way back:
+// the part of an executor that is the same on every device.
+
+// Memory of [rows, features], in use from step `first` to step `last`, both included. With n nodes,
+// node i runs forward at step i and backward at step 2n - i; step n is the loss.
+struct BufferLife {
+  int64_t features = 0;
+  int first = 0;
+  int last = 0;
+};
+
+// Some features of a buffer.
+struct Place {
+  int buffer = -1;  // -1: nothing
+  int64_t first_feature = 0;
+  Shape shape;
+  TokenLayout layout = TokenLayout::kRowMajor;
+  bool empty() const { return buffer < 0; }
+};
+
+// sum = a + b, or sum = a where b is empty (a copy into another layout). sum may be a or b.
+struct GradientSum {
+  Place a;
+  Place b;
+  Place sum;
+};
+
+struct NodeSchedule {
+  Place output;
+  Place doutput;
+  // By input. dinputs: empty where the kernel computes no gradient (its rule is another). addends:
+  // what the kernel adds to the gradient it computes; empty: nothing.
+  std::vector<Place> dinputs;
+  std::vector<Place> addends;
+  std::vector<GradientSum> sums;  // after the kernel's backward pass, in order
+};
+
+struct Schedule {
+  std::vector<NodeSchedule> nodes;
+  std::vector<BufferLife> buffers;
+};
+
+// traits: of the kernels of graph's nodes on the device.
+Schedule MakeSchedule(const Graph& graph, std::span<const KernelTraits> traits);
+
+// Offsets of `buffers` of `bytes` each in one piece of memory, such that no two whose lives meet
+// overlap. Multiples of `alignment`. total: the size of the piece.
+struct BufferPlacement {
+  std::vector<int64_t> offsets;
+  int64_t total = 0;
+};
+BufferPlacement PlaceBuffers(std::span<const BufferLife> lives, std::span<const int64_t> bytes,
+                             int64_t alignment);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_GRAPH_SCHEDULE_H_

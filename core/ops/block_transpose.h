@@ -1,0 +1,25 @@
+#ifndef ELASTOR_CORE_OPS_BLOCK_TRANSPOSE_H_
+#define ELASTOR_CORE_OPS_BLOCK_TRANSPOSE_H_
+
+#include "core/ops/op.h"
+
+namespace elastor {
+
+// Block transpose of RankMixer (RankElastor, eq. 2 and Theorem 2.1) without parameters: x, T tokens
+// of width D, is T x T blocks of D / T features, and block (i, j) goes to (j, i). Its own inverse.
+struct BlockTransposeOp : OpBase {
+  static constexpr const char* kName = "block transpose";
+  int64_t tokens = 1;
+  int64_t width = 0;  // a multiple of tokens
+
+  Shape OutputShape(std::span<const Shape> inputs) const {
+    CHECK_EQ(inputs[0].features(), tokens * width);
+    CHECK_EQ(width % tokens, 0);
+    return {tokens, width};
+  }
+};
+ELASTOR_DECLARE_KERNELS(BlockTransposeOp)
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_BLOCK_TRANSPOSE_H_

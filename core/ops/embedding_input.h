@@ -1,0 +1,29 @@
+#ifndef ELASTOR_CORE_OPS_EMBEDDING_INPUT_H_
+#define ELASTOR_CORE_OPS_EMBEDDING_INPUT_H_
+
+#include "core/ops/op.h"
+
+namespace elastor {
+
+// E [n, k]: the embedding of every field, numeric fields first. The categorical fields' vectors are
+// put there by the embedding tables before the pass. A numeric field's vector is value * vector, or
+// the field's `missing` vector where the value is NaN.
+//
+// Parameters, with numeric fields only: vectors and missing, [numeric_fields, k] each.
+struct EmbeddingInputOp : OpBase {
+  static constexpr const char* kName = "embedding input";
+  int64_t numeric_fields = 0;
+  int64_t categorical_fields = 0;
+  int64_t width = 0;  // k
+
+  int64_t numeric_features() const { return numeric_fields * width; }
+  Shape OutputShape(std::span<const Shape> inputs) const {
+    CHECK(inputs.empty());
+    return {numeric_fields + categorical_fields, width};
+  }
+};
+ELASTOR_DECLARE_KERNELS(EmbeddingInputOp)
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_EMBEDDING_INPUT_H_

@@ -1,0 +1,44 @@
+#ifndef ELASTOR_CORE_OPS_KERNEL_TRAITS_H_
+#define ELASTOR_CORE_OPS_KERNEL_TRAITS_H_
+
+namespace elastor {
+
+// How activations [rows, tokens, features] lie on a device: a row's tokens together, or a token's
+// rows together. The CPU's panels (core/tensor/panels.h) have one layout, called row-major here.
+enum class TokenLayout { kRowMajor, kTokenMajor };
+
+// What a kernel demands and allows: what the schedule (core/graph/schedule.h) knows of it.
+struct KernelTraits {
+  // Forward: the output may lie in the memory of one of the first so many inputs, if nothing reads
+  // that input afterwards.
+  int in_place_inputs = 0;
+  // Forward: the input may lie in the output's memory, as its first features; then it is not copied.
+  bool extends_input = false;
+
+  // Backward reads the values of the first so many inputs; the output's value, or its sign alone.
+  int reads_inputs = 0;
+  enum class OutputRead { kNone, kSign, kValue };
+  OutputRead reads_output = OutputRead::kNone;
+  // Where it changes its input in place, every element keeps its sign or becomes 0 together with its
+  // gradient.
+  bool keeps_sign = false;
+
+  // Backward: a computed gradient may lie where the output's gradient lies, if nothing else needs
+  // that any more. The kernel adds an addend to the gradient it computes, which may lie there too.
+  bool gradient_in_place = false;
+  bool adds_addend = false;
+
+  // Devices. Layouts that the kernel wants: of its first input, where it has a wish, and of its
+  // output's gradient. `row_major_*`: it cannot do with another one.
+  bool wants_token_major = false;
+  bool row_major_input = false;
+  bool row_major_output = false;
+  bool row_major_dinput = false;
+  bool row_major_doutput = false;
+  // Has no wish of its own: what is wanted of its output and its gradient is wanted of its inputs.
+  bool any_layout = false;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_KERNEL_TRAITS_H_

@@ -1,0 +1,27 @@
+#ifndef ELASTOR_CORE_OPS_OPS_H_
+#define ELASTOR_CORE_OPS_OPS_H_
+
+#include <variant>
+
+#include "core/ops/add.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/block_transpose.h"
+#include "core/ops/dropout.h"
+#include "core/ops/embedding_input.h"
+#include "core/ops/gated_feed_forward.h"
+#include "core/ops/linear.h"
+#include "core/ops/mean_pool.h"
+#include "core/ops/norm.h"
+#include "core/ops/pad.h"
+#include "core/ops/relu.h"
+
+namespace elastor {
+
+// Every op there is. A new op is registered by its name here.
+using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, DropoutOp, EmbeddingInputOp,
+                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, NormOp,
+                        PadOp, ReluOp>;
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_OPS_H_
