@@ -13,11 +13,11 @@
 #include "core/base/status.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
-#include "trainer/command_line.h"
-#include "trainer/config.h"
-#include "trainer/config_checks.h"
-#include "trainer/config_defaults.h"
-#include "trainer/trainer.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
+#include "trainer/experiment/config_defaults.h"
+#include "trainer/run/command_line.h"
+#include "trainer/run/trainer.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");

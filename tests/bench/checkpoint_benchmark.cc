@@ -22,7 +22,7 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/dense_optimizer.h"
+#include "trainer/step/dense_optimizer.h"
 
 DEFINE_string(directory, "", "where to write; removed at the end");
 DEFINE_int64(table_mib, 1024, "weights of all tables");

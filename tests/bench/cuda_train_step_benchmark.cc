@@ -16,9 +16,9 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
-#include "trainer/config.h"
-#include "trainer/run_setup.h"
-#include "trainer/step_parts.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/run_setup.h"
+#include "trainer/run/step_parts.h"
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
 DEFINE_string(set, "", "one override, path.to.field=value");

@@ -12,7 +12,7 @@
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint_facts.h"
-#include "trainer/dense_slots.h"
+#include "trainer/step/dense_slots.h"
 
 namespace elastor {
 

@@ -13,7 +13,7 @@
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/dense_optimizer.h"
+#include "trainer/step/dense_optimizer.h"
 
 namespace elastor {
 
