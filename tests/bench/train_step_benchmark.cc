@@ -19,7 +19,7 @@
 #include "tests/bench/criteo_like.h"
 #include "tests/bench/fma_peak.h"
 #include "trainer/experiment/config.h"
-#include "trainer/experiment/run_setup.h"
+#include "trainer/experiment/make_options.h"
 #include "trainer/step/train_step.h"
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");

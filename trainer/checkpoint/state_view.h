@@ -11,7 +11,7 @@
 #include "embedding/embedding_state.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
-#include "trainer/checkpoint/checkpoint_facts.h"
+#include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/step/dense_slots.h"
 
 namespace elastor {

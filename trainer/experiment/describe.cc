@@ -9,7 +9,7 @@
 #include "core/models/model.h"
 #include "embedding/sparse_optimizer.h"
 #include "nlohmann/json.hpp"
-#include "trainer/experiment/run_setup.h"
+#include "trainer/experiment/make_options.h"
 
 namespace elastor {
 namespace {

@@ -1,5 +1,5 @@
 // For builds without CUDA.
-#include "trainer/run/step_parts.h"
+#include "trainer/run/backend.h"
 
 namespace elastor {
 namespace {
@@ -11,6 +11,6 @@ Status NoCuda() {
 }  // namespace
 
 StatusOr<std::string> OpenCudaDevice(Communicator&) { return NoCuda(); }
-StatusOr<std::unique_ptr<StepParts>> MakeCudaParts(const StepRequest&) { return NoCuda(); }
+StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions&) { return NoCuda(); }
 
 }  // namespace elastor

@@ -8,24 +8,34 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/run/run_parts.h"
+#include "trainer/run/run_context.h"
 
 namespace elastor {
+
+// Where a run that is resumed goes on.
+struct Continuation {
+  std::string checkpoint;  // empty: at its beginning
+  int64_t step = 0;
+};
+// The last checkpoint of options.output_dir, when a run of options.experiment may go on from it;
+// else a user error. What rank 0 finds, on every rank: a thousand readers would ask a file system
+// for one file. Collective.
+StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator);
 
 // The checkpoints of a training run, in output_dir/checkpoints: training states every so many steps
 // or minutes, of which the last few stay, and the weights of the best evaluation. They are written
 // while training goes on. Collective: every rank makes the same calls; all return the same status.
 class RunCheckpoints {
  public:
-  // parts outlives the object.
-  RunCheckpoints(const std::string& output_dir, RunParts* parts);
+  // context outlives the object.
+  RunCheckpoints(const std::string& output_dir, RunContext* context);
 
   static std::string Directory(const std::string& output_dir) {
     return output_dir + "/checkpoints";
   }
 
   // The training state that the run goes on from.
-  void ContinueFrom(const CheckpointFacts& facts) { last_ = facts; }
+  void ContinueFrom(const CheckpointMetadata& metadata) { last_ = metadata; }
 
   // Whether this rank's clock says that a checkpoint is due; rank 0's decides.
   bool DueByTime() const;
@@ -53,14 +63,14 @@ class RunCheckpoints {
 
   const CheckpointConfig config_;
   const std::string directory_;
-  RunParts& parts_;
+  RunContext& context_;
   CheckpointWriter writer_;
   Clock::time_point due_since_;  // when the last training state was begun
-  CheckpointFacts last_;
+  CheckpointMetadata last_;
 
   // Of what is under way.
   std::string path_;
-  CheckpointFacts facts_;
+  CheckpointMetadata metadata_;
   Clock::time_point started_;
   double blocked_seconds_ = 0;
 };

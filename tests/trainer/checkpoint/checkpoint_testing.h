@@ -62,7 +62,7 @@ struct StateRank {
 Status OnRanks(const SmallModel& model, const Layout& layout,
                const std::function<Status(StateRank&)>& fn);
 
-CheckpointFacts SomeFacts(Contents contents);
+CheckpointMetadata SomeMetadata(Contents contents);
 
 // Start and Finish of a state of this seed. digest: the state's.
 Status Save(const SmallModel& model, const Layout& layout, const std::string& path,

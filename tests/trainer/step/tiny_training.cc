@@ -134,9 +134,9 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   return options;
 }
 
-class TinyCpuParts final : public TinyParts {
+class TinyCpuBackend final : public TinyParts {
  public:
-  explicit TinyCpuParts(const TinySetup& setup)
+  explicit TinyCpuBackend(const TinySetup& setup)
       : embedding_(setup.embedding, setup.plan, setup.communicator, setup.pool),
         step_(setup.step, setup.model, &embedding_, setup.communicator, setup.pool) {}
   EmbeddingState<float>* embedding() override { return &embedding_; }
@@ -202,7 +202,7 @@ class Rank {
 
  private:
   static std::unique_ptr<TinyParts> MakeParts(const Spread& spread, const TinySetup& setup) {
-    return spread.parts ? spread.parts(setup) : std::make_unique<TinyCpuParts>(setup);
+    return spread.parts ? spread.parts(setup) : std::make_unique<TinyCpuBackend>(setup);
   }
 
   void Evaluate(float* logits) {

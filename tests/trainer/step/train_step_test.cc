@@ -160,7 +160,7 @@ TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
 }
 
 // Rank r sets bit 0 when r is 1, bit 1 always, bit 3 at step 2 when r is even.
-TEST(TrainStepRequestsTest, EveryRankLearnsHowManyAsked) {
+TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
   TinyTraining training = {.model = TinyMlp({8}), .evaluate = false};
   training.requests = [](int rank, size_t step) {
     return (rank == 1 ? 1 : 0) | 2 | (step == 2 && rank % 2 == 0 ? 8 : 0);

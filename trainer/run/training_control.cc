@@ -1,4 +1,4 @@
-#include "trainer/run/control.h"
+#include "trainer/run/training_control.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,20 +20,20 @@ double CosineShare(int64_t step, int64_t steps, double final_share) {
 
 }  // namespace
 
-Control::Control(const OptimizerConfig& optimizer, const TrainingConfig& training,
-                 const Epoch& epoch, const ControlRecord& record)
+TrainingControl::TrainingControl(const OptimizerConfig& optimizer, const TrainingConfig& training,
+                                 const Epoch& epoch, const ControlRecord& record)
     : optimizer_(optimizer), training_(training), epoch_(epoch), record_(record) {
   CHECK_GT(record.plateau_share(), 0);
 }
 
-ControlRecord Control::NewRecord(const TrainingConfig& training) {
+ControlRecord TrainingControl::NewRecord(const TrainingConfig& training) {
   ControlRecord record;
   record.set_seed(training.seed());
   record.set_plateau_share(1);
   return record;
 }
 
-double Control::LearningRate() const {
+double TrainingControl::LearningRate() const {
   const ScheduleConfig& schedule = training_.schedule();
   const int64_t step = record_.step() + 1;
   double planned = optimizer_.learning_rate();
@@ -49,19 +49,19 @@ double Control::LearningRate() const {
                   std::min(planned, schedule.min_learning_rate()));
 }
 
-void Control::StepDone() {
+void TrainingControl::StepDone() {
   record_.set_learning_rate(LearningRate());
   record_.set_step(record_.step() + 1);
   record_.set_epoch(record_.step() / epoch_.steps());
   record_.set_position(record_.step() % epoch_.steps() * epoch_.batch_rows);
 }
 
-bool Control::EvaluationDue() const {
+bool TrainingControl::EvaluationDue() const {
   const int64_t every = training_.eval_every_steps();
   return record_.position() == 0 || (every > 0 && record_.step() % every == 0);
 }
 
-bool Control::Improves(double value) const {
+bool TrainingControl::Improves(double value) const {
   if (std::isnan(value)) return false;
   if (!record_.has_best()) return true;
   const MonitorConfig& monitor = training_.monitor();
@@ -70,7 +70,7 @@ bool Control::Improves(double value) const {
   return gain > 0 && gain >= monitor.min_improvement();
 }
 
-bool Control::Evaluated(double value) {
+bool TrainingControl::Evaluated(double value) {
   if (Improves(value)) {
     record_.set_has_best(true);
     record_.set_best_metric(value);

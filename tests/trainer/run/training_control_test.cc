@@ -1,4 +1,4 @@
-#include "trainer/run/control.h"
+#include "trainer/run/training_control.h"
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace elastor {
 namespace {
 
 // Ten steps an epoch, the last one short.
-constexpr Control::Epoch kEpoch = {.rows = 98, .batch_rows = 10};
+constexpr TrainingControl::Epoch kEpoch = {.rows = 98, .batch_rows = 10};
 
 struct Plan {
   OptimizerConfig optimizer;
@@ -20,12 +20,12 @@ struct Plan {
     training.set_epochs(4);
     training.mutable_schedule()->set_plateau_patience(1);
   }
-  Control Start() const {
-    return Control(optimizer, training, kEpoch, Control::NewRecord(training));
+  TrainingControl Start() const {
+    return TrainingControl(optimizer, training, kEpoch, TrainingControl::NewRecord(training));
   }
 };
 
-std::vector<double> Rates(Control control, int steps) {
+std::vector<double> Rates(TrainingControl control, int steps) {
   std::vector<double> rates;
   for (int i = 0; i < steps; ++i) {
     rates.push_back(control.LearningRate());
@@ -62,7 +62,7 @@ TEST(ControlTest, CosineFallsFromTheRateToItsFinalShare) {
 TEST(ControlTest, PositionsAndScheduledEvaluations) {
   Plan plan;
   plan.training.set_eval_every_steps(4);
-  Control control = plan.Start();
+  TrainingControl control = plan.Start();
   std::vector<int64_t> due;
   for (int i = 0; i < 20; ++i) {
     control.StepDone();
@@ -87,7 +87,7 @@ TEST(ControlTest, PlateauAndEarlyStop) {
   plan.training.mutable_schedule()->set_min_learning_rate(0.02);
   plan.training.mutable_monitor()->set_min_improvement(1e-3);
   plan.training.mutable_monitor()->set_early_stop_patience(2);
-  Control control = plan.Start();
+  TrainingControl control = plan.Start();
   EXPECT_TRUE(control.Evaluated(0.7));
   EXPECT_EQ(control.LearningRate(), 0.5);
   EXPECT_FALSE(control.Evaluated(0.7005));  // better by less than the least improvement
@@ -108,7 +108,7 @@ TEST(ControlTest, TheFloorNeverRaisesARateThatWasPlannedLower) {
   plan.training.mutable_schedule()->set_warmup_steps(1000);
   plan.training.mutable_schedule()->set_plateau_factor(0.1);
   plan.training.mutable_schedule()->set_min_learning_rate(0.4);
-  Control control = plan.Start();
+  TrainingControl control = plan.Start();
   control.Evaluated(0.7);
   control.Evaluated(0.6);
   EXPECT_EQ(control.LearningRate(), 0.5 * 0.001);
@@ -118,7 +118,7 @@ TEST(ControlTest, PatienceOfThePlateauRule) {
   Plan plan;
   plan.training.mutable_schedule()->set_plateau_factor(0.5);
   plan.training.mutable_schedule()->set_plateau_patience(2);
-  Control control = plan.Start();
+  TrainingControl control = plan.Start();
   control.Evaluated(0.7);
   std::vector<double> shares;
   for (int i = 0; i < 5; ++i) {
@@ -131,7 +131,7 @@ TEST(ControlTest, PatienceOfThePlateauRule) {
 TEST(ControlTest, LoglossImprovesDownwards) {
   Plan plan;
   plan.training.mutable_monitor()->set_metric(MonitorConfig::LOGLOSS);
-  Control control = plan.Start();
+  TrainingControl control = plan.Start();
   EXPECT_TRUE(control.Evaluated(0.5));
   EXPECT_TRUE(control.Evaluated(0.4));
   EXPECT_FALSE(control.Evaluated(0.45));
@@ -143,10 +143,10 @@ TEST(ControlTest, ContinuesFromARecordAsIfItHadNeverStopped) {
   plan.training.mutable_schedule()->set_decay(ScheduleConfig::COSINE);
   plan.training.mutable_schedule()->set_plateau_factor(0.1);
   plan.training.mutable_monitor()->set_early_stop_patience(3);
-  Control whole = plan.Start();
-  Control pieces = plan.Start();
+  TrainingControl whole = plan.Start();
+  TrainingControl pieces = plan.Start();
   for (int i = 0; i < 40; ++i) {
-    pieces = Control(plan.optimizer, plan.training, kEpoch, pieces.record());
+    pieces = TrainingControl(plan.optimizer, plan.training, kEpoch, pieces.record());
     EXPECT_EQ(whole.LearningRate(), pieces.LearningRate());
     whole.StepDone();
     pieces.StepDone();

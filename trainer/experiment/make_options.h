@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_EXPERIMENT_RUN_SETUP_H_
-#define ELASTOR_TRAINER_EXPERIMENT_RUN_SETUP_H_
+#ifndef ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
+#define ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
 
 #include <cstdint>
 #include <vector>
@@ -39,4 +39,4 @@ DatasetInfo AssumedData(const DataShape& shape);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_EXPERIMENT_RUN_SETUP_H_
+#endif  // ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_RUN_CONTROL_H_
-#define ELASTOR_TRAINER_RUN_CONTROL_H_
+#ifndef ELASTOR_TRAINER_RUN_TRAINING_CONTROL_H_
+#define ELASTOR_TRAINER_RUN_TRAINING_CONTROL_H_
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace elastor {
 // What happens when in a run, as a pure function of the steps done and of the scheduled evaluations
 // so far: learning rates, plateaus, early stop, best weights. Formulas: docs/models.md. Its whole
 // state is the ControlRecord, so a run continues from a record as if it had never stopped.
-class Control {
+class TrainingControl {
  public:
   struct Epoch {
     int64_t rows = 0;
@@ -19,8 +19,8 @@ class Control {
     int64_t steps() const { return (rows + batch_rows - 1) / batch_rows; }
   };
   // `record`: where to continue; of a new run: its seed and plateau_share 1 (NewRecord).
-  Control(const OptimizerConfig& optimizer, const TrainingConfig& training, const Epoch& epoch,
-          const ControlRecord& record);
+  TrainingControl(const OptimizerConfig& optimizer, const TrainingConfig& training,
+                  const Epoch& epoch, const ControlRecord& record);
   static ControlRecord NewRecord(const TrainingConfig& training);
 
   const ControlRecord& record() const { return record_; }
@@ -48,4 +48,4 @@ class Control {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_RUN_CONTROL_H_
+#endif  // ELASTOR_TRAINER_RUN_TRAINING_CONTROL_H_

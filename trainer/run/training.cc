@@ -1,13 +1,21 @@
-#include "trainer/run/training_run.h"
+#include "trainer/run/training.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "configs/proto/control.pb.h"
 #include "core/base/clock.h"
-#include "trainer/experiment/run_setup.h"
-#include "trainer/step/train_step.h"
+#include "trainer/data/batch_source.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/run_checkpoints.h"
+#include "trainer/run/stop_signals.h"
+#include "trainer/run/training_control.h"
 
 namespace elastor {
 namespace {
@@ -45,14 +53,66 @@ Status CheckMonitor(const TrainingConfig& training, const Dataset& dataset) {
   return OkStatus();
 }
 
-}  // namespace
+// A training run on one rank, from its first step to its summary. Collective: every rank makes the
+// same calls, and all return the same status.
+class TrainingRun {
+ public:
+  // checkpoint: where the run continues; empty: at its beginning. context outlives the object.
+  TrainingRun(const RunOptions& options, const std::string& checkpoint, RunContext* context);
 
-TrainingRun::TrainingRun(const Options& options, RunParts* parts)
-    : options_(options),
-      experiment_(parts->experiment),
-      parts_(*parts),
-      log_(*parts->log),
-      checkpoints_(options.output_dir, parts) {}
+  Status Train();
+
+ private:
+  // The state before the first step: initial, of a warm start, or of a checkpoint.
+  StatusOr<ControlRecord> Begin();
+  StatusOr<ControlRecord> Continue();
+  Status TrainSteps();
+  Status RunStep(const LocalBatch& batch, const LocalBatch* next);
+  Status AfterStep(const StepResult& result);
+  Status LogStep(const StepResult& result);
+  Status ScheduledEvaluation();
+  Status Evaluate(Split split, bool scheduled);
+  Status MeasureSpectrum();
+  Status WriteLastCheckpoint();
+  Status Finish();
+
+  int64_t step() const { return control_->record().step(); }
+  int64_t PlannedSteps() const;
+  bool AtEnd() const;
+  bool Due(int64_t every) const { return every > 0 && step() % every == 0; }
+  int64_t Requests() const;
+
+  const std::string output_dir_;
+  const Split split_;  // of the last evaluation
+  const std::string checkpoint_;
+  const Experiment& experiment_;
+  RunContext& context_;
+  RunLog& log_;
+  StopSignals signals_;
+  RunCheckpoints checkpoints_;
+  std::unique_ptr<TrainingControl> control_;
+  std::unique_ptr<BatchSource> batches_;
+
+  bool stopped_ = false;      // by a signal to any rank
+  double train_seconds_ = 0;  // inside steps
+  int64_t train_rows_ = 0;
+  double logged_seconds_ = 0;
+  int64_t logged_rows_ = 0;
+  StepTimes logged_times_;
+  int64_t evaluated_step_ = -1;
+  EvalRecord evaluated_;  // the last one; without a split: none
+  std::vector<SpectrumRecord> spectrum_;
+};
+
+TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoint,
+                         RunContext* context)
+    : output_dir_(options.output_dir),
+      split_(options.split),
+      checkpoint_(checkpoint),
+      experiment_(context->experiment),
+      context_(*context),
+      log_(*context->log),
+      checkpoints_(options.output_dir, context) {}
 
 int64_t TrainingRun::PlannedSteps() const {
   const int64_t limit = experiment_.training().max_steps();
@@ -66,7 +126,7 @@ bool TrainingRun::AtEnd() const {
 int64_t TrainingRun::Requests() const {
   int64_t requests = 0;
   if (signals_.received() != 0) requests |= 1 << kStop;
-  if (parts_.communicator->rank() == 0 && checkpoints_.DueByTime()) {
+  if (context_.communicator->rank() == 0 && checkpoints_.DueByTime()) {
     requests |= 1 << kWriteCheckpoint;
   }
   if (checkpoints_.Written()) requests |= 1 << kCheckpointWritten;
@@ -74,22 +134,22 @@ int64_t TrainingRun::Requests() const {
 }
 
 Status TrainingRun::Train() {
-  ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *parts_.dataset));
+  ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
   const int64_t batch_rows = experiment_.training().batch_size();
-  control_ = std::make_unique<Control>(
+  control_ = std::make_unique<TrainingControl>(
       experiment_.optimizer(), experiment_.training(),
-      Control::Epoch{parts_.dataset->rows(Split::kTrain), batch_rows}, record);
-  parts_.step().set_steps(record.step());
-  parts_.step().set_optimizer_step_offset(record.optimizer_step_offset());
+      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain), batch_rows}, record);
+  context_.step().set_steps(record.step());
+  context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
   batches_ = std::make_unique<BatchSource>(
-      parts_.dataset.get(), MakeRowOrder(experiment_),
+      context_.dataset.get(), MakeRowOrder(experiment_),
       BatchSource::Options{.batch_rows = batch_rows,
                            .leaves = experiment_.parallel().virtual_shards(),
                            .epochs = experiment_.training().epochs(),
                            .first_step = record.step(),
-                           .rank = parts_.communicator->rank(),
-                           .ranks = parts_.communicator->size(),
+                           .rank = context_.communicator->rank(),
+                           .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads()});
   if (step() == 0 && experiment_.evaluation().at_start()) {
     ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
@@ -106,39 +166,39 @@ Status TrainingRun::Train() {
 }
 
 StatusOr<ControlRecord> TrainingRun::Begin() {
-  if (!options_.checkpoint.empty()) return Continue();
-  ControlRecord record = Control::NewRecord(experiment_.training());
+  if (!checkpoint_.empty()) return Continue();
+  ControlRecord record = TrainingControl::NewRecord(experiment_.training());
   const WarmStartConfig& warm_start = experiment_.training().warm_start();
   if (warm_start.path().empty()) return record;
   ELASTOR_ASSIGN_OR_RETURN(const WarmStartReport report,
-                           WarmStart(warm_start, parts_.State(), *parts_.communicator));
-  parts_.step().WeightsChanged();
+                           WarmStart(warm_start, context_.State(), *context_.communicator));
+  context_.step().WeightsChanged();
   log_.ShowLine(warm_start.path() + ": " + std::to_string(report.taken.size()) +
                 " tensors and tables taken, " + std::to_string(report.left.size()) +
                 " left there, " + std::to_string(report.fresh.size()) + " begin anew");
-  record.set_warm_start_digest(report.facts.state_digest);
+  record.set_warm_start_digest(report.metadata.state_digest);
   if (warm_start.optimizer_state()) {
-    record.set_optimizer_step_offset(report.facts.control.step() +
-                                     report.facts.control.optimizer_step_offset());
+    record.set_optimizer_step_offset(report.metadata.control.step() +
+                                     report.metadata.control.optimizer_step_offset());
   }
   return record;
 }
 
 StatusOr<ControlRecord> TrainingRun::Continue() {
   const Clock::time_point start = Clock::now();
-  ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts,
-                           LoadCheckpoint(options_.checkpoint, Contents::kState, parts_.ModelHash(),
-                                          parts_.State(), *parts_.communicator));
-  parts_.step().WeightsChanged();
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           LoadCheckpoint(checkpoint_, Contents::kState, context_.ModelHash(),
+                                          context_.State(), *context_.communicator));
+  context_.step().WeightsChanged();
   if (experiment_.training().monitor().best_weights()) {
-    ELASTOR_RETURN_IF_ERROR(checkpoints_.CheckBest(facts.control));
+    ELASTOR_RETURN_IF_ERROR(checkpoints_.CheckBest(metadata.control));
   }
-  checkpoints_.ContinueFrom(facts);
+  checkpoints_.ContinueFrom(metadata);
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f", SecondsSince(start));
-  log_.ShowLine("continuing at step " + std::to_string(facts.control.step()) + " from " +
-                options_.checkpoint + ", read in " + seconds + " s");
-  return facts.control;
+  log_.ShowLine("continuing at step " + std::to_string(metadata.control.step()) + " from " +
+                checkpoint_ + ", read in " + seconds + " s");
+  return metadata.control;
 }
 
 Status TrainingRun::TrainSteps() {
@@ -157,7 +217,7 @@ Status TrainingRun::TrainSteps() {
 Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const StepResult result,
-                           parts_.step().Run(batch, next, control_->LearningRate(), Requests()));
+                           context_.step().Run(batch, next, control_->LearningRate(), Requests()));
   control_->StepDone();
   train_seconds_ += SecondsSince(start);
   train_rows_ += batch.global_rows;
@@ -167,7 +227,7 @@ Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
 Status TrainingRun::AfterStep(const StepResult& result) {
   stopped_ = result.requests[kStop] > 0;
   // Before an evaluation begins another one, of which the request does not speak.
-  if (result.requests[kCheckpointWritten] == parts_.communicator->size()) {
+  if (result.requests[kCheckpointWritten] == context_.communicator->size()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.Finish());
   }
   if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
@@ -184,7 +244,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
 }
 
 Status TrainingRun::LogStep(const StepResult& result) {
-  const StepTimes& now = parts_.step().times();
+  const StepTimes& now = context_.step().times();
   const StepTimes& then = logged_times_;
   TrainRecord record;
   record.step = step();
@@ -213,7 +273,7 @@ Status TrainingRun::LogStep(const StepResult& result) {
 
 // The only evaluation that decides anything.
 Status TrainingRun::ScheduledEvaluation() {
-  if (parts_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
   const bool best = control_->Evaluated(MonitoredMetric(monitor.metric(), evaluated_.metrics));
@@ -222,16 +282,16 @@ Status TrainingRun::ScheduledEvaluation() {
 }
 
 Status TrainingRun::Evaluate(Split split, bool scheduled) {
-  if (parts_.dataset->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, parts_.evaluation().Measure(split, {}));
+  if (context_.dataset->rows(split) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, context_.evaluation().Measure(split, {}));
   if (split == Split::kValidation) evaluated_step_ = step();
   evaluated_ = {SplitName(split), step(), metrics, scheduled};
   return log_.Append(evaluated_);
 }
 
 Status TrainingRun::MeasureSpectrum() {
-  if (parts_.dataset->rows(Split::kValidation) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(spectrum_, parts_.evaluation().MeasureSpectrum(
+  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(spectrum_, context_.evaluation().MeasureSpectrum(
                                           Split::kValidation, experiment_.spectrum().samples()));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
@@ -249,23 +309,24 @@ Status TrainingRun::Finish() {
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();
   if (checkpoints_.last_step() != step()) {
-    ELASTOR_ASSIGN_OR_RETURN(digest, StateDigest(control, parts_.State(), *parts_.communicator));
+    ELASTOR_ASSIGN_OR_RETURN(digest,
+                             StateDigest(control, context_.State(), *context_.communicator));
   }
   const MonitorConfig& monitor = experiment_.training().monitor();
   const bool restored =
       monitor.best_weights() && control.has_best() && control.best_step() != control.step();
   if (restored) ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
   if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
-  if (restored || evaluated_step_ != step() || options_.split != Split::kValidation) {
-    ELASTOR_RETURN_IF_ERROR(Evaluate(options_.split, /*scheduled=*/false));
+  if (restored || evaluated_step_ != step() || split_ != Split::kValidation) {
+    ELASTOR_RETURN_IF_ERROR(Evaluate(split_, /*scheduled=*/false));
   }
-  CheckpointFacts facts = parts_.MakeFacts(Contents::kWeights, control);
-  facts.state_digest = digest;
-  CheckpointWriter model(parts_.State(), /*staging_bytes=*/0, parts_.communicator);
-  ELASTOR_RETURN_IF_ERROR(model.Start(options_.output_dir + "/" + kModelDirectory, facts));
+  CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, control);
+  metadata.state_digest = digest;
+  CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
+  ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
-  ELASTOR_ASSIGN_OR_RETURN(Summary summary, parts_.MakeSummary());
+  ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
   summary.split = evaluated_.split;
   summary.auc = evaluated_.metrics.auc;
   summary.gauc = evaluated_.metrics.gauc;
@@ -283,7 +344,25 @@ Status TrainingRun::Finish() {
   }
   summary.state_digest = digest;
   summary.spectrum = spectrum_;
-  return AgreeOnStatus(*parts_.communicator, log_.Finish(summary));
+  return AgreeOnStatus(*context_.communicator, log_.Finish(summary));
+}
+
+}  // namespace
+
+Status RunTraining(const RunOptions& options, Communicator& communicator) {
+  Continuation continuation;
+  if (options.resume) {
+    ELASTOR_ASSIGN_OR_RETURN(continuation, FindContinuation(options, communicator));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
+                           RunContext::Open(options, continuation.step, &communicator));
+  if (options.resume && continuation.checkpoint.empty()) {
+    context->log->ShowLine("--resume: no checkpoint in " +
+                           RunCheckpoints::Directory(options.output_dir) +
+                           "; starting from the beginning");
+  }
+  TrainingRun run(options, continuation.checkpoint, context.get());
+  return run.Train();
 }
 
 }  // namespace elastor

@@ -1,4 +1,4 @@
-#include "trainer/experiment/run_setup.h"
+#include "trainer/experiment/make_options.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// The GPU's half of the trainer (trainer/run/step_parts.h).
+// The GPU's half of the trainer (trainer/run/backend.h).
 #include <unistd.h>
 
 #include <array>
@@ -11,8 +11,8 @@
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/device_embedding.h"
-#include "trainer/experiment/run_setup.h"
-#include "trainer/run/step_parts.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/backend.h"
 #include "trainer/step/cuda/device_train_step.h"
 
 namespace elastor {
@@ -49,9 +49,9 @@ StatusOr<DeviceInfo> OpenLocalDevice(int local_rank) {
   return cuda::OpenDevice(devices > 0 ? local_rank % devices : 0);
 }
 
-DeviceEmbedding::Options DeviceOptions(const StepRequest& request) {
-  return {MakeEmbeddingOptions(request.experiment, *request.data),
-          request.experiment.parallel().device_embedding_bytes()};
+DeviceEmbedding::Options DeviceOptions(const BackendOptions& options) {
+  return {MakeEmbeddingOptions(options.experiment, *options.data),
+          options.experiment.parallel().device_embedding_bytes()};
 }
 
 Precision PrecisionOf(const Experiment& experiment) {
@@ -66,18 +66,18 @@ Precision PrecisionOf(const Experiment& experiment) {
 }
 
 template <typename A>
-class CudaParts final : public StepParts {
+class CudaBackend final : public Backend {
  public:
-  CudaParts(const StepRequest& request, std::unique_ptr<DeviceCommunicator> communicator)
+  CudaBackend(const BackendOptions& options, std::unique_ptr<DeviceCommunicator> communicator)
       : communicator_(std::move(communicator)),
-        embedding_(DeviceOptions(request), request.plan, communicator_.get(), &streams_.compute,
-                   &streams_.route, request.pool),
-        step_(MakeTrainStepOptions(request.experiment, *request.data),
-              DeviceStepOptions{.precision = PrecisionOf(request.experiment),
-                                .reproducible = request.experiment.parallel().reproducible(),
-                                .evaluation_rows = request.experiment.training().eval_batch_size()},
-              MakeModelSpec(request.experiment, *request.data), request.model, &embedding_,
-              communicator_.get(), &streams_, request.pool) {}
+        embedding_(DeviceOptions(options), options.plan, communicator_.get(), &streams_.compute,
+                   &streams_.route, options.pool),
+        step_(MakeTrainStepOptions(options.experiment, *options.data),
+              DeviceStepOptions{.precision = PrecisionOf(options.experiment),
+                                .reproducible = options.experiment.parallel().reproducible(),
+                                .evaluation_rows = options.experiment.training().eval_batch_size()},
+              MakeModelSpec(options.experiment, *options.data), options.model, &embedding_,
+              communicator_.get(), &streams_, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
@@ -99,17 +99,17 @@ StatusOr<std::string> OpenCudaDevice(Communicator& communicator) {
   return std::string("cuda ") + kKernels + " " + info->name + " " + info->libraries;
 }
 
-StatusOr<std::unique_ptr<StepParts>> MakeCudaParts(const StepRequest& request) {
+StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<DeviceCommunicator> communicator,
-      cuda::MakeDeviceCommunicator(request.communicator,
-                                   request.experiment.parallel().deadline_seconds()));
-  if (PrecisionOf(request.experiment) == Precision::kBFloat16) {
-    return std::unique_ptr<StepParts>(
-        std::make_unique<CudaParts<cuda::BFloat16>>(request, std::move(communicator)));
+      cuda::MakeDeviceCommunicator(options.communicator,
+                                   options.experiment.parallel().deadline_seconds()));
+  if (PrecisionOf(options.experiment) == Precision::kBFloat16) {
+    return std::unique_ptr<Backend>(
+        std::make_unique<CudaBackend<cuda::BFloat16>>(options, std::move(communicator)));
   }
-  return std::unique_ptr<StepParts>(
-      std::make_unique<CudaParts<float>>(request, std::move(communicator)));
+  return std::unique_ptr<Backend>(
+      std::make_unique<CudaBackend<float>>(options, std::move(communicator)));
 }
 
 }  // namespace elastor

@@ -1,20 +1,20 @@
 #include <utility>
 
 #include "embedding/sharded_embedding.h"
-#include "trainer/experiment/run_setup.h"
-#include "trainer/run/step_parts.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/backend.h"
 #include "trainer/step/train_step.h"
 
 namespace elastor {
 namespace {
 
-class CpuParts final : public StepParts {
+class CpuBackend final : public Backend {
  public:
-  explicit CpuParts(const StepRequest& request)
-      : embedding_(MakeEmbeddingOptions(request.experiment, *request.data), request.plan,
-                   request.communicator, request.pool),
-        step_(MakeTrainStepOptions(request.experiment, *request.data), request.model, &embedding_,
-              request.communicator, request.pool) {}
+  explicit CpuBackend(const BackendOptions& options)
+      : embedding_(MakeEmbeddingOptions(options.experiment, *options.data), options.plan,
+                   options.communicator, options.pool),
+        step_(MakeTrainStepOptions(options.experiment, *options.data), options.model, &embedding_,
+              options.communicator, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
@@ -27,8 +27,8 @@ class CpuParts final : public StepParts {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<StepParts>> MakeCpuParts(const StepRequest& request) {
-  const Experiment& experiment = request.experiment;
+StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options) {
+  const Experiment& experiment = options.experiment;
   if (!experiment.parallel().reproducible()) {
     return UserError(
         "parallel.reproducible: false is a choice on GPUs (--device=cuda); expected true");
@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<StepParts>> MakeCpuParts(const StepRequest& request) {
         "training.precision: " + TrainingConfig_Precision_Name(experiment.training().precision()) +
         " is a choice on GPUs (--device=cuda); expected FLOAT32");
   }
-  return std::unique_ptr<StepParts>(std::make_unique<CpuParts>(request));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options));
 }
 
 }  // namespace elastor

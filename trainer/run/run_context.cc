@@ -1,17 +1,17 @@
-#include "trainer/run/run_parts.h"
+#include "trainer/run/run_context.h"
 
 #include <utility>
 
 #include "trainer/experiment/config.h"
-#include "trainer/experiment/run_setup.h"
+#include "trainer/experiment/make_options.h"
 
 namespace elastor {
 namespace {
 
 // The experiment that memory is planned and taken for.
-Experiment ForPurpose(const RunParts::Options& options) {
+Experiment ForMode(const RunOptions& options) {
   Experiment experiment = options.experiment;
-  if (options.purpose == RunParts::Purpose::kInfer) {
+  if (options.mode != Mode::kTrain) {
     experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
     experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
   }
@@ -31,12 +31,12 @@ SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
 
 // What the phases that were used took, between hosts and between devices.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
-                                                                StepParts& compute) {
+                                                                Backend& backend) {
   std::vector<CommunicationRecord> records;
   std::vector<int64_t> bytes;
   for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
     const PhaseRecord& host = communicator.record(static_cast<Phase>(phase));
-    const PhaseRecord device = compute.device_record(static_cast<Phase>(phase));
+    const PhaseRecord device = backend.device_record(static_cast<Phase>(phase));
     const int64_t calls = host.calls + device.calls;
     if (calls == 0) continue;  // every rank makes the same calls
     records.push_back(
@@ -50,33 +50,35 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RunParts>> RunParts::Open(const Options& options,
-                                                   Communicator* communicator) {
+StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options,
+                                                       int64_t steps_done,
+                                                       Communicator* communicator) {
   StatusOr<std::unique_ptr<Dataset>> dataset =
-      OpenDataset(options.experiment.data().path(), options.split);
+      OpenDataset(options.experiment.data().path(),
+                  options.mode == Mode::kTrain ? Split::kTrain : options.split);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
-  const Experiment planned = ForPurpose(options);
+  const Experiment planned = ForMode(options);
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,
       MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
   StatusOr<std::unique_ptr<RunLog>> log =
       RunLog::Open(options.output_dir, options.experiment, communicator->rank(),
-                   options.continue_from ? RunLog::Used::kContinue : RunLog::Used::kRefuse,
-                   options.continue_from.value_or(0));
+                   options.resume ? RunLog::Used::kContinue : RunLog::Used::kRefuse, steps_done);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
-  auto parts = std::make_unique<RunParts>(options, communicator, std::move(dataset).value(),
-                                          std::move(plan), std::move(log).value());
-  ELASTOR_RETURN_IF_ERROR(parts->MakeStep(options));
-  return parts;
+  auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
+                                              std::move(plan), std::move(log).value());
+  ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
+  return context;
 }
 
-RunParts::RunParts(const Options& options, Communicator* communicator,
-                   std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log)
+RunContext::RunContext(const RunOptions& options, Communicator* communicator,
+                       std::unique_ptr<Dataset> dataset, ShardPlan plan,
+                       std::unique_ptr<RunLog> log)
     : experiment(options.experiment),
       numerics(options.numerics),
       communicator(communicator),
@@ -87,16 +89,17 @@ RunParts::RunParts(const Options& options, Communicator* communicator,
       pool(experiment.parallel().threads()),
       model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))) {}
 
-Status RunParts::MakeStep(const Options& options) {
-  const StepRequest request = {.experiment = ForPurpose(options),
-                               .data = &dataset->info(),
-                               .plan = &plan,
-                               .model = model.get(),
-                               .communicator = communicator,
-                               .pool = &pool};
-  ELASTOR_ASSIGN_OR_RETURN(compute_, options.device == RunDevice::kCuda ? MakeCudaParts(request)
-                                                                        : MakeCpuParts(request));
-  evaluation_.emplace(dataset.get(), model.get(), compute_->step(), communicator,
+Status RunContext::MakeBackend(const RunOptions& options) {
+  const BackendOptions backend_options = {.experiment = ForMode(options),
+                                          .data = &dataset->info(),
+                                          .plan = &plan,
+                                          .model = model.get(),
+                                          .communicator = communicator,
+                                          .pool = &pool};
+  ELASTOR_ASSIGN_OR_RETURN(backend_, options.device == RunDevice::kCuda
+                                         ? MakeCudaBackend(backend_options)
+                                         : MakeCpuBackend(backend_options));
+  evaluation_.emplace(dataset.get(), model.get(), backend_->step(), communicator,
                       Evaluation::Options{.leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
@@ -104,19 +107,19 @@ Status RunParts::MakeStep(const Options& options) {
   return OkStatus();
 }
 
-CheckpointFacts RunParts::MakeFacts(Contents contents, const ControlRecord& control) const {
-  CheckpointFacts facts;
-  facts.contents = contents;
-  facts.control = control;
-  facts.numerics = numerics;
-  facts.model_hash = ModelHash();
-  facts.numeric_hash = NumericHash(experiment);
-  facts.experiment = ExperimentText(experiment);
-  facts.data = dataset->fingerprint();
-  return facts;
+CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlRecord& control) const {
+  CheckpointMetadata metadata;
+  metadata.contents = contents;
+  metadata.control = control;
+  metadata.numerics = numerics;
+  metadata.model_hash = ModelHash();
+  metadata.numeric_hash = NumericHash(experiment);
+  metadata.experiment = ExperimentText(experiment);
+  metadata.data = dataset->fingerprint();
+  return metadata;
 }
 
-StatusOr<Summary> RunParts::MakeSummary() {
+StatusOr<Summary> RunContext::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
   if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
@@ -126,7 +129,7 @@ StatusOr<Summary> RunParts::MakeSummary() {
   for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
   summary.numerics = numerics;
   summary.numeric_hash = NumericHash(experiment);
-  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator, *compute_));
+  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator, *backend_));
   summary.wall_s = SecondsSince(start);
   return summary;
 }

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_FACTS_H_
-#define ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_FACTS_H_
+#ifndef ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
+#define ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
 
 #include <string>
 
@@ -11,7 +11,7 @@ namespace elastor {
 // (RUN/checkpoints/step-SSSSSSSSSS).
 enum class Contents { kWeights, kState };
 
-struct CheckpointFacts {
+struct CheckpointMetadata {
   Contents contents = Contents::kWeights;
   ControlRecord control;     // step, epoch, position, ...
   std::string state_digest;  // of weights, slots and control. kState: filled in by the writer;
@@ -25,4 +25,4 @@ struct CheckpointFacts {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_FACTS_H_
+#endif  // ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
