@@ -1,8 +1,8 @@
-// Linked with a leaf tree that has a mistake in it: the law of tests/trainer/train_step_test.cc
-// must be found broken, or that test could not fail.
+// Linked with a leaf tree that has a mistake in it: the law of
+// tests/trainer/step/train_step_test.cc must be found broken, or that test could not fail.
 #include <gtest/gtest.h>
 
-#include "tests/trainer/tiny_training.h"
+#include "tests/trainer/step/tiny_training.h"
 
 namespace elastor {
 namespace {

@@ -1,0 +1,36 @@
+#ifndef ELASTOR_TRAINER_EXPERIMENT_CONFIG_H_
+#define ELASTOR_TRAINER_EXPERIMENT_CONFIG_H_
+
+#include <span>
+#include <string>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+
+namespace elastor {
+
+// An experiment ready to run: reads the file, applies the overrides ("path.to.field=value", in
+// order), fills in every default and checks every field. User error in one line naming the file or
+// the field, what was found and what is expected.
+StatusOr<Experiment> LoadExperiment(const std::string& path,
+                                    std::span<const std::string> overrides);
+
+// The file as it stands.
+StatusOr<Experiment> ReadExperiment(const std::string& path);
+
+// XXH3-64, as 16 hex digits, over the numeric fields (those without the `operational` option) of a
+// resolved experiment. Equal hashes: equal results.
+std::string NumericHash(const Experiment& experiment);
+
+// The first numeric field, in the order of experiment.proto, in which resolved experiments differ,
+// as "optimizer.learning_rate: 0.002; expected 0.001"; empty: none.
+std::string NumericDifference(const Experiment& found, const Experiment& expected);
+
+// As written to experiment.textproto; ReadExperiment and ParseExperiment read it back.
+std::string ExperimentText(const Experiment& experiment);
+// `source` names the text in errors.
+StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EXPERIMENT_CONFIG_H_
