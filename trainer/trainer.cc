@@ -7,7 +7,6 @@
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/config.h"
-#include "trainer/config_defaults.h"
 #include "trainer/describe.h"
 #include "trainer/inference.h"
 #include "trainer/run_checkpoints.h"
@@ -48,8 +47,8 @@ Status CheckContinuation(const std::string& path, const CheckpointFacts& facts,
   if (facts.contents != Contents::kState) {
     return UserError(path + ": holds model weights; expected a training state");
   }
-  ELASTOR_ASSIGN_OR_RETURN(Experiment trained, ParseExperiment(facts.experiment, path));
-  ResolveDefaults(&trained);  // of fields that its build did not have
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment stored, ParseExperiment(facts.experiment, path));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment trained, CompleteStored(stored));
   const std::string difference = NumericDifference(experiment, trained);
   if (!difference.empty()) {
     return UserError(difference + ", as in the checkpoint " + path +
