@@ -4,187 +4,148 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <type_traits>
 
 namespace elastor {
 namespace {
 
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
 // T * D beyond this is a slip of the hand: full mixing has (T * D)^2 weights.
 constexpr int64_t kMaxTokenFeatures = 1 << 17;
 
-int64_t TokenFeatures(const ModelConfig& model) {
-  return int64_t{model.tokens()} * model.token_width();
-}
-
-// "model.tokens: 0; expected what".
+// "model.mlp.hidden: 0; expected what".
 Status Mistake(const std::string& field, const std::string& found, const std::string& expected) {
   return UserError(field + ": " + found + "; expected " + expected);
 }
 
-std::string Show(int64_t value) { return std::to_string(value); }
-std::string Show(double value) {
+std::string ShortText(double value) {
   char text[32];
   snprintf(text, sizeof(text), "%g", value);
   return text;
 }
 
-Status Positive(const std::string& field, int64_t value) {
-  return value > 0 ? OkStatus() : Mistake(field, Show(value), "a positive number");
-}
-
-Status NotNegative(const std::string& field, int64_t value) {
-  return value >= 0 ? OkStatus() : Mistake(field, Show(value), "0 or more");
-}
-
-// All positive doubles of the experiment are finite too.
-Status Positive(const std::string& field, double value) {
-  return value > 0 && std::isfinite(value) ? OkStatus()
-                                           : Mistake(field, Show(value), "a positive number");
-}
-
-Status NotNegative(const std::string& field, double value) {
-  return value >= 0 && std::isfinite(value) ? OkStatus() : Mistake(field, Show(value), "0 or more");
-}
-
-Status BelowOne(const std::string& field, double value) {
-  return value >= 0 && value < 1 ? OkStatus() : Mistake(field, Show(value), "a number in [0, 1)");
-}
-
-Status ValidateTokenModel(const ModelConfig& model) {
-  const int64_t tokens = model.tokens();
-  const int64_t width = model.token_width();
-  ELASTOR_RETURN_IF_ERROR(Positive("model.tokens", tokens));
-  ELASTOR_RETURN_IF_ERROR(Positive("model.token_width", width));
-  if (TokenFeatures(model) > kMaxTokenFeatures) {
-    return Mistake("model.tokens * model.token_width", Show(TokenFeatures(model)),
-                   "at most " + Show(kMaxTokenFeatures));
+template <typename T>
+Status CheckNumber(const std::string& path, const Rule& rule, T value) {
+  std::string found;
+  if constexpr (std::is_integral_v<T>) {
+    found = std::to_string(value);
+  } else {
+    found = ShortText(value);
   }
-  ELASTOR_RETURN_IF_ERROR(Positive("model.blocks", int64_t{model.blocks()}));
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("model.tokenizer.hidden", int64_t{model.tokenizer().hidden()}));
-  ELASTOR_RETURN_IF_ERROR(
-      Positive("model.feed_forward.expansion", int64_t{model.feed_forward().expansion()}));
-  for (const int64_t hidden : model.head().hidden()) {
-    ELASTOR_RETURN_IF_ERROR(Positive("model.head.hidden", hidden));
+  const double number = static_cast<double>(value);
+  const bool inside = std::isfinite(number) && (!rule.has_min() || number >= rule.min()) &&
+                      (!rule.has_above() || number > rule.above()) &&
+                      (!rule.has_below() || number < rule.below());
+  if (!inside) return Mistake(path, found, RangeWords(rule));
+  if (!rule.power_of_two() || std::has_single_bit(static_cast<uint64_t>(value))) return OkStatus();
+  return UserError(path + ": " + found + " is not a power of two");
+}
+
+// Every number of a field, which names and texts are none of.
+Status CheckField(const std::string& path, const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  const Rule& rule = field.options().GetExtension(elastor::rule);
+  const auto check = [&](auto get, auto get_one) -> Status {
+    if (!field.is_repeated()) return CheckNumber(path, rule, (reflection.*get)(message, &field));
+    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+      ELASTOR_RETURN_IF_ERROR(CheckNumber(path, rule, (reflection.*get_one)(message, &field, i)));
+    }
+    return OkStatus();
+  };
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return check(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return check(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return check(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
+    default:
+      return OkStatus();
   }
-  if (model.kind() == ModelConfig::RANK_MIXER && width % tokens != 0) {
-    return UserError("model.token_width: " + Show(width) + " is not a multiple of model.tokens " +
-                     Show(tokens) + "; RANK_MIXER swaps " + Show(tokens) + " x " + Show(tokens) +
-                     " blocks of D / T columns (the public code uses T = D = 26)");
-  }
-  if (model.kind() == ModelConfig::RANK_ELASTOR) {
-    const int64_t block = model.mixing().block_width();
-    ELASTOR_RETURN_IF_ERROR(Positive("model.mixing.block_width", block));
-    if (TokenFeatures(model) % block != 0) {
-      return Mistake("model.mixing.block_width", Show(block),
-                     "a divisor of tokens * token_width = " + Show(TokenFeatures(model)));
+}
+
+// `prefix` begins the names of the message's fields: "" or "training.".
+Status CheckFields(const std::string& prefix, const Message& message) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const std::string path = prefix + field.name();
+    if (field.message_type() == nullptr) {
+      if (field.options().deprecated()) continue;
+      ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
+    } else if (message.GetReflection()->HasField(message, &field)) {
+      ELASTOR_RETURN_IF_ERROR(
+          CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
     }
   }
   return OkStatus();
 }
 
-Status ValidateModel(const ModelConfig& model) {
-  ELASTOR_RETURN_IF_ERROR(BelowOne("model.dropout", model.dropout()));
-  if (model.kind() != ModelConfig::MLP) return ValidateTokenModel(model);
-  for (const int64_t hidden : model.hidden()) {
-    ELASTOR_RETURN_IF_ERROR(Positive("model.hidden", hidden));
+// What the fields of a token model must be to each other. `path`: "model.rank_elastor".
+Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (features > kMaxTokenFeatures) {
+    return Mistake(path + ".tokens * token_width", std::to_string(features),
+                   "at most " + std::to_string(kMaxTokenFeatures));
   }
-  return OkStatus();
+  const int64_t block = model.mixing().block_width();
+  if (!model.has_mixing() || features % block == 0) return OkStatus();
+  return Mistake(path + ".mixing.block_width", std::to_string(block),
+                 "a divisor of tokens * token_width = " + std::to_string(features));
 }
 
-Status ValidateOptimizer(const OptimizerConfig& optimizer) {
-  ELASTOR_RETURN_IF_ERROR(Positive("optimizer.learning_rate", optimizer.learning_rate()));
-  ELASTOR_RETURN_IF_ERROR(BelowOne("optimizer.beta1", optimizer.beta1()));
-  ELASTOR_RETURN_IF_ERROR(BelowOne("optimizer.beta2", optimizer.beta2()));
-  ELASTOR_RETURN_IF_ERROR(Positive("optimizer.epsilon", optimizer.epsilon()));
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("optimizer.initial_accumulator", optimizer.initial_accumulator()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("optimizer.dense_l2", optimizer.dense_l2()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("optimizer.embedding_l2", optimizer.embedding_l2()));
-  return NotNegative("optimizer.clip_norm", optimizer.clip_norm());
-}
-
-Status ValidateSchedule(const ScheduleConfig& schedule) {
-  ELASTOR_RETURN_IF_ERROR(NotNegative("training.schedule.warmup_steps", schedule.warmup_steps()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("training.schedule.decay_steps", schedule.decay_steps()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("training.schedule.final_share", schedule.final_share()));
-  ELASTOR_RETURN_IF_ERROR(BelowOne("training.schedule.plateau_factor", schedule.plateau_factor()));
-  ELASTOR_RETURN_IF_ERROR(
-      Positive("training.schedule.plateau_patience", schedule.plateau_patience()));
-  return NotNegative("training.schedule.min_learning_rate", schedule.min_learning_rate());
-}
-
-Status ValidateTraining(const TrainingConfig& training) {
-  ELASTOR_RETURN_IF_ERROR(Positive("training.batch_size", training.batch_size()));
-  ELASTOR_RETURN_IF_ERROR(Positive("training.epochs", training.epochs()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("training.max_steps", training.max_steps()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("training.eval_every_steps", training.eval_every_steps()));
-  ELASTOR_RETURN_IF_ERROR(Positive("training.log_every_steps", training.log_every_steps()));
-  ELASTOR_RETURN_IF_ERROR(Positive("training.eval_batch_size", training.eval_batch_size()));
-  ELASTOR_RETURN_IF_ERROR(ValidateSchedule(training.schedule()));
-  const MonitorConfig& monitor = training.monitor();
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("training.monitor.min_improvement", monitor.min_improvement()));
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("training.monitor.early_stop_patience", monitor.early_stop_patience()));
-  return OkStatus();
-}
-
-Status ValidateCheckpoint(const CheckpointConfig& checkpoint) {
-  ELASTOR_RETURN_IF_ERROR(NotNegative("checkpoint.every_steps", checkpoint.every_steps()));
-  ELASTOR_RETURN_IF_ERROR(NotNegative("checkpoint.every_minutes", checkpoint.every_minutes()));
-  ELASTOR_RETURN_IF_ERROR(Positive("checkpoint.keep", checkpoint.keep()));
-  return Positive("checkpoint.staging_bytes", checkpoint.staging_bytes());
-}
-
-Status ValidateParallel(const ParallelConfig& parallel) {
-  const int64_t shards = parallel.virtual_shards();
-  ELASTOR_RETURN_IF_ERROR(Positive("parallel.virtual_shards", shards));
-  if (!std::has_single_bit(static_cast<uint64_t>(shards))) {
-    return UserError("parallel.virtual_shards: " + Show(shards) + " is not a power of two");
+Status CheckRankMixer(const TokenModelConfig& model) {
+  if (model.has_mixing()) {
+    return UserError(
+        "model.rank_mixer.mixing: RankMixer swaps blocks of tokens and has no such map; expected "
+        "none, or rank_elastor");
   }
-  ELASTOR_RETURN_IF_ERROR(Positive("parallel.threads", int64_t{parallel.threads()}));
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("parallel.memory_budget_bytes", parallel.memory_budget_bytes()));
-  ELASTOR_RETURN_IF_ERROR(
-      NotNegative("parallel.device_embedding_bytes", parallel.device_embedding_bytes()));
-  ELASTOR_RETURN_IF_ERROR(Positive("parallel.deadline_seconds", parallel.deadline_seconds()));
-  return OkStatus();
+  if (model.token_width() % model.tokens() == 0) return OkStatus();
+  const std::string tokens = std::to_string(model.tokens());
+  return UserError("model.rank_mixer.token_width: " + std::to_string(model.token_width()) +
+                   " is not a multiple of model.rank_mixer.tokens " + tokens +
+                   "; RANK_MIXER swaps " + tokens + " x " + tokens +
+                   " blocks of D / T columns (the public code uses T = D = 26)");
+}
+
+Status CheckModel(const ModelConfig& model) {
+  if (model.has_rank_elastor()) return CheckTokenModel("model.rank_elastor", model.rank_elastor());
+  if (!model.has_rank_mixer()) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model.rank_mixer()));
+  return CheckRankMixer(model.rank_mixer());
 }
 
 }  // namespace
 
+std::string RangeWords(const Rule& rule) {
+  if (rule.has_min() && rule.has_below()) {
+    return "a number in [" + ShortText(rule.min()) + ", " + ShortText(rule.below()) + ")";
+  }
+  if (rule.has_above()) {
+    return rule.above() == 0 ? "a positive number" : "more than " + ShortText(rule.above());
+  }
+  return rule.has_min() ? ShortText(rule.min()) + " or more" : "a finite number";
+}
+
 Status ValidateExperiment(const Experiment& experiment) {
-  ELASTOR_RETURN_IF_ERROR(
-      Positive("data.window_blocks", int64_t{experiment.data().window_blocks()}));
-  ELASTOR_RETURN_IF_ERROR(
-      Positive("data.reader_threads", int64_t{experiment.data().reader_threads()}));
-  ELASTOR_RETURN_IF_ERROR(ValidateModel(experiment.model()));
-  ELASTOR_RETURN_IF_ERROR(Positive("embedding.width", int64_t{experiment.embedding().width()}));
-  ELASTOR_RETURN_IF_ERROR(Positive("embedding.init_stddev", experiment.embedding().init_stddev()));
-  ELASTOR_RETURN_IF_ERROR(ValidateOptimizer(experiment.optimizer()));
-  ELASTOR_RETURN_IF_ERROR(ValidateTraining(experiment.training()));
-  ELASTOR_RETURN_IF_ERROR(Positive("spectrum.every_steps", experiment.spectrum().every_steps()));
-  ELASTOR_RETURN_IF_ERROR(Positive("spectrum.samples", experiment.spectrum().samples()));
-  ELASTOR_RETURN_IF_ERROR(ValidateParallel(experiment.parallel()));
-  ELASTOR_RETURN_IF_ERROR(
-      Positive("evaluation.slice_values", experiment.evaluation().slice_values()));
-  ELASTOR_RETURN_IF_ERROR(ValidateCheckpoint(experiment.checkpoint()));
+  ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model()));
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();
-  if (batch < shards) {
-    return UserError("training.batch_size: " + Show(batch) +
-                     " is less than parallel.virtual_shards " + Show(shards) +
-                     "; expected at least one row for each");
-  }
-  return OkStatus();
+  if (batch >= shards) return OkStatus();
+  return UserError("training.batch_size: " + std::to_string(batch) +
+                   " is less than parallel.virtual_shards " + std::to_string(shards) +
+                   "; expected at least one row for each");
 }
 
 Status ValidateRanks(const Experiment& experiment, int ranks) {
   const int shards = experiment.parallel().virtual_shards();
   if (ranks >= 1 && ranks <= shards) return OkStatus();
-  return UserError("parallel.virtual_shards: " + Show(int64_t{shards}) + " cannot be spread over " +
-                   Show(int64_t{ranks}) + " ranks; expected 1 to " + Show(int64_t{shards}) +
-                   " ranks, or more virtual shards");
+  return UserError("parallel.virtual_shards: " + std::to_string(shards) +
+                   " cannot be spread over " + std::to_string(ranks) + " ranks; expected 1 to " +
+                   std::to_string(shards) + " ranks, or more virtual shards");
 }
 
 }  // namespace elastor

@@ -5,9 +5,9 @@
 
 namespace elastor {
 
-// Replaces what is unset by the defaults that experiment.proto names, and drops what the model's
-// kind does not use, so that the file written beside the results says all that was in force.
-// Idempotent.
+// Replaces what is left out by the defaults that experiment.proto names, so that the file written
+// beside the results says all that was in force. Idempotent. REQUIRES: no fields of the first
+// format (trainer/model_choice.h).
 void ResolveDefaults(Experiment* experiment);
 
 }  // namespace elastor

@@ -75,24 +75,27 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 }  // namespace
 
 ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data) {
-  const ModelConfig& model = experiment.model();
   ModelSpec spec;
   spec.numeric_fields = static_cast<int64_t>(data.numeric.size());
   spec.categorical_fields = static_cast<int64_t>(data.categorical.size());
   spec.embedding_width = experiment.embedding().width();
   spec.embedding_stddev = experiment.embedding().init_stddev();
-  spec.convention = model.convention() == ModelConfig_Convention_PUBLIC_CODE
+  if (experiment.model().has_mlp()) {
+    const MlpConfig& mlp = experiment.model().mlp();
+    spec.kind = ModelSpec::Kind::kMlp;
+    spec.hidden.assign(mlp.hidden().begin(), mlp.hidden().end());
+    spec.batch_norm = mlp.batch_norm();
+    spec.dropout = mlp.dropout();
+    return spec;
+  }
+  const bool mixer = experiment.model().has_rank_mixer();
+  const TokenModelConfig& model =
+      mixer ? experiment.model().rank_mixer() : experiment.model().rank_elastor();
+  spec.kind = mixer ? ModelSpec::Kind::kRankMixer : ModelSpec::Kind::kRankElastor;
+  spec.convention = model.convention() == TokenModelConfig::PUBLIC_CODE
                         ? ModelSpec::Convention::kPublicCode
                         : ModelSpec::Convention::kPaper;
   spec.dropout = model.dropout();
-  if (model.kind() == ModelConfig_Kind_MLP) {
-    spec.kind = ModelSpec::Kind::kMlp;
-    spec.hidden.assign(model.hidden().begin(), model.hidden().end());
-    spec.batch_norm = model.batch_norm();
-    return spec;
-  }
-  spec.kind = model.kind() == ModelConfig_Kind_RANK_MIXER ? ModelSpec::Kind::kRankMixer
-                                                          : ModelSpec::Kind::kRankElastor;
   spec.tokens = model.tokens();
   spec.token_width = model.token_width();
   spec.blocks = model.blocks();

@@ -1,163 +1,103 @@
 #include "trainer/experiment/overrides.h"
 
-#include <charconv>
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
+#include "trainer/experiment/field_values.h"
+#include "trainer/experiment/model_choice.h"
 
 namespace elastor {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::EnumDescriptor;
-using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-using google::protobuf::Reflection;
 
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  if (text.empty()) return parts;
-  size_t begin = 0;
-  for (size_t end; (end = text.find(separator, begin)) != text.npos; begin = end + 1) {
-    parts.emplace_back(text.substr(begin, end - begin));
+constexpr char kChoosesModel[] = "model.kind=";
+
+std::vector<std::string> SplitPath(std::string_view path) {
+  std::vector<std::string> names;
+  for (size_t dot; (dot = path.find('.')) != path.npos; path.remove_prefix(dot + 1)) {
+    names.emplace_back(path.substr(0, dot));
   }
-  parts.emplace_back(text.substr(begin));
-  return parts;
-}
-
-std::string UpperCase(std::string text) {
-  for (char& c : text) {
-    if (c >= 'a' && c <= 'z') c += 'A' - 'a';
-  }
-  return text;
-}
-
-// The whole text as a number, or nothing.
-template <typename T>
-std::optional<T> ParseNumber(const std::string& text) {
-  T value;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
-}
-
-std::optional<bool> ParseBool(const std::string& text) {
-  if (text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
-  return std::nullopt;
-}
-
-std::string ExpectedValue(const FieldDescriptor& field) {
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return "a 32-bit integer";
-    case FieldDescriptor::CPPTYPE_INT64:
-      return "a 64-bit integer";
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return "a number";
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return "true or false";
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      std::string names;
-      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-        names += (i == 0 ? "one of " : ", ") + field.enum_type()->value(i)->name();
-      }
-      return names;
-    }
-    default:
-      return "a text";
-  }
-}
-
-// Stores one value in a singular field, or appends it to a repeated one. False: not such a value.
-bool StoreValue(const FieldDescriptor& field, const std::string& text, Message* message) {
-  const Reflection& reflection = *message->GetReflection();
-  const auto store = [&](const auto& value, auto set, auto add) {
-    if (!value.has_value()) return false;
-    (reflection.*(field.is_repeated() ? add : set))(message, &field, *value);
-    return true;
-  };
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return store(ParseNumber<int32_t>(text), &Reflection::SetInt32, &Reflection::AddInt32);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return store(ParseNumber<int64_t>(text), &Reflection::SetInt64, &Reflection::AddInt64);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return store(ParseNumber<double>(text), &Reflection::SetDouble, &Reflection::AddDouble);
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return store(ParseBool(text), &Reflection::SetBool, &Reflection::AddBool);
-    case FieldDescriptor::CPPTYPE_STRING:
-      return store(std::optional<std::string>(text), &Reflection::SetString,
-                   &Reflection::AddString);
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      const EnumValueDescriptor* value = field.enum_type()->FindValueByName(UpperCase(text));
-      return store(value == nullptr ? std::nullopt : std::optional(value), &Reflection::SetEnum,
-                   &Reflection::AddEnum);
-    }
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-std::string FieldNames(const Descriptor& descriptor) {
-  std::string names;
-  for (int i = 0; i < descriptor.field_count(); ++i) {
-    names += (i == 0 ? "" : ", ") + descriptor.field(i)->name();
-  }
+  names.emplace_back(path);
   return names;
 }
 
-Status ApplyOverride(std::string_view assignment, Message* message) {
-  const std::string shown = "--set=" + std::string(assignment) + ": ";
-  const size_t equals = assignment.find('=');
-  if (equals == assignment.npos) return UserError(shown + "expected path.to.field=value");
-  const std::vector<std::string> path = Split(assignment.substr(0, equals), '.');
-  const std::string value(assignment.substr(equals + 1));
+// Puts the chosen model's name into a path that begins with "model" and leaves it out.
+Status CompletePath(const ModelConfig& model, std::vector<std::string>* path) {
+  if (path->size() < 2 || path->front() != "model") return OkStatus();
+  const FieldDescriptor* chosen = ChosenModel(model);
+  const FieldDescriptor* named = ModelConfig::descriptor()->FindFieldByName((*path)[1]);
+  if (named == nullptr || named->real_containing_oneof() == nullptr) {
+    if (chosen == nullptr) chosen = ModelConfig::descriptor()->FindOneofByName("model")->field(0);
+    path->insert(path->begin() + 1, chosen->name());
+    return OkStatus();
+  }
+  if (chosen == nullptr || chosen == named) return OkStatus();
+  return UserError("the model is " + chosen->name() + "; --set=" + kChoosesModel +
+                   KindName(*named) + " chooses " + named->name());
+}
 
-  const Descriptor* level = message->GetDescriptor();
+// The fields from the experiment's down to the one that is set.
+StatusOr<std::vector<const FieldDescriptor*>> FindFields(const std::vector<std::string>& path) {
   std::vector<const FieldDescriptor*> fields;
+  const Descriptor* level = Experiment::descriptor();
   for (const std::string& name : path) {
-    if (level == nullptr) {
-      return UserError(shown + fields.back()->name() + " has no fields of its own");
-    }
+    if (level == nullptr) return UserError(fields.back()->name() + " has no fields of its own");
     const FieldDescriptor* field = level->FindFieldByName(name);
     if (field == nullptr) {
-      return UserError(shown + level->name() + " has no field '" + name +
-                       "'; it has: " + FieldNames(*level));
+      const std::vector<std::string> names = FieldNames(*level);
+      return UserError(level->name() + " has no field '" + name + "'; it has: " + JoinNames(names) +
+                       DidYouMean(names, name));
     }
     CHECK(!field->is_repeated() || field->message_type() == nullptr)
         << field->full_name() << ": a repeated group cannot be set by a flag";
     fields.push_back(field);
     level = field->message_type();  // null for a plain value
   }
-  if (fields.empty()) return UserError(shown + "expected path.to.field=value");
-  if (level != nullptr) {
-    return UserError(shown + fields.back()->name() +
-                     " is a group of fields; set one of: " + FieldNames(*level));
-  }
+  if (level == nullptr) return fields;
+  return UserError(fields.back()->name() +
+                   " is a group of fields; set one of: " + JoinNames(FieldNames(*level)));
+}
 
-  const std::unique_ptr<Message> changed(message->New());
-  changed->CopyFrom(*message);
-  Message* parent = changed.get();
+Status Apply(const std::vector<std::string>& path, const std::string& value,
+             Experiment* experiment) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<const FieldDescriptor*> fields, FindFields(path));
+  Message* parent = experiment;
   for (size_t i = 0; i + 1 < fields.size(); ++i) {
     parent = parent->GetReflection()->MutableMessage(parent, fields[i]);
   }
-  const FieldDescriptor& field = *fields.back();
-  if (field.is_repeated()) parent->GetReflection()->ClearField(parent, &field);
-  for (const std::string& item :
-       field.is_repeated() ? Split(value, ',') : std::vector<std::string>{value}) {
-    if (!StoreValue(field, item, parent)) {
-      return UserError(shown + "expected " + ExpectedValue(field) + ", found '" + item + "'");
+  return SetField(*fields.back(), value, parent);
+}
+
+}  // namespace
+
+Status ApplyOverride(std::string_view assignment, Experiment* experiment) {
+  const size_t equals = assignment.find('=');
+  Experiment changed = *experiment;
+  const auto apply = [&]() -> Status {
+    if (equals == assignment.npos || equals == 0) return UserError("expected path.to.field=value");
+    const std::string value(assignment.substr(equals + 1));
+    if (assignment.starts_with(kChoosesModel)) return ChooseModel(value, changed.mutable_model());
+    std::vector<std::string> path = SplitPath(assignment.substr(0, equals));
+    ELASTOR_RETURN_IF_ERROR(CompletePath(changed.model(), &path));
+    return Apply(path, value, &changed);
+  };
+  const Status status = apply();
+  if (!status.ok()) return UserError("--set=" + std::string(assignment) + ": " + status.message());
+  experiment->Swap(&changed);
+  return OkStatus();
+}
+
+Status ApplyOverrides(std::span<const std::string> assignments, Experiment* experiment) {
+  for (const bool chooses_model : {true, false}) {
+    for (const std::string& assignment : assignments) {
+      if (assignment.starts_with(kChoosesModel) != chooses_model) continue;
+      ELASTOR_RETURN_IF_ERROR(ApplyOverride(assignment, experiment));
     }
   }
-  message->GetReflection()->Swap(message, changed.get());
   return OkStatus();
 }
 

@@ -1,23 +1,24 @@
 #ifndef ELASTOR_TRAINER_EXPERIMENT_OVERRIDES_H_
 #define ELASTOR_TRAINER_EXPERIMENT_OVERRIDES_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
-#include "google/protobuf/message.h"
 
 namespace elastor {
 
-// Sets one field of `message` from "path.to.field=value":
-//   numbers and strings as they are; true/false (or 1/0); an enum by the name of its value, in any
-//   case; a repeated field by a comma list that replaces it (empty: clears it).
-// User error in one line naming the path, the values expected and the one found; the message is
+// Sets one field from "path.to.field=value", the value as SetField reads it.
+//   model.kind=NAME   chooses a model (ChooseModel)
+//   model.FIELD...    is a field of the model that is chosen, the first of the oneof when none is
+// User error in one line naming the path, what is possible and what was found; the experiment is
 // then unchanged.
-Status ApplyOverride(std::string_view assignment, google::protobuf::Message* message);
+Status ApplyOverride(std::string_view assignment, Experiment* experiment);
 
-// "data, model, embedding": the fields of a message, for error lines.
-std::string FieldNames(const google::protobuf::Descriptor& descriptor);
+// In order, but the choice of a model first: fields are those of the model that is chosen.
+Status ApplyOverrides(std::span<const std::string> assignments, Experiment* experiment);
 
 }  // namespace elastor
 

@@ -3,7 +3,6 @@
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "trainer/experiment/config.h"
-#include "trainer/experiment/config_defaults.h"
 
 namespace elastor {
 namespace {
@@ -14,8 +13,8 @@ Status CheckContinuation(const std::string& path, const CheckpointMetadata& meta
   if (metadata.contents != Contents::kState) {
     return UserError(path + ": holds model weights; expected a training state");
   }
-  ELASTOR_ASSIGN_OR_RETURN(Experiment trained, ParseExperiment(metadata.experiment, path));
-  ResolveDefaults(&trained);  // of fields that its build did not have
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment stored, ParseExperiment(metadata.experiment, path));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment trained, CompleteStored(stored));
   const std::string difference = NumericDifference(experiment, trained);
   if (!difference.empty()) {
     return UserError(difference + ", as in the checkpoint " + path +
