@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "embedding/leaf_stack.h"
+#include "core/base/leaf_stack.h"
 #include "glog/logging.h"
 
 namespace elastor {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
-#include "embedding/leaf_stack.h"
 #include "embedding/row_math.h"
 #include "embedding/row_optimizer.h"
 #include "glog/logging.h"
@@ -168,12 +168,14 @@ void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, T* gradie
     const int64_t width = layout_->width(t);
     for (int64_t j = begin; j < end; ++j) {
       const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
-      LeafStack<T> stack(width);
+      LeafStack<int64_t> stack;
+      T* folded[decltype(stack)::kMaxDepth];
+      const auto add_last = [&] { AddTo(width, folded[stack.size()], folded[stack.size() - 1]); };
       for (const IdRoute::Node& node : nodes) {
-        stack.MakeRoom(node.leaf);
-        stack.Push(node.leaf, gradients + node.offset);
+        while (stack.MergesBefore(node.leaf)) add_last();
+        folded[stack.Push(node.leaf)] = gradients + node.offset;
       }
-      stack.Finish();
+      while (stack.MergesAtEnd()) add_last();
       T* __restrict g = gradients + nodes[0].offset;
       const T* __restrict w = rows[j];
       if (l2 != 0) {
