@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "collective/dense_reduce.h"
 #include "collective/leaf_tree.h"
 #include "glog/logging.h"
 
@@ -28,11 +27,8 @@ DeviceDenseReducer::DeviceDenseReducer(const ParameterLayout* layout,
     send_.emplace_back(stream);
     receive_.emplace_back(stream);
     received_run_.emplace_back(stream);
-    Lengths& lengths = lengths_.emplace_back();
-    for (int r = 0; r < communicator->size(); ++r) {
-      lengths.slice.push_back(SliceOfRank(bucket, r, communicator->size()).size());
-      lengths.slice_bytes.push_back(lengths.slice.back() * kBytes);
-    }
+    SizeSlices(bucket, communicator->size(), kBytes, &slice_bytes_.emplace_back());
+    exchanges_.emplace_back();
   }
 }
 
@@ -54,29 +50,18 @@ void DeviceDenseReducer::SetBatch(int64_t batch_rows) {
     }
     own_fold_.SetLeaves(leaves, counted, NodeLeaves(rank, ranks, leaves_, batch_rows));
   }
-  std::vector<int64_t> all_leaves;
-  nodes_of_.clear();
-  for (int r = 0; r < ranks; ++r) {
-    const std::vector<int64_t> nodes = NodeLeaves(r, ranks, leaves_, batch_rows);
-    nodes_of_.push_back(static_cast<int64_t>(nodes.size()));
-    all_leaves.insert(all_leaves.end(), nodes.begin(), nodes.end());
-  }
-  if (!fast_ && !all_leaves.empty()) {
-    all_fold_.SetLeaves(all_leaves, std::vector<bool>(all_leaves.size(), true),
-                        std::span(all_leaves).first(1));
+  nodes_ = BatchNodes(ranks, leaves_, batch_rows);
+  if (!fast_ && !nodes_.leaves.empty()) {
+    all_fold_.SetLeaves(nodes_.leaves, std::vector<bool>(nodes_.leaves.size(), true),
+                        std::span(nodes_.leaves).first(1));
   }
   if (alone()) return;
-  const int64_t own_nodes = fast_ ? 1 : nodes_of_[rank];
+  const int64_t own_nodes = fast_ ? 1 : nodes_.OfRank(rank);
   for (size_t b = 0; b < slices_.size(); ++b) {
     send_[b].Resize(own_nodes * BucketOf(static_cast<int>(b)).size());
     if (fast_) continue;
-    Lengths& lengths = lengths_[b];
-    lengths.send_bytes = lengths.slice_bytes;
-    for (int64_t& bytes : lengths.send_bytes) bytes *= nodes_of_[rank];
-    lengths.receive_bytes = nodes_of_;
-    for (int64_t& bytes : lengths.receive_bytes) bytes *= lengths.slice_bytes[rank];
-    const int64_t received = static_cast<int64_t>(all_leaves.size());
-    receive_[b].Resize(received * slices_[b].size());
+    exchanges_[b].Size(BucketOf(static_cast<int>(b)), nodes_, rank, kBytes);
+    receive_[b].Resize(static_cast<int64_t>(nodes_.leaves.size()) * slices_[b].size());
     const FoldRun run = {.begin = 0,
                          .size = slices_[b].size(),
                          .inner = std::max<int64_t>(slices_[b].size(), 1),
@@ -91,19 +76,16 @@ void DeviceDenseReducer::Fold(Stream& stream, int bucket, LeafGradients* gradien
   const int64_t run_count = gradients->run_count(bucket);
   if (alone()) return own_fold_.Fold(stream, runs, run_count, range, slice, range.size());
   // A rank without rows in the batch sends nothing.
-  if (!fast_ && nodes_of_[communicator_->rank()] == 0) return;
+  if (!fast_ && nodes_.OfRank(communicator_->rank()) == 0) return;
   float* to = send_[bucket].data();
   // One node lies as its slices do, one after another; several are cut by destination.
   if (fast_ || own_fold_.nodes() == 1) {
     return own_fold_.Fold(stream, runs, run_count, range, to, range.size());
   }
-  int64_t begin = range.begin;
-  for (const int64_t size : lengths_[bucket].slice) {
-    if (size > 0) {
-      own_fold_.Fold(stream, runs, run_count, {begin, begin + size}, to, size);
-    }
-    begin += size;
-    to += own_fold_.nodes() * size;
+  for (int r = 0; r < communicator_->size(); ++r) {
+    const Range part = SliceOfRank(range, r, communicator_->size());
+    own_fold_.Fold(stream, runs, run_count, part, to, part.size());
+    to += own_fold_.nodes() * part.size();
   }
 }
 
@@ -118,10 +100,9 @@ Status DeviceDenseReducer::Exchange(Stream& stream, int bucket, float* slice) {
     Copy(stream, slice, send + (own.begin - range.begin), own.size());
     return OkStatus();
   }
-  const Lengths& lengths = lengths_[bucket];
-  ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, stream, send,
-                                                   lengths.send_bytes, receive_[bucket].data(),
-                                                   lengths.receive_bytes));
+  const SliceExchange& exchange = exchanges_[bucket];
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, stream, send, exchange.send,
+                                                   receive_[bucket].data(), exchange.receive));
   if (own.size() == 0) return OkStatus();
   if (batch_rows_ == 0) {
     FillZero(stream, slice, own.size());
@@ -136,7 +117,7 @@ Status DeviceDenseReducer::Gather(Stream& stream, float* weights) {
   for (int b = 0; b < static_cast<int>(slices_.size()); ++b) {
     ELASTOR_RETURN_IF_ERROR(
         communicator_->AllGatherV(Phase::kDenseGather, stream, weights + slices_[b].begin,
-                                  weights + BucketOf(b).begin, lengths_[b].slice_bytes));
+                                  weights + BucketOf(b).begin, slice_bytes_[b]));
   }
   return OkStatus();
 }

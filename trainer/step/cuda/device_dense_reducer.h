@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collective/cuda/device_communicator.h"
+#include "collective/dense_reduce.h"
 #include "core/base/leaves.h"
 #include "core/cuda/runtime.h"
 #include "core/models/cuda/leaf_gradients.h"
@@ -49,18 +50,13 @@ class DeviceDenseReducer {
   Stream* stream_;
   std::vector<Range> slices_;
   int64_t batch_rows_ = -1;
-  std::vector<int64_t> nodes_of_;  // canonical nodes of every rank
-  LeafFold own_fold_;              // leaves of this rank -> its nodes
-  LeafFold all_fold_;              // nodes of all ranks -> the root
-  // Of a bucket, by rank: elements of the slices, their bytes, and what Exchange moves.
-  struct Lengths {
-    std::vector<int64_t> slice;
-    std::vector<int64_t> slice_bytes;
-    std::vector<int64_t> send_bytes;
-    std::vector<int64_t> receive_bytes;
-  };
-  std::vector<Lengths> lengths_;  // of every bucket
-  // Of every bucket: this rank's nodes, by destination; what came; the one run of what came.
+  BatchNodes nodes_;   // of batch_rows_ rows
+  LeafFold own_fold_;  // leaves of this rank -> its nodes
+  LeafFold all_fold_;  // nodes of all ranks -> the root
+  // Of every bucket: bytes of the slices, by rank; what Exchange moves; this rank's nodes, by
+  // destination; what came; the one run of what came.
+  std::vector<std::vector<int64_t>> slice_bytes_;
+  std::vector<SliceExchange> exchanges_;
   std::vector<Buffer<float>> send_;
   std::vector<Buffer<float>> receive_;
   std::vector<Buffer<FoldRun>> received_run_;

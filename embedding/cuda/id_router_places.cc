@@ -6,7 +6,8 @@
 #include "embedding/cuda/id_router.h"
 #include "glog/logging.h"
 
-// Where every vector of the later exchanges lies: IdRouter::PlaceSegments.
+// The places of keys and vectors in the exchanges of a batch, on their way to the device:
+// IdRouter::PlaceSegments.
 
 namespace elastor::cuda {
 
@@ -41,45 +42,6 @@ std::vector<int64_t> Begins(const std::vector<int64_t>& values) {
   return begins;
 }
 
-// Places of vectors of segments: own ones after all that are exchanged with others.
-struct Places {
-  std::vector<int64_t> at;        // by segment; own ones from 0
-  std::vector<int64_t> elements;  // by rank, this one's too
-};
-
-Places PlaceByRank(const std::vector<int64_t>& counts, const EmbeddingLayout& layout, int ranks,
-                   int rank) {
-  Places places;
-  int64_t offset = 0;
-  for (int r = 0; r < ranks; ++r) {
-    int64_t elements = 0;
-    for (int64_t t = 0; t < layout.tables(); ++t) {
-      places.at.push_back(r == rank ? elements : offset + elements);
-      elements += counts[r * layout.tables() + t] * layout.width(t);
-    }
-    places.elements.push_back(elements);
-    if (r != rank) offset += elements;
-  }
-  return places;
-}
-
-// Sizes of an exchange with places of both sides; a rank's own vectors are kept or left out.
-VectorExchange SizeExchange(const Places& sent, const Places& received, int rank) {
-  VectorExchange exchange;
-  exchange.send = sent.elements;
-  exchange.receive = received.elements;
-  exchange.kept = exchange.send[rank];
-  exchange.send[rank] = exchange.receive[rank] = 0;
-  exchange.sent = std::accumulate(exchange.send.begin(), exchange.send.end(), int64_t{0});
-  exchange.received = std::accumulate(exchange.receive.begin(), exchange.receive.end(), int64_t{0});
-  return exchange;
-}
-
-// The places of one rank's segments, `offset` further on.
-void Shift(int64_t rank, int64_t tables, int64_t offset, std::vector<int64_t>* places) {
-  for (int64_t t = 0; t < tables; ++t) (*places)[rank * tables + t] += offset;
-}
-
 }  // namespace
 
 // Where every item of a message lies, on both sides.
@@ -110,54 +72,26 @@ void IdRouter::PlaceMessages(const Lists& sent, const Lists& received, const int
   table->Add(node_leaves, &view->node_leaves);
 }
 
-// Gradients: to every owner, from every home. A replicated table's are computed once, kept, and
-// copied for the other ranks.
 void IdRouter::PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
                               IdRoute* route) const {
-  const int64_t tables = layout_->tables();
-  Places out = PlaceByRank(sent.vectors, *layout_, ranks_, rank_);
-  Places in = PlaceByRank(received.vectors, *layout_, ranks_, rank_);
-  route->gradient_exchange = SizeExchange(out, in, rank_);
-  const int64_t kept_at = route->gradient_exchange.sent;
-  const int64_t received_at = kept_at + route->gradient_exchange.kept;
-  Shift(rank_, tables, kept_at, &out.at);
-  for (int r = 0; r < ranks_; ++r) Shift(r, tables, r == rank_ ? kept_at : received_at, &in.at);
+  const GradientPlaces places =
+      elastor::PlaceGradients(*layout_, *plan_, rank_, sent.vectors, received.vectors);
+  route->gradient_exchange = places.exchange;
   std::vector<int64_t> from, to, elements;
-  for (int64_t k = 0; k < ranks_ * tables; ++k) {
-    const int64_t t = k % tables;
-    if (k / tables == rank_ || !plan_->replicated(static_cast<int>(t))) continue;
-    from.push_back(out.at[rank_ * tables + t]);
-    to.push_back(out.at[k]);
-    elements.push_back(sent.vectors[k] * layout_->width(t));
+  for (const GradientPlaces::Copy& copy : places.copies) {
+    from.push_back(copy.from);
+    to.push_back(copy.to);
+    elements.push_back(copy.elements);
   }
   const std::vector<int64_t> begins = Begins(elements);
   Pieces& copies = route->replica_copies;
   copies.count = static_cast<int64_t>(from.size());
   copies.elements = begins.back();
-  table->Add(out.at, &route->segments.gradient_at);
-  table->Add(in.at, &route->segments.item_gradient_at);
+  table->Add(places.sent, &route->segments.gradient_at);
+  table->Add(places.received, &route->segments.item_gradient_at);
   table->Add(begins, &copies.begin);
   table->Add(from, &copies.from);
   table->Add(to, &copies.to);
-}
-
-// Rows: those of replicated tables are everywhere, own ones are used in place.
-void IdRouter::PlaceRows(const Lists& sent, const Lists& received, SegmentTable* table,
-                         IdRoute* route) const {
-  const int64_t tables = layout_->tables();
-  std::vector<int64_t> out = received.uniques, in = sent.uniques;
-  for (int64_t k = 0; k < ranks_ * tables; ++k) {
-    if (k / tables != rank_ && !plan_->replicated(static_cast<int>(k % tables))) continue;
-    out[k] = in[k] = 0;
-  }
-  Places rows_sent = PlaceByRank(out, *layout_, ranks_, rank_);
-  const Places rows_received = PlaceByRank(in, *layout_, ranks_, rank_);
-  route->row_exchange = SizeExchange(rows_sent, rows_received, rank_);
-  for (size_t k = 0; k < out.size(); ++k) {
-    if (out[k] == 0) rows_sent.at[k] = -1;
-  }
-  table->Add(rows_sent.at, &route->segments.item_row_at);
-  table->Add(rows_received.at, &route->segments.row_at);
 }
 
 void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route) {
@@ -171,7 +105,11 @@ void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* 
   SegmentTable table;
   PlaceMessages(sent, received, unique_begin, &table, &view);
   PlaceGradients(sent, received, &table, route);
-  PlaceRows(sent, received, &table, route);
+  const RowPlaces rows =
+      elastor::PlaceRows(*layout_, *plan_, rank_, received.uniques, sent.uniques);
+  route->row_exchange = rows.exchange;
+  table.Add(rows.sent, &view.item_row_at);
+  table.Add(rows.received, &view.row_at);
   const std::vector<int64_t> item_begin = Begins(received.uniques);
   const std::vector<int64_t> item_vector = Begins(received.vectors);
   table.Add({unique_begin, unique_begin + segments + 1}, &view.unique_begin);

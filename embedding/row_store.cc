@@ -1,4 +1,4 @@
-#include "embedding/dense_row_store.h"
+#include "embedding/row_store.h"
 
 #include <algorithm>
 #include <array>
@@ -53,21 +53,16 @@ void ForEachSetBit(const ZeroPages& bits, const Range& indexes, const Fn& fn) {
 }  // namespace
 
 template <typename T>
-DenseRowStore<T>::DenseRowStore(const TableSpec& table, int64_t slots,
-                                std::vector<int64_t> partitions, const Initial& initial)
+RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
+                      const Initial& initial)
     : shape_{table.width, slots},
       stddev_(table.init_stddev),
       random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
       initial_slot_(initial.slot),
       table_rows_(table.rows),
       partitions_(std::move(partitions)),
-      count_(static_cast<int64_t>(partitions_.size())),
       stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))) {
-  if (count_ < kPartitions) {
-    numbers_.assign(kPartitions, -1);
-    for (int64_t i = 0; i < count_; ++i) numbers_[partitions_[i]] = static_cast<int32_t>(i);
-  }
-  for (int64_t p : partitions_) {
+  for (const int64_t p : partitions_.partitions()) {
     if (p < table.rows) rows_ += (table.rows - p + kPartitions - 1) / kPartitions;
   }
   pages_ = ZeroPages(rows_ * stride_ * static_cast<int64_t>(sizeof(T)),
@@ -77,16 +72,16 @@ DenseRowStore<T>::DenseRowStore(const TableSpec& table, int64_t slots,
 }
 
 template <typename T>
-int64_t DenseRowStore<T>::IndexOf(int64_t key) const {
+int64_t RowStore<T>::IndexOf(int64_t key) const {
   DCHECK(key >= 0 && key < table_rows_) << key;
-  if (numbers_.empty()) return key;
-  const int32_t number = numbers_[key % kPartitions];
-  DCHECK_GE(number, 0) << "key " << key << " belongs to another rank";
-  return key / kPartitions * count_ + number;
+  const RowIndex index = partitions_.index();
+  DCHECK(index.numbers == nullptr || index.numbers[key % kPartitions] >= 0)
+      << "key " << key << " belongs to another rank";
+  return index.IndexOf(key);
 }
 
 template <typename T>
-void DenseRowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
+void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t index = IndexOf(keys[i]);
     rows[i] = RowAt(index);
@@ -100,7 +95,7 @@ void DenseRowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
 }
 
 template <typename T>
-void DenseRowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
+void RowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t index = IndexOf(keys[i]);
     rows[i] = TestBit(present_, index) ? RowAt(index) : nullptr;
@@ -108,13 +103,13 @@ void DenseRowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
 }
 
 template <typename T>
-void DenseRowStore<T>::MakeInitial(int64_t key, T* row) const {
+void RowStore<T>::MakeInitial(int64_t key, T* row) const {
   FillNormal(random_key_, static_cast<uint64_t>(key), stddev_, shape_.width, row);
   std::fill_n(row + shape_.width, shape_.slots, initial_slot_);
 }
 
 template <typename T>
-T* DenseRowStore<T>::Claim(int64_t key, bool* created) {
+T* RowStore<T>::Claim(int64_t key, bool* created) {
   const int64_t index = IndexOf(key);
   *created = !TestBit(present_, index);
   if (*created) AssignBit(present_, index, true);
@@ -122,18 +117,18 @@ T* DenseRowStore<T>::Claim(int64_t key, bool* created) {
 }
 
 template <typename T>
-void DenseRowStore<T>::Clear() {
+void RowStore<T>::Clear() {
   std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
 }
 
 template <typename T>
-void DenseRowStore<T>::SetMark(int64_t key, bool marked) {
+void RowStore<T>::SetMark(int64_t key, bool marked) {
   AssignBit(marks_, IndexOf(key), marked);
 }
 
 template <typename T>
-void DenseRowStore<T>::ForEachBlock(
-    typename RowStore<T>::Visit visit, int part, int parts,
+void RowStore<T>::ForEachBlock(
+    Visit visit, int part, int parts,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
   std::array<int64_t, kBlock> keys;
   std::array<T*, kBlock> rows;
@@ -142,13 +137,14 @@ void DenseRowStore<T>::ForEachBlock(
     if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
     filled = 0;
   };
+  const RowIndex row_index = partitions_.index();
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
   for (int64_t w = words.begin; w < words.end; ++w) {
     uint64_t bits = Words(present_)[w];
-    if (visit == RowStore<T>::Visit::kUnmarked) bits &= ~Words(marks_)[w];
+    if (visit == Visit::kUnmarked) bits &= ~Words(marks_)[w];
     for (; bits != 0; bits &= bits - 1) {
       const int64_t index = w * kWordBits + std::countr_zero(bits);
-      keys[filled] = KeyAt(index);
+      keys[filled] = row_index.KeyAt(index);
       rows[filled] = RowAt(index);
       if (++filled == kBlock) flush();
     }
@@ -157,35 +153,35 @@ void DenseRowStore<T>::ForEachBlock(
 }
 
 template <typename T>
-void DenseRowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
+void RowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
+  const RowIndex row_index = partitions_.index();
+  const int64_t count = row_index.count;
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
   for (int64_t begin = words.begin * kWordBits; begin < words.end * kWordBits;) {
     // The rows of one key / kPartitions: number(p) ascends from 0.
-    const int64_t first = begin - begin % count_;
-    const int64_t end = std::min({first + count_, words.end * kWordBits, rows_});
+    const int64_t first = begin - begin % count;
+    const int64_t end = std::min({first + count, words.end * kWordBits, rows_});
     ForEachSetBit(present_, {begin, end},
-                  [&](int64_t index) { ++counts[PartitionAt(index - first)]; });
-    begin = first + count_;
+                  [&](int64_t index) { ++counts[row_index.PartitionAt(index - first)]; });
+    begin = first + count;
   }
 }
 
 template <typename T>
-void DenseRowStore<T>::ForEachOfPartitions(
+void RowStore<T>::ForEachOfPartitions(
     const Range& partitions,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
-  const auto number_of = [this](int64_t partition) {
-    return std::lower_bound(partitions_.begin(), partitions_.end(), partition) -
-           partitions_.begin();
-  };
-  const Range numbers = {number_of(partitions.begin), number_of(partitions.end)};
+  const RowIndex row_index = partitions_.index();
+  const int64_t count = row_index.count;
+  const Range numbers = partitions_.NumbersIn(partitions);
   std::array<int64_t, kBlock> keys;
   std::array<T*, kBlock> rows;
   int64_t filled = 0;
-  for (int64_t first = 0; first < rows_; first += count_) {
-    const int64_t key = first / count_ * kPartitions;
+  for (int64_t quotient = 0; quotient * count < rows_; ++quotient) {
+    const int64_t first = quotient * count;
     const Range indexes = {first + numbers.begin, std::min(first + numbers.end, rows_)};
     ForEachSetBit(present_, indexes, [&](int64_t index) {
-      keys[filled] = key + PartitionAt(index - first);
+      keys[filled] = row_index.KeyOf(quotient, index - first);
       rows[filled] = RowAt(index);
       if (++filled < kBlock) return;
       fn(std::span(keys.data(), filled), rows.data());
@@ -195,7 +191,7 @@ void DenseRowStore<T>::ForEachOfPartitions(
   if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
 }
 
-template class DenseRowStore<float>;
-template class DenseRowStore<double>;
+template class RowStore<float>;
+template class RowStore<double>;
 
 }  // namespace elastor

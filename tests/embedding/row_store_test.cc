@@ -1,4 +1,4 @@
-#include "embedding/dense_row_store.h"
+#include "embedding/row_store.h"
 
 #include <map>
 #include <numeric>
@@ -9,8 +9,8 @@
 namespace elastor {
 namespace {
 
-std::vector<int64_t> AllPartitions() {
-  std::vector<int64_t> partitions(kPartitions);
+std::vector<int32_t> AllPartitions() {
+  std::vector<int32_t> partitions(kPartitions);
   std::iota(partitions.begin(), partitions.end(), 0);
   return partitions;
 }
@@ -23,8 +23,26 @@ TEST(RowBytes, WholeLinesOrAPowerOfTwoWithinOne) {
   EXPECT_EQ(RowBytes({20, 40}, 4), 256);
 }
 
-TEST(DenseRowStore, RowsAreMadeAtFirstTouch) {
-  DenseRowStore<float> store({"t", 5000, 5, 0.5}, 2, AllPartitions(), {7, 0.25f});
+TEST(RowIndex, KeysOfStoredPartitionsHaveIndexesWithoutHoles) {
+  for (const std::vector<int32_t>& partitions :
+       {std::vector<int32_t>{1, 2, 700, 4095}, AllPartitions()}) {
+    const StoredPartitions stored(partitions);
+    const RowIndex index = stored.index();
+    int64_t next = 0;
+    for (int64_t quotient = 0; quotient < 3; ++quotient) {
+      for (const int32_t partition : partitions) {
+        const int64_t key = quotient * kPartitions + partition;
+        EXPECT_EQ(index.IndexOf(key), next);
+        EXPECT_EQ(index.KeyAt(next), key);
+        ++next;
+      }
+    }
+  }
+  EXPECT_EQ(StoredPartitions({1, 2, 700, 4095}).NumbersIn({2, 701}), (Range{1, 3}));
+}
+
+TEST(RowStore, RowsAreMadeAtFirstTouch) {
+  RowStore<float> store({"t", 5000, 5, 0.5}, 2, AllPartitions(), {7, 0.25f});
   const std::vector<int64_t> keys = {4999, 3};
   float* rows[2];
   store.Find(keys, rows);
@@ -44,10 +62,10 @@ TEST(DenseRowStore, RowsAreMadeAtFirstTouch) {
   EXPECT_EQ(again[1], rows[1]);
 }
 
-TEST(DenseRowStore, PartitionsOfARankFillItsArrayWithoutHoles) {
-  const std::vector<int64_t> partitions = {1, 2, 700, 4095};
+TEST(RowStore, PartitionsOfARankFillItsArrayWithoutHoles) {
+  const std::vector<int32_t> partitions = {1, 2, 700, 4095};
   const int64_t table_rows = 2 * kPartitions + 500;  // partitions 1, 2: three rows each
-  DenseRowStore<double> store({"t", table_rows, 4, 1}, 0, partitions, {1, 0});
+  RowStore<double> store({"t", table_rows, 4, 1}, 0, partitions, {1, 0});
   EXPECT_EQ(store.memory_bytes(), 10 * 32);
   std::map<int64_t, double*> found;
   int64_t i = 0;
@@ -61,8 +79,8 @@ TEST(DenseRowStore, PartitionsOfARankFillItsArrayWithoutHoles) {
   EXPECT_TRUE(found.contains(2 * kPartitions + 2));
 }
 
-TEST(DenseRowStore, VisitsEveryRowOnceOverTheParts) {
-  DenseRowStore<float> store({"t", 20000, 3, 1}, 0, AllPartitions(), {1, 0});
+TEST(RowStore, VisitsEveryRowOnceOverTheParts) {
+  RowStore<float> store({"t", 20000, 3, 1}, 0, AllPartitions(), {1, 0});
   std::map<int64_t, float*> want;
   for (int64_t key = 0; key < 20000; key += 3) {
     store.FindOrCreate(std::span(&key, 1), &want[key]);
@@ -88,11 +106,11 @@ TEST(DenseRowStore, VisitsEveryRowOnceOverTheParts) {
 
 // Counts and visits by partition against the definition, for a rank with few partitions and for
 // one with all.
-TEST(DenseRowStore, RowsByPartition) {
+TEST(RowStore, RowsByPartition) {
   constexpr int64_t kRows = 3 * kPartitions + 500;
-  for (const std::vector<int64_t>& partitions :
-       {std::vector<int64_t>{3, 4, 499, 500, 4000}, AllPartitions()}) {
-    DenseRowStore<float> store({"t", kRows, 4, 1}, 0, partitions, {1, 0});
+  for (const std::vector<int32_t>& partitions :
+       {std::vector<int32_t>{3, 4, 499, 500, 4000}, AllPartitions()}) {
+    RowStore<float> store({"t", kRows, 4, 1}, 0, partitions, {1, 0});
     std::map<int64_t, std::vector<int64_t>> want;  // by partition
     for (const int64_t p : partitions) {
       for (int64_t key = p; key < kRows; key += kPartitions) {
@@ -126,8 +144,8 @@ TEST(DenseRowStore, RowsByPartition) {
   }
 }
 
-TEST(DenseRowStore, ClaimedAndClearedRows) {
-  DenseRowStore<float> store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0});
+TEST(RowStore, ClaimedAndClearedRows) {
+  RowStore<float> store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0});
   bool created = false;
   float* const row = store.Claim(4999, &created);
   EXPECT_TRUE(created);
@@ -144,8 +162,8 @@ TEST(DenseRowStore, ClaimedAndClearedRows) {
   EXPECT_NE(found[0], 42);
 }
 
-TEST(DenseRowStore, ABillionRowsTakeMemoryOnlyWhereUsed) {
-  DenseRowStore<float> store({"t", 1'000'000'000, 16, 1}, 0, AllPartitions(), {1, 0});
+TEST(RowStore, ABillionRowsTakeMemoryOnlyWhereUsed) {
+  RowStore<float> store({"t", 1'000'000'000, 16, 1}, 0, AllPartitions(), {1, 0});
   EXPECT_EQ(store.memory_bytes(), 64'000'000'000);
   const int64_t key = 999'999'999;
   float* row;
