@@ -72,7 +72,7 @@ Status RunInference(const InferenceOptions& options, Communicator& communicator)
                                            .numerics = options.numerics},
                                           &communicator));
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts,
-                           LoadCheckpoint(options.model_dir, Contents::kWeights, parts->ModelHash(),
+                           LoadCheckpoint(options.model_dir, Contents::kWeights, parts->Identity(),
                                           parts->State(), communicator));
   parts->step().WeightsChanged();
 

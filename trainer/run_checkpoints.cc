@@ -75,7 +75,7 @@ Status RunCheckpoints::CheckBest(const ControlRecord& control) const {
 
 Status RunCheckpoints::RestoreBest(const ControlRecord& control) {
   ELASTOR_RETURN_IF_ERROR(Finish());
-  ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights, parts_.ModelHash(),
+  ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights, parts_.Identity(),
                                          parts_.State(), *parts_.communicator)
                               .status());
   parts_.step().WeightsChanged();

@@ -109,7 +109,7 @@ CheckpointFacts RunParts::MakeFacts(Contents contents, const ControlRecord& cont
   facts.contents = contents;
   facts.control = control;
   facts.numerics = numerics;
-  facts.model_hash = ModelHash();
+  facts.model_hash = MakeModelHash(Identity());
   facts.numeric_hash = NumericHash(experiment);
   facts.experiment = ExperimentText(experiment);
   facts.data = dataset->fingerprint();

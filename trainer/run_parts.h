@@ -58,7 +58,7 @@ struct RunParts {
   Evaluation& evaluation() { return *evaluation_; }
   // Of what is saved now; without the digest.
   CheckpointFacts MakeFacts(Contents contents, const ControlRecord& control) const;
-  std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
+  ModelIdentity Identity() const { return {experiment, dataset->info()}; }
 
   const Clock::time_point start = Clock::now();
   const Experiment experiment;

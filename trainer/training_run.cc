@@ -127,7 +127,7 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
 StatusOr<ControlRecord> TrainingRun::Continue() {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts,
-                           LoadCheckpoint(options_.checkpoint, Contents::kState, parts_.ModelHash(),
+                           LoadCheckpoint(options_.checkpoint, Contents::kState, parts_.Identity(),
                                           parts_.State(), *parts_.communicator));
   parts_.step().WeightsChanged();
   if (experiment_.training().monitor().best_weights()) {

@@ -8,6 +8,8 @@
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "trainer/config.h"
+#include "trainer/config_defaults.h"
 
 namespace elastor {
 namespace {
@@ -113,6 +115,17 @@ Status OnRanks(const SmallModel& model, const Layout& layout,
   return statuses[0];
 }
 
+ModelIdentity SomeModel() {
+  static const Experiment experiment = [] {
+    Experiment model;
+    model.set_name("a \"model\"");
+    ResolveDefaults(&model);
+    return model;
+  }();
+  static const DatasetInfo data;
+  return {experiment, data};
+}
+
 CheckpointFacts SomeFacts(Contents contents) {
   CheckpointFacts facts;
   facts.contents = contents;
@@ -122,9 +135,9 @@ CheckpointFacts SomeFacts(Contents contents) {
   facts.control.set_best_metric(-1.0 / 3);
   facts.state_digest = "given";
   facts.numerics = "numerics";
-  facts.model_hash = kModelHash;
+  facts.model_hash = MakeModelHash(SomeModel());
   facts.numeric_hash = "numeric";
-  facts.experiment = "# " + std::string(3000, 'a') + "\nname: \"a\"\n";
+  facts.experiment = "# " + std::string(3000, 'a') + "\n" + ExperimentText(SomeModel().experiment);
   facts.data = "data";
   return facts;
 }
