@@ -17,7 +17,7 @@ split { train: 0.8 validation: 0.1 test: 0.1 }
 synthetic { rows: 700 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 300 }
 SCHEMA
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 init_stddev: 0.1 }
 training { batch_size: 64 }
 EXPERIMENT
