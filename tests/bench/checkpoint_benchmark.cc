@@ -22,6 +22,8 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_defaults.h"
 #include "trainer/step/dense_optimizer.h"
 
 DEFINE_string(directory, "", "where to write; removed at the end");
@@ -35,7 +37,6 @@ DEFINE_int64(staging_mib, 16384, "what a rank may copy");
 namespace elastor {
 namespace {
 
-constexpr char kHash[] = "0123456789abcdef";
 constexpr double kMegabyte = 1e6;
 
 // CPU time of the process, in user space: what a neighbour or a slow first touch of memory moves
@@ -45,6 +46,16 @@ double UserSeconds() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_utime.tv_sec) +
          static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
+}
+
+ModelIdentity Identity() {
+  static const Experiment experiment = [] {
+    Experiment defaults;
+    ResolveDefaults(&defaults);
+    return defaults;
+  }();
+  static const DatasetInfo data;
+  return {experiment, data};
 }
 
 std::vector<TableSpec> Tables() {
@@ -140,7 +151,8 @@ void Write(const std::string& name, Contents contents, CheckpointWriter* writer)
   const std::string path = FLAGS_directory + "/" + name;
   CheckpointMetadata metadata;
   metadata.contents = contents;
-  metadata.model_hash = kHash;
+  metadata.model_hash = MakeModelHash(Identity());
+  metadata.experiment = ExperimentText(Identity().experiment);
   const double user = UserSeconds();
   const Clock::time_point start = Clock::now();
   const Status started = writer->Start(path, metadata);
@@ -197,7 +209,7 @@ void Main() {
   for (const int ranks : {1, 2, 4}) {
     const double user = UserSeconds();
     const double seconds = SecondsOnRanks(ranks, [&](Rank& rank) {
-      return LoadCheckpoint(path, Contents::kState, kHash, rank.View(), *rank.communicator)
+      return LoadCheckpoint(path, Contents::kState, Identity(), rank.View(), *rank.communicator)
           .status();
     });
     std::printf("load_on_%d_s=%.3f\nload_on_%d_mb_per_s=%.0f\nload_on_%d_user_s=%.3f\n", ranks,

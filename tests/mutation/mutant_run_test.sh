@@ -10,7 +10,7 @@ work=$TEST_TMPDIR
 source tests/system/spread_run.sh
 
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 init_stddev: 0.1 }
 training { batch_size: 64 }
 EXPERIMENT

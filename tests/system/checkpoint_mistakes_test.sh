@@ -21,7 +21,7 @@ SCHEMA
 make_data data 1
 make_data other_data 2
 cat >tiny.textproto <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 }
 training { batch_size: 64 epochs: 2 }
 spectrum { disabled: true }
@@ -52,7 +52,7 @@ expect_line 2 "training.monitor.metric: GAUC, but the data set has no groups" on
 "${train[@]}" --output_dir=wide --set=model.token_width=16 >log 2>&1 || cat log
 mkdir --parents swapped/checkpoints
 cp --recursive wide/checkpoints/step-* swapped/checkpoints/
-expect_line 2 "model.token_width: 8; expected 16" \
+expect_line 2 "model.rank_elastor.token_width: 8; expected 16" \
   on_ranks 3 "${train[@]}" --output_dir=swapped --resume
 expect_line 2 "wide/checkpoints" on_ranks 3 "${train[@]}" --output_dir=evaluated --mode=evaluate \
   --model="$(echo wide/checkpoints/step-*)"

@@ -41,7 +41,7 @@ fields { name: "at" type: TIME time_format: UNIX_SECONDS }
 SCHEMA
 cat >days.textproto <<'EXPERIMENT'
 data { order: FILE_ORDER }
-model { tokens: 4 token_width: 8 blocks: 1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 init_stddev: 0.1 }
 optimizer { learning_rate: 0.01 }
 training { batch_size: 100 seed: 3 log_every_steps: 1 }

@@ -12,7 +12,7 @@ work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
 embedding { width: 4 init_stddev: 0.1 }
 optimizer { learning_rate: 0.01 clip_norm: 0.05 dense_l2: 1e-3 embedding_l2: 1e-3 }
 training { batch_size: 96 epochs: 2 log_every_steps: 1 eval_every_steps: 6 }

@@ -23,7 +23,7 @@ split { train: 0.8 validation: 0.1 test: 0.1 }
 synthetic { rows: 2000 seed: 1 numeric_fields: 2 categorical_fields: 2 ids_per_field: 50 }
 SCHEMA
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 }
 training { batch_size: 64 max_steps: 2 }
 parallel { virtual_shards: 16 }
@@ -39,8 +39,7 @@ fi
 
 new=--output_dir=$work/new
 expect_mistake 'holds a run already' mpi 2 "$trainer" "${tiny[@]}" --output_dir="$work/used"
-expect_mistake "has no field 'tokns'; it has: kind, convention, tokens" \
-  mpi 2 "$trainer" "${tiny[@]}" "$new" --set=model.tokns=3
+expect_mistake "did you mean 'tokens'?" mpi 2 "$trainer" "${tiny[@]}" "$new" --set=model.tokns=3
 expect_mistake '16 cannot be spread over 17 ranks' mpi 17 "$trainer" "${tiny[@]}" "$new"
 expect_mistake "$work/nowhere" mpi 2 "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/nowhere"
 expect_mistake "$work/nothing.textproto" \
@@ -57,7 +56,7 @@ expect_mistake "rank 1: the data set's fingerprint is" mpi 1 "$trainer" "${tiny[
 expect_mistake "$work/nothing.flags" "$trainer" --flagfile="$work/nothing.flags"
 expect_mistake '16 cannot be spread over 17 ranks' \
   "$trainer" "${tiny[@]}" --mode=describe --ranks=17
-expect_mistake 'model.token_width: 26 is not a multiple of model.tokens 15' \
+expect_mistake 'model.rank_mixer.token_width: 26 is not a multiple of model.rank_mixer.tokens 15' \
   "$trainer" "${tiny[@]}" "$new" --set=model.kind=RANK_MIXER --set=model.tokens=15 \
   --set=model.token_width=26
 expect_mistake 'parallel.virtual_shards: 12 is not a power of two' \

@@ -41,7 +41,7 @@ split { train: 0.8 validation: 0.1 test: 0.1 }
 synthetic { rows: 4000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 900 }
 SCHEMA
 cat >tiny.textproto <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
 embedding { width: 3 }
 optimizer { learning_rate: 0.01 }
 training { batch_size: 256 seed: 3 }
@@ -87,7 +87,7 @@ spectrum_of() { grep '"event":"spectrum"' "$1/metrics.jsonl"; }
 expect_same 'spectra' "$(spectrum_of measured)" "$(spectrum_of spectra)"
 
 # Rows that training never met come from the seed; another seed is another model.
-expect_mistake 3 'model_hash' --mode=evaluate --model=one/model --set=training.seed=4
+expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4
 expect_mistake 1 "tensor 'tokenizer.output.weight' is F32" \
   --mode=evaluate --model=one/model --set=model.token_width=12
 expect_mistake 1 'nowhere/manifest.json: open: No such file' --mode=evaluate --model=nowhere

@@ -12,7 +12,7 @@ source "$(dirname "$0")/spread_run.sh"
 
 # 201 steps: three epochs of 66 whole batches and a short one.
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
-model { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 }
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
 embedding { width: 4 init_stddev: 0.1 }
 optimizer { learning_rate: 0.02 clip_norm: 0.5 dense_l2: 1e-4 embedding_l2: 1e-4 }
 training {

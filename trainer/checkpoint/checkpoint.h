@@ -18,8 +18,7 @@ namespace elastor {
 
 // A model's weights or a whole training state in a folder of files, readable on any number of ranks
 // and under any plan:
-//   manifest.json      CheckpointMetadata; of every file below its size and XXH3-64 of its header
-//   and,
+//   manifest.json      CheckpointMetadata; of every file below its size and XXH3-64 of its header and,
 //                      piece by piece, of its data, with the partitions and rows of every piece;
 //                      its own hash
 //   dense.safetensors  one F32 tensor per parameter, by name, in its shape; a training state's
@@ -30,9 +29,19 @@ namespace elastor {
 // Every row is in one file. Rows that never occurred in training are in none: they are made from
 // the seed, as in training.
 
-// XXH3-64, as 16 hex digits, of all that a model's predictions depend on besides its weights:
-// model, embedding, training.seed, and the data's fields.
-std::string MakeModelHash(const Experiment& experiment, const DatasetInfo& data);
+// All that a model's predictions depend on besides its weights: model, embedding and training.seed
+// of the experiment, and the data's fields.
+struct ModelIdentity {
+  const Experiment& experiment;
+  const DatasetInfo& data;
+};
+// XXH3-64 of it, as 16 hex digits.
+std::string MakeModelHash(const ModelIdentity& model);
+// Whether the folder that `manifest_path` stands in is of this model, by metadata.experiment, which
+// may be of the first format, and metadata.model_hash, which was made from it as it stands. User error
+// naming what differs.
+Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                  const ModelIdentity& model);
 
 // Writes checkpoints one at a time while training goes on: Start copies this rank's share of the
 // state and returns; files are written, hashed and synced by a thread of its own in `path`.partial,
@@ -69,14 +78,14 @@ StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path);
 // Collective; any number of ranks, any plan. Replaces the state: a rank reads and verifies the
 // parts it owns. With contents kState the folder must hold a training state, whose digest is
 // computed again from memory and must be the manifest's; with kWeights it may, and slots become
-// those of a new run. model_hash must be the folder's. User error, the same on all ranks, naming
-// file and tensor with what was found and expected; the state is then undefined.
+// those of a new run. The folder must be of this model (CheckModel). User error, the same on all
+// ranks, naming file and tensor with what was found and expected; the state is then undefined.
 StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
-                                            const std::string& model_hash, const StateView& state,
-                                            Communicator& communicator);
+                                         const ModelIdentity& model, const StateView& state,
+                                         Communicator& communicator);
 
 struct WarmStartReport {
-  CheckpointMetadata metadata;     // of the folder
+  CheckpointMetadata metadata;           // of the folder
   std::vector<std::string> taken;  // parameters and tables
   std::vector<std::string> left;   // of the folder; selected, but without a place in the model
   std::vector<std::string> fresh;  // of the model; not in the folder or not selected

@@ -17,8 +17,8 @@ class Loading {
       : stored_(stored), contents_(contents), state_(state), communicator_(*communicator) {}
 
   // Everything that can be told without reading the data. What has another shape is told before
-  // the hash of the model, being clearer.
-  Status Check(const std::string& model_hash);
+  // CheckModel, being clearer.
+  Status Check(const ModelIdentity& model);
   Status Load();
 
  private:
@@ -31,7 +31,7 @@ class Loading {
   Communicator& communicator_;
 };
 
-Status Loading::Check(const std::string& model_hash) {
+Status Loading::Check(const ModelIdentity& model) {
   const CheckpointMetadata& metadata = stored_.manifest().metadata;
   if (contents_ == Contents::kState && metadata.contents != Contents::kState) {
     return UserError(stored_.manifest_path() +
@@ -43,11 +43,7 @@ Status Loading::Check(const std::string& model_hash) {
     return UserError(stored_.manifest_path() + ": has " + std::to_string(tables) +
                      " tables; expected the model's " + std::to_string(state_.tables->size()));
   }
-  if (metadata.model_hash == model_hash) return OkStatus();
-  return UserError(stored_.manifest_path() + ": model_hash " + metadata.model_hash + "; expected " +
-                   model_hash +
-                   ": the experiment's model, embedding and training.seed and the data's fields "
-                   "must be those of training (experiment.textproto of that run)");
+  return CheckModel(stored_.manifest_path(), metadata, model);
 }
 
 Status Loading::CheckDense() {
@@ -113,21 +109,21 @@ StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path) {
 }
 
 StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
-                                            const std::string& model_hash, const StateView& state,
-                                            Communicator& communicator) {
+                                         const ModelIdentity& model, const StateView& state,
+                                         Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
   Loading loading(stored, contents, state, &communicator);
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model_hash)));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Load()));
   const CheckpointMetadata& metadata = stored.manifest().metadata;
   if (contents == Contents::kWeights) return metadata;
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
                            StateDigest(metadata.control, state, communicator));
   if (digest == metadata.state_digest) return metadata;
-  return AgreeOnStatus(
-      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
-                              "; the state that was loaded has " + digest));
+  return AgreeOnStatus(communicator,
+                       UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
+                                 "; the state that was loaded has " + digest));
 }
 
 }  // namespace elastor

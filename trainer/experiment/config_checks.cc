@@ -28,7 +28,7 @@ std::string ShortText(double value) {
 }
 
 template <typename T>
-Status CheckNumber(const std::string& path, const Rule& rule, T value) {
+Status CheckNumber(const std::string& path, const FieldRule& rule, T value) {
   std::string found;
   if constexpr (std::is_integral_v<T>) {
     found = std::to_string(value);
@@ -47,7 +47,7 @@ Status CheckNumber(const std::string& path, const Rule& rule, T value) {
 // Every number of a field, which names and texts are none of.
 Status CheckField(const std::string& path, const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
-  const Rule& rule = field.options().GetExtension(elastor::rule);
+  const FieldRule& rule = field.options().GetExtension(elastor::rule);
   const auto check = [&](auto get, auto get_one) -> Status {
     if (!field.is_repeated()) return CheckNumber(path, rule, (reflection.*get)(message, &field));
     for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
@@ -119,7 +119,7 @@ Status CheckModel(const ModelConfig& model) {
 
 }  // namespace
 
-std::string RangeWords(const Rule& rule) {
+std::string RangeWords(const FieldRule& rule) {
   if (rule.has_min() && rule.has_below()) {
     return "a number in [" + ShortText(rule.min()) + ", " + ShortText(rule.below()) + ")";
   }

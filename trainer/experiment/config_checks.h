@@ -16,7 +16,7 @@ Status ValidateExperiment(const Experiment& experiment);
 Status ValidateRanks(const Experiment& experiment, int ranks);
 
 // What a rule's bounds let a number be: "a positive number", "a number in [0, 1)".
-std::string RangeWords(const Rule& rule);
+std::string RangeWords(const FieldRule& rule);
 
 }  // namespace elastor
 

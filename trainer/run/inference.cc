@@ -66,7 +66,7 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
                            RunContext::Open(options, /*steps_done=*/0, &communicator));
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            LoadCheckpoint(options.model_dir, Contents::kWeights,
-                                          context->ModelHash(), context->State(), communicator));
+                                          context->Identity(), context->State(), communicator));
   context->step().WeightsChanged();
 
   const double loaded = SecondsSince(context->start);

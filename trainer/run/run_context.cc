@@ -112,7 +112,7 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
   metadata.contents = contents;
   metadata.control = control;
   metadata.numerics = numerics;
-  metadata.model_hash = ModelHash();
+  metadata.model_hash = MakeModelHash(Identity());
   metadata.numeric_hash = NumericHash(experiment);
   metadata.experiment = ExperimentText(experiment);
   metadata.data = dataset->fingerprint();

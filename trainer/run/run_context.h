@@ -60,7 +60,7 @@ struct RunContext {
   Evaluation& evaluation() { return *evaluation_; }
   // Of what is saved now; without the digest.
   CheckpointMetadata MakeMetadata(Contents contents, const ControlRecord& control) const;
-  std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
+  ModelIdentity Identity() const { return {experiment, dataset->info()}; }
 
   const Clock::time_point start = Clock::now();
   const Experiment experiment;

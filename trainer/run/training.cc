@@ -187,7 +187,7 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
 StatusOr<ControlRecord> TrainingRun::Continue() {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
-                           LoadCheckpoint(checkpoint_, Contents::kState, context_.ModelHash(),
+                           LoadCheckpoint(checkpoint_, Contents::kState, context_.Identity(),
                                           context_.State(), *context_.communicator));
   context_.step().WeightsChanged();
   if (experiment_.training().monitor().best_weights()) {

@@ -41,7 +41,7 @@ class CheckpointDamageTest : public testing::Test {
   }
   std::string LoadError(int ranks) {
     const Status status = OnRanks(model_, {ranks}, [&](StateRank& rank) {
-      return LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator)
+      return LoadCheckpoint(path_, Contents::kState, SomeModel(), rank.View(), *rank.communicator)
           .status();
     });
     return CheckLine(status);

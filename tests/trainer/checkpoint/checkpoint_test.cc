@@ -30,9 +30,9 @@ const Layout kLayouts[] = {{1, PlanKind::kRowWise, 2},
 class CheckpointTest : public testing::Test {
  protected:
   // What LoadCheckpoint on two ranks says.
-  std::string LoadError(Contents contents, const std::string& hash = kModelHash) {
+  std::string LoadError(Contents contents, const ModelIdentity& model = SomeModel()) {
     const Status status = OnRanks(model_, {2, PlanKind::kRowWise}, [&](StateRank& rank) {
-      return LoadCheckpoint(path_, contents, hash, rank.View(), *rank.communicator).status();
+      return LoadCheckpoint(path_, contents, model, rank.View(), *rank.communicator).status();
     });
     EXPECT_EQ(status.code(), status.ok() ? StatusCode::kOk : StatusCode::kUser);
     EXPECT_EQ(status.message().find('\n'), std::string::npos);
@@ -65,7 +65,7 @@ TEST_P(CheckpointOptimizerTest, AnyRanksReadWhatAnyRanksWrote) {
         rank.Fill(1);  // what was there before is gone
         ELASTOR_ASSIGN_OR_RETURN(
             const CheckpointMetadata metadata,
-            LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator));
+            LoadCheckpoint(path_, Contents::kState, SomeModel(), rank.View(), *rank.communicator));
         EXPECT_EQ(metadata.state_digest, first);
         EXPECT_EQ(rank.Digest(metadata.control), first);
         return OkStatus();
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Optimizers{SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad},
                     Optimizers{SparseOptimizerKind::kAdagrad, SparseOptimizerKind::kSgd}));
 
-TEST_F(CheckpointTest, MetadataComesBack) {
+TEST_F(CheckpointTest, FactsComeBack) {
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest_).ok());
   const StatusOr<CheckpointMetadata> metadata = ReadCheckpointMetadata(path_);
   ASSERT_TRUE(metadata.ok()) << metadata.status().message();
@@ -141,7 +141,7 @@ TEST_F(CheckpointTest, TrainingGoesOnWhileItIsWritten) {
     EXPECT_EQ(written.state_digest, digest);
     ELASTOR_ASSIGN_OR_RETURN(
         const CheckpointMetadata read,
-        LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator));
+        LoadCheckpoint(path_, Contents::kState, SomeModel(), rank.View(), *rank.communicator));
     EXPECT_EQ(rank.Digest(read.control), digest);
     return OkStatus();
   });
@@ -162,9 +162,9 @@ TEST_F(CheckpointTest, WeightsWithoutSlots) {
       const Status status = OnRanks(reader, layout, [&](StateRank& rank) -> Status {
         rank.Fill(load ? 1 : 2);
         if (load) {
-          ELASTOR_RETURN_IF_ERROR(
-              LoadCheckpoint(path_, Contents::kWeights, kModelHash, rank.View(), *rank.communicator)
-                  .status());
+          ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(path_, Contents::kWeights, SomeModel(),
+                                                 rank.View(), *rank.communicator)
+                                      .status());
         }
         const std::string own = rank.Digest({});
         if (rank.communicator->rank() == 0) digest = own;
@@ -177,7 +177,7 @@ TEST_F(CheckpointTest, WeightsWithoutSlots) {
     const Status status = OnRanks(model_, layout, [&](StateRank& rank) -> Status {
       rank.Fill(1);
       ELASTOR_RETURN_IF_ERROR(
-          LoadCheckpoint(path_, Contents::kWeights, kModelHash, rank.View(), *rank.communicator)
+          LoadCheckpoint(path_, Contents::kWeights, SomeModel(), rank.View(), *rank.communicator)
               .status());
       rank.embedding->ForEachRow([&](int t, int64_t key, const float*, const float* slots) {
         const std::vector<float> m_and_v(slots, slots + 2 * rank.tables[t].width);
@@ -245,8 +245,18 @@ TEST_F(CheckpointTest, SaysWhatHasAnotherShape) {
               AllOf(HasSubstr(path_ + "/manifest.json: open: No such file"),
                     EndsWith("expected the folder of a checkpoint or a model")));
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest_).ok());
-  EXPECT_THAT(LoadError(Contents::kState, "fedcba9876543210"),
-              HasSubstr("manifest.json: model_hash 0123456789abcdef; expected fedcba9876543210"));
+  Experiment other = SomeModel().experiment;
+  other.mutable_model()->mutable_rank_elastor()->set_tokens(4);
+  EXPECT_EQ(LoadError(Contents::kState, {other, SomeModel().data}),
+            "model.rank_elastor.tokens: 4; expected 0, as in " + path_ +
+                "/manifest.json: a model's experiment must be that of its training");
+  DatasetInfo data;
+  data.numeric = {{"n"}};
+  const ModelIdentity renamed = {SomeModel().experiment, data};
+  EXPECT_EQ(LoadError(Contents::kState, renamed),
+            path_ + "/manifest.json: model_hash " + MakeModelHash(SomeModel()) +
+                "; with this data it is " + MakeModelHash(renamed) +
+                ": the data's fields must be those of training");
   model_.weight_shape = {4, 301};
   EXPECT_EQ(LoadError(Contents::kState),
             path_ + "/dense.safetensors: tensor 'weight' is F32 [4, 300]; expected F32 [4, 301]");
@@ -295,7 +305,7 @@ TEST_F(CheckpointTest, TablesOfManyPieces) {
   for (const Layout& layout : kLayouts) {
     EXPECT_EQ(OnRanks(model_, layout,
                       [&](StateRank& rank) {
-                        return LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(),
+                        return LoadCheckpoint(path_, Contents::kState, SomeModel(), rank.View(),
                                               *rank.communicator)
                             .status();
                       })
@@ -309,24 +319,24 @@ TEST(ModelHashTest, KnowsWhatPredictionsDependOn) {
   DatasetInfo data;
   data.numeric = {{"n"}};
   data.categorical = {{"c", 10}};
-  const std::string hash = MakeModelHash(experiment, data);
+  const std::string hash = MakeModelHash({experiment, data});
   EXPECT_EQ(hash.size(), 16u);
 
   Experiment other = experiment;
   other.mutable_training()->set_max_steps(5);
   other.mutable_optimizer()->set_learning_rate(0.5);
   other.mutable_parallel()->set_virtual_shards(32);
-  EXPECT_EQ(MakeModelHash(other, data), hash);
+  EXPECT_EQ(MakeModelHash({other, data}), hash);
 
   const std::function<void(Experiment*)> changes[] = {
-      [](Experiment* e) { e->mutable_model()->set_blocks(3); },
+      [](Experiment* e) { e->mutable_model()->mutable_rank_elastor()->set_blocks(3); },
       [](Experiment* e) { e->mutable_embedding()->set_init_stddev(0.5); },
       [](Experiment* e) { e->mutable_training()->set_seed(1); },
   };
   for (const auto& change : changes) {
     other = experiment;
     change(&other);
-    EXPECT_NE(MakeModelHash(other, data), hash) << other.ShortDebugString();
+    EXPECT_NE(MakeModelHash({other, data}), hash) << other.ShortDebugString();
   }
   const std::function<void(DatasetInfo::Categorical*)> fields[] = {
       [](DatasetInfo::Categorical* c) { c->ids = 11; },
@@ -336,7 +346,7 @@ TEST(ModelHashTest, KnowsWhatPredictionsDependOn) {
   for (const auto& change : fields) {
     DatasetInfo changed = data;
     change(&changed.categorical[0]);
-    EXPECT_NE(MakeModelHash(experiment, changed), hash);
+    EXPECT_NE(MakeModelHash({experiment, changed}), hash);
   }
 }
 

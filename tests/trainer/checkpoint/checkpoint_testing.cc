@@ -8,6 +8,8 @@
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_defaults.h"
 
 namespace elastor {
 namespace {
@@ -113,6 +115,17 @@ Status OnRanks(const SmallModel& model, const Layout& layout,
   return statuses[0];
 }
 
+ModelIdentity SomeModel() {
+  static const Experiment experiment = [] {
+    Experiment model;
+    model.set_name("a \"model\"");
+    ResolveDefaults(&model);
+    return model;
+  }();
+  static const DatasetInfo data;
+  return {experiment, data};
+}
+
 CheckpointMetadata SomeMetadata(Contents contents) {
   CheckpointMetadata metadata;
   metadata.contents = contents;
@@ -122,9 +135,9 @@ CheckpointMetadata SomeMetadata(Contents contents) {
   metadata.control.set_best_metric(-1.0 / 3);
   metadata.state_digest = "given";
   metadata.numerics = "numerics";
-  metadata.model_hash = kModelHash;
+  metadata.model_hash = MakeModelHash(SomeModel());
   metadata.numeric_hash = "numeric";
-  metadata.experiment = "# " + std::string(3000, 'a') + "\nname: \"a\"\n";
+  metadata.experiment = "# " + std::string(3000, 'a') + "\n" + ExperimentText(SomeModel().experiment);
   metadata.data = "data";
   return metadata;
 }

@@ -33,7 +33,8 @@ struct Layout {
   int threads = 1;
 };
 
-inline constexpr char kModelHash[] = "0123456789abcdef";
+// What SomeFacts is of.
+ModelIdentity SomeModel();
 
 // One rank's memory.
 struct StateRank {

@@ -22,14 +22,12 @@ using ::testing::Not;
 // The paper's Criteo model, resolved.
 Experiment Resolved(const std::vector<std::string>& overrides = {}) {
   Experiment experiment;
-  experiment.mutable_model()->set_tokens(15);
-  experiment.mutable_model()->set_token_width(26);
+  experiment.mutable_model()->mutable_rank_elastor()->set_tokens(15);
+  experiment.mutable_model()->mutable_rank_elastor()->set_token_width(26);
   experiment.mutable_embedding()->set_width(20);
   experiment.mutable_training()->set_batch_size(4096);
-  for (const std::string& assignment : overrides) {
-    const Status status = ApplyOverride(assignment, &experiment);
-    EXPECT_TRUE(status.ok()) << status.message();
-  }
+  const Status status = ApplyOverrides(overrides, &experiment);
+  EXPECT_TRUE(status.ok()) << status.message();
   ResolveDefaults(&experiment);
   return experiment;
 }
@@ -42,17 +40,18 @@ std::string WriteExperiment(const std::string& name, const std::string& text) {
 
 TEST(ConfigTest, DefaultsOfThePaper) {
   const Experiment experiment = Resolved();
+  const TokenModelConfig& model = experiment.model().rank_elastor();
   EXPECT_TRUE(ValidateExperiment(experiment).ok());
   EXPECT_EQ(experiment.name(), "RANK_ELASTOR");
-  EXPECT_EQ(experiment.model().blocks(), 2);
-  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::GROUPED);
-  EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
-  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_NONE);
-  EXPECT_EQ(experiment.model().mixing().block_width(), 1);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED);
-  EXPECT_EQ(experiment.model().feed_forward().activation(), FeedForwardConfig::GELU);
-  EXPECT_EQ(experiment.model().feed_forward().expansion(), 3);
-  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_LINEAR);
+  EXPECT_EQ(model.blocks(), 2);
+  EXPECT_EQ(model.tokenizer().kind(), TokenizerConfig::GROUPED);
+  EXPECT_EQ(model.tokenizer().hidden(), 0);
+  EXPECT_EQ(model.tokenizer().norm(), TokenizerConfig::NORM_NONE);
+  EXPECT_EQ(model.mixing().block_width(), 1);
+  EXPECT_EQ(model.feed_forward().kind(), FeedForwardConfig::GATED);
+  EXPECT_EQ(model.feed_forward().activation(), FeedForwardConfig::GELU);
+  EXPECT_EQ(model.feed_forward().expansion(), 3);
+  EXPECT_EQ(model.head().kind(), HeadConfig::FLATTEN_LINEAR);
   EXPECT_EQ(experiment.optimizer().learning_rate(), 1e-3);
   EXPECT_EQ(experiment.embedding().init_stddev(), 1e-4);
   EXPECT_EQ(experiment.training().eval_batch_size(), 4096);
@@ -63,48 +62,51 @@ TEST(ConfigTest, DefaultsOfThePaper) {
 
 TEST(ConfigTest, DefaultsOfThePublicCode) {
   const Experiment experiment = Resolved({"model.convention=PUBLIC_CODE"});
-  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::SHARED);
-  EXPECT_EQ(experiment.model().tokenizer().hidden(), 500);
-  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_RMS);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED_SUM);
-  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_MLP);
-  ASSERT_EQ(experiment.model().head().hidden_size(), 1);
-  EXPECT_EQ(experiment.model().head().hidden(0), 2 * 15 * 26);
+  const TokenModelConfig& model = experiment.model().rank_elastor();
+  EXPECT_EQ(model.tokenizer().kind(), TokenizerConfig::SHARED);
+  EXPECT_EQ(model.tokenizer().hidden(), 500);
+  EXPECT_EQ(model.tokenizer().norm(), TokenizerConfig::NORM_RMS);
+  EXPECT_EQ(model.feed_forward().kind(), FeedForwardConfig::GATED_SUM);
+  EXPECT_EQ(model.head().kind(), HeadConfig::FLATTEN_MLP);
+  ASSERT_EQ(model.head().hidden_size(), 1);
+  EXPECT_EQ(model.head().hidden(0), 2 * 15 * 26);
 }
 
 TEST(ConfigTest, RankMixerDefaults) {
   const Experiment experiment = Resolved({"model.kind=RANK_MIXER", "model.tokens=26"});
   EXPECT_TRUE(ValidateExperiment(experiment).ok());
-  EXPECT_FALSE(experiment.model().has_mixing());
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::TWO_LAYER);
-  EXPECT_EQ(experiment.model().feed_forward().expansion(), 1);
+  EXPECT_FALSE(experiment.model().rank_mixer().has_mixing());
+  EXPECT_EQ(experiment.model().rank_mixer().feed_forward().kind(), FeedForwardConfig::TWO_LAYER);
+  EXPECT_EQ(experiment.model().rank_mixer().feed_forward().expansion(), 1);
 }
 
 TEST(ConfigTest, AnExplicitTokenizerStaysLinear) {
   const Experiment experiment =
       Resolved({"model.convention=PUBLIC_CODE", "model.tokenizer.kind=FULL"});
-  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::FULL);
-  EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
+  const TokenModelConfig& model = experiment.model().rank_elastor();
+  EXPECT_EQ(model.tokenizer().kind(), TokenizerConfig::FULL);
+  EXPECT_EQ(model.tokenizer().hidden(), 0);
 }
 
-TEST(ConfigTest, AnMlpDropsWhatItDoesNotUse) {
-  const Experiment experiment = Resolved({"model.kind=MLP", "model.dropout=0.1"});
+TEST(ConfigTest, MlpDefaults) {
+  const Experiment experiment = Resolved({"model.kind=MLP"});
   EXPECT_TRUE(ValidateExperiment(experiment).ok());
-  EXPECT_EQ(experiment.model().tokens(), 0);
-  EXPECT_FALSE(experiment.model().has_tokenizer());
-  EXPECT_EQ(experiment.model().dropout(), 0.1);
-  EXPECT_THAT(experiment.model().hidden(), testing::ElementsAre(400, 400, 400));
+  EXPECT_EQ(experiment.name(), "MLP");
+  EXPECT_THAT(experiment.model().mlp().hidden(), testing::ElementsAre(400, 400, 400));
+  EXPECT_FALSE(experiment.model().mlp().batch_norm());
 }
 
 TEST(ConfigTest, ResolvingTwiceIsResolvingOnce) {
-  for (const char* kind : {"RANK_ELASTOR", "RANK_MIXER", "MLP"}) {
-    for (const char* convention : {"PAPER", "PUBLIC_CODE"}) {
-      const Experiment once = Resolved(
-          {std::string("model.kind=") + kind, std::string("model.convention=") + convention});
-      Experiment twice = once;
-      ResolveDefaults(&twice);
-      EXPECT_TRUE(MessageDifferencer::Equals(once, twice)) << kind << " " << convention;
-    }
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"model.kind=RANK_ELASTOR"},
+        {"model.kind=RANK_MIXER"},
+        {"model.kind=MLP"},
+        {"model.convention=PUBLIC_CODE"},
+        {"model.kind=RANK_MIXER", "model.convention=PUBLIC_CODE"}}) {
+    const Experiment once = Resolved(overrides);
+    Experiment twice = once;
+    ResolveDefaults(&twice);
+    EXPECT_TRUE(MessageDifferencer::Equals(once, twice)) << once.DebugString();
   }
 }
 
@@ -124,17 +126,27 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"training.epochs=-1"}, "training.epochs: -1; expected a positive number"},
       {{"training.max_steps=-1"}, "training.max_steps: -1; expected 0 or more"},
       {{"model.kind=RANK_MIXER"},
-       "model.token_width: 26 is not a multiple of model.tokens 15; RANK_MIXER swaps 15 x 15 "
-       "blocks of D / T columns (the public code uses T = D = 26)"},
-      {{"model.tokens=0"}, "model.tokens: 0; expected a positive number"},
-      {{"model.token_width=-26"}, "model.token_width: -26; expected a positive number"},
+       "model.rank_mixer.token_width: 26 is not a multiple of model.rank_mixer.tokens 15; "
+       "RANK_MIXER swaps 15 x 15 blocks of D / T columns (the public code uses T = D = 26)"},
+      {{"model.kind=RANK_MIXER", "model.tokens=26", "model.mixing.block_width=2"},
+       "model.rank_mixer.mixing: RankMixer swaps blocks of tokens and has no such map; expected "
+       "none, or rank_elastor"},
+      {{"model.tokens=0"}, "model.rank_elastor.tokens: 0; expected a positive number"},
+      {{"model.token_width=-26"},
+       "model.rank_elastor.token_width: -26; expected a positive number"},
       {{"model.tokens=2147483647", "model.token_width=2147483647", "model.head.kind=FLATTEN_MLP"},
-       "model.tokens * model.token_width: 4611686014132420609; expected at most 131072"},
+       "model.rank_elastor.tokens * token_width: 4611686014132420609; expected at most 131072"},
       {{"model.mixing.block_width=7"},
-       "model.mixing.block_width: 7; expected a divisor of tokens * token_width = 390"},
-      {{"model.dropout=1"}, "model.dropout: 1; expected a number in [0, 1)"},
-      {{"model.dropout=nan"}, "model.dropout: nan; expected a number in [0, 1)"},
-      {{"model.kind=MLP", "model.hidden=400,0"}, "model.hidden: 0; expected a positive number"},
+       "model.rank_elastor.mixing.block_width: 7; expected a divisor of tokens * token_width = "
+       "390"},
+      {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a positive number"},
+      {{"model.tokenizer.hidden=-1"},
+       "model.rank_elastor.tokenizer.hidden: -1; expected 0 or more"},
+      {{"model.head.kind=FLATTEN_MLP", "model.head.hidden=4,-4"},
+       "model.rank_elastor.head.hidden: -4; expected a positive number"},
+      {{"model.dropout=1"}, "model.rank_elastor.dropout: 1; expected a number in [0, 1)"},
+      {{"model.dropout=nan"}, "model.rank_elastor.dropout: nan; expected a number in [0, 1)"},
+      {{"model.kind=MLP", "model.hidden=400,0"}, "model.mlp.hidden: 0; expected a positive number"},
       {{"embedding.width=0"}, "embedding.width: 0; expected a positive number"},
       {{"optimizer.learning_rate=-0.1"},
        "optimizer.learning_rate: -0.1; expected a positive number"},
@@ -195,6 +207,9 @@ TEST(ConfigTest, NamesTheFirstNumericDifference) {
             "training.schedule.decay: COSINE; expected CONSTANT");
   EXPECT_EQ(difference("training.warm_start.tensors=mlp"),
             "training.warm_start.tensors: \"mlp\"; expected unset");
+  EXPECT_EQ(difference("model.rank_elastor.tokens=14"),
+            "model.rank_elastor.tokens: 14; expected 15");
+  EXPECT_EQ(difference("model.kind=MLP"), "model: mlp; expected rank_elastor");
 }
 
 TEST(ConfigTest, LoadsAFileAndAppliesOverridesInOrder) {
@@ -228,9 +243,8 @@ TEST(ConfigTest, TextOfAnExperimentReadsBack) {
 
 TEST(ConfigTest, TheResolvedTextNamesWhatIsZero) {
   const std::string text = ExperimentText(Resolved());
-  for (const char* line :
-       {"kind: RANK_ELASTOR", "convention: PAPER", "dropout: 0", "order: SHUFFLED",
-        "sparse: LAZY_ADAM", "clip_norm: 0", "seed: 0", "overlap: false"}) {
+  for (const char* line : {"rank_elastor {", "convention: PAPER", "dropout: 0", "order: SHUFFLED",
+                           "sparse: LAZY_ADAM", "clip_norm: 0", "seed: 0", "overlap: false"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, Not(HasSubstr("shape")));
@@ -243,12 +257,81 @@ TEST(ConfigTest, MistakesInAFileAreLocated) {
   EXPECT_EQ(status.message(),
             path +
                 ":2:6: Message type \"elastor.DataConfig\" has no field named \"pth\"."
-                " It has: path, order, window_blocks, reader_threads, shape");
+                " It has: path, order, window_blocks, reader_threads, shape; did you mean 'path'?");
 
   const std::string missing = testing::TempDir() + "/missing.textproto";
   EXPECT_EQ(ReadExperiment(missing).status().code(), StatusCode::kUser);
   EXPECT_THAT(ReadExperiment(missing).status().message(), HasSubstr(missing));
   EXPECT_THAT(ReadExperiment(missing).status().message(), Not(HasSubstr("\n")));
+}
+
+TEST(ConfigTest, AMistakenNameInAFileListsThePossibleOnes) {
+  const auto message = [](const std::string& text) {
+    return ParseExperiment(text, "f").status().message();
+  };
+  // Several fields are called kind; the one meant is found by its place.
+  EXPECT_EQ(message("# { kind }\nmodel { rank_elastor { feed_forward { activation: RELU }\n"
+                    "  head { kind: MEAN_POL } } }"),
+            "f:3:25: Unknown enumeration value of \"MEAN_POL\" for field \"kind\"."
+            " Expected one of: HEAD_CONVENTION, MEAN_POOL, FLATTEN_LINEAR, FLATTEN_MLP"
+            "; did you mean 'MEAN_POOL'?");
+  EXPECT_EQ(message("optimizer < dense: ADAMW >"),
+            "f:1:26: Unknown enumeration value of \"ADAMW\" for field \"dense\"."
+            " Expected one of: ADAM, SGD, ADAGRAD; did you mean 'ADAM'?");
+  EXPECT_EQ(message("model { rank_elastic { tokens: 4 } }"),
+            "f:1:22: Message type \"elastor.ModelConfig\" has no field named \"rank_elastic\"."
+            " It has: rank_elastor, rank_mixer, mlp; did you mean 'rank_elastor'?");
+  EXPECT_EQ(message("model { mlp { hiden: 4 } }"),
+            "f:1:20: Message type \"elastor.MlpConfig\" has no field named \"hiden\"."
+            " It has: hidden, batch_norm, dropout; did you mean 'hidden'?");
+}
+
+// An experiment of the first format says the same as one of today's.
+TEST(ConfigTest, ReadsTheFirstFormat) {
+  const auto load = [](const std::string& model, const std::vector<std::string>& overrides = {}) {
+    const std::string path = WriteExperiment("format.textproto", "model { " + model +
+                                                                     " } embedding { width: 4 } "
+                                                                     "training { batch_size: 64 }");
+    const auto loaded = LoadExperiment(path, overrides);
+    return loaded.ok() ? ExperimentText(loaded.value()) : loaded.status().message();
+  };
+  const std::string elastor =
+      load("rank_elastor { convention: PUBLIC_CODE tokens: 4 token_width: 8 }");
+  EXPECT_THAT(elastor, HasSubstr("rank_elastor {\n    convention: PUBLIC_CODE\n    tokens: 4\n"));
+  EXPECT_EQ(load("kind: RANK_ELASTOR convention: PUBLIC_CODE tokens: 4 token_width: 8"), elastor);
+  EXPECT_EQ(load("convention: PUBLIC_CODE tokens: 4 token_width: 8"), elastor);
+  EXPECT_EQ(load("convention: PUBLIC_CODE tokens: 3 token_width: 8", {"model.tokens=4"}), elastor);
+
+  // What the model does not use is dropped, as it always was: written-out runs have such fields.
+  EXPECT_EQ(load("kind: MLP convention: PAPER tokens: 4 head { hidden: 3 } hidden: [5, 6] "
+                 "dropout: 0.5 batch_norm: true"),
+            load("mlp { hidden: [5, 6] dropout: 0.5 batch_norm: true }"));
+  EXPECT_EQ(load("kind: RANK_MIXER tokens: 4 token_width: 8 hidden: 5 batch_norm: false "
+                 "mixing { block_width: 3 }"),
+            load("rank_mixer { tokens: 4 token_width: 8 }"));
+  EXPECT_THAT(load("mlp { } tokens: 4"),
+              HasSubstr("format.textproto: model: has tokens beside mlp; expected all of a model's "
+                        "fields within it"));
+}
+
+TEST(ConfigTest, NoModelIsRankElastor) {
+  Experiment experiment;
+  ResolveDefaults(&experiment);
+  EXPECT_EQ(experiment.name(), "RANK_ELASTOR");
+  EXPECT_EQ(ValidateExperiment(experiment).message(),
+            "model.rank_elastor.tokens: 0; expected a positive number");
+}
+
+// The defaults are texts; FillDefaults ends the program at one that its field cannot hold.
+TEST(ConfigTest, EveryModelHasDefaults) {
+  const auto* models = ModelConfig::descriptor()->FindOneofByName("model");
+  for (int i = 0; i < models->field_count(); ++i) {
+    Experiment experiment;
+    ModelConfig* model = experiment.mutable_model();
+    model->GetReflection()->MutableMessage(model, models->field(i));
+    ResolveDefaults(&experiment);
+    EXPECT_GT(experiment.model().ByteSizeLong(), 2u) << models->field(i)->name();
+  }
 }
 
 }  // namespace

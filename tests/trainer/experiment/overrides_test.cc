@@ -1,42 +1,88 @@
 #include "trainer/experiment/overrides.h"
 
 #include <string>
+#include <vector>
 
 #include "configs/proto/experiment.pb.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace elastor {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST(OverridesTest, SetsEveryTypeOfField) {
   Experiment experiment;
-  experiment.mutable_model()->add_hidden(7);
+  experiment.mutable_model()->mutable_mlp()->add_hidden(7);
   for (const char* assignment :
-       {"data.path=a/b=c", "training.max_steps=-5000000000", "model.tokens=15",
+       {"data.path=a/b=c", "training.max_steps=-5000000000", "embedding.width=15",
         "data.order=file_order", "optimizer.learning_rate=2.5e-3", "parallel.overlap=true",
-        "parallel.reproducible=0", "model.hidden=400,300", "model.feed_forward.kind=GATED_SUM"}) {
+        "parallel.reproducible=0", "model.mlp.hidden=400,300", "optimizer.dense=ADAGRAD",
+        "evaluation.slice_by=a,b"}) {
     const Status status = ApplyOverride(assignment, &experiment);
     EXPECT_TRUE(status.ok()) << status.message();
   }
   EXPECT_EQ(experiment.data().path(), "a/b=c");
   EXPECT_EQ(experiment.training().max_steps(), -5000000000);
-  EXPECT_EQ(experiment.model().tokens(), 15);
+  EXPECT_EQ(experiment.embedding().width(), 15);
   EXPECT_EQ(experiment.data().order(), DataConfig::FILE_ORDER);
   EXPECT_EQ(experiment.optimizer().learning_rate(), 2.5e-3);
+  EXPECT_EQ(experiment.optimizer().dense(), OptimizerConfig::ADAGRAD);
   EXPECT_TRUE(experiment.parallel().overlap());
   EXPECT_TRUE(experiment.parallel().has_reproducible());
   EXPECT_FALSE(experiment.parallel().reproducible());
-  ASSERT_EQ(experiment.model().hidden_size(), 2);
-  EXPECT_EQ(experiment.model().hidden(0), 400);
-  EXPECT_EQ(experiment.model().hidden(1), 300);
-  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED_SUM);
+  EXPECT_THAT(experiment.model().mlp().hidden(), ElementsAre(400, 300));
+  EXPECT_THAT(experiment.evaluation().slice_by(), ElementsAre("a", "b"));
 }
 
 TEST(OverridesTest, AnEmptyListClears) {
   Experiment experiment;
-  experiment.mutable_model()->add_hidden(7);
-  EXPECT_TRUE(ApplyOverride("model.hidden=", &experiment).ok());
-  EXPECT_EQ(experiment.model().hidden_size(), 0);
+  experiment.mutable_model()->mutable_mlp()->add_hidden(7);
+  EXPECT_TRUE(ApplyOverride("model.mlp.hidden=", &experiment).ok());
+  EXPECT_EQ(experiment.model().mlp().hidden_size(), 0);
+}
+
+// The model after overrides of RankElastor with 15 tokens of 26, a hidden head and dropout.
+std::string ModelAfter(const std::vector<std::string>& overrides) {
+  Experiment experiment;
+  TokenModelConfig* model = experiment.mutable_model()->mutable_rank_elastor();
+  model->set_tokens(15);
+  model->set_token_width(26);
+  model->mutable_mixing()->set_block_width(2);
+  model->mutable_head()->add_hidden(7);
+  model->set_dropout(0.25);
+  const Status status = ApplyOverrides(overrides, &experiment);
+  return status.ok() ? experiment.model().ShortDebugString() : status.message();
+}
+
+TEST(OverridesTest, AFieldOfTheModelNeedsNotNameTheModel) {
+  EXPECT_EQ(ModelAfter({"model.tokens=13", "model.head.hidden=8,9", "model.dropout=0"}),
+            "rank_elastor { tokens: 13 token_width: 26 mixing { block_width: 2 } "
+            "head { hidden: 8 hidden: 9 } dropout: 0 }");
+  EXPECT_EQ(ModelAfter({"model.tokens=13"}), ModelAfter({"model.rank_elastor.tokens=13"}));
+  // 0 and an empty list are values too: they ask for the default.
+  EXPECT_EQ(ModelAfter({"model.tokens=0", "model.head.hidden="}),
+            "rank_elastor { token_width: 26 mixing { block_width: 2 } head { } dropout: 0.25 }");
+}
+
+TEST(OverridesTest, AKindChoosesAModelThatKeepsWhatBothHave) {
+  EXPECT_EQ(ModelAfter({"model.kind=rank_elastor"}), ModelAfter({}));
+  EXPECT_EQ(ModelAfter({"model.kind=RANK_MIXER"}),
+            "rank_mixer { tokens: 15 token_width: 26 head { hidden: 7 } dropout: 0.25 }");
+  EXPECT_EQ(ModelAfter({"model.kind=MLP"}), "mlp { dropout: 0.25 }");
+  // The kind comes first, wherever it stands.
+  EXPECT_EQ(ModelAfter({"model.hidden=3", "model.dropout=0.5", "model.kind=MLP"}),
+            "mlp { hidden: 3 dropout: 0.5 }");
+}
+
+TEST(OverridesTest, WithoutAModelFieldsAreRankElastors) {
+  Experiment experiment;
+  EXPECT_TRUE(ApplyOverride("model.tokens=13", &experiment).ok());
+  EXPECT_EQ(experiment.model().rank_elastor().tokens(), 13);
+  experiment.Clear();
+  EXPECT_TRUE(ApplyOverride("model.mlp.hidden=13", &experiment).ok());
+  EXPECT_TRUE(experiment.model().has_mlp());
 }
 
 struct Mistake {
@@ -61,18 +107,30 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"parallel.overlap=yes", "--set=parallel.overlap=yes: expected true or false, found 'yes'"},
       {"model.kind=DCN",
        "--set=model.kind=DCN: expected one of RANK_ELASTOR, RANK_MIXER, MLP, found 'DCN'"},
-      {"model.hidden=4,,5", "--set=model.hidden=4,,5: expected a 32-bit integer, found ''"},
+      {"model.head.hidden=4,,5",
+       "--set=model.head.hidden=4,,5: expected a 32-bit integer, found ''"},
       {"model=MLP",
-       "--set=model=MLP: model is a group of fields; set one of: kind, convention, tokens, "
-       "token_width, blocks, tokenizer, mixing, feed_forward, head, dropout, hidden, batch_norm"},
+       "--set=model=MLP: model is a group of fields; set one of: rank_elastor, rank_mixer, mlp"},
+      // Three that people make: a slip of the key, a field of another model, another model's path.
+      {"training.bach_size=3",
+       "--set=training.bach_size=3: TrainingConfig has no field 'bach_size'; it has: seed, "
+       "batch_size, epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, "
+       "schedule, monitor, warm_start, precision; did you mean 'batch_size'?"},
+      {"model.hidden=400",
+       "--set=model.hidden=400: TokenModelConfig has no field 'hidden'; it has: convention, "
+       "tokens, token_width, blocks, tokenizer, mixing, feed_forward, head, dropout"},
+      {"model.mlp.hidden=400",
+       "--set=model.mlp.hidden=400: the model is rank_elastor; --set=model.kind=MLP chooses mlp"},
+      {"optimizer.sparse=LAZYADAM",
+       "--set=optimizer.sparse=LAZYADAM: expected one of LAZY_ADAM, DENSE_ADAM, ROW_WISE_ADAGRAD, "
+       "SPARSE_ADAGRAD, SPARSE_SGD, found 'LAZYADAM'; did you mean 'LAZY_ADAM'?"},
       {"model.tokens.x=1", "--set=model.tokens.x=1: tokens has no fields of its own"},
       {"model.tokens", "--set=model.tokens: expected path.to.field=value"},
       {"=4", "--set==4: expected path.to.field=value"},
   };
   for (const Mistake& mistake : mistakes) {
     Experiment experiment;
-    experiment.mutable_model()->set_tokens(15);
-    experiment.mutable_model()->add_hidden(7);
+    experiment.mutable_model()->mutable_rank_elastor()->set_tokens(15);
     const std::string before = experiment.SerializeAsString();
     const Status status = ApplyOverride(mistake.assignment, &experiment);
     EXPECT_EQ(status.code(), StatusCode::kUser);

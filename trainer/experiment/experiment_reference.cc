@@ -1,0 +1,190 @@
+// Prints docs/experiment.md: every field of experiment.proto with its type, default, range and
+// comment. The argument is protoc's descriptor set of the file, which holds the comments.
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/file.h"
+#include "glog/logging.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "trainer/experiment/config_checks.h"
+
+namespace elastor {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+
+constexpr char kIntroduction[] =
+    R"(# Every field of an experiment
+
+Made from [experiment.proto](../configs/proto/experiment.proto) by
+`bazel run //trainer:experiment_reference > docs/experiment.md`; a test compares the two.
+
+A field that is left out takes its default; so does a number that is 0 where the range has no 0, and
+an empty list. `operational` fields do not change any number a run produces; all others are
+`numeric` and must stay as they are when a run is resumed.
+
+`--set=path.to.field=value` sets any field, a list by commas. In the path of a model's field the
+model may be left out, as in `--set=model.dropout=0.1`; `--set=model.kind=MLP` chooses another model.
+Experiments and checkpoints of the first format, which had the fields of all models side by side
+(`model { kind: MLP hidden: 400 }`), are still read.
+)";
+
+// A group of fields and the paths it stands at.
+struct Group {
+  const Descriptor* type;
+  std::vector<std::string> paths;
+  bool operational;
+};
+
+class Reference {
+ public:
+  explicit Reference(const Descriptor& experiment) { Collect(experiment, "", false); }
+
+  std::string Text() const {
+    std::string text = kIntroduction;
+    for (const Group& group : groups_) text += GroupText(group);
+    return text;
+  }
+
+ private:
+  void Collect(const Descriptor& type, const std::string& path, bool operational);
+  std::string GroupText(const Group& group) const;
+  std::string Row(const FieldDescriptor& field, const Group& group) const;
+  std::string Meaning(const FieldDescriptor& field) const;
+
+  // As one line of a table.
+  template <typename D>
+  std::string Comment(const D& descriptor) const {
+    google::protobuf::SourceLocation location;
+    CHECK(descriptor.GetSourceLocation(&location)) << descriptor.full_name();
+    std::istringstream words(location.leading_comments + location.trailing_comments);
+    std::string line;
+    for (std::string word; words >> word;) {
+      for (const char c : word) line += c == '|' ? "\\|" : std::string(1, c);
+      line += ' ';
+    }
+    return line.substr(0, line.size() - (line.empty() ? 0 : 1));
+  }
+
+  std::vector<Group> groups_;
+};
+
+void Reference::Collect(const Descriptor& type, const std::string& path, bool operational) {
+  const auto known = std::find_if(groups_.begin(), groups_.end(),
+                                  [&](const Group& group) { return group.type == &type; });
+  if (known != groups_.end()) {
+    known->paths.push_back(path);
+  } else {
+    groups_.push_back({&type, {path}, operational});
+  }
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.message_type() == nullptr || field.options().deprecated()) continue;
+    Collect(*field.message_type(), path + (path.empty() ? "" : ".") + field.name(),
+            operational || field.options().GetExtension(elastor::operational));
+  }
+}
+
+std::string Code(const std::string& text) { return "`" + text + "`"; }
+
+std::string TypeWords(const FieldDescriptor& field) {
+  const std::string list = field.is_repeated() ? "list of " : "";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return list + (field.is_repeated() ? "integers" : "integer");
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return list + (field.is_repeated() ? "numbers" : "number");
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "name";
+    default:
+      return list + (field.is_repeated() ? "texts" : "text");
+  }
+}
+
+std::string DefaultWords(const FieldDescriptor& field) {
+  const FieldRule& rule = field.options().GetExtension(elastor::rule);
+  if (!rule.default_().empty()) return Code(rule.default_());
+  if (!rule.default_words().empty()) return rule.default_words();
+  if (!field.has_presence() && rule.has_above()) return "must be given";
+  if (field.is_repeated() || field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "empty";
+  if (field.enum_type() != nullptr) return Code(field.default_value_enum()->name());
+  return Code(field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL ? "false" : "0");
+}
+
+std::string Range(const FieldDescriptor& field) {
+  const FieldRule& rule = field.options().GetExtension(elastor::rule);
+  const bool bounded = rule.has_min() || rule.has_above() || rule.has_below();
+  return (bounded ? RangeWords(rule) : "") + (rule.power_of_two() ? ", a power of two" : "");
+}
+
+// The comment, which every field has, and of a name the possible ones with theirs.
+std::string Reference::Meaning(const FieldDescriptor& field) const {
+  std::string meaning = Comment(field);
+  CHECK(!meaning.empty() || field.message_type() != nullptr)
+      << field.full_name() << " has no comment";
+  if (field.enum_type() == nullptr) return meaning;
+  std::string names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    const EnumValueDescriptor& value = *field.enum_type()->value(i);
+    const std::string comment = Comment(value);
+    names += (i == 0 ? "" : "; ") + Code(value.name()) + (comment.empty() ? "" : ": " + comment);
+  }
+  return meaning + (meaning.empty() ? "" : "<br>") + names;
+}
+
+std::string Reference::Row(const FieldDescriptor& field, const Group& group) const {
+  const std::string& prefix = group.paths[0];
+  const bool is_group = field.message_type() != nullptr;
+  const bool operational = group.operational || field.options().GetExtension(elastor::operational);
+  const std::string cells[] = {Code(prefix + (prefix.empty() ? "" : ".") + field.name()),
+                               is_group ? "group" : TypeWords(field),
+                               is_group ? "" : DefaultWords(field),
+                               Range(field),
+                               operational ? "operational"
+                               : is_group  ? ""
+                                           : "numeric",
+                               Meaning(field)};
+  std::string row = "|";
+  for (const std::string& cell : cells) row += " " + cell + (cell.empty() ? "|" : " |");
+  return row + "\n";
+}
+
+std::string Reference::GroupText(const Group& group) const {
+  std::string text = "\n## ";
+  for (const std::string& path : group.paths) {
+    text += (&path == &group.paths[0] ? "" : ", ") + (path.empty() ? "The experiment" : Code(path));
+  }
+  text += "\n\n";
+  if (const std::string comment = Comment(*group.type); !comment.empty()) text += comment + "\n\n";
+  text += "| field | type | default | range | | meaning |\n|---|---|---|---|---|---|\n";
+  for (int i = 0; i < group.type->field_count(); ++i) {
+    const FieldDescriptor& field = *group.type->field(i);
+    if (!field.options().deprecated()) text += Row(field, group);
+  }
+  return text;
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) {
+  CHECK_EQ(argc, 2) << "expected the descriptor set of experiment.proto";
+  const elastor::StatusOr<std::string> bytes = elastor::ReadFile(argv[1]);
+  CHECK(bytes.ok()) << bytes.status().message();
+  google::protobuf::FileDescriptorSet files;
+  CHECK(files.ParseFromString(bytes.value())) << argv[1];
+  google::protobuf::DescriptorPool pool;
+  for (const auto& file : files.file()) CHECK(pool.BuildFile(file) != nullptr) << file.name();
+  const elastor::Reference reference(*pool.FindMessageTypeByName("elastor.Experiment"));
+  std::fputs(reference.Text().c_str(), stdout);
+}
