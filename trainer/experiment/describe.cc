@@ -7,7 +7,7 @@
 
 #include "collective/dense_reduce.h"
 #include "core/models/model.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
 
