@@ -9,7 +9,7 @@
 #include "core/base/digest.h"
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
@@ -42,7 +42,7 @@ class EmbeddingState {
   virtual void ForEachRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
-  virtual SparseOptimizerKind optimizer_kind() const = 0;
+  virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
 
   virtual int64_t memory_bytes() const = 0;  // of the rows and slots on this rank

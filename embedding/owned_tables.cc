@@ -6,8 +6,9 @@
 
 #include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
+#include "core/optimizer/sum_of_squares.h"
+#include "core/optimizer/with_rule.h"
 #include "embedding/row_math.h"
-#include "embedding/row_optimizer.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -15,10 +16,6 @@ namespace {
 
 constexpr int64_t kGrain = 64;     // rows a thread takes at least
 constexpr int64_t kLookAhead = 8;  // rows fetched into the cache before their turn
-
-bool IsAdagrad(SparseOptimizerKind kind) {
-  return kind == SparseOptimizerKind::kAdagrad || kind == SparseOptimizerKind::kRowWiseAdagrad;
-}
 
 }  // namespace
 
@@ -36,7 +33,7 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const SparseOptimizer
 
 template <typename T>
 T OwnedTables<T>::InitialSlot() const {
-  return IsAdagrad(optimizer_.kind) ? static_cast<T>(optimizer_.initial_accumulator) : T{0};
+  return static_cast<T>(elastor::InitialSlot(optimizer_.rule));
 }
 
 template <typename T>
@@ -195,7 +192,7 @@ template <typename T>
 void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
                             double learning_rate, int64_t step) {
   CHECK_GE(step, 1);
-  WithOptimizer<T>(optimizer_, learning_rate, step, [&](const auto& rule) {
+  WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
     UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale));
     if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
   });

@@ -54,7 +54,7 @@ class OwnedTables {
   void ForEachRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const;
-  SparseOptimizerKind kind() const { return optimizer_.kind; }
+  OptimizerKind kind() const { return optimizer_.rule.kind; }
   int64_t memory_bytes() const;
 
  private:
@@ -65,9 +65,9 @@ class OwnedTables {
   };
 
   T InitialSlot() const;
-  bool dense() const { return optimizer_.kind == SparseOptimizerKind::kDenseAdam; }
+  bool dense() const { return optimizer_.rule.kind == OptimizerKind::kDenseAdam; }
   int64_t Slots(int64_t table) const {
-    return SlotElements(optimizer_.kind, layout_->width(table));
+    return SlotElements(optimizer_.rule.kind, layout_->width(table));
   }
   // Whether this rank's copy of a row is the one that counts.
   bool Accounts(int64_t table, int64_t key) const {

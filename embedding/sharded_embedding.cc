@@ -316,7 +316,7 @@ void ShardedEmbedding<T>::ForEachRowOf(
 }
 
 template <typename T>
-SparseOptimizerKind ShardedEmbedding<T>::optimizer_kind() const {
+OptimizerKind ShardedEmbedding<T>::optimizer_kind() const {
   return impl_->tables.kind();
 }
 

@@ -12,11 +12,11 @@
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
+#include "core/optimizer/optimizer_options.h"
 #include "core/tensor/panels.h"
 #include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
-#include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 
 namespace elastor {
@@ -85,7 +85,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // Brings gradients home and folds them; then g = gradient + l2 * w for touched rows (every row
   // with dense-equivalent Adam). Adds sum g^2 to *squared_norm and, with l2 > 0, sum w^2 over the
   // same rows to *squared_weights, each row counted once over all ranks (a row's sum is
-  // SumOfSquares in row_math.h). Nothing is updated yet. global_rows: rows of the whole batch.
+  // core/optimizer/sum_of_squares.h). Nothing is updated yet. global_rows: rows of the whole batch.
   Status RouteGradients(int64_t global_rows, Routing* routing, ExactSum* squared_norm,
                         ExactSum* squared_weights);
 
@@ -105,7 +105,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   void ForEachRowOf(int table, const Range& partitions,
                     const std::function<void(std::span<const int64_t> keys, const T* const* rows)>&
                         fn) const override;
-  SparseOptimizerKind optimizer_kind() const override;
+  OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
   int64_t memory_bytes() const override;
 

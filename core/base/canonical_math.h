@@ -127,6 +127,15 @@ ELASTOR_HOST_DEVICE inline SinCos CanonicalSinCos(uint32_t turns) {
           std::bit_cast<double>(cos_bits ^ swap ^ cos_sign)};
 }
 
+// base^exponent by repeated squaring. REQUIRES: exponent >= 0.
+inline double IntegerPower(double base, int64_t exponent) {
+  double power = 1;
+  for (; exponent > 0; exponent >>= 1, base *= base) {
+    if (exponent & 1) power *= base;
+  }
+  return power;
+}
+
 }  // namespace elastor
 
 #endif  // ELASTOR_CORE_BASE_CANONICAL_MATH_H_

@@ -7,6 +7,7 @@
 
 #include "core/base/leaves.h"
 #include "core/cuda/bfloat16.h"
+#include "core/optimizer/with_rule.h"
 #include "embedding/cuda/gradient_kernels.h"
 #include "embedding/cuda/id_route.h"
 #include "embedding/cuda/id_router.h"
@@ -15,7 +16,6 @@
 #include "embedding/cuda/table_state.h"
 #include "embedding/cuda/update_kernels.h"
 #include "embedding/embedding_layout.h"
-#include "embedding/row_optimizer.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -97,7 +97,7 @@ struct DeviceEmbedding::Impl {
         accounting{communicator->rank(), communicator->size()},
         shape(ShapeOf(layout)),
         tables(&layout, plan,
-               {options.optimizer, options.seed, communicator->rank(), options.device_bytes},
+               {options.optimizer.rule, options.seed, communicator->rank(), options.device_bytes},
                compute),
         router(&layout, plan, options.leaves, tables.device_views(), communicator, route),
         state(&layout, plan, communicator->rank(), &tables, compute, pool) {
@@ -186,7 +186,7 @@ template <typename A>
 void DeviceEmbedding::Impl::AddAllSquares(const BagGradients<A>& bags, DeviceExactSum* squared_norm,
                                           DeviceExactSum* squared_weights, State* routing) {
   const IdRoute& ids = routing->route;
-  const bool row_wise = optimizer.kind == SparseOptimizerKind::kRowWiseAdagrad;
+  const bool row_wise = optimizer.rule.kind == OptimizerKind::kRowWiseAdagrad;
   const SquaredSums sums = {squared_norm, squared_weights,
                             row_wise ? routing->row_squares.Resize(ids.owned.bound) : nullptr};
   AddSquares(*compute, ids.owned, tables.device_views(), bags, routing->array,
@@ -299,7 +299,7 @@ void DeviceEmbedding::Update(const UpdateGate* gate, double learning_rate, int64
   const OwnedKeys& owned = state->route.owned;
   impl_->state.RowsChanged();
   if (tables.dense()) tables.MarkTouched(owned);
-  WithOptimizer<float>(impl.optimizer, learning_rate, step, [&](const auto& rule) {
+  WithRule<float>(impl.optimizer.rule, learning_rate, step, [&](const auto& rule) {
     std::visit(
         [&](const auto& bags) {
           UpdateRows(*impl.compute, rule, owned, tables.device_views(), bags, state->array,
@@ -347,7 +347,7 @@ void DeviceEmbedding::ForEachRowOf(
   impl_->state.ForEachRowOf(table, partitions, fn);
 }
 
-SparseOptimizerKind DeviceEmbedding::optimizer_kind() const { return impl_->optimizer.kind; }
+OptimizerKind DeviceEmbedding::optimizer_kind() const { return impl_->optimizer.rule.kind; }
 
 ThreadPool* DeviceEmbedding::pool() const { return impl_->pool; }
 

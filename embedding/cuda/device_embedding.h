@@ -10,11 +10,11 @@
 #include "core/cuda/exact_sum.h"
 #include "core/cuda/runtime.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/optimizer/optimizer_options.h"
 #include "embedding/cuda/update_gate.h"
 #include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
-#include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 
 namespace elastor::cuda {
@@ -87,7 +87,7 @@ class DeviceEmbedding final : public EmbeddingState<float> {
   void ForEachRowOf(int table, const Range& partitions,
                     const std::function<void(std::span<const int64_t> keys,
                                              const float* const* rows)>& fn) const override;
-  SparseOptimizerKind optimizer_kind() const override;
+  OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
   int64_t memory_bytes() const override;
 

@@ -22,10 +22,6 @@ int64_t StrideOf(int64_t elements) {
 
 int64_t WordsOf(int64_t rows) { return (rows + 31) / 32; }
 
-bool IsAdagrad(SparseOptimizerKind kind) {
-  return kind == SparseOptimizerKind::kAdagrad || kind == SparseOptimizerKind::kRowWiseAdagrad;
-}
-
 }  // namespace
 
 RowTables::RowTables(const EmbeddingLayout* layout, const ShardPlan* plan, const Options& options,
@@ -106,11 +102,9 @@ void RowTables::AddTable(int64_t t, bool in_host) {
   view.stored_rows = plan_->RowsOnRank(static_cast<int>(t), options_.rank);
   view.random_key = MakeRandomKey(options_.seed, RandomPurpose::kRowInit, HashName(spec.name));
   view.stddev = spec.init_stddev;
-  const SparseOptimizerKind kind = options_.optimizer.kind;
-  view.initial_slot =
-      IsAdagrad(kind) ? static_cast<float>(options_.optimizer.initial_accumulator) : 0.0f;
+  view.initial_slot = static_cast<float>(InitialSlot(options_.optimizer));
   view.width = static_cast<int32_t>(spec.width);
-  view.slots = static_cast<int32_t>(SlotElements(kind, spec.width));
+  view.slots = static_cast<int32_t>(SlotElements(options_.optimizer.kind, spec.width));
   view.stride = static_cast<int32_t>(StrideOf(view.width + view.slots));
   view.in_host = in_host;
   view.replicated = plan_->replicated(static_cast<int>(t));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cuda/runtime.h"
+#include "core/optimizer/optimizer_options.h"
 #include "embedding/cuda/key_format.h"
 #include "embedding/cuda/row_cache.h"
 #include "embedding/cuda/row_kernels.h"
@@ -13,7 +14,6 @@
 #include "embedding/embedding_layout.h"
 #include "embedding/row_index.h"
 #include "embedding/shard_plan.h"
-#include "embedding/sparse_optimizer.h"
 
 namespace elastor::cuda {
 
@@ -22,7 +22,7 @@ namespace elastor::cuda {
 class RowTables {
  public:
   struct Options {
-    SparseOptimizerOptions optimizer;
+    OptimizerOptions optimizer;
     uint64_t seed = 0;
     int rank = 0;
     int64_t device_bytes = 0;  // 0: no limit
@@ -34,7 +34,7 @@ class RowTables {
   int64_t tables() const { return static_cast<int64_t>(views_.size()); }
   const TableView& view(int64_t t) const { return views_[t]; }
   const TableView* device_views() const { return device_views_.data(); }
-  bool dense() const { return options_.optimizer.kind == SparseOptimizerKind::kDenseAdam; }
+  bool dense() const { return options_.optimizer.kind == OptimizerKind::kDenseAdam; }
   int64_t memory_bytes() const;
 
   const StoredPartitions& partitions(int64_t t) const { return partitions_[t]; }

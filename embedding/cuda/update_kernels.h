@@ -4,15 +4,15 @@
 #include <cstdint>
 
 #include "core/cuda/runtime.h"
-#include "embedding/adagrad.h"
-#include "embedding/adam.h"
+#include "core/optimizer/adagrad.h"
+#include "core/optimizer/adam.h"
+#include "core/optimizer/row_wise_adagrad.h"
+#include "core/optimizer/sgd.h"
 #include "embedding/cuda/gradient_kernels.h"
 #include "embedding/cuda/key_format.h"
 #include "embedding/cuda/table_view.h"
 #include "embedding/cuda/update_gate.h"
 #include "embedding/cuda/vector_shape.h"
-#include "embedding/row_wise_adagrad.h"
-#include "embedding/sgd.h"
 
 namespace elastor::cuda {
 

@@ -89,7 +89,7 @@ struct Rank {
       slices.push_back(SliceOfRank(bucket, communicator->rank(), communicator->size()));
     }
     DenseOptimizerOptions adam;
-    adam.rule.kind = SparseOptimizerKind::kDenseAdam;
+    adam.rule.kind = OptimizerKind::kDenseAdam;
     optimizer = std::make_unique<DenseOptimizer<float>>(adam, layout, slices, &pool);
     embedding = std::make_unique<ShardedEmbedding<float>>(
         ShardedEmbedding<float>::Options{

@@ -129,7 +129,7 @@ DeviceEmbedding::Options EmbeddingOptions(int64_t width) {
     options.tables.push_back({"table_" + std::to_string(t), FLAGS_rows, width, 0.01});
     options.fields.push_back({"field_" + std::to_string(t), static_cast<int>(t), Pooling::kSum});
   }
-  options.optimizer.kind = SparseOptimizerKind::kRowWiseAdagrad;
+  options.optimizer.rule.kind = OptimizerKind::kRowWiseAdagrad;
   options.leaves = FLAGS_leaves;
   options.device_bytes = FLAGS_device_mib << 20;
   return options;

@@ -78,18 +78,18 @@ SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
   return batch;
 }
 
-ShardedEmbedding<float>::Options MakeOptions(SparseOptimizerKind kind) {
+ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind) {
   ShardedEmbedding<float>::Options options;
   for (int64_t f = 0; f < FLAGS_fields; ++f) {
     options.tables.push_back({std::to_string(f), FLAGS_rows, FLAGS_width, 1e-4});
     options.fields.push_back({std::to_string(f), static_cast<int>(f), Pooling::kSum});
   }
-  options.optimizer.kind = kind;
+  options.optimizer.rule.kind = kind;
   options.leaves = FLAGS_leaves;
   return options;
 }
 
-void Run(const std::string& name, SparseOptimizerKind kind, const std::vector<SparseBatch>& data) {
+void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBatch>& data) {
   using Embedding = ShardedEmbedding<float>;
   const Embedding::Options options = MakeOptions(kind);
   const std::vector<int64_t> bytes(options.tables.size(), 1);
@@ -147,11 +147,11 @@ void Main() {
   }
   std::vector<SparseBatch> data;
   for (uint64_t b = 0; b < 16; ++b) data.push_back(MakeBatch(cumulative, b));
-  Run("sgd", SparseOptimizerKind::kSgd, data);
-  Run("adagrad", SparseOptimizerKind::kAdagrad, data);
-  Run("row_wise_adagrad", SparseOptimizerKind::kRowWiseAdagrad, data);
-  Run("lazy_adam", SparseOptimizerKind::kLazyAdam, data);
-  Run("dense_adam", SparseOptimizerKind::kDenseAdam, data);
+  Run("sgd", OptimizerKind::kSgd, data);
+  Run("adagrad", OptimizerKind::kAdagrad, data);
+  Run("row_wise_adagrad", OptimizerKind::kRowWiseAdagrad, data);
+  Run("lazy_adam", OptimizerKind::kLazyAdam, data);
+  Run("dense_adam", OptimizerKind::kDenseAdam, data);
 }
 
 }  // namespace

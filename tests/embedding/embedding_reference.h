@@ -36,7 +36,7 @@ class EmbeddingReference {
   EmbeddingReference(std::vector<TableSpec> tables, std::vector<FieldSpec> fields,
                      SparseOptimizerOptions options, uint64_t seed, int64_t leaves)
       : tables_(tables), fields_(fields), options_(options), seed_(seed), leaves_(leaves) {
-    if (options.kind != SparseOptimizerKind::kDenseAdam) return;
+    if (options.rule.kind != OptimizerKind::kDenseAdam) return;
     for (size_t t = 0; t < tables.size(); ++t) {
       for (int64_t key = 0; key < tables[t].rows; ++key) Create({static_cast<int>(t), key});
     }
@@ -91,7 +91,7 @@ class EmbeddingReference {
     }
     gradients_.clear();
     for (const auto& [key, lists] : occurrences) gradients_[key] = *Node(lists, 0, leaves_);
-    if (options_.kind == SparseOptimizerKind::kDenseAdam) {
+    if (options_.rule.kind == OptimizerKind::kDenseAdam) {
       for (const auto& [key, row] : rows_) {
         gradients_.emplace(key, std::vector<T>(row.weights.size(), T{0}));
       }
@@ -104,8 +104,8 @@ class EmbeddingReference {
 
   void Update(double scale, double learning_rate, int64_t step) {
     double power1 = 1, power2 = 1;
-    for (int64_t s = 0; s < step; ++s) power1 *= options_.beta1;
-    for (int64_t s = 0; s < step; ++s) power2 *= options_.beta2;
+    for (int64_t s = 0; s < step; ++s) power1 *= options_.rule.beta1;
+    for (int64_t s = 0; s < step; ++s) power2 *= options_.rule.beta2;
     for (auto& [key, g] : gradients_) {
       for (T& value : g) value = static_cast<T>(scale) * value;
       UpdateRow(g, static_cast<T>(learning_rate), learning_rate / (1 - power1),
@@ -137,12 +137,12 @@ class EmbeddingReference {
 
   void Create(const Key& key) {
     if (rows_.count(key)) return;
-    const bool adagrad = options_.kind == SparseOptimizerKind::kAdagrad ||
-                         options_.kind == SparseOptimizerKind::kRowWiseAdagrad;
-    const int64_t slots = SlotElements(options_.kind, tables_[key.first].width);
+    const bool adagrad = options_.rule.kind == OptimizerKind::kAdagrad ||
+                         options_.rule.kind == OptimizerKind::kRowWiseAdagrad;
+    const int64_t slots = SlotElements(options_.rule.kind, tables_[key.first].width);
     rows_[key] = {
         Initial(key),
-        std::vector<T>(slots, adagrad ? static_cast<T>(options_.initial_accumulator) : T{0})};
+        std::vector<T>(slots, adagrad ? static_cast<T>(options_.rule.initial_accumulator) : T{0})};
   }
 
   static std::vector<T> Plus(std::vector<T> a, const std::vector<T>& b) {
@@ -194,29 +194,31 @@ class EmbeddingReference {
   }
 
   void UpdateRow(const std::vector<T>& g, T lr, double adam_rate, double adam_root, Row* row) {
-    const T eps = static_cast<T>(options_.epsilon);
+    const T eps = static_cast<T>(options_.rule.epsilon);
     const size_t k = g.size();
     std::vector<T>& w = row->weights;
     std::vector<T>& s = row->slots;
-    switch (options_.kind) {
-      case SparseOptimizerKind::kSgd:
+    switch (options_.rule.kind) {
+      case OptimizerKind::kSgd:
         for (size_t i = 0; i < k; ++i) w[i] = w[i] - lr * g[i];
         break;
-      case SparseOptimizerKind::kAdagrad:
+      case OptimizerKind::kAdagrad:
         for (size_t i = 0; i < k; ++i) {
           s[i] = s[i] + g[i] * g[i];
           w[i] = w[i] - lr * g[i] / (std::sqrt(s[i]) + eps);
         }
         break;
-      case SparseOptimizerKind::kRowWiseAdagrad: {
+      case OptimizerKind::kRowWiseAdagrad: {
         s[0] = s[0] + static_cast<T>(Squares(g) / static_cast<double>(k));
         for (size_t i = 0; i < k; ++i) w[i] = w[i] - lr / (std::sqrt(s[0]) + eps) * g[i];
         break;
       }
-      case SparseOptimizerKind::kLazyAdam:
-      case SparseOptimizerKind::kDenseAdam: {
-        const T b1 = static_cast<T>(options_.beta1), c1 = static_cast<T>(1 - options_.beta1);
-        const T b2 = static_cast<T>(options_.beta2), c2 = static_cast<T>(1 - options_.beta2);
+      case OptimizerKind::kLazyAdam:
+      case OptimizerKind::kDenseAdam: {
+        const T b1 = static_cast<T>(options_.rule.beta1),
+                c1 = static_cast<T>(1 - options_.rule.beta1);
+        const T b2 = static_cast<T>(options_.rule.beta2),
+                c2 = static_cast<T>(1 - options_.rule.beta2);
         const T rate = static_cast<T>(adam_rate), root = static_cast<T>(adam_root);
         for (size_t i = 0; i < k; ++i) {
           s[i] = b1 * s[i] + c1 * g[i];

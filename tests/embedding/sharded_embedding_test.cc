@@ -158,7 +158,7 @@ class Rank {
     });
   }
 
-  void set_slot_kind(SparseOptimizerKind kind) { kind_ = kind; }
+  void set_slot_kind(OptimizerKind kind) { kind_ = kind; }
 
  private:
   int64_t slot_elements(int table) const { return SlotElements(kind_, Tables()[table].width); }
@@ -186,7 +186,7 @@ class Rank {
 
   Layout layout_;
   int rank_;
-  SparseOptimizerKind kind_ = SparseOptimizerKind::kSgd;
+  OptimizerKind kind_ = OptimizerKind::kSgd;
   ThreadPool pool_;
   ShardedEmbedding<T> embedding_;
   std::unique_ptr<typename ShardedEmbedding<T>::Routing> routing_;
@@ -231,7 +231,7 @@ void RunLayout(const Layout& layout, const SparseOptimizerOptions& optimizer,
   for (int r = 0; r < layout.ranks; ++r) {
     threads.emplace_back([&, r] {
       Rank<T> rank(layout, optimizer, &plan, communicators[r].get());
-      rank.set_slot_kind(optimizer.kind);
+      rank.set_slot_kind(optimizer.rule.kind);
       rank.Run(expected, &results[r]);
     });
   }
@@ -239,15 +239,15 @@ void RunLayout(const Layout& layout, const SparseOptimizerOptions& optimizer,
   CheckResults(expected, results);
 }
 
-SparseOptimizerOptions Optimizer(SparseOptimizerKind kind, double l2) {
+SparseOptimizerOptions Optimizer(OptimizerKind kind, double l2) {
   SparseOptimizerOptions options;
-  options.kind = kind;
+  options.rule.kind = kind;
   options.l2 = l2;
-  options.initial_accumulator = 0.1;
+  options.rule.initial_accumulator = 0.1;
   return options;
 }
 
-class ShardedEmbeddingTest : public testing::TestWithParam<SparseOptimizerKind> {};
+class ShardedEmbeddingTest : public testing::TestWithParam<OptimizerKind> {};
 
 TEST_P(ShardedEmbeddingTest, EveryLayoutEqualsTheReference) {
   const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
@@ -274,16 +274,15 @@ TEST_P(ShardedEmbeddingTest, DoubleWithoutL2) {
   }
 }
 
-std::string OptimizerName(const testing::TestParamInfo<SparseOptimizerKind>& info) {
+std::string OptimizerName(const testing::TestParamInfo<OptimizerKind>& info) {
   constexpr const char* kNames[] = {"Sgd", "Adagrad", "RowWiseAdagrad", "LazyAdam", "DenseAdam"};
   return kNames[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, ShardedEmbeddingTest,
-                         testing::Values(SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad,
-                                         SparseOptimizerKind::kRowWiseAdagrad,
-                                         SparseOptimizerKind::kLazyAdam,
-                                         SparseOptimizerKind::kDenseAdam),
+                         testing::Values(OptimizerKind::kSgd, OptimizerKind::kAdagrad,
+                                         OptimizerKind::kRowWiseAdagrad, OptimizerKind::kLazyAdam,
+                                         OptimizerKind::kDenseAdam),
                          OptimizerName);
 
 TEST(ShardedEmbedding, BadIdIsReportedOnEveryRank) {
@@ -298,7 +297,7 @@ TEST(ShardedEmbedding, BadIdIsReportedOnEveryRank) {
       threads.emplace_back([&, r] {
         ThreadPool pool(1);
         ShardedEmbedding<float> embedding(
-            {Tables(), Fields(), Optimizer(SparseOptimizerKind::kSgd, 0), kSeed, 8}, &plan,
+            {Tables(), Fields(), Optimizer(OptimizerKind::kSgd, 0), kSeed, 8}, &plan,
             communicators[r].get(), &pool);
         auto routing = embedding.MakeRouting();
         const Status status = embedding.RouteIds(RankBatch(batch, r, 3, 8), routing.get());
@@ -325,7 +324,7 @@ TEST(ShardedEmbedding, SingleIdBagsMayComeWithOffsets) {
     auto communicator = MakeSelfCommunicator();
     ThreadPool pool(1);
     ShardedEmbedding<float> embedding(
-        {Tables(), Fields(), Optimizer(SparseOptimizerKind::kLazyAdam, 0), kSeed, 8}, &plan,
+        {Tables(), Fields(), Optimizer(OptimizerKind::kLazyAdam, 0), kSeed, 8}, &plan,
         communicator.get(), &pool);
     auto routing = embedding.MakeRouting();
     SparseBatch batch = RankBatch(MakeBatch(100, 3, Bags::kSingleId), 0, 1, 8);
@@ -351,7 +350,7 @@ TEST(ShardedEmbedding, SingleIdBagsMayComeWithOffsets) {
 
 TEST(ShardedEmbedding, RowsMoveBetweenLayouts) {
   // Rows read with ForEachRow on 1 rank and set on 3 (row-wise) make the same state.
-  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kAdagrad, 0);
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kAdagrad, 0);
   const ShardPlan one = MakePlan(PlanKind::kRowWise, 1);
   auto self = MakeSelfCommunicator();
   ThreadPool pool(1);

@@ -139,7 +139,7 @@ struct Trainer {
     typename ShardedEmbedding<T>::Options options;
     options.tables = GoldenTables();
     options.fields = GoldenFields();
-    options.optimizer.kind = SparseOptimizerKind::kDenseAdam;
+    options.optimizer.rule.kind = OptimizerKind::kDenseAdam;
     options.optimizer.l2 = kGoldenEmbeddingL2;
     options.seed = kGoldenSeed;
     options.leaves = golden.leaves;
@@ -154,7 +154,7 @@ struct Trainer {
     options.sample_weights = golden.sample_weights;
     options.clip_norm = golden.clip_norm;
     options.embedding_l2 = kGoldenEmbeddingL2;
-    options.dense.rule.kind = SparseOptimizerKind::kDenseAdam;
+    options.dense.rule.kind = OptimizerKind::kDenseAdam;
     options.dense.dense_l2 = kGoldenDenseL2;
     options.dense.embedding_l2 = kGoldenEmbeddingL2;
     return options;

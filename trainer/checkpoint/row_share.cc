@@ -29,7 +29,7 @@ int64_t ElementsOf(const std::vector<Column>& columns) {
 }  // namespace
 
 RowShare::RowShare(const StateView& state, Contents contents) : embedding_(state.embedding) {
-  const SparseOptimizerKind kind = embedding_->optimizer_kind();
+  const OptimizerKind kind = embedding_->optimizer_kind();
   rows_.resize(state.tables->size());
   for (size_t t = 0; t < rows_.size(); ++t) {
     const TableSpec& table = (*state.tables)[t];

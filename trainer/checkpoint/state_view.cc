@@ -2,21 +2,21 @@
 
 namespace elastor {
 
-std::vector<std::string> SlotNames(SparseOptimizerKind kind) {
+std::vector<std::string> SlotNames(OptimizerKind kind) {
   switch (kind) {
-    case SparseOptimizerKind::kSgd:
+    case OptimizerKind::kSgd:
       return {};
-    case SparseOptimizerKind::kAdagrad:
-    case SparseOptimizerKind::kRowWiseAdagrad:
+    case OptimizerKind::kAdagrad:
+    case OptimizerKind::kRowWiseAdagrad:
       return {"a"};
-    case SparseOptimizerKind::kLazyAdam:
-    case SparseOptimizerKind::kDenseAdam:
+    case OptimizerKind::kLazyAdam:
+    case OptimizerKind::kDenseAdam:
       return {"m", "v"};
   }
   return {};
 }
 
-std::vector<Column> ColumnsOf(const TableSpec& table, SparseOptimizerKind kind, Contents contents) {
+std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents) {
   std::vector<Column> columns = {{"rows", table.width}};
   if (contents == Contents::kWeights) return columns;
   const std::vector<std::string> slots = SlotNames(kind);

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/optimizer/optimizer_options.h"
 #include "core/parameters/parameter_layout.h"
 #include "embedding/embedding_state.h"
-#include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/step/dense_slots.h"
@@ -27,7 +27,7 @@ struct StateView {
 };
 
 // "m" and "v" (Adam), "a" (Adagrad) or none (SGD), in their order in memory.
-std::vector<std::string> SlotNames(SparseOptimizerKind kind);
+std::vector<std::string> SlotNames(OptimizerKind kind);
 
 // What a row consists of, in its order in memory: "rows", the weights, then the slots.
 struct Column {
@@ -35,7 +35,7 @@ struct Column {
   int64_t width = 0;  // elements of a row
   bool operator==(const Column&) const = default;
 };
-std::vector<Column> ColumnsOf(const TableSpec& table, SparseOptimizerKind kind, Contents contents);
+std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents);
 
 }  // namespace elastor
 

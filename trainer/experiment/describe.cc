@@ -8,7 +8,7 @@
 #include "collective/dense_reduce.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
 

@@ -9,25 +9,33 @@
 namespace elastor {
 namespace {
 
-SparseOptimizerKind SparseKind(OptimizerConfig_Sparse kind) {
+OptimizerKind SparseKind(OptimizerConfig_Sparse kind) {
   switch (kind) {
     case OptimizerConfig_Sparse_DENSE_ADAM:
-      return SparseOptimizerKind::kDenseAdam;
+      return OptimizerKind::kDenseAdam;
     case OptimizerConfig_Sparse_ROW_WISE_ADAGRAD:
-      return SparseOptimizerKind::kRowWiseAdagrad;
+      return OptimizerKind::kRowWiseAdagrad;
     case OptimizerConfig_Sparse_SPARSE_ADAGRAD:
-      return SparseOptimizerKind::kAdagrad;
+      return OptimizerKind::kAdagrad;
     case OptimizerConfig_Sparse_SPARSE_SGD:
-      return SparseOptimizerKind::kSgd;
+      return OptimizerKind::kSgd;
     default:
-      return SparseOptimizerKind::kLazyAdam;
+      return OptimizerKind::kLazyAdam;
   }
 }
 
-SparseOptimizerKind DenseRule(OptimizerConfig_Dense kind) {
-  if (kind == OptimizerConfig_Dense_SGD) return SparseOptimizerKind::kSgd;
-  if (kind == OptimizerConfig_Dense_ADAGRAD) return SparseOptimizerKind::kAdagrad;
-  return SparseOptimizerKind::kDenseAdam;
+OptimizerKind DenseKind(OptimizerConfig_Dense kind) {
+  if (kind == OptimizerConfig_Dense_SGD) return OptimizerKind::kSgd;
+  if (kind == OptimizerConfig_Dense_ADAGRAD) return OptimizerKind::kAdagrad;
+  return OptimizerKind::kDenseAdam;
+}
+
+OptimizerOptions MakeRule(const OptimizerConfig& config, OptimizerKind kind) {
+  return {.kind = kind,
+          .beta1 = config.beta1(),
+          .beta2 = config.beta2(),
+          .epsilon = config.epsilon(),
+          .initial_accumulator = config.initial_accumulator()};
 }
 
 PlanKind PlanKindOf(ParallelConfig_Plan plan) {
@@ -82,14 +90,7 @@ EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const Datase
 }
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {
-  SparseOptimizerOptions options;
-  options.kind = SparseKind(config.sparse());
-  options.l2 = config.embedding_l2();
-  options.beta1 = config.beta1();
-  options.beta2 = config.beta2();
-  options.epsilon = config.epsilon();
-  options.initial_accumulator = config.initial_accumulator();
-  return options;
+  return {.rule = MakeRule(config, SparseKind(config.sparse())), .l2 = config.embedding_l2()};
 }
 
 TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data) {
@@ -102,10 +103,9 @@ TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const Datase
   options.clip_norm = optimizer.clip_norm();
   options.embedding_l2 = optimizer.embedding_l2();
   options.overlap = experiment.parallel().overlap();
-  options.dense.rule = MakeSparseOptimizer(optimizer);
-  options.dense.rule.kind = DenseRule(optimizer.dense());
-  options.dense.dense_l2 = optimizer.dense_l2();
-  options.dense.embedding_l2 = optimizer.embedding_l2();
+  options.dense = {.rule = MakeRule(optimizer, DenseKind(optimizer.dense())),
+                   .dense_l2 = optimizer.dense_l2(),
+                   .embedding_l2 = optimizer.embedding_l2()};
   return options;
 }
 
@@ -119,7 +119,7 @@ RowOrder MakeRowOrder(const Experiment& experiment) {
 
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
                              int ranks) {
-  const SparseOptimizerKind kind = SparseKind(experiment.optimizer().sparse());
+  const OptimizerKind kind = SparseKind(experiment.optimizer().sparse());
   std::vector<int64_t> bytes_per_row;
   for (const TableSpec& table : tables) {
     bytes_per_row.push_back(

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/parsed_chunk.h"
 
 namespace elastor {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/parsed_chunk.h"
 
 namespace elastor {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <mutex>
 
-#include "embedding/row_math.h"
-#include "embedding/row_optimizer.h"
+#include "core/optimizer/sum_of_squares.h"
+#include "core/optimizer/with_rule.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -97,7 +97,7 @@ void DenseOptimizer<T>::MoveStatistics(const Block& block, T* gradient, T* weigh
 
 template <typename T>
 void DenseOptimizer<T>::Update(double scale, double learning_rate, int64_t step, T* weights) {
-  WithOptimizer<T>(options_.rule, learning_rate, step, [&](const auto& rule) {
+  WithRule<T>(options_.rule, learning_rate, step, [&](const auto& rule) {
     pool_->ParallelFor(blocks_.size(), 1, [&](int, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* const g = gradient_.data() + i * kParameterBlock;
@@ -128,9 +128,7 @@ void DenseOptimizer<T>::SetSlot(int64_t slot, int bucket, const T* values) {
 
 template <typename T>
 void DenseOptimizer<T>::ResetSlots() {
-  const bool adagrad = options_.rule.kind == SparseOptimizerKind::kAdagrad;
-  std::fill(slots_.begin(), slots_.end(),
-            adagrad ? static_cast<T>(options_.rule.initial_accumulator) : T{0});
+  std::fill(slots_.begin(), slots_.end(), static_cast<T>(InitialSlot(options_.rule)));
 }
 
 template class DenseOptimizer<float>;

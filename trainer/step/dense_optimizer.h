@@ -34,7 +34,7 @@ class DenseOptimizer final : public DenseSlots<T> {
   // Updates this rank's slices of the flat array with gradient scale * g; step counts from 1.
   void Update(double scale, double learning_rate, int64_t step, T* weights);
 
-  SparseOptimizerKind kind() const override { return options_.rule.kind; }
+  OptimizerKind kind() const override { return options_.rule.kind; }
   int64_t slots() const override { return slot_elements_ / kParameterBlock; }
   void CopySlot(int64_t slot, int bucket, T* values) const override;
   void SetSlot(int64_t slot, int bucket, const T* values) override;

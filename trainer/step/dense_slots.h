@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
@@ -17,7 +17,7 @@ class DenseSlots {
   // Slots of a parameter, one after another in checkpoints (SlotNames in state_view.h): 0 (SGD), 1
   // (Adagrad) or 2 (Adam). Copy and set one of them for the slice of `bucket`, elements in the
   // slice's order; reset: the values of a new run.
-  virtual SparseOptimizerKind kind() const = 0;
+  virtual OptimizerKind kind() const = 0;
   virtual int64_t slots() const = 0;
   virtual void CopySlot(int64_t slot, int bucket, T* values) const = 0;
   virtual void SetSlot(int64_t slot, int bucket, const T* values) = 0;

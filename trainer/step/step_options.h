@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
 struct DenseOptimizerOptions {
-  SparseOptimizerOptions rule;  // SGD, Adagrad or Adam, applied to blocks; its l2 is not used
-  double dense_l2 = 0;          // lambda of parameters with Decay::kDense
-  double embedding_l2 = 0;      // lambda of parameters with Decay::kEmbedding
+  OptimizerOptions rule;    // SGD, Adagrad or Adam, applied to blocks of kParameterBlock
+  double dense_l2 = 0;      // lambda of parameters with Decay::kDense
+  double embedding_l2 = 0;  // lambda of parameters with Decay::kEmbedding
 };
 
 // m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.

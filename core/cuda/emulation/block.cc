@@ -30,15 +30,15 @@ struct Worker {
   fiber scheduler;
 };
 
-enum class ThreadState { kFinished, kRunnable, kMeetsWarp, kMeetsBlock };
+enum class ThreadState { kFinished, kRunnable, kWaitsForWarp, kWaitsForBlock };
 
 struct Thread {
   uint3 index;
   ThreadState state;
   Worker* worker;
-  Meeting meeting;
+  WarpBarrier barrier;
   unsigned mask;
-  uint64_t brought;
+  uint64_t value;
 };
 
 struct Warp {
@@ -52,8 +52,8 @@ class Executor {
  public:
   void Run(dim3 grid, dim3 block, size_t shared_bytes, Body body);
 
-  const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value);
-  int MeetBlock(bool predicate);
+  const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
+  void WaitForBlock();
   int lane() const { return static_cast<int>((current_ - threads_.data()) % kLanes); }
   SharedMemory& shared() { return shared_; }
   bool running() const { return running_; }
@@ -63,7 +63,7 @@ class Executor {
   void RunBlock();
   bool RunWarp(Warp& warp);
   void StartLanes(Warp& warp);
-  bool CompleteMeetings(Warp& warp);
+  bool ReleaseLanes(Warp& warp);
   bool MaskIsThere(const Warp& warp, const Thread& thread) const;
   void ReleaseBlock();
 
@@ -84,9 +84,6 @@ class Executor {
   std::vector<int> to_start_;
   size_t next_to_start_ = 0;
   int finished_ = 0;
-  int predicates_ = 0;  // true ones brought to the block's next meeting
-
-  int counted_ = 0;  // and to its last one
   bool running_ = false;
   SharedMemory shared_;
 };
@@ -146,8 +143,6 @@ void Executor::RunBlock() {
     warps_[w].started = false;
   }
   finished_ = 0;
-  predicates_ = 0;
-  counted_ = 0;
   while (true) {
     for (const int w : warp_order_.Next()) {
       while (RunWarp(warps_[w])) {
@@ -174,7 +169,7 @@ bool Executor::RunWarp(Warp& warp) {
       ran = true;
     }
   }
-  return ran && CompleteMeetings(warp);
+  return ran && ReleaseLanes(warp);
 }
 
 void Executor::StartLanes(Warp& warp) {
@@ -190,13 +185,13 @@ void Executor::StartLanes(Warp& warp) {
   }
 }
 
-// Whether all lanes of the thread's mask have come to its meeting.
+// Whether all lanes of the thread's mask have come to its barrier.
 bool Executor::MaskIsThere(const Warp& warp, const Thread& thread) const {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((thread.mask >> lane & 1) == 0) continue;
     if (lane >= warp.count) return false;
     const Thread& other = threads_[warp.begin + lane];
-    if (other.state != ThreadState::kMeetsWarp || other.meeting != thread.meeting ||
+    if (other.state != ThreadState::kWaitsForWarp || other.barrier != thread.barrier ||
         other.mask != thread.mask) {
       return false;
     }
@@ -205,11 +200,11 @@ bool Executor::MaskIsThere(const Warp& warp, const Thread& thread) const {
 }
 
 // No lane of the warp can run. True when some can now.
-bool Executor::CompleteMeetings(Warp& warp) {
+bool Executor::ReleaseLanes(Warp& warp) {
   bool waits = false, completed = false;
   for (int first = 0; first < warp.count; ++first) {
     Thread& thread = threads_[warp.begin + first];
-    if (thread.state != ThreadState::kMeetsWarp) continue;
+    if (thread.state != ThreadState::kWaitsForWarp) continue;
     waits = true;
     if (!MaskIsThere(warp, thread)) continue;
     completed = true;
@@ -217,14 +212,14 @@ bool Executor::CompleteMeetings(Warp& warp) {
     for (int lane = 0; lane < warp.count; ++lane) {
       if ((mask >> lane & 1) == 0) continue;
       Thread& other = threads_[warp.begin + lane];
-      warp.delivered[lane] = other.brought;
+      warp.delivered[lane] = other.value;
       other.state = ThreadState::kRunnable;
     }
   }
   if (waits && !completed) {
     for (int lane = 0; lane < warp.count; ++lane) {
       current_ = &threads_[warp.begin + lane];
-      if (current_->state == ThreadState::kMeetsWarp) break;
+      if (current_->state == ThreadState::kWaitsForWarp) break;
     }
     threadIdx = current_->index;
     DieOfKernel("waits for lanes of its mask that exited or wait for something else");
@@ -237,14 +232,12 @@ void Executor::ReleaseBlock() {
   if (finished_ > 0) {
     for (Thread& thread : threads_) {
       current_ = &thread;
-      if (thread.state == ThreadState::kMeetsBlock) break;
+      if (thread.state == ThreadState::kWaitsForBlock) break;
     }
     threadIdx = current_->index;
     DieOfKernel("waits at __syncthreads, which other threads of the block have passed by");
   }
   for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
-  counted_ = predicates_;
-  predicates_ = 0;
 }
 
 Worker* Executor::IdleWorker() {
@@ -295,21 +288,19 @@ void Executor::Suspend() {
   self->scheduler = std::move(self->scheduler).resume();
 }
 
-const uint64_t* Executor::MeetWarp(Meeting meeting, unsigned mask, uint64_t value) {
+const uint64_t* Executor::WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) {
   if ((mask >> lane() & 1) == 0) DieOfKernel("is not in the mask that it gives");
-  current_->meeting = meeting;
+  current_->barrier = barrier;
   current_->mask = mask;
-  current_->brought = value;
-  current_->state = ThreadState::kMeetsWarp;
+  current_->value = value;
+  current_->state = ThreadState::kWaitsForWarp;
   Suspend();
   return warps_[(current_ - threads_.data()) / kLanes].delivered;
 }
 
-int Executor::MeetBlock(bool predicate) {
-  predicates_ += predicate;
-  current_->state = ThreadState::kMeetsBlock;
+void Executor::WaitForBlock() {
+  current_->state = ThreadState::kWaitsForBlock;
   Suspend();
-  return counted_;
 }
 
 }  // namespace
@@ -320,11 +311,11 @@ void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
 
 void* DynamicSharedMemory() { return TheExecutor().shared().dynamic(); }
 
-const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value) {
-  return TheExecutor().MeetWarp(meeting, mask, value);
+const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) {
+  return TheExecutor().WaitForWarp(barrier, mask, value);
 }
 
-int MeetBlock(bool predicate) { return TheExecutor().MeetBlock(predicate); }
+void WaitForBlock() { TheExecutor().WaitForBlock(); }
 
 int CurrentLane() { return TheExecutor().lane(); }
 

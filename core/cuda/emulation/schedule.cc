@@ -10,9 +10,11 @@ Schedule current;
 std::vector<NamedSchedule> AllSchedules() {
   return {
       {"eager_ascending", {.lazy = false, .order = Order::kAscending}},
-      {"lazy_ascending", {.lazy = true, .order = Order::kAscending, .guard_device_memory = true}},
+      {"lazy_ascending",
+       {.lazy = true, .order = Order::kAscending, .guard_device_memory = true},
+       /*by_default=*/true},
       {"lazy_descending", {.lazy = true, .order = Order::kDescending}},
-      {"lazy_shuffled", {.lazy = true, .order = Order::kShuffled}},
+      {"lazy_shuffled", {.lazy = true, .order = Order::kShuffled}, /*by_default=*/true},
   };
 }
 

@@ -22,9 +22,9 @@ struct Schedule {
 struct NamedSchedule {
   std::string name;
   Schedule schedule;
+  bool by_default = false;  // device tests run under it unless told otherwise
 };
 
-// Those that tests run under.
 std::vector<NamedSchedule> AllSchedules();
 
 // For the whole process, while no stream has work. The default is eager and ascending.

@@ -100,5 +100,12 @@ TEST(CanonicalMathTest, SinCosOfQuartersAreExact) {
   }
 }
 
+TEST(CanonicalMath, IntegerPower) {
+  EXPECT_EQ(IntegerPower(0.5, 0), 1);
+  EXPECT_EQ(IntegerPower(0.5, 10), 0x1p-10);
+  EXPECT_NEAR(IntegerPower(0.999, 1000), 0.36769542477096, 1e-13);
+  EXPECT_EQ(IntegerPower(0.9, int64_t{1} << 62), 0);
+}
+
 }  // namespace
 }  // namespace elastor

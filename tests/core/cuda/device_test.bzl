@@ -3,7 +3,7 @@
 load("//third_party/cuda:defs.bzl", "cuda_library")
 
 def device_test(name, srcs, deps = [], size = "small", tags = [], **kwargs):
-    """In the emulation every test runs once under each of its schedules.
+    """In the emulation every test runs under two schedules; --test_arg=--schedule=all: under all.
 
     Args:
       srcs: .cc and .h files, and .cu files with kernels for the test alone (no GoogleTest in them).

@@ -5,8 +5,8 @@
 
 namespace elastor::cuda {
 
-// Calls `run` once under every schedule of the emulation, or under the one that an argument
-// --schedule=NAME names; once on a device. Returns the first result that is not 0.
+// Calls `run` once under each of the emulation's default schedules, or under what an argument says:
+// --schedule=NAME, or --schedule=all; once on a device. Returns the first result that is not 0.
 int RunUnderSchedules(int argc, char** argv, const std::function<int()>& run);
 
 }  // namespace elastor::cuda

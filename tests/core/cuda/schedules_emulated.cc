@@ -7,16 +7,16 @@
 namespace elastor::cuda {
 
 int RunUnderSchedules(int argc, char** argv, const std::function<int()>& run) {
-  std::string only;
+  std::string chosen;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const std::string flag = "--schedule=";
-    if (argument.starts_with(flag)) only = argument.substr(flag.size());
+    if (argument.starts_with(flag)) chosen = argument.substr(flag.size());
   }
   int result = 0;
   bool ran = false;
   for (const emulation::NamedSchedule& named : emulation::AllSchedules()) {
-    if (!only.empty() && named.name != only) continue;
+    if (chosen.empty() ? !named.by_default : chosen != "all" && chosen != named.name) continue;
     ran = true;
     std::printf("--- schedule %s\n", named.name.c_str());
     std::fflush(stdout);
@@ -24,7 +24,7 @@ int RunUnderSchedules(int argc, char** argv, const std::function<int()>& run) {
     if (const int failed = run(); failed != 0 && result == 0) result = failed;
   }
   if (!ran) {
-    std::fprintf(stderr, "no schedule %s\n", only.c_str());
+    std::fprintf(stderr, "no schedule %s\n", chosen.c_str());
     return 2;
   }
   return result;

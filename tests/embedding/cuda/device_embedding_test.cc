@@ -187,7 +187,7 @@ void RunLayout(const Model& model, const Layout& layout, const SparseOptimizerOp
   CheckResults(expected, results);
 }
 
-class DeviceEmbeddingTest : public testing::TestWithParam<SparseOptimizerKind> {};
+class DeviceEmbeddingTest : public testing::TestWithParam<OptimizerKind> {};
 
 TEST_P(DeviceEmbeddingTest, EveryLayoutEqualsTheCpu) {
   const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
@@ -195,7 +195,7 @@ TEST_P(DeviceEmbeddingTest, EveryLayoutEqualsTheCpu) {
   for (const Layout& layout : {Layout{1, PlanKind::kRowWise}, Layout{3, PlanKind::kAuto},
                                Layout{2, PlanKind::kTableWise}, Layout{4, PlanKind::kRowWise}}) {
     // All rows in every step: slow in the emulation.
-    if (GetParam() == SparseOptimizerKind::kDenseAdam && layout.ranks % 2 == 0) continue;
+    if (GetParam() == OptimizerKind::kDenseAdam && layout.ranks % 2 == 0) continue;
     RunLayout<float>(OddModel(), layout, optimizer, expected);
     if (HasFatalFailure()) return;
   }
@@ -222,20 +222,19 @@ TEST_P(DeviceEmbeddingTest, RowsInTheHostsMemory) {
   }
 }
 
-std::string OptimizerName(const testing::TestParamInfo<SparseOptimizerKind>& info) {
+std::string OptimizerName(const testing::TestParamInfo<OptimizerKind>& info) {
   constexpr const char* kNames[] = {"Sgd", "Adagrad", "RowWiseAdagrad", "LazyAdam", "DenseAdam"};
   return kNames[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, DeviceEmbeddingTest,
-                         testing::Values(SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad,
-                                         SparseOptimizerKind::kRowWiseAdagrad,
-                                         SparseOptimizerKind::kLazyAdam,
-                                         SparseOptimizerKind::kDenseAdam),
+                         testing::Values(OptimizerKind::kSgd, OptimizerKind::kAdagrad,
+                                         OptimizerKind::kRowWiseAdagrad, OptimizerKind::kLazyAdam,
+                                         OptimizerKind::kDenseAdam),
                          OptimizerName);
 
 TEST(DeviceEmbedding, ActivationsInBFloat16) {
-  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kRowWiseAdagrad, 0.01);
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kRowWiseAdagrad, 0.01);
   for (const Model& model : {OddModel(), EvenModel()}) {
     const Expected expected = RunOnCpu<BFloat16>(model, optimizer);
     RunLayout<BFloat16>(model, {1, PlanKind::kRowWise}, optimizer, expected);
@@ -247,7 +246,7 @@ TEST(DeviceEmbedding, ActivationsInBFloat16) {
 // The host runs ahead of the device by whole steps, the routing of a batch by one.
 TEST(DeviceEmbedding, StepsThatNobodyWaitsFor) {
   const Model model = OddModel();
-  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kAdagrad, 0.01);
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kAdagrad, 0.01);
   const Expected expected = RunOnCpu<float>(model, optimizer);
   const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
@@ -279,7 +278,7 @@ TEST(DeviceEmbedding, StepsThatNobodyWaitsFor) {
 }
 
 TEST(DeviceEmbedding, RowsInTheHostsMemoryWithOddWidths) {
-  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kLazyAdam, 0);
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kLazyAdam, 0);
   const Expected expected = RunOnCpu<float>(OddModel(), optimizer);
   RunLayout<float>(OddModel(), {1, PlanKind::kRowWise, 50'000}, optimizer, expected);
 }
@@ -300,9 +299,9 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
         batch.bags[12][3] = {38};
       }
       OnRanks(3, [&](int, Communicator* communicator) {
-        DeviceRank rank({model.tables, model.fields, Optimizer(SparseOptimizerKind::kSgd, 0), kSeed,
-                         kLeaves, 0},
-                        &plan, communicator);
+        DeviceRank rank(
+            {model.tables, model.fields, Optimizer(OptimizerKind::kSgd, 0), kSeed, kLeaves, 0},
+            &plan, communicator);
         const Status status = rank.RouteIds(batch);
         EXPECT_EQ(status.code(), StatusCode::kUser);
         EXPECT_EQ(status.message(), "field 'b': found id " + std::to_string(bad) +
@@ -316,7 +315,7 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
 
 TEST(DeviceEmbedding, ClosedGateChangesNothing) {
   const Model model = EvenModel();
-  for (const auto kind : {SparseOptimizerKind::kRowWiseAdagrad, SparseOptimizerKind::kDenseAdam}) {
+  for (const auto kind : {OptimizerKind::kRowWiseAdagrad, OptimizerKind::kDenseAdam}) {
     const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
     const auto communicator = MakeSelfCommunicator();
     DeviceRank rank({model.tables, model.fields, Optimizer(kind, 0.01), kSeed, kLeaves, 0}, &plan,

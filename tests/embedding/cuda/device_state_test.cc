@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kInHost = 40'000;  // device_bytes: the large tables lie in the host's memory
 
-DeviceEmbedding::Options Options(SparseOptimizerKind kind, uint64_t seed, int64_t device_bytes) {
+DeviceEmbedding::Options Options(OptimizerKind kind, uint64_t seed, int64_t device_bytes) {
   const Model model = OddModel();
   return {model.tables, model.fields, Optimizer(kind, 0), seed, kLeaves, device_bytes};
 }
@@ -80,23 +80,23 @@ class DeviceStateTest : public testing::TestWithParam<int64_t> {};
 
 TEST_P(DeviceStateTest, RowsMoveThereAndBack) {
   // Large enough that table "long" has a last, partial run of partitions with rows in it.
-  CpuRank cpu(OddModel(), Optimizer(SparseOptimizerKind::kAdagrad, 0), kSeed);
+  CpuRank cpu(OddModel(), Optimizer(OptimizerKind::kAdagrad, 0), kSeed);
   Fill(&cpu, 2000);
   const ShardPlan plan = MakePlan(OddModel(), PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  DeviceRank rank(Options(SparseOptimizerKind::kAdagrad, kSeed + 1, GetParam()), &plan,
+  DeviceRank rank(Options(OptimizerKind::kAdagrad, kSeed + 1, GetParam()), &plan,
                   communicator.get());
   CopyRows(cpu.embedding, &rank.embedding());
   EXPECT_EQ(DigestOf(rank.embedding()), DigestOf(cpu.embedding));
   EXPECT_EQ(RowsOf(rank.embedding(), OddModel()), RowsOf(cpu.embedding, OddModel()));
   ExpectSameVisits(cpu.embedding, rank.embedding());
-  CpuRank back(OddModel(), Optimizer(SparseOptimizerKind::kAdagrad, 0), kSeed + 2);
+  CpuRank back(OddModel(), Optimizer(OptimizerKind::kAdagrad, 0), kSeed + 2);
   CopyRows(rank.embedding(), &back.embedding);
   EXPECT_EQ(DigestOf(back.embedding), DigestOf(cpu.embedding));
 }
 
 TEST_P(DeviceStateTest, RowsMoveToSeveralRanks) {
-  CpuRank cpu(OddModel(), Optimizer(SparseOptimizerKind::kLazyAdam, 0), kSeed);
+  CpuRank cpu(OddModel(), Optimizer(OptimizerKind::kLazyAdam, 0), kSeed);
   Fill(&cpu, 300);
   for (PlanKind kind : {PlanKind::kRowWise, PlanKind::kReplicated}) {
     const ShardPlan plan = MakePlan(OddModel(), kind, 3);
@@ -104,7 +104,7 @@ TEST_P(DeviceStateTest, RowsMoveToSeveralRanks) {
     std::vector<RowMap> rows(3);
     std::vector<RowMap> rows_by_partition(3);
     OnRanks(3, [&](int r, Communicator* communicator) {
-      DeviceRank rank(Options(SparseOptimizerKind::kLazyAdam, kSeed + 1, GetParam()), &plan,
+      DeviceRank rank(Options(OptimizerKind::kLazyAdam, kSeed + 1, GetParam()), &plan,
                       communicator);
       CopyRows(cpu.embedding, &rank.embedding());
       rank.embedding().AddToDigest(&digests[r]);
@@ -131,7 +131,7 @@ TEST_P(DeviceStateTest, RowsMoveToSeveralRanks) {
 TEST_P(DeviceStateTest, WeightsAloneKeepOrStartSlots) {
   const ShardPlan plan = MakePlan(OddModel(), PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  DeviceRank rank(Options(SparseOptimizerKind::kRowWiseAdagrad, kSeed, GetParam()), &plan,
+  DeviceRank rank(Options(OptimizerKind::kRowWiseAdagrad, kSeed, GetParam()), &plan,
                   communicator.get());
   DeviceEmbedding& embedding = rank.embedding();
   const std::vector<float> first = {1, 2, 3, 4, 5}, second = {6, 7, 8, 9, 10};
@@ -155,7 +155,7 @@ TEST_P(DeviceStateTest, RowsSetBetweenStepsAreLookedUp) {
   const Model model = OddModel();
   const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  DeviceRank rank(Options(SparseOptimizerKind::kSgd, kSeed, GetParam()), &plan, communicator.get());
+  DeviceRank rank(Options(OptimizerKind::kSgd, kSeed, GetParam()), &plan, communicator.get());
   const GlobalBatch batch = MakeBatch(model.tables, model.fields, 16, 1, Bags::kSingleId);
   const std::vector<float> ones(20, 1.0f);
   for (int pass = 0; pass < 2; ++pass) {  // the second time rows may lie in the cache
@@ -171,7 +171,7 @@ TEST_P(DeviceStateTest, RowsSetBetweenStepsAreLookedUp) {
 TEST_P(DeviceStateTest, SetAndVisitedByThreads) {
   const ShardPlan plan = MakePlan(OddModel(), PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  DeviceRank rank(Options(SparseOptimizerKind::kSgd, kSeed, GetParam()), &plan, communicator.get());
+  DeviceRank rank(Options(OptimizerKind::kSgd, kSeed, GetParam()), &plan, communicator.get());
   const auto on_threads = [](const auto& work) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back([&, i] { work(i); });
@@ -204,7 +204,7 @@ TEST(DeviceState, DenseAdamHasAllRows) {
   const Model model = EvenModel();
   const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  const SparseOptimizerOptions optimizer = Optimizer(SparseOptimizerKind::kDenseAdam, 0);
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kDenseAdam, 0);
   CpuRank cpu(model, optimizer, kSeed);
   DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, 0}, &plan,
                   communicator.get());

@@ -48,11 +48,11 @@ inline Model EvenModel() {
           {{"a", 0, Pooling::kSum}, {"b", 1, Pooling::kMean}, {"c", 2, Pooling::kSum}}};
 }
 
-inline SparseOptimizerOptions Optimizer(SparseOptimizerKind kind, double l2) {
+inline SparseOptimizerOptions Optimizer(OptimizerKind kind, double l2) {
   SparseOptimizerOptions options;
-  options.kind = kind;
+  options.rule.kind = kind;
   options.l2 = l2;
-  options.initial_accumulator = 0.1;
+  options.rule.initial_accumulator = 0.1;
   return options;
 }
 

@@ -46,8 +46,8 @@ class CheckpointTest : public testing::Test {
 };
 
 struct Optimizers {
-  SparseOptimizerKind dense;
-  SparseOptimizerKind sparse;
+  OptimizerKind dense;
+  OptimizerKind sparse;
 };
 class CheckpointOptimizerTest : public CheckpointTest,
                                 public testing::WithParamInterface<Optimizers> {};
@@ -85,11 +85,11 @@ TEST_P(CheckpointOptimizerTest, AnyRanksReadWhatAnyRanksWrote) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, CheckpointOptimizerTest,
-    testing::Values(Optimizers{SparseOptimizerKind::kDenseAdam, SparseOptimizerKind::kLazyAdam},
-                    Optimizers{SparseOptimizerKind::kDenseAdam, SparseOptimizerKind::kDenseAdam},
-                    Optimizers{SparseOptimizerKind::kAdagrad, SparseOptimizerKind::kRowWiseAdagrad},
-                    Optimizers{SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad},
-                    Optimizers{SparseOptimizerKind::kAdagrad, SparseOptimizerKind::kSgd}));
+    testing::Values(Optimizers{OptimizerKind::kDenseAdam, OptimizerKind::kLazyAdam},
+                    Optimizers{OptimizerKind::kDenseAdam, OptimizerKind::kDenseAdam},
+                    Optimizers{OptimizerKind::kAdagrad, OptimizerKind::kRowWiseAdagrad},
+                    Optimizers{OptimizerKind::kSgd, OptimizerKind::kAdagrad},
+                    Optimizers{OptimizerKind::kAdagrad, OptimizerKind::kSgd}));
 
 TEST_F(CheckpointTest, FactsComeBack) {
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest_).ok());
@@ -155,7 +155,7 @@ TEST_F(CheckpointTest, WeightsWithoutSlots) {
     EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest,
               contents == Contents::kState ? digest_ : "given");
     SmallModel reader = model_;
-    reader.dense = reader.sparse = SparseOptimizerKind::kSgd;
+    reader.dense = reader.sparse = OptimizerKind::kSgd;
     const Layout layout = {3, PlanKind::kTableWise};
     const auto digest_of = [&](bool load) {
       std::string digest;
@@ -278,9 +278,9 @@ TEST_F(CheckpointTest, SaysWhatHasAnotherShape) {
   EXPECT_EQ(LoadError(Contents::kState),
             path_ + "/manifest.json: has 3 tables; expected the model's 2");
   model_ = {};
-  model_.dense = SparseOptimizerKind::kAdagrad;
+  model_.dense = OptimizerKind::kAdagrad;
   EXPECT_THAT(LoadError(Contents::kState), HasSubstr("has no tensor 'weight/a'; expected F32"));
-  model_.dense = SparseOptimizerKind::kSgd;
+  model_.dense = OptimizerKind::kSgd;
   EXPECT_THAT(LoadError(Contents::kState), HasSubstr("has 9 tensors; expected the model's 3"));
   model_ = {};
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kWeights, 1, &digest_).ok());

@@ -32,8 +32,8 @@ ParameterLayout MakeParameters(const SmallModel& model) {
   return layout;
 }
 
-SparseOptimizerOptions Rule(SparseOptimizerKind kind) {
-  SparseOptimizerOptions options;
+OptimizerOptions Rule(OptimizerKind kind) {
+  OptimizerOptions options;
   options.kind = kind;
   options.initial_accumulator = 0.125;
   return options;
@@ -58,7 +58,7 @@ StateRank::StateRank(const SmallModel& model, const Layout& layout, Communicator
   optimizer = std::make_unique<DenseOptimizer<float>>(options, parameters, slices, &pool);
   embedding = std::make_unique<ShardedEmbedding<float>>(
       ShardedEmbedding<float>::Options{
-          tables, {{"f", 0, Pooling::kSum}}, Rule(model.sparse), /*seed=*/1, /*leaves=*/16},
+          tables, {{"f", 0, Pooling::kSum}}, {Rule(model.sparse)}, /*seed=*/1, /*leaves=*/16},
       &plan, communicator, &pool);
 }
 

@@ -23,8 +23,8 @@ struct SmallModel {
   std::vector<TableSpec> tables = {
       {"long", 10000, 3, 0.1}, {"short", 20, 5, 0.1}, {"unseen", 7, 3, 0.1}};
   std::vector<int64_t> weight_shape = {4, 300};
-  SparseOptimizerKind dense = SparseOptimizerKind::kDenseAdam;
-  SparseOptimizerKind sparse = SparseOptimizerKind::kLazyAdam;
+  OptimizerKind dense = OptimizerKind::kDenseAdam;
+  OptimizerKind sparse = OptimizerKind::kLazyAdam;
 };
 
 struct Layout {

@@ -53,7 +53,7 @@ TEST(StateDigestTest, EveryControlFieldCounts) {
 // The digest of a state that holds one value of everything, from the definition.
 TEST(StateDigestTest, RecordsAreRowsTensorsAndControl) {
   SmallModel model;
-  model.dense = SparseOptimizerKind::kAdagrad;
+  model.dense = OptimizerKind::kAdagrad;
   ControlRecord control;
   control.set_step(1);
   for (const int ranks : {1, 2, 5}) {

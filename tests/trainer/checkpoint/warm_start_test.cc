@@ -94,11 +94,11 @@ TEST_F(WarmStartTest, TakesTheOptimizersStateToo) {
   config_.set_optimizer_state(true);
   ASSERT_EQ(StartError(), "");
   EXPECT_EQ(digest_, saved_digest_);
-  model_.sparse = SparseOptimizerKind::kAdagrad;
+  model_.sparse = OptimizerKind::kAdagrad;
   EXPECT_THAT(StartError(), HasSubstr("table 'long' has columns rows 3, m 3, v 3; expected rows 3, "
                                       "a 3, those of the optimizer"));
   model_ = {};
-  model_.dense = SparseOptimizerKind::kAdagrad;
+  model_.dense = OptimizerKind::kAdagrad;
   EXPECT_THAT(StartError(), HasSubstr("has no tensor 'weight/a'"));
   std::string digest;
   ASSERT_TRUE(Save({}, {2}, path_, Contents::kWeights, 1, &digest).ok());
@@ -152,7 +152,7 @@ TEST_F(WarmStartTest, TablesMayGrowButNotShrink) {
 
 // Rows of the folder lie over those that dense-equivalent Adam made.
 TEST_F(WarmStartTest, RowsThatExistAlready) {
-  model_.sparse = SparseOptimizerKind::kDenseAdam;
+  model_.sparse = OptimizerKind::kDenseAdam;
   GetSaved();
   ASSERT_EQ(StartError(), "");
   EXPECT_EQ(rows_.size(), 10027u);

@@ -4,6 +4,6 @@
 set -uo pipefail
 
 if ! diff "$3" <("$1" "$2"); then
-  echo 'FAILED: docs/experiment.md is stale: bazel run //trainer:experiment_reference > docs/experiment.md'
+  echo 'FAILED: docs/experiment.md is stale: bazel run //trainer/experiment:experiment_reference > docs/experiment.md'
   exit 1
 fi

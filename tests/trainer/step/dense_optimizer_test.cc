@@ -37,7 +37,7 @@ double LambdaAt(const Layout& l, int64_t i) {
 double WeightAt(int64_t i) { return 0.01 * static_cast<double>(i % 13) - 0.05; }
 double GradientAt(int64_t i) { return 0.02 * static_cast<double>(i % 7) - 0.03; }
 
-DenseOptimizerOptions Options(SparseOptimizerKind kind) {
+DenseOptimizerOptions Options(OptimizerKind kind) {
   DenseOptimizerOptions options;
   options.rule.kind = kind;
   options.rule.initial_accumulator = 0.1;
@@ -63,13 +63,13 @@ std::vector<T> MakeWeights(const ParameterLayout& layout) {
 }
 
 // The formulas of torch.optim, one element, two steps with the same gradient of the data.
-double TwoSteps(SparseOptimizerKind kind, double w, double data_gradient, double lambda) {
-  double m = 0, v = kind == SparseOptimizerKind::kAdagrad ? 0.1 : 0;
+double TwoSteps(OptimizerKind kind, double w, double data_gradient, double lambda) {
+  double m = 0, v = kind == OptimizerKind::kAdagrad ? 0.1 : 0;
   for (int step = 1; step <= 2; ++step) {
     const double g = kScale * (data_gradient + lambda * w);
-    if (kind == SparseOptimizerKind::kSgd) {
+    if (kind == OptimizerKind::kSgd) {
       w -= kLearningRate * g;
-    } else if (kind == SparseOptimizerKind::kAdagrad) {
+    } else if (kind == OptimizerKind::kAdagrad) {
       v += g * g;
       w -= kLearningRate * g / (std::sqrt(v) + 1e-8);
     } else {
@@ -82,7 +82,7 @@ double TwoSteps(SparseOptimizerKind kind, double w, double data_gradient, double
   return w;
 }
 
-class DenseOptimizerTest : public testing::TestWithParam<SparseOptimizerKind> {};
+class DenseOptimizerTest : public testing::TestWithParam<OptimizerKind> {};
 
 TEST_P(DenseOptimizerTest, MatchesTheFormulas) {
   const Layout l;
@@ -155,7 +155,7 @@ TEST_P(DenseOptimizerTest, SlicesGiveTheBitsOfTheWhole) {
   EXPECT_EQ(whole_norm.Value(), norm.Value());
   EXPECT_EQ(whole_penalty.Value(), penalty.Value());
   EXPECT_EQ(whole_slots, slots);
-  EXPECT_EQ(slots.empty(), GetParam() == SparseOptimizerKind::kSgd);
+  EXPECT_EQ(slots.empty(), GetParam() == OptimizerKind::kSgd);
 }
 
 // An optimizer whose slots were set goes on as the one they are of; reset, as a new one.
@@ -186,8 +186,8 @@ TEST_P(DenseOptimizerTest, SlotsAreTheState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, DenseOptimizerTest,
-                         testing::Values(SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad,
-                                         SparseOptimizerKind::kDenseAdam));
+                         testing::Values(OptimizerKind::kSgd, OptimizerKind::kAdagrad,
+                                         OptimizerKind::kDenseAdam));
 
 }  // namespace
 }  // namespace elastor

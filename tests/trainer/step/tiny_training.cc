@@ -101,11 +101,11 @@ ShardPlan MakePlan(const TinyTraining& training, const Spread& spread) {
   return std::move(plan).value();
 }
 
-SparseOptimizerOptions OptimizerOptions(SparseOptimizerKind kind, double l2) {
+SparseOptimizerOptions SparseOptions(OptimizerKind kind, double l2) {
   SparseOptimizerOptions options;
-  options.kind = kind;
+  options.rule.kind = kind;
   options.l2 = l2;
-  options.initial_accumulator = 0.1;
+  options.rule.initial_accumulator = 0.1;
   return options;
 }
 
@@ -113,7 +113,7 @@ ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) 
   ShardedEmbedding<float>::Options options;
   options.tables = Tables();
   options.fields = Fields();
-  options.optimizer = OptimizerOptions(training.sparse, training.l2);
+  options.optimizer = SparseOptions(training.sparse, training.l2);
   options.seed = training.seed;
   options.leaves = training.leaves;
   return options;
@@ -128,7 +128,7 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   options.clip_norm = training.clip_norm;
   options.embedding_l2 = training.l2;
   options.overlap = spread.overlap;
-  options.dense.rule = OptimizerOptions(training.dense, 0);
+  options.dense.rule = SparseOptions(training.dense, 0).rule;
   options.dense.dense_l2 = training.l2;
   options.dense.embedding_l2 = training.l2;
   return options;
@@ -294,7 +294,7 @@ void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.n
 std::vector<TinyCase> TinyCases() {
   using Kind = ModelSpec::Kind;
   using Convention = ModelSpec::Convention;
-  using enum SparseOptimizerKind;
+  using enum OptimizerKind;
   const auto token = TinyTokenModel;
   const ModelSpec mlp = TinyMlp({16, 8});
   return {

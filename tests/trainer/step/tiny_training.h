@@ -10,10 +10,10 @@
 #include "collective/communicator.h"
 #include "core/base/thread_pool.h"
 #include "core/models/model.h"
+#include "core/optimizer/optimizer_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
-#include "embedding/sparse_optimizer.h"
 #include "trainer/step/step.h"
 #include "trainer/step/step_options.h"
 
@@ -25,8 +25,8 @@ namespace elastor {
 // absent leaves, dropout, clipping and L2.
 struct TinyTraining {
   ModelSpec model;
-  SparseOptimizerKind sparse = SparseOptimizerKind::kLazyAdam;
-  SparseOptimizerKind dense = SparseOptimizerKind::kDenseAdam;
+  OptimizerKind sparse = OptimizerKind::kLazyAdam;
+  OptimizerKind dense = OptimizerKind::kDenseAdam;
   int64_t leaves = 16;
   double clip_norm = 0.05;
   double l2 = 1e-3;  // of dense weights and of embedding rows

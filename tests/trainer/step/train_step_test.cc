@@ -13,7 +13,7 @@ namespace {
 
 using Kind = ModelSpec::Kind;
 using Convention = ModelSpec::Convention;
-using enum SparseOptimizerKind;
+using enum OptimizerKind;
 
 constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
                                PlanKind::kAuto};

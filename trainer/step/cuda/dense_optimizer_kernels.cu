@@ -1,8 +1,8 @@
 #include <type_traits>
 
 #include "core/cuda/launch.h"
+#include "core/optimizer/with_rule.h"
 #include "core/parameters/parameter_layout.h"
-#include "embedding/row_optimizer.h"
 #include "glog/logging.h"
 #include "trainer/step/cuda/dense_optimizer_kernels.h"
 #include "trainer/step/step_options.h"
@@ -110,28 +110,21 @@ void AddDenseL2(Stream& stream, const OwnedBlocks& blocks, float dense_lambda,
          embedding_lambda, weights, gradient, sums);
 }
 
-void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const SparseOptimizerOptions& options,
+void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptions& options,
                  double learning_rate, int64_t step, const UpdateGate* gate, const float* gradient,
                  float* weights, float* slots) {
   if (blocks.count == 0) return;
   const int slots_of_element =
       static_cast<int>(SlotElements(options.kind, kParameterBlock) / kParameterBlock);
-  const auto launch = [&](const auto& rule) {
-    Launch(stream, static_cast<unsigned>(blocks.count), kThreads,
-           UpdateKernel<std::decay_t<decltype(rule)>>, blocks, rule, slots_of_element, gate,
-           gradient, weights, slots);
-  };
-  switch (options.kind) {
-    case SparseOptimizerKind::kSgd:
-      return launch(Sgd<float>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kAdagrad:
-      return launch(Adagrad<float>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kLazyAdam:
-    case SparseOptimizerKind::kDenseAdam:
-      return launch(Adam<float>::ForStep(options, learning_rate, step));
-    case SparseOptimizerKind::kRowWiseAdagrad:
+  WithRule<float>(options, learning_rate, step, [&](const auto& rule) {
+    using Rule = std::decay_t<decltype(rule)>;
+    if constexpr (std::is_same_v<Rule, RowWiseAdagrad<float>>) {
       LOG(FATAL) << "no rule of dense parameters";
-  }
+    } else {
+      Launch(stream, static_cast<unsigned>(blocks.count), kThreads, UpdateKernel<Rule>, blocks,
+             rule, slots_of_element, gate, gradient, weights, slots);
+    }
+  });
 }
 
 void SetValues(Stream& stream, float value, int64_t count, float* values) {

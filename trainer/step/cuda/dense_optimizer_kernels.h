@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "core/cuda/runtime.h"
+#include "core/optimizer/optimizer_options.h"
 #include "embedding/cuda/update_gate.h"
-#include "embedding/sparse_optimizer.h"
 
 namespace elastor::cuda {
 
@@ -26,7 +26,7 @@ void AddDenseL2(Stream& stream, const OwnedBlocks& blocks, float dense_lambda,
 
 // The rule of `options` on every element, statistics moved towards their gradient instead. slots:
 // [count][slots of an element][kParameterBlock].
-void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const SparseOptimizerOptions& options,
+void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptions& options,
                  double learning_rate, int64_t step, const UpdateGate* gate, const float* gradient,
                  float* weights, float* slots);
 

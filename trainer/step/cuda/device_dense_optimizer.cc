@@ -69,9 +69,8 @@ void DeviceDenseOptimizer::SetSlot(int64_t slot, int bucket, const float* values
 }
 
 void DeviceDenseOptimizer::ResetSlots() {
-  const bool adagrad = options_.rule.kind == SparseOptimizerKind::kAdagrad;
-  SetValues(*stream_, adagrad ? static_cast<float>(options_.rule.initial_accumulator) : 0.0f,
-            slot_values_.size(), slot_values_.data());
+  SetValues(*stream_, static_cast<float>(InitialSlot(options_.rule)), slot_values_.size(),
+            slot_values_.data());
 }
 
 }  // namespace elastor::cuda

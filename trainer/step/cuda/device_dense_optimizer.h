@@ -33,7 +33,7 @@ class DeviceDenseOptimizer final : public DenseSlots<float> {
   void AddL2(const float* weights, DeviceExactSum* squared_norm, DeviceExactSum* penalty);
   void Update(const UpdateGate* gate, double learning_rate, int64_t step, float* weights);
 
-  SparseOptimizerKind kind() const override { return options_.rule.kind; }
+  OptimizerKind kind() const override { return options_.rule.kind; }
   int64_t slots() const override { return slots_; }
   void CopySlot(int64_t slot, int bucket, float* values) const override;
   void SetSlot(int64_t slot, int bucket, const float* values) override;

@@ -1,11 +1,11 @@
-#ifndef ELASTOR_EMBEDDING_ADAGRAD_H_
-#define ELASTOR_EMBEDDING_ADAGRAD_H_
+#ifndef ELASTOR_CORE_OPTIMIZER_ADAGRAD_H_
+#define ELASTOR_CORE_OPTIMIZER_ADAGRAD_H_
 
 #include <cmath>
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
@@ -15,8 +15,7 @@ struct Adagrad {
   T learning_rate;
   T epsilon;
 
-  static Adagrad ForStep(const SparseOptimizerOptions& options, double learning_rate,
-                         int64_t /*step*/) {
+  static Adagrad ForStep(const OptimizerOptions& options, double learning_rate, int64_t /*step*/) {
     return {static_cast<T>(learning_rate), static_cast<T>(options.epsilon)};
   }
 
@@ -35,4 +34,4 @@ struct Adagrad {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_EMBEDDING_ADAGRAD_H_
+#endif  // ELASTOR_CORE_OPTIMIZER_ADAGRAD_H_

@@ -1,12 +1,12 @@
-#ifndef ELASTOR_EMBEDDING_ADAM_H_
-#define ELASTOR_EMBEDDING_ADAM_H_
+#ifndef ELASTOR_CORE_OPTIMIZER_ADAM_H_
+#define ELASTOR_CORE_OPTIMIZER_ADAM_H_
 
 #include <cmath>
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "embedding/row_math.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/base/canonical_math.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
@@ -21,7 +21,7 @@ struct Adam {
   T step_size;          // lr / (1 - b1^t)
   T inverse_root_bias;  // 1 / sqrt(1 - b2^t)
 
-  static Adam ForStep(const SparseOptimizerOptions& options, double learning_rate, int64_t step) {
+  static Adam ForStep(const OptimizerOptions& options, double learning_rate, int64_t step) {
     const double bias1 = 1 - IntegerPower(options.beta1, step);
     const double bias2 = 1 - IntegerPower(options.beta2, step);
     return {static_cast<T>(options.beta1),       static_cast<T>(1 - options.beta1),
@@ -47,4 +47,4 @@ struct Adam {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_EMBEDDING_ADAM_H_
+#endif  // ELASTOR_CORE_OPTIMIZER_ADAM_H_

@@ -1,12 +1,12 @@
-#ifndef ELASTOR_EMBEDDING_ROW_WISE_ADAGRAD_H_
-#define ELASTOR_EMBEDDING_ROW_WISE_ADAGRAD_H_
+#ifndef ELASTOR_CORE_OPTIMIZER_ROW_WISE_ADAGRAD_H_
+#define ELASTOR_CORE_OPTIMIZER_ROW_WISE_ADAGRAD_H_
 
 #include <cmath>
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "embedding/row_math.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
+#include "core/optimizer/sum_of_squares.h"
 
 namespace elastor {
 
@@ -17,7 +17,7 @@ struct RowWiseAdagrad {
   T learning_rate;
   T epsilon;
 
-  static RowWiseAdagrad ForStep(const SparseOptimizerOptions& options, double learning_rate,
+  static RowWiseAdagrad ForStep(const OptimizerOptions& options, double learning_rate,
                                 int64_t /*step*/) {
     return {static_cast<T>(learning_rate), static_cast<T>(options.epsilon)};
   }
@@ -41,4 +41,4 @@ struct RowWiseAdagrad {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_EMBEDDING_ROW_WISE_ADAGRAD_H_
+#endif  // ELASTOR_CORE_OPTIMIZER_ROW_WISE_ADAGRAD_H_

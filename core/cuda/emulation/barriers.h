@@ -1,5 +1,5 @@
-#ifndef ELASTOR_CORE_CUDA_EMULATION_MEETING_H_
-#define ELASTOR_CORE_CUDA_EMULATION_MEETING_H_
+#ifndef ELASTOR_CORE_CUDA_EMULATION_BARRIERS_H_
+#define ELASTOR_CORE_CUDA_EMULATION_BARRIERS_H_
 
 #include <cstdint>
 #include <cstring>
@@ -7,14 +7,14 @@
 
 namespace elastor::cuda::emulation {
 
-// What the threads of a warp can meet for. All lanes of the mask must come to the same meeting.
-enum class Meeting { kSyncWarp, kShuffle, kVote, kMatch, kReduce };
+// Where the threads of a warp wait for each other. All lanes of the mask must come to the same.
+enum class WarpBarrier { kSync, kShuffle, kBallot };
 
-// In a kernel. Waits for all lanes of `mask`; then element `lane` of the result is what each of
-// them brought, until the thread's next meeting. Ends the process when a lane cannot come.
-const uint64_t* MeetWarp(Meeting meeting, unsigned mask, uint64_t value);
-// Waits for all threads of the block; then how many of them brought true.
-int MeetBlock(bool predicate);
+// In a kernel. Waits for all lanes of `mask`; then element `lane` of the result is the value that
+// each of them gave, until the thread's next barrier. Ends the process when a lane cannot come.
+const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
+// Waits for all threads of the block.
+void WaitForBlock();
 // The lane of the running thread in its warp.
 int CurrentLane();
 // Ends the process with a message that names the running thread.
@@ -36,11 +36,11 @@ T FromWord(uint64_t word) {
 
 template <typename T>
 T Shuffle(unsigned mask, T value, int source_lane) {
-  const uint64_t* words = MeetWarp(Meeting::kShuffle, mask, ToWord(value));
+  const uint64_t* words = WaitForWarp(WarpBarrier::kShuffle, mask, ToWord(value));
   if ((mask >> source_lane & 1) == 0) DieOfKernel("a shuffle reads a lane outside its mask");
   return FromWord<T>(words[source_lane]);
 }
 
 }  // namespace elastor::cuda::emulation
 
-#endif  // ELASTOR_CORE_CUDA_EMULATION_MEETING_H_
+#endif  // ELASTOR_CORE_CUDA_EMULATION_BARRIERS_H_

@@ -1,13 +1,13 @@
-#include "embedding/sparse_optimizer.h"
-
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "embedding/adagrad.h"
-#include "embedding/adam.h"
-#include "embedding/row_math.h"
-#include "embedding/row_wise_adagrad.h"
-#include "embedding/sgd.h"
+#include "core/optimizer/adagrad.h"
+#include "core/optimizer/adam.h"
+#include "core/optimizer/optimizer_options.h"
+#include "core/optimizer/row_wise_adagrad.h"
+#include "core/optimizer/sgd.h"
+#include "core/optimizer/sum_of_squares.h"
 #include "gtest/gtest.h"
 
 namespace elastor {
@@ -15,18 +15,27 @@ namespace {
 
 constexpr double kTolerance = 1e-15;  // a few rounding errors of double
 
-SparseOptimizerOptions Options(double epsilon) {
-  SparseOptimizerOptions options;
+OptimizerOptions Options(double epsilon) {
+  OptimizerOptions options;
   options.epsilon = epsilon;
   return options;
 }
 
-TEST(SparseOptimizer, SlotElements) {
-  EXPECT_EQ(SlotElements(SparseOptimizerKind::kSgd, 20), 0);
-  EXPECT_EQ(SlotElements(SparseOptimizerKind::kAdagrad, 20), 20);
-  EXPECT_EQ(SlotElements(SparseOptimizerKind::kRowWiseAdagrad, 20), 1);
-  EXPECT_EQ(SlotElements(SparseOptimizerKind::kLazyAdam, 20), 40);
-  EXPECT_EQ(SlotElements(SparseOptimizerKind::kDenseAdam, 20), 40);
+TEST(Optimizer, SlotElements) {
+  EXPECT_EQ(SlotElements(OptimizerKind::kSgd, 20), 0);
+  EXPECT_EQ(SlotElements(OptimizerKind::kAdagrad, 20), 20);
+  EXPECT_EQ(SlotElements(OptimizerKind::kRowWiseAdagrad, 20), 1);
+  EXPECT_EQ(SlotElements(OptimizerKind::kLazyAdam, 20), 40);
+  EXPECT_EQ(SlotElements(OptimizerKind::kDenseAdam, 20), 40);
+}
+
+TEST(Optimizer, InitialSlot) {
+  for (const auto& [kind, want] :
+       {std::pair(OptimizerKind::kSgd, 0.0), std::pair(OptimizerKind::kAdagrad, 0.5),
+        std::pair(OptimizerKind::kRowWiseAdagrad, 0.5), std::pair(OptimizerKind::kLazyAdam, 0.0),
+        std::pair(OptimizerKind::kDenseAdam, 0.0)}) {
+    EXPECT_EQ(InitialSlot({.kind = kind, .initial_accumulator = 0.5}), want);
+  }
 }
 
 TEST(Sgd, HandComputed) {
@@ -69,7 +78,7 @@ TEST(Adam, FirstStepMovesByTheLearningRate) {
 TEST(Adam, SecondStepByHand) {
   // b1 = 0.5, b2 = 0.75. Step 1, g = 2: m = 1, v = 1. Step 2, g = 4: m = 2.5, v = 4.75;
   // bias 1 - 0.25 = 0.75 and 1 - 0.5625 = 0.4375.
-  SparseOptimizerOptions options = Options(0.1);
+  OptimizerOptions options = Options(0.1);
   options.beta1 = 0.5;
   options.beta2 = 0.75;
   std::vector<double> w = {1}, slots = {1, 1};
@@ -79,14 +88,7 @@ TEST(Adam, SecondStepByHand) {
   EXPECT_NEAR(w[0], 1 - 0.3 / 0.75 * 2.5 / (std::sqrt(4.75 / 0.4375) + 0.1), 4 * kTolerance);
 }
 
-TEST(RowMath, IntegerPower) {
-  EXPECT_EQ(IntegerPower(0.5, 0), 1);
-  EXPECT_EQ(IntegerPower(0.5, 10), 0x1p-10);
-  EXPECT_NEAR(IntegerPower(0.999, 1000), 0.36769542477096, 1e-13);
-  EXPECT_EQ(IntegerPower(0.9, int64_t{1} << 62), 0);
-}
-
-TEST(RowMath, SumOfSquares) {
+TEST(SumOfSquares, ExactOnSmallIntegers) {
   for (int64_t n = 0; n < 12; ++n) {
     std::vector<float> x;
     for (int64_t i = 0; i < n; ++i) x.push_back(static_cast<float>(i + 1));

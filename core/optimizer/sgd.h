@@ -1,10 +1,10 @@
-#ifndef ELASTOR_EMBEDDING_SGD_H_
-#define ELASTOR_EMBEDDING_SGD_H_
+#ifndef ELASTOR_CORE_OPTIMIZER_SGD_H_
+#define ELASTOR_CORE_OPTIMIZER_SGD_H_
 
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "embedding/sparse_optimizer.h"
+#include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
 
@@ -13,7 +13,7 @@ template <typename T>
 struct Sgd {
   T learning_rate;
 
-  static Sgd ForStep(const SparseOptimizerOptions&, double learning_rate, int64_t /*step*/) {
+  static Sgd ForStep(const OptimizerOptions&, double learning_rate, int64_t /*step*/) {
     return {static_cast<T>(learning_rate)};
   }
 
@@ -28,4 +28,4 @@ struct Sgd {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_EMBEDDING_SGD_H_
+#endif  // ELASTOR_CORE_OPTIMIZER_SGD_H_
