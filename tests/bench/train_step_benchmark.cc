@@ -62,16 +62,16 @@ void PrintTimes(const StepTimes& times, int64_t rows) {
   print("update", times.update);
 }
 
-// CPU microseconds a row of the forward passes, and of the spectrum of all stages with them.
-void PrintSpectrum(const Model<float>& model, const std::vector<LocalBatch>& batches,
+// CPU microseconds a row of the forward passes, and of the spectrum of all probes with them.
+void PrintSpectrum(const Graph& graph, const std::vector<LocalBatch>& batches,
                    TrainStep<float>* step) {
-  const std::vector<Stage>& stages = model.stages();
   int64_t measured = 0;
   const auto measure = [&](const EvaluatedRows<float>& pass) {
-    for (size_t s = 0; s < stages.size(); ++s) {
-      Spectrum spectrum(stages[s].tokens, stages[s].width);
+    for (size_t s = 0; s < graph.probes().size(); ++s) {
+      const Shape& shape = graph.probes()[s].shape;
+      Spectrum spectrum(shape.tokens, shape.width);
       SpectrumStatistics statistics(spectrum.max_rank());
-      const auto x = pass.stage(static_cast<int>(s));
+      const auto x = pass.probe(static_cast<int>(s));
       for (int64_t row = 0; row < pass.rows; row += Spectrum::kRows) {
         spectrum.Measure<float>(x, row);
         const int64_t rows = std::min(Spectrum::kRows, pass.rows - row);
@@ -91,7 +91,7 @@ void PrintSpectrum(const Model<float>& model, const std::vector<LocalBatch>& bat
   };
   std::printf("forward_us_per_sample=%.3f\n", time([](const EvaluatedRows<float>&) {}));
   std::printf("spectrum_us_per_sample=%.3f\n", time(measure));
-  CHECK_EQ(measured, FLAGS_batch * FLAGS_batches * static_cast<int64_t>(stages.size()));
+  CHECK_EQ(measured, FLAGS_batch * FLAGS_batches * static_cast<int64_t>(graph.probes().size()));
 }
 
 void Main() {
@@ -109,14 +109,14 @@ void Main() {
   CHECK(plan.ok()) << plan.status().message();
   const auto communicator = MakeSelfCommunicator();
   ThreadPool pool(FLAGS_threads);
-  const auto model = MakeModel<float>(MakeModelSpec(experiment, data));
+  const Graph graph = MakeGraph(experiment, data);
   ShardedEmbedding<float>::Options options;
   options.tables = tables;
   options.fields = MakeFields(data);
   options.optimizer = MakeSparseOptimizer(experiment.optimizer());
   options.leaves = experiment.parallel().virtual_shards();
   ShardedEmbedding<float> embedding(options, &plan.value(), communicator.get(), &pool);
-  TrainStep<float> step(MakeTrainStepOptions(experiment, data), model.get(), &embedding,
+  TrainStep<float> step(MakeTrainStepOptions(experiment, data), &graph, &embedding,
                         communicator.get(), &pool);
   std::vector<LocalBatch> batches;
   for (int i = 0; i < FLAGS_batches; ++i) {
@@ -124,7 +124,7 @@ void Main() {
         CriteoLikeBatch(i, FLAGS_batch, FLAGS_ids_per_field, FLAGS_zipf, options.leaves));
   }
 
-  const double flops_per_sample = 6.0 * static_cast<double>(model->multiply_adds());
+  const double flops_per_sample = 6.0 * static_cast<double>(graph.multiply_adds());
   std::vector<double> peaks, rates, wall_rates, shares;
   for (int i = 0; i < 2; ++i) CHECK(step.Run(batches[i], nullptr, 1e-3, 0).ok());  // warm
   for (int i = 0; i < FLAGS_steps; ++i) {
@@ -141,14 +141,14 @@ void Main() {
     wall_rates.push_back(static_cast<double>(FLAGS_batch) / wall_seconds);
     shares.push_back(rate * flops_per_sample * 1e-9 / peak);
   }
-  std::printf("multiply_adds_per_sample=%lld\n", static_cast<long long>(model->multiply_adds()));
+  std::printf("multiply_adds_per_sample=%lld\n", static_cast<long long>(graph.multiply_adds()));
   std::printf("fma_peak_gflops=%.1f\n", Median(peaks));
   std::printf("wall_samples_per_s=%.0f\n", Median(wall_rates));
   std::printf("peak_rss_mib=%.0f\n", PeakRssMib());
   if (FLAGS_threads == 1) {  // CPU time of one thread is the step's only then
     std::printf("samples_per_s=%.0f\n", Median(rates));
     std::printf("share_of_peak=%.3f\n", Median(shares));
-    PrintSpectrum(*model, batches, &step);
+    PrintSpectrum(graph, batches, &step);
   }
   PrintTimes(step.times(), FLAGS_batch * (FLAGS_steps + 2));
 }

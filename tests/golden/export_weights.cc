@@ -2,11 +2,12 @@
 //   export_weights > start.json
 // Numbers have all their digits: nlohmann prints the shortest text that reads back alike.
 
+#include <cctype>
 #include <cmath>
 #include <iostream>
+#include <string>
 #include <vector>
 
-#include "core/models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_training.h"
 
@@ -15,21 +16,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ModelJson(const ModelSpec& spec) {
-  static constexpr const char* kKinds[] = {"rank_elastor", "rank_mixer", "mlp"};
-  static constexpr const char* kConventions[] = {"paper", "public_code"};
-  static constexpr const char* kTokenizers[] = {"grouped", "shared", "full"};
-  static constexpr const char* kHeads[] = {"mean_pool", "flatten_linear", "flatten_mlp"};
+std::string Lower(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(c));
+  return name;
+}
+
+Json ModelJson(const ModelConfig& config) {
   Json model;
-  model["kind"] = kKinds[static_cast<int>(spec.kind)];
-  if (spec.kind == ModelSpec::Kind::kMlp) return model;
-  model["convention"] = kConventions[static_cast<int>(spec.convention)];
-  model["tokens"] = spec.tokens;
-  model["token_width"] = spec.token_width;
-  model["blocks"] = spec.blocks;
-  model["expansion"] = spec.expansion;
-  model["tokenizer"] = kTokenizers[static_cast<int>(spec.tokenizer)];
-  model["head"] = kHeads[static_cast<int>(spec.head)];
+  model["kind"] = config.has_mlp() ? "mlp" : config.has_rank_mixer() ? "rank_mixer" : "rank_elastor";
+  if (config.has_mlp()) return model;
+  const TokenModelConfig& tokens =
+      config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
+  model["convention"] = Lower(TokenModelConfig::Convention_Name(tokens.convention()));
+  model["tokens"] = tokens.tokens();
+  model["token_width"] = tokens.token_width();
+  model["blocks"] = tokens.blocks();
+  model["expansion"] = tokens.feed_forward().expansion();
+  model["tokenizer"] = Lower(TokenizerConfig::Kind_Name(tokens.tokenizer().kind()));
+  model["head"] = Lower(HeadConfig::Kind_Name(tokens.head().kind()));
   return model;
 }
 
@@ -61,9 +65,9 @@ Json BatchJson(int step) {
 // The dense weights in their natural shapes, and the tables' rows.
 Json WeightsJson(const GoldenCase& golden) {
   Json weights;
-  const auto model = MakeModel<double>(golden.model);
+  const Graph graph = golden.model.graph();
   const GoldenWeights initial = TrainGolden<double>(golden, /*ranks=*/1, /*steps=*/0).initial;
-  for (const ParameterInfo& p : model->parameters().parameters()) {
+  for (const ParameterInfo& p : graph.parameters().parameters()) {
     weights[p.name] = {{"shape", p.shape}, {"values", initial.at(p.name)}};
   }
   for (const TableSpec& table : GoldenTables()) {
@@ -85,7 +89,7 @@ Json StartJson() {
   for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));
   start["evaluation"] = BatchJson(kGoldenSteps);
   for (const GoldenCase& golden : GoldenCases()) {
-    start["cases"][golden.name] = {{"model", ModelJson(golden.model)},
+    start["cases"][golden.name] = {{"model", ModelJson(golden.model.config)},
                                    {"clip_norm", golden.clip_norm},
                                    {"leaves", golden.leaves},
                                    {"sample_weights", golden.sample_weights},

@@ -22,59 +22,43 @@ constexpr int64_t kWidth = 5;
 constexpr double kStddev = 0.1;  // large, so that things move within twenty steps
 
 // 3 numeric and 4 categorical fields of 5 features: 35, which 4 and 3 do not divide.
-ModelSpec TokenSpec(ModelSpec::Kind kind, int64_t tokens) {
-  ModelSpec spec;
-  spec.kind = kind;
-  spec.numeric_fields = kNumericFields;
-  spec.categorical_fields = static_cast<int64_t>(GoldenFields().size());
-  spec.embedding_width = kWidth;
-  spec.embedding_stddev = kStddev;
-  spec.tokens = tokens;
-  spec.token_width = 6;
-  spec.expansion = 2;
-  return spec;
+TestModel Model(const std::string& text) {
+  return MakeTestModel({.numeric_fields = kNumericFields,
+                        .categorical_fields = static_cast<int64_t>(GoldenFields().size()),
+                        .embedding_width = kWidth,
+                        .embedding_stddev = kStddev},
+                       text);
 }
 
 GoldenCase RankElastorPaper() {
-  return {"rank_elastor_paper", TokenSpec(ModelSpec::Kind::kRankElastor, 4), 2.5};
+  return {"rank_elastor_paper",
+          Model("rank_elastor { tokens: 4 token_width: 6 feed_forward { expansion: 2 } }"), 2.5};
 }
 
 GoldenCase RankElastorPublicCode() {
-  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankElastor, 4);
-  spec.convention = ModelSpec::Convention::kPublicCode;
-  spec.tokenizer = TokenizerOptions::Kind::kShared;
-  spec.tokenizer_hidden = 7;
-  spec.input_norm = ModelSpec::InputNorm::kRms;
-  spec.feed_forward = ModelSpec::FeedForward::kGatedSum;
-  spec.head = ModelSpec::Head::kFlattenMlp;
-  spec.head_hidden = {48};
-  return {"rank_elastor_public_code", spec, 2.0};
+  return {"rank_elastor_public_code",
+          Model("rank_elastor { convention: PUBLIC_CODE tokens: 4 token_width: 6 "
+                "tokenizer { kind: SHARED hidden: 7 } feed_forward { expansion: 2 } "
+                "head { hidden: 48 } }"),
+          2.0};
 }
 
 GoldenCase RankMixerPaper() {
-  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankMixer, 3);
-  spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
-  spec.head = ModelSpec::Head::kMeanPool;
-  return {"rank_mixer_paper", spec, 1.0};
+  return {"rank_mixer_paper",
+          Model("rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } "
+                "head { kind: MEAN_POOL } }"),
+          1.0};
 }
 
 GoldenCase RankMixerPublicCode() {
-  ModelSpec spec = TokenSpec(ModelSpec::Kind::kRankMixer, 3);
-  spec.convention = ModelSpec::Convention::kPublicCode;
-  spec.tokenizer = TokenizerOptions::Kind::kFull;
-  spec.tokenizer_hidden = 8;
-  spec.input_norm = ModelSpec::InputNorm::kRms;
-  spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
-  spec.head = ModelSpec::Head::kFlattenMlp;
-  spec.head_hidden = {36};
-  return {"rank_mixer_public_code", spec, 1.0};
+  return {"rank_mixer_public_code",
+          Model("rank_mixer { convention: PUBLIC_CODE tokens: 3 token_width: 6 "
+                "tokenizer { kind: FULL hidden: 8 } feed_forward { expansion: 2 } "
+                "head { hidden: 36 } }"),
+          1.0};
 }
 
-GoldenCase MlpCase() {
-  ModelSpec spec = TokenSpec(ModelSpec::Kind::kMlp, 0);
-  spec.hidden = {12, 8};
-  return {"mlp", spec, 0.2};
-}
+GoldenCase MlpCase() { return {"mlp", Model("mlp { hidden: [12, 8] }"), 0.2}; }
 
 GoldenCase MlpSampleWeights() {
   GoldenCase golden = MlpCase();
@@ -86,7 +70,7 @@ GoldenCase MlpSampleWeights() {
 GoldenCase MlpBatchNorm() {
   GoldenCase golden = MlpCase();
   golden.name = "mlp_batch_norm";
-  golden.model.batch_norm = true;
+  golden.model.config.mutable_mlp()->set_batch_norm(true);
   golden.clip_norm = 1.1;
   golden.leaves = 1;
   return golden;
@@ -131,9 +115,9 @@ struct Trainer {
   Trainer(const GoldenCase& golden, const ShardPlan* plan, Communicator* communicator)
       : golden(golden),
         communicator(communicator),
-        model(MakeModel<T>(golden.model)),
+        graph(golden.model.graph()),
         embedding(EmbeddingOptions(golden), plan, communicator, &pool),
-        step(StepOptions(golden), model.get(), &embedding, communicator, &pool) {}
+        step(StepOptions(golden), &graph, &embedding, communicator, &pool) {}
 
   static typename ShardedEmbedding<T>::Options EmbeddingOptions(const GoldenCase& golden) {
     typename ShardedEmbedding<T>::Options options;
@@ -191,7 +175,7 @@ struct Trainer {
 
   // Dense parameters, and the embedding rows this rank accounts for.
   void AddWeights(GoldenWeights* weights) {
-    for (const ParameterInfo& p : model->parameters().parameters()) {
+    for (const ParameterInfo& p : graph.parameters().parameters()) {
       const T* const begin = step.weights() + p.offset;
       (*weights)[p.name].assign(begin, begin + p.size);
     }
@@ -206,7 +190,7 @@ struct Trainer {
   const GoldenCase& golden;
   Communicator* communicator;
   ThreadPool pool{1};
-  std::unique_ptr<Model<T>> model;
+  const Graph graph;
   ShardedEmbedding<T> embedding;
   TrainStep<T> step;
 };

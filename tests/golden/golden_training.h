@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/models/model_spec.h"
 #include "embedding/table.h"
+#include "tests/core/models/test_model.h"
 #include "trainer/data/dataset.h"
 #include "trainer/step/train_step.h"
 
@@ -20,7 +20,7 @@ namespace elastor {
 // evaluation of the batch that would come next.
 struct GoldenCase {
   std::string name;
-  ModelSpec model;
+  TestModel model;
   double clip_norm = 0;
   int64_t leaves = 4;
   bool sample_weights = false;

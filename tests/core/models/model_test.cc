@@ -1,102 +1,85 @@
-#include "core/models/model.h"
+#include "core/models/models.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "tests/core/layers/finite_difference.h"
-#include "tests/core/models/model_cases.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
+#include "tests/core/models/model_cases.h"
 
 namespace elastor {
 namespace {
 
-using Kind = ModelSpec::Kind;
-using Convention = ModelSpec::Convention;
-
 constexpr int64_t kRows = 21;
 
-// [kRows][fields], some missing.
-std::vector<float> NumericValues(int64_t fields) {
-  std::vector<float> values = RandomNumbers<float>(kRows * fields, /*seed=*/12);
-  for (size_t i = 0; i < values.size(); i += 5) values[i] = std::numeric_limits<float>::quiet_NaN();
-  return values;
-}
+class ModelTest : public testing::TestWithParam<ModelCase> {
+ protected:
+  const Graph graph_ = GetParam().model.graph();
+};
 
-class ModelTest : public testing::TestWithParam<ModelCase> {};
+double DropoutOf(const ModelConfig& config) {
+  return config.has_mlp()            ? config.mlp().dropout()
+         : config.has_rank_elastor() ? config.rank_elastor().dropout()
+                                     : config.rank_mixer().dropout();
+}
 
 TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {
-  const ModelSpec& spec = GetParam().spec;
-  const std::unique_ptr<Model<double>> model = MakeModel<double>(spec);
-  const std::vector<float> numeric = NumericValues(spec.numeric_fields);
-  Differentiable function;
-  function.parameters = &model->parameters();
-  function.workspace = &model->workspace_plan();
-  function.inputs = model->inputs();
-  function.outputs = 1;
-  function.first_input = model->numeric_features();
-  function.evaluates_alike = spec.dropout == 0 && !spec.batch_norm;
-  function.prepare = [&](const double* values) { model->Prepare(values); };
-  function.forward = [&](const Pass<double>& pass, Panels<double> e, Panels<double> logits) {
-    model->Forward(pass, numeric.data(), e, logits);
-  };
-  function.backward = [&](const Pass<double>& pass, Panels<const double> e,
-                          Panels<const double> dlogits, Panels<double> de) {
-    model->Backward(pass, numeric.data(), e, dlogits, de);
-  };
-  ExpectGradients(function);
+  const bool alike = DropoutOf(GetParam().model.config) == 0 && !graph_.needs_whole_leaf();
+  ExpectGradients(graph_, {.evaluates_alike = alike});
 }
 
-// A prediction does not depend on what is predicted with it: every row alone, with other garbage in
-// the workspace and in the padding, gives the logit it has in the batch, bit for bit.
+// Runs all rows, then each row alone with other garbage in the workspace and in the padding.
+// A prediction does not depend on what is predicted with it: the logits are equal, bit for bit.
 TEST_P(ModelTest, OneRowEqualsItsBatchRow) {
-  const ModelSpec& spec = GetParam().spec;
-  const std::unique_ptr<Model<float>> model = MakeModel<float>(spec);
-  std::vector<float> weights(model->parameters().flat_size());
-  model->parameters().Initialize(/*seed=*/3, weights.data());
-  model->Prepare(weights.data());
-  const std::vector<float> numeric = NumericValues(spec.numeric_fields);
-  PanelBuffer<float> e(kRows, model->inputs(), /*seed=*/4), logits(kRows, 1, /*seed=*/5);
-  Workspace<float> workspace(model->workspace_plan(), kRows);
-  Pass<float> pass;
-  pass.workspace = &workspace;
-  pass.rows = kRows;
-  model->Forward(pass, numeric.data(), e.view(), logits.view());
-  pass.rows = 1;
-  for (int64_t row = 0; row < kRows; ++row) {
-    PanelBuffer<float> one(1, model->inputs(), /*seed=*/static_cast<uint32_t>(row));
-    PanelBuffer<float> logit(1, 1, /*seed=*/6);
-    for (int64_t f = 0; f < model->inputs(); ++f) one.view().At(0, f) = e.view().At(row, f);
-    model->Forward(pass, numeric.data() + row * spec.numeric_fields, one.view(), logit.view());
-    EXPECT_EQ(std::bit_cast<uint32_t>(logit.view().At(0, 0)),
-              std::bit_cast<uint32_t>(logits.view().At(row, 0)))
-        << "row " << row;
+  CpuExecutor<float> executor(graph_);
+  std::vector<float> weights(graph_.parameters().flat_size());
+  graph_.parameters().Initialize(/*seed=*/3, weights.data());
+  executor.Prepare(weights.data());
+  const FeatureShape& features = graph_.features();
+  std::vector<float> numeric = RandomNumbers<float>(kRows * features.numeric_fields, /*seed=*/12);
+  for (size_t i = 0; i < numeric.size(); i += 5) {
+    numeric[i] = std::numeric_limits<float>::quiet_NaN();
   }
+  PanelBuffer<float> e(kRows, features.inputs(), /*seed=*/4);
+  Workspace<float> workspace(executor.workspace_plan(), kRows);
+  const auto logits = [&](int64_t first_row, int64_t rows) {
+    Pass<float> pass;
+    pass.workspace = &workspace;
+    pass.rows = rows;
+    pass.numeric = numeric.data() + first_row * features.numeric_fields;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t f = 0; f < features.inputs(); ++f) {
+        executor.Embeddings(pass).At(row, f) = e.view().At(first_row + row, f);
+      }
+    }
+    executor.Forward(pass);
+    std::vector<uint32_t> bits;
+    for (int64_t row = 0; row < rows; ++row) {
+      bits.push_back(std::bit_cast<uint32_t>(executor.Logits(pass).At(row, 0)));
+    }
+    return bits;
+  };
+  const std::vector<uint32_t> all = logits(0, kRows);
+  for (int64_t row = 0; row < kRows; ++row) EXPECT_EQ(logits(row, 1)[0], all[row]) << row;
 }
 
-TEST_P(ModelTest, StagesHaveTheirShapes) {
-  const ModelSpec& spec = GetParam().spec;
-  const std::unique_ptr<Model<float>> model = MakeModel<float>(spec);
-  const std::vector<Stage>& stages = model->stages();
-  ASSERT_EQ(stages.size(), spec.kind == Kind::kMlp ? 1u : 2u + 2u * spec.blocks);
-  EXPECT_EQ(stages[0].name, "embedding");
-  EXPECT_EQ(stages[0].tokens, spec.fields());
-  EXPECT_EQ(stages[0].width, spec.embedding_width);
-  PanelBuffer<float> e(1, model->inputs(), /*seed=*/4);
-  Workspace<float> workspace(model->workspace_plan(), 1);
-  Pass<float> pass;
-  pass.workspace = &workspace;
-  pass.rows = 1;
-  for (size_t i = 1; i < stages.size(); ++i) {
-    EXPECT_EQ(stages[i].tokens, spec.tokens);
-    EXPECT_EQ(stages[i].width, spec.token_width);
-    EXPECT_EQ(model->StageOutput(pass, e.read(), static_cast<int>(i)).features,
-              spec.tokens * spec.token_width);
+TEST_P(ModelTest, ProbesHaveTheirShapes) {
+  const ModelConfig& config = GetParam().model.config;
+  ASSERT_EQ(graph_.probes()[0].name, "embedding");
+  EXPECT_EQ(graph_.probes()[0].shape,
+            (Shape{graph_.features().fields(), graph_.features().embedding_width}));
+  if (!config.has_rank_elastor() && !config.has_rank_mixer()) return;
+  const TokenModelConfig& tokens =
+      config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
+  ASSERT_EQ(static_cast<int>(graph_.probes().size()), 2 + 2 * tokens.blocks());
+  for (size_t i = 1; i < graph_.probes().size(); ++i) {
+    EXPECT_EQ(graph_.probes()[i].shape, (Shape{tokens.tokens(), tokens.token_width()}));
   }
 }
 
@@ -105,28 +88,28 @@ INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(ModelCases()),
 
 // Statistics are no parameters, and take the place of the hidden layer's bias.
 TEST(ModelParametersTest, MlpBatchNorm) {
-  ModelSpec spec = MlpSpec();
-  const auto plain = MakeModel<float>(spec);
-  spec.batch_norm = true;
-  const auto model = MakeModel<float>(spec);
-  EXPECT_FALSE(plain->whole_leaf());
-  EXPECT_TRUE(model->whole_leaf());
-  const int64_t hidden = std::accumulate(spec.hidden.begin(), spec.hidden.end(), int64_t{0});
-  EXPECT_EQ(model->parameters().element_count(), plain->parameters().element_count() + hidden);
+  const Graph plain = MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] }").graph();
+  const Graph graph = MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] batch_norm: true }").graph();
+  EXPECT_FALSE(plain.needs_whole_leaf());
+  EXPECT_STREQ(graph.whole_leaf_op(), "batch norm");
+  EXPECT_EQ(graph.parameters().element_count(), plain.parameters().element_count() + 9 + 5);
 }
 
 // Parameters by the paper's formulas, T = 3, D = 6, r = 2, two blocks, 20 embedding features in
 // groups of 7.
 TEST(ModelParametersTest, RankElastorPaper) {
-  const auto model = MakeModel<float>(TokenSpec(Kind::kRankElastor, Convention::kPaper));
+  const Graph graph =
+      MakeTestModel(kCaseFeatures,
+                    "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } }")
+          .graph();
   const int64_t tokenizer = 3 * (7 * 6 + 6);
   const int64_t mixing = 18 * 18 + 18 + 2 * 6;
   const int64_t feed_forward = 3 * (3 * 6 * 12 + 6 * 6);
   const int64_t head = 18 + 1;
-  const int64_t numeric = 2 * kNumericFields * 4;
-  EXPECT_EQ(model->parameters().element_count(),
+  const int64_t numeric = 2 * 2 * 4;
+  EXPECT_EQ(graph.parameters().element_count(),
             numeric + tokenizer + 2 * (mixing + feed_forward) + head);
-  EXPECT_EQ(model->multiply_adds(), 3 * 7 * 6 + 2 * (18 * 18 + feed_forward) + 18);
+  EXPECT_EQ(graph.multiply_adds(), 3 * 7 * 6 + 2 * (18 * 18 + feed_forward) + 18);
 }
 
 }  // namespace

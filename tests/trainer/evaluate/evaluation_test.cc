@@ -14,9 +14,9 @@
 
 #include "collective/communicator.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
+#include "tests/core/models/test_model.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/run/run_records.h"
 #include "trainer/step/train_step.h"
@@ -66,17 +66,12 @@ std::unique_ptr<Dataset> MakeData() {
   return std::move(Dataset::Open(DataPath())).value();
 }
 
-ModelSpec Spec() {
-  ModelSpec spec;
-  spec.kind = ModelSpec::Kind::kRankElastor;
-  spec.numeric_fields = 1;
-  spec.categorical_fields = 2;
-  spec.embedding_width = kWidth;
-  spec.embedding_stddev = 0.5;
-  spec.tokens = 3;
-  spec.token_width = 8;
-  spec.expansion = 2;
-  return spec;
+TestModel Model() {
+  return MakeTestModel({.numeric_fields = 1,
+                        .categorical_fields = 2,
+                        .embedding_width = kWidth,
+                        .embedding_stddev = 0.5},
+                       "rank_elastor { tokens: 3 token_width: 8 feed_forward { expansion: 2 } }");
 }
 
 struct Found {
@@ -94,7 +89,7 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
   const std::vector<int64_t> bytes_per_row = {24, 24};
   const StatusOr<ShardPlan> plan =
       ShardPlan::Make(PlanKind::kRowWise, tables, bytes_per_row, communicator.size(), 0);
-  const auto model = MakeModel<float>(Spec());
+  const Graph graph = Model().graph();
   ShardedEmbedding<float>::Options options;
   options.tables = tables;
   options.fields = {{"item", 0, Pooling::kSum}, {"device", 1, Pooling::kSum}};
@@ -103,8 +98,8 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
   TrainStepOptions step_options;
   step_options.leaves = kLeaves;
   step_options.seed = 5;
-  TrainStep<float> step(step_options, model.get(), &embedding, &communicator, &pool);
-  Evaluation evaluation(&data, model.get(), &step, &communicator,
+  TrainStep<float> step(step_options, &graph, &embedding, &communicator, &pool);
+  Evaluation evaluation(&data, &graph, &step, &communicator,
                         {.leaves = kLeaves,
                          .batch_rows = 64,
                          .slices = {.fields = {"device", "item"}, .values = 3},

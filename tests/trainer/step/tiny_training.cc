@@ -138,7 +138,7 @@ class TinyCpuBackend final : public TinyParts {
  public:
   explicit TinyCpuBackend(const TinySetup& setup)
       : embedding_(setup.embedding, setup.plan, setup.communicator, setup.pool),
-        step_(setup.step, setup.model, &embedding_, setup.communicator, setup.pool) {}
+        step_(setup.step, setup.graph, &embedding_, setup.communicator, setup.pool) {}
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
 
@@ -155,12 +155,11 @@ class Rank {
       : training_(training),
         communicator_(communicator),
         pool_(spread.threads),
-        model_(MakeModel<float>(training.model)),
+        graph_(training.model.graph()),
         parts_(MakeParts(spread, {.step = StepOptions(training, spread),
                                   .embedding = EmbeddingOptions(training),
                                   .evaluated_rows = kEvaluatedRows,
-                                  .spec = &training.model,
-                                  .model = model_.get(),
+                                  .graph = &graph_,
                                   .plan = plan,
                                   .communicator = communicator,
                                   .pool = &pool_})),
@@ -189,7 +188,7 @@ class Rank {
       if (training_.evaluate && i == 1) Evaluate(logits);
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
-    const StateView state = {&model_->parameters(), [this] { return step_.weights(); },
+    const StateView state = {&graph_.parameters(), [this] { return step_.weights(); },
                              step_.optimizer(), &tables_, parts_->embedding()};
     const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
     CHECK(digest.ok()) << digest.status().message();
@@ -217,7 +216,7 @@ class Rank {
   const TinyTraining& training_;
   Communicator* communicator_;
   ThreadPool pool_;
-  std::unique_ptr<Model<float>> model_;
+  const Graph graph_;
   const std::vector<TableSpec> tables_ = Tables();
   const std::unique_ptr<TinyParts> parts_;
   Step<float>& step_;
@@ -250,41 +249,12 @@ std::string ToString(const Spread& spread) {
          kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "");
 }
 
-ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention) {
-  ModelSpec spec = TinyMlp({});
-  spec.kind = kind;
-  spec.convention = convention;
-  spec.tokens = 5;  // does not divide the 24 features
-  spec.token_width = 10;
-  spec.expansion = 2;
-  if (convention == ModelSpec::Convention::kPublicCode) {
-    spec.tokenizer = TokenizerOptions::Kind::kShared;
-    spec.tokenizer_hidden = 12;
-    spec.input_norm = ModelSpec::InputNorm::kRms;
-    spec.feed_forward = ModelSpec::FeedForward::kGatedSum;
-    spec.head = ModelSpec::Head::kFlattenMlp;
-    spec.head_hidden = {20};
-  }
-  if (kind == ModelSpec::Kind::kRankMixer) spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
-  return spec;
-}
-
-ModelSpec TinyMlp(std::vector<int64_t> hidden) {
-  ModelSpec spec;
-  spec.kind = ModelSpec::Kind::kMlp;
-  spec.numeric_fields = kNumericFields;
-  spec.categorical_fields = static_cast<int64_t>(Fields().size());
-  spec.embedding_width = kWidth;
-  spec.embedding_stddev = kStddev;
-  spec.hidden = std::move(hidden);
-  spec.dropout = 0.2;
-  return spec;
-}
-
-ModelSpec TinyBatchNorm() {
-  ModelSpec spec = TinyMlp({16, 8});
-  spec.batch_norm = true;
-  return spec;
+TestModel TinyModel(const std::string& text) {
+  return MakeTestModel({.numeric_fields = kNumericFields,
+                        .categorical_fields = static_cast<int64_t>(Fields().size()),
+                        .embedding_width = kWidth,
+                        .embedding_stddev = kStddev},
+                       text);
 }
 
 float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
@@ -292,30 +262,27 @@ float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 
 void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.name; }
 
 std::vector<TinyCase> TinyCases() {
-  using Kind = ModelSpec::Kind;
-  using Convention = ModelSpec::Convention;
   using enum OptimizerKind;
-  const auto token = TinyTokenModel;
-  const ModelSpec mlp = TinyMlp({16, 8});
+  const TestModel mlp = TinyModel(kTinyMlp);
   return {
       {"RankElastorPaperLazyAdam",
-       {.model = token(Kind::kRankElastor, Convention::kPaper), .sparse = kLazyAdam}},
+       {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
-       {.model = token(Kind::kRankElastor, Convention::kPublicCode),
+       {.model = TinyModel(kTinyRankElastorPublicCode),
         .sparse = kRowWiseAdagrad,
         .leaves = 8}},
       {"RankMixerPaperDenseAdam",
-       {.model = token(Kind::kRankMixer, Convention::kPaper), .sparse = kDenseAdam}},
+       {.model = TinyModel(kTinyRankMixer), .sparse = kDenseAdam}},
       {"RankMixerPublicCodeAdagrad",
-       {.model = token(Kind::kRankMixer, Convention::kPublicCode),
+       {.model = TinyModel(kTinyRankMixerPublicCode),
         .sparse = kAdagrad,
         .dense = kAdagrad,
         .leaves = 8}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
-      {"MlpBatchNorm", {.model = TinyBatchNorm(), .leaves = 8}},
-      {"MlpBatchNormWeights", {.model = TinyBatchNorm(), .leaves = 8, .weight = TinyWeight}},
+      {"MlpBatchNorm", {.model = TinyModel(kTinyBatchNorm), .leaves = 8}},
+      {"MlpBatchNormWeights", {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
   };
 }
 

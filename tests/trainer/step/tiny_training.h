@@ -9,11 +9,12 @@
 
 #include "collective/communicator.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
+#include "core/graph/graph.h"
 #include "core/optimizer/optimizer_options.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
+#include "tests/core/models/test_model.h"
 #include "trainer/step/step.h"
 #include "trainer/step/step_options.h"
 
@@ -24,7 +25,7 @@ namespace elastor {
 // repeated ids, multi-hot and empty bags, missing numeric values, ids first seen late, batches with
 // absent leaves, dropout, clipping and L2.
 struct TinyTraining {
-  ModelSpec model;
+  TestModel model;
   OptimizerKind sparse = OptimizerKind::kLazyAdam;
   OptimizerKind dense = OptimizerKind::kDenseAdam;
   int64_t leaves = 16;
@@ -55,8 +56,7 @@ struct TinySetup {
   TrainStepOptions step;
   ShardedEmbedding<float>::Options embedding;
   int64_t evaluated_rows;  // of the largest batch that is evaluated, over all ranks
-  const ModelSpec* spec;
-  Model<float>* model;
+  const Graph* graph;
   const ShardPlan* plan;
   Communicator* communicator;
   ThreadPool* pool;
@@ -87,9 +87,21 @@ struct TinyCase {
 void PrintTo(const TinyCase& test_case, std::ostream* out);
 std::vector<TinyCase> TinyCases();
 
-ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention);
-ModelSpec TinyMlp(std::vector<int64_t> hidden);
-ModelSpec TinyBatchNorm();
+// The model of a ModelConfig in text format, over the fields of a tiny training.
+TestModel TinyModel(const std::string& text);
+// Models with dropout; those of tokens have as many as do not divide the features.
+inline constexpr char kTinyRankElastor[] =
+    "rank_elastor { tokens: 5 token_width: 10 feed_forward { expansion: 2 } dropout: 0.2 }";
+inline constexpr char kTinyRankElastorPublicCode[] =
+    "rank_elastor { convention: PUBLIC_CODE tokens: 5 token_width: 10 tokenizer { hidden: 12 } "
+    "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
+inline constexpr char kTinyRankMixer[] =
+    "rank_mixer { tokens: 5 token_width: 10 feed_forward { expansion: 2 } dropout: 0.2 }";
+inline constexpr char kTinyRankMixerPublicCode[] =
+    "rank_mixer { convention: PUBLIC_CODE tokens: 5 token_width: 10 tokenizer { hidden: 12 } "
+    "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
+inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.
 float TinyWeight(int64_t index);
 

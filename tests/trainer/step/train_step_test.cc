@@ -11,8 +11,6 @@
 namespace elastor {
 namespace {
 
-using Kind = ModelSpec::Kind;
-using Convention = ModelSpec::Convention;
 using enum OptimizerKind;
 
 constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
@@ -62,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(All, TrainStepTest, testing::ValuesIn(TinyCases()),
 // sibling.
 TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
   const TinyTraining training = {
-      .model = TinyMlp({16, 8}), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+      .model = TinyModel(kTinyMlp), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
   const Outcome expected = Train(training, Spread{});
   for (const int ranks : {2, 3, 4}) {
     const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
@@ -72,7 +70,7 @@ TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
 
 // Batch norm sees the whole leaf, of 588 rows, in one pass.
 TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
-  TinyTraining training = {.model = TinyBatchNorm(), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  TinyTraining training = {.model = TinyModel(kTinyBatchNorm), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
   const Outcome expected = Train(training, Spread{});
   for (const int ranks : {2, 3, 4}) {
     const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
@@ -83,7 +81,7 @@ TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
 // The published recipes: one leaf, whose work is shared by the threads.
 TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
   const TinyTraining training = {
-      .model = TinyBatchNorm(), .leaves = 1, .batch_rows = {300, 5}, .weight = TinyWeight};
+      .model = TinyModel(kTinyBatchNorm), .leaves = 1, .batch_rows = {300, 5}, .weight = TinyWeight};
   const Outcome expected = Train(training, Spread{});
   for (const int threads : {2, 3}) {
     const Spread spread = {.threads = threads, .overlap = threads == 2};
@@ -92,7 +90,7 @@ TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
 }
 
 TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
-  TinyTraining training = {.model = TinyMlp({16, 8})};
+  TinyTraining training = {.model = TinyModel(kTinyMlp)};
   const Outcome expected = Train(training, Spread{});
   training.weight = [](int64_t) { return 1.0f; };
   EXPECT_EQ(Differences(expected, Train(training, {.ranks = 2, .overlap = true})), "");
@@ -101,7 +99,7 @@ TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
 // 20 rows, of which the first 10 have twice the weight of the others, or stand there twice.
 TEST(TrainStepWeightsTest, TwoIsTheRowTwice) {
   constexpr double kTolerance = 1e-5;  // sums of floats in another order, over two steps
-  TinyTraining weighted = {.model = TinyMlp({16, 8}), .leaves = 2, .evaluate = false};
+  TinyTraining weighted = {.model = TinyModel(kTinyMlp), .leaves = 2, .evaluate = false};
   weighted.model.dropout = 0;
   TinyTraining repeated = weighted;
   weighted.batch_rows = {20};
@@ -119,7 +117,7 @@ TEST(TrainStepWeightsTest, TwoIsTheRowTwice) {
 
 // A batch without weight has no gradient and no loss: only the penalty acts.
 TEST(TrainStepWeightsTest, AllZero) {
-  TinyTraining training = {.model = TinyMlp({16, 8}), .dense = kSgd, .l2 = 0};
+  TinyTraining training = {.model = TinyModel(kTinyMlp), .dense = kSgd, .l2 = 0};
   training.sparse = kSgd;
   training.evaluate = false;
   training.weight = [](int64_t) { return 0.0f; };
@@ -133,7 +131,7 @@ TEST(TrainStepWeightsTest, AllZero) {
 
 // Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
 TEST(TrainStepOverlapTest, SeveralBuckets) {
-  const TinyTraining training = {.model = TinyMlp({512, 400, 360}), .evaluate = false};
+  const TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"), .evaluate = false};
   ASSERT_GT(MakeModel<float>(training.model)->parameters().buckets().size(), 1u);
   const Outcome expected = Train(training, Spread{});
   for (const int ranks : {1, 3, 4}) {
@@ -143,14 +141,14 @@ TEST(TrainStepOverlapTest, SeveralBuckets) {
 }
 
 TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
-  const TinyTraining training = {.model = TinyMlp({8}), .leaves = 4};
+  const TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"), .leaves = 4};
   const Outcome expected = Train(training, Spread{});
   const Spread spread = {.ranks = 3, .threads = 3, .overlap = true};
   EXPECT_EQ(Differences(expected, Train(training, spread)), "");
 }
 
 TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
-  TinyTraining training = {.model = TinyMlp({16, 8})};
+  TinyTraining training = {.model = TinyModel(kTinyMlp)};
   const Spread spread = {.ranks = 3, .threads = 2, .overlap = true};
   const Outcome with = Train(training, spread);
   training.evaluate = false;
@@ -161,7 +159,7 @@ TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
 
 // Rank r sets bit 0 when r is 1, bit 1 always, bit 3 at step 2 when r is even.
 TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
-  TinyTraining training = {.model = TinyMlp({8}), .evaluate = false};
+  TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"), .evaluate = false};
   training.requests = [](int rank, size_t step) {
     return (rank == 1 ? 1 : 0) | 2 | (step == 2 && rank % 2 == 0 ? 8 : 0);
   };
@@ -178,7 +176,7 @@ TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
 // Steps done decide the bias correction and the dropped elements, an earlier run's only the former.
 TEST(TrainStepContinueTest, StepsBefore) {
   const auto digest = [](double dropout, int64_t steps, int64_t optimizer_steps) {
-    TinyTraining training = {.model = TinyMlp({16, 8}), .evaluate = false};
+    TinyTraining training = {.model = TinyModel(kTinyMlp), .evaluate = false};
     training.model.dropout = dropout;
     training.steps_before = steps;
     training.optimizer_steps_before = optimizer_steps;
@@ -191,7 +189,7 @@ TEST(TrainStepContinueTest, StepsBefore) {
 }
 
 TEST(TrainStepDigestTest, DependsOnTheSeedAndOnV) {
-  TinyTraining training = {.model = TinyMlp({16, 8})};
+  TinyTraining training = {.model = TinyModel(kTinyMlp)};
   const std::string digest = Train(training, Spread{}).digest;
   training.seed = 8;
   EXPECT_NE(Train(training, Spread{}).digest, digest);
@@ -202,7 +200,7 @@ TEST(TrainStepDigestTest, DependsOnTheSeedAndOnV) {
 
 // Every rank stops at the same step with the same line, which says what to do.
 TEST(TrainStepDivergedTest, StopsAlikeOnAllRanks) {
-  const TinyTraining training = {.model = TinyMlp({16, 8}),
+  const TinyTraining training = {.model = TinyModel(kTinyMlp),
                                  .dense = kSgd,
                                  .clip_norm = 0,
                                  .learning_rate = std::numeric_limits<float>::max(),

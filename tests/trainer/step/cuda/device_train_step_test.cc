@@ -13,8 +13,6 @@
 namespace elastor::cuda {
 namespace {
 
-using Kind = ModelSpec::Kind;
-using Convention = ModelSpec::Convention;
 
 // Largest difference of the steps' scalars, relative, and of the logits.
 struct Distance {
@@ -79,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceTrainStepTest, testing::ValuesIn(TinyCases()
 // where several ranks exchange buckets.
 TEST(DeviceGraphTest, GraphsChangeNothing) {
   TinyTraining training = {
-      .model = TinyTokenModel(Kind::kRankElastor, Convention::kPaper),
+      .model = TinyModel(kTinyRankElastor),
       .batch_rows = {48, 48, 48, 48, 20},
   };
   const Outcome cpu = Train(training, Spread{});
@@ -93,7 +91,7 @@ TEST(DeviceGraphTest, GraphsChangeNothing) {
 
 // From the first batch on, ranks that have no row of a batch.
 TEST(DeviceAbsenceTest, RanksWithoutRows) {
-  const TinyTraining training = {.model = TinyMlp({16, 8}), .batch_rows = {1, 50, 2}};
+  const TinyTraining training = {.model = TinyModel(kTinyMlp), .batch_rows = {1, 50, 2}};
   const Outcome cpu = Train(training, Spread{});
   const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
   EXPECT_LT(Between(cpu, expected).steps, 2e-4);
@@ -108,7 +106,7 @@ TEST(DeviceAbsenceTest, RanksWithoutRows) {
 }
 
 TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
-  const TinyTraining training = {.model = TinyTokenModel(Kind::kRankElastor, Convention::kPaper)};
+  const TinyTraining training = {.model = TinyModel(kTinyRankElastor)};
   const Outcome expected = Train(training, Spread{});
   const Distance tf32 =
       Between(expected, Train(training, {.parts = OnDevice({.precision = Precision::kTf32})}));
@@ -123,7 +121,7 @@ TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
 
 TEST(DeviceFastModeTest, TrainsAsTheCpuDoes) {
   for (const int ranks : {1, 3}) {
-    const TinyTraining training = {.model = TinyTokenModel(Kind::kRankMixer, Convention::kPaper)};
+    const TinyTraining training = {.model = TinyModel(kTinyRankMixer)};
     const Outcome expected = Train(training, Spread{});
     const Spread spread = {.ranks = ranks, .parts = OnDevice({.reproducible = false})};
     const Distance distance = Between(expected, Train(training, spread));
@@ -134,7 +132,7 @@ TEST(DeviceFastModeTest, TrainsAsTheCpuDoes) {
 
 // Nothing is updated once a number is not finite, and all ranks end with the same line.
 TEST(DeviceDivergenceTest, StopsAlikeOnAllRanks) {
-  TinyTraining training = {.model = TinyMlp({16, 8}), .evaluate = false};
+  TinyTraining training = {.model = TinyModel(kTinyMlp), .evaluate = false};
   training.learning_rate = 1e30;
   const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
   EXPECT_NE(expected.error.find("not finite"), std::string::npos) << expected.error;
@@ -143,7 +141,7 @@ TEST(DeviceDivergenceTest, StopsAlikeOnAllRanks) {
 }
 
 TEST(DeviceWeightsTest, WeightsOfSamplesCount) {
-  const TinyTraining training = {.model = TinyMlp({16, 8}), .weight = TinyWeight};
+  const TinyTraining training = {.model = TinyModel(kTinyMlp), .weight = TinyWeight};
   const Outcome expected = Train(training, Spread{});
   const Outcome found = Train(training, Spread{.parts = OnDevice({})});
   EXPECT_LT(Between(expected, found).steps, 2e-4);

@@ -1,4 +1,4 @@
-#include "tests/core/layers/finite_difference.h"
+#include "tests/core/graph/finite_difference.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "core/kernels/elementwise.h"
 #include "tests/core/kernels/panel_testing.h"
 
 namespace elastor {
@@ -21,23 +22,33 @@ constexpr double kStep = 1e-6;
 constexpr double kTolerance = 1e-6;
 constexpr int64_t kSamples = 24;  // elements of one tensor
 
+// [kRows][fields], some missing.
+std::vector<float> NumericValues(int64_t fields) {
+  std::vector<float> values = RandomNumbers<float>(kRows * fields, /*seed=*/12);
+  for (size_t i = 0; i < values.size(); i += 5) values[i] = std::numeric_limits<float>::quiet_NaN();
+  return values;
+}
+
 class Check {
  public:
-  explicit Check(const Differentiable& function)
-      : function_(function),
-        workspace_(*function.workspace, kRows),
-        sink_(function.parameters),
-        weights_(function.parameters->flat_size()),
-        x_(kRows, function.inputs, /*seed=*/1),
-        y_(kRows, function.outputs, /*seed=*/2),
-        dy_(kRows, function.outputs, /*seed=*/3),
-        dx_(kRows, function.inputs, /*seed=*/4) {
+  Check(const Graph& graph, const GradientCheck& check)
+      : graph_(graph),
+        check_(check),
+        executor_(graph, check.rewrites),
+        numeric_(NumericValues(graph.features().numeric_fields)),
+        workspace_(executor_.workspace_plan(), kRows),
+        sink_(&graph.parameters()),
+        weights_(graph.parameters().flat_size()),
+        x_(kRows, graph.features().inputs(), /*seed=*/1),
+        y_(kRows, graph.outputs(), /*seed=*/2),
+        dy_(kRows, graph.outputs(), /*seed=*/3),
+        dx_(kRows, graph.features().inputs(), /*seed=*/4) {
     dy_.ZeroPadding();
-    function_.parameters->Initialize(/*seed=*/5, weights_.data());
+    graph.parameters().Initialize(/*seed=*/5, weights_.data());
     // Gains away from 1 and biases away from 0.
     const std::vector<double> noise = RandomNumbers<double>(weights_.size(), /*seed=*/6);
     for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += 0.2 * noise[i];
-    function_.prepare(weights_.data());
+    executor_.Prepare(weights_.data());
   }
 
   void Run() {
@@ -49,15 +60,15 @@ class Check {
     const std::vector<double> written = gradients;
     const auto untouched = std::count_if(written.begin(), written.end(),
                                          [](double gradient) { return std::isnan(gradient); });
-    int64_t padding = function_.parameters->flat_size();
-    for (const ParameterInfo& p : function_.parameters->parameters()) padding -= p.size;
+    int64_t padding = graph_.parameters().flat_size();
+    for (const ParameterInfo& p : graph_.parameters().parameters()) padding -= p.size;
     EXPECT_EQ(untouched, padding);
     for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = 0.01 * static_cast<double>(i % 7);
     EXPECT_EQ(Value(), value);
     Backward(Store::kAdd);
-    for (const ParameterInfo& p : function_.parameters->parameters()) ExpectAdded(p, written);
+    for (const ParameterInfo& p : graph_.parameters().parameters()) ExpectAdded(p, written);
     ExpectPaddingIsZero();
-    for (const ParameterInfo& p : function_.parameters->parameters()) {
+    for (const ParameterInfo& p : graph_.parameters().parameters()) {
       if (!p.statistic) ExpectParameterGradient(p, written);
     }
     ExpectInputGradient();
@@ -70,18 +81,25 @@ class Check {
     pass.sink = &sink_;
     pass.rows = kRows;
     pass.training = training;
+    pass.numeric = numeric_.data();
     pass.seed = 8;
     pass.step = 9;
     pass.first_row = 10;
     return pass;
   }
 
+  void Forward(const Pass<double>& pass, Panels<double> y) {
+    Copy<double>(x_.read(), executor_.Embeddings(pass));
+    executor_.Forward(pass);
+    Copy<double>(executor_.Logits(pass), y);
+  }
+
   // sum(dy * y), whose gradients Backward computes.
   double Value() {
-    function_.forward(MakePass(/*training=*/true), x_.view(), y_.view());
+    Forward(MakePass(/*training=*/true), y_.view());
     double sum = 0;
     for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t f = 0; f < function_.outputs; ++f) {
+      for (int64_t f = 0; f < graph_.outputs(); ++f) {
         sum += dy_.view().At(row, f) * y_.view().At(row, f);
       }
     }
@@ -89,21 +107,24 @@ class Check {
   }
 
   void Backward(Store store) {
+    const Pass<double> pass = MakePass(/*training=*/true);
     sink_.Begin(store);
-    function_.backward(MakePass(/*training=*/true), x_.read(), dy_.read(), dx_.view());
+    Copy<double>(dy_.read(), executor_.LogitGradients(pass));
+    executor_.Backward(pass);
+    Copy<double>(executor_.EmbeddingGradients(pass), dx_.view());
     sink_.End();
   }
 
   void ExpectEvaluationAgrees() {
-    if (!function_.evaluates_alike) return;
-    PanelBuffer<double> evaluated(kRows, function_.outputs, /*seed=*/7);
-    Workspace<double> workspace(*function_.workspace, kRows);
+    if (!check_.evaluates_alike) return;
+    PanelBuffer<double> evaluated(kRows, graph_.outputs(), /*seed=*/7);
+    Workspace<double> workspace(executor_.workspace_plan(), kRows);
     Pass<double> pass = MakePass(/*training=*/false);
     pass.workspace = &workspace;
     pass.sink = nullptr;
-    function_.forward(pass, x_.view(), evaluated.view());
+    Forward(pass, evaluated.view());
     for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t f = 0; f < function_.outputs; ++f) {
+      for (int64_t f = 0; f < graph_.outputs(); ++f) {
         ASSERT_EQ(evaluated.view().At(row, f), y_.view().At(row, f)) << row << ", " << f;
       }
     }
@@ -119,7 +140,7 @@ class Check {
 
   void ExpectPaddingIsZero() {
     for (int64_t row = kRows; row < dx_.view().panels() * kPanelRows; ++row) {
-      for (int64_t f = 0; f < function_.inputs; ++f) {
+      for (int64_t f = 0; f < graph_.features().inputs(); ++f) {
         ASSERT_EQ(dx_.view().At(row, f), 0) << row << ", " << f;
       }
     }
@@ -128,13 +149,13 @@ class Check {
   double CentralDifference(double* element) {
     const double saved = *element;
     *element = saved + kStep;
-    function_.prepare(weights_.data());
+    executor_.Prepare(weights_.data());
     const double above = Value();
     *element = saved - kStep;
-    function_.prepare(weights_.data());
+    executor_.Prepare(weights_.data());
     const double below = Value();
     *element = saved;
-    function_.prepare(weights_.data());
+    executor_.Prepare(weights_.data());
     return (above - below) / (2 * kStep);
   }
 
@@ -157,10 +178,11 @@ class Check {
   }
 
   void ExpectInputGradient() {
-    const int64_t features = function_.inputs - function_.first_input;
+    const int64_t first = graph_.features().numeric_features();  // the others are written by Forward
+    const int64_t features = graph_.features().inputs() - first;
     double squares = 0;
     for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t f = function_.first_input; f < function_.inputs; ++f) {
+      for (int64_t f = first; f < graph_.features().inputs(); ++f) {
         squares += dx_.view().At(row, f) * dx_.view().At(row, f);
       }
     }
@@ -168,7 +190,7 @@ class Check {
     EXPECT_GT(scale, 0);
     for (const int64_t i : SampleOf(kRows * features)) {
       const int64_t row = i / features;
-      const int64_t f = function_.first_input + i % features;
+      const int64_t f = first + i % features;
       ExpectNear("x: row " + std::to_string(row) + ", feature " + std::to_string(f),
                  dx_.view().At(row, f), scale, &x_.view().At(row, f));
     }
@@ -183,7 +205,10 @@ class Check {
     return sample;
   }
 
-  const Differentiable& function_;
+  const Graph& graph_;
+  const GradientCheck check_;
+  CpuExecutor<double> executor_;
+  const std::vector<float> numeric_;
   std::mt19937_64 random_{11};
   Workspace<double> workspace_;
   FlatSink<double> sink_;
@@ -193,23 +218,8 @@ class Check {
 
 }  // namespace
 
-Differentiable FromModule(Module<double>* module, const ParameterLayout& parameters,
-                          const WorkspacePlan& workspace) {
-  Differentiable function;
-  function.parameters = &parameters;
-  function.workspace = &workspace;
-  function.inputs = module->inputs();
-  function.outputs = module->outputs();
-  function.prepare = [module](const double* values) { module->Prepare(values); };
-  function.forward = [module](const Pass<double>& pass, Panels<double> x, Panels<double> y) {
-    module->Forward(pass, x, y);
-  };
-  function.backward = [module](const Pass<double>& pass, Panels<const double> x,
-                               Panels<const double> dy,
-                               Panels<double> dx) { module->Backward(pass, x, dy, dx); };
-  return function;
+void ExpectGradients(const Graph& graph, const GradientCheck& check) {
+  Check(graph, check).Run();
 }
-
-void ExpectGradients(const Differentiable& function) { Check(function).Run(); }
 
 }  // namespace elastor

@@ -1,0 +1,271 @@
+#include "core/graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/per_sample.h"
+#include "core/graph/rewrites.h"
+#include "core/graph/schedule.h"
+#include "core/models/layers.h"
+#include "tests/core/graph/finite_difference.h"
+#include "tests/core/kernels/panel_testing.h"
+#include "tests/core/models/model_cases.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kFeatures = 6;
+constexpr FeatureShape kOneField = {.categorical_fields = 1, .embedding_width = kFeatures};
+
+LinearOp Square() {
+  LinearOp op;
+  op.in = op.out = kFeatures;
+  op.activation = Activation::kGelu;
+  return op;
+}
+
+// What a training pass of some rows leaves behind.
+template <typename T>
+struct Passed {
+  std::vector<T> logits;
+  std::vector<T> gradients;  // flat
+  std::vector<T> de;         // [rows][n k]
+  bool operator==(const Passed&) const = default;
+};
+
+template <typename T>
+Passed<T> TrainOnce(const Graph& graph, CpuRewrites rewrites, int64_t rows, T noise = 0.2) {
+  const FeatureShape& features = graph.features();
+  CpuExecutor<T> executor(graph, rewrites);
+  std::vector<T> weights(graph.parameters().flat_size());
+  graph.parameters().Initialize(/*seed=*/3, weights.data());
+  const std::vector<T> random = RandomNumbers<T>(static_cast<int64_t>(weights.size()), /*seed=*/6);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] += noise * random[i];
+  executor.Prepare(weights.data());
+  std::vector<float> numeric = RandomNumbers<float>(rows * features.numeric_fields, /*seed=*/12);
+  for (size_t i = 0; i < numeric.size(); i += 5) {
+    numeric[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const std::vector<T> e = RandomNumbers<T>(rows * features.inputs(), /*seed=*/4);
+  Workspace<T> workspace(executor.workspace_plan(), rows);
+  FlatSink<T> sink(&graph.parameters());
+  sink.Begin(Store::kOverwrite);
+  Pass<T> pass;
+  pass.workspace = &workspace;
+  pass.sink = &sink;
+  pass.rows = rows;
+  pass.training = true;
+  pass.numeric = numeric.data();
+  pass.seed = 8;
+  const auto each = [&](int64_t count, const auto& work) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t f = 0; f < count; ++f) work(row, f);
+    }
+  };
+  each(features.inputs(), [&](int64_t row, int64_t f) {
+    executor.Embeddings(pass).At(row, f) = e[row * features.inputs() + f];
+  });
+  executor.Forward(pass);
+  Passed<T> passed;
+  each(graph.outputs(), [&](int64_t row, int64_t f) {
+    passed.logits.push_back(executor.Logits(pass).At(row, f));
+  });
+  const Panels<T> dlogits = executor.LogitGradients(pass);
+  for (int64_t row = 0; row < dlogits.panels() * kPanelRows; ++row) {
+    for (int64_t f = 0; f < dlogits.features; ++f) {
+      dlogits.At(row, f) = row < rows ? T(1) / static_cast<T>(1 + row + f) : T(0);
+    }
+  }
+  executor.Backward(pass);
+  sink.End();
+  each(features.inputs(), [&](int64_t row, int64_t f) {
+    passed.de.push_back(executor.EmbeddingGradients(pass).At(row, f));
+  });
+  passed.gradients = sink.gradients();
+  return passed;
+}
+
+TEST(GraphBuilderDeathTest, RefusesMistakes) {
+  EXPECT_DEATH(
+      {
+        GraphBuilder graph(kOneField);
+        Linear(&graph, "map", Square());
+        Linear(&graph, "map", Square());
+      },
+      "map.weight is declared twice");
+  EXPECT_DEATH(
+      {
+        GraphBuilder graph(kOneField);
+        const Layer map = Linear(&graph, "map", Square());
+        map(graph.Embeddings());
+        const Value end = map(graph.Embeddings());
+        std::move(graph).Finish(end);
+      },
+      "nothing uses node 1 \\(linear\\)");
+  EXPECT_DEATH(
+      {
+        GraphBuilder graph(kOneField);
+        LinearOp op = Square();
+        op.in = kFeatures + 1;
+        Linear(&graph, "map", op)(graph.Embeddings());
+      },
+      "tokens \\* in");
+}
+
+// E is used three times; the gradients of its uses are added from the last to the first.
+TEST(GraphTest, GradientsOfAValueAreAddedInOrder) {
+  const auto graph_of = [](const std::vector<std::string>& names) {
+    GraphBuilder graph(kOneField);
+    Value sum;
+    for (const std::string& name : names) {
+      const Value y = Linear(&graph, name, Square())(graph.Embeddings());
+      sum = sum.node < 0 ? y : graph.Add(sum, y);
+    }
+    return std::move(graph).Finish(sum);
+  };
+  const Graph all = graph_of({"a", "b", "c"});
+  ExpectGradients(all);
+  // Weights are keyed by name, so each map alone has the gradient that it has among the three.
+  const auto de = [&](const Graph& graph) {
+    return TrainOnce<float>(graph, CpuRewrites::kAll, 5, /*noise=*/0).de;
+  };
+  const std::vector<float> found = de(all);
+  const std::vector<float> a = de(graph_of({"a"}));
+  const std::vector<float> b = de(graph_of({"b"}));
+  const std::vector<float> c = de(graph_of({"c"}));
+  int other_order = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i], a[i] + (b[i] + c[i])) << i;
+    other_order += found[i] != (a[i] + b[i]) + c[i];
+  }
+  EXPECT_GT(other_order, 0);
+}
+
+// A block applied three times with the same parameters.
+TEST(GraphTest, GradientsOfSharedParameters) {
+  GraphBuilder graph(kOneField);
+  const Layer map = Linear(&graph, "map", Square());
+  const Layer norm = Norm(&graph, "norm", LayerNorm(kFeatures));
+  Value x = graph.Embeddings();
+  for (int i = 0; i < 3; ++i) x = norm(graph.Add(x, map(x)));
+  const Graph iterated = std::move(graph).Finish(x);
+  EXPECT_EQ(iterated.parameter_uses(0), 3);
+  ExpectGradients(iterated);
+  ExpectGradients(iterated, {.rewrites = CpuRewrites::kNone});
+}
+
+class GraphOfModelTest : public testing::TestWithParam<ModelCase> {
+ protected:
+  const Graph graph_ = GetParam().model.graph();
+};
+
+TEST_P(GraphOfModelTest, RewritesChangeNoBit) {
+  EXPECT_EQ(TrainOnce<float>(graph_, CpuRewrites::kAll, 21),
+            TrainOnce<float>(graph_, CpuRewrites::kNone, 21));
+}
+
+TEST_P(GraphOfModelTest, PerSampleGradientsSumToTheBatchs) {
+  if (graph_.needs_whole_leaf()) {
+    EXPECT_EQ(CheckPerSampleGradients(graph_).message(),
+              "per-sample gradients: the model has batch norm, whose rows have no gradients of "
+              "their own");
+    return;
+  }
+  ASSERT_TRUE(CheckPerSampleGradients(graph_).ok());
+  constexpr int64_t kRows = 5;
+  constexpr double kTolerance = 1e-13;  // sums of five doubles near 1
+  const FeatureShape& features = graph_.features();
+  const int64_t size = graph_.parameters().flat_size();
+  CpuExecutor<double> executor(graph_);
+  std::vector<double> weights(size);
+  graph_.parameters().Initialize(/*seed=*/3, weights.data());
+  executor.Prepare(weights.data());
+  const std::vector<float> numeric =
+      RandomNumbers<float>(kRows * features.numeric_fields, /*seed=*/12);
+  const std::vector<double> e = RandomNumbers<double>(kRows * features.inputs(), /*seed=*/4);
+  Workspace<double> workspace(executor.workspace_plan(), kRows);
+  StoringSink<double> sink(&graph_.parameters());
+  const auto gradient = [&](int64_t first, int64_t rows) {
+    std::vector<double> flat(size);
+    Pass<double> pass;
+    pass.workspace = &workspace;
+    pass.sink = &sink;
+    pass.rows = rows;
+    pass.training = true;
+    pass.numeric = numeric.data() + first * features.numeric_fields;
+    pass.first_row = first;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t f = 0; f < features.inputs(); ++f) {
+        executor.Embeddings(pass).At(row, f) = e[(first + row) * features.inputs() + f];
+      }
+    }
+    executor.Forward(pass);
+    const Panels<double> dlogits = executor.LogitGradients(pass);
+    for (int64_t row = 0; row < dlogits.panels() * kPanelRows; ++row) {
+      dlogits.At(row, 0) = row < rows ? 1 : 0;
+    }
+    sink.Begin(flat.data());
+    executor.Backward(pass);
+    return flat;
+  };
+  std::vector<double> sum(size);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<double> one = gradient(row, 1);
+    for (int64_t i = 0; i < size; ++i) sum[i] += one[i];
+  }
+  const std::vector<double> batch = gradient(0, kRows);
+  for (int64_t i = 0; i < size; ++i) {
+    ASSERT_NEAR(sum[i], batch[i], kTolerance * std::max(1.0, std::abs(batch[i]))) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GraphOfModelTest, testing::ValuesIn(ModelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(PlaceBuffersTest, BuffersThatLiveAtOnceDoNotOverlap) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<BufferLife> lives;
+    std::vector<int64_t> bytes;
+    for (int i = 0; i < 20; ++i) {
+      const int first = static_cast<int>(random() % 30);
+      lives.push_back({1, first, first + static_cast<int>(random() % 8)});
+      bytes.push_back(static_cast<int64_t>(random() % 1000));
+    }
+    const BufferPlacement placement = PlaceBuffers(lives, bytes, /*alignment=*/64);
+    for (size_t a = 0; a < lives.size(); ++a) {
+      EXPECT_EQ(placement.offsets[a] % 64, 0);
+      EXPECT_LE(placement.offsets[a] + bytes[a], placement.total);
+      for (size_t b = 0; b < a; ++b) {
+        const bool together = lives[a].first <= lives[b].last && lives[b].first <= lives[a].last;
+        const bool overlap = placement.offsets[a] < placement.offsets[b] + bytes[b] &&
+                             placement.offsets[b] < placement.offsets[a] + bytes[a];
+        EXPECT_FALSE(together && overlap) << a << " and " << b;
+      }
+    }
+  }
+}
+
+// A chain of maps needs what its backward pass reads, and no more than two gradients at once.
+TEST(ScheduleTest, MemoryIsSharedOnTheWayBack) {
+  constexpr int kMaps = 10;
+  GraphBuilder graph(kOneField);
+  Value x = graph.Embeddings();
+  LinearOp op = Square();
+  op.activation = Activation::kIdentity;
+  for (int i = 0; i < kMaps; ++i) x = Linear(&graph, IndexedName("map", i), op)(x);
+  const Graph chain = std::move(graph).Finish(x);
+  const int64_t buffer = PanelStride(kFeatures);
+  // E and kMaps outputs live at the end of the forward pass, with the last output's gradient; then a
+  // gradient may lie where an output has been.
+  EXPECT_LE(CpuExecutor<float>(chain).workspace_plan().elements_per_panel, (kMaps + 3) * buffer);
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,16 @@
+#include "tests/core/models/test_model.h"
+
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
+#include "trainer/experiment/config_defaults.h"
+
+namespace elastor {
+
+TestModel MakeTestModel(const FeatureShape& features, const std::string& text) {
+  Experiment experiment;
+  CHECK(google::protobuf::TextFormat::MergeFromString(text, experiment.mutable_model())) << text;
+  ResolveDefaults(&experiment);
+  return {experiment.model(), features};
+}
+
+}  // namespace elastor

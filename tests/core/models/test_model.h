@@ -1,0 +1,26 @@
+#ifndef ELASTOR_TESTS_CORE_MODELS_TEST_MODEL_H_
+#define ELASTOR_TESTS_CORE_MODELS_TEST_MODEL_H_
+
+#include <string>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/graph/graph.h"
+#include "core/models/models.h"
+
+namespace elastor {
+
+// A model for tests, and the fields it is built for.
+struct TestModel {
+  ModelConfig config;
+  FeatureShape features;
+
+  Graph graph() const { return MakeModel(config, features); }
+};
+
+// The model that `text` describes, a ModelConfig in text format in which a later value of a field
+// takes the place of an earlier one, with every default filled in.
+TestModel MakeTestModel(const FeatureShape& features, const std::string& text);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_CORE_MODELS_TEST_MODEL_H_
