@@ -7,8 +7,8 @@
 #include "collective/cuda/device_communicator.h"
 #include "core/base/leaves.h"
 #include "core/cuda/runtime.h"
-#include "core/models/cuda/leaf_gradients.h"
 #include "core/kernels/cuda/leaf_fold.h"
+#include "core/ops/cuda/leaf_gradients.h"
 #include "core/parameters/parameter_layout.h"
 
 namespace elastor::cuda {

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "core/cuda/runtime.h"
-#include "core/models/cuda/device_pass.h"
-#include "core/models/cuda/leaf_gradients.h"
-#include "core/models/model.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/models/model.h"
+#include "core/ops/cuda/device_pass.h"
+#include "core/ops/cuda/leaf_gradients.h"
 
 namespace elastor::cuda {
 

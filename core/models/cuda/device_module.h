@@ -7,10 +7,10 @@
 
 #include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
-#include "core/models/cuda/device_pass.h"
-#include "core/models/cuda/device_workspace.h"
-#include "core/models/cuda/leaf_gradients.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/models/cuda/device_workspace.h"
+#include "core/ops/cuda/device_pass.h"
+#include "core/ops/cuda/leaf_gradients.h"
 #include "core/parameters/parameter_layout.h"
 
 namespace elastor::cuda {
