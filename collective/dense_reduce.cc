@@ -15,24 +15,35 @@ Range SliceOfRank(const Range& bucket, int rank, int ranks) {
           std::min(bucket.begin + part.end * kSliceBlock, bucket.end)};
 }
 
+void SizeSlices(const Range& bucket, int ranks, int64_t element_bytes,
+                std::vector<int64_t>* bytes) {
+  bytes->clear();
+  for (int r = 0; r < ranks; ++r) {
+    bytes->push_back(SliceOfRank(bucket, r, ranks).size() * element_bytes);
+  }
+}
+
+BatchNodes::BatchNodes(int ranks, int64_t leaves, int64_t batch_rows) : begin{0} {
+  for (int r = 0; r < ranks; ++r) {
+    const std::vector<int64_t> nodes = NodeLeaves(r, ranks, leaves, batch_rows);
+    this->leaves.insert(this->leaves.end(), nodes.begin(), nodes.end());
+    begin.push_back(static_cast<int64_t>(this->leaves.size()));
+  }
+}
+
+void SliceExchange::Size(const Range& bucket, const BatchNodes& nodes, int rank,
+                         int64_t element_bytes) {
+  const int ranks = static_cast<int>(nodes.begin.size()) - 1;
+  SizeSlices(bucket, ranks, element_bytes, &send);
+  receive.clear();
+  for (int r = 0; r < ranks; ++r) receive.push_back(nodes.OfRank(r) * send[rank]);
+  for (int64_t& bytes : send) bytes *= nodes.OfRank(rank);
+}
+
 template <typename T>
 DenseReducer<T>::DenseReducer(Communicator* communicator, int64_t leaves)
     : communicator_(communicator), leaves_(leaves) {
   CHECK_LE(communicator->size(), leaves) << "more ranks than leaves";
-}
-
-template <typename T>
-void DenseReducer<T>::SetBatch(int64_t batch_rows) {
-  if (batch_rows == batch_rows_) return;
-  batch_rows_ = batch_rows;
-  const int ranks = communicator_->size();
-  node_leaves_.clear();
-  first_node_.assign(1, 0);
-  for (int r = 0; r < ranks; ++r) {
-    const std::vector<int64_t> nodes = NodeLeaves(r, ranks, leaves_, batch_rows);
-    node_leaves_.insert(node_leaves_.end(), nodes.begin(), nodes.end());
-    first_node_.push_back(static_cast<int64_t>(node_leaves_.size()));
-  }
 }
 
 template <typename T>
@@ -58,44 +69,41 @@ Status DenseReducer<T>::Reduce(const Range& bucket, int64_t batch_rows,
                                std::span<const typename TreeFold<T>::Node> nodes, T* slice) {
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
-  SetBatch(batch_rows);
-  CHECK_EQ(static_cast<int64_t>(nodes.size()), NodesOf(rank)) << "canonical nodes of rank " << rank;
+  if (batch_rows != batch_rows_) {
+    batch_rows_ = batch_rows;
+    nodes_ = BatchNodes(ranks, leaves_, batch_rows);
+  }
+  CHECK_EQ(static_cast<int64_t>(nodes.size()), nodes_.OfRank(rank))
+      << "canonical nodes of rank " << rank;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    CHECK_EQ(nodes[i].leaf, node_leaves_[first_node_[rank] + i]);
+    CHECK_EQ(nodes[i].leaf, nodes_.leaves[nodes_.begin[rank] + i]);
   }
   const int64_t length = SliceOfRank(bucket, rank, ranks).size();
   received_nodes_.clear();
   if (ranks == 1) {
     for (const auto& node : nodes) received_nodes_.push_back(node.data);
   } else {
-    send_bytes_.clear();
-    receive_bytes_.clear();
-    for (int r = 0; r < ranks; ++r) {
-      send_bytes_.push_back(NodesOf(rank) * SliceOfRank(bucket, r, ranks).size() * sizeof(T));
-      receive_bytes_.push_back(NodesOf(r) * length * sizeof(T));
-    }
-    const size_t elements = node_leaves_.size() * length;
+    exchange_.Size(bucket, nodes_, rank, sizeof(T));
+    const size_t elements = nodes_.leaves.size() * length;
     if (receive_.size() < elements) receive_.resize(elements);
     ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, PackSlices(bucket, nodes),
-                                                     send_bytes_, receive_.data(), receive_bytes_));
-    for (size_t i = 0; i < node_leaves_.size(); ++i) {
+                                                     exchange_.send, receive_.data(),
+                                                     exchange_.receive));
+    for (size_t i = 0; i < nodes_.leaves.size(); ++i) {
       received_nodes_.push_back(receive_.data() + i * length);
     }
   }
-  FoldNodes<T>(node_leaves_, received_nodes_, length, slice);
+  FoldNodes<T>(nodes_.leaves, received_nodes_, length, slice);
   return OkStatus();
 }
 
 template <typename T>
 Status DenseReducer<T>::Gather(const Range& bucket, T* weights) {
   const int ranks = communicator_->size();
-  send_bytes_.clear();
-  for (int r = 0; r < ranks; ++r) {
-    send_bytes_.push_back(SliceOfRank(bucket, r, ranks).size() * sizeof(T));
-  }
+  SizeSlices(bucket, ranks, sizeof(T), &slice_bytes_);
   const Range slice = SliceOfRank(bucket, communicator_->rank(), ranks);
   return communicator_->AllGatherV(Phase::kDenseGather, weights + slice.begin,
-                                   weights + bucket.begin, send_bytes_);
+                                   weights + bucket.begin, slice_bytes_);
 }
 
 template class DenseReducer<float>;

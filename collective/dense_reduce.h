@@ -17,6 +17,27 @@ inline constexpr int64_t kSliceBlock = 1024;
 
 // Slice of `bucket` owned by `rank`. bucket.begin is a multiple of kSliceBlock.
 Range SliceOfRank(const Range& bucket, int rank, int ranks);
+// (*bytes)[r] = bytes of rank r's slice.
+void SizeSlices(const Range& bucket, int ranks, int64_t element_bytes, std::vector<int64_t>* bytes);
+
+// The canonical nodes of all ranks in one batch: alike on every rank, so that nothing about the
+// nodes has to be sent.
+struct BatchNodes {
+  std::vector<int64_t> leaves;  // first present leaves, ascending
+  std::vector<int64_t> begin;   // rank r's are [begin[r], begin[r + 1])
+
+  BatchNodes() = default;
+  // leaves: V. batch_rows: of the whole batch.
+  BatchNodes(int ranks, int64_t leaves, int64_t batch_rows);
+  int64_t OfRank(int rank) const { return begin[rank + 1] - begin[rank]; }
+};
+
+// The direct exchange of a bucket, in bytes by rank: what `rank` sends of its nodes, to each rank
+// its slices of them, one after another; what it gets of all ranks' nodes, its own slices.
+struct SliceExchange {
+  std::vector<int64_t> send, receive;
+  void Size(const Range& bucket, const BatchNodes& nodes, int rank, int64_t element_bytes);
+};
 
 // Sums gradients over leaves and hands each rank its slice: the tree reduction by direct exchange
 // (every rank sends slice s of its canonical nodes to rank s, which folds them in tree order).
@@ -43,22 +64,18 @@ class DenseReducer {
   Status Gather(const Range& bucket, T* weights);
 
  private:
-  // Makes node_leaves_ and first_node_ those of a batch of batch_rows rows.
-  void SetBatch(int64_t batch_rows);
-  int64_t NodesOf(int rank) const { return first_node_[rank + 1] - first_node_[rank]; }
   // Slices of all nodes one after another, by destination. One node needs no copy.
   const T* PackSlices(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes);
 
   Communicator* communicator_;
   int64_t leaves_;
   int64_t batch_rows_ = -1;
-  std::vector<int64_t> node_leaves_;  // of all ranks, ascending
-  std::vector<int64_t> first_node_;   // rank r's are [first_node_[r], first_node_[r + 1])
+  BatchNodes nodes_;  // of batch_rows_ rows
   std::vector<T> send_;
   std::vector<T> receive_;
   std::vector<const T*> received_nodes_;
-  std::vector<int64_t> send_bytes_;
-  std::vector<int64_t> receive_bytes_;
+  SliceExchange exchange_;
+  std::vector<int64_t> slice_bytes_;
 };
 
 }  // namespace elastor

@@ -6,20 +6,17 @@
 #include <span>
 #include <vector>
 
+#include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
 
 namespace elastor {
 
-// Sums over leaves along the one binary tree over V leaves: node = left + right; a missing child is
-// skipped (docs/design.md, "The tree").
+// Sums over leaves along the leaf tree (core/base/leaf_stack.h) of vectors in the host's memory.
 
-// Folds vectors that arrive in ascending leaf order, each standing for a set of leaves below one
-// canonical node with first present leaf `leaf`. Like a binary counter: two neighbours are added
-// as soon as their common ancestor lies inside `owned` and no later arrival can come between
-// (i.e. when the next arrival's ancestor with the top is higher, or at Finish). With owned =
-// [0, V) the result is the tree's root. A lone child passes upward unchanged, bit for bit (-0 stays
-// -0: nothing is ever added to an absent sibling). Thread-compatible. At most log2(V) + 1 vectors
-// are held; their memory is kept by Clear.
+// Folds the leaves' vectors, which arrive in ascending order, to one sum for each canonical node of
+// `owned`; with owned = [0, V) that is the tree's root. A lone child passes upward unchanged, bit
+// for bit (-0 stays -0: nothing is ever added to an absent sibling). Thread-compatible. A canonical
+// node has at most log2(V) + 1 vectors at once; their memory is kept by Clear.
 template <typename T>
 class TreeFold {
  public:
@@ -34,7 +31,7 @@ class TreeFold {
   // before it is added: returns the vector to add to, else nullptr, then use Push. The result is
   // that of Push. REQUIRES: as Push; the vector stands for that one leaf.
   T* AddTarget(int64_t leaf);
-  // Does all additions that stay inside `owned`.
+  // Does the additions that are left. REQUIRES: the next call is nodes or Clear.
   void Finish();
   void Clear();  // forgets all nodes, keeps the memory
 
@@ -50,12 +47,15 @@ class TreeFold {
     void operator()(T* buffer) const;
   };
 
-  // Adds the top nodes that are complete when the next leaf is next_leaf (kNoLeaf: none comes).
-  void MergeBefore(int64_t next_leaf);
+  // The last merges + 1 of nodes_ become one.
+  void MergeLast(int merges);
 
   Range owned_;
+  std::vector<Range> canonical_;
   int64_t length_;
   int64_t last_leaf_ = -1;
+  int64_t node_end_ = 0;      // of the canonical node of last_leaf_
+  LeafStack<int64_t> stack_;  // of the vectors in that node, the last ones of nodes_
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<T, Free>> buffers_;
   std::vector<T*> free_;

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "embedding/leaf_stack.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -32,16 +31,8 @@ IdRoute::IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank,
       rank_(rank),
       ranks_(plan->ranks()),
       owned_leaves_(LeavesOfRank(rank, ranks_, leaves)),
+      canonical_nodes_(NodesOfRanks(ranks_, leaves)),
       ids_(layout) {
-  CHECK_GE(leaves, ranks_) << "every rank needs a leaf: raise parallel.virtual_shards";
-  for (int r = 0; r < ranks_; ++r) {
-    canonical_nodes_.push_back(CanonicalNodes(LeavesOfRank(r, ranks_, leaves)));
-    CHECK_LE(canonical_nodes_.back().size(), size_t{64});
-  }
-  for (Exchange* exchange : {&rows_, &gradients_}) {
-    exchange->send.assign(ranks_, 0);
-    exchange->receive.assign(ranks_, 0);
-  }
   for (Lists* lists : {&sent_, &received_}) {
     lists->tables = layout->tables();
     lists->begin.assign(ranks_ * layout->tables() + 1, 0);
@@ -61,10 +52,16 @@ Status IdRoute::Route(const SparseBatch& batch, Communicator* communicator) {
   if (anybody_failed) return AgreeOnStatus(*communicator, mine);
   ReadLists();
   NumberOwnedKeys();
-  SizeRowExchange();
+  PlaceVectors();
   PlaceSentGradients();
   PlaceReceivedGradients();
   return OkStatus();
+}
+
+std::vector<int64_t> IdRoute::Lists::counts() const {
+  std::vector<int64_t> counts(begin.size() - 1);
+  for (size_t k = 0; k < counts.size(); ++k) counts[k] = begin[k + 1] - begin[k];
+  return counts;
 }
 
 void IdRoute::MakeLists() {
@@ -109,14 +106,11 @@ void IdRoute::MakeNodeMasks() {
   uint64_t* masks = node_masks_.Resize(ids_.size());
   std::fill_n(masks, ids_.size(), uint64_t{1});
   if (!HasMasks(rank_)) return;
-  std::vector<uint64_t> mask_of_leaf;
-  for (size_t i = 0; i < nodes().size(); ++i) {
-    mask_of_leaf.insert(mask_of_leaf.end(), nodes()[i].size(), uint64_t{1} << i);
-  }
+  const std::vector<int32_t> node_of_leaf = NodeOfLeaf(nodes());
   for (int64_t u = 0; u < ids_.size(); ++u) {
     masks[u] = 0;
     for (const Occurrence& occurrence : ids_.OccurrencesOf(u)) {
-      masks[u] |= mask_of_leaf[occurrence.leaf - owned_leaves_.begin];
+      masks[u] |= uint64_t{1} << node_of_leaf[occurrence.leaf - owned_leaves_.begin];
     }
   }
 }
@@ -209,54 +203,37 @@ void IdRoute::NumberOwnedKeys() {
   }
 }
 
-void IdRoute::SizeRowExchange() {
-  for (int r = 0; r < ranks_; ++r) {
-    rows_.send[r] = rows_.receive[r] = 0;
-    for (int64_t t = 0; t < layout_->tables() && r != rank_; ++t) {
-      if (plan_->replicated(t)) continue;
-      rows_.send[r] += received_.count(r, t) * layout_->width(t);
-      rows_.receive[r] += sent_.count(r, t) * layout_->width(t);
+void IdRoute::PlaceVectors() {
+  rows_ = PlaceRows(*layout_, *plan_, rank_, received_.counts(), sent_.counts());
+  const int64_t tables = layout_->tables();
+  std::vector<int64_t> sent(ranks_ * tables, 0);
+  std::vector<int64_t> received(ranks_ * tables, 0);
+  for (int64_t k = 0; k < ranks_ * tables; ++k) {
+    const int r = static_cast<int>(k / tables);
+    for (const uint32_t u : Sent(r, k % tables)) sent[k] += std::popcount(node_masks_[u]);
+    for (int64_t i = received_.begin[k]; i < received_.begin[k + 1]; ++i) {
+      received[k] += std::popcount(MaskOf(r, i));
     }
   }
-  rows_.sent = Sum(rows_.send);
-  rows_.received = Sum(rows_.receive);
+  gradients_ = PlaceGradients(*layout_, *plan_, rank_, sent, received);
+}
+
+uint64_t IdRoute::MaskOf(int home, int64_t i) const {
+  if (!HasMasks(home)) return 1;
+  const int64_t in_list = i - received_.begin[home * received_.tables];
+  const int64_t keys = received_.OfRank(home);
+  return static_cast<uint64_t>(MessageFrom(home)[received_.tables + keys + in_list]);
 }
 
 void IdRoute::PlaceSentGradients() {
-  const auto elements = [&](int owner, int64_t t) {
-    int64_t vectors = 0;
-    for (uint32_t u : Sent(owner, t)) vectors += std::popcount(node_masks_[u]);
-    return vectors * layout_->width(t);
-  };
-  int64_t total = 0;
-  for (int r = 0; r < ranks_; ++r) {
-    gradients_.send[r] = 0;
-    for (int64_t t = 0; t < layout_->tables(); ++t) gradients_.send[r] += elements(r, t);
-    total += gradients_.send[r];
-  }
-  gradients_.kept = std::exchange(gradients_.send[rank_], 0);
-  gradients_.sent = total - gradients_.kept;
-
   gradient_offset_.Resize(ids_.size());
-  const auto place = [&](int owner, int64_t t, int64_t offset) {
-    for (uint32_t u : Sent(owner, t)) {
-      gradient_offset_[u] = offset;
-      offset += std::popcount(node_masks_[u]) * layout_->width(t);
-    }
-    return offset;
-  };
-  int64_t offset = gradients_.sent;
-  for (int64_t t = 0; t < layout_->tables(); ++t) offset = place(rank_, t, offset);
-  replica_copies_.clear();
-  offset = 0;
   for (int r = 0; r < ranks_; ++r) {
-    for (int64_t t = 0; t < layout_->tables() && r != rank_; ++t) {
-      if (!plan_->replicated(t)) {
-        offset = place(r, t, offset);
-      } else if (ids_.OfTable(t).size() > 0) {
-        const int64_t length = elements(r, t);
-        replica_copies_.push_back({gradient_offset_[ids_.OfTable(t).begin], offset, length});
-        offset += length;
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      if (r != rank_ && plan_->replicated(t)) continue;
+      int64_t offset = gradients_.sent[r * layout_->tables() + t];
+      for (const uint32_t u : Sent(r, t)) {
+        gradient_offset_[u] = offset;
+        offset += std::popcount(node_masks_[u]) * layout_->width(t);
       }
     }
   }
@@ -264,17 +241,12 @@ void IdRoute::PlaceSentGradients() {
 
 void IdRoute::PlaceReceivedGradients() {
   const int64_t tables = layout_->tables();
-  const auto mask_at = [&](int home, int64_t i) {  // of item i of all lists
-    if (!HasMasks(home)) return uint64_t{1};
-    const int64_t in_list = i - received_.begin[home * tables];
-    return static_cast<uint64_t>(MessageFrom(home)[tables + received_.OfRank(home) + in_list]);
-  };
   node_begin_.Resize(owned_size() + 1);
   std::fill_n(node_begin_.data(), owned_size() + 1, 0);
   for (int home = 0; home < ranks_; ++home) {
     for (int64_t i = received_.begin[home * tables]; i < received_.begin[(home + 1) * tables];
          ++i) {
-      node_begin_[received_items_[i] + 1] += std::popcount(mask_at(home, i));
+      node_begin_[received_items_[i] + 1] += std::popcount(MaskOf(home, i));
     }
   }
   std::partial_sum(node_begin_.data(), node_begin_.data() + owned_size() + 1, node_begin_.data());
@@ -283,25 +255,17 @@ void IdRoute::PlaceReceivedGradients() {
   std::copy_n(node_begin_.data(), owned_size(), node_cursor_.data());
 
   // Homes ascend, and so do their leaves: an owned key's nodes end up in leaf order.
-  const int64_t received_at = gradients_.sent + gradients_.kept;
-  int64_t offset = received_at;
-  for (int home = 0; home < ranks_; ++home) {
-    const int64_t list_at = home == rank_ ? gradients_.sent : offset;
-    int64_t at = list_at;
-    for (int64_t t = 0; t < tables; ++t) {
-      const int64_t begin = received_.begin[home * tables + t];
-      for (int64_t i = begin; i < begin + received_.count(home, t); ++i) {
-        for (uint64_t mask = mask_at(home, i); mask != 0; mask &= mask - 1) {
-          const Range& node = canonical_nodes_[home][std::countr_zero(mask)];
-          nodes_[node_cursor_[received_items_[i]]++] = {node.begin, at};
-          at += layout_->width(t);
-        }
+  for (int64_t k = 0; k < ranks_ * tables; ++k) {
+    const int home = static_cast<int>(k / tables);
+    int64_t at = gradients_.received[k];
+    for (int64_t i = received_.begin[k]; i < received_.begin[k + 1]; ++i) {
+      for (uint64_t mask = MaskOf(home, i); mask != 0; mask &= mask - 1) {
+        const Range& node = canonical_nodes_[home][std::countr_zero(mask)];
+        nodes_[node_cursor_[received_items_[i]]++] = {node.begin, at};
+        at += layout_->width(k % tables);
       }
     }
-    gradients_.receive[home] = home == rank_ ? 0 : at - list_at;
-    offset += gradients_.receive[home];
   }
-  gradients_.received = offset - received_at;
 }
 
 }  // namespace elastor

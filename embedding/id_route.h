@@ -9,6 +9,7 @@
 #include "core/base/leaves.h"
 #include "core/base/status.h"
 #include "embedding/embedding_layout.h"
+#include "embedding/exchange_places.h"
 #include "embedding/grow_buffer.h"
 #include "embedding/key_index.h"
 #include "embedding/shard_plan.h"
@@ -26,8 +27,8 @@ namespace elastor {
 // The message: words [keys per table][keys][when home's leaves are several canonical nodes: per key
 // a bit mask of the nodes in which it occurs].
 //
-// Vector arrays, in elements: [sent to other ranks, in rank order][kept][received, in rank order].
-// A rank's own list is kept and never goes through the communicator.
+// A rank's own list is kept and never goes through the communicator. Where vectors lie:
+// exchange_places.h.
 class IdRoute {
  public:
   // layout and plan outlive the object. leaves: V.
@@ -48,11 +49,6 @@ class IdRoute {
   uint64_t NodeMask(int64_t u) const { return node_masks_[u]; }
   // Where the vectors of unique id u's nodes go in the gradient array, one after the other.
   int64_t GradientOffset(int64_t u) const { return gradient_offset_[u]; }
-  // Gradients of a replicated table are computed once and copied for the other ranks.
-  struct Copy {
-    int64_t from, to, elements;
-  };
-  std::span<const Copy> replica_copies() const { return replica_copies_; }
 
   // ---- Owner: what the batches of all ranks need of this rank's rows.
   // Different (table, key) pairs, numbered table after table.
@@ -73,14 +69,9 @@ class IdRoute {
     return {nodes_.data() + node_begin_[j], nodes_.data() + node_begin_[j + 1]};
   }
 
-  // ---- Elements of the vector arrays.
-  struct Exchange {
-    std::vector<int64_t> send, receive;  // by rank, 0 for this one
-    int64_t sent = 0, kept = 0, received = 0;
-    int64_t total() const { return sent + kept + received; }
-  };
-  const Exchange& rows() const { return rows_; }  // nothing is kept: own rows are used in place
-  const Exchange& gradients() const { return gradients_; }
+  // ---- The vector arrays.
+  const RowPlaces& rows() const { return rows_; }
+  const GradientPlaces& gradients() const { return gradients_; }
 
  private:
   // Lists by rank, each cut by table.
@@ -95,6 +86,7 @@ class IdRoute {
       return begin[rank * tables + t + 1] - begin[rank * tables + t];
     }
     int64_t OfRank(int64_t rank) const { return begin[(rank + 1) * tables] - begin[rank * tables]; }
+    std::vector<int64_t> counts() const;  // [rank * tables + table]
   };
 
   Status ExchangeMessages(Communicator* communicator, bool failed);
@@ -103,10 +95,12 @@ class IdRoute {
   int64_t WriteMessages();
   void ReadLists();
   void NumberOwnedKeys();
-  void SizeRowExchange();
+  void PlaceVectors();
   void PlaceSentGradients();
   void PlaceReceivedGradients();
   const int64_t* MessageFrom(int home) const { return words_.data() + message_begin_[home]; }
+  // Nodes of `home` in which the key of received item i occurs.
+  uint64_t MaskOf(int home, int64_t i) const;
   bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }
 
   // Constant after construction.
@@ -123,7 +117,6 @@ class IdRoute {
   GrowBuffer<int32_t> owner_of_;  // by unique id
   GrowBuffer<uint64_t> node_masks_;
   GrowBuffer<int64_t> gradient_offset_;
-  std::vector<Copy> replica_copies_;
 
   GrowBuffer<int64_t> words_;           // messages: sent, kept, received
   std::vector<int64_t> message_begin_;  // of the message from a rank, in words_
@@ -138,8 +131,8 @@ class IdRoute {
   GrowBuffer<int64_t> node_cursor_;
   GrowBuffer<Node> nodes_;
 
-  Exchange rows_;
-  Exchange gradients_;
+  RowPlaces rows_;
+  GradientPlaces gradients_;
 };
 
 }  // namespace elastor

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "embedding/leaf_stack.h"
+#include "core/base/leaf_stack.h"
 #include "embedding/row_math.h"
 #include "embedding/unique_ids.h"
 
@@ -23,22 +23,22 @@ class OccurrenceSum {
  public:
   // gradients: [row][feature], what Occurrence::offset points into. width: the longest vector.
   OccurrenceSum(const T* gradients, int64_t width)
-      : gradients_(gradients), stride_(width), scratch_(width * (LeafStack<T>::kMaxDepth + 1)) {}
+      : gradients_(gradients), stride_(width), scratch_(width * LeafStack<int64_t>::kMaxDepth) {}
 
   // result = the sum over `occurrences`, whose leaves lie below one node of the tree. Not empty.
   void Sum(std::span<const Occurrence> occurrences, int64_t width, T* result) {
-    LeafStack<T> stack(width);
+    LeafStack<int64_t> stack;
+    const auto sum_at = [&](int i) { return i == 0 ? result : scratch_.data() + i * stride_; };
+    const auto add_last = [&] { AddTo(width, sum_at(stack.size()), sum_at(stack.size() - 1)); };
     for (size_t begin = 0; begin < occurrences.size();) {
       const uint32_t leaf = occurrences[begin].leaf;
       size_t end = begin + 1;
       while (end < occurrences.size() && occurrences[end].leaf == leaf) ++end;
-      const int depth = stack.MakeRoom(leaf);
-      T* sum = depth == 0 ? result : scratch_.data() + depth * stride_;
-      SumLeaf(occurrences.subspan(begin, end - begin), width, sum);
-      stack.Push(leaf, sum);
+      while (stack.MergesBefore(leaf)) add_last();
+      SumLeaf(occurrences.subspan(begin, end - begin), width, sum_at(stack.Push(leaf)));
       begin = end;
     }
-    stack.Finish();
+    while (stack.MergesAtEnd()) add_last();
   }
 
  private:
@@ -73,7 +73,7 @@ class OccurrenceSum {
 
   const T* gradients_;
   int64_t stride_;
-  std::vector<T> scratch_;  // slot 0: a chunk; slot d: the stack's vector at depth d
+  std::vector<T> scratch_;  // the sum of a chunk, then the stack's sums from the second on
 };
 
 }  // namespace elastor

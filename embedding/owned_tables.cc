@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
-#include "embedding/leaf_stack.h"
 #include "embedding/row_math.h"
 #include "embedding/row_optimizer.h"
 #include "glog/logging.h"
@@ -20,16 +20,6 @@ bool IsAdagrad(SparseOptimizerKind kind) {
   return kind == SparseOptimizerKind::kAdagrad || kind == SparseOptimizerKind::kRowWiseAdagrad;
 }
 
-// Partitions of `table` that `rank` stores.
-std::vector<int64_t> PartitionsOf(const ShardPlan& plan, int table, int rank) {
-  std::vector<int64_t> partitions;
-  for (int64_t p = 0; p < kPartitions; ++p) {
-    const int owner = plan.Owner(table, p);
-    if (owner == rank || owner == kAllRanks) partitions.push_back(p);
-  }
-  return partitions;
-}
-
 }  // namespace
 
 template <typename T>
@@ -37,9 +27,9 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const SparseOptimizer
                             uint64_t seed, const ShardPlan* plan, int rank, ThreadPool* pool)
     : layout_(layout), optimizer_(optimizer), plan_(plan), rank_(rank), pool_(pool) {
   for (int64_t t = 0; t < layout->tables(); ++t) {
-    stores_.push_back(std::make_unique<DenseRowStore<T>>(
-        layout->table(t), Slots(t), PartitionsOf(*plan, static_cast<int>(t), rank),
-        typename DenseRowStore<T>::Initial{seed, InitialSlot()}));
+    stores_.emplace_back(layout->table(t), Slots(t),
+                         plan->PartitionsOnRank(static_cast<int>(t), rank),
+                         typename RowStore<T>::Initial{seed, InitialSlot()});
     if (dense()) CreateAllRows(t);
   }
 }
@@ -51,7 +41,7 @@ T OwnedTables<T>::InitialSlot() const {
 
 template <typename T>
 void OwnedTables<T>::CreateAllRows(int64_t table) {
-  const std::vector<int64_t> partitions = PartitionsOf(*plan_, static_cast<int>(table), rank_);
+  const std::vector<int32_t> partitions = plan_->PartitionsOnRank(static_cast<int>(table), rank_);
   const int64_t rows = layout_->table(table).rows;
   pool_->ParallelFor((rows + kPartitions - 1) / kPartitions, 1,
                      [&](int, int64_t begin, int64_t end) {
@@ -60,7 +50,7 @@ void OwnedTables<T>::CreateAllRows(int64_t table) {
                          for (const int64_t p : partitions) {
                            const int64_t key = q * kPartitions + p;
                            if (key >= rows) break;
-                           stores_[table]->FindOrCreate(std::span(&key, 1), &row);
+                           stores_[table].FindOrCreate(std::span(&key, 1), &row);
                          }
                        }
                      });
@@ -87,17 +77,17 @@ void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   const int64_t* keys = route.owned_keys();
   const auto mark_touched = [&](bool marked) {
     ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) stores_[t]->SetMark(keys[j], marked);
+      for (int64_t j = begin; j < end; ++j) stores_[t].SetMark(keys[j], marked);
     });
   };
   mark_touched(true);
   pool_->Run([&](int thread) {
     std::vector<T> gradient(layout_->widest());
     for (int64_t t = 0; t < layout_->tables(); ++t) {
-      stores_[t]->ForEachBlock(RowStore<T>::Visit::kUnmarked, thread, pool_->threads(),
-                               [&](std::span<const int64_t> block, T* const* rows) {
-                                 work(thread, t, block, rows, gradient.data());
-                               });
+      stores_[t].ForEachBlock(RowStore<T>::Visit::kUnmarked, thread, pool_->threads(),
+                              [&](std::span<const int64_t> block, T* const* rows) {
+                                work(thread, t, block, rows, gradient.data());
+                              });
     }
   });
   mark_touched(false);
@@ -109,7 +99,7 @@ template <typename T>
 void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
   const int64_t* keys = route.owned_keys();
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-    stores_[t]->FindOrCreate(std::span(keys + begin, keys + end), rows + begin);
+    stores_[t].FindOrCreate(std::span(keys + begin, keys + end), rows + begin);
   });
 }
 
@@ -117,7 +107,7 @@ template <typename T>
 void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const {
   const int64_t* keys = route.owned_keys();
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-    stores_[t]->Find(std::span(keys + begin, keys + end), rows + begin);
+    stores_[t].Find(std::span(keys + begin, keys + end), rows + begin);
   });
   const auto for_missing = [&](const auto& work) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
@@ -131,7 +121,7 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
   for_missing([&](int64_t, int64_t, int64_t length) { elements += length; });
   T* row = forgotten->Resize(elements);
   for_missing([&](int64_t t, int64_t j, int64_t length) {
-    stores_[t]->MakeInitial(keys[j], row);
+    stores_[t].MakeInitial(keys[j], row);
     rows[j] = row;
     row += length;
   });
@@ -168,12 +158,14 @@ void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, T* gradie
     const int64_t width = layout_->width(t);
     for (int64_t j = begin; j < end; ++j) {
       const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
-      LeafStack<T> stack(width);
+      LeafStack<int64_t> stack;
+      T* folded[decltype(stack)::kMaxDepth];
+      const auto add_last = [&] { AddTo(width, folded[stack.size()], folded[stack.size() - 1]); };
       for (const IdRoute::Node& node : nodes) {
-        stack.MakeRoom(node.leaf);
-        stack.Push(node.leaf, gradients + node.offset);
+        while (stack.MergesBefore(node.leaf)) add_last();
+        folded[stack.Push(node.leaf)] = gradients + node.offset;
       }
-      stack.Finish();
+      while (stack.MergesAtEnd()) add_last();
       T* __restrict g = gradients + nodes[0].offset;
       const T* __restrict w = rows[j];
       if (l2 != 0) {
@@ -246,14 +238,14 @@ void OwnedTables<T>::AddToDigest(Digest* digest) const {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       const uint64_t name = Digest::NameSeed("embedding/" + layout_->table(t).name);
       const size_t bytes = (layout_->width(t) + Slots(t)) * sizeof(T);
-      stores_[t]->ForEachBlock(RowStore<T>::Visit::kAll, thread, pool_->threads(),
-                               [&](std::span<const int64_t> keys, T* const* rows) {
-                                 for (size_t i = 0; i < keys.size(); ++i) {
-                                   if (!Accounts(t, keys[i])) continue;
-                                   parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]),
-                                                           rows[i], bytes);
-                                 }
-                               });
+      stores_[t].ForEachBlock(RowStore<T>::Visit::kAll, thread, pool_->threads(),
+                              [&](std::span<const int64_t> keys, T* const* rows) {
+                                for (size_t i = 0; i < keys.size(); ++i) {
+                                  if (!Accounts(t, keys[i])) continue;
+                                  parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]),
+                                                          rows[i], bytes);
+                                }
+                              });
     }
   });
   for (const Digest& part : parts) digest->Merge(part);
@@ -263,7 +255,7 @@ template <typename T>
 void OwnedTables<T>::ForEachRow(
     const std::function<void(int, int64_t, const T*, const T*)>& fn) const {
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    stores_[t]->ForEachBlock(
+    stores_[t].ForEachBlock(
         RowStore<T>::Visit::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
           for (size_t i = 0; i < keys.size(); ++i) {
             if (!Accounts(t, keys[i])) continue;
@@ -279,7 +271,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
       << layout_->table(table).name << ": no row " << key;
   if (!Owns(table, key % kPartitions)) return;
   bool created;
-  T* const row = stores_[table]->Claim(key, &created);
+  T* const row = stores_[table].Claim(key, &created);
   const int64_t width = layout_->width(table);
   std::copy_n(weights, width, row);
   if (slots != nullptr) {
@@ -292,7 +284,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
 template <typename T>
 void OwnedTables<T>::ForgetRows() {
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    stores_[t]->Clear();
+    stores_[t].Clear();
     if (dense()) CreateAllRows(t);
   }
 }
@@ -302,7 +294,7 @@ std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
   std::vector<std::vector<int64_t>> parts(pool_->threads());
   pool_->Run([&](int thread) {
     parts[thread].assign(kPartitions, 0);
-    stores_[table]->CountRows(thread, pool_->threads(), parts[thread].data());
+    stores_[table].CountRows(thread, pool_->threads(), parts[thread].data());
   });
   std::vector<int64_t> counts(kPartitions, 0);
   for (int64_t p = 0; p < kPartitions; ++p) {
@@ -318,24 +310,24 @@ void OwnedTables<T>::ForEachRowOf(
     const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
   std::vector<int64_t> own_keys;
   std::vector<const T*> own_rows;
-  stores_[table]->ForEachOfPartitions(partitions,
-                                      [&](std::span<const int64_t> keys, T* const* rows) {
-                                        if (!plan_->replicated(table)) return fn(keys, rows);
-                                        own_keys.clear();
-                                        own_rows.clear();
-                                        for (size_t i = 0; i < keys.size(); ++i) {
-                                          if (!Accounts(table, keys[i])) continue;
-                                          own_keys.push_back(keys[i]);
-                                          own_rows.push_back(rows[i]);
-                                        }
-                                        fn(own_keys, own_rows.data());
-                                      });
+  stores_[table].ForEachOfPartitions(partitions,
+                                     [&](std::span<const int64_t> keys, T* const* rows) {
+                                       if (!plan_->replicated(table)) return fn(keys, rows);
+                                       own_keys.clear();
+                                       own_rows.clear();
+                                       for (size_t i = 0; i < keys.size(); ++i) {
+                                         if (!Accounts(table, keys[i])) continue;
+                                         own_keys.push_back(keys[i]);
+                                         own_rows.push_back(rows[i]);
+                                       }
+                                       fn(own_keys, own_rows.data());
+                                     });
 }
 
 template <typename T>
 int64_t OwnedTables<T>::memory_bytes() const {
   int64_t bytes = 0;
-  for (const auto& store : stores_) bytes += store->memory_bytes();
+  for (const RowStore<T>& store : stores_) bytes += store.memory_bytes();
   return bytes;
 }
 

@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/base/digest.h"
 #include "core/base/exact_sum.h"
 #include "core/base/thread_pool.h"
-#include "embedding/dense_row_store.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/grow_buffer.h"
 #include "embedding/id_route.h"
@@ -51,10 +49,7 @@ class OwnedTables {
                                            const T* slots)>& fn) const;
   void SetRow(int table, int64_t key, const T* weights, const T* slots);
   void ForgetRows();
-  bool Owns(int table, int64_t partition) const {
-    const int owner = plan_->Owner(table, partition);
-    return owner == rank_ || owner == kAllRanks;
-  }
+  bool Owns(int table, int64_t partition) const { return plan_->Stores(table, partition, rank_); }
   std::vector<int64_t> CountRows(int table) const;
   void ForEachRowOf(
       int table, const Range& partitions,
@@ -104,7 +99,7 @@ class OwnedTables {
   const ShardPlan* plan_;
   int rank_;
   ThreadPool* pool_;
-  std::vector<std::unique_ptr<RowStore<T>>> stores_;  // by table
+  std::vector<RowStore<T>> stores_;  // by table
 };
 
 }  // namespace elastor

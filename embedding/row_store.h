@@ -5,8 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "core/base/leaves.h"
+#include "embedding/row_index.h"
+#include "embedding/table.h"
+#include "embedding/zero_pages.h"
 
 namespace elastor {
 
@@ -26,41 +30,72 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// The rows of one table on one rank, by 64-bit key. A row comes into being, with its initial
-// values, when it is first created; its address holds until the store is destroyed.
+// The rows of one table on one rank, in one array, for the partitions that the rank stores
+// (row_index.h). A row comes into being, with its initial values, when it is first created; its
+// address holds until the store is destroyed. Address space for all rows is taken at once, memory
+// as rows are created.
+//
+// Initial values: weights normal with the table's stddev, a pure function of (seed, table name,
+// key, column); slots constant.
+//
 // Thread-safety: calls for different keys may run together; visits exclude creation.
 template <typename T>
 class RowStore {
  public:
-  virtual ~RowStore() = default;
+  struct Initial {
+    uint64_t seed = 0;
+    T slot = 0;  // value of every slot element
+  };
+
+  // partitions: ascending, those this rank stores.
+  RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
+           const Initial& initial);
 
   // rows[i] = the row of keys[i], created when it is not there yet.
-  virtual void FindOrCreate(std::span<const int64_t> keys, T** rows) = 0;
+  void FindOrCreate(std::span<const int64_t> keys, T** rows);
   // rows[i] = the row of keys[i], nullptr when it is not there.
-  virtual void Find(std::span<const int64_t> keys, T** rows) const = 0;
+  void Find(std::span<const int64_t> keys, T** rows) const;
   // The initial values of a row (weights and slots), without creating it.
-  virtual void MakeInitial(int64_t key, T* row) const = 0;
+  void MakeInitial(int64_t key, T* row) const;
   // The row of a key, for the caller to fill in: *created says that its values are arbitrary.
-  virtual T* Claim(int64_t key, bool* created) = 0;
+  T* Claim(int64_t key, bool* created);
   // No row is there any more; each is made anew when it is next created.
-  virtual void Clear() = 0;
+  void Clear();
 
   // A mark a row, for telling rows apart during ForEachBlock.
-  virtual void SetMark(int64_t key, bool marked) = 0;
+  void SetMark(int64_t key, bool marked);
 
   enum class Visit { kAll, kUnmarked };
   // Visits the rows of part `part` of `parts` in blocks: keys[i] has row rows[i].
-  virtual void ForEachBlock(
+  void ForEachBlock(
       Visit visit, int part, int parts,
-      const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const = 0;
+      const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
   // Adds the rows of part `part` of `parts` to counts[partition of the key].
-  virtual void CountRows(int part, int parts, int64_t* counts) const = 0;
+  void CountRows(int part, int parts, int64_t* counts) const;
   // Visits the rows of the partitions [begin, end) in blocks, keys ascending.
-  virtual void ForEachOfPartitions(
+  void ForEachOfPartitions(
       const Range& partitions,
-      const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const = 0;
+      const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
 
-  virtual int64_t memory_bytes() const = 0;  // when every row exists
+  int64_t memory_bytes() const { return rows_ * stride_ * sizeof(T); }  // when every row exists
+
+ private:
+  int64_t IndexOf(int64_t key) const;
+  T* RowAt(int64_t index) const { return static_cast<T*>(pages_.data()) + index * stride_; }
+
+  // Constant after construction.
+  RowShape shape_;
+  double stddev_;
+  uint64_t random_key_;
+  T initial_slot_;
+  int64_t table_rows_;
+  StoredPartitions partitions_;
+  int64_t rows_ = 0;
+  int64_t stride_;  // elements from one row to the next
+
+  ZeroPages pages_;
+  ZeroPages present_;  // one bit a row
+  ZeroPages marks_;    // one bit a row
 };
 
 }  // namespace elastor

@@ -117,6 +117,14 @@ Status ShardPlan::CheckBudget(int64_t budget_bytes) const {
   return OkStatus();
 }
 
+std::vector<int32_t> ShardPlan::PartitionsOnRank(int table, int rank) const {
+  std::vector<int32_t> partitions;
+  for (int64_t p = 0; p < kPartitions; ++p) {
+    if (Stores(table, p, rank)) partitions.push_back(static_cast<int32_t>(p));
+  }
+  return partitions;
+}
+
 int64_t ShardPlan::RowsOnRank(int table, int rank) const {
   const int64_t rows = tables_[table].rows;
   if (replicated_[table]) return rows;

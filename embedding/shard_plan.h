@@ -47,6 +47,12 @@ class ShardPlan {
     return replicated_[table] ? static_cast<int>(partition % ranks_)
                               : owners_[table * kPartitions + partition];
   }
+  // Whether `rank` stores the rows of a partition: it owns them or the table is replicated.
+  bool Stores(int table, int64_t partition, int rank) const {
+    return replicated_[table] || owners_[table * kPartitions + partition] == rank;
+  }
+  // Those partitions, ascending.
+  std::vector<int32_t> PartitionsOnRank(int table, int rank) const;
   // Rows of `table` that `rank` stores (replicated ones in full).
   int64_t RowsOnRank(int table, int rank) const;
   // Embedding memory of every rank.

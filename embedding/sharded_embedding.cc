@@ -8,6 +8,7 @@
 #include "core/base/leaves.h"
 #include "embedding/bag_pooling.h"
 #include "embedding/embedding_layout.h"
+#include "embedding/exchange_places.h"
 #include "embedding/grow_buffer.h"
 #include "embedding/id_route.h"
 #include "embedding/occurrence_sum.h"
@@ -41,10 +42,10 @@ struct ShardedEmbedding<T>::Routing::State {
   IdRoute route;
   GrowBuffer<T*> owned_rows;         // by owned key
   GrowBuffer<T> forgotten;           // rows made for an evaluation only
-  GrowBuffer<T> exchanged_rows;      // IdRoute::rows()
+  GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
   GrowBuffer<const T*> rows_of_ids;  // by unique id
   GrowBuffer<T> bag_gradients;       // [row][feature]
-  GrowBuffer<T> gradients;           // IdRoute::gradients()
+  GrowBuffer<T> gradients;           // GradientPlaces::exchange
 
   void CheckReadyForGradients() const {
     CHECK(stage == Stage::kLookedUp && purpose == Purpose::kTrain)
@@ -91,14 +92,12 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
 template <typename T>
 void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
   const IdRoute& route = state->route;
-  const int ranks = plan->ranks();
-  std::vector<int64_t> send_at(ranks + 1, 0);
-  for (int r = 0; r < ranks; ++r) send_at[r + 1] = send_at[r] + route.rows().send[r];
-  pool->ParallelFor(ranks, 1, [&](int, int64_t begin, int64_t end) {
+  pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t home = begin; home < end; ++home) {
-      T* to = state->exchanged_rows.data() + send_at[home];
-      for (int64_t t = 0; t < layout.tables() && home != rank; ++t) {
-        if (plan->replicated(t)) continue;
+      for (int64_t t = 0; t < layout.tables(); ++t) {
+        const int64_t at = route.rows().sent[home * layout.tables() + t];
+        if (at < 0) continue;
+        T* to = state->exchanged_rows.data() + at;
         const std::span<const uint32_t> owned = route.Received(home, t);
         for (size_t i = 0; i < owned.size(); ++i, to += layout.width(t)) {
           const size_t ahead = std::min(i + kLookAhead, owned.size() - 1);
@@ -114,7 +113,7 @@ template <typename T>
 void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
   const IdRoute& route = state->route;
   const T** rows_of_ids = state->rows_of_ids.Resize(route.ids().size());
-  const T* received = state->exchanged_rows.data() + route.rows().sent;
+  const T* const received = state->exchanged_rows.data() + route.rows().exchange.sent;
   for (int owner = 0; owner < plan->ranks(); ++owner) {
     for (int64_t t = 0; t < layout.tables(); ++t) {
       const std::span<const uint32_t> sent = route.Sent(owner, t);
@@ -123,11 +122,14 @@ void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
         for (size_t i = 0; i < sent.size(); ++i) {
           rows_of_ids[sent[i]] = state->owned_rows[owned[i]];
         }
-      } else if (!plan->replicated(t)) {
-        for (uint32_t u : sent) {
-          rows_of_ids[u] = received;
-          received += layout.width(t);
-        }
+        continue;
+      }
+      const int64_t at = route.rows().received[owner * layout.tables() + t];
+      if (at < 0) continue;
+      const T* row = received + at;
+      for (uint32_t u : sent) {
+        rows_of_ids[u] = row;
+        row += layout.width(t);
       }
     }
   }
@@ -139,7 +141,7 @@ template <typename T>
 void ShardedEmbedding<T>::Impl::SumOccurrences(State* state) {
   const IdRoute& route = state->route;
   const UniqueIds& ids = route.ids();
-  T* gradients = state->gradients.Resize(route.gradients().total());
+  T* gradients = state->gradients.Resize(route.gradients().exchange.total());
   const uint32_t* first = ids.occurrence_begin();
   // Threads share the occurrences, not the ids: one id may occur in every row.
   const auto id_at = [&](int64_t occurrence) {
@@ -154,7 +156,7 @@ void ShardedEmbedding<T>::Impl::SumOccurrences(State* state) {
       SumOccurrencesOf(u, route, layout.width(t), &sum, gradients + route.GradientOffset(u));
     }
   });
-  for (const IdRoute::Copy& copy : route.replica_copies()) {
+  for (const GradientPlaces::Copy& copy : route.gradients().copies) {
     std::copy_n(gradients + copy.from, copy.elements, gradients + copy.to);
   }
 }
@@ -218,7 +220,7 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   } else {
     impl_->tables.FindOrForget(route, owned_rows, &state->forgotten);
   }
-  const IdRoute::Exchange& exchange = route.rows();
+  const VectorExchange& exchange = route.rows().exchange;
   T* rows = state->exchanged_rows.Resize(exchange.total());
   impl_->CopyRowsToSend(state);
   ELASTOR_RETURN_IF_ERROR(
@@ -254,7 +256,7 @@ Status ShardedEmbedding<T>::RouteGradients(int64_t global_rows, Routing* routing
   CHECK_EQ(route.ids().rows(), RowsOfLeaf(owned.end - 1, impl_->leaves, global_rows).end -
                                    RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
   impl_->SumOccurrences(state);
-  const IdRoute::Exchange& exchange = route.gradients();
+  const VectorExchange& exchange = route.gradients().exchange;
   T* gradients = state->gradients.data();
   ELASTOR_RETURN_IF_ERROR(impl_->communicator->AllToAllV(
       Phase::kGradientExchange, gradients, InBytes(exchange.send, sizeof(T)),

@@ -13,11 +13,17 @@
 #include "core/base/status.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
-#include "trainer/command_line.h"
-#include "trainer/config.h"
-#include "trainer/config_checks.h"
-#include "trainer/config_defaults.h"
-#include "trainer/trainer.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/data/dataset.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
+#include "trainer/experiment/config_defaults.h"
+#include "trainer/experiment/describe.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/command_line.h"
+#include "trainer/run/inference.h"
+#include "trainer/run/run_context.h"
+#include "trainer/run/training.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
@@ -42,7 +48,7 @@ constexpr char kSourceFile[] = "trainer/main.cc";
 
 struct Invocation {
   bool help = false;
-  TrainerOptions options;
+  RunOptions options;
 };
 
 // One flag with a fixed set of values.
@@ -57,44 +63,46 @@ Status CheckChoice(const std::string& flag, const std::string& found,
 }
 
 // What a mode needs besides an experiment and data.
-struct Mode {
+struct ModeNeeds {
+  Mode mode;
   const char* name;
   bool writes;  // into --output_dir
   bool reads;   // --model
 };
-constexpr Mode kModes[] = {
-    {"train", true, false},  {"evaluate", true, true}, {"predict", true, true},
-    {"spectra", true, true}, {"verify", false, true},  {"describe", false, false},
+constexpr ModeNeeds kModes[] = {
+    {Mode::kTrain, "train", true, false},    {Mode::kEvaluate, "evaluate", true, true},
+    {Mode::kPredict, "predict", true, true}, {Mode::kSpectra, "spectra", true, true},
+    {Mode::kVerify, "verify", false, true},  {Mode::kDescribe, "describe", false, false},
 };
 
-StatusOr<Mode> ChosenMode() {
+StatusOr<ModeNeeds> ChosenMode() {
   std::vector<const char*> names;
-  for (const Mode& mode : kModes) {
-    if (FLAGS_mode == mode.name) return mode;
-    names.push_back(mode.name);
+  for (const ModeNeeds& needs : kModes) {
+    if (FLAGS_mode == needs.name) return needs;
+    names.push_back(needs.name);
   }
   return CheckChoice("mode", FLAGS_mode, names);
 }
 
-Status CheckFlags(const Mode& mode) {
+Status CheckFlags(const ModeNeeds& needs) {
   constexpr const char* kSplits[] = {"validation", "test"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
   constexpr const char* kDevices[] = {"cpu", "cuda"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("device", FLAGS_device, kDevices));
-  if (FLAGS_resume && FLAGS_mode != "train") {
+  if (FLAGS_resume && needs.mode != Mode::kTrain) {
     return UserError("--resume: only --mode=train can continue; found --mode=" + FLAGS_mode);
   }
-  if (FLAGS_experiment.empty() && FLAGS_mode != "verify") {
+  if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
-  if (mode.writes && FLAGS_output_dir.empty()) {
+  if (needs.writes && FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a new directory for the run");
   }
-  if (mode.reads && FLAGS_model.empty()) {
+  if (needs.reads && FLAGS_model.empty()) {
     return UserError(
         "--model: missing; expected RUN/model or a folder of RUN/checkpoints of a training run");
   }
-  if (!mode.reads && !FLAGS_model.empty()) {
+  if (!needs.reads && !FLAGS_model.empty()) {
     return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
                      " reads no model; expected evaluate, predict, spectra or verify");
   }
@@ -108,31 +116,54 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   Invocation invocation;
   invocation.help = command_line.help;
   if (invocation.help) return invocation;
-  ELASTOR_ASSIGN_OR_RETURN(const Mode mode, ChosenMode());
-  ELASTOR_RETURN_IF_ERROR(CheckFlags(mode));
+  ELASTOR_ASSIGN_OR_RETURN(const ModeNeeds needs, ChosenMode());
+  ELASTOR_RETURN_IF_ERROR(CheckFlags(needs));
   Experiment experiment;
-  if (FLAGS_mode == "verify") {
+  if (needs.mode == Mode::kVerify) {
     ResolveDefaults(&experiment);
-    invocation.options.experiment = experiment;
-    invocation.options.mode = FLAGS_mode;
-    invocation.options.model_dir = FLAGS_model;
-    return invocation;
+  } else {
+    ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
+    if (needs.mode != Mode::kDescribe && experiment.data().path().empty()) {
+      return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
+    }
   }
-  ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
-  if (FLAGS_mode != "describe" && experiment.data().path().empty()) {
-    return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
-  }
-  invocation.options = {.experiment = std::move(experiment),
-                        .mode = FLAGS_mode,
+  invocation.options = {.mode = needs.mode,
+                        .experiment = std::move(experiment),
                         .output_dir = FLAGS_output_dir,
                         .resume = FLAGS_resume,
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
-                        .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu,
-                        .describe_ranks = FLAGS_ranks};
+                        .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
 }
 
+Status PrintDescription(const RunOptions& options, Communicator& communicator) {
+  DatasetInfo info = AssumedData(options.experiment.data().shape());
+  if (const std::string& path = options.experiment.data().path(); !path.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
+    info = dataset->info();
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, Describe(options.experiment, info, FLAGS_ranks));
+  if (communicator.rank() == 0) std::fputs(text.c_str(), stdout);
+  return OkStatus();
+}
+
+Status PrintVerification(const RunOptions& options, Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           VerifyCheckpoint(options.model_dir, communicator));
+  if (communicator.rank() == 0) {
+    std::printf("%s: whole\n  contents: %s\n  step: %lld\n  state digest: %s\n  numerics: %s\n",
+                options.model_dir.c_str(),
+                metadata.contents == Contents::kState ? "training state" : "model weights",
+                static_cast<long long>(metadata.control.step()), metadata.state_digest.c_str(),
+                metadata.numerics.c_str());
+  }
+  return OkStatus();
+}
+
+// A user error or a divergence is agreed on: all ranks return the same status, in step, so that
+// they can leave in order. A machine error may be one rank's alone; the job then ends without
+// another collective.
 Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
   if (invocation.value().help) {
@@ -142,22 +173,24 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
     }
     return OkStatus();
   }
-  TrainerOptions options = invocation.value().options;
+  RunOptions options = invocation.value().options;
   // Ranks started from different files or builds must not work together.
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(communicator, "the experiment's hash", NumericHash(options.experiment)));
   std::string device = "cpu";
-  const bool computes = options.mode != "describe" && options.mode != "verify";
+  const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify;
   if (options.device == RunDevice::kCuda && computes) {
     ELASTOR_ASSIGN_OR_RETURN(device, OpenCudaDevice(communicator));
   }
   options.numerics = NumericsFingerprint(device);
   ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
-  const int ranks = options.mode == "describe" ? options.describe_ranks : communicator.size();
-  if (options.mode != "verify") {
-    ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, ranks));
-  }
-  return RunTrainer(options, communicator);
+  if (options.mode == Mode::kVerify) return PrintVerification(options, communicator);
+  const bool describes = options.mode == Mode::kDescribe;
+  ELASTOR_RETURN_IF_ERROR(
+      ValidateRanks(options.experiment, describes ? FLAGS_ranks : communicator.size()));
+  if (describes) return PrintDescription(options, communicator);
+  return options.mode == Mode::kTrain ? RunTraining(options, communicator)
+                                      : RunInference(options, communicator);
 }
 
 void PrintError(const Status& status) {

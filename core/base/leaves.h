@@ -1,7 +1,6 @@
 #ifndef ELASTOR_CORE_BASE_LEAVES_H_
 #define ELASTOR_CORE_BASE_LEAVES_H_
 
-#include <bit>
 #include <cstdint>
 
 namespace elastor {
@@ -32,20 +31,6 @@ inline Range RowsOfLeaf(int64_t leaf, int64_t leaves, int64_t rows) {
 // Leaves owned by rank `rank` of `ranks`; also leaves of a thread within its rank's range.
 inline Range LeavesOfRank(int64_t rank, int64_t ranks, int64_t leaves) {
   return PartOf(rank, ranks, leaves);
-}
-
-// The level of the lowest common ancestor of two different leaves: the ancestor covers the 2^level
-// leaves [(a >> level) << level, ...).
-inline int LevelOfCommonAncestor(int64_t a, int64_t b) {
-  return std::bit_width(static_cast<uint64_t>(a ^ b));
-}
-
-// True when that ancestor's whole range lies inside `owned`: only then may the two nodes be added
-// by the owner alone, since no third node can come between them in the tree.
-inline bool AncestorInside(int64_t a, int64_t b, const Range& owned) {
-  const int level = LevelOfCommonAncestor(a, b);
-  const int64_t begin = (a >> level) << level;
-  return begin >= owned.begin && begin + (int64_t{1} << level) <= owned.end;
 }
 
 }  // namespace elastor

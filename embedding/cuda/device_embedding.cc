@@ -195,8 +195,7 @@ void DeviceEmbedding::Impl::AddAllSquares(const BagGradients<A>& bags, DeviceExa
   if (!tables.dense() || l2() <= 0) return;
   tables.MarkTouched(ids.owned);
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    AddUntouchedSquares(*compute, tables.view(t), tables.device_partitions(t), tables.marks(t),
-                        l2(), shape, accounting, sums);
+    AddUntouchedSquares(*compute, tables.view(t), tables.marks(t), l2(), shape, accounting, sums);
   }
 }
 
@@ -335,8 +334,7 @@ void DeviceEmbedding::SetRow(int table, int64_t key, const float* weights, const
 void DeviceEmbedding::ForgetRows() { impl_->state.ForgetRows(); }
 
 bool DeviceEmbedding::Owns(int table, int64_t partition) const {
-  const int owner = impl_->plan->Owner(table, partition);
-  return owner == impl_->accounting.rank || owner == kAllRanks;
+  return impl_->plan->Stores(table, partition, impl_->accounting.rank);
 }
 
 std::vector<int64_t> DeviceEmbedding::CountRows(int table) const {

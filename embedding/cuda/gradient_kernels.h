@@ -68,11 +68,10 @@ void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                 const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
                 float l2, const VectorShape& shape, const Accounting& accounting,
                 const SquaredSums& sums);
-// The same over the rows of a table that are present and not marked: g = l2 * w. partitions: by
-// number; null when all are here.
-void AddUntouchedSquares(Stream& stream, const TableView& table, const int32_t* partitions,
-                         const uint32_t* marks, float l2, const VectorShape& shape,
-                         const Accounting& accounting, const SquaredSums& sums);
+// The same over the rows of a table that are present and not marked: g = l2 * w.
+void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t* marks, float l2,
+                         const VectorShape& shape, const Accounting& accounting,
+                         const SquaredSums& sums);
 
 }  // namespace elastor::cuda
 

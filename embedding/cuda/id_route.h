@@ -2,22 +2,14 @@
 #define ELASTOR_EMBEDDING_CUDA_ID_ROUTE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/home_kernels.h"
 #include "embedding/cuda/key_format.h"
 #include "embedding/cuda/owner_kernels.h"
+#include "embedding/exchange_places.h"
 
 namespace elastor::cuda {
-
-// Elements of the vector arrays, [sent to other ranks, in rank order][kept][received]: as
-// elastor::IdRoute::Exchange.
-struct VectorExchange {
-  std::vector<int64_t> send, receive;  // by rank, 0 for this one
-  int64_t sent = 0, kept = 0, received = 0;
-  int64_t total() const { return sent + kept + received; }
-};
 
 // The routing of one batch: who sends which rows and gradients to whom, and what is summed with
 // what. Arrays are in device memory, on the stream of ids, and only grow.

@@ -5,7 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "embedding/leaf_stack.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -25,6 +24,7 @@ IdRouter::IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t
       rank_(communicator->rank()),
       ranks_(communicator->size()),
       owned_leaves_(LeavesOfRank(rank_, ranks_, leaves)),
+      canonical_nodes_(NodesOfRanks(ranks_, leaves)),
       fields_(stream),
       table_rows_(stream),
       owners_(stream),
@@ -32,11 +32,6 @@ IdRouter::IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t
       sort_(stream),
       keys_(stream),
       values_(stream) {
-  CHECK_GE(leaves, ranks_) << "every rank needs a leaf: raise parallel.virtual_shards";
-  for (int r = 0; r < ranks_; ++r) {
-    canonical_nodes_.push_back(CanonicalNodes(LeavesOfRank(r, ranks_, leaves)));
-    CHECK_LE(canonical_nodes_.back().size(), size_t{64});
-  }
   MakeFormat();
   UploadPlan();
 }
@@ -61,12 +56,7 @@ void IdRouter::UploadPlan() {
   std::vector<int64_t> rows;
   for (int64_t t = 0; t < layout_->tables(); ++t) rows.push_back(layout_->table(t).rows);
   Upload(*stream_, rows, &table_rows_);
-  std::vector<int32_t> node_of_leaf;
-  for (size_t n = 0; n < canonical_nodes_[rank_].size(); ++n) {
-    node_of_leaf.insert(node_of_leaf.end(), canonical_nodes_[rank_][n].size(),
-                        static_cast<int32_t>(n));
-  }
-  Upload(*stream_, node_of_leaf, &node_of_leaf_);
+  Upload(*stream_, NodeOfLeaf(canonical_nodes_[rank_]), &node_of_leaf_);
   if (ranks_ == 1) return;
   std::vector<int32_t> owners;
   for (int64_t t = 0; t < layout_->tables(); ++t) {

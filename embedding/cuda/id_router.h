@@ -54,8 +54,6 @@ class IdRouter {
                      SegmentTable* table, SegmentsView* view) const;
   void PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
                       IdRoute* route) const;
-  void PlaceRows(const Lists& sent, const Lists& received, SegmentTable* table,
-                 IdRoute* route) const;
   void EnqueueOwner(IdRoute* route);
   Status ExchangeKeys(IdRoute* route);
   bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }

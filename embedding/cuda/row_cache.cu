@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
   int64_t tag = -1;
   if (valid && rows[j] != nullptr) {
     const int t = owned.format.Table(owned.keys[j]);
-    if (tables[t].in_host) tag = TagOf(t, tables[t].IndexOf(owned.format.Id(owned.keys[j])));
+    if (tables[t].in_host) tag = TagOf(t, tables[t].index.IndexOf(owned.format.Id(owned.keys[j])));
   }
   const int64_t line = tag < 0 ? 0 : SetOf(tag, lines.sets) * kWays + lane;
   const bool hit = tag >= 0 && lines.tags[line] == tag;
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     if (i < count) {
       j = misses.keys[i];
       const int t = owned.format.Table(owned.keys[j]);
-      tag = TagOf(t, tables[t].IndexOf(owned.format.Id(owned.keys[j])));
+      tag = TagOf(t, tables[t].index.IndexOf(owned.format.Id(owned.keys[j])));
     }
     const int64_t line = ClaimLine(lines, lookup, tag < 0 ? -1 : SetOf(tag, lines.sets), lane);
     const int64_t old = line < 0 ? -1 : lines.tags[line];

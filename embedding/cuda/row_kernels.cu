@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t j = ThreadIndex();
   if (j >= owned.bound || j >= *owned.count) return;
   const TableView& table = tables[owned.format.Table(owned.keys[j])];
-  const int64_t index = table.IndexOf(owned.format.Id(owned.keys[j]));
+  const int64_t index = table.index.IndexOf(owned.format.Id(owned.keys[j]));
   rows[j] = table.RowAt(index);
   if (TestBit(table.present, index)) return;
   SetBit(table.present, index);
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t j = ThreadIndex();
   if (j >= owned.bound || j >= *owned.count) return;
   const TableView& table = tables[owned.format.Table(owned.keys[j])];
-  const int64_t index = table.IndexOf(owned.format.Id(owned.keys[j]));
+  const int64_t index = table.index.IndexOf(owned.format.Id(owned.keys[j]));
   const bool present = TestBit(table.present, index);
   rows[j] = present ? table.RowAt(index) : nullptr;
   if (!present) Append(missing, j);
@@ -107,16 +107,12 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0) rows[j] = row;
 }
 
-// kLanes threads a row of the table. partitions: by number; null when all are here.
-__global__ void __launch_bounds__(kThreads)
-    CreateAllRowsKernel(TableView table, const int32_t* partitions) {
+// kLanes threads a row of the table.
+__global__ void __launch_bounds__(kThreads) CreateAllRowsKernel(TableView table) {
   const int64_t index = RowGroup();
   if (index >= table.stored_rows) return;
   const int lane = threadIdx.x % kLanes;
-  const int64_t key = partitions == nullptr ? index
-                                            : index / table.partitions * kPartitions +
-                                                  partitions[index % table.partitions];
-  FillWeights(table, key, lane, table.RowAt(index));
+  FillWeights(table, table.index.KeyAt(index), lane, table.RowAt(index));
   FillSlots(table, lane, table.RowAt(index));
   if (lane == 0) SetBit(table.present, index);
 }
@@ -127,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t j = ThreadIndex();
   if (j >= owned.bound || j >= *owned.count) return;
   const int t = owned.format.Table(owned.keys[j]);
-  SetBit(marks + first_word[t], tables[t].IndexOf(owned.format.Id(owned.keys[j])));
+  SetBit(marks + first_word[t], tables[t].index.IndexOf(owned.format.Id(owned.keys[j])));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -180,10 +176,9 @@ void MakeForgottenRows(Stream& stream, const TableView* tables, const OwnedKeys&
          missing, count, memory, stride, rows);
 }
 
-void CreateAllRows(Stream& stream, const TableView& table, const int32_t* partitions) {
+void CreateAllRows(Stream& stream, const TableView& table) {
   if (table.stored_rows == 0) return;
-  Launch(stream, Blocks(table.stored_rows, kRowsPerBlock), kThreads, CreateAllRowsKernel, table,
-         partitions);
+  Launch(stream, Blocks(table.stored_rows, kRowsPerBlock), kThreads, CreateAllRowsKernel, table);
 }
 
 void MarkRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,

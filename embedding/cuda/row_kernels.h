@@ -31,7 +31,7 @@ void MakeForgottenRows(Stream& stream, const TableView* tables, const OwnedKeys&
                        KeyList missing, int64_t count, float* memory, int64_t stride, float** rows);
 
 // Marks all rows of a table present, with initial values.
-void CreateAllRows(Stream& stream, const TableView& table, const int32_t* partitions);
+void CreateAllRows(Stream& stream, const TableView& table);
 
 // marks |= the bits of the owned keys' rows; table t's bits begin at marks + first_word[t].
 void MarkRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,

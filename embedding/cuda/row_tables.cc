@@ -91,26 +91,17 @@ std::vector<bool> RowTables::PlaceInHost() const {
 
 void RowTables::AddTable(int64_t t, bool in_host) {
   const TableSpec& spec = layout_->table(t);
-  std::vector<int64_t> partitions;
-  for (int64_t p = 0; p < kPartitions; ++p) {
-    const int owner = plan_->Owner(static_cast<int>(t), p);
-    if (owner == options_.rank || owner == kAllRanks) partitions.push_back(p);
-  }
-  std::vector<int32_t> numbers;
-  device_numbers_.emplace_back(stream_);
-  device_partitions_.emplace_back(stream_);
+  const StoredPartitions& partitions =
+      partitions_.emplace_back(plan_->PartitionsOnRank(static_cast<int>(t), options_.rank));
+  Buffer<int32_t>& numbers = device_numbers_.emplace_back(stream_);
+  Buffer<int32_t>& by_number = device_partitions_.emplace_back(stream_);
   TableView view;
-  view.partitions = static_cast<int64_t>(partitions.size());
-  if (view.partitions < kPartitions) {
-    numbers.assign(kPartitions, -1);
-    for (int64_t i = 0; i < view.partitions; ++i) {
-      numbers[partitions[i]] = static_cast<int32_t>(i);
-    }
-    const std::vector<int32_t> narrow(partitions.begin(), partitions.end());
-    Copy(*stream_, device_numbers_.back().Resize(kPartitions), numbers.data(), kPartitions);
-    Copy(*stream_, device_partitions_.back().Resize(view.partitions), narrow.data(),
-         view.partitions);
-    view.numbers = device_numbers_.back().data();
+  view.index = partitions.index();
+  if (!partitions.numbers().empty()) {
+    Upload(*stream_, partitions.numbers(), &numbers);
+    Upload(*stream_, partitions.partitions(), &by_number);
+    view.index.numbers = numbers.data();
+    view.index.partitions = by_number.data();
   }
   view.stored_rows = plan_->RowsOnRank(static_cast<int>(t), options_.rank);
   view.random_key = MakeRandomKey(options_.seed, RandomPurpose::kRowInit, HashName(spec.name));
@@ -127,15 +118,13 @@ void RowTables::AddTable(int64_t t, bool in_host) {
   device_rows_.emplace_back(stream_);
   host_rows_.push_back(std::make_unique<PinnedBuffer<float>>());
   view.rows = in_host ? host_rows_.back()->Resize(elements) : device_rows_.back().Resize(elements);
-  partitions_.push_back(std::move(partitions));
-  numbers_.push_back(std::move(numbers));
   views_.push_back(view);
   first_word_.push_back(first_word_.back() + WordsOf(view.stored_rows));
 }
 
 void RowTables::CreateAll() {
   for (int64_t t = 0; t < tables(); ++t) {
-    CreateAllRows(*stream_, views_[t], device_partitions(t));
+    CreateAllRows(*stream_, views_[t]);
   }
 }
 
@@ -143,11 +132,6 @@ int64_t RowTables::memory_bytes() const {
   int64_t elements = 0;
   for (const TableView& view : views_) elements += view.stored_rows * view.stride;
   return elements * static_cast<int64_t>(sizeof(float));
-}
-
-int64_t RowTables::IndexOf(int64_t t, int64_t key) const {
-  if (numbers_[t].empty()) return key;
-  return key / kPartitions * views_[t].partitions + numbers_[t][key % kPartitions];
 }
 
 void RowTables::FindOrCreate(const OwnedKeys& owned, float** rows) {

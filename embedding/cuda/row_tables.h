@@ -11,13 +11,14 @@
 #include "embedding/cuda/row_kernels.h"
 #include "embedding/cuda/table_view.h"
 #include "embedding/embedding_layout.h"
+#include "embedding/row_index.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 
 namespace elastor::cuda {
 
 // The rows one rank owns, in device memory or, beyond `device_bytes`, in the host's behind a
-// RowCache. Numbered as in DenseRowStore. Work goes to one stream; not thread-safe.
+// RowCache. Work goes to one stream; not thread-safe.
 class RowTables {
  public:
   struct Options {
@@ -36,13 +37,7 @@ class RowTables {
   bool dense() const { return options_.optimizer.kind == SparseOptimizerKind::kDenseAdam; }
   int64_t memory_bytes() const;
 
-  // The partitions of a table that are here, ascending.
-  const std::vector<int64_t>& partitions(int64_t t) const { return partitions_[t]; }
-  // The same in device memory; null when all are here.
-  const int32_t* device_partitions(int64_t t) const {
-    return numbers_[t].empty() ? nullptr : device_partitions_[t].data();
-  }
-  int64_t IndexOf(int64_t t, int64_t key) const;
+  const StoredPartitions& partitions(int64_t t) const { return partitions_[t]; }
 
   // rows[j] = row of owned key j, created when it is not there yet.
   void FindOrCreate(const OwnedKeys& owned, float** rows);
@@ -73,8 +68,7 @@ class RowTables {
   const ShardPlan* plan_;
   Options options_;
   Stream* stream_;
-  std::vector<std::vector<int64_t>> partitions_;
-  std::vector<std::vector<int32_t>> numbers_;  // empty: all partitions are here
+  std::vector<StoredPartitions> partitions_;
   std::vector<TableView> views_;
   std::vector<int64_t> first_word_;
 

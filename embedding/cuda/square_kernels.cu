@@ -192,8 +192,8 @@ __global__ void __launch_bounds__(kGroupThreads, kWithL2 ? 2 : 3)
 // The same over rows by index.
 template <int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    AddUntouchedSquaresKernel(TableView table, const int32_t* partitions, const uint32_t* marks,
-                              float l2, Accounting accounting, SquaredSums sums) {
+    AddUntouchedSquaresKernel(TableView table, const uint32_t* marks, float l2,
+                              Accounting accounting, SquaredSums sums) {
   UntouchedRow quad_rows[kRowsPerQuad];
   double* const row_squares[kRowsPerQuad] = {};
 #pragma unroll
@@ -202,8 +202,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     if (index >= table.stored_rows) continue;
     const uint32_t bits = table.present[index / 32] & ~marks[index / 32];
     if (((bits >> (index % 32)) & 1) == 0) continue;
-    const int64_t partition =
-        partitions == nullptr ? index % kPartitions : partitions[index % table.partitions];
+    const int64_t partition = table.index.PartitionAt(index % table.index.count);
     quad_rows[r] = {table.width, table.Accounts(partition, accounting.rank, accounting.ranks),
                     table.RowAt(index)};
   }
@@ -226,13 +225,13 @@ void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
          array, rows, l2, shape.widest, accounting, sums);
 }
 
-void AddUntouchedSquares(Stream& stream, const TableView& table, const int32_t* partitions,
-                         const uint32_t* marks, float l2, const VectorShape& shape,
-                         const Accounting& accounting, const SquaredSums& sums) {
+void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t* marks, float l2,
+                         const VectorShape& shape, const Accounting& accounting,
+                         const SquaredSums& sums) {
   if (table.stored_rows == 0) return;
   Launch(stream, Blocks(table.stored_rows, kRowsPerBlock), kGroupThreads,
          shape.aligned ? AddUntouchedSquaresKernel<kVector> : AddUntouchedSquaresKernel<1>, table,
-         partitions, marks, l2, accounting, sums);
+         marks, l2, accounting, sums);
 }
 
 #define ELASTOR_INSTANTIATE(A)                                                                  \

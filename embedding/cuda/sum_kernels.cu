@@ -1,3 +1,4 @@
+#include "core/base/leaf_stack.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/launch.h"
 #include "embedding/cuda/columns.h"
@@ -7,8 +8,7 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kAhead = 4;      // loads in flight
-constexpr int kMaxDepth = 32;  // of the stack: log2 of the leaves + 1 at most
+constexpr int kAhead = 4;  // loads in flight
 
 template <int kColumns>
 __device__ void Clear(float (&x)[kColumns]) {
@@ -22,34 +22,25 @@ __device__ void Assign(const float (&from)[kColumns], float (&to)[kColumns]) {
   for (int c = 0; c < kColumns; ++c) to[c] = from[c];
 }
 
-__device__ int AncestorLevel(int a, int b) { return kWarp - __clz(a ^ b); }
-
-// LeafStack (embedding/leaf_stack.h) of a few columns.
+// Sums a few columns of vectors, which arrive in ascending order of their leaves, along the leaf
+// tree.
 template <int kColumns>
-class ColumnStack {
+class LeafSum {
  public:
-  __device__ void Push(int leaf, const float (&value)[kColumns]) {
-    while (size_ >= 2 && AncestorLevel(leaves_[size_ - 2], leaves_[size_ - 1]) <
-                             AncestorLevel(leaves_[size_ - 1], leaf)) {
-      AddTopToNext();
-    }
-    leaves_[size_] = leaf;
-    Assign(value, values_[size_++]);
+  __device__ void Add(int leaf, const float (&value)[kColumns]) {
+    while (stack_.MergesBefore(leaf)) AddLast();
+    Assign(value, sums_[stack_.Push(leaf)]);
   }
   __device__ void Finish(float (&sum)[kColumns]) {
-    while (size_ >= 2) AddTopToNext();
-    Assign(values_[0], sum);
+    while (stack_.MergesAtEnd()) AddLast();
+    Assign(sums_[0], sum);
   }
 
  private:
-  __device__ void AddTopToNext() {
-    --size_;
-    AddColumns(values_[size_], values_[size_ - 1]);
-  }
+  __device__ void AddLast() { AddColumns(sums_[stack_.size()], sums_[stack_.size() - 1]); }
 
-  int size_ = 0;
-  int leaves_[kMaxDepth];
-  float values_[kMaxDepth][kColumns];
+  LeafStack<int> stack_;
+  float sums_[LeafStack<int>::kMaxDepth][kColumns];
 };
 
 // A few columns of a short vector: occurrences one after another, within a leaf in chunks.
@@ -69,7 +60,7 @@ class OccurrenceSum {
   }
   __device__ void Finish(float (&sum)[kColumns]) {
     CloseLeaf();
-    stack_.Finish(sum);
+    leaves_.Finish(sum);
   }
 
  private:
@@ -84,7 +75,7 @@ class OccurrenceSum {
   __device__ void CloseLeaf() {
     if (leaf_ < 0) return;
     CloseChunk();
-    stack_.Push(leaf_, total_);
+    leaves_.Add(leaf_, total_);
     full_chunks_ = 0;
   }
 
@@ -93,7 +84,7 @@ class OccurrenceSum {
   int full_chunks_ = 0;
   float chunk_[kColumns];
   float total_[kColumns];
-  ColumnStack<kColumns> stack_;
+  LeafSum<kColumns> leaves_;
 };
 
 // A group of lanes a chunk: its occurrences in order from +0, to partial.
@@ -190,13 +181,13 @@ __device__ void SumShort(const BagGradients<A>& bags, const int32_t* leaves, con
 template <int kColumns>
 __device__ void SumLong(const Chunk* chunks, const Vector& vector, const float* partial,
                         int64_t stride, int column, float (&sum)[kColumns]) {
-  ColumnStack<kColumns> stack;
+  LeafSum<kColumns> leaves;
   for (int64_t c = vector.chunk_begin; c < vector.chunk_end; c += chunks[c].of_run) {
     float value[kColumns];
     LoadColumns(partial + c * stride + column, value);
-    stack.Push(chunks[c].leaf, value);
+    leaves.Add(chunks[c].leaf, value);
   }
-  stack.Finish(sum);
+  leaves.Finish(sum);
 }
 
 // A group of lanes a vector.
@@ -232,14 +223,14 @@ __global__ void __launch_bounds__(kGroupThreads)
   if (end - begin < 2) return;
   const int width = tables[owned.format.Table(owned.keys[j])].width;
   for (int column = groups.lane() * kColumns; column < width; column += groups.lanes() * kColumns) {
-    ColumnStack<kColumns> stack;
+    LeafSum<kColumns> leaves;
     for (int64_t n = begin; n < end; ++n) {
       float value[kColumns];
       LoadColumns(vectors + owner.node_gradients[n] + column, value);
-      stack.Push(owner.node_leaves[n], value);
+      leaves.Add(owner.node_leaves[n], value);
     }
     float sum[kColumns];
-    stack.Finish(sum);
+    leaves.Finish(sum);
     StoreColumns(sum, vectors + owner.node_gradients[begin] + column);
   }
 }

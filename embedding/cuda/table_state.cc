@@ -48,7 +48,7 @@ void TableState::SetRow(int table, int64_t key, const float* weights, const floa
     numbers_.Reset(kRowsToSend, keys_.Resize(kRowsToSend));
   }
   if (values_used_ + length > values_.size()) values_.Resize(std::max(kValuesToSend, length));
-  const int64_t index = tables_->IndexOf(table, key);
+  const int64_t index = tables_->partitions(table).index().IndexOf(key);
   const uint32_t known = numbers_.size();
   const uint32_t number = numbers_.FindOrAdd(first_row_[table] + index);
   RowToSet& row = rows_[number];
@@ -118,6 +118,7 @@ void TableState::PutBack(std::unique_ptr<Carrier> carrier) {
 void TableState::VisitPiece(int64_t t, const Range& quotients, const Range& numbers,
                             const float* rows, int64_t quotient_stride, const Visit& visit) const {
   const TableView& view = tables_->view(t);
+  const RowIndex index = tables_->partitions(t).index();
   std::array<int64_t, kBlock> keys;
   std::array<const float*, kBlock> found;
   int64_t filled = 0;
@@ -127,10 +128,10 @@ void TableState::VisitPiece(int64_t t, const Range& quotients, const Range& numb
   };
   for (int64_t q = quotients.begin; q < quotients.end; ++q) {
     const float* const first = rows + (q - quotients.begin) * quotient_stride;
-    const int64_t end = std::min(numbers.end, view.stored_rows - q * view.partitions);
+    const int64_t end = std::min(numbers.end, view.stored_rows - q * index.count);
     for (int64_t n = numbers.begin; n < end; ++n) {
-      if (!Present(t, q * view.partitions + n)) continue;
-      const int64_t key = q * kPartitions + tables_->partitions(t)[n];
+      if (!Present(t, q * index.count + n)) continue;
+      const int64_t key = index.KeyOf(q, n);
       if (!Accounts(static_cast<int>(t), key)) continue;
       keys[filled] = key;
       found[filled] = first + (n - numbers.begin) * view.stride;
@@ -143,7 +144,7 @@ void TableState::VisitPiece(int64_t t, const Range& quotients, const Range& numb
 void TableState::VisitRows(int64_t t, const Range& quotients, const Range& numbers,
                            const Visit& visit) {
   const TableView& view = tables_->view(t);
-  const int64_t from_stride = view.partitions * view.stride;
+  const int64_t from_stride = view.index.count * view.stride;
   const float* const rows = view.rows + numbers.begin * view.stride;
   if (numbers.size() == 0 || quotients.size() == 0) return;
   if (view.in_host) {
@@ -155,7 +156,7 @@ void TableState::VisitRows(int64_t t, const Range& quotients, const Range& numbe
   const int64_t step = std::max<int64_t>(1, kPieceElements / columns);
   // The last rows of a table do not fill their quotient.
   const int64_t whole_end =
-      view.stored_rows < numbers.end ? 0 : (view.stored_rows - numbers.end) / view.partitions + 1;
+      view.stored_rows < numbers.end ? 0 : (view.stored_rows - numbers.end) / view.index.count + 1;
   for (int64_t q = quotients.begin; q < quotients.end; q += step) {
     const Range piece = {q, std::min(q + step, quotients.end)};
     float* const memory = carrier->memory.Resize(piece.size() * columns);
@@ -164,7 +165,7 @@ void TableState::VisitRows(int64_t t, const Range& quotients, const Range& numbe
                   whole);
     if (whole < piece.size()) {
       const int64_t last = q + whole;
-      const int64_t left = view.stored_rows - last * view.partitions - numbers.begin;
+      const int64_t left = view.stored_rows - last * view.index.count - numbers.begin;
       Copy<float>(carrier->stream, memory + whole * columns, rows + last * from_stride,
                   std::max<int64_t>(left, 0) * view.stride);
     }
@@ -183,7 +184,7 @@ void TableState::AddToDigest(Digest* digest) {
       const uint64_t name = Digest::NameSeed("embedding/" + layout_->table(t).name);
       const size_t bytes = (view.width + view.slots) * sizeof(float);
       const int64_t all = (layout_->table(t).rows + kPartitions - 1) / kPartitions;
-      VisitRows(t, PartOf(thread, pool_->threads(), all), {0, view.partitions},
+      VisitRows(t, PartOf(thread, pool_->threads(), all), {0, view.index.count},
                 [&](std::span<const int64_t> keys, const float* const* rows) {
                   for (size_t i = 0; i < keys.size(); ++i) {
                     parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]), rows[i], bytes);
@@ -200,7 +201,7 @@ void TableState::ForEachRow(
   for (int64_t t = 0; t < tables_->tables(); ++t) {
     const TableView& view = tables_->view(t);
     VisitRows(t, {0, (layout_->table(t).rows + kPartitions - 1) / kPartitions},
-              {0, view.partitions}, [&](std::span<const int64_t> keys, const float* const* rows) {
+              {0, view.index.count}, [&](std::span<const int64_t> keys, const float* const* rows) {
                 for (size_t i = 0; i < keys.size(); ++i) {
                   fn(static_cast<int>(t), keys[i], rows[i], rows[i] + view.width);
                 }
@@ -211,10 +212,10 @@ void TableState::ForEachRow(
 std::vector<int64_t> TableState::CountRows(int table) {
   BringUpToDate();
   std::vector<int64_t> counts(kPartitions, 0);
-  const TableView& view = tables_->view(table);
-  for (int64_t index = 0; index < view.stored_rows; ++index) {
+  const RowIndex row_index = tables_->partitions(table).index();
+  for (int64_t index = 0; index < tables_->view(table).stored_rows; ++index) {
     if (!Present(table, index)) continue;
-    const int64_t partition = tables_->partitions(table)[index % view.partitions];
+    const int64_t partition = row_index.PartitionAt(index % row_index.count);
     if (Accounts(table, partition)) ++counts[partition];
   }
   return counts;
@@ -224,12 +225,8 @@ void TableState::ForEachRowOf(
     int table, const Range& partitions,
     const std::function<void(std::span<const int64_t>, const float* const*)>& fn) {
   BringUpToDate();
-  const std::vector<int64_t>& here = tables_->partitions(table);
-  const auto number_of = [&](int64_t partition) {
-    return std::lower_bound(here.begin(), here.end(), partition) - here.begin();
-  };
   VisitRows(table, {0, (layout_->table(table).rows + kPartitions - 1) / kPartitions},
-            {number_of(partitions.begin), number_of(partitions.end)}, fn);
+            tables_->partitions(table).NumbersIn(partitions), fn);
 }
 
 }  // namespace elastor::cuda

@@ -54,10 +54,7 @@ class TableState {
     PinnedBuffer<float> memory;
   };
 
-  bool Owns(int table, int64_t partition) const {
-    const int owner = plan_->Owner(table, partition);
-    return owner == rank_ || owner == kAllRanks;
-  }
+  bool Owns(int table, int64_t partition) const { return plan_->Stores(table, partition, rank_); }
   bool Accounts(int table, int64_t key) const {
     return plan_->Accountant(table, key % kPartitions) == rank_;
   }

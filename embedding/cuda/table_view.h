@@ -4,17 +4,15 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "embedding/shard_plan.h"
+#include "embedding/row_index.h"
 
 namespace elastor::cuda {
 
-// The rows of one table on one rank as kernels see them: DenseRowStore's numbering (key =
-// q * 4096 + p lies at index q * partitions + number(p)), weights, then slots, then padding.
+// The rows of one table on one rank as kernels see them: weights, then slots, then padding.
 struct TableView {
-  float* rows = nullptr;             // device memory, or page-locked host memory
-  uint32_t* present = nullptr;       // one bit a row
-  const int32_t* numbers = nullptr;  // of every partition; null: all are here
-  int64_t partitions = 0;            // how many are here
+  float* rows = nullptr;        // device memory, or page-locked host memory
+  uint32_t* present = nullptr;  // one bit a row
+  RowIndex index;               // in device memory
   int64_t stored_rows = 0;
   uint64_t random_key = 0;
   double stddev = 0;
@@ -25,10 +23,6 @@ struct TableView {
   bool in_host = false;     // rows lie in the host's memory
   bool replicated = false;  // every rank has a copy
 
-  ELASTOR_HOST_DEVICE int64_t IndexOf(int64_t key) const {
-    if (numbers == nullptr) return key;
-    return key / kPartitions * partitions + numbers[key % kPartitions];
-  }
   ELASTOR_HOST_DEVICE float* RowAt(int64_t index) const { return rows + index * stride; }
   // Whether this rank's copy of a row counts, as ShardPlan::Accountant has it.
   ELASTOR_HOST_DEVICE bool Accounts(int64_t key, int rank, int ranks) const {

@@ -22,7 +22,7 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/dense_optimizer.h"
+#include "trainer/step/dense_optimizer.h"
 
 DEFINE_string(directory, "", "where to write; removed at the end");
 DEFINE_int64(table_mib, 1024, "weights of all tables");
@@ -138,12 +138,12 @@ double PlainWriteSeconds(int64_t bytes) {
 
 void Write(const std::string& name, Contents contents, CheckpointWriter* writer) {
   const std::string path = FLAGS_directory + "/" + name;
-  CheckpointFacts facts;
-  facts.contents = contents;
-  facts.model_hash = kHash;
+  CheckpointMetadata metadata;
+  metadata.contents = contents;
+  metadata.model_hash = kHash;
   const double user = UserSeconds();
   const Clock::time_point start = Clock::now();
-  const Status started = writer->Start(path, facts);
+  const Status started = writer->Start(path, metadata);
   CHECK(started.ok()) << started.message();
   const double blocked = SecondsSince(start);
   const double blocked_user = UserSeconds() - user;

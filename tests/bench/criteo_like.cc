@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/random.h"
-#include "trainer/run_setup.h"
+#include "trainer/experiment/make_options.h"
 
 namespace elastor {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trainer/batch.h"
+#include "trainer/data/batch.h"
 #include "trainer/data/dataset.h"
 
 namespace elastor {

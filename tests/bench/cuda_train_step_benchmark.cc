@@ -16,9 +16,9 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
-#include "trainer/config.h"
-#include "trainer/run_setup.h"
-#include "trainer/step_parts.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/backend.h"
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
 DEFINE_string(set, "", "one override, path.to.field=value");
@@ -51,12 +51,12 @@ int Main() {
   CHECK(plan.ok()) << plan.status().message();
   ThreadPool pool(FLAGS_threads);
   const auto model = MakeModel<float>(MakeModelSpec(experiment, data));
-  const auto parts = MakeCudaParts({.experiment = experiment,
-                                    .data = &data,
-                                    .plan = &plan.value(),
-                                    .model = model.get(),
-                                    .communicator = communicator.get(),
-                                    .pool = &pool});
+  const auto parts = MakeCudaBackend({.experiment = experiment,
+                                      .data = &data,
+                                      .plan = &plan.value(),
+                                      .model = model.get(),
+                                      .communicator = communicator.get(),
+                                      .pool = &pool});
   CHECK(parts.ok()) << parts.status().message();
   const int64_t leaves = experiment.parallel().virtual_shards();
   std::vector<LocalBatch> batches;

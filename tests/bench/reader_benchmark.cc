@@ -6,7 +6,7 @@
 #include "core/base/clock.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
-#include "trainer/batch_source.h"
+#include "trainer/data/batch_source.h"
 
 DEFINE_string(data, "", "a prepared data set");
 DEFINE_int64(batch, 65536, "rows of a batch");

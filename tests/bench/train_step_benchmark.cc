@@ -18,9 +18,9 @@
 #include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
 #include "tests/bench/fma_peak.h"
-#include "trainer/config.h"
-#include "trainer/run_setup.h"
-#include "trainer/train_step.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/step/train_step.h"
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
 DEFINE_string(set, "", "one override, path.to.field=value");

@@ -12,7 +12,7 @@
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "glog/logging.h"
-#include "trainer/batch.h"
+#include "trainer/data/batch.h"
 
 namespace elastor {
 namespace {

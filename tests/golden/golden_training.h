@@ -10,7 +10,7 @@
 #include "core/models/model_spec.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
-#include "trainer/train_step.h"
+#include "trainer/step/train_step.h"
 
 namespace elastor {
 

@@ -1,16 +1,22 @@
-"""Sources with a mistake put into them, for tests that must notice it."""
+"""Programs in which the law of sums over leaves has a mistake, for tests that must notice it."""
+
+load("//third_party/cuda:defs.bzl", "EMULATION_FLAGS", "if_cuda")
+
+# Mutants of kernels are compiled for the emulation alone: no platform has this constraint.
+_EMULATION_ONLY = if_cuda([":emulated_kernels"])
 
 def _quoted(text):
     return "'" + text.replace("'", "'\\''").replace("$", "$$") + "'"
 
-def mutant_source(name, source, mistakes):
-    """Makes <name>.cc, a copy of `source` in which some lines read differently.
+def mutant_header(name, source, mistakes):
+    """Makes the header <name>.h, a copy of `source` in which some lines read differently.
 
-    Fails to build when one of them is not found, so that a mutation does not go stale.
+    Fails to build when one of them is not found, so that a mutation does not go stale. The copy has
+    the include guard of `source`: who includes it first does not see `source`.
 
     Args:
       name: of the target.
-      source: label of the file.
+      source: label of the header.
       mistakes: dictionary from a line as it stands there, without the spaces around it, to the
         line that takes its place.
     """
@@ -19,7 +25,63 @@ def mutant_source(name, source, mistakes):
         name = name,
         testonly = True,
         srcs = [source],
-        outs = [name + ".cc"],
+        outs = [name + ".h"],
         cmd = "$(location :mutate.sh) $< $@ " + arguments,
         tools = [":mutate.sh"],
+    )
+
+def mutant_library(name, srcs, deps, emulated = False):
+    """Compiles sources of other packages with the mutant of core/base/leaf_stack.h.
+
+    A program that depends on it has these objects in place of those of `deps`: they are linked in
+    whole, before the libraries they depend on.
+
+    Args:
+      name: of the target.
+      srcs: labels of the sources that use the law.
+      deps: their own libraries.
+      emulated: whether they are .emulated.cc files.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = srcs + [
+            ":leaf_stack_mutant.h",
+            ":mistake.h",
+        ],
+        copts = (EMULATION_FLAGS if emulated else []) + [
+            "-include tests/mutation/mistake.h",
+            "-include tests/mutation/leaf_stack_mutant.h",
+        ],
+        target_compatible_with = _EMULATION_ONLY if emulated else [],
+        deps = deps,
+        alwayslink = True,
+    )
+
+def mutant_test(name, src, cases, mutants, deps, mistakes = ["chain", "shifted", "greedy"], device = False):
+    """A test of the tree passes, linked with mutants that make no mistake, and fails with each.
+
+    Args:
+      name: of the target.
+      src: label of the test's source.
+      cases: which of its cases run, as --gtest_filter has it; each must fail.
+      mutants: mutant_library targets of the code that it tests.
+      deps: what else the test needs.
+      mistakes: names of mistakes.
+      device: whether it is a device_test.
+    """
+    native.cc_binary(
+        name = name + "_program",
+        testonly = True,
+        srcs = [src],
+        target_compatible_with = _EMULATION_ONLY if device else [],
+        deps = mutants + deps + (["//tests/core/cuda:device_test_main"] if device else ["@system//:gtest_main"]),
+    )
+    native.sh_test(
+        name = name,
+        size = "medium",
+        srcs = ["mutant_test.sh"],
+        args = ["$(location :%s_program)" % name, "'%s'" % cases] + mistakes,
+        data = [":%s_program" % name],
+        target_compatible_with = _EMULATION_ONLY if device else [],
     )

@@ -9,7 +9,7 @@
 #include "collective/communicator.h"
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
-#include "trainer/checkpoint/checkpoint_facts.h"
+#include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/checkpoint/state_view.h"
 #include "trainer/data/dataset.h"
@@ -18,7 +18,8 @@ namespace elastor {
 
 // A model's weights or a whole training state in a folder of files, readable on any number of ranks
 // and under any plan:
-//   manifest.json      CheckpointFacts; of every file below its size and XXH3-64 of its header and,
+//   manifest.json      CheckpointMetadata; of every file below its size and XXH3-64 of its header
+//   and,
 //                      piece by piece, of its data, with the partitions and rows of every piece;
 //                      its own hash
 //   dense.safetensors  one F32 tensor per parameter, by name, in its shape; a training state's
@@ -47,15 +48,15 @@ class CheckpointWriter {
 
   // Collective. REQUIRES: not active(). All ranks return the same status; on error nothing is
   // active. An existing `path` is replaced when Finish publishes.
-  Status Start(const std::string& path, const CheckpointFacts& facts);
+  Status Start(const std::string& path, const CheckpointMetadata& metadata);
   bool active() const;
   // Whether this rank's files are written, or have failed: Finish does not wait for this rank.
   bool done() const;
   // Collective. REQUIRES: active(). Waits for every rank (ranks meet every second meanwhile, so
-  // that no deadline counts), publishes, and returns the facts with the digest. On error (disk
+  // that no deadline counts), publishes, and returns the metadata with the digest. On error (disk
   // full, ...), the same on all ranks: nothing was published, the partial folder is removed,
   // earlier checkpoints are untouched.
-  StatusOr<CheckpointFacts> Finish();
+  StatusOr<CheckpointMetadata> Finish();
 
  private:
   struct State;
@@ -63,19 +64,19 @@ class CheckpointWriter {
 };
 
 // The manifest alone, checked against its own hash. This rank only. User error naming the file.
-StatusOr<CheckpointFacts> ReadCheckpointFacts(const std::string& path);
+StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path);
 
 // Collective; any number of ranks, any plan. Replaces the state: a rank reads and verifies the
 // parts it owns. With contents kState the folder must hold a training state, whose digest is
 // computed again from memory and must be the manifest's; with kWeights it may, and slots become
 // those of a new run. model_hash must be the folder's. User error, the same on all ranks, naming
 // file and tensor with what was found and expected; the state is then undefined.
-StatusOr<CheckpointFacts> LoadCheckpoint(const std::string& path, Contents contents,
-                                         const std::string& model_hash, const StateView& state,
-                                         Communicator& communicator);
+StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
+                                            const std::string& model_hash, const StateView& state,
+                                            Communicator& communicator);
 
 struct WarmStartReport {
-  CheckpointFacts facts;           // of the folder
+  CheckpointMetadata metadata;     // of the folder
   std::vector<std::string> taken;  // parameters and tables
   std::vector<std::string> left;   // of the folder; selected, but without a place in the model
   std::vector<std::string> fresh;  // of the model; not in the folder or not selected
@@ -88,8 +89,8 @@ StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateVi
                                     Communicator& communicator);
 
 // Every byte of the folder against the manifest, and the state digest of a whole state computed
-// again from the files alone. Collective: files are shared among the ranks. Returns the facts.
-StatusOr<CheckpointFacts> VerifyCheckpoint(const std::string& path, Communicator& communicator);
+// again from the files alone. Collective: files are shared among the ranks. Returns the metadata.
+StatusOr<CheckpointMetadata> VerifyCheckpoint(const std::string& path, Communicator& communicator);
 
 // The folder of the last whole checkpoint below `directory` (RUN/checkpoints), or "" when there is
 // none. This rank only.

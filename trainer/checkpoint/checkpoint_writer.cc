@@ -61,7 +61,7 @@ struct CheckpointWriter::State {
   // Collective. Returns when every rank's thread is done.
   Status WaitForAll();
   // Collective. The manifest, then the folder's name.
-  StatusOr<CheckpointFacts> Publish();
+  StatusOr<CheckpointMetadata> Publish();
   Status PublishOnRoot(std::span<const std::string> embedding);
   void Forget();
 
@@ -71,7 +71,7 @@ struct CheckpointWriter::State {
 
   StagingMemory staging;
   std::string path;
-  CheckpointFacts facts;
+  CheckpointMetadata metadata;
   std::optional<RowShare> rows;
   std::optional<DenseCopy> dense;
   bool copied = false;
@@ -89,13 +89,13 @@ struct CheckpointWriter::State {
 };
 
 Status CheckpointWriter::State::CopyAndWrite() {
-  ELASTOR_ASSIGN_OR_RETURN(dense, DenseCopy::Gather(view, facts.contents, communicator));
-  rows.emplace(view, facts.contents);
+  ELASTOR_ASSIGN_OR_RETURN(dense, DenseCopy::Gather(view, metadata.contents, communicator));
+  rows.emplace(view, metadata.contents);
   copied = rows->bytes() <= staging_bytes;
   digest = Digest();
   if (copied) {
     rows->Copy(&staging);
-  } else if (facts.contents == Contents::kState) {
+  } else if (metadata.contents == Contents::kState) {
     view.embedding->AddToDigest(&digest);
   }
   done = false;
@@ -114,7 +114,7 @@ void CheckpointWriter::State::Write() {
 }
 
 Status CheckpointWriter::State::WriteFiles() {
-  if (facts.contents == Contents::kState) {
+  if (metadata.contents == Contents::kState) {
     if (copied) rows->AddToDigest(&digest);
     dense->AddToDigest(&digest);
   }
@@ -136,23 +136,23 @@ Status CheckpointWriter::State::WaitForAll() {
   return OkStatus();
 }
 
-StatusOr<CheckpointFacts> CheckpointWriter::State::Publish() {
+StatusOr<CheckpointMetadata> CheckpointWriter::State::Publish() {
   ELASTOR_RETURN_IF_ERROR(WaitForAll());
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
-  if (facts.contents == Contents::kState) {
-    if (communicator.rank() == 0) AddControl(facts.control, &digest);
-    ELASTOR_ASSIGN_OR_RETURN(facts.state_digest, SumDigest(digest, communicator));
+  if (metadata.contents == Contents::kState) {
+    if (communicator.rank() == 0) AddControl(metadata.control, &digest);
+    ELASTOR_ASSIGN_OR_RETURN(metadata.state_digest, SumDigest(digest, communicator));
   }
   ELASTOR_ASSIGN_OR_RETURN(
       const std::vector<std::string> embedding,
       GatherTexts(EmbeddingFileText(embedding_file, rows->tables()), communicator));
   const Status published = communicator.rank() == 0 ? PublishOnRoot(embedding) : OkStatus();
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, published));
-  return facts;
+  return metadata;
 }
 
 Status CheckpointWriter::State::PublishOnRoot(std::span<const std::string> embedding) {
-  const Manifest manifest = {facts, rows->tables(), dense_file, {}};
+  const Manifest manifest = {metadata, rows->tables(), dense_file, {}};
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(partial() + "/" + kManifestFile, ManifestText(manifest, embedding)));
   return ReplaceDirectory(partial(), path);
@@ -182,10 +182,10 @@ CheckpointWriter::~CheckpointWriter() {
   std::filesystem::remove(partial, ignored);
 }
 
-Status CheckpointWriter::Start(const std::string& path, const CheckpointFacts& facts) {
+Status CheckpointWriter::Start(const std::string& path, const CheckpointMetadata& metadata) {
   CHECK(!active()) << path << ": the checkpoint before is not finished";
   state_->path = path;
-  state_->facts = facts;
+  state_->metadata = metadata;
   Status made;
   if (state_->communicator.rank() == 0) {
     made = RemoveDirectory(state_->partial());
@@ -202,16 +202,16 @@ bool CheckpointWriter::done() const {
   return state_->done;
 }
 
-StatusOr<CheckpointFacts> CheckpointWriter::Finish() {
+StatusOr<CheckpointMetadata> CheckpointWriter::Finish() {
   CHECK(active()) << "Finish without Start";
-  StatusOr<CheckpointFacts> facts = state_->Publish();
+  StatusOr<CheckpointMetadata> metadata = state_->Publish();
   state_->Forget();
-  if (!facts.ok() && state_->communicator.rank() == 0) {
+  if (!metadata.ok() && state_->communicator.rank() == 0) {
     if (const Status removed = RemoveDirectory(state_->partial()); !removed.ok()) {
       LOG(WARNING) << removed.message();
     }
   }
-  return facts;
+  return metadata;
 }
 
 }  // namespace elastor

@@ -32,8 +32,8 @@ class Loading {
 };
 
 Status Loading::Check(const std::string& model_hash) {
-  const CheckpointFacts& facts = stored_.manifest().facts;
-  if (contents_ == Contents::kState && facts.contents != Contents::kState) {
+  const CheckpointMetadata& metadata = stored_.manifest().metadata;
+  if (contents_ == Contents::kState && metadata.contents != Contents::kState) {
     return UserError(stored_.manifest_path() +
                      ": contents 'weights'; expected 'state', a checkpoint of training");
   }
@@ -43,8 +43,8 @@ Status Loading::Check(const std::string& model_hash) {
     return UserError(stored_.manifest_path() + ": has " + std::to_string(tables) +
                      " tables; expected the model's " + std::to_string(state_.tables->size()));
   }
-  if (facts.model_hash == model_hash) return OkStatus();
-  return UserError(stored_.manifest_path() + ": model_hash " + facts.model_hash + "; expected " +
+  if (metadata.model_hash == model_hash) return OkStatus();
+  return UserError(stored_.manifest_path() + ": model_hash " + metadata.model_hash + "; expected " +
                    model_hash +
                    ": the experiment's model, embedding and training.seed and the data's fields "
                    "must be those of training (experiment.textproto of that run)");
@@ -62,7 +62,7 @@ Status Loading::CheckDense() {
     }
   }
   // A whole state that only the weights are taken of may hold any slots.
-  const bool counted = stored_.manifest().facts.contents == contents_;
+  const bool counted = stored_.manifest().metadata.contents == contents_;
   if (!counted || dense.tensors().size() == expected) return OkStatus();
   return UserError(dense.path() + ": has " + std::to_string(dense.tensors().size()) +
                    " tensors; expected the model's " + std::to_string(expected));
@@ -105,29 +105,29 @@ Status Loading::Load() {
 
 }  // namespace
 
-StatusOr<CheckpointFacts> ReadCheckpointFacts(const std::string& path) {
+StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path) {
   const std::string directory = DirectoryToRead(path);
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadManifestText(directory));
   ELASTOR_ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(directory, text));
-  return std::move(manifest.facts);
+  return std::move(manifest.metadata);
 }
 
-StatusOr<CheckpointFacts> LoadCheckpoint(const std::string& path, Contents contents,
-                                         const std::string& model_hash, const StateView& state,
-                                         Communicator& communicator) {
+StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
+                                            const std::string& model_hash, const StateView& state,
+                                            Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
   Loading loading(stored, contents, state, &communicator);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model_hash)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Load()));
-  const CheckpointFacts& facts = stored.manifest().facts;
-  if (contents == Contents::kWeights) return facts;
+  const CheckpointMetadata& metadata = stored.manifest().metadata;
+  if (contents == Contents::kWeights) return metadata;
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
-                           StateDigest(facts.control, state, communicator));
-  if (digest == facts.state_digest) return facts;
-  return AgreeOnStatus(communicator,
-                       UserError(stored.manifest_path() + ": state_digest " + facts.state_digest +
-                                 "; the state that was loaded has " + digest));
+                           StateDigest(metadata.control, state, communicator));
+  if (digest == metadata.state_digest) return metadata;
+  return AgreeOnStatus(
+      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
+                              "; the state that was loaded has " + digest));
 }
 
 }  // namespace elastor

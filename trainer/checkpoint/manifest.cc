@@ -134,7 +134,7 @@ ControlRecord ParseControl(const Json& json) {
   return control;
 }
 
-CheckpointFacts ParseFacts(const Json& json) {
+CheckpointMetadata ParseMetadata(const Json& json) {
   const std::string contents = json.at("contents");
   if (contents != "state" && contents != "weights") {
     throw "contents '" + contents + "'; expected 'state' or 'weights'";
@@ -151,7 +151,7 @@ CheckpointFacts ParseFacts(const Json& json) {
 
 Manifest ParseJson(const Json& json) {
   Manifest manifest;
-  manifest.facts = ParseFacts(json);
+  manifest.metadata = ParseMetadata(json);
   for (const Json& table : json.at("tables")) manifest.tables.push_back(ParseTable(table));
   const Json& dense = json.at("dense");
   if (const std::string name = ParseFileName(dense); name != kDenseFile) {
@@ -222,7 +222,7 @@ std::string EmbeddingFileText(const EmbeddingFile& file, std::span<const StoredT
 }
 
 std::string ManifestText(const Manifest& manifest, std::span<const std::string> embedding) {
-  const CheckpointFacts& facts = manifest.facts;
+  const CheckpointMetadata& metadata = manifest.metadata;
   Json tables = Json::array();
   for (const StoredTable& table : manifest.tables) tables.push_back(TableJson(table));
   Json dense = FileJson(kDenseFile, manifest.dense.facts);
@@ -230,14 +230,14 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   for (const auto& [name, hash] : manifest.dense.tensors) dense["tensors"][name] = HashText(hash);
   const Json head = {{"format", kFormat},
                      {"version", kVersion},
-                     {"contents", ContentsName(facts.contents)},
-                     {"control", ControlJson(facts.control)},
-                     {"state_digest", facts.state_digest},
-                     {"numerics", facts.numerics},
-                     {"model_hash", facts.model_hash},
-                     {"numeric_hash", facts.numeric_hash},
-                     {"experiment", facts.experiment},
-                     {"data", facts.data},
+                     {"contents", ContentsName(metadata.contents)},
+                     {"control", ControlJson(metadata.control)},
+                     {"state_digest", metadata.state_digest},
+                     {"numerics", metadata.numerics},
+                     {"model_hash", metadata.model_hash},
+                     {"numeric_hash", metadata.numeric_hash},
+                     {"experiment", metadata.experiment},
+                     {"data", metadata.data},
                      {"tables", tables},
                      {"dense", dense}};
   // A line an entry and a line a file.

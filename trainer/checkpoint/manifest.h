@@ -10,7 +10,7 @@
 
 #include "core/base/leaves.h"
 #include "core/base/status.h"
-#include "trainer/checkpoint/checkpoint_facts.h"
+#include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/state_view.h"
 
@@ -47,7 +47,7 @@ struct EmbeddingFile {
 // manifest.json. Its size grows with the pieces: at most 4,096 and one a file for every table, more
 // only for partitions beyond kMaxPieceBytes (row_share.h).
 struct Manifest {
-  CheckpointFacts facts;
+  CheckpointMetadata metadata;
   std::vector<StoredTable> tables;
   DenseFile dense;
   std::vector<EmbeddingFile> embedding;

@@ -1,7 +1,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config.h"
+#include "trainer/experiment/config.h"
 #include "xxhash.h"
 
 namespace elastor {

@@ -91,10 +91,10 @@ Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t 
   unused.erase(best_step);
   for (const int64_t step : steps) {
     if (unused.empty()) break;  // spares reading manifests
-    const StatusOr<CheckpointFacts> facts =
-        ReadCheckpointFacts(directory + "/" + CheckpointName(step));
-    if (facts.ok()) {
-      unused.erase(facts->control.best_step());
+    const StatusOr<CheckpointMetadata> metadata =
+        ReadCheckpointMetadata(directory + "/" + CheckpointName(step));
+    if (metadata.ok()) {
+      unused.erase(metadata->control.best_step());
     } else {
       unused.clear();  // a damaged one may refer to any; it is no reason for the run to end
     }

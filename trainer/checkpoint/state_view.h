@@ -11,8 +11,8 @@
 #include "embedding/embedding_state.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
-#include "trainer/checkpoint/checkpoint_facts.h"
-#include "trainer/dense_slots.h"
+#include "trainer/checkpoint/checkpoint_metadata.h"
+#include "trainer/step/dense_slots.h"
 
 namespace elastor {
 

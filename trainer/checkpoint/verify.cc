@@ -108,20 +108,20 @@ Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, Digest* 
 
 }  // namespace
 
-StatusOr<CheckpointFacts> VerifyCheckpoint(const std::string& path, Communicator& communicator) {
+StatusOr<CheckpointMetadata> VerifyCheckpoint(const std::string& path, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
-  const CheckpointFacts& facts = stored.manifest().facts;
+  const CheckpointMetadata& metadata = stored.manifest().metadata;
   Digest part;
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
       communicator, VerifyShare(stored, communicator.rank(), communicator.size(), &part)));
-  if (facts.contents == Contents::kWeights) return facts;
-  if (communicator.rank() == 0) AddControl(facts.control, &part);
+  if (metadata.contents == Contents::kWeights) return metadata;
+  if (communicator.rank() == 0) AddControl(metadata.control, &part);
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest, SumDigest(part, communicator));
-  if (digest == facts.state_digest) return facts;
-  return AgreeOnStatus(communicator,
-                       UserError(stored.manifest_path() + ": state_digest " + facts.state_digest +
-                                 "; the files hold a state with " + digest));
+  if (digest == metadata.state_digest) return metadata;
+  return AgreeOnStatus(
+      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
+                              "; the files hold a state with " + digest));
 }
 
 }  // namespace elastor

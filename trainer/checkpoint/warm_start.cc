@@ -57,7 +57,7 @@ bool WarmStarting::IsParameter(const std::string& tensor) const {
 }
 
 Status WarmStarting::CheckContents() const {
-  if (contents_ == Contents::kWeights || stored_.manifest().facts.contents == Contents::kState) {
+  if (contents_ == Contents::kWeights || stored_.manifest().metadata.contents == Contents::kState) {
     return OkStatus();
   }
   return UserError(stored_.manifest_path() +
@@ -176,7 +176,7 @@ StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateVi
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(config.path(), communicator));
   WarmStartReport report;
-  report.facts = stored.manifest().facts;
+  report.metadata = stored.manifest().metadata;
   WarmStarting start(config, stored, state, &communicator);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Choose(&report)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Take()));

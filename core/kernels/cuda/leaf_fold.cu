@@ -1,6 +1,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "core/base/leaf_stack.h"
 #include "core/cuda/launch.h"
 #include "core/kernels/cuda/leaf_fold.h"
 #include "glog/logging.h"
@@ -141,36 +142,26 @@ void LeafFold::SetLeaves(std::span<const int64_t> leaves, const std::vector<bool
                          std::span<const int64_t> node_leaves) {
   CHECK_EQ(leaves.size(), counted.size());
   std::vector<Step> steps;
-  std::vector<int64_t> stack;  // first leaves of the partial sums
+  LeafStack<int64_t> stack;
   size_t node = 0;
+  const auto end_node = [&] {
+    if (steps.empty()) return;
+    while (stack.MergesAtEnd()) ++steps.back().merges;
+    stack.Clear();
+    steps.back().ends_node = 1;
+  };
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!counted[i]) continue;
-    if (stack.empty()) {
-      CHECK(node < node_leaves.size() && node_leaves[node] == leaves[i])
-          << "leaf " << leaves[i] << " is not the first of a node";
+    if (node < node_leaves.size() && leaves[i] == node_leaves[node]) {
+      end_node();
       ++node;
     }
-    size_t next = i + 1;
-    while (next < leaves.size() && !counted[next]) ++next;
-    const bool ends_node =
-        next == leaves.size() || (node < node_leaves.size() && leaves[next] == node_leaves[node]);
-    Step step{static_cast<int32_t>(i), 0, ends_node ? 1 : 0};
-    stack.push_back(leaves[i]);
-    CHECK_LE(stack.size(), static_cast<size_t>(kMostSums));
-    while (stack.size() > 1) {
-      const int64_t left = stack[stack.size() - 2];
-      const int64_t right = stack.back();
-      // Neighbours are added when their common ancestor does not contain the leaf that follows.
-      if (!ends_node &&
-          LevelOfCommonAncestor(left, right) >= LevelOfCommonAncestor(right, leaves[next])) {
-        break;
-      }
-      stack.pop_back();
-      ++step.merges;
-    }
-    if (ends_node) stack.clear();
-    steps.push_back(step);
+    CHECK_GT(node, size_t{0}) << "leaf " << leaves[i] << " is not the first of a node";
+    while (stack.MergesBefore(leaves[i])) ++steps.back().merges;
+    CHECK_LT(stack.Push(leaves[i]), kMostSums);
+    steps.push_back({static_cast<int32_t>(i), 0, 0});
   }
+  end_node();
   CHECK_EQ(node, node_leaves.size()) << "nodes without leaves";
   const auto count = static_cast<int64_t>(leaves.size());
   leaves_ = count;

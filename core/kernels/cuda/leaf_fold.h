@@ -10,8 +10,7 @@
 
 namespace elastor::cuda {
 
-// Sums over leaves along the leaf tree (collective/leaf_tree.h: the same bits as TreeFold and
-// FoldNodes) of vectors that lie in device memory.
+// Sums over leaves along the leaf tree (core/base/leaf_stack.h) of vectors in device memory.
 
 // A run of a flat array whose elements lie, leaf by leaf, in maps: element i of the run in leaf
 // number l (as listed) is data[(i / inner * leaves + l) * inner + i % inner].

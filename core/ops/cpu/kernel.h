@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.h"
@@ -47,11 +47,13 @@ struct Pass {
 // What a kernel asks for while it is made: its parameters, and memory beside its operands.
 class CpuKernelContext {
  public:
-  CpuKernelContext(const ParameterLayout* layout, const std::vector<int>* parameters)
-      : layout_(layout), parameters_(parameters) {}
+  CpuKernelContext(const ParameterLayout* layout, const std::vector<int>* parameters,
+                   std::vector<Shape> inputs)
+      : layout_(layout), parameters_(parameters), inputs_(std::move(inputs)) {}
+
+  int64_t input_features(int input) const { return inputs_[input].features(); }
 
   // The node's parameters, by their place in the op's order.
-  int parameter_count() const { return static_cast<int>(parameters_->size()); }
   int parameter(int index) const { return (*parameters_)[index]; }
   int64_t offset(int index) const { return info(index).offset; }
   const ParameterInfo& info(int index) const { return (*layout_)[parameter(index)]; }
@@ -77,6 +79,7 @@ class CpuKernelContext {
  private:
   const ParameterLayout* layout_;
   const std::vector<int>* parameters_;
+  std::vector<Shape> inputs_;
   std::vector<int64_t> saved_;
   std::vector<int64_t> flat_;
   int64_t scratch_ = 0;

@@ -28,21 +28,5 @@ TEST(LeavesTest, ShortBatchLeavesSomeLeavesWithoutRows) {
   EXPECT_EQ(RowsOfLeaf(3, 4, 3), (Range{2, 3}));
 }
 
-TEST(LeavesTest, CommonAncestor) {
-  EXPECT_EQ(LevelOfCommonAncestor(0, 1), 1);
-  EXPECT_EQ(LevelOfCommonAncestor(1, 2), 2);
-  EXPECT_EQ(LevelOfCommonAncestor(2, 3), 1);
-  EXPECT_EQ(LevelOfCommonAncestor(3, 4), 3);
-  EXPECT_EQ(LevelOfCommonAncestor(0, 15), 4);
-}
-
-TEST(LeavesTest, AncestorInside) {
-  const Range middle = {3, 8};
-  EXPECT_FALSE(AncestorInside(3, 4, middle));  // [0, 8)
-  EXPECT_TRUE(AncestorInside(4, 5, middle));   // [4, 6)
-  EXPECT_TRUE(AncestorInside(5, 6, middle));   // [4, 8)
-  EXPECT_FALSE(AncestorInside(2, 3, middle));  // [2, 4)
-}
-
 }  // namespace
 }  // namespace elastor

@@ -64,10 +64,10 @@ TEST_P(CheckpointOptimizerTest, AnyRanksReadWhatAnyRanksWrote) {
       const Status status = OnRanks(model_, readers, [&](StateRank& rank) -> Status {
         rank.Fill(1);  // what was there before is gone
         ELASTOR_ASSIGN_OR_RETURN(
-            const CheckpointFacts facts,
+            const CheckpointMetadata metadata,
             LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator));
-        EXPECT_EQ(facts.state_digest, first);
-        EXPECT_EQ(rank.Digest(facts.control), first);
+        EXPECT_EQ(metadata.state_digest, first);
+        EXPECT_EQ(rank.Digest(metadata.control), first);
         return OkStatus();
       });
       EXPECT_EQ(status.message(), "") << writers.ranks << " ranks to " << readers.ranks;
@@ -91,19 +91,19 @@ INSTANTIATE_TEST_SUITE_P(
                     Optimizers{SparseOptimizerKind::kSgd, SparseOptimizerKind::kAdagrad},
                     Optimizers{SparseOptimizerKind::kAdagrad, SparseOptimizerKind::kSgd}));
 
-TEST_F(CheckpointTest, FactsComeBack) {
+TEST_F(CheckpointTest, MetadataComesBack) {
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest_).ok());
-  const StatusOr<CheckpointFacts> facts = ReadCheckpointFacts(path_);
-  ASSERT_TRUE(facts.ok()) << facts.status().message();
-  const CheckpointFacts expected = SomeFacts(Contents::kState);
-  EXPECT_EQ(facts->contents, Contents::kState);
-  EXPECT_EQ(facts->control.SerializeAsString(), expected.control.SerializeAsString());
-  EXPECT_EQ(facts->state_digest, digest_);
-  EXPECT_EQ(facts->numerics, expected.numerics);
-  EXPECT_EQ(facts->model_hash, expected.model_hash);
-  EXPECT_EQ(facts->numeric_hash, expected.numeric_hash);
-  EXPECT_EQ(facts->experiment, expected.experiment);
-  EXPECT_EQ(facts->data, expected.data);
+  const StatusOr<CheckpointMetadata> metadata = ReadCheckpointMetadata(path_);
+  ASSERT_TRUE(metadata.ok()) << metadata.status().message();
+  const CheckpointMetadata expected = SomeMetadata(Contents::kState);
+  EXPECT_EQ(metadata->contents, Contents::kState);
+  EXPECT_EQ(metadata->control.SerializeAsString(), expected.control.SerializeAsString());
+  EXPECT_EQ(metadata->state_digest, digest_);
+  EXPECT_EQ(metadata->numerics, expected.numerics);
+  EXPECT_EQ(metadata->model_hash, expected.model_hash);
+  EXPECT_EQ(metadata->numeric_hash, expected.numeric_hash);
+  EXPECT_EQ(metadata->experiment, expected.experiment);
+  EXPECT_EQ(metadata->data, expected.data);
 }
 
 TEST_F(CheckpointTest, ASynchronousCheckpointIsTheSame) {
@@ -112,11 +112,11 @@ TEST_F(CheckpointTest, ASynchronousCheckpointIsTheSame) {
   const Status status = OnRanks(model_, {3}, [&](StateRank& rank) -> Status {
     rank.Fill(1);
     CheckpointWriter writer(rank.View(), /*staging_bytes=*/0, rank.communicator);
-    ELASTOR_RETURN_IF_ERROR(writer.Start(other, SomeFacts(Contents::kState)));
+    ELASTOR_RETURN_IF_ERROR(writer.Start(other, SomeMetadata(Contents::kState)));
     EXPECT_TRUE(writer.done());
     rank.Fill(2);
-    ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts facts, writer.Finish());
-    EXPECT_EQ(facts.state_digest, digest_);
+    ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, writer.Finish());
+    EXPECT_EQ(metadata.state_digest, digest_);
     return OkStatus();
   });
   ASSERT_EQ(status.message(), "");
@@ -129,18 +129,18 @@ TEST_F(CheckpointTest, ASynchronousCheckpointIsTheSame) {
 TEST_F(CheckpointTest, TrainingGoesOnWhileItIsWritten) {
   const Status status = OnRanks(model_, {3, PlanKind::kAuto, 2}, [&](StateRank& rank) -> Status {
     rank.Fill(1);
-    const CheckpointFacts facts = SomeFacts(Contents::kState);
-    const std::string digest = rank.Digest(facts.control);
+    const CheckpointMetadata metadata = SomeMetadata(Contents::kState);
+    const std::string digest = rank.Digest(metadata.control);
     CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
     EXPECT_FALSE(writer.active());
-    ELASTOR_RETURN_IF_ERROR(writer.Start(path_, facts));
+    ELASTOR_RETURN_IF_ERROR(writer.Start(path_, metadata));
     EXPECT_TRUE(writer.active());
     for (int seed = 2; seed < 6; ++seed) rank.Fill(seed);
-    ELASTOR_ASSIGN_OR_RETURN(const CheckpointFacts written, writer.Finish());
+    ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata written, writer.Finish());
     EXPECT_FALSE(writer.active());
     EXPECT_EQ(written.state_digest, digest);
     ELASTOR_ASSIGN_OR_RETURN(
-        const CheckpointFacts read,
+        const CheckpointMetadata read,
         LoadCheckpoint(path_, Contents::kState, kModelHash, rank.View(), *rank.communicator));
     EXPECT_EQ(rank.Digest(read.control), digest);
     return OkStatus();
@@ -152,7 +152,7 @@ TEST_F(CheckpointTest, TrainingGoesOnWhileItIsWritten) {
 TEST_F(CheckpointTest, WeightsWithoutSlots) {
   for (const Contents contents : {Contents::kWeights, Contents::kState}) {
     ASSERT_TRUE(Save(model_, {2}, path_, contents, 2, &digest_).ok());
-    EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest,
+    EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest,
               contents == Contents::kState ? digest_ : "given");
     SmallModel reader = model_;
     reader.dense = reader.sparse = SparseOptimizerKind::kSgd;
@@ -192,7 +192,7 @@ TEST_F(CheckpointTest, WeightsWithoutSlots) {
 TEST_F(CheckpointTest, ReplacesAnOlderOne) {
   ASSERT_TRUE(Save(model_, {3}, path_, Contents::kState, 1, &digest_).ok());
   ASSERT_EQ(Save(model_, {2}, path_, Contents::kState, 2, &digest_).message(), "");
-  EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest, digest_);
+  EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest, digest_);
   EXPECT_FALSE(std::filesystem::exists(path_ + "/embedding-00002-of-00003.safetensors"));
 }
 
@@ -213,10 +213,10 @@ TEST_F(CheckpointTest, ACrashLeavesTheOlderOne) {
     EXPECT_EQ(LoadError(Contents::kState), "");
     std::filesystem::copy_file(whole + "/" + name, partial + "/" + name);
   }
-  EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest, digest_);
+  EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest, digest_);
   std::filesystem::rename(path_, path_ + ".old");
   EXPECT_EQ(LoadError(Contents::kState), "");
-  EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest, digest_);
+  EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest, digest_);
   EXPECT_EQ(*LastCheckpoint(directory_), path_);
   // The next writer clears up, whatever it finds.
   ASSERT_EQ(Save(model_, {3}, path_, Contents::kState, 3, &digest_).message(), "");
@@ -224,9 +224,9 @@ TEST_F(CheckpointTest, ACrashLeavesTheOlderOne) {
   EXPECT_FALSE(std::filesystem::exists(partial));
   std::filesystem::rename(path_, partial);
   std::filesystem::rename(whole, path_ + ".old");
-  EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest, newer);
+  EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest, newer);
   std::filesystem::rename(partial, path_);
-  EXPECT_EQ(ReadCheckpointFacts(path_)->state_digest, digest_);
+  EXPECT_EQ(ReadCheckpointMetadata(path_)->state_digest, digest_);
   EXPECT_EQ(LoadError(Contents::kState), "");
 }
 
@@ -234,7 +234,7 @@ TEST_F(CheckpointTest, AWriterThatIsDroppedLeavesNothing) {
   const Status status = OnRanks(model_, {3}, [&](StateRank& rank) -> Status {
     rank.Fill(1);
     CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
-    return writer.Start(path_, SomeFacts(Contents::kState));
+    return writer.Start(path_, SomeMetadata(Contents::kState));
   });
   EXPECT_EQ(status.message(), "");
   EXPECT_TRUE(std::filesystem::is_empty(directory_));

@@ -113,31 +113,31 @@ Status OnRanks(const SmallModel& model, const Layout& layout,
   return statuses[0];
 }
 
-CheckpointFacts SomeFacts(Contents contents) {
-  CheckpointFacts facts;
-  facts.contents = contents;
-  facts.control.set_step(7);
-  facts.control.set_position(33);
-  facts.control.set_learning_rate(0.1);
-  facts.control.set_best_metric(-1.0 / 3);
-  facts.state_digest = "given";
-  facts.numerics = "numerics";
-  facts.model_hash = kModelHash;
-  facts.numeric_hash = "numeric";
-  facts.experiment = "# " + std::string(3000, 'a') + "\nname: \"a\"\n";
-  facts.data = "data";
-  return facts;
+CheckpointMetadata SomeMetadata(Contents contents) {
+  CheckpointMetadata metadata;
+  metadata.contents = contents;
+  metadata.control.set_step(7);
+  metadata.control.set_position(33);
+  metadata.control.set_learning_rate(0.1);
+  metadata.control.set_best_metric(-1.0 / 3);
+  metadata.state_digest = "given";
+  metadata.numerics = "numerics";
+  metadata.model_hash = kModelHash;
+  metadata.numeric_hash = "numeric";
+  metadata.experiment = "# " + std::string(3000, 'a') + "\nname: \"a\"\n";
+  metadata.data = "data";
+  return metadata;
 }
 
 Status Save(const SmallModel& model, const Layout& layout, const std::string& path,
             Contents contents, int seed, std::string* digest) {
   return OnRanks(model, layout, [&](StateRank& rank) -> Status {
     rank.Fill(seed);
-    const CheckpointFacts facts = SomeFacts(contents);
-    const std::string found = rank.Digest(facts.control);
+    const CheckpointMetadata metadata = SomeMetadata(contents);
+    const std::string found = rank.Digest(metadata.control);
     if (rank.communicator->rank() == 0) *digest = found;
     CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
-    ELASTOR_RETURN_IF_ERROR(writer.Start(path, facts));
+    ELASTOR_RETURN_IF_ERROR(writer.Start(path, metadata));
     return writer.Finish().status();
   });
 }

@@ -13,7 +13,7 @@
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/dense_optimizer.h"
+#include "trainer/step/dense_optimizer.h"
 
 namespace elastor {
 
@@ -62,7 +62,7 @@ struct StateRank {
 Status OnRanks(const SmallModel& model, const Layout& layout,
                const std::function<Status(StateRank&)>& fn);
 
-CheckpointFacts SomeFacts(Contents contents);
+CheckpointMetadata SomeMetadata(Contents contents);
 
 // Start and Finish of a state of this seed. digest: the state's.
 Status Save(const SmallModel& model, const Layout& layout, const std::string& path,

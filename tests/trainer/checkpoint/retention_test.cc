@@ -18,11 +18,11 @@ class RetentionTest : public testing::Test {
   // A checkpoint of this step; best_step < 0: none.
   void Write(const std::string& name, int64_t best_step) {
     const Status status = OnRanks(model_, {1}, [&](StateRank& rank) -> Status {
-      CheckpointFacts facts = SomeFacts(Contents::kState);
-      facts.control.set_has_best(best_step >= 0);
-      facts.control.set_best_step(std::max(best_step, int64_t{0}));
+      CheckpointMetadata metadata = SomeMetadata(Contents::kState);
+      metadata.control.set_has_best(best_step >= 0);
+      metadata.control.set_best_step(std::max(best_step, int64_t{0}));
       CheckpointWriter writer(rank.View(), 0, rank.communicator);
-      ELASTOR_RETURN_IF_ERROR(writer.Start(directory_ + "/" + name, facts));
+      ELASTOR_RETURN_IF_ERROR(writer.Start(directory_ + "/" + name, metadata));
       return writer.Finish().status();
     });
     ASSERT_EQ(status.message(), "");
@@ -58,7 +58,7 @@ TEST_F(RetentionTest, FindsTheLastWholeOne) {
   EXPECT_EQ(*LastCheckpoint(directory_), directory_ + "/step-0000000010");
   std::filesystem::rename(directory_ + "/step-0000000010", directory_ + "/step-0000000010.old");
   EXPECT_EQ(*LastCheckpoint(directory_), directory_ + "/step-0000000010");
-  EXPECT_TRUE(ReadCheckpointFacts(*LastCheckpoint(directory_)).ok());
+  EXPECT_TRUE(ReadCheckpointMetadata(*LastCheckpoint(directory_)).ok());
   const StatusOr<std::string> file = LastCheckpoint(directory_ + "/step-0000000009/manifest.json");
   EXPECT_EQ(file.status().code(), StatusCode::kMachine);
 }

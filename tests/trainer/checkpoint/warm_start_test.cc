@@ -80,7 +80,7 @@ TEST_F(WarmStartTest, TakesAllWeights) {
   EXPECT_THAT(report_.taken, ElementsAre("weight", "bias", "gain", "long", "short", "unseen"));
   EXPECT_THAT(report_.left, IsEmpty());
   EXPECT_THAT(report_.fresh, IsEmpty());
-  EXPECT_EQ(report_.facts.control.step(), 7);
+  EXPECT_EQ(report_.metadata.control.step(), 7);
   EXPECT_EQ(dense_, saved_dense_);
   ASSERT_EQ(rows_.size(), saved_rows_.size());
   for (const auto& [place, row] : rows_) {

@@ -1,0 +1,87 @@
+#ifndef ELASTOR_CORE_BASE_LEAF_STACK_H_
+#define ELASTOR_CORE_BASE_LEAF_STACK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/build_config.h"
+#include "core/base/leaves.h"
+
+namespace elastor {
+
+// The law of sums over leaves: they follow one binary tree over the V leaves, node = left + right,
+// a missing child is skipped, a lone child is passed up unchanged (docs/design.md, "Leaves and the
+// tree"). Every such sum, on the host and on the device, asks this file what is added when;
+// tests/mutation puts mistakes into it and has the tests of every sum fail.
+
+// Whether the sums over two neighbouring nodes are added before the leaf `next` arrives: when their
+// common ancestor does not contain it. left < right < next are leaves of the three nodes, in [0,
+// V). The highest bit in which two leaves differ tells the level of their ancestor; it is 1 in the
+// greater leaf. So `right` has a 1 in the bit that tells it from `left` and a 0 in the one that
+// tells it from `next`; these are two bits, and the greater difference has the higher ancestor.
+template <typename Leaf>
+ELASTOR_HOST_DEVICE constexpr bool IsAddedBefore(Leaf left, Leaf right, Leaf next) {
+  return (left ^ right) < (right ^ next);
+}
+
+// Decides what is added when vectors arrive in ascending order of the leaves (or nodes) that they
+// stand for. The caller keeps the partial sums, numbered like a stack from 0; this class keeps a
+// leaf of each:
+//
+//   for each leaf:
+//     while (stack.MergesBefore(leaf)) sum[stack.size() - 1] += sum[stack.size()];
+//     sum[stack.Push(leaf)] = the leaf's vector;
+//   while (stack.MergesAtEnd()) sum[stack.size() - 1] += sum[stack.size()];
+//
+// Then sum[0] is the sum. Leaf is a signed integer.
+template <typename Leaf>
+class LeafStack {
+ public:
+  // The ancestors of neighbours are lower the nearer they are to the top, and there are fewer
+  // levels than bits: no tree has more partial sums at once.
+  static constexpr int kMaxDepth = 8 * sizeof(Leaf);
+
+  ELASTOR_HOST_DEVICE int size() const { return size_; }
+
+  // Whether, before `next` arrives, the last sum is to be added to the one before it; takes it off
+  // the stack when so.
+  ELASTOR_HOST_DEVICE bool MergesBefore(Leaf next) {
+    if (size_ < 2 || !IsAddedBefore(leaves_[size_ - 2], leaves_[size_ - 1], next)) return false;
+    --size_;
+    return true;
+  }
+  // The same when no leaf follows.
+  ELASTOR_HOST_DEVICE bool MergesAtEnd() {
+    if (size_ < 2) return false;
+    --size_;
+    return true;
+  }
+  // Returns the number of the new leaf's sum. REQUIRES: MergesBefore(leaf) has just said false.
+  ELASTOR_HOST_DEVICE int Push(Leaf leaf) {
+    leaves_[size_] = leaf;
+    return size_++;
+  }
+  ELASTOR_HOST_DEVICE void Clear() { size_ = 0; }
+
+ private:
+  int size_ = 0;
+  Leaf leaves_[kMaxDepth];
+};
+
+// The maximal nodes of the tree inside `owned`, ascending: the sums that a rank or thread with
+// these leaves can make alone. Between two of them a node of another rank may belong, so they are
+// not added by their owner. One when `owned` is itself a node, about 2 log2 of its leaves at most.
+inline std::vector<Range> CanonicalNodes(const Range& owned) {
+  std::vector<Range> nodes;
+  for (int64_t begin = owned.begin; begin < owned.end;) {
+    int64_t size = 1;
+    while (begin % (2 * size) == 0 && begin + 2 * size <= owned.end) size *= 2;
+    nodes.push_back({begin, begin + size});
+    begin += size;
+  }
+  return nodes;
+}
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_BASE_LEAF_STACK_H_

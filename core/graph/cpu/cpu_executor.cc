@@ -1,0 +1,148 @@
+#include "core/graph/cpu/cpu_executor.h"
+
+#include <algorithm>
+
+#include "core/graph/rewrites.h"
+#include "core/kernels/elementwise.h"
+#include "core/ops/cpu/deliver.h"
+
+namespace elastor {
+namespace {
+
+int64_t Aligned(int64_t elements) {
+  return (elements + kPanelRows - 1) / kPanelRows * kPanelRows;
+}
+
+Graph Rewritten(const Graph& graph, CpuRewrites rewrites) {
+  return rewrites == CpuRewrites::kAll ? FuseResidualIntoLinear(graph) : graph;
+}
+
+}  // namespace
+
+// Sums the gradients of a parameter that several nodes use, in the order in which they come, before
+// the sum goes on to the pass's sink. One a backward pass.
+template <typename T>
+class CpuExecutor<T>::SharedParameters final : public GradientSink<T> {
+ public:
+  SharedParameters(const CpuExecutor& executor, const Pass<T>& pass)
+      : executor_(executor), pass_(pass), uses_(executor.shared_slots_.size()) {}
+
+  typename GradientSink<T>::Target Open(int parameter) override {
+    if (executor_.shared_slots_[parameter] < 0) return pass_.sink->Open(parameter);
+    return {Sum(parameter), uses_[parameter]++ == 0 ? Store::kOverwrite : Store::kAdd};
+  }
+  void Close(int parameter) override {
+    if (executor_.shared_slots_[parameter] < 0) return pass_.sink->Close(parameter);
+    const Graph& graph = executor_.graph_;
+    if (uses_[parameter] < graph.parameter_uses(parameter)) return;
+    DeliverCopy(pass_.sink, parameter, graph.parameters()[parameter].size, Sum(parameter));
+  }
+
+ private:
+  T* Sum(int parameter) const {
+    return pass_.workspace->Flat(executor_.shared_slots_[parameter]);
+  }
+
+  const CpuExecutor& executor_;
+  const Pass<T>& pass_;
+  std::vector<int> uses_;  // by parameter: how many nodes have opened it
+};
+
+template <typename T>
+CpuExecutor<T>::CpuExecutor(const Graph& graph, CpuRewrites rewrites)
+    : graph_(Rewritten(graph, rewrites)) {
+  std::vector<CpuKernelContext> contexts;
+  std::vector<KernelTraits> traits;
+  for (const Node& node : graph_.nodes()) {
+    std::vector<Shape> inputs;
+    for (const int input : node.inputs) inputs.push_back(graph_[input].shape);
+    CHECK_LE(inputs.size(), static_cast<size_t>(kMaxInputs));
+    contexts.emplace_back(&graph_.parameters(), &node.parameters, std::move(inputs));
+    kernels_.push_back(std::visit(
+        [&](const auto& op) { return MakeCpuKernel<T>(op, &contexts.back()); }, node.op));
+    traits.push_back(kernels_.back()->traits());
+  }
+  schedule_ = MakeSchedule(graph_, traits);
+  PlanMemory(contexts);
+}
+
+template <typename T>
+void CpuExecutor<T>::PlanMemory(const std::vector<CpuKernelContext>& contexts) {
+  std::vector<BufferLife> lives = schedule_.buffers;
+  const auto keep_flat = [&](int64_t elements) {
+    plan_.flat_offsets.push_back(plan_.flat_elements);
+    plan_.flat_elements += Aligned(elements);
+    return static_cast<int>(plan_.flat_offsets.size()) - 1;
+  };
+  for (int i = 0; i < graph_.size(); ++i) {
+    first_saved_.push_back(static_cast<int>(lives.size()));
+    first_flat_.push_back(static_cast<int>(plan_.flat_offsets.size()));
+    for (const int64_t features : contexts[i].saved()) {
+      lives.push_back({features, i, 2 * graph_.size() - i});
+    }
+    for (const int64_t elements : contexts[i].flat()) keep_flat(elements);
+    plan_.scratch_elements = std::max(plan_.scratch_elements, Aligned(contexts[i].scratch()));
+  }
+  for (int p = 0; p < static_cast<int>(graph_.parameters().parameters().size()); ++p) {
+    const bool shared = graph_.parameter_uses(p) > 1;
+    shared_slots_.push_back(shared ? keep_flat(graph_.parameters()[p].size) : -1);
+  }
+  std::vector<int64_t> sizes;
+  for (const BufferLife& life : lives) sizes.push_back(PanelStride(life.features));
+  const BufferPlacement placement = PlaceBuffers(lives, sizes, /*alignment=*/1);
+  for (size_t b = 0; b < lives.size(); ++b) {
+    plan_.activations.push_back({lives[b].features, placement.offsets[b]});
+  }
+  plan_.elements_per_panel = placement.total;
+}
+
+template <typename T>
+void CpuExecutor<T>::Prepare(const T* parameters) {
+  for (const auto& kernel : kernels_) kernel->Prepare(parameters);
+}
+
+template <typename T>
+Panels<T> CpuExecutor<T>::View(const Pass<T>& pass, const Place& place) const {
+  if (place.empty()) return {};
+  return pass.workspace->Activations(place.buffer, pass.rows)
+      .Slice(place.first_feature, place.shape.features());
+}
+
+template <typename T>
+void CpuExecutor<T>::Forward(const Pass<T>& pass) const {
+  for (int i = 0; i < graph_.size(); ++i) {
+    ForwardOperands<T> operands;
+    for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+      operands.inputs[k] = View(pass, schedule_.nodes[graph_[i].inputs[k]].output);
+    }
+    operands.output = View(pass, schedule_.nodes[i].output);
+    kernels_[i]->Forward(pass, MemoryOf(pass, i), operands);
+  }
+}
+
+template <typename T>
+void CpuExecutor<T>::Backward(const Pass<T>& pass) const {
+  SharedParameters sink(*this, pass);
+  Pass<T> inner = pass;
+  inner.sink = &sink;
+  for (int i = graph_.size() - 1; i >= 0; --i) {
+    const NodeSchedule& node = schedule_.nodes[i];
+    BackwardOperands<T> operands;
+    for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+      operands.inputs[k] = View(pass, schedule_.nodes[graph_[i].inputs[k]].output);
+      operands.dinputs[k] = View(pass, node.dinputs[k]);
+      operands.addends[k] = View(pass, node.addends[k]);
+    }
+    operands.output = View(pass, node.output);
+    operands.doutput = View(pass, node.doutput);
+    kernels_[i]->Backward(inner, MemoryOf(pass, i), operands);
+    for (const GradientSum& sum : node.sums) {
+      Add<T>(View(pass, sum.a), View(pass, sum.b), View(pass, sum.sum));
+    }
+  }
+}
+
+template class CpuExecutor<float>;
+template class CpuExecutor<double>;
+
+}  // namespace elastor

@@ -1,0 +1,76 @@
+#ifndef ELASTOR_CORE_GRAPH_CPU_CPU_EXECUTOR_H_
+#define ELASTOR_CORE_GRAPH_CPU_CPU_EXECUTOR_H_
+
+#include <memory>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/graph/schedule.h"
+#include "core/ops/cpu/kernel.h"
+#include "core/tensor/panels.h"
+#include "core/tensor/workspace.h"
+
+namespace elastor {
+
+// Rewrites that the CPU's executor applies; tests leave them out to show that no bit changes.
+enum class CpuRewrites { kAll, kNone };
+
+// Runs a graph on the CPU over the rows of a leaf, in panels. Constant but for Prepare; several
+// threads may run passes at once, each with a workspace of its own.
+//
+//   Embeddings(pass) is filled but for the numeric fields' features; Forward; LogitGradients(pass)
+//   is filled, 0 in padded rows; Backward; EmbeddingGradients(pass) is read.
+template <typename T>
+class CpuExecutor {
+ public:
+  // The graph is copied.
+  explicit CpuExecutor(const Graph& graph, CpuRewrites rewrites = CpuRewrites::kAll);
+
+  // Takes new parameter values: the flat array of the graph's layout, which stays in place until
+  // the next call. Call after every change.
+  void Prepare(const T* parameters);
+
+  // The memory of a pass (Pass::workspace).
+  const WorkspacePlan& workspace_plan() const { return plan_; }
+
+  void Forward(const Pass<T>& pass) const;
+  // After Forward with the same pass, in training. Delivers every parameter's gradient to
+  // pass.sink once.
+  void Backward(const Pass<T>& pass) const;
+
+  // E [rows, n k] and its gradient, valid after Backward.
+  Panels<T> Embeddings(const Pass<T>& pass) const { return View(pass, first().output); }
+  Panels<const T> EmbeddingGradients(const Pass<T>& pass) const {
+    return View(pass, first().doutput);
+  }
+  // [rows, outputs].
+  Panels<const T> Logits(const Pass<T>& pass) const { return View(pass, last().output); }
+  Panels<T> LogitGradients(const Pass<T>& pass) const { return View(pass, last().doutput); }
+  // Probe `probe` of the graph, after Forward and before Backward.
+  Panels<const T> ProbeOutput(const Pass<T>& pass, int probe) const {
+    return View(pass, schedule_.nodes[graph_.probes()[probe].node].output);
+  }
+
+ private:
+  class SharedParameters;
+
+  const NodeSchedule& first() const { return schedule_.nodes.front(); }
+  const NodeSchedule& last() const { return schedule_.nodes.back(); }
+  void PlanMemory(const std::vector<CpuKernelContext>& contexts);
+  Panels<T> View(const Pass<T>& pass, const Place& place) const;
+  KernelMemory<T> MemoryOf(const Pass<T>& pass, int node) const {
+    return {*pass.workspace, pass.rows, first_saved_[node], first_flat_[node]};
+  }
+
+  Graph graph_;
+  std::vector<std::unique_ptr<CpuKernel<T>>> kernels_;  // by node
+  Schedule schedule_;
+  WorkspacePlan plan_;
+  std::vector<int> first_saved_;   // by node: its kernel's first slot of activations
+  std::vector<int> first_flat_;    // by node: its kernel's first flat slot
+  std::vector<int> shared_slots_;  // by parameter: flat slot of its sum; -1: it is used once
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_GRAPH_CPU_CPU_EXECUTOR_H_

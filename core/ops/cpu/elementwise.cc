@@ -1,0 +1,155 @@
+// Kernels of ops without parameters: they call one kernel of core/kernels/elementwise.h each.
+#include "core/kernels/elementwise.h"
+
+#include "core/base/random.h"
+#include "core/ops/add.h"
+#include "core/ops/block_transpose.h"
+#include "core/ops/cpu/kernel.h"
+#include "core/ops/dropout.h"
+#include "core/ops/mean_pool.h"
+#include "core/ops/pad.h"
+#include "core/ops/relu.h"
+
+namespace elastor {
+namespace {
+
+template <typename T>
+class AddKernel final : public CpuKernel<T> {
+ public:
+  AddKernel(const AddOp&, CpuKernelContext*) {}
+  KernelTraits traits() const override { return {.in_place_inputs = 2}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    Add<T>(operands.inputs[0], operands.inputs[1], operands.output);
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>&) const override {}
+};
+
+template <typename T>
+class BlockTransposeKernel final : public CpuKernel<T> {
+ public:
+  BlockTransposeKernel(const BlockTransposeOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override { return {}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    BlockTranspose<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    BlockTranspose<T>(op_.tokens, op_.width, operands.doutput, operands.dinputs[0]);
+  }
+
+ private:
+  const BlockTransposeOp op_;
+};
+
+template <typename T>
+class DropoutKernel final : public CpuKernel<T> {
+ public:
+  DropoutKernel(const DropoutOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override {
+    return {.in_place_inputs = 1, .keeps_sign = true, .gradient_in_place = true};
+  }
+  void Forward(const Pass<T>& pass, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    if (pass.training) {
+      Mask(pass, operands.inputs[0], operands.output);
+    } else if (operands.output.data != operands.inputs[0].data) {
+      Copy<T>(operands.inputs[0], operands.output);
+    }
+  }
+  void Backward(const Pass<T>& pass, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    Mask(pass, operands.doutput, operands.dinputs[0]);
+  }
+
+ private:
+  void Mask(const Pass<T>& pass, Panels<const T> x, Panels<T> y) const {
+    DropoutKey key;
+    key.key = MakeRandomKey(pass.seed, RandomPurpose::kDropout, op_.layer);
+    key.step = pass.step;
+    key.rate = op_.rate;
+    pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+      DropoutKey part = key;
+      part.first_row = pass.first_row + begin;
+      Dropout<T>(part, x.Rows(begin, end - begin), y.Rows(begin, end - begin));
+    });
+  }
+
+  const DropoutOp op_;
+};
+
+template <typename T>
+class MeanPoolKernel final : public CpuKernel<T> {
+ public:
+  MeanPoolKernel(const MeanPoolOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override { return {}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    MeanPool<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    MeanPoolBackward<T>(op_.tokens, op_.width, operands.doutput, operands.dinputs[0]);
+  }
+
+ private:
+  const MeanPoolOp op_;
+};
+
+template <typename T>
+class PadKernel final : public CpuKernel<T> {
+ public:
+  PadKernel(const PadOp&, CpuKernelContext*) {}
+  KernelTraits traits() const override { return {.extends_input = true}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    const Panels<const T> x = operands.inputs[0];
+    const Panels<T> y = operands.output;
+    if (x.data != y.data) Copy<T>(x, y.Slice(0, x.features));
+    const int64_t padding = y.features - x.features;
+    if (padding > 0) Fill<T>(T{0}, y.Slice(x.features, padding));
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>&) const override {}
+};
+
+template <typename T>
+class ReluKernel final : public CpuKernel<T> {
+ public:
+  ReluKernel(const ReluOp&, CpuKernelContext* context)
+      : derivative_(context->Save(context->input_features(0))) {}
+  KernelTraits traits() const override {
+    return {.in_place_inputs = 1, .gradient_in_place = true};
+  }
+  void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
+               const ForwardOperands<T>& operands) const override {
+    pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+      const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
+      Relu<T>(rows(operands.inputs[0]), rows(operands.output), rows(memory.Saved(derivative_)));
+    });
+  }
+  void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
+                const BackwardOperands<T>& operands) const override {
+    pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+      const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
+      Multiply<T>(rows(operands.doutput), rows(Panels<const T>(memory.Saved(derivative_))),
+                  rows(operands.dinputs[0]));
+    });
+  }
+
+ private:
+  int derivative_;  // saved: 1 where x > 0, else 0
+};
+
+}  // namespace
+
+ELASTOR_DEFINE_CPU_KERNEL(AddOp, AddKernel)
+ELASTOR_DEFINE_CPU_KERNEL(BlockTransposeOp, BlockTransposeKernel)
+ELASTOR_DEFINE_CPU_KERNEL(DropoutOp, DropoutKernel)
+ELASTOR_DEFINE_CPU_KERNEL(MeanPoolOp, MeanPoolKernel)
+ELASTOR_DEFINE_CPU_KERNEL(PadOp, PadKernel)
+ELASTOR_DEFINE_CPU_KERNEL(ReluOp, ReluKernel)
+
+}  // namespace elastor

@@ -1,0 +1,157 @@
+#include "core/kernels/elementwise.h"
+#include "core/ops/cpu/deliver.h"
+#include "core/ops/cpu/kernel.h"
+#include "core/ops/gated_feed_forward.h"
+
+namespace elastor {
+namespace {
+
+template <typename T>
+class GatedSumFeedForwardKernel final : public CpuKernel<T> {
+ public:
+  GatedSumFeedForwardKernel(const GatedSumFeedForwardOp& op, CpuKernelContext* context)
+      : tokens_(op.tokens),
+        width_(op.width),
+        hidden_(op.hidden),
+        activation_(op.activation),
+        h_(context->Save(op.tokens * op.hidden)),
+        factors_(context->Save(op.tokens * 3 * op.hidden)),
+        packed_(op.tokens) {
+    for (int p = 0; p < kParameters; ++p) {
+      parameters_[p] = context->parameter(p);
+      offsets_[p] = context->offset(p);
+    }
+  }
+
+  KernelTraits traits() const override { return {.reads_inputs = 1}; }
+
+  void Prepare(const T* parameters) override {
+    lift_bias_values_ = parameters + offsets_[kLiftBias];
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const T* lift = parameters + offsets_[kLift] + t * 3 * hidden_ * width_;
+      const auto a = MatrixView<T>::RowMajor(lift, hidden_, width_);
+      const auto b = MatrixView<T>::RowMajor(lift + hidden_ * width_, hidden_, width_);
+      const auto c = MatrixView<T>::RowMajor(lift + 2 * hidden_ * width_, hidden_, width_);
+      const auto w =
+          MatrixView<T>::RowMajor(parameters + offsets_[kDown] + t * width_ * hidden_, width_, hidden_);
+      const auto r =
+          MatrixView<T>::RowMajor(parameters + offsets_[kResidual] + t * width_ * width_, width_, width_);
+      Packed& packed = packed_[t];
+      packed.a.Pack({{a}});
+      packed.b.Pack({{b}});
+      packed.c.Pack({{c}});
+      packed.down.Pack({{w, r}});
+      packed.down_back.Pack({{w.Transposed()}});
+      packed.back.Pack({{a.Transposed(), b.Transposed(), c.Transposed(), r.Transposed()}});
+      packed.bias.resize(width_);
+      for (int64_t d = 0; d < width_; ++d) {
+        packed.bias[d] =
+            parameters[offsets_[kDownBias] + t * width_ + d] + parameters[offsets_[kResidualBias] + t * width_ + d];
+      }
+    }
+  }
+
+  void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
+               const ForwardOperands<T>& operands) const override {
+    const Panels<T> h = memory.Saved(h_);
+    const Panels<T> factors = memory.Saved(factors_);
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const Panels<const T> m = operands.inputs[0].Slice(t * width_, width_);
+      const Panels<T> h_t = h.Slice(t * hidden_, hidden_);
+      const Panels<T> u = factors.Slice(3 * t * hidden_, hidden_);
+      const T* biases = lift_bias_values_ + t * 3 * hidden_;
+      Epilogue<T> gate;  // u = act(B m + b)
+      gate.bias = biases + hidden_;
+      gate.activation = activation_;
+      if (pass.training) gate.derivative = factors.Slice((3 * t + 1) * hidden_, hidden_);
+      MatMul<T>(packed_[t].b, {{m}}, u, gate);
+      Epilogue<T> sum;  // u += A m + a
+      sum.bias = biases;
+      sum.residual = u;
+      MatMul<T>(packed_[t].a, {{m}}, u, sum);
+      Epilogue<T> product;  // h = u * (C m + c)
+      product.bias = biases + 2 * hidden_;
+      product.multiplier = u;
+      if (pass.training) product.unscaled = factors.Slice((3 * t + 2) * hidden_, hidden_);
+      MatMul<T>(packed_[t].c, {{m}}, h_t, product);
+      Epilogue<T> down;
+      down.bias = packed_[t].bias.data();
+      MatMul<T>(packed_[t].down, {{h_t, m}}, operands.output.Slice(t * width_, width_), down);
+    }
+  }
+
+  void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
+                const BackwardOperands<T>& operands) const override {
+    const Panels<T> factors = memory.Saved(factors_);
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const Panels<const T> dz = operands.doutput.Slice(t * width_, width_);
+      const Panels<T> u = factors.Slice(3 * t * hidden_, hidden_);
+      const Panels<T> derivative = factors.Slice((3 * t + 1) * hidden_, hidden_);
+      const Panels<T> r = factors.Slice((3 * t + 2) * hidden_, hidden_);
+      // With dh = W^T dz: d(C m) = dh * u into r's memory, du = dh * r into u's.
+      Epilogue<T> gate;
+      gate.multiplier = r;
+      gate.second_output = r;
+      gate.second_multiplier = u;
+      MatMul<T>(packed_[t].down_back, {{dz}}, u, gate);
+      Multiply<T>(u, derivative, derivative);  // d(B m)
+      MatMul<T>(packed_[t].back, {{factors.Slice(3 * t * hidden_, 3 * hidden_), dz}},
+                operands.dinputs[0].Slice(t * width_, width_), {});
+    }
+    DeliverGradients(pass, operands.inputs[0], factors, memory.Saved(h_), operands.doutput);
+  }
+
+ private:
+  // The parameters in the op's order.
+  enum { kLift, kLiftBias, kDown, kDownBias, kResidual, kResidualBias, kParameters };
+
+  void DeliverGradients(const Pass<T>& pass, Panels<const T> x, Panels<const T> dlift,
+                        Panels<const T> h, Panels<const T> dy) const {
+    const auto deliver = [&](int parameter, int64_t size, const auto& part) {
+      DeliverParts(pass.sink, parameters_[parameter], size, tokens_, part);
+    };
+    const auto dlift_t = [&](int64_t t) { return dlift.Slice(3 * t * hidden_, 3 * hidden_); };
+    const auto h_t = [&](int64_t t) { return h.Slice(t * hidden_, hidden_); };
+    const auto x_t = [&](int64_t t) { return x.Slice(t * width_, width_); };
+    const auto dz_t = [&](int64_t t) { return dy.Slice(t * width_, width_); };
+    deliver(kLift, 3 * hidden_ * width_, [&](int64_t t, T* d, Store store) {
+      WeightGradient<T>(dlift_t(t), x_t(t), d, width_, store);
+    });
+    deliver(kLiftBias, 3 * hidden_,
+            [&](int64_t t, T* d, Store store) { BiasGradient<T>(dlift_t(t), d, store); });
+    deliver(kDown, width_ * hidden_, [&](int64_t t, T* d, Store store) {
+      WeightGradient<T>(dz_t(t), h_t(t), d, hidden_, store);
+    });
+    deliver(kResidual, width_ * width_, [&](int64_t t, T* d, Store store) {
+      WeightGradient<T>(dz_t(t), x_t(t), d, width_, store);
+    });
+    for (const int bias : {kDownBias, kResidualBias}) {
+      deliver(bias, width_,
+              [&](int64_t t, T* d, Store store) { BiasGradient<T>(dz_t(t), d, store); });
+    }
+  }
+
+  const int64_t tokens_;
+  const int64_t width_;
+  const int64_t hidden_;
+  const Activation activation_;
+  int parameters_[kParameters];
+  int64_t offsets_[kParameters];
+  int h_;        // saved: [T H]
+  int factors_;  // saved: [T 3H]: a token's u, act', C M + c; then du, d(B M), d(C M)
+  const T* lift_bias_values_ = nullptr;
+  struct Packed {
+    PackedMatrix<T> a, b, c;
+    PackedMatrix<T> down;       // [W R]
+    PackedMatrix<T> down_back;  // W^T
+    PackedMatrix<T> back;       // [A^T B^T C^T R^T]
+    std::vector<T> bias;        // w + s
+  };
+  std::vector<Packed> packed_;
+};
+
+}  // namespace
+
+ELASTOR_DEFINE_CPU_KERNEL(GatedSumFeedForwardOp, GatedSumFeedForwardKernel)
+
+}  // namespace elastor

@@ -1,0 +1,131 @@
+#include "core/ops/linear.h"
+
+#include "core/kernels/elementwise.h"
+#include "core/ops/cpu/deliver.h"
+#include "core/ops/cpu/kernel.h"
+
+namespace elastor {
+namespace {
+
+template <typename T>
+class LinearKernel final : public CpuKernel<T> {
+ public:
+  LinearKernel(const LinearOp& op, CpuKernelContext* context)
+      : op_(op),
+        weight_(context->parameter(0)),
+        weight_offset_(context->offset(0)),
+        forward_(op.maps()),
+        transposed_(op.maps()) {
+    CHECK_EQ(context->info(0).size, op.maps() * op.out * op.in) << context->info(0).name;
+    if (op.bias) {
+      bias_ = context->parameter(1);
+      bias_offset_ = context->offset(1);
+      CHECK_EQ(context->info(1).size, op.maps() * op.out) << context->info(1).name;
+    }
+    if (op.activation != Activation::kIdentity) derivative_ = context->Save(op.tokens * op.out);
+    if (op.maps() < op.tokens) context->Scratch(op.out * op.in);
+  }
+
+  KernelTraits traits() const override { return {.reads_inputs = 1, .adds_addend = true}; }
+
+  void Prepare(const T* parameters) override {
+    for (int64_t i = 0; i < op_.maps(); ++i) {
+      const auto w = MatrixView<T>::RowMajor(parameters + weight_offset_ + i * op_.out * op_.in,
+                                             op_.out, op_.in);
+      forward_[i].Pack({{w}});
+      transposed_[i].Pack({{w.Transposed()}});
+    }
+    if (op_.bias) bias_values_ = parameters + bias_offset_;
+  }
+
+  void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
+               const ForwardOperands<T>& operands) const override {
+    const bool save = pass.training && op_.activation != Activation::kIdentity;
+    pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+      for (int64_t t = 0; t < op_.tokens; ++t) {
+        const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
+        Epilogue<T> epilogue;
+        if (op_.bias) epilogue.bias = bias_values_ + Map(t) * op_.out;
+        epilogue.activation = op_.activation;
+        if (save) epilogue.derivative = rows(Token(memory.Saved(derivative_), t, op_.out));
+        if (operands.inputs[1].data != nullptr) {
+          epilogue.residual = rows(Token(operands.inputs[1], t, op_.out));
+        }
+        MatMul<T>(forward_[Map(t)], {{rows(Token(operands.inputs[0], t, op_.in))}},
+                  rows(Token(operands.output, t, op_.out)), epilogue);
+      }
+    });
+  }
+
+  void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
+                const BackwardOperands<T>& operands) const override {
+    Panels<const T> dz = operands.doutput;  // gradient before the activation
+    if (op_.activation != Activation::kIdentity) {
+      const Panels<T> derivative = memory.Saved(derivative_);
+      Multiply<T>(dz, derivative, derivative);
+      dz = derivative;
+    }
+    DeliverGradients(pass, memory, operands.inputs[0], dz);
+    const Panels<T> dx = operands.dinputs[0];
+    if (dx.data == nullptr) return;
+    pass.Share(pass.rows, [&](int64_t begin, int64_t end) {
+      for (int64_t t = 0; t < op_.tokens; ++t) {
+        const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
+        Epilogue<T> epilogue;
+        if (operands.addends[0].data != nullptr) {
+          epilogue.residual = rows(Token(operands.addends[0], t, op_.in));
+        }
+        MatMul<T>(transposed_[Map(t)], {{rows(Token(dz, t, op_.out))}},
+                  rows(Token(dx, t, op_.in)), epilogue);
+      }
+    });
+  }
+
+ private:
+  int64_t Map(int64_t token) const { return token % op_.maps(); }
+
+  // The features of token t, `width` of them.
+  template <typename U>
+  Panels<U> Token(Panels<U> view, int64_t t, int64_t width) const {
+    if (op_.weights == LinearOp::Weights::kInterleaved) return view.Every(t, op_.tokens, width);
+    return view.Slice(t * width, width);
+  }
+
+  void DeliverGradients(const Pass<T>& pass, const KernelMemory<T>& memory, Panels<const T> x,
+                        Panels<const T> dz) const {
+    const auto weight_part = [&](int64_t t, T* dw, Store store) {
+      const Panels<const T> dz_t = Token(dz, t, op_.out);
+      pass.Share(op_.out, [&](int64_t begin, int64_t end) {
+        WeightGradient<T>(dz_t.Slice(begin, end - begin), Token(x, t, op_.in), dw + begin * op_.in,
+                          op_.in, store);
+      });
+    };
+    const auto bias_part = [&](int64_t t, T* db, Store store) {
+      BiasGradient<T>(Token(dz, t, op_.out), db, store);
+    };
+    if (op_.maps() < op_.tokens) {
+      T* const scratch = memory.scratch();
+      DeliverSum(pass.sink, weight_, op_.out * op_.in, op_.tokens, scratch, weight_part);
+      if (op_.bias) DeliverSum(pass.sink, bias_, op_.out, op_.tokens, scratch, bias_part);
+    } else {
+      DeliverParts(pass.sink, weight_, op_.out * op_.in, op_.tokens, weight_part);
+      if (op_.bias) DeliverParts(pass.sink, bias_, op_.out, op_.tokens, bias_part);
+    }
+  }
+
+  const LinearOp op_;
+  int weight_;
+  int bias_ = -1;
+  int64_t weight_offset_;
+  int64_t bias_offset_ = 0;
+  int derivative_ = -1;  // saved: act'(z), then the gradient before the activation
+  const T* bias_values_ = nullptr;
+  std::vector<PackedMatrix<T>> forward_;     // W, one per map
+  std::vector<PackedMatrix<T>> transposed_;  // W^T
+};
+
+}  // namespace
+
+ELASTOR_DEFINE_CPU_KERNEL(LinearOp, LinearKernel)
+
+}  // namespace elastor

@@ -1,0 +1,197 @@
+#include "embedding/row_store.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <utility>
+
+#include "core/base/leaves.h"
+#include "core/base/random.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kWordBits = 64;
+constexpr int64_t kWordBytes = 8;
+constexpr int64_t kBlock = 1024;  // rows of a visit
+
+uint64_t* Words(const ZeroPages& bits) { return static_cast<uint64_t*>(bits.data()); }
+
+bool TestBit(const ZeroPages& bits, int64_t index) {
+  // Other threads may be setting other bits of the word.
+  const std::atomic_ref<uint64_t> word(Words(bits)[index / kWordBits]);
+  return (word.load(std::memory_order_relaxed) >> (index % kWordBits)) & 1;
+}
+
+void AssignBit(const ZeroPages& bits, int64_t index, bool value) {
+  const uint64_t mask = uint64_t{1} << (index % kWordBits);
+  std::atomic_ref<uint64_t> word(Words(bits)[index / kWordBits]);
+  if (value) {
+    word.fetch_or(mask, std::memory_order_relaxed);
+  } else {
+    word.fetch_and(~mask, std::memory_order_relaxed);
+  }
+}
+
+int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWordBytes; }
+
+// Calls fn(index) for the set bits of [begin, end), ascending.
+template <typename Fn>
+void ForEachSetBit(const ZeroPages& bits, const Range& indexes, const Fn& fn) {
+  for (int64_t begin = indexes.begin; begin < indexes.end;) {
+    const int64_t shift = begin % kWordBits;
+    const int64_t length = std::min(kWordBits - shift, indexes.end - begin);
+    uint64_t word = Words(bits)[begin / kWordBits] >> shift;
+    if (length < kWordBits) word &= (uint64_t{1} << length) - 1;
+    for (; word != 0; word &= word - 1) fn(begin + std::countr_zero(word));
+    begin += length;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
+                      const Initial& initial)
+    : shape_{table.width, slots},
+      stddev_(table.init_stddev),
+      random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
+      initial_slot_(initial.slot),
+      table_rows_(table.rows),
+      partitions_(std::move(partitions)),
+      stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))) {
+  for (const int64_t p : partitions_.partitions()) {
+    if (p < table.rows) rows_ += (table.rows - p + kPartitions - 1) / kPartitions;
+  }
+  pages_ = ZeroPages(rows_ * stride_ * static_cast<int64_t>(sizeof(T)),
+                     "rows of embedding table '" + table.name + "'");
+  present_ = ZeroPages(BitBytes(rows_), table.name);
+  marks_ = ZeroPages(BitBytes(rows_), table.name);
+}
+
+template <typename T>
+int64_t RowStore<T>::IndexOf(int64_t key) const {
+  DCHECK(key >= 0 && key < table_rows_) << key;
+  const RowIndex index = partitions_.index();
+  DCHECK(index.numbers == nullptr || index.numbers[key % kPartitions] >= 0)
+      << "key " << key << " belongs to another rank";
+  return index.IndexOf(key);
+}
+
+template <typename T>
+void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const int64_t index = IndexOf(keys[i]);
+    rows[i] = RowAt(index);
+    if (TestBit(present_, index)) {
+      __builtin_prefetch(rows[i]);
+    } else {
+      MakeInitial(keys[i], rows[i]);
+      AssignBit(present_, index, true);
+    }
+  }
+}
+
+template <typename T>
+void RowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const int64_t index = IndexOf(keys[i]);
+    rows[i] = TestBit(present_, index) ? RowAt(index) : nullptr;
+  }
+}
+
+template <typename T>
+void RowStore<T>::MakeInitial(int64_t key, T* row) const {
+  FillNormal(random_key_, static_cast<uint64_t>(key), stddev_, shape_.width, row);
+  std::fill_n(row + shape_.width, shape_.slots, initial_slot_);
+}
+
+template <typename T>
+T* RowStore<T>::Claim(int64_t key, bool* created) {
+  const int64_t index = IndexOf(key);
+  *created = !TestBit(present_, index);
+  if (*created) AssignBit(present_, index, true);
+  return RowAt(index);
+}
+
+template <typename T>
+void RowStore<T>::Clear() {
+  std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
+}
+
+template <typename T>
+void RowStore<T>::SetMark(int64_t key, bool marked) {
+  AssignBit(marks_, IndexOf(key), marked);
+}
+
+template <typename T>
+void RowStore<T>::ForEachBlock(
+    Visit visit, int part, int parts,
+    const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
+  std::array<int64_t, kBlock> keys;
+  std::array<T*, kBlock> rows;
+  int64_t filled = 0;
+  const auto flush = [&] {
+    if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
+    filled = 0;
+  };
+  const RowIndex row_index = partitions_.index();
+  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
+  for (int64_t w = words.begin; w < words.end; ++w) {
+    uint64_t bits = Words(present_)[w];
+    if (visit == Visit::kUnmarked) bits &= ~Words(marks_)[w];
+    for (; bits != 0; bits &= bits - 1) {
+      const int64_t index = w * kWordBits + std::countr_zero(bits);
+      keys[filled] = row_index.KeyAt(index);
+      rows[filled] = RowAt(index);
+      if (++filled == kBlock) flush();
+    }
+  }
+  flush();
+}
+
+template <typename T>
+void RowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
+  const RowIndex row_index = partitions_.index();
+  const int64_t count = row_index.count;
+  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
+  for (int64_t begin = words.begin * kWordBits; begin < words.end * kWordBits;) {
+    // The rows of one key / kPartitions: number(p) ascends from 0.
+    const int64_t first = begin - begin % count;
+    const int64_t end = std::min({first + count, words.end * kWordBits, rows_});
+    ForEachSetBit(present_, {begin, end},
+                  [&](int64_t index) { ++counts[row_index.PartitionAt(index - first)]; });
+    begin = first + count;
+  }
+}
+
+template <typename T>
+void RowStore<T>::ForEachOfPartitions(
+    const Range& partitions,
+    const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
+  const RowIndex row_index = partitions_.index();
+  const int64_t count = row_index.count;
+  const Range numbers = partitions_.NumbersIn(partitions);
+  std::array<int64_t, kBlock> keys;
+  std::array<T*, kBlock> rows;
+  int64_t filled = 0;
+  for (int64_t quotient = 0; quotient * count < rows_; ++quotient) {
+    const int64_t first = quotient * count;
+    const Range indexes = {first + numbers.begin, std::min(first + numbers.end, rows_)};
+    ForEachSetBit(present_, indexes, [&](int64_t index) {
+      keys[filled] = row_index.KeyOf(quotient, index - first);
+      rows[filled] = RowAt(index);
+      if (++filled < kBlock) return;
+      fn(std::span(keys.data(), filled), rows.data());
+      filled = 0;
+    });
+  }
+  if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
+}
+
+template class RowStore<float>;
+template class RowStore<double>;
+
+}  // namespace elastor

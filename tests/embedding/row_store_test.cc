@@ -1,0 +1,175 @@
+#include "embedding/row_store.h"
+
+#include <map>
+#include <numeric>
+
+#include "core/base/random.h"
+#include "gtest/gtest.h"
+
+namespace elastor {
+namespace {
+
+std::vector<int32_t> AllPartitions() {
+  std::vector<int32_t> partitions(kPartitions);
+  std::iota(partitions.begin(), partitions.end(), 0);
+  return partitions;
+}
+
+TEST(RowBytes, WholeLinesOrAPowerOfTwoWithinOne) {
+  EXPECT_EQ(RowBytes({1, 0}, 4), 4);
+  EXPECT_EQ(RowBytes({8, 1}, 4), 64);
+  EXPECT_EQ(RowBytes({16, 0}, 4), 64);
+  EXPECT_EQ(RowBytes({20, 1}, 4), 128);
+  EXPECT_EQ(RowBytes({20, 40}, 4), 256);
+}
+
+TEST(RowIndex, KeysOfStoredPartitionsHaveIndexesWithoutHoles) {
+  for (const std::vector<int32_t>& partitions :
+       {std::vector<int32_t>{1, 2, 700, 4095}, AllPartitions()}) {
+    const StoredPartitions stored(partitions);
+    const RowIndex index = stored.index();
+    int64_t next = 0;
+    for (int64_t quotient = 0; quotient < 3; ++quotient) {
+      for (const int32_t partition : partitions) {
+        const int64_t key = quotient * kPartitions + partition;
+        EXPECT_EQ(index.IndexOf(key), next);
+        EXPECT_EQ(index.KeyAt(next), key);
+        ++next;
+      }
+    }
+  }
+  EXPECT_EQ(StoredPartitions({1, 2, 700, 4095}).NumbersIn({2, 701}), (Range{1, 3}));
+}
+
+TEST(RowStore, RowsAreMadeAtFirstTouch) {
+  RowStore<float> store({"t", 5000, 5, 0.5}, 2, AllPartitions(), {7, 0.25f});
+  const std::vector<int64_t> keys = {4999, 3};
+  float* rows[2];
+  store.Find(keys, rows);
+  EXPECT_EQ(rows[0], nullptr);
+  store.FindOrCreate(keys, rows);
+  float want[5];
+  FillNormal(MakeRandomKey(7, RandomPurpose::kRowInit, HashName("t")), 4999, 0.5, 5, want);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(rows[0][i], want[i]);
+  EXPECT_EQ(rows[0][5], 0.25f);
+  EXPECT_EQ(rows[0][6], 0.25f);
+  rows[0][0] = 42;
+  float* again[2];
+  store.FindOrCreate(keys, again);
+  EXPECT_EQ(again[0], rows[0]);
+  EXPECT_EQ(again[0][0], 42);
+  store.Find(keys, again);
+  EXPECT_EQ(again[1], rows[1]);
+}
+
+TEST(RowStore, PartitionsOfARankFillItsArrayWithoutHoles) {
+  const std::vector<int32_t> partitions = {1, 2, 700, 4095};
+  const int64_t table_rows = 2 * kPartitions + 500;  // partitions 1, 2: three rows each
+  RowStore<double> store({"t", table_rows, 4, 1}, 0, partitions, {1, 0});
+  EXPECT_EQ(store.memory_bytes(), 10 * 32);
+  std::map<int64_t, double*> found;
+  int64_t i = 0;
+  for (const int64_t key : {1, 2, 700, 4095, 4097, 4098, 4796, 8191, 8193, 8194}) {
+    double* row;
+    store.FindOrCreate(std::span(&key, 1), &row);
+    found[key] = row;
+    EXPECT_EQ(row, found.begin()->second + 4 * i++);
+  }
+  EXPECT_EQ(found.size(), 10u);
+  EXPECT_TRUE(found.contains(2 * kPartitions + 2));
+}
+
+TEST(RowStore, VisitsEveryRowOnceOverTheParts) {
+  RowStore<float> store({"t", 20000, 3, 1}, 0, AllPartitions(), {1, 0});
+  std::map<int64_t, float*> want;
+  for (int64_t key = 0; key < 20000; key += 3) {
+    store.FindOrCreate(std::span(&key, 1), &want[key]);
+    store.SetMark(key, key % 2 == 0);
+  }
+  std::map<int64_t, float*> all, unmarked;
+  for (int part = 0; part < 3; ++part) {
+    store.ForEachBlock(RowStore<float>::Visit::kAll, part, 3,
+                       [&](std::span<const int64_t> keys, float* const* rows) {
+                         for (size_t i = 0; i < keys.size(); ++i) {
+                           EXPECT_TRUE(all.emplace(keys[i], rows[i]).second);
+                         }
+                       });
+    store.ForEachBlock(RowStore<float>::Visit::kUnmarked, part, 3,
+                       [&](std::span<const int64_t> keys, float* const* rows) {
+                         for (size_t i = 0; i < keys.size(); ++i) unmarked[keys[i]] = rows[i];
+                       });
+  }
+  EXPECT_EQ(all, want);
+  std::erase_if(want, [](const auto& row) { return row.first % 2 == 0; });
+  EXPECT_EQ(unmarked, want);
+}
+
+// Counts and visits by partition against the definition, for a rank with few partitions and for
+// one with all.
+TEST(RowStore, RowsByPartition) {
+  constexpr int64_t kRows = 3 * kPartitions + 500;
+  for (const std::vector<int32_t>& partitions :
+       {std::vector<int32_t>{3, 4, 499, 500, 4000}, AllPartitions()}) {
+    RowStore<float> store({"t", kRows, 4, 1}, 0, partitions, {1, 0});
+    std::map<int64_t, std::vector<int64_t>> want;  // by partition
+    for (const int64_t p : partitions) {
+      for (int64_t key = p; key < kRows; key += kPartitions) {
+        if (key % 3 == 0) continue;
+        float* row;
+        store.FindOrCreate(std::span(&key, 1), &row);
+        want[p].push_back(key);
+      }
+    }
+    std::vector<int64_t> counts(kPartitions, 0);
+    for (int part = 0; part < 3; ++part) store.CountRows(part, 3, counts.data());
+    for (int64_t p = 0; p < kPartitions; ++p) {
+      EXPECT_EQ(counts[p], static_cast<int64_t>(want.count(p) > 0 ? want[p].size() : 0)) << p;
+    }
+    for (const Range range : {Range{0, kPartitions}, Range{4, 500}, Range{5, 400}}) {
+      std::map<int64_t, std::vector<int64_t>> found;
+      store.ForEachOfPartitions(range, [&](std::span<const int64_t> keys, float* const* rows) {
+        for (size_t i = 0; i < keys.size(); ++i) {
+          float* row;
+          store.Find(keys.subspan(i, 1), &row);
+          EXPECT_EQ(row, rows[i]);
+          found[keys[i] % kPartitions].push_back(keys[i]);
+        }
+      });
+      std::map<int64_t, std::vector<int64_t>> expected;
+      for (const auto& [p, keys] : want) {
+        if (p >= range.begin && p < range.end && !keys.empty()) expected[p] = keys;
+      }
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+TEST(RowStore, ClaimedAndClearedRows) {
+  RowStore<float> store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0});
+  bool created = false;
+  float* const row = store.Claim(4999, &created);
+  EXPECT_TRUE(created);
+  row[0] = 42;
+  EXPECT_EQ(store.Claim(4999, &created), row);
+  EXPECT_FALSE(created);
+  EXPECT_EQ(row[0], 42);
+  store.Clear();
+  const int64_t key = 4999;
+  float* found;
+  store.Find(std::span(&key, 1), &found);
+  EXPECT_EQ(found, nullptr);
+  store.FindOrCreate(std::span(&key, 1), &found);
+  EXPECT_NE(found[0], 42);
+}
+
+TEST(RowStore, ABillionRowsTakeMemoryOnlyWhereUsed) {
+  RowStore<float> store({"t", 1'000'000'000, 16, 1}, 0, AllPartitions(), {1, 0});
+  EXPECT_EQ(store.memory_bytes(), 64'000'000'000);
+  const int64_t key = 999'999'999;
+  float* row;
+  store.FindOrCreate(std::span(&key, 1), &row);
+  EXPECT_NE(row[0], 0);
+}
+
+}  // namespace
+}  // namespace elastor

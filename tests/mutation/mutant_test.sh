@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Cases of a test pass when the law of sums over leaves is right and fail when it has a mistake.
+# Arguments: the test, linked with the mutant of the law; a filter of cases; names of mistakes.
+set -uo pipefail
+program=$1
+cases=$2
+shift 2
+
+failed=0
+run() {
+  ELASTOR_MISTAKE=$1 "$program" --gtest_filter="$cases" >"$TEST_TMPDIR/log" 2>&1
+}
+
+if ! run none || ! grep --quiet '\[  PASSED  \] [1-9]' "$TEST_TMPDIR/log"; then
+  printf 'without a mistake %s does not pass:\n' "$cases"
+  tail --lines=50 "$TEST_TMPDIR/log"
+  failed=1
+fi
+for mistake; do
+  run "$mistake"
+  status=$?
+  # A test that finds a difference ends with 1; a crash is not what is looked for.
+  if [[ $status -ne 1 ]] || ! grep --quiet '\[  FAILED  \]' "$TEST_TMPDIR/log"; then
+    printf 'with the mistake "%s" %s ends with %d:\n' "$mistake" "$cases" "$status"
+    tail --lines=50 "$TEST_TMPDIR/log"
+    failed=1
+  fi
+done
+exit "$failed"

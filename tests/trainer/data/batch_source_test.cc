@@ -1,0 +1,151 @@
+#include "trainer/data/batch_source.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/data/dataset_writer.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kRows = 200;
+constexpr int64_t kBatchRows = 48;  // the last batch of an epoch has 8 rows
+constexpr int64_t kLeaves = 16;
+constexpr int64_t kEpochs = 2;
+constexpr RowOrder kOrder = {.shuffled = true, .seed = 3, .window_blocks = 4};
+
+std::string DataPath() { return testing::TempDir() + "/batch_source.set"; }
+
+// Rows whose only id and only numeric value are the row's number.
+std::unique_ptr<Dataset> MakeNumberedRows() {
+  std::filesystem::remove_all(DataPath());
+  DatasetInfo info;
+  info.numeric = {{"number"}};
+  info.categorical = {{"row", kRows, false, false}};
+  info.rows_per_block = 20;
+  auto writer = DatasetWriter::Create(DataPath(), info);
+  EXPECT_TRUE(writer.ok());
+  for (int64_t begin = 0; begin < kRows; begin += info.rows_per_block) {
+    Rows rows;
+    rows.rows = info.rows_per_block;
+    for (int64_t row = begin; row < begin + rows.rows; ++row) {
+      rows.labels.push_back(static_cast<float>(row % 2));
+      rows.numeric.push_back(static_cast<float>(row));
+      rows.ids.push_back(row);
+    }
+    EXPECT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+  }
+  EXPECT_TRUE((*writer)->Commit({}).ok());
+  return std::move(Dataset::Open(DataPath())).value();
+}
+
+BatchSource::Options Options(int rank, int ranks) {
+  return {
+      .batch_rows = kBatchRows, .leaves = kLeaves, .epochs = kEpochs, .rank = rank, .ranks = ranks};
+}
+
+TEST(BatchSourceTest, EveryEpochVisitsEveryRowOnceInAnOrderOfItsOwn) {
+  const auto dataset = MakeNumberedRows();
+  BatchSource source(dataset.get(), kOrder, Options(0, 1));
+  ASSERT_EQ(source.steps_per_epoch(), 5);
+  ASSERT_EQ(source.total_steps(), 10);
+  std::vector<std::vector<int64_t>> epochs(kEpochs);
+  LocalBatch batch;
+  for (int64_t step = 0; step < source.total_steps(); ++step) {
+    ASSERT_TRUE(source.Next(&batch).ok());
+    EXPECT_EQ(batch.first_index, step % 5 * kBatchRows);
+    EXPECT_EQ(batch.global_rows, step % 5 == 4 ? 8 : kBatchRows);
+    auto& seen = epochs[step / 5];
+    seen.insert(seen.end(), batch.sparse.ids.begin(), batch.sparse.ids.end());
+  }
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const std::vector<int64_t>& seen = epochs[epoch];
+    ASSERT_EQ(static_cast<int64_t>(seen.size()), kRows);
+    EXPECT_EQ(static_cast<int64_t>(std::set<int64_t>(seen.begin(), seen.end()).size()), kRows);
+    for (int64_t i = 0; i < kRows; ++i) {
+      EXPECT_EQ(seen[i], dataset->RowAt(Split::kTrain, kOrder, epoch, i));
+    }
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+}
+
+TEST(BatchSourceTest, BeginsAtAnyStep) {
+  const auto dataset = MakeNumberedRows();
+  BatchSource whole(dataset.get(), kOrder, Options(1, 3));
+  LocalBatch expected;
+  LocalBatch found;
+  for (int64_t step = 0; step < whole.total_steps(); ++step) {
+    ASSERT_TRUE(whole.Next(&expected).ok());
+    BatchSource::Options options = Options(1, 3);
+    options.first_step = step;
+    BatchSource later(dataset.get(), kOrder, options);
+    ASSERT_TRUE(later.Next(&found).ok());
+    EXPECT_EQ(found.sparse.ids, expected.sparse.ids) << step;
+    EXPECT_EQ(found.first_index, expected.first_index) << step;
+    EXPECT_EQ(found.global_rows, expected.global_rows) << step;
+  }
+}
+
+// The ranks' batches, one after another, are the batch of one rank, and every leaf has the rows
+// that it has there.
+TEST(BatchSourceTest, RanksShareABatchByLeaves) {
+  const auto dataset = MakeNumberedRows();
+  for (const int ranks : {2, 3, 7, 16}) {
+    BatchSource whole_source(dataset.get(), kOrder, Options(0, 1));
+    std::vector<std::unique_ptr<BatchSource>> sources;
+    for (int rank = 0; rank < ranks; ++rank) {
+      sources.push_back(std::make_unique<BatchSource>(dataset.get(), kOrder, Options(rank, ranks)));
+    }
+    LocalBatch whole, part;
+    for (int64_t step = 0; step < whole_source.total_steps(); ++step) {
+      ASSERT_TRUE(whole_source.Next(&whole).ok());
+      int64_t at = 0;
+      for (const auto& source : sources) {
+        ASSERT_TRUE(source->Next(&part).ok());
+        EXPECT_EQ(part.global_rows, whole.global_rows);
+        EXPECT_EQ(part.first_index, whole.first_index + at);
+        ASSERT_LE(at + part.rows(), whole.rows());
+        for (int64_t i = 0; i < part.rows(); ++i) {
+          EXPECT_EQ(part.sparse.ids[i], whole.sparse.ids[at + i]);
+          EXPECT_EQ(part.numeric[i], whole.numeric[at + i]);
+          EXPECT_EQ(part.labels[i], whole.labels[at + i]);
+        }
+        const auto& offsets = part.sparse.leaf_offsets;
+        for (size_t l = 0; l < offsets.size(); ++l) {
+          EXPECT_EQ(at + offsets[l], whole.sparse.leaf_offsets[part.sparse.first_leaf + l]);
+        }
+        at += part.rows();
+      }
+      EXPECT_EQ(at, whole.rows());
+    }
+  }
+}
+
+// Data that was whole when the run began and is not any more is the machine's mistake.
+TEST(BatchSourceTest, DamagedDataIsAMachineError) {
+  MakeNumberedRows();
+  const std::string file = DataPath() + "/train.rows";
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekp(static_cast<std::streamoff>(std::filesystem::file_size(file)) / 2);
+  stream.write("damage", 6);
+  stream.close();
+  const auto dataset = std::move(Dataset::Open(DataPath())).value();
+  BatchSource source(dataset.get(), kOrder, Options(0, 1));
+  LocalBatch batch;
+  Status status;
+  for (int64_t step = 0; step < source.steps_per_epoch() && status.ok(); ++step) {
+    status = source.Next(&batch);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kMachine);
+  EXPECT_NE(status.message().find(file), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,244 @@
+#include "trainer/evaluate/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/sharded_embedding.h"
+#include "gtest/gtest.h"
+#include "trainer/data/dataset_writer.h"
+#include "trainer/run/run_records.h"
+#include "trainer/step/train_step.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kRows = 230;
+constexpr int64_t kLeaves = 4;
+constexpr int64_t kSamples = 101;
+constexpr int64_t kWidth = 6;
+
+// Weights, groups of a few rows, a field of many ids and one of few.
+void FillRow(std::mt19937& random, Rows* rows) {
+  rows->labels.push_back(static_cast<float>(random() % 3 == 0));
+  rows->numeric.push_back(static_cast<float>(random() % 100) / 100);
+  rows->weights.push_back(static_cast<float>(1 + random() % 4) / 2);
+  rows->groups.push_back((random() % 40) * 0x9e3779b97f4a7c15u);
+  rows->ids.push_back(static_cast<int64_t>(random() % 60));
+  rows->ids.push_back(static_cast<int64_t>(random() % 5));
+  ++rows->rows;
+}
+
+std::string DataPath() { return testing::TempDir() + "/evaluation.set"; }
+
+std::unique_ptr<Dataset> MakeData() {
+  std::filesystem::remove_all(DataPath());
+  DatasetInfo info;
+  info.numeric = {{"price"}};
+  info.categorical = {{.name = "item", .ids = 60}, {.name = "device", .ids = 5}};
+  info.has_weights = true;
+  info.has_groups = true;
+  info.rows_per_block = 50;
+  auto writer = DatasetWriter::Create(DataPath(), info);
+  EXPECT_TRUE(writer.ok());
+  std::mt19937 random(1);
+  for (const Split split : {Split::kTrain, Split::kValidation}) {
+    for (int64_t begin = 0; begin < kRows; begin += info.rows_per_block) {
+      Rows rows;
+      while (rows.rows < std::min(info.rows_per_block, kRows - begin)) FillRow(random, &rows);
+      EXPECT_TRUE((*writer)->Append(split, rows).ok());
+    }
+  }
+  EXPECT_TRUE((*writer)->Commit({}).ok());
+  std::filesystem::create_directory(DataPath() + "/vocabulary");
+  std::ofstream(DataPath() + "/vocabulary/device.tsv") << "phone\t9\nt\\tv\t8\npad\t7\nwatch\t6\n";
+  return std::move(Dataset::Open(DataPath())).value();
+}
+
+ModelSpec Spec() {
+  ModelSpec spec;
+  spec.kind = ModelSpec::Kind::kRankElastor;
+  spec.numeric_fields = 1;
+  spec.categorical_fields = 2;
+  spec.embedding_width = kWidth;
+  spec.embedding_stddev = 0.5;
+  spec.tokens = 3;
+  spec.token_width = 8;
+  spec.expansion = 2;
+  return spec;
+}
+
+struct Found {
+  std::string eval;  // records as they are logged
+  MetricValues metrics;
+  std::vector<float> logits;  // of this rank's rows, as they came
+  std::string spectra;
+  std::vector<SpectrumRecord> records;
+};
+
+// What one rank finds; twice, since slices are chosen once.
+Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
+  ThreadPool pool(threads);
+  const std::vector<TableSpec> tables = {{"item", 60, kWidth, 0.5}, {"device", 5, kWidth, 0.5}};
+  const std::vector<int64_t> bytes_per_row = {24, 24};
+  const StatusOr<ShardPlan> plan =
+      ShardPlan::Make(PlanKind::kRowWise, tables, bytes_per_row, communicator.size(), 0);
+  const auto model = MakeModel<float>(Spec());
+  ShardedEmbedding<float>::Options options;
+  options.tables = tables;
+  options.fields = {{"item", 0, Pooling::kSum}, {"device", 1, Pooling::kSum}};
+  options.leaves = kLeaves;
+  ShardedEmbedding<float> embedding(options, &plan.value(), &communicator, &pool);
+  TrainStepOptions step_options;
+  step_options.leaves = kLeaves;
+  step_options.seed = 5;
+  TrainStep<float> step(step_options, model.get(), &embedding, &communicator, &pool);
+  Evaluation evaluation(&data, model.get(), &step, &communicator,
+                        {.leaves = kLeaves,
+                         .batch_rows = 64,
+                         .slices = {.fields = {"device", "item"}, .values = 3},
+                         .dataset_path = DataPath()});
+  Found found;
+  for (int pass = 0; pass < 2; ++pass) {
+    found.logits.clear();
+    const auto keep = [&](int64_t, const std::vector<float>&, const std::vector<float>& logits) {
+      found.logits.insert(found.logits.end(), logits.begin(), logits.end());
+      return OkStatus();
+    };
+    const auto values = evaluation.Measure(Split::kValidation, keep);
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    found.metrics = *values;
+    const std::string eval = ToJson(EvalRecord{.split = "validation", .metrics = *values});
+    if (pass == 1) {
+      EXPECT_EQ(eval, found.eval);
+    }
+    found.eval = eval;
+  }
+  auto records = evaluation.MeasureSpectrum(Split::kValidation, kSamples);
+  EXPECT_TRUE(records.ok()) << records.status().message();
+  found.records = std::move(records).value();
+  for (const SpectrumRecord& record : found.records) found.spectra += ToJson(record) + "\n";
+  return found;
+}
+
+Found Measure(const Dataset& data, int ranks, int threads) {
+  const auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+  std::vector<Found> found(ranks);
+  std::vector<std::thread> running;
+  for (int r = 0; r < ranks; ++r) {
+    running.emplace_back([&, r] { found[r] = MeasureOn(data, *communicators[r], threads); });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const Found& other : found) EXPECT_EQ(other.spectra, found[0].spectra);
+  return found[0];
+}
+
+TEST(EvaluationTest, SameNumbersOnAnyRanksAndThreads) {
+  const auto data = MakeData();
+  const Found one = Measure(*data, 1, 1);
+  for (const auto& [ranks, threads] :
+       {std::pair{1, 3}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1}}) {
+    const Found other = Measure(*data, ranks, threads);
+    EXPECT_EQ(other.eval, one.eval) << ranks << " ranks, " << threads << " threads";
+    EXPECT_EQ(other.spectra, one.spectra) << ranks << " ranks, " << threads << " threads";
+  }
+}
+
+// Metrics of some rows of the split; cross-entropies from the logits by definition.
+MetricValues MetricsOf(const Rows& rows, const std::vector<float>& logits,
+                       const std::vector<int64_t>& subset) {
+  BinaryMetrics metrics(/*slices=*/0, /*grouped=*/true);
+  for (const int64_t i : subset) {
+    const double z = logits[i];
+    const double loss = std::max(z, 0.0) - z * rows.labels[i] + std::log1p(std::exp(-std::abs(z)));
+    metrics.Add({.logits = {&logits[i], 1},
+                 .labels = {&rows.labels[i], 1},
+                 .losses = {&loss, 1},
+                 .weights = {&rows.weights[i], 1},
+                 .groups = {&rows.groups[i], 1}});
+  }
+  return std::move(metrics.Reduce(*MakeSelfCommunicator())).value();
+}
+
+void ExpectNear(const BinaryValues& found, const BinaryValues& expected) {
+  constexpr double kTolerance = 1e-6;  // the step's cross-entropies are in float
+  EXPECT_EQ(found.rows, expected.rows);
+  EXPECT_EQ(found.positives, expected.positives);
+  EXPECT_EQ(found.auc, expected.auc);
+  EXPECT_NEAR(found.logloss, expected.logloss, kTolerance);
+  EXPECT_NEAR(found.normalized_entropy.value_or(0), expected.normalized_entropy.value_or(0),
+              kTolerance);
+  EXPECT_EQ(found.calibration, expected.calibration);
+}
+
+TEST(EvaluationTest, MetricsAreThoseOfTheSplitsRows) {
+  const auto data = MakeData();
+  const Found found = Measure(*data, 1, 2);
+  Rows rows;
+  ASSERT_TRUE(
+      data->Read(Split::kValidation, RowOrder{.shuffled = false}, 0, {0, kRows}, &rows).ok());
+  ASSERT_EQ(found.logits.size(), static_cast<size_t>(kRows));
+  std::vector<int64_t> all(kRows);
+  std::iota(all.begin(), all.end(), 0);
+  const MetricValues expected = MetricsOf(rows, found.logits, all);
+  ExpectNear(found.metrics, expected);
+  EXPECT_EQ(found.metrics.gauc, expected.gauc);
+  ASSERT_EQ(found.metrics.slices.size(), 6u);
+  for (const SliceValues& slice : found.metrics.slices) {
+    const int64_t field = slice.field == "item" ? 0 : 1;
+    std::vector<int64_t> subset;
+    for (const int64_t i : all) {
+      if (rows.ids[i * 2 + field] == slice.id) subset.push_back(i);
+    }
+    ExpectNear(slice, MetricsOf(rows, found.logits, subset));
+  }
+}
+
+TEST(EvaluationTest, GroupsSlicesAndTheirTexts) {
+  const auto data = MakeData();
+  const std::string eval = Measure(*data, 2, 1).eval;
+  EXPECT_NE(eval.find("\"gauc\":"), std::string::npos) << eval;
+  EXPECT_NE(eval.find("\"field\":\"item\""), std::string::npos) << eval;
+  // Ids 1 to 4 of "device" have texts, id 0 has none; "item" has no vocabulary.
+  size_t named = 0;
+  for (const char* text : {"phone", "t\\\\tv", "pad", "watch"}) {
+    named += eval.find("\"value\":\"" + std::string(text) + "\"") != std::string::npos;
+  }
+  EXPECT_GE(named, 2u) << eval;
+  EXPECT_LE(named, 3u) << eval;
+}
+
+TEST(EvaluationTest, SpectrumOfTheFirstRows) {
+  const auto data = MakeData();
+  const Found found = Measure(*data, 3, 2);
+  ASSERT_EQ(found.records.size(), 6u);  // embedding, tokens, two blocks of two
+  EXPECT_EQ(found.records[0].stage, "embedding");
+  for (const SpectrumRecord& record : found.records) {
+    EXPECT_EQ(record.samples, kSamples);
+    EXPECT_EQ(record.max_rank, 3);
+    EXPECT_GE(record.stable_rank_mean, 1);
+    EXPECT_LE(record.stable_rank_mean, record.entropy_rank_mean);
+    EXPECT_LE(record.entropy_rank_mean, 3);
+    EXPECT_GT(record.entropy_rank_stddev, 0);
+    for (const auto& histogram : {record.stable_rank_histogram, record.entropy_rank_histogram}) {
+      EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), int64_t{0}), kSamples);
+    }
+    ASSERT_EQ(record.profile.size(), 3u);
+    EXPECT_EQ(record.profile[0], 1);
+    EXPECT_GE(record.profile[1], record.profile[2]);
+  }
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,255 @@
+#include "trainer/experiment/config.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+#include "trainer/experiment/config_checks.h"
+#include "trainer/experiment/config_defaults.h"
+#include "trainer/experiment/overrides.h"
+
+namespace elastor {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The paper's Criteo model, resolved.
+Experiment Resolved(const std::vector<std::string>& overrides = {}) {
+  Experiment experiment;
+  experiment.mutable_model()->set_tokens(15);
+  experiment.mutable_model()->set_token_width(26);
+  experiment.mutable_embedding()->set_width(20);
+  experiment.mutable_training()->set_batch_size(4096);
+  for (const std::string& assignment : overrides) {
+    const Status status = ApplyOverride(assignment, &experiment);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  ResolveDefaults(&experiment);
+  return experiment;
+}
+
+std::string WriteExperiment(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  return path;
+}
+
+TEST(ConfigTest, DefaultsOfThePaper) {
+  const Experiment experiment = Resolved();
+  EXPECT_TRUE(ValidateExperiment(experiment).ok());
+  EXPECT_EQ(experiment.name(), "RANK_ELASTOR");
+  EXPECT_EQ(experiment.model().blocks(), 2);
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::GROUPED);
+  EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
+  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_NONE);
+  EXPECT_EQ(experiment.model().mixing().block_width(), 1);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED);
+  EXPECT_EQ(experiment.model().feed_forward().activation(), FeedForwardConfig::GELU);
+  EXPECT_EQ(experiment.model().feed_forward().expansion(), 3);
+  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_LINEAR);
+  EXPECT_EQ(experiment.optimizer().learning_rate(), 1e-3);
+  EXPECT_EQ(experiment.embedding().init_stddev(), 1e-4);
+  EXPECT_EQ(experiment.training().eval_batch_size(), 4096);
+  EXPECT_EQ(experiment.parallel().virtual_shards(), 16);
+  EXPECT_EQ(experiment.parallel().threads(), 1);
+  EXPECT_TRUE(experiment.parallel().reproducible());
+}
+
+TEST(ConfigTest, DefaultsOfThePublicCode) {
+  const Experiment experiment = Resolved({"model.convention=PUBLIC_CODE"});
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::SHARED);
+  EXPECT_EQ(experiment.model().tokenizer().hidden(), 500);
+  EXPECT_EQ(experiment.model().tokenizer().norm(), TokenizerConfig::NORM_RMS);
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::GATED_SUM);
+  EXPECT_EQ(experiment.model().head().kind(), HeadConfig::FLATTEN_MLP);
+  ASSERT_EQ(experiment.model().head().hidden_size(), 1);
+  EXPECT_EQ(experiment.model().head().hidden(0), 2 * 15 * 26);
+}
+
+TEST(ConfigTest, RankMixerDefaults) {
+  const Experiment experiment = Resolved({"model.kind=RANK_MIXER", "model.tokens=26"});
+  EXPECT_TRUE(ValidateExperiment(experiment).ok());
+  EXPECT_FALSE(experiment.model().has_mixing());
+  EXPECT_EQ(experiment.model().feed_forward().kind(), FeedForwardConfig::TWO_LAYER);
+  EXPECT_EQ(experiment.model().feed_forward().expansion(), 1);
+}
+
+TEST(ConfigTest, AnExplicitTokenizerStaysLinear) {
+  const Experiment experiment =
+      Resolved({"model.convention=PUBLIC_CODE", "model.tokenizer.kind=FULL"});
+  EXPECT_EQ(experiment.model().tokenizer().kind(), TokenizerConfig::FULL);
+  EXPECT_EQ(experiment.model().tokenizer().hidden(), 0);
+}
+
+TEST(ConfigTest, AnMlpDropsWhatItDoesNotUse) {
+  const Experiment experiment = Resolved({"model.kind=MLP", "model.dropout=0.1"});
+  EXPECT_TRUE(ValidateExperiment(experiment).ok());
+  EXPECT_EQ(experiment.model().tokens(), 0);
+  EXPECT_FALSE(experiment.model().has_tokenizer());
+  EXPECT_EQ(experiment.model().dropout(), 0.1);
+  EXPECT_THAT(experiment.model().hidden(), testing::ElementsAre(400, 400, 400));
+}
+
+TEST(ConfigTest, ResolvingTwiceIsResolvingOnce) {
+  for (const char* kind : {"RANK_ELASTOR", "RANK_MIXER", "MLP"}) {
+    for (const char* convention : {"PAPER", "PUBLIC_CODE"}) {
+      const Experiment once = Resolved(
+          {std::string("model.kind=") + kind, std::string("model.convention=") + convention});
+      Experiment twice = once;
+      ResolveDefaults(&twice);
+      EXPECT_TRUE(MessageDifferencer::Equals(once, twice)) << kind << " " << convention;
+    }
+  }
+}
+
+struct Mistake {
+  std::vector<std::string> overrides;
+  const char* message;
+};
+
+TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
+  const Mistake mistakes[] = {
+      {{"parallel.virtual_shards=12"}, "parallel.virtual_shards: 12 is not a power of two"},
+      {{"parallel.virtual_shards=-16"}, "parallel.virtual_shards: -16; expected a positive number"},
+      {{"training.batch_size=8", "training.eval_batch_size=8"},
+       "training.batch_size: 8 is less than parallel.virtual_shards 16; expected at least one row "
+       "for each"},
+      {{"training.batch_size=0"}, "training.batch_size: 0; expected a positive number"},
+      {{"training.epochs=-1"}, "training.epochs: -1; expected a positive number"},
+      {{"training.max_steps=-1"}, "training.max_steps: -1; expected 0 or more"},
+      {{"model.kind=RANK_MIXER"},
+       "model.token_width: 26 is not a multiple of model.tokens 15; RANK_MIXER swaps 15 x 15 "
+       "blocks of D / T columns (the public code uses T = D = 26)"},
+      {{"model.tokens=0"}, "model.tokens: 0; expected a positive number"},
+      {{"model.token_width=-26"}, "model.token_width: -26; expected a positive number"},
+      {{"model.tokens=2147483647", "model.token_width=2147483647", "model.head.kind=FLATTEN_MLP"},
+       "model.tokens * model.token_width: 4611686014132420609; expected at most 131072"},
+      {{"model.mixing.block_width=7"},
+       "model.mixing.block_width: 7; expected a divisor of tokens * token_width = 390"},
+      {{"model.dropout=1"}, "model.dropout: 1; expected a number in [0, 1)"},
+      {{"model.dropout=nan"}, "model.dropout: nan; expected a number in [0, 1)"},
+      {{"model.kind=MLP", "model.hidden=400,0"}, "model.hidden: 0; expected a positive number"},
+      {{"embedding.width=0"}, "embedding.width: 0; expected a positive number"},
+      {{"optimizer.learning_rate=-0.1"},
+       "optimizer.learning_rate: -0.1; expected a positive number"},
+      {{"optimizer.learning_rate=inf"}, "optimizer.learning_rate: inf; expected a positive number"},
+      {{"optimizer.beta2=1"}, "optimizer.beta2: 1; expected a number in [0, 1)"},
+      {{"optimizer.clip_norm=-1"}, "optimizer.clip_norm: -1; expected 0 or more"},
+      {{"parallel.threads=-2"}, "parallel.threads: -2; expected a positive number"},
+      {{"parallel.device_embedding_bytes=-1"},
+       "parallel.device_embedding_bytes: -1; expected 0 or more"},
+      {{"training.schedule.plateau_factor=1"},
+       "training.schedule.plateau_factor: 1; expected a number in [0, 1)"},
+      {{"training.schedule.warmup_steps=-1"},
+       "training.schedule.warmup_steps: -1; expected 0 or more"},
+      {{"training.monitor.early_stop_patience=-1"},
+       "training.monitor.early_stop_patience: -1; expected 0 or more"},
+      {{"checkpoint.keep=-1"}, "checkpoint.keep: -1; expected a positive number"},
+      {{"spectrum.samples=-1"}, "spectrum.samples: -1; expected a positive number"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const Status status = ValidateExperiment(Resolved(mistake.overrides));
+    EXPECT_EQ(status.code(), StatusCode::kUser) << mistake.message;
+    EXPECT_EQ(status.message(), mistake.message);
+  }
+}
+
+TEST(ConfigTest, EveryRankNeedsALeaf) {
+  EXPECT_TRUE(ValidateRanks(Resolved(), 1).ok());
+  EXPECT_TRUE(ValidateRanks(Resolved(), 16).ok());
+  EXPECT_EQ(ValidateRanks(Resolved(), 17).message(),
+            "parallel.virtual_shards: 16 cannot be spread over 17 ranks; expected 1 to 16 ranks, "
+            "or more virtual shards");
+  EXPECT_FALSE(ValidateRanks(Resolved(), 0).ok());
+}
+
+TEST(ConfigTest, HashCoversNumericFieldsOnly) {
+  const std::string hash = NumericHash(Resolved());
+  EXPECT_EQ(hash.size(), 16u);
+  for (const char* same : {"name=x", "data.path=y", "training.max_steps=9",
+                           "spectrum.every_steps=7", "parallel.threads=3", "parallel.plan=ROW_WISE",
+                           "data.shape.numeric_fields=2", "optimizer.beta1=0.9"}) {
+    EXPECT_EQ(NumericHash(Resolved({same})), hash) << same;
+  }
+  for (const char* different : {"training.seed=1", "model.tokens=14", "optimizer.beta1=0.8",
+                                "parallel.virtual_shards=32", "data.order=FILE_ORDER"}) {
+    EXPECT_NE(NumericHash(Resolved({different})), hash) << different;
+  }
+}
+
+TEST(ConfigTest, NamesTheFirstNumericDifference) {
+  const auto difference = [](const char* assignment) {
+    return NumericDifference(Resolved({assignment}), Resolved());
+  };
+  EXPECT_EQ(difference("parallel.threads=3"), "");
+  EXPECT_EQ(difference("checkpoint.keep=9"), "");
+  EXPECT_EQ(difference("optimizer.learning_rate=0.002"),
+            "optimizer.learning_rate: 0.002; expected 0.001");
+  EXPECT_EQ(difference("training.schedule.decay=COSINE"),
+            "training.schedule.decay: COSINE; expected CONSTANT");
+  EXPECT_EQ(difference("training.warm_start.tensors=mlp"),
+            "training.warm_start.tensors: \"mlp\"; expected unset");
+}
+
+TEST(ConfigTest, LoadsAFileAndAppliesOverridesInOrder) {
+  const std::string path = WriteExperiment(
+      "load.textproto",
+      "model { tokens: 15 token_width: 26 } embedding { width: 20 } training { batch_size: 64 }");
+  const std::vector<std::string> overrides = {"training.seed=4", "training.seed=5"};
+  const auto experiment = LoadExperiment(path, overrides);
+  ASSERT_TRUE(experiment.ok()) << experiment.status().message();
+  EXPECT_EQ(experiment.value().training().seed(), 5);
+  EXPECT_EQ(experiment.value().training().epochs(), 1);
+}
+
+TEST(ConfigTest, EveryExperimentOfTheRepositoryIsValid) {
+  int experiments = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("configs")) {
+    if (entry.path().extension() != ".textproto") continue;
+    const auto experiment = LoadExperiment(entry.path(), {});
+    EXPECT_TRUE(experiment.ok()) << experiment.status().message();
+    ++experiments;
+  }
+  EXPECT_GE(experiments, 8);
+}
+
+TEST(ConfigTest, TextOfAnExperimentReadsBack) {
+  const Experiment experiment = Resolved({"model.kind=MLP", "model.hidden=3,4", "data.path=a b\""});
+  const auto read = ReadExperiment(WriteExperiment("back.textproto", ExperimentText(experiment)));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(MessageDifferencer::Equals(experiment, read.value()));
+}
+
+TEST(ConfigTest, TheResolvedTextNamesWhatIsZero) {
+  const std::string text = ExperimentText(Resolved());
+  for (const char* line :
+       {"kind: RANK_ELASTOR", "convention: PAPER", "dropout: 0", "order: SHUFFLED",
+        "sparse: LAZY_ADAM", "clip_norm: 0", "seed: 0", "overlap: false"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("shape")));
+}
+
+TEST(ConfigTest, MistakesInAFileAreLocated) {
+  const std::string path = WriteExperiment("bad.textproto", "data {\n  pth: \"x\"\n}\n");
+  const Status status = ReadExperiment(path).status();
+  EXPECT_EQ(status.code(), StatusCode::kUser);
+  EXPECT_EQ(status.message(),
+            path +
+                ":2:6: Message type \"elastor.DataConfig\" has no field named \"pth\"."
+                " It has: path, order, window_blocks, reader_threads, shape");
+
+  const std::string missing = testing::TempDir() + "/missing.textproto";
+  EXPECT_EQ(ReadExperiment(missing).status().code(), StatusCode::kUser);
+  EXPECT_THAT(ReadExperiment(missing).status().message(), HasSubstr(missing));
+  EXPECT_THAT(ReadExperiment(missing).status().message(), Not(HasSubstr("\n")));
+}
+
+}  // namespace
+}  // namespace elastor

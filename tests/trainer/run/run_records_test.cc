@@ -1,0 +1,219 @@
+#include "trainer/run/run_records.h"
+
+#include <limits>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "trainer/run/progress.h"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(RunRecordsTest, EvalWithAndWithoutAuc) {
+  EvalRecord record = {.split = "validation", .step = 7, .metrics = {}};
+  record.metrics.rows = 100;
+  record.metrics.positives = 20;
+  record.metrics.auc = 0.75;
+  record.metrics.logloss = 0.1;
+  record.metrics.calibration = 1.5;
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"eval\",\"split\":\"validation\",\"step\":7,\"scheduled\":false,\"rows\":"
+            "100,\"positives\":20,"
+            "\"auc\":0.75,\"logloss\":0.1,\"normalized_entropy\":null,\"calibration\":1.5}");
+  record.scheduled = true;
+  record.metrics.gauc = 0.5;
+  record.metrics.gauc_groups = 3;
+  const Json grouped = Json::parse(ToJson(record));
+  EXPECT_EQ(grouped["scheduled"], true);
+  EXPECT_EQ(grouped["gauc"], 0.5);
+  EXPECT_EQ(grouped["gauc_groups"], 3);
+  record.metrics.auc.reset();
+  EXPECT_TRUE(Json::parse(ToJson(record))["auc"].is_null());
+}
+
+TEST(RunRecordsTest, EvalWithSlices) {
+  EvalRecord record;
+  SliceValues slice;
+  slice.field = "site";
+  slice.id = 7;
+  slice.rows = 10;
+  slice.positives = 2;
+  slice.logloss = 0.5;
+  slice.auc = 0.75;
+  slice.calibration = 1;
+  record.metrics.slices.push_back(slice);
+  slice.value = "news \"a\"";
+  record.metrics.slices.push_back(slice);
+  const Json json = Json::parse(ToJson(record))["slices"];
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0], Json::parse("{\"field\":\"site\",\"id\":7,\"rows\":10,\"positives\":2,"
+                                 "\"auc\":0.75,\"logloss\":0.5,\"normalized_entropy\":null,"
+                                 "\"calibration\":1.0}"));
+  EXPECT_EQ(json[1]["value"], "news \"a\"");
+  record.metrics.slices[0].value = "no\xffutf";
+  EXPECT_EQ(Json::parse(ToJson(record))["slices"][0]["value"], "no\uFFFDutf");
+}
+
+TEST(RunRecordsTest, NumbersReadBackExactly) {
+  TrainRecord record;
+  record.loss = 0x1.5555555555555p-2;
+  record.l2 = std::numeric_limits<double>::quiet_NaN();
+  const Json json = Json::parse(ToJson(record));
+  EXPECT_EQ(json["loss"].get<double>(), record.loss);
+  EXPECT_TRUE(json["l2"].is_null());
+}
+
+TEST(RunRecordsTest, Train) {
+  const TrainRecord record = {.step = 3,
+                              .epoch = 1,
+                              .loss = 0.5,
+                              .l2 = 0.25,
+                              .learning_rate = 0.001,
+                              .gradient_norm = 2,
+                              .samples_per_s = 10,
+                              .phase_seconds = {{"compute", 1.5}}};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"train\",\"step\":3,\"epoch\":1,\"loss\":0.5,\"l2\":0.25,"
+            "\"learning_rate\":0.001,\"gradient_norm\":2.0,\"samples_per_s\":10.0,"
+            "\"phase_s\":{\"compute\":1.5}}");
+}
+
+TEST(RunRecordsTest, Spectrum) {
+  const SpectrumRecord record = {.step = 3,
+                                 .split = "test",
+                                 .stage = "block0.mixing",
+                                 .samples = 4,
+                                 .max_rank = 3,
+                                 .stable_rank_mean = 1.5,
+                                 .entropy_rank_mean = 2.5,
+                                 .stable_rank_stddev = 0.5,
+                                 .entropy_rank_stddev = 0.25,
+                                 .stable_rank_histogram = {1, 3},
+                                 .entropy_rank_histogram = {0, 4},
+                                 .profile = {1, 0.5, 0.25}};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"spectrum\",\"step\":3,\"split\":\"test\",\"stage\":\"block0.mixing\","
+            "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5,\"samples\":4,\"max_rank\":3,"
+            "\"stable_rank_stddev\":0.5,\"entropy_rank_stddev\":0.25,"
+            "\"stable_rank_histogram\":[1,3],\"entropy_rank_histogram\":[0,4],"
+            "\"profile\":[1.0,0.5,0.25]}");
+}
+
+TEST(RunRecordsTest, Checkpoint) {
+  const CheckpointRecord record = {.step = 20,
+                                   .digest = "0f",
+                                   .path = "checkpoints/20",
+                                   .blocked_seconds = 0.5,
+                                   .write_seconds = 2};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"checkpoint\",\"step\":20,\"digest\":\"0f\",\"path\":\"checkpoints/20\","
+            "\"blocked_s\":0.5,\"write_s\":2.0}");
+}
+
+Summary MakeSummary() {
+  Summary summary;
+  summary.name = "tiny";
+  summary.split = "validation";
+  summary.auc = 0.7512;
+  summary.best_auc = 0.8;
+  summary.logloss = 0.51;
+  summary.steps = 100;
+  summary.epochs = 1;
+  summary.samples_per_s = 1234.4;
+  summary.ranks = 4;
+  summary.virtual_shards = 16;
+  summary.dense_parameters = 10;
+  summary.embedding_parameters = int64_t{1} << 40;
+  summary.state_digest = "0123";
+  summary.numerics = "x86-64-v3";
+  summary.wall_s = 2;
+  summary.spectrum = {{.stage = "tokens", .stable_rank_mean = 1.25, .entropy_rank_mean = 2.5},
+                      {.stage = "block1.ffn", .stable_rank_mean = 10, .entropy_rank_mean = 11}};
+  summary.communication = {{"row_exchange", 3, 300, 0.5}};
+  return summary;
+}
+
+TEST(RunRecordsTest, SummaryAsJson) {
+  const Json json = Json::parse(ToJson(MakeSummary()));
+  EXPECT_EQ(json["split"], "validation");
+  EXPECT_EQ(json["auc"], 0.7512);
+  EXPECT_EQ(json["logloss"], 0.51);
+  EXPECT_EQ(json["steps"], 100);
+  EXPECT_EQ(json["epochs"], 1);
+  EXPECT_EQ(json["samples_per_s"], 1234.4);
+  EXPECT_EQ(json["ranks"], 4);
+  EXPECT_EQ(json["virtual_shards"], 16);
+  EXPECT_EQ(json["dense_parameters"], 10);
+  EXPECT_EQ(json["embedding_parameters"], int64_t{1} << 40);
+  EXPECT_EQ(json["state_digest"], "0123");
+  EXPECT_EQ(json["numerics"], "x86-64-v3");
+  EXPECT_EQ(json["wall_s"], 2);
+  ASSERT_EQ(json["spectrum"].size(), 2u);
+  EXPECT_EQ(json["spectrum"][1]["entropy_rank_mean"], 11);
+  ASSERT_EQ(json["communication"].size(), 1u);
+  EXPECT_EQ(json["communication"][0]["phase"], "row_exchange");
+  EXPECT_EQ(json["communication"][0]["bytes_sent"], 300);
+  EXPECT_TRUE(Json::parse(ToJson(Summary()))["auc"].is_null());
+}
+
+TEST(RunRecordsTest, SummaryOfAControlledRun) {
+  Summary summary;
+  Json json = Json::parse(ToJson(summary));
+  EXPECT_TRUE(json["gauc"].is_null());
+  EXPECT_TRUE(json["best_step"].is_null());
+  EXPECT_TRUE(json["best_metric"].is_null());
+  EXPECT_EQ(json["early_stopped"], false);
+
+  summary.split = "test";
+  summary.gauc = 0.625;
+  summary.monitor = "logloss";
+  summary.best_step = 40;
+  summary.best_metric = 0.45;
+  summary.early_stopped = true;
+  json = Json::parse(ToJson(summary));
+  EXPECT_EQ(json["gauc"], 0.625);
+  EXPECT_EQ(json["monitor"], "logloss");
+  EXPECT_EQ(json["best_step"], 40);
+  EXPECT_EQ(json["best_metric"], 0.45);
+  EXPECT_EQ(json["early_stopped"], true);
+  const std::string text = ToText(summary);
+  EXPECT_NE(text.find("test gAUC: 0.6250\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("best logloss: 0.4500 at step 40, stopped early\n"), std::string::npos)
+      << text;
+}
+
+TEST(RunRecordsTest, SummaryForPeople) {
+  EXPECT_EQ(ToText(MakeSummary()),
+            "tiny: 100 steps on 4 ranks in 2.0 s, 1234 samples/s\n"
+            "parameters: 10 dense, 1099511627776 in embeddings\n"
+            "validation AUC: 0.7512 (best possible: 0.8000)\n"
+            "validation logloss: 0.5100\n"
+            "effective rank (mean over samples):\n"
+            "  tokens      stable   1.25  entropy   2.50\n"
+            "  block1.ffn  stable  10.00  entropy  11.00\n"
+            "state digest: 0123\n");
+}
+
+TEST(ProgressTest, BarAndLine) {
+  const TrainRecord record = {.step = 50, .epoch = 1, .loss = 0.45123, .samples_per_s = 1234};
+  const ProgressState state = {.total_steps = 200, .steps_done = 50, .elapsed_seconds = 25};
+  EXPECT_EQ(ProgressBar(record, state),
+            "[=======>                      ]  25%  loss 0.4512  1234 samples/s  1 min 15 s left");
+  EXPECT_EQ(ProgressLine(record, state),
+            "step 50/200  epoch 1  loss 0.4512  1234 samples/s  1 min 15 s left");
+}
+
+TEST(ProgressTest, EndAndUnknownLength) {
+  const TrainRecord record = {.step = 200, .epoch = 2, .loss = 0.5, .samples_per_s = 10};
+  EXPECT_EQ(ProgressBar(record, {200, 200, 3600}),
+            "[==============================] 100%  loss 0.5000  10 samples/s  0 s left");
+  EXPECT_EQ(ProgressBar(record, {0, 200, 3600}), "step 200  loss 0.5000  10 samples/s");
+  EXPECT_EQ(ProgressLine({.step = 1, .epoch = 1}, {101, 1, 100}),
+            "step 1/101  epoch 1  loss 0.0000  0 samples/s  2 h 46 min left");
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,155 @@
+#include "trainer/step/cuda/device_train_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/step/cuda/device_training.h"
+#include "tests/trainer/step/tiny_training.h"
+
+namespace elastor::cuda {
+namespace {
+
+using Kind = ModelSpec::Kind;
+using Convention = ModelSpec::Convention;
+
+// Largest difference of the steps' scalars, relative, and of the logits.
+struct Distance {
+  double steps = 0;
+  double logits = 0;
+};
+Distance Between(const Outcome& a, const Outcome& b) {
+  Distance distance;
+  EXPECT_EQ(a.steps.size(), b.steps.size());
+  EXPECT_EQ(a.logits.size(), b.logits.size());
+  const auto relative = [](double x, double y) {
+    return std::fabs(x - y) / std::max({std::fabs(x), std::fabs(y), 1e-3});
+  };
+  for (size_t i = 0; i < std::min(a.steps.size(), b.steps.size()); ++i) {
+    distance.steps = std::max({distance.steps, relative(a.steps[i].loss, b.steps[i].loss),
+                               relative(a.steps[i].l2, b.steps[i].l2),
+                               relative(a.steps[i].gradient_norm, b.steps[i].gradient_norm)});
+  }
+  for (size_t i = 0; i < std::min(a.logits.size(), b.logits.size()); ++i) {
+    distance.logits = std::max<double>(distance.logits, std::fabs(a.logits[i] - b.logits[i]));
+  }
+  return distance;
+}
+
+class DeviceTrainStepTest : public testing::TestWithParam<TinyCase> {};
+
+// Sums of the device are in another order than the CPU's: a few roundings a step, which Adam's
+// division by small second moments makes larger.
+TEST_P(DeviceTrainStepTest, TrainsAsTheCpuDoes) {
+  const TinyTraining& training = GetParam().training;
+  const Outcome expected = Train(training, Spread{});
+  const Outcome found = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_EQ(found.error, "");
+  const Distance distance = Between(expected, found);
+  EXPECT_LT(distance.steps, 2e-4);
+  EXPECT_LT(distance.logits, 2e-3);
+}
+
+// The law of the project, on devices.
+TEST_P(DeviceTrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
+  constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
+                                 PlanKind::kAuto};
+  const TinyTraining& training = GetParam().training;
+  const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
+  ASSERT_EQ(expected.error, "");
+  int turn = 0;
+  for (const int ranks : {1, 2, 3, 4}) {
+    const Spread spread = {.ranks = ranks,
+                           .threads = 1 + turn % 2,
+                           .overlap = turn % 2 == 0,
+                           .plan = kPlans[turn % 4],
+                           .parts = OnDevice({.device_bytes = ranks == 3 ? 4096 : 0})};
+    ++turn;
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTrainStepTest, testing::ValuesIn(TinyCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// Batches of one size: from the third on the dense work is launched as graphs, cut into segments
+// where several ranks exchange buckets.
+TEST(DeviceGraphTest, GraphsChangeNothing) {
+  TinyTraining training = {
+      .model = TinyTokenModel(Kind::kRankElastor, Convention::kPaper),
+      .batch_rows = {48, 48, 48, 48, 20},
+  };
+  const Outcome cpu = Train(training, Spread{});
+  const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_LT(Between(cpu, expected).steps, 2e-4);
+  for (const int ranks : {2, 3}) {
+    const Spread spread = {.ranks = ranks, .overlap = true, .parts = OnDevice({})};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+// From the first batch on, ranks that have no row of a batch.
+TEST(DeviceAbsenceTest, RanksWithoutRows) {
+  const TinyTraining training = {.model = TinyMlp({16, 8}), .batch_rows = {1, 50, 2}};
+  const Outcome cpu = Train(training, Spread{});
+  const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_LT(Between(cpu, expected).steps, 2e-4);
+  for (const int ranks : {2, 4}) {
+    const Spread spread = {.ranks = ranks, .overlap = true, .parts = OnDevice({})};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+  const Spread fast = {.ranks = 3, .parts = OnDevice({.reproducible = false})};
+  const Distance distance = Between(cpu, Train(training, fast));
+  EXPECT_LT(distance.steps, 2e-4);
+  EXPECT_LT(distance.logits, 2e-3);
+}
+
+TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
+  const TinyTraining training = {.model = TinyTokenModel(Kind::kRankElastor, Convention::kPaper)};
+  const Outcome expected = Train(training, Spread{});
+  const Distance tf32 =
+      Between(expected, Train(training, {.parts = OnDevice({.precision = Precision::kTf32})}));
+  EXPECT_LT(tf32.steps, 2e-2);
+  const Outcome rounded = Train(training, {.parts = OnDevice({.precision = Precision::kBFloat16})});
+  const Distance bfloat16 = Between(expected, rounded);
+  EXPECT_LT(bfloat16.steps, 0.1);
+  EXPECT_GT(bfloat16.steps, 1e-5);  // it is in use
+  const Spread three = {.ranks = 3, .parts = OnDevice({.precision = Precision::kBFloat16})};
+  EXPECT_EQ(Differences(rounded, Train(training, three)), "");
+}
+
+TEST(DeviceFastModeTest, TrainsAsTheCpuDoes) {
+  for (const int ranks : {1, 3}) {
+    const TinyTraining training = {.model = TinyTokenModel(Kind::kRankMixer, Convention::kPaper)};
+    const Outcome expected = Train(training, Spread{});
+    const Spread spread = {.ranks = ranks, .parts = OnDevice({.reproducible = false})};
+    const Distance distance = Between(expected, Train(training, spread));
+    EXPECT_LT(distance.steps, 2e-4);
+    EXPECT_LT(distance.logits, 2e-3);
+  }
+}
+
+// Nothing is updated once a number is not finite, and all ranks end with the same line.
+TEST(DeviceDivergenceTest, StopsAlikeOnAllRanks) {
+  TinyTraining training = {.model = TinyMlp({16, 8}), .evaluate = false};
+  training.learning_rate = 1e30;
+  const Outcome expected = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_NE(expected.error.find("not finite"), std::string::npos) << expected.error;
+  const Spread spread = {.ranks = 3, .parts = OnDevice({})};
+  EXPECT_EQ(Differences(expected, Train(training, spread)), "");
+}
+
+TEST(DeviceWeightsTest, WeightsOfSamplesCount) {
+  const TinyTraining training = {.model = TinyMlp({16, 8}), .weight = TinyWeight};
+  const Outcome expected = Train(training, Spread{});
+  const Outcome found = Train(training, Spread{.parts = OnDevice({})});
+  EXPECT_LT(Between(expected, found).steps, 2e-4);
+  const Spread spread = {.ranks = 4, .overlap = true, .parts = OnDevice({})};
+  EXPECT_EQ(Differences(found, Train(training, spread)), "");
+}
+
+}  // namespace
+}  // namespace elastor::cuda

@@ -1,0 +1,374 @@
+#include "tests/trainer/step/tiny_training.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <ostream>
+#include <thread>
+#include <utility>
+
+#include "collective/communicator.h"
+#include "core/base/random.h"
+#include "core/base/thread_pool.h"
+#include "glog/logging.h"
+#include "trainer/checkpoint/state_digest.h"
+#include "trainer/data/batch.h"
+#include "trainer/step/train_step.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kNumericFields = 2;
+constexpr int64_t kWidth = 4;
+constexpr double kStddev = 0.1;
+constexpr int64_t kEvaluatedRows = 29;
+constexpr int64_t kEvaluatedIndex = 1 << 20;  // rows that training never sees
+
+// "few" is small enough to be replicated by the automatic plan, "many" is not; "bag" is multi-hot.
+constexpr int64_t kFewIds = 6;
+constexpr int64_t kManyIds = 5000;
+constexpr int64_t kBagIds = 40;
+constexpr int64_t kLateId = kManyIds - 1;
+constexpr int64_t kLateIndex = 60;  // first row that has it
+
+const std::vector<TableSpec>& Tables() {
+  static const auto& tables = *new std::vector<TableSpec>{{"few", kFewIds, kWidth, kStddev},
+                                                          {"many", kManyIds, kWidth, kStddev},
+                                                          {"bag", kBagIds, kWidth, kStddev}};
+  return tables;
+}
+
+// Two fields share the table "many".
+const std::vector<FieldSpec>& Fields() {
+  static const auto& fields = *new std::vector<FieldSpec>{{"few", 0, Pooling::kSum},
+                                                          {"first", 1, Pooling::kSum},
+                                                          {"bag", 2, Pooling::kMean},
+                                                          {"second", 1, Pooling::kSum}};
+  return fields;
+}
+
+void AppendRow(int64_t index, Rows* rows) {
+  uint32_t counter = 0;
+  const uint64_t key = MakeRandomKey(index, RandomPurpose::kSynthetic, 0);
+  const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(uniform() * n); };
+  const auto end_bag = [&] { rows->offsets.push_back(static_cast<int64_t>(rows->ids.size())); };
+  if (rows->offsets.empty()) rows->offsets.push_back(0);
+  ++rows->rows;
+  rows->labels.push_back(uniform() < 0.4 ? 1.0f : 0.0f);
+  for (int64_t i = 0; i < kNumericFields; ++i) {
+    const bool missing = uniform() < 0.2;
+    rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
+                                    : static_cast<float>(uniform()));
+  }
+  rows->ids.push_back(below(kFewIds));
+  end_bag();
+  rows->ids.push_back(below(2) == 0 ? below(8) : below(kLateId));
+  end_bag();
+  for (int64_t i = below(5); i > 0; --i) rows->ids.push_back(below(kBagIds));
+  end_bag();
+  rows->ids.push_back(index >= kLateIndex ? kLateId : below(16));
+  end_bag();
+}
+
+LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& communicator,
+                     const TinyTraining& training) {
+  const int64_t leaves = training.leaves;
+  const int rank = communicator.rank();
+  const int ranks = communicator.size();
+  const Range own = LocalPositions(batch_rows, rank, ranks, leaves);
+  Rows rows;
+  for (int64_t i = own.begin; i < own.end; ++i) {
+    AppendRow(training.row ? training.row(begin + i) : begin + i, &rows);
+    if (training.weight) rows.weights.push_back(training.weight(begin + i));
+  }
+  LocalBatch batch;
+  FillLocalBatch(begin, batch_rows, rank, ranks, leaves, static_cast<int64_t>(Fields().size()),
+                 &rows, &batch);
+  return batch;
+}
+
+ShardPlan MakePlan(const TinyTraining& training, const Spread& spread) {
+  const int64_t row = (kWidth + SlotElements(training.sparse, kWidth)) * sizeof(float);
+  const std::vector<int64_t> bytes_per_row(Tables().size(), row);
+  StatusOr<ShardPlan> plan =
+      ShardPlan::Make(spread.plan, Tables(), bytes_per_row, spread.ranks, /*budget_bytes=*/0);
+  CHECK(plan.ok()) << plan.status().message();
+  return std::move(plan).value();
+}
+
+SparseOptimizerOptions OptimizerOptions(SparseOptimizerKind kind, double l2) {
+  SparseOptimizerOptions options;
+  options.kind = kind;
+  options.l2 = l2;
+  options.initial_accumulator = 0.1;
+  return options;
+}
+
+ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) {
+  ShardedEmbedding<float>::Options options;
+  options.tables = Tables();
+  options.fields = Fields();
+  options.optimizer = OptimizerOptions(training.sparse, training.l2);
+  options.seed = training.seed;
+  options.leaves = training.leaves;
+  return options;
+}
+
+TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread) {
+  TrainStepOptions options;
+  options.leaves = training.leaves;
+  options.batch_rows = *std::max_element(training.batch_rows.begin(), training.batch_rows.end());
+  options.sample_weights = training.weight != nullptr;
+  options.seed = training.seed;
+  options.clip_norm = training.clip_norm;
+  options.embedding_l2 = training.l2;
+  options.overlap = spread.overlap;
+  options.dense.rule = OptimizerOptions(training.dense, 0);
+  options.dense.dense_l2 = training.l2;
+  options.dense.embedding_l2 = training.l2;
+  return options;
+}
+
+class TinyCpuBackend final : public TinyParts {
+ public:
+  explicit TinyCpuBackend(const TinySetup& setup)
+      : embedding_(setup.embedding, setup.plan, setup.communicator, setup.pool),
+        step_(setup.step, setup.model, &embedding_, setup.communicator, setup.pool) {}
+  EmbeddingState<float>* embedding() override { return &embedding_; }
+  Step<float>* step() override { return &step_; }
+
+ private:
+  ShardedEmbedding<float> embedding_;
+  TrainStep<float> step_;
+};
+
+// One rank's run. `logits` of rows below this rank's leaves are written at their places.
+class Rank {
+ public:
+  Rank(const TinyTraining& training, const Spread& spread, const ShardPlan* plan,
+       Communicator* communicator)
+      : training_(training),
+        communicator_(communicator),
+        pool_(spread.threads),
+        model_(MakeModel<float>(training.model)),
+        parts_(MakeParts(spread, {.step = StepOptions(training, spread),
+                                  .embedding = EmbeddingOptions(training),
+                                  .evaluated_rows = kEvaluatedRows,
+                                  .spec = &training.model,
+                                  .model = model_.get(),
+                                  .plan = plan,
+                                  .communicator = communicator,
+                                  .pool = &pool_})),
+        step_(*parts_->step()) {
+    step_.set_steps(training.steps_before);
+    step_.set_optimizer_step_offset(training.optimizer_steps_before);
+  }
+
+  void Train(float* logits) {
+    std::vector<LocalBatch> batches;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      int64_t begin = 0;
+      for (const int64_t rows : training_.batch_rows) {
+        batches.push_back(MakeBatch(begin, rows, *communicator_, training_));
+        begin += rows;
+      }
+    }
+    for (size_t i = 0; i < batches.size() && error_.empty(); ++i) {
+      const LocalBatch* const next = i + 1 < batches.size() ? &batches[i + 1] : nullptr;
+      const int64_t requests =
+          training_.requests ? training_.requests(communicator_->rank(), i) : 0;
+      const StatusOr<StepResult> result =
+          step_.Run(batches[i], next, training_.learning_rate, requests);
+      if (result.ok()) steps_.push_back(*result);
+      if (!result.ok()) error_ = result.status().message();
+      if (training_.evaluate && i == 1) Evaluate(logits);
+    }
+    if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
+    const StateView state = {&model_->parameters(), [this] { return step_.weights(); },
+                             step_.optimizer(), &tables_, parts_->embedding()};
+    const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
+    CHECK(digest.ok()) << digest.status().message();
+    digest_ = *digest;
+  }
+
+  const std::vector<StepResult>& steps() const { return steps_; }
+  const std::string& error() const { return error_; }
+  const std::string& digest() const { return digest_; }
+
+ private:
+  static std::unique_ptr<TinyParts> MakeParts(const Spread& spread, const TinySetup& setup) {
+    return spread.parts ? spread.parts(setup) : std::make_unique<TinyCpuBackend>(setup);
+  }
+
+  void Evaluate(float* logits) {
+    const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
+    float* const own = logits + (batch.first_index - kEvaluatedIndex);
+    const Status status = step_.Evaluate(batch, [own](const EvaluatedRows<float>& pass) {
+      for (int64_t i = 0; i < pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, 0);
+    });
+    CHECK(status.ok()) << status.message();
+  }
+
+  const TinyTraining& training_;
+  Communicator* communicator_;
+  ThreadPool pool_;
+  std::unique_ptr<Model<float>> model_;
+  const std::vector<TableSpec> tables_ = Tables();
+  const std::unique_ptr<TinyParts> parts_;
+  Step<float>& step_;
+  std::vector<StepResult> steps_;
+  std::string error_;
+  std::string digest_;
+};
+
+bool SameBits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+bool SameBits(const StepResult& a, const StepResult& b) {
+  return SameBits(a.loss, b.loss) && SameBits(a.l2, b.l2) &&
+         SameBits(a.gradient_norm, b.gradient_norm) && a.requests == b.requests;
+}
+
+std::string ToString(const StepResult& step) {
+  char text[128];
+  std::snprintf(text, sizeof(text), "loss %.17g, l2 %.17g, norm %.17g", step.loss, step.l2,
+                step.gradient_norm);
+  return text;
+}
+
+}  // namespace
+
+std::string ToString(const Spread& spread) {
+  static constexpr const char* kPlans[] = {"row-wise", "table-wise", "replicated", "auto"};
+  return std::to_string(spread.ranks) + " ranks, " + std::to_string(spread.threads) + " threads, " +
+         kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "");
+}
+
+ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention) {
+  ModelSpec spec = TinyMlp({});
+  spec.kind = kind;
+  spec.convention = convention;
+  spec.tokens = 5;  // does not divide the 24 features
+  spec.token_width = 10;
+  spec.expansion = 2;
+  if (convention == ModelSpec::Convention::kPublicCode) {
+    spec.tokenizer = TokenizerOptions::Kind::kShared;
+    spec.tokenizer_hidden = 12;
+    spec.input_norm = ModelSpec::InputNorm::kRms;
+    spec.feed_forward = ModelSpec::FeedForward::kGatedSum;
+    spec.head = ModelSpec::Head::kFlattenMlp;
+    spec.head_hidden = {20};
+  }
+  if (kind == ModelSpec::Kind::kRankMixer) spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
+  return spec;
+}
+
+ModelSpec TinyMlp(std::vector<int64_t> hidden) {
+  ModelSpec spec;
+  spec.kind = ModelSpec::Kind::kMlp;
+  spec.numeric_fields = kNumericFields;
+  spec.categorical_fields = static_cast<int64_t>(Fields().size());
+  spec.embedding_width = kWidth;
+  spec.embedding_stddev = kStddev;
+  spec.hidden = std::move(hidden);
+  spec.dropout = 0.2;
+  return spec;
+}
+
+ModelSpec TinyBatchNorm() {
+  ModelSpec spec = TinyMlp({16, 8});
+  spec.batch_norm = true;
+  return spec;
+}
+
+float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
+
+void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.name; }
+
+std::vector<TinyCase> TinyCases() {
+  using Kind = ModelSpec::Kind;
+  using Convention = ModelSpec::Convention;
+  using enum SparseOptimizerKind;
+  const auto token = TinyTokenModel;
+  const ModelSpec mlp = TinyMlp({16, 8});
+  return {
+      {"RankElastorPaperLazyAdam",
+       {.model = token(Kind::kRankElastor, Convention::kPaper), .sparse = kLazyAdam}},
+      {"RankElastorPublicCodeRowWiseAdagrad",
+       {.model = token(Kind::kRankElastor, Convention::kPublicCode),
+        .sparse = kRowWiseAdagrad,
+        .leaves = 8}},
+      {"RankMixerPaperDenseAdam",
+       {.model = token(Kind::kRankMixer, Convention::kPaper), .sparse = kDenseAdam}},
+      {"RankMixerPublicCodeAdagrad",
+       {.model = token(Kind::kRankMixer, Convention::kPublicCode),
+        .sparse = kAdagrad,
+        .dense = kAdagrad,
+        .leaves = 8}},
+      {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
+      {"MlpLazyAdamNoClippingNoPenalty",
+       {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
+      {"MlpBatchNorm", {.model = TinyBatchNorm(), .leaves = 8}},
+      {"MlpBatchNormWeights", {.model = TinyBatchNorm(), .leaves = 8, .weight = TinyWeight}},
+  };
+}
+
+Outcome Train(const TinyTraining& training, const Spread& spread) {
+  const ShardPlan plan = MakePlan(training, spread);
+  const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 60});
+  std::vector<std::unique_ptr<Rank>> ranks(spread.ranks);
+  Outcome outcome;
+  outcome.logits.resize(training.evaluate ? 2 * kEvaluatedRows : 0);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < spread.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      ranks[r] = std::make_unique<Rank>(training, spread, &plan, communicators[r].get());
+      ranks[r]->Train(outcome.logits.data());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  outcome.steps = ranks[0]->steps();
+  outcome.error = ranks[0]->error();
+  outcome.digest = ranks[0]->digest();
+  for (const auto& rank : ranks) {
+    CHECK_EQ(rank->error(), outcome.error);
+    CHECK_EQ(rank->steps().size(), outcome.steps.size());
+    for (size_t i = 0; i < outcome.steps.size(); ++i) {
+      CHECK(SameBits(rank->steps()[i], outcome.steps[i])) << "step " << i;
+    }
+    CHECK_EQ(rank->digest(), outcome.digest);
+  }
+  return outcome;
+}
+
+std::string Differences(const Outcome& expected, const Outcome& found) {
+  std::string text;
+  const auto differ = [&text](const std::string& what, const std::string& a, const std::string& b) {
+    text += what + ": expected " + a + ", found " + b + "\n";
+  };
+  if (expected.error != found.error) differ("error", expected.error, found.error);
+  if (expected.digest != found.digest) differ("digest", expected.digest, found.digest);
+  if (expected.steps.size() != found.steps.size()) {
+    differ("steps", std::to_string(expected.steps.size()), std::to_string(found.steps.size()));
+    return text;
+  }
+  for (size_t i = 0; i < expected.steps.size(); ++i) {
+    if (SameBits(expected.steps[i], found.steps[i])) continue;
+    differ("step " + std::to_string(i + 1), ToString(expected.steps[i]), ToString(found.steps[i]));
+  }
+  CHECK_EQ(expected.logits.size(), found.logits.size());
+  for (size_t i = 0; i < expected.logits.size(); ++i) {
+    if (SameBits(expected.logits[i], found.logits[i])) continue;
+    differ("logit " + std::to_string(i), std::to_string(expected.logits[i]),
+           std::to_string(found.logits[i]));
+  }
+  return text;
+}
+
+}  // namespace elastor

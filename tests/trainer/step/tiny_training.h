@@ -1,0 +1,104 @@
+#ifndef ELASTOR_TESTS_TRAINER_STEP_TINY_TRAINING_H_
+#define ELASTOR_TESTS_TRAINER_STEP_TINY_TRAINING_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/embedding_state.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
+#include "embedding/sparse_optimizer.h"
+#include "trainer/step/step.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor {
+
+// A few steps of a tiny model on ranks that are threads of this process, made so that a sum in
+// another order, a random number keyed by the wrong thing or a row owned twice shows in the bits:
+// repeated ids, multi-hot and empty bags, missing numeric values, ids first seen late, batches with
+// absent leaves, dropout, clipping and L2.
+struct TinyTraining {
+  ModelSpec model;
+  SparseOptimizerKind sparse = SparseOptimizerKind::kLazyAdam;
+  SparseOptimizerKind dense = SparseOptimizerKind::kDenseAdam;
+  int64_t leaves = 16;
+  double clip_norm = 0.05;
+  double l2 = 1e-3;  // of dense weights and of embedding rows
+  double learning_rate = 0.02;
+  uint64_t seed = 7;
+  // Two epochs of these batches; the last one has fewer rows than leaves.
+  std::vector<int64_t> batch_rows = {37, 50, 5};
+  std::function<int64_t(int64_t index)> row = nullptr;   // what stands there; null: row `index`
+  std::function<float(int64_t index)> weight = nullptr;  // of the row; null: none
+  int64_t steps_before = 0;            // as after a resume, but with fresh weights and slots
+  int64_t optimizer_steps_before = 0;  // of another run
+  std::function<int64_t(int rank, size_t step)> requests = nullptr;
+  bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
+};
+
+// What one rank computes with, on a device.
+class TinyParts {
+ public:
+  virtual ~TinyParts() = default;
+  virtual EmbeddingState<float>* embedding() = 0;
+  virtual Step<float>* step() = 0;
+};
+
+// What the parts are made of. All it points to outlives them.
+struct TinySetup {
+  TrainStepOptions step;
+  ShardedEmbedding<float>::Options embedding;
+  int64_t evaluated_rows;  // of the largest batch that is evaluated, over all ranks
+  const ModelSpec* spec;
+  Model<float>* model;
+  const ShardPlan* plan;
+  Communicator* communicator;
+  ThreadPool* pool;
+};
+
+// How the same run is spread; no bit depends on it, but for the device.
+struct Spread {
+  int ranks = 1;
+  int threads = 1;
+  bool overlap = false;
+  PlanKind plan = PlanKind::kRowWise;
+  std::function<std::unique_ptr<TinyParts>(const TinySetup&)> parts = nullptr;  // null: the CPU's
+};
+std::string ToString(const Spread& spread);
+
+struct Outcome {
+  std::vector<StepResult> steps;
+  std::vector<float> logits;  // of the evaluations, in row order
+  std::string digest;         // summed over the ranks
+  std::string error;          // of a step that failed, alike on all ranks; the run ends there
+};
+
+// Every model, every sparse and every dense optimizer, V = 8 and 16.
+struct TinyCase {
+  std::string name;
+  TinyTraining training;
+};
+void PrintTo(const TinyCase& test_case, std::ostream* out);
+std::vector<TinyCase> TinyCases();
+
+ModelSpec TinyTokenModel(ModelSpec::Kind kind, ModelSpec::Convention convention);
+ModelSpec TinyMlp(std::vector<int64_t> hidden);
+ModelSpec TinyBatchNorm();
+// Weights of samples: 0, 1, ... 4 quarters.
+float TinyWeight(int64_t index);
+
+// REQUIRES: spread.ranks <= training.leaves. CHECKs that all ranks found the same scalars.
+Outcome Train(const TinyTraining& training, const Spread& spread);
+
+// What differs, in one line for each; empty when every bit is the same.
+std::string Differences(const Outcome& expected, const Outcome& found);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_TRAINER_STEP_TINY_TRAINING_H_

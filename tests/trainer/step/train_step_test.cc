@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/step/tiny_training.h"
+
+namespace elastor {
+namespace {
+
+using Kind = ModelSpec::Kind;
+using Convention = ModelSpec::Convention;
+using enum SparseOptimizerKind;
+
+constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
+                               PlanKind::kAuto};
+
+// 3 and 7 do not divide the leaves.
+constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+
+class TrainStepTest : public testing::TestWithParam<TinyCase> {};
+
+// The law of the project. Threads and overlap take turns, so that every pair of values of ranks,
+// threads, overlap and plan occurs.
+TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
+  const TinyTraining& training = GetParam().training;
+  const Outcome expected = Train(training, Spread{});
+  ASSERT_EQ(expected.error, "");
+  ASSERT_EQ(expected.steps.size(), 2 * training.batch_rows.size());
+  for (size_t r = 0; r < std::size(kRanks); ++r) {
+    for (size_t p = 0; p < std::size(kPlans); ++p) {
+      const Spread spread = {.ranks = kRanks[r],
+                             .threads = (r + p) % 2 == 0 ? 1 : 2,
+                             .overlap = (r + p / 2) % 2 == 1,
+                             .plan = kPlans[p]};
+      EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+    }
+  }
+}
+
+// What the comparison above is worth: the tiny trainings do what their options say.
+TEST_P(TrainStepTest, IsWorthComparing) {
+  const TinyTraining& training = GetParam().training;
+  const Outcome outcome = Train(training, Spread{});
+  for (const StepResult& step : outcome.steps) {
+    EXPECT_GT(step.gradient_norm, training.clip_norm);
+    EXPECT_EQ(step.l2 > 0, training.l2 > 0);
+    EXPECT_GT(step.loss, 0);
+    EXPECT_LT(step.loss, 10);
+  }
+  const size_t half = outcome.logits.size() / 2;
+  for (size_t i = 0; i < half; ++i) EXPECT_NE(outcome.logits[i], outcome.logits[half + i]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainStepTest, testing::ValuesIn(TinyCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// More than 512 rows in a leaf: several passes, whose gradients are added before the leaf meets its
+// sibling.
+TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
+  const TinyTraining training = {
+      .model = TinyMlp({16, 8}), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {2, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+// Batch norm sees the whole leaf, of 588 rows, in one pass.
+TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
+  TinyTraining training = {.model = TinyBatchNorm(), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {2, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+// The published recipes: one leaf, whose work is shared by the threads.
+TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
+  const TinyTraining training = {
+      .model = TinyBatchNorm(), .leaves = 1, .batch_rows = {300, 5}, .weight = TinyWeight};
+  const Outcome expected = Train(training, Spread{});
+  for (const int threads : {2, 3}) {
+    const Spread spread = {.threads = threads, .overlap = threads == 2};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const Outcome expected = Train(training, Spread{});
+  training.weight = [](int64_t) { return 1.0f; };
+  EXPECT_EQ(Differences(expected, Train(training, {.ranks = 2, .overlap = true})), "");
+}
+
+// 20 rows, of which the first 10 have twice the weight of the others, or stand there twice.
+TEST(TrainStepWeightsTest, TwoIsTheRowTwice) {
+  constexpr double kTolerance = 1e-5;  // sums of floats in another order, over two steps
+  TinyTraining weighted = {.model = TinyMlp({16, 8}), .leaves = 2, .evaluate = false};
+  weighted.model.dropout = 0;
+  TinyTraining repeated = weighted;
+  weighted.batch_rows = {20};
+  weighted.weight = [](int64_t index) { return index < 10 ? 1.0f : 0.5f; };
+  repeated.batch_rows = {30};
+  repeated.row = [](int64_t index) { return index < 20 ? index / 2 : index - 10; };
+  const Outcome expected = Train(repeated, Spread{});
+  const Outcome found = Train(weighted, {.ranks = 2});
+  ASSERT_EQ(found.steps.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(found.steps[i].loss, expected.steps[i].loss, kTolerance);
+    EXPECT_NEAR(found.steps[i].gradient_norm, expected.steps[i].gradient_norm, kTolerance);
+  }
+}
+
+// A batch without weight has no gradient and no loss: only the penalty acts.
+TEST(TrainStepWeightsTest, AllZero) {
+  TinyTraining training = {.model = TinyMlp({16, 8}), .dense = kSgd, .l2 = 0};
+  training.sparse = kSgd;
+  training.evaluate = false;
+  training.weight = [](int64_t) { return 0.0f; };
+  const Outcome found = Train(training, {.ranks = 3});
+  ASSERT_EQ(found.error, "");
+  for (const StepResult& step : found.steps) {
+    EXPECT_EQ(step.loss, 0);
+    EXPECT_EQ(step.gradient_norm, 0);
+  }
+}
+
+// Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
+TEST(TrainStepOverlapTest, SeveralBuckets) {
+  const TinyTraining training = {.model = TinyMlp({512, 400, 360}), .evaluate = false};
+  ASSERT_GT(MakeModel<float>(training.model)->parameters().buckets().size(), 1u);
+  const Outcome expected = Train(training, Spread{});
+  for (const int ranks : {1, 3, 4}) {
+    const Spread spread = {.ranks = ranks, .threads = 2, .overlap = true};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
+TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
+  const TinyTraining training = {.model = TinyMlp({8}), .leaves = 4};
+  const Outcome expected = Train(training, Spread{});
+  const Spread spread = {.ranks = 3, .threads = 3, .overlap = true};
+  EXPECT_EQ(Differences(expected, Train(training, spread)), "");
+}
+
+TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const Spread spread = {.ranks = 3, .threads = 2, .overlap = true};
+  const Outcome with = Train(training, spread);
+  training.evaluate = false;
+  const Outcome without = Train(training, spread);
+  EXPECT_EQ(with.digest, without.digest);
+  EXPECT_EQ(with.steps.back().loss, without.steps.back().loss);
+}
+
+// Rank r sets bit 0 when r is 1, bit 1 always, bit 3 at step 2 when r is even.
+TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
+  TinyTraining training = {.model = TinyMlp({8}), .evaluate = false};
+  training.requests = [](int rank, size_t step) {
+    return (rank == 1 ? 1 : 0) | 2 | (step == 2 && rank % 2 == 0 ? 8 : 0);
+  };
+  for (const bool overlap : {false, true}) {
+    const Outcome outcome = Train(training, {.ranks = 3, .overlap = overlap});
+    ASSERT_EQ(outcome.steps.size(), 6u);
+    for (size_t i = 0; i < outcome.steps.size(); ++i) {
+      const std::array<int64_t, kRequestBits> expected = {1, 3, 0, i == 2 ? 2 : 0};
+      EXPECT_EQ(outcome.steps[i].requests, expected) << i;
+    }
+  }
+}
+
+// Steps done decide the bias correction and the dropped elements, an earlier run's only the former.
+TEST(TrainStepContinueTest, StepsBefore) {
+  const auto digest = [](double dropout, int64_t steps, int64_t optimizer_steps) {
+    TinyTraining training = {.model = TinyMlp({16, 8}), .evaluate = false};
+    training.model.dropout = dropout;
+    training.steps_before = steps;
+    training.optimizer_steps_before = optimizer_steps;
+    return Train(training, Spread{}).digest;
+  };
+  EXPECT_EQ(digest(0, 5, 2), digest(0, 7, 0));
+  EXPECT_EQ(digest(0, 0, 7), digest(0, 7, 0));
+  EXPECT_NE(digest(0, 7, 0), digest(0, 0, 0));
+  EXPECT_NE(digest(0.2, 5, 2), digest(0.2, 7, 0));
+}
+
+TEST(TrainStepDigestTest, DependsOnTheSeedAndOnV) {
+  TinyTraining training = {.model = TinyMlp({16, 8})};
+  const std::string digest = Train(training, Spread{}).digest;
+  training.seed = 8;
+  EXPECT_NE(Train(training, Spread{}).digest, digest);
+  training.seed = 7;
+  training.leaves = 8;
+  EXPECT_NE(Train(training, Spread{}).digest, digest);
+}
+
+// Every rank stops at the same step with the same line, which says what to do.
+TEST(TrainStepDivergedTest, StopsAlikeOnAllRanks) {
+  const TinyTraining training = {.model = TinyMlp({16, 8}),
+                                 .dense = kSgd,
+                                 .clip_norm = 0,
+                                 .learning_rate = std::numeric_limits<float>::max(),
+                                 .evaluate = false};
+  const Outcome expected = Train(training, Spread{});
+  EXPECT_EQ(expected.error,
+            "step 2: the loss or the gradient norm is not finite; lower optimizer.learning_rate "
+            "or set optimizer.clip_norm");
+  EXPECT_EQ(expected.steps.size(), 1u);
+  for (const bool overlap : {false, true}) {
+    const Spread spread = {.ranks = 3, .threads = 2, .overlap = overlap};
+    const Outcome found = Train(training, spread);
+    EXPECT_EQ(found.error, expected.error);
+    EXPECT_EQ(found.steps.size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,28 @@
+#ifndef ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
+#define ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
+
+#include <string>
+
+#include "configs/proto/control.pb.h"
+
+namespace elastor {
+
+// What a folder holds: a model's weights (RUN/model, the best weights), or a whole training state
+// (RUN/checkpoints/step-SSSSSSSSSS).
+enum class Contents { kWeights, kState };
+
+struct CheckpointMetadata {
+  Contents contents = Contents::kWeights;
+  ControlRecord control;     // step, epoch, position, ...
+  std::string state_digest;  // of weights, slots and control. kState: filled in by the writer;
+                             // kWeights: the caller's, of the state that the weights are part of
+  std::string numerics;      // fingerprint of the build that trained
+  std::string model_hash;    // MakeModelHash
+  std::string numeric_hash;  // NumericHash of the experiment
+  std::string experiment;    // resolved, text format
+  std::string data;          // Dataset::fingerprint() of the training data
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_

@@ -1,0 +1,61 @@
+#ifndef ELASTOR_TRAINER_DATA_BATCH_H_
+#define ELASTOR_TRAINER_DATA_BATCH_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/base/leaves.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// The rows of one global batch that one rank computes: those of its leaves, in order.
+struct LocalBatch {
+  int64_t global_rows = 0;  // of the whole batch
+  int64_t first_index = 0;  // index in the epoch of local row 0
+  std::vector<float> labels;
+  std::vector<float> numeric;    // [rows][numeric fields], NaN = missing
+  std::vector<float> weights;    // of the rows; empty: all 1
+  std::vector<uint64_t> groups;  // of the rows; empty: none
+  SparseBatch sparse;            // ids, and the leaves' rows
+
+  int64_t rows() const { return sparse.rows; }
+};
+
+// Positions, within a batch of `batch_rows` rows, of the rows of `rank`'s leaves.
+inline Range LocalPositions(int64_t batch_rows, int rank, int ranks, int64_t leaves) {
+  const Range own = LeavesOfRank(rank, ranks, leaves);
+  return {RowsOfLeaf(own.begin, leaves, batch_rows).begin,
+          RowsOfLeaf(own.end - 1, leaves, batch_rows).end};
+}
+
+// Moves `rows`, read from those positions of a batch that starts at epoch index `batch_begin`.
+inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, int ranks,
+                           int64_t leaves, int64_t categorical_fields, Rows* rows,
+                           LocalBatch* batch) {
+  const Range positions = LocalPositions(batch_rows, rank, ranks, leaves);
+  const Range own = LeavesOfRank(rank, ranks, leaves);
+  batch->global_rows = batch_rows;
+  batch->first_index = batch_begin + positions.begin;
+  batch->labels.swap(rows->labels);
+  batch->numeric.swap(rows->numeric);
+  batch->weights.swap(rows->weights);
+  batch->groups.swap(rows->groups);
+  SparseBatch& sparse = batch->sparse;
+  sparse.rows = positions.size();
+  sparse.fields = categorical_fields;
+  sparse.ids.swap(rows->ids);
+  sparse.offsets.swap(rows->offsets);
+  sparse.first_leaf = own.begin;
+  sparse.leaf_offsets.clear();
+  for (int64_t leaf = own.begin; leaf < own.end; ++leaf) {
+    sparse.leaf_offsets.push_back(RowsOfLeaf(leaf, leaves, batch_rows).begin - positions.begin);
+  }
+  sparse.leaf_offsets.push_back(positions.size());
+}
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_BATCH_H_

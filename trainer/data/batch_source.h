@@ -1,0 +1,51 @@
+#ifndef ELASTOR_TRAINER_DATA_BATCH_SOURCE_H_
+#define ELASTOR_TRAINER_DATA_BATCH_SOURCE_H_
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "trainer/data/batch.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/prefetch.h"
+
+namespace elastor {
+
+// This rank's rows of the training batches, epoch after epoch, read ahead on a thread of its own.
+// The last batch of an epoch is short when batch_rows does not divide the rows.
+class BatchSource {
+ public:
+  struct Options {
+    int64_t batch_rows = 0;
+    int64_t leaves = 0;
+    int64_t epochs = 0;
+    int64_t first_step = 0;  // steps done before
+    int rank = 0;
+    int ranks = 1;
+    int readers = 1;  // threads that read ahead
+  };
+  // dataset outlives the object.
+  BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options);
+
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
+
+  // The next batch; its memory is reused. Machine error when the data cannot be read back as it was
+  // written. REQUIRES: first_step and the calls are total_steps() at most.
+  Status Next(LocalBatch* batch);
+
+ private:
+  void RequestOne();
+
+  const Dataset* dataset_;
+  Options options_;
+  int64_t rows_;
+  int64_t steps_per_epoch_;
+  int64_t requested_;  // steps whose rows were asked for
+  int64_t delivered_;  // steps whose rows were given
+  Rows buffer_;
+  Prefetcher prefetcher_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_BATCH_SOURCE_H_

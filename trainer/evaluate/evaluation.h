@@ -1,0 +1,70 @@
+#ifndef ELASTOR_TRAINER_EVALUATE_EVALUATION_H_
+#define ELASTOR_TRAINER_EVALUATE_EVALUATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/status.h"
+#include "core/models/model.h"
+#include "trainer/data/batch.h"
+#include "trainer/data/dataset.h"
+#include "trainer/evaluate/metrics.h"
+#include "trainer/evaluate/slices.h"
+#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/step/step.h"
+
+namespace elastor {
+
+// Passes over a split in file order, every rank computing its leaves' rows. Collective; nothing of
+// the training state changes.
+class Evaluation {
+ public:
+  struct Options {
+    int64_t leaves = 16;
+    int64_t batch_rows = 4096;      // over all ranks
+    SliceOptions slices = {};       // of what ValidateSlices accepts
+    std::string dataset_path = {};  // for the texts of slices' values; empty: none
+  };
+  // dataset, communicator, model and step outlive the object.
+  Evaluation(const Dataset* dataset, const Model<float>* model, Step<float>* step,
+             Communicator* communicator, const Options& options);
+
+  // Metrics over all rows and slices, with gAUC where the data set has groups. The slices of a
+  // split are chosen, in a pass of their own over its ids, the first time; texts of their values
+  // are known to rank 0 only. `predicted` (may be empty) is called with this rank's rows of each
+  // batch: index in the split of the first, labels and logits.
+  using Predicted = std::function<Status(int64_t first_row, const std::vector<float>& labels,
+                                         const std::vector<float>& logits)>;
+  StatusOr<MetricValues> Measure(Split split, const Predicted& predicted);
+
+  // Effective ranks of every stage over the first `samples` rows. REQUIRES: samples > 0, and the
+  // split has rows.
+  StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples);
+
+ private:
+  // Calls work with this rank's part of each batch of the first `rows`.
+  Status ForEachBatch(Split split, int64_t rows,
+                      const std::function<Status(const LocalBatch&)>& work);
+  // Slices and, on rank 0, the texts of their values.
+  struct NamedSlices {
+    Slices slices;
+    std::vector<std::string> texts;
+  };
+  StatusOr<const NamedSlices*> SlicesOf(Split split);
+  StatusOr<std::vector<std::string>> TextsOf(const Slices& slices) const;
+
+  const Dataset* dataset_;
+  const Model<float>* model_;
+  Step<float>* step_;
+  Communicator* communicator_;
+  Options options_;
+  std::optional<NamedSlices> slices_[3];  // by split
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EVALUATE_EVALUATION_H_

@@ -1,0 +1,134 @@
+#include "trainer/evaluate/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/base/canonical_math.h"
+#include "glog/logging.h"
+
+namespace elastor {
+
+void BinarySums::Add(float logit, bool positive, double loss, float weight) {
+  ++rows_;
+  positives_ += positive;
+  weights_.Add(weight);
+  if (positive) positive_weights_.Add(weight);
+  losses_.Add(weight * loss);
+  predictions_.Add(weight / (1 + CanonicalExp(-double{logit})));
+}
+
+void BinarySums::AppendWords(std::vector<int64_t>* words) const {
+  words->insert(words->end(), {rows_, positives_});
+  for (const ExactSum* sum : {&weights_, &positive_weights_, &losses_, &predictions_}) {
+    const auto part = sum->ToWords();
+    words->insert(words->end(), part.begin(), part.end());
+  }
+}
+
+BinarySums BinarySums::FromWords(std::span<const int64_t> words) {
+  CHECK_EQ(words.size(), static_cast<size_t>(kWords));
+  BinarySums sums;
+  sums.rows_ = words[0];
+  sums.positives_ = words[1];
+  auto from = words.begin() + 2;
+  for (ExactSum* sum :
+       {&sums.weights_, &sums.positive_weights_, &sums.losses_, &sums.predictions_}) {
+    std::array<int64_t, ExactSum::kWords> part;
+    std::copy_n(from, part.size(), part.begin());
+    from += part.size();
+    *sum = ExactSum::FromWords(part);
+  }
+  return sums;
+}
+
+BinaryValues BinarySums::Values() const {
+  BinaryValues values;
+  values.rows = rows_;
+  values.positives = positives_;
+  const double weight = weights_.Value();
+  const double positive_weight = positive_weights_.Value();
+  values.logloss = losses_.Value() / weight;
+  if (positive_weight > 0) values.calibration = predictions_.Value() / positive_weight;
+  const double rate = positive_weight / weight;
+  const double other = (weight - positive_weight) / weight;
+  if (rate > 0 && other > 0) {
+    values.normalized_entropy =
+        values.logloss / -(rate * CanonicalLog(rate) + other * CanonicalLog(other));
+  }
+  return values;
+}
+
+void BinaryMetrics::Add(const ScoredRows& rows) {
+  CHECK_EQ(rows.logits.size(), rows.labels.size());
+  CHECK_EQ(rows.logits.size(), rows.losses.size());
+  if (!rows.weights.empty()) CHECK_EQ(rows.logits.size(), rows.weights.size());
+  if (grouped_) CHECK_EQ(rows.logits.size(), rows.groups.size());
+  const auto add = [&](size_t row, int64_t stratum) {
+    const float logit = rows.logits[row];
+    const float label = rows.labels[row];
+    CHECK(label == 0 || label == 1) << "label " << label;
+    if (std::isnan(logit)) {
+      nan_logit_ = true;
+      return;
+    }
+    const float weight = rows.weights.empty() ? 1.0f : rows.weights[row];
+    sums_[stratum].Add(logit, label == 1, rows.losses[row], weight);
+    areas_.Add(stratum, logit, label == 1);
+    if (grouped_ && stratum == 0) grouped_areas_.Add(rows.groups[row], logit, label == 1);
+  };
+  for (size_t row = 0; row < rows.logits.size(); ++row) add(row, 0);
+  for (const RowSlice& slice : rows.slices) add(slice.row, 1 + slice.slice);
+}
+
+// One exchange for everything that is a plain sum.
+Status BinaryMetrics::SumOverRanks(Communicator& communicator) {
+  std::vector<int64_t> words;
+  for (const BinarySums& sums : sums_) sums.AppendWords(&words);
+  words.push_back(nan_logit_);
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
+  std::span<const int64_t> rest = words;
+  for (BinarySums& sums : sums_) {
+    sums = BinarySums::FromWords(rest.first(BinarySums::kWords));
+    rest = rest.subspan(BinarySums::kWords);
+  }
+  if (rest[0] > 0) return DivergedError("evaluation: a logit is not a number");
+  if (!sums_[0].finite()) return DivergedError("evaluation: a row's loss is not finite");
+  if (sums_[0].positives() + sums_[0].negatives() == 0) {
+    return UserError("evaluation: the split has no rows");
+  }
+  if (sums_[0].weightless()) return UserError("evaluation: the weights of the split sum to 0");
+  return OkStatus();
+}
+
+StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(SumOverRanks(communicator));
+  std::vector<int64_t> positives, negatives;
+  for (const BinarySums& sums : sums_) {
+    positives.push_back(sums.positives());
+    negatives.push_back(sums.negatives());
+  }
+  LOG_IF(WARNING, communicator.rank() == 0 && (positives[0] == 0 || negatives[0] == 0))
+      << "all " << positives[0] + negatives[0] << " labels are " << (positives[0] == 0 ? 0 : 1)
+      << ": no AUC";
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::optional<double>> areas,
+                           areas_.Reduce(positives, negatives, communicator));
+  MetricValues values;
+  static_cast<BinaryValues&>(values) = sums_[0].Values();
+  values.auc = areas[0];
+  for (size_t s = 1; s < sums_.size(); ++s) {
+    SliceValues slice;
+    static_cast<BinaryValues&>(slice) = sums_[s].Values();
+    slice.auc = areas[s];
+    values.slices.push_back(std::move(slice));
+  }
+  if (grouped_) {
+    ELASTOR_ASSIGN_OR_RETURN(const GroupedAuc::Result grouped, grouped_areas_.Reduce(communicator));
+    values.gauc = grouped.mean;
+    values.gauc_groups = grouped.groups;
+  }
+  return values;
+}
+
+}  // namespace elastor

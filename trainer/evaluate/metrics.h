@@ -1,0 +1,114 @@
+#ifndef ELASTOR_TRAINER_EVALUATE_METRICS_H_
+#define ELASTOR_TRAINER_EVALUATE_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "core/base/exact_sum.h"
+#include "core/base/status.h"
+#include "trainer/evaluate/area_under_curve.h"
+
+namespace elastor {
+
+// Metrics of binary predictions over a set of rows of all ranks (docs/models.md); alike on every
+// rank, and the same bits however the rows are spread. Weights count in all but rows, positives and
+// AUC.
+struct BinaryValues {
+  int64_t rows = 0;
+  int64_t positives = 0;
+  double logloss = 0;                        // mean cross-entropy
+  std::optional<double> auc;                 // none when all labels are of one class
+  std::optional<double> normalized_entropy;  // logloss / entropy of the base rate; none likewise
+  std::optional<double> calibration;         // sum of predictions / positives; none: no positives
+};
+
+// The rows that have one value of a categorical field.
+struct SliceValues : BinaryValues {
+  std::string field;
+  int64_t id = 0;
+  std::string value;  // the id's text; empty where the data set does not tell
+};
+
+struct MetricValues : BinaryValues {
+  std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
+  int64_t gauc_groups = 0;     // groups with both classes
+  std::vector<SliceValues> slices = {};
+};
+
+// Sums over a set of rows. Exact, so of any order and spread.
+class BinarySums {
+ public:
+  void Add(float logit, bool positive, double loss, float weight);
+
+  static constexpr int kWords = 2 + 4 * ExactSum::kWords;
+  // For an integer all-reduce, as ExactSum's.
+  void AppendWords(std::vector<int64_t>* words) const;
+  static BinarySums FromWords(std::span<const int64_t> words);
+
+  int64_t positives() const { return positives_; }
+  int64_t negatives() const { return rows_ - positives_; }
+  bool finite() const { return losses_.ok() && predictions_.ok(); }
+  bool weightless() const { return weights_.Value() == 0; }
+  // All but auc; of no rows, and where weights sum to 0, not-a-number.
+  BinaryValues Values() const;
+
+ private:
+  int64_t rows_ = 0;
+  int64_t positives_ = 0;
+  ExactSum weights_;
+  ExactSum positive_weights_;
+  ExactSum losses_;       // weight * loss
+  ExactSum predictions_;  // weight * sigmoid(logit)
+};
+
+// Row `row` of a batch belongs to slice `slice`.
+struct RowSlice {
+  int64_t row;
+  int64_t slice;
+};
+
+// Rows of one rank with their predictions; one entry a row.
+struct ScoredRows {
+  std::span<const float> logits;
+  std::span<const float> labels;          // 0 or 1
+  std::span<const double> losses;         // cross-entropy, without weights
+  std::span<const float> weights = {};    // empty: all 1
+  std::span<const uint64_t> groups = {};  // used when `grouped`
+  std::span<const RowSlice> slices = {};  // any number a row, none twice
+};
+
+// Collects the predictions of one rank, then computes metrics over all ranks: of all rows, of every
+// slice, and gAUC. Sums are exact, AUC counts in integers (trainer/evaluate/area_under_curve.h).
+//
+// Memory: that of StratifiedAuc for each row and slice it is in, and of GroupedAuc when grouped.
+// Thread-compatible.
+class BinaryMetrics {
+ public:
+  // slices: how many there are. grouped: rows have groups, and gAUC is wanted.
+  BinaryMetrics(int64_t slices, bool grouped)
+      : grouped_(grouped), sums_(1 + slices), areas_(1 + slices) {}
+
+  void Add(const ScoredRows& rows);
+
+  // Collective; once. Slices have no names yet. Diverged when a logit is NaN or a loss not finite
+  // on any rank; user error when no rank has a row, or weights sum to 0.
+  StatusOr<MetricValues> Reduce(Communicator& communicator);
+
+ private:
+  Status SumOverRanks(Communicator& communicator);
+
+  const bool grouped_;
+  // Of all rows, then of every slice.
+  std::vector<BinarySums> sums_;
+  StratifiedAuc areas_;
+  GroupedAuc grouped_areas_;
+  bool nan_logit_ = false;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EVALUATE_METRICS_H_

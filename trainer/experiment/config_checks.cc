@@ -1,0 +1,151 @@
+#include "trainer/experiment/config_checks.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+
+namespace elastor {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// T * D beyond this is a slip of the hand: full mixing has (T * D)^2 weights.
+constexpr int64_t kMaxTokenFeatures = 1 << 17;
+
+// "model.mlp.hidden: 0; expected what".
+Status Mistake(const std::string& field, const std::string& found, const std::string& expected) {
+  return UserError(field + ": " + found + "; expected " + expected);
+}
+
+std::string ShortText(double value) {
+  char text[32];
+  snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
+template <typename T>
+Status CheckNumber(const std::string& path, const Rule& rule, T value) {
+  std::string found;
+  if constexpr (std::is_integral_v<T>) {
+    found = std::to_string(value);
+  } else {
+    found = ShortText(value);
+  }
+  const double number = static_cast<double>(value);
+  const bool inside = std::isfinite(number) && (!rule.has_min() || number >= rule.min()) &&
+                      (!rule.has_above() || number > rule.above()) &&
+                      (!rule.has_below() || number < rule.below());
+  if (!inside) return Mistake(path, found, RangeWords(rule));
+  if (!rule.power_of_two() || std::has_single_bit(static_cast<uint64_t>(value))) return OkStatus();
+  return UserError(path + ": " + found + " is not a power of two");
+}
+
+// Every number of a field, which names and texts are none of.
+Status CheckField(const std::string& path, const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  const Rule& rule = field.options().GetExtension(elastor::rule);
+  const auto check = [&](auto get, auto get_one) -> Status {
+    if (!field.is_repeated()) return CheckNumber(path, rule, (reflection.*get)(message, &field));
+    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+      ELASTOR_RETURN_IF_ERROR(CheckNumber(path, rule, (reflection.*get_one)(message, &field, i)));
+    }
+    return OkStatus();
+  };
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return check(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return check(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return check(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
+    default:
+      return OkStatus();
+  }
+}
+
+// `prefix` begins the names of the message's fields: "" or "training.".
+Status CheckFields(const std::string& prefix, const Message& message) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const std::string path = prefix + field.name();
+    if (field.message_type() == nullptr) {
+      if (field.options().deprecated()) continue;
+      ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
+    } else if (message.GetReflection()->HasField(message, &field)) {
+      ELASTOR_RETURN_IF_ERROR(
+          CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
+    }
+  }
+  return OkStatus();
+}
+
+// What the fields of a token model must be to each other. `path`: "model.rank_elastor".
+Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (features > kMaxTokenFeatures) {
+    return Mistake(path + ".tokens * token_width", std::to_string(features),
+                   "at most " + std::to_string(kMaxTokenFeatures));
+  }
+  const int64_t block = model.mixing().block_width();
+  if (!model.has_mixing() || features % block == 0) return OkStatus();
+  return Mistake(path + ".mixing.block_width", std::to_string(block),
+                 "a divisor of tokens * token_width = " + std::to_string(features));
+}
+
+Status CheckRankMixer(const TokenModelConfig& model) {
+  if (model.has_mixing()) {
+    return UserError(
+        "model.rank_mixer.mixing: RankMixer swaps blocks of tokens and has no such map; expected "
+        "none, or rank_elastor");
+  }
+  if (model.token_width() % model.tokens() == 0) return OkStatus();
+  const std::string tokens = std::to_string(model.tokens());
+  return UserError("model.rank_mixer.token_width: " + std::to_string(model.token_width()) +
+                   " is not a multiple of model.rank_mixer.tokens " + tokens +
+                   "; RANK_MIXER swaps " + tokens + " x " + tokens +
+                   " blocks of D / T columns (the public code uses T = D = 26)");
+}
+
+Status CheckModel(const ModelConfig& model) {
+  if (model.has_rank_elastor()) return CheckTokenModel("model.rank_elastor", model.rank_elastor());
+  if (!model.has_rank_mixer()) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model.rank_mixer()));
+  return CheckRankMixer(model.rank_mixer());
+}
+
+}  // namespace
+
+std::string RangeWords(const Rule& rule) {
+  if (rule.has_min() && rule.has_below()) {
+    return "a number in [" + ShortText(rule.min()) + ", " + ShortText(rule.below()) + ")";
+  }
+  if (rule.has_above()) {
+    return rule.above() == 0 ? "a positive number" : "more than " + ShortText(rule.above());
+  }
+  return rule.has_min() ? ShortText(rule.min()) + " or more" : "a finite number";
+}
+
+Status ValidateExperiment(const Experiment& experiment) {
+  ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model()));
+  const int64_t batch = experiment.training().batch_size();
+  const int64_t shards = experiment.parallel().virtual_shards();
+  if (batch >= shards) return OkStatus();
+  return UserError("training.batch_size: " + std::to_string(batch) +
+                   " is less than parallel.virtual_shards " + std::to_string(shards) +
+                   "; expected at least one row for each");
+}
+
+Status ValidateRanks(const Experiment& experiment, int ranks) {
+  const int shards = experiment.parallel().virtual_shards();
+  if (ranks >= 1 && ranks <= shards) return OkStatus();
+  return UserError("parallel.virtual_shards: " + std::to_string(shards) +
+                   " cannot be spread over " + std::to_string(ranks) + " ranks; expected 1 to " +
+                   std::to_string(shards) + " ranks, or more virtual shards");
+}
+
+}  // namespace elastor

@@ -1,0 +1,101 @@
+#include "trainer/experiment/config_defaults.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "glog/logging.h"
+#include "trainer/experiment/field_values.h"
+#include "trainer/experiment/model_choice.h"
+
+namespace elastor {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// What conventions and kinds decide about fields that are left out.
+void ResolveTokenModel(bool mixer, TokenModelConfig* model) {
+  const bool public_code = model->convention() == TokenModelConfig::PUBLIC_CODE;
+
+  TokenizerConfig* tokenizer = model->mutable_tokenizer();
+  if (tokenizer->kind() == TokenizerConfig::CONVENTION) {
+    tokenizer->set_kind(public_code ? TokenizerConfig::SHARED : TokenizerConfig::GROUPED);
+    if (public_code && tokenizer->hidden() == 0) tokenizer->set_hidden(500);
+  }
+  if (tokenizer->norm() == TokenizerConfig::NORM_CONVENTION) {
+    tokenizer->set_norm(public_code ? TokenizerConfig::NORM_RMS : TokenizerConfig::NORM_NONE);
+  }
+
+  FeedForwardConfig* feed_forward = model->mutable_feed_forward();
+  if (feed_forward->kind() == FeedForwardConfig::FFN_CONVENTION) {
+    const auto gated = public_code ? FeedForwardConfig::GATED_SUM : FeedForwardConfig::GATED;
+    feed_forward->set_kind(mixer ? FeedForwardConfig::TWO_LAYER : gated);
+  }
+  if (feed_forward->expansion() == 0) {
+    feed_forward->set_expansion(feed_forward->kind() == FeedForwardConfig::TWO_LAYER ? 1 : 3);
+  }
+
+  HeadConfig* head = model->mutable_head();
+  if (head->kind() == HeadConfig::HEAD_CONVENTION) {
+    head->set_kind(public_code ? HeadConfig::FLATTEN_MLP : HeadConfig::FLATTEN_LINEAR);
+  }
+  if (head->kind() != HeadConfig::FLATTEN_MLP) {
+    head->clear_hidden();
+  } else if (head->hidden().empty()) {
+    const int64_t width = int64_t{2} * model->tokens() * model->token_width();
+    head->add_hidden(
+        static_cast<int32_t>(std::min<int64_t>(width, std::numeric_limits<int32_t>::max())));
+  }
+}
+
+void ResolveModel(ModelConfig* model) {
+  if (ChosenModel(*model) == nullptr) model->mutable_rank_elastor();
+  if (model->has_rank_elastor()) ResolveTokenModel(false, model->mutable_rank_elastor());
+  if (model->has_rank_mixer()) ResolveTokenModel(true, model->mutable_rank_mixer());
+}
+
+// Gives every field that is left out, at all levels, the default of its rule; an optional field
+// without one becomes 0, so that it is written out.
+void FillDefaults(Message* message) {
+  const Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    if (field->options().deprecated()) continue;
+    const bool given = field->is_repeated() ? reflection.FieldSize(*message, field) > 0
+                                            : reflection.HasField(*message, field);
+    if (field->message_type() != nullptr) {
+      if (!given && field->real_containing_oneof() != nullptr) continue;
+      FillDefaults(reflection.MutableMessage(message, field));
+      const bool empty = reflection.GetMessage(*message, field).ByteSizeLong() == 0;
+      if (!given && empty) reflection.ClearField(message, field);
+      continue;
+    }
+    std::string value = field->options().GetExtension(rule).default_();
+    if (given || (value.empty() && !field->has_presence())) continue;
+    if (value.empty()) {
+      value = field->enum_type() == nullptr ? "0" : field->default_value_enum()->name();
+    }
+    const Status set = SetField(*field, value, message);
+    CHECK(set.ok()) << field->full_name() << ": " << set.message();
+  }
+}
+
+}  // namespace
+
+void ResolveDefaults(Experiment* experiment) {
+  ModelConfig* model = experiment->mutable_model();
+  ResolveModel(model);
+  if (experiment->name().empty()) experiment->set_name(KindName(*ChosenModel(*model)));
+  TrainingConfig* training = experiment->mutable_training();
+  if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());
+
+  const bool mixing_given = model->rank_mixer().has_mixing();
+  FillDefaults(experiment);
+  // RankMixer has no such map; what was given is for the checks to refuse.
+  if (model->has_rank_mixer() && !mixing_given) model->mutable_rank_mixer()->clear_mixing();
+}
+
+}  // namespace elastor

@@ -1,0 +1,15 @@
+#ifndef ELASTOR_TRAINER_EXPERIMENT_CONFIG_DEFAULTS_H_
+#define ELASTOR_TRAINER_EXPERIMENT_CONFIG_DEFAULTS_H_
+
+#include "configs/proto/experiment.pb.h"
+
+namespace elastor {
+
+// Replaces what is left out by the defaults that experiment.proto names, so that the file written
+// beside the results says all that was in force. Idempotent. REQUIRES: no fields of the first
+// format (trainer/model_choice.h).
+void ResolveDefaults(Experiment* experiment);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EXPERIMENT_CONFIG_DEFAULTS_H_

@@ -1,0 +1,86 @@
+#include "trainer/experiment/describe.h"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "collective/dense_reduce.h"
+#include "core/models/model.h"
+#include "embedding/sparse_optimizer.h"
+#include "nlohmann/json.hpp"
+#include "trainer/experiment/make_options.h"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json DenseParameters(const ParameterLayout& layout) {
+  Json all = Json::array();
+  for (const ParameterInfo& p : layout.parameters()) {
+    all.push_back({{"name", p.name}, {"shape", p.shape}});
+  }
+  return all;
+}
+
+Json Lines(const std::string& text) {
+  Json lines = Json::array();
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Size of the tables over all ranks, and in bytes on the rank that holds most.
+Json Embeddings(const std::vector<TableSpec>& tables, const ShardPlan& plan) {
+  int64_t parameters = 0;
+  for (const TableSpec& table : tables) parameters += table.rows * table.width;
+  return {{"tables", tables.size()},
+          {"parameters", parameters},
+          {"bytes_on_fullest_rank", std::ranges::max(plan.BytesOfRanks())}};
+}
+
+}  // namespace
+
+StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
+  const ModelSpec spec = MakeModelSpec(experiment, data);
+  const std::unique_ptr<Model<float>> model = MakeModel<float>(spec);
+  const ParameterLayout& layout = model->parameters();
+  const std::vector<TableSpec> tables = MakeTables(experiment, data);
+  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
+
+  const int64_t slots =
+      SlotElements(MakeTrainStepOptions(experiment, data).dense.rule.kind, kParameterBlock);
+  int64_t most_slots = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int64_t blocks = 0;
+    for (const Range& bucket : layout.buckets()) {
+      blocks += SliceOfRank(bucket, rank, ranks).size() / kParameterBlock;
+    }
+    most_slots = std::max(most_slots, blocks * slots);
+  }
+  const int64_t element = sizeof(float);
+  Json stages = Json::array();
+  for (const Stage& stage : model->stages()) {
+    stages.push_back({{"name", stage.name}, {"tokens", stage.tokens}, {"width", stage.width}});
+  }
+  const Json json = {
+      {"name", experiment.name()},
+      {"ranks", ranks},
+      {"virtual_shards", experiment.parallel().virtual_shards()},
+      {"fields", spec.fields()},
+      {"dense_parameters", layout.element_count()},
+      {"multiply_adds_per_sample_forward", model->multiply_adds()},
+      // Forward, input gradients and weight gradients: three products, two FLOPs a multiply-add.
+      {"training_flops_per_sample", 6 * model->multiply_adds()},
+      {"dense_bytes_per_rank", layout.flat_size() * element},
+      {"dense_slot_bytes_on_fullest_rank", most_slots * element},
+      {"embeddings", Embeddings(tables, plan)},
+      {"stages", stages},
+      {"plan", Lines(plan.ToString())},
+      {"dense", DenseParameters(layout)},
+  };
+  return json.dump(2) + "\n";
+}
+
+}  // namespace elastor

@@ -1,0 +1,202 @@
+#include "trainer/experiment/make_options.h"
+
+#include <string>
+
+#include "embedding/row_store.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+TokenizerOptions::Kind TokenizerKind(TokenizerConfig_Kind kind) {
+  if (kind == TokenizerConfig_Kind_SHARED) return TokenizerOptions::Kind::kShared;
+  if (kind == TokenizerConfig_Kind_FULL) return TokenizerOptions::Kind::kFull;
+  return TokenizerOptions::Kind::kGrouped;
+}
+
+ModelSpec::InputNorm InputNorm(TokenizerConfig_Norm norm) {
+  if (norm == TokenizerConfig_Norm_NORM_RMS) return ModelSpec::InputNorm::kRms;
+  if (norm == TokenizerConfig_Norm_NORM_LAYER) return ModelSpec::InputNorm::kLayer;
+  return ModelSpec::InputNorm::kNone;
+}
+
+ModelSpec::FeedForward FeedForwardKind(FeedForwardConfig_Kind kind) {
+  if (kind == FeedForwardConfig_Kind_TWO_LAYER) return ModelSpec::FeedForward::kTwoLayer;
+  if (kind == FeedForwardConfig_Kind_GATED_SUM) return ModelSpec::FeedForward::kGatedSum;
+  return ModelSpec::FeedForward::kGated;
+}
+
+Activation GateActivation(FeedForwardConfig_Gate gate) {
+  if (gate == FeedForwardConfig_Gate_RELU) return Activation::kRelu;
+  if (gate == FeedForwardConfig_Gate_SWISH) return Activation::kSwish;
+  return Activation::kGelu;
+}
+
+ModelSpec::Head HeadKind(HeadConfig_Kind kind) {
+  if (kind == HeadConfig_Kind_MEAN_POOL) return ModelSpec::Head::kMeanPool;
+  if (kind == HeadConfig_Kind_FLATTEN_MLP) return ModelSpec::Head::kFlattenMlp;
+  return ModelSpec::Head::kFlattenLinear;
+}
+
+SparseOptimizerKind SparseKind(OptimizerConfig_Sparse kind) {
+  switch (kind) {
+    case OptimizerConfig_Sparse_DENSE_ADAM:
+      return SparseOptimizerKind::kDenseAdam;
+    case OptimizerConfig_Sparse_ROW_WISE_ADAGRAD:
+      return SparseOptimizerKind::kRowWiseAdagrad;
+    case OptimizerConfig_Sparse_SPARSE_ADAGRAD:
+      return SparseOptimizerKind::kAdagrad;
+    case OptimizerConfig_Sparse_SPARSE_SGD:
+      return SparseOptimizerKind::kSgd;
+    default:
+      return SparseOptimizerKind::kLazyAdam;
+  }
+}
+
+SparseOptimizerKind DenseRule(OptimizerConfig_Dense kind) {
+  if (kind == OptimizerConfig_Dense_SGD) return SparseOptimizerKind::kSgd;
+  if (kind == OptimizerConfig_Dense_ADAGRAD) return SparseOptimizerKind::kAdagrad;
+  return SparseOptimizerKind::kDenseAdam;
+}
+
+PlanKind PlanKindOf(ParallelConfig_Plan plan) {
+  switch (plan) {
+    case ParallelConfig_Plan_ROW_WISE:
+      return PlanKind::kRowWise;
+    case ParallelConfig_Plan_TABLE_WISE:
+      return PlanKind::kTableWise;
+    case ParallelConfig_Plan_REPLICATED:
+      return PlanKind::kReplicated;
+    default:
+      return PlanKind::kAuto;
+  }
+}
+
+}  // namespace
+
+ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data) {
+  ModelSpec spec;
+  spec.numeric_fields = static_cast<int64_t>(data.numeric.size());
+  spec.categorical_fields = static_cast<int64_t>(data.categorical.size());
+  spec.embedding_width = experiment.embedding().width();
+  spec.embedding_stddev = experiment.embedding().init_stddev();
+  if (experiment.model().has_mlp()) {
+    const MlpConfig& mlp = experiment.model().mlp();
+    spec.kind = ModelSpec::Kind::kMlp;
+    spec.hidden.assign(mlp.hidden().begin(), mlp.hidden().end());
+    spec.batch_norm = mlp.batch_norm();
+    spec.dropout = mlp.dropout();
+    return spec;
+  }
+  const bool mixer = experiment.model().has_rank_mixer();
+  const TokenModelConfig& model =
+      mixer ? experiment.model().rank_mixer() : experiment.model().rank_elastor();
+  spec.kind = mixer ? ModelSpec::Kind::kRankMixer : ModelSpec::Kind::kRankElastor;
+  spec.convention = model.convention() == TokenModelConfig::PUBLIC_CODE
+                        ? ModelSpec::Convention::kPublicCode
+                        : ModelSpec::Convention::kPaper;
+  spec.dropout = model.dropout();
+  spec.tokens = model.tokens();
+  spec.token_width = model.token_width();
+  spec.blocks = model.blocks();
+  spec.tokenizer = TokenizerKind(model.tokenizer().kind());
+  spec.tokenizer_hidden = model.tokenizer().hidden();
+  spec.input_norm = InputNorm(model.tokenizer().norm());
+  spec.mixing_block_width = std::max(1, model.mixing().block_width());
+  spec.feed_forward = FeedForwardKind(model.feed_forward().kind());
+  spec.activation = GateActivation(model.feed_forward().activation());
+  spec.expansion = model.feed_forward().expansion();
+  spec.head = HeadKind(model.head().kind());
+  spec.head_hidden.assign(model.head().hidden().begin(), model.head().hidden().end());
+  return spec;
+}
+
+std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
+  std::vector<TableSpec> tables;
+  for (const auto& field : data.categorical) {
+    if (field.shares >= 0) continue;
+    tables.push_back({field.name, field.ids, experiment.embedding().width(),
+                      experiment.embedding().init_stddev()});
+  }
+  return tables;
+}
+
+std::vector<FieldSpec> MakeFields(const DatasetInfo& data) {
+  std::vector<FieldSpec> fields;
+  int tables = 0;
+  for (const auto& field : data.categorical) {
+    const int table = field.shares >= 0 ? fields[field.shares].table : tables++;
+    fields.push_back({field.name, table, field.mean_pooling ? Pooling::kMean : Pooling::kSum});
+  }
+  return fields;
+}
+
+EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
+  return {.tables = MakeTables(experiment, data),
+          .fields = MakeFields(data),
+          .optimizer = MakeSparseOptimizer(experiment.optimizer()),
+          .seed = static_cast<uint64_t>(experiment.training().seed()),
+          .leaves = experiment.parallel().virtual_shards()};
+}
+
+SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {
+  SparseOptimizerOptions options;
+  options.kind = SparseKind(config.sparse());
+  options.l2 = config.embedding_l2();
+  options.beta1 = config.beta1();
+  options.beta2 = config.beta2();
+  options.epsilon = config.epsilon();
+  options.initial_accumulator = config.initial_accumulator();
+  return options;
+}
+
+TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data) {
+  const OptimizerConfig& optimizer = experiment.optimizer();
+  TrainStepOptions options;
+  options.leaves = experiment.parallel().virtual_shards();
+  options.batch_rows = experiment.training().batch_size();
+  options.sample_weights = data.has_weights;
+  options.seed = experiment.training().seed();
+  options.clip_norm = optimizer.clip_norm();
+  options.embedding_l2 = optimizer.embedding_l2();
+  options.overlap = experiment.parallel().overlap();
+  options.dense.rule = MakeSparseOptimizer(optimizer);
+  options.dense.rule.kind = DenseRule(optimizer.dense());
+  options.dense.dense_l2 = optimizer.dense_l2();
+  options.dense.embedding_l2 = optimizer.embedding_l2();
+  return options;
+}
+
+RowOrder MakeRowOrder(const Experiment& experiment) {
+  RowOrder order;
+  order.shuffled = experiment.data().order() == DataConfig_Order_SHUFFLED;
+  order.seed = experiment.training().seed();
+  order.window_blocks = experiment.data().window_blocks();
+  return order;
+}
+
+StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
+                             int ranks) {
+  const SparseOptimizerKind kind = SparseKind(experiment.optimizer().sparse());
+  std::vector<int64_t> bytes_per_row;
+  for (const TableSpec& table : tables) {
+    bytes_per_row.push_back(
+        RowBytes({table.width, SlotElements(kind, table.width)}, sizeof(float)));
+  }
+  return ShardPlan::Make(PlanKindOf(experiment.parallel().plan()), tables, bytes_per_row, ranks,
+                         experiment.parallel().memory_budget_bytes());
+}
+
+DatasetInfo AssumedData(const DataShape& shape) {
+  DatasetInfo info;
+  info.name = "assumed";
+  for (int i = 0; i < shape.numeric_fields(); ++i) {
+    info.numeric.push_back({"I" + std::to_string(i + 1)});
+  }
+  for (int i = 0; i < shape.categorical_fields(); ++i) {
+    info.categorical.push_back({"C" + std::to_string(i + 1), shape.ids_per_field()});
+  }
+  return info;
+}
+
+}  // namespace elastor

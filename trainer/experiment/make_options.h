@@ -1,0 +1,42 @@
+#ifndef ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
+#define ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "core/models/model_spec.h"
+#include "embedding/embedding_options.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor {
+
+// From the experiment's words to the parts' own options. Experiments are resolved and valid.
+
+ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data);
+
+// One table a categorical field that shares no other's.
+std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
+std::vector<FieldSpec> MakeFields(const DatasetInfo& data);
+
+EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
+
+SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
+TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data);
+RowOrder MakeRowOrder(const Experiment& experiment);
+
+// Weights and slots of embeddings, by the experiment's plan.
+StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
+                             int ranks);
+
+// The data set that --mode=describe assumes when no data.path is given.
+DatasetInfo AssumedData(const DataShape& shape);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_

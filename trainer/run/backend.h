@@ -1,0 +1,57 @@
+#ifndef ELASTOR_TRAINER_RUN_BACKEND_H_
+#define ELASTOR_TRAINER_RUN_BACKEND_H_
+
+#include <memory>
+#include <string>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/embedding_state.h"
+#include "embedding/shard_plan.h"
+#include "trainer/data/dataset.h"
+#include "trainer/step/step.h"
+
+namespace elastor {
+
+// What a run computes with, on the CPU or on a GPU: the embedding tables of one rank and the step
+// that uses them.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual EmbeddingState<float>* embedding() = 0;
+  virtual Step<float>* step() = 0;
+  // Bytes sent and time of a phase, from the device where it exchanges; the host's are the
+  // communicator's.
+  virtual PhaseRecord device_record(Phase phase) = 0;
+};
+
+struct BackendOptions {
+  Experiment experiment;  // resolved and valid; that memory is taken for
+  // These outlive the backend.
+  const DatasetInfo* data = nullptr;
+  const ShardPlan* plan = nullptr;
+  Model<float>* model = nullptr;
+  Communicator* communicator = nullptr;
+  ThreadPool* pool = nullptr;
+};
+
+enum class RunDevice { kCpu, kCuda };
+
+// Weights and tables are the initial ones. User error, the same on all ranks, when the experiment
+// asks for what the device has not.
+StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options);
+
+// The GPU's half of the program: //trainer/run:cuda_backend, or :no_cuda in a build
+// without it, where both are user errors.
+//
+// Makes one GPU of the host this rank's, by the rank's number on its host; collective, before
+// MakeCudaBackend. Returns what bits depend on: device and libraries, for the numerics fingerprint.
+StatusOr<std::string> OpenCudaDevice(Communicator& communicator);
+StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_BACKEND_H_

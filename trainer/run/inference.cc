@@ -1,0 +1,92 @@
+#include "trainer/run/inference.h"
+
+#include <memory>
+#include <vector>
+
+#include "glog/logging.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/evaluate/evaluation.h"
+#include "trainer/evaluate/predictions_file.h"
+
+namespace elastor {
+namespace {
+
+constexpr char kPredictionsFile[] = "predictions.csv";
+
+struct Measured {
+  MetricValues metrics;                  // of no rows when spectra were asked for
+  std::vector<SpectrumRecord> spectrum;  // else empty
+  int64_t rows = 0;
+};
+
+// In mode predict, writes every row's prediction meanwhile.
+StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* context) {
+  if (options.mode != Mode::kPredict) return context->evaluation().Measure(options.split, {});
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PredictionsFile> predictions,
+      PredictionsFile::Open(options.output_dir + "/" + kPredictionsFile, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const MetricValues metrics,
+      context->evaluation().Measure(options.split,
+                                    [&](int64_t first_row, const std::vector<float>& labels,
+                                        const std::vector<float>& logits) {
+                                      return predictions->Append(first_row, labels, logits);
+                                    }));
+  ELASTOR_RETURN_IF_ERROR(predictions->Commit());
+  return metrics;
+}
+
+// What was asked for; its records, of a model of `step` steps, go to the log.
+StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
+  Measured measured;
+  Status logged;
+  if (options.mode == Mode::kSpectra) {
+    ELASTOR_ASSIGN_OR_RETURN(measured.spectrum,
+                             context->evaluation().MeasureSpectrum(
+                                 options.split, options.experiment.spectrum().samples()));
+    measured.rows = measured.spectrum[0].samples;
+    for (SpectrumRecord& record : measured.spectrum) {
+      record.step = step;
+      if (logged.ok()) logged = context->log->Append(record);
+    }
+  } else {
+    ELASTOR_ASSIGN_OR_RETURN(measured.metrics, MeasureMetrics(options, context));
+    measured.rows = measured.metrics.rows;
+    logged = context->log->Append(
+        EvalRecord{.split = SplitName(options.split), .step = step, .metrics = measured.metrics});
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, logged));
+  return measured;
+}
+
+}  // namespace
+
+Status RunInference(const RunOptions& options, Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
+                           RunContext::Open(options, /*steps_done=*/0, &communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           LoadCheckpoint(options.model_dir, Contents::kWeights,
+                                          context->ModelHash(), context->State(), communicator));
+  context->step().WeightsChanged();
+
+  const double loaded = SecondsSince(context->start);
+  ELASTOR_ASSIGN_OR_RETURN(const Measured measured,
+                           Measure(options, metadata.control.step(), context.get()));
+  ELASTOR_ASSIGN_OR_RETURN(Summary summary, context->MakeSummary());
+  if (metadata.numerics != summary.numerics && communicator.rank() == 0) {
+    LOG(WARNING) << options.model_dir << ": trained under the numerics '" << metadata.numerics
+                 << "'; here they are '" << summary.numerics << "': bits may differ";
+  }
+  summary.split = SplitName(options.split);
+  summary.spectrum = measured.spectrum;
+  summary.auc = measured.metrics.auc;
+  summary.gauc = measured.metrics.gauc;
+  if (options.mode != Mode::kSpectra) summary.logloss = measured.metrics.logloss;
+  summary.steps = metadata.control.step();
+  summary.epochs = metadata.control.epoch();
+  summary.samples_per_s = static_cast<double>(measured.rows) / (summary.wall_s - loaded);
+  summary.state_digest = metadata.state_digest;
+  return AgreeOnStatus(communicator, context->log->Finish(summary));
+}
+
+}  // namespace elastor

@@ -1,0 +1,140 @@
+#include "trainer/run/run_checkpoints.h"
+
+#include "core/base/file.h"
+#include "glog/logging.h"
+#include "trainer/experiment/config.h"
+
+namespace elastor {
+namespace {
+
+// Whether a run of this experiment may go on from a checkpoint.
+Status CheckContinuation(const std::string& path, const CheckpointMetadata& metadata,
+                         const Experiment& experiment) {
+  if (metadata.contents != Contents::kState) {
+    return UserError(path + ": holds model weights; expected a training state");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment stored, ParseExperiment(metadata.experiment, path));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment trained, CompleteStored(stored));
+  const std::string difference = NumericDifference(experiment, trained);
+  if (!difference.empty()) {
+    return UserError(difference + ", as in the checkpoint " + path +
+                     ": a field that changes results must stay as it was");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
+                           Dataset::Open(experiment.data().path()));
+  if (dataset->fingerprint() != metadata.data) {
+    return UserError("data.path: " + experiment.data().path() + " has the fingerprint " +
+                     dataset->fingerprint() + "; expected " + metadata.data +
+                     ", the data set of the checkpoint " + path);
+  }
+  return OkStatus();
+}
+
+StatusOr<Continuation> FindOnThisRank(const RunOptions& options) {
+  Continuation found;
+  ELASTOR_ASSIGN_OR_RETURN(found.checkpoint,
+                           LastCheckpoint(RunCheckpoints::Directory(options.output_dir)));
+  if (found.checkpoint.empty()) return found;
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           ReadCheckpointMetadata(found.checkpoint));
+  ELASTOR_RETURN_IF_ERROR(CheckContinuation(found.checkpoint, metadata, options.experiment));
+  if (metadata.numerics != options.numerics) {
+    LOG(WARNING) << found.checkpoint << ": trained under the numerics '" << metadata.numerics
+                 << "'; here they are '" << options.numerics << "': bits may differ";
+  }
+  found.step = metadata.control.step();
+  return found;
+}
+
+}  // namespace
+
+StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator) {
+  StatusOr<Continuation> found = Continuation();
+  if (communicator.rank() == 0) found = FindOnThisRank(options);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, found.status()));
+  ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, 0, &found->checkpoint));
+  ELASTOR_RETURN_IF_ERROR(
+      communicator.Broadcast(Phase::kSetup, &found->step, sizeof(found->step), 0));
+  return found;
+}
+
+RunCheckpoints::RunCheckpoints(const std::string& output_dir, RunContext* context)
+    : config_(context->experiment.checkpoint()),
+      directory_(Directory(output_dir)),
+      context_(*context),
+      writer_(context->State(), config_.staging_bytes(), context->communicator),
+      due_since_(Clock::now()) {
+  last_.control.set_step(-1);
+}
+
+bool RunCheckpoints::DueByTime() const {
+  constexpr double kSecondsPerMinute = 60;
+  return config_.every_minutes() > 0 &&
+         SecondsSince(due_since_) >= config_.every_minutes() * kSecondsPerMinute;
+}
+
+std::string RunCheckpoints::BestPath(const ControlRecord& control) const {
+  return directory_ + "/" + BestName(control.best_step());
+}
+
+Status RunCheckpoints::Start(const ControlRecord& control) {
+  due_since_ = Clock::now();
+  return StartWriting(Contents::kState, control, directory_ + "/" + CheckpointName(control.step()));
+}
+
+Status RunCheckpoints::StartBest(const ControlRecord& control) {
+  return StartWriting(Contents::kWeights, control, BestPath(control));
+}
+
+Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& control,
+                                    const std::string& path) {
+  ELASTOR_RETURN_IF_ERROR(Finish());
+  const Clock::time_point start = Clock::now();
+  const bool first_rank = context_.communicator->rank() == 0;
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(*context_.communicator, first_rank ? MakeDirectory(directory_) : OkStatus()));
+  path_ = path;
+  metadata_ = context_.MakeMetadata(contents, control);
+  ELASTOR_RETURN_IF_ERROR(writer_.Start(path, metadata_));
+  blocked_seconds_ = SecondsSince(start);
+  started_ = Clock::now();
+  return OkStatus();
+}
+
+Status RunCheckpoints::Finish() {
+  if (!writer_.active()) return OkStatus();
+  const Clock::time_point start = Clock::now();
+  ELASTOR_ASSIGN_OR_RETURN(metadata_, writer_.Finish());
+  Status done;
+  if (metadata_.contents == Contents::kState) {
+    last_ = metadata_;
+    done = context_.log->Append(
+        CheckpointRecord{.step = metadata_.control.step(),
+                         .digest = metadata_.state_digest,
+                         .path = path_,
+                         .blocked_seconds = blocked_seconds_ + SecondsSince(start),
+                         .write_seconds = SecondsSince(started_)});
+  }
+  if (done.ok() && context_.communicator->rank() == 0) {
+    done = RemoveOldCheckpoints(directory_, config_.keep(), metadata_.control.best_step());
+  }
+  return AgreeOnStatus(*context_.communicator, done);
+}
+
+Status RunCheckpoints::CheckBest(const ControlRecord& control) const {
+  const bool reads = control.has_best() && context_.communicator->rank() == 0;
+  return AgreeOnStatus(*context_.communicator,
+                       reads ? ReadCheckpointMetadata(BestPath(control)).status() : OkStatus());
+}
+
+Status RunCheckpoints::RestoreBest(const ControlRecord& control) {
+  ELASTOR_RETURN_IF_ERROR(Finish());
+  ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights,
+                                         context_.ModelHash(), context_.State(),
+                                         *context_.communicator)
+                              .status());
+  context_.step().WeightsChanged();
+  return OkStatus();
+}
+
+}  // namespace elastor

@@ -1,0 +1,137 @@
+#include "trainer/run/run_context.h"
+
+#include <utility>
+
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
+
+namespace elastor {
+namespace {
+
+// The experiment that memory is planned and taken for.
+Experiment ForMode(const RunOptions& options) {
+  Experiment experiment = options.experiment;
+  if (options.mode != Mode::kTrain) {
+    experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
+    experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
+  }
+  return experiment;
+}
+
+StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split split) {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
+  if (dataset->rows(split) > 0) return dataset;
+  const std::string name = split == Split::kTrain ? "training" : SplitName(split);
+  return UserError(path + ": the " + name + " split has no rows");
+}
+
+SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
+  return {{config.slice_by().begin(), config.slice_by().end()}, config.slice_values()};
+}
+
+// What the phases that were used took, between hosts and between devices.
+StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
+                                                                Backend& backend) {
+  std::vector<CommunicationRecord> records;
+  std::vector<int64_t> bytes;
+  for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
+    const PhaseRecord& host = communicator.record(static_cast<Phase>(phase));
+    const PhaseRecord device = backend.device_record(static_cast<Phase>(phase));
+    const int64_t calls = host.calls + device.calls;
+    if (calls == 0) continue;  // every rank makes the same calls
+    records.push_back(
+        {PhaseName(static_cast<Phase>(phase)), calls, 0, host.seconds + device.seconds});
+    bytes.push_back(host.bytes_sent + device.bytes_sent);
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, bytes));
+  for (size_t i = 0; i < records.size(); ++i) records[i].bytes_sent = bytes[i];
+  return records;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options,
+                                                       int64_t steps_done,
+                                                       Communicator* communicator) {
+  StatusOr<std::unique_ptr<Dataset>> dataset =
+      OpenDataset(options.experiment.data().path(),
+                  options.mode == Mode::kTrain ? Split::kTrain : options.split);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
+  ELASTOR_RETURN_IF_ERROR(
+      ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
+  const Experiment planned = ForMode(options);
+  ELASTOR_ASSIGN_OR_RETURN(
+      ShardPlan plan,
+      MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
+  StatusOr<std::unique_ptr<RunLog>> log =
+      RunLog::Open(options.output_dir, options.experiment, communicator->rank(),
+                   options.resume ? RunLog::Used::kContinue : RunLog::Used::kRefuse, steps_done);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
+  auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
+                                              std::move(plan), std::move(log).value());
+  ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
+  return context;
+}
+
+RunContext::RunContext(const RunOptions& options, Communicator* communicator,
+                       std::unique_ptr<Dataset> dataset, ShardPlan plan,
+                       std::unique_ptr<RunLog> log)
+    : experiment(options.experiment),
+      numerics(options.numerics),
+      communicator(communicator),
+      dataset(std::move(dataset)),
+      plan(std::move(plan)),
+      log(std::move(log)),
+      tables(MakeTables(experiment, this->dataset->info())),
+      pool(experiment.parallel().threads()),
+      model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))) {}
+
+Status RunContext::MakeBackend(const RunOptions& options) {
+  const BackendOptions backend_options = {.experiment = ForMode(options),
+                                          .data = &dataset->info(),
+                                          .plan = &plan,
+                                          .model = model.get(),
+                                          .communicator = communicator,
+                                          .pool = &pool};
+  ELASTOR_ASSIGN_OR_RETURN(backend_, options.device == RunDevice::kCuda
+                                         ? MakeCudaBackend(backend_options)
+                                         : MakeCpuBackend(backend_options));
+  evaluation_.emplace(dataset.get(), model.get(), backend_->step(), communicator,
+                      Evaluation::Options{.leaves = experiment.parallel().virtual_shards(),
+                                          .batch_rows = experiment.training().eval_batch_size(),
+                                          .slices = MakeSliceOptions(experiment.evaluation()),
+                                          .dataset_path = experiment.data().path()});
+  return OkStatus();
+}
+
+CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlRecord& control) const {
+  CheckpointMetadata metadata;
+  metadata.contents = contents;
+  metadata.control = control;
+  metadata.numerics = numerics;
+  metadata.model_hash = ModelHash();
+  metadata.numeric_hash = NumericHash(experiment);
+  metadata.experiment = ExperimentText(experiment);
+  metadata.data = dataset->fingerprint();
+  return metadata;
+}
+
+StatusOr<Summary> RunContext::MakeSummary() {
+  Summary summary;
+  summary.name = experiment.name();
+  if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
+  summary.ranks = communicator->size();
+  summary.virtual_shards = experiment.parallel().virtual_shards();
+  summary.dense_parameters = model->parameters().element_count();
+  for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
+  summary.numerics = numerics;
+  summary.numeric_hash = NumericHash(experiment);
+  ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator, *backend_));
+  summary.wall_s = SecondsSince(start);
+  return summary;
+}
+
+}  // namespace elastor

@@ -1,0 +1,86 @@
+#ifndef ELASTOR_TRAINER_RUN_RUN_CONTEXT_H_
+#define ELASTOR_TRAINER_RUN_RUN_CONTEXT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "configs/proto/experiment.pb.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/shard_plan.h"
+#include "embedding/table.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/data/dataset.h"
+#include "trainer/evaluate/evaluation.h"
+#include "trainer/run/backend.h"
+#include "trainer/run/run_log.h"
+#include "trainer/run/run_records.h"
+
+namespace elastor {
+
+enum class Mode { kTrain, kEvaluate, kPredict, kSpectra, kVerify, kDescribe };
+
+// What the command line asks for. Every rank has the same.
+struct RunOptions {
+  Mode mode = Mode::kTrain;
+  Experiment experiment;   // every default filled in, every field checked (experiment/config.h)
+  std::string output_dir;  // a new directory; unused by modes that print
+  bool resume = false;     // mode train: output_dir's run goes on from its last checkpoint
+  std::string model_dir;   // the model or checkpoint folder of modes that read one
+  Split split = Split::kValidation;  // what is evaluated: validation or test
+  RunDevice device = RunDevice::kCpu;
+  std::string numerics = {};  // NumericsFingerprint of the device
+};
+
+// What a run that trains or infers has on one rank, built in the order below. The weights are the
+// initial ones; no optimizer slots are kept unless the mode is train.
+struct RunContext {
+  // Collective; all ranks return the same status. Opens the log before tables are allocated, so
+  // that a used directory is told at once. steps_done: by the run that options.resume continues.
+  // communicator outlives the object.
+  static StatusOr<std::unique_ptr<RunContext>> Open(const RunOptions& options, int64_t steps_done,
+                                                    Communicator* communicator);
+
+  RunContext(const RunOptions& options, Communicator* communicator,
+             std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log);
+
+  // Collective. The part of the summary that is alike for all modes, up to now.
+  StatusOr<Summary> MakeSummary();
+  // To be read; or written, with step().WeightsChanged() afterwards.
+  StateView State() {
+    return {&model->parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
+            backend_->embedding()};
+  }
+  Step<float>& step() const { return *backend_->step(); }
+  Evaluation& evaluation() { return *evaluation_; }
+  // Of what is saved now; without the digest.
+  CheckpointMetadata MakeMetadata(Contents contents, const ControlRecord& control) const;
+  std::string ModelHash() const { return MakeModelHash(experiment, dataset->info()); }
+
+  const Clock::time_point start = Clock::now();
+  const Experiment experiment;
+  const std::string numerics;
+  Communicator* const communicator;
+  const std::unique_ptr<Dataset> dataset;
+  const ShardPlan plan;
+  const std::unique_ptr<RunLog> log;
+  const std::vector<TableSpec> tables;
+  ThreadPool pool;
+  const std::unique_ptr<Model<float>> model;
+
+ private:
+  // The last part of Open.
+  Status MakeBackend(const RunOptions& options);
+
+  std::unique_ptr<Backend> backend_;
+  std::optional<Evaluation> evaluation_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_RUN_CONTEXT_H_

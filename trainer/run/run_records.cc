@@ -1,0 +1,177 @@
+#include "trainer/run/run_records.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "nlohmann/json.hpp"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+void AppendFormat(std::string* text, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+void AppendFormat(std::string* text, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char line[512];
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  *text += line;
+}
+
+Json SpectrumJson(const SpectrumRecord& record) {
+  return {{"stage", record.stage},
+          {"stable_rank_mean", record.stable_rank_mean},
+          {"entropy_rank_mean", record.entropy_rank_mean}};
+}
+
+void AddValues(const BinaryValues& values, Json* json) {
+  json->update(Json{{"rows", values.rows},
+                    {"positives", values.positives},
+                    {"auc", OrNull(values.auc)},
+                    {"logloss", values.logloss},
+                    {"normalized_entropy", OrNull(values.normalized_entropy)},
+                    {"calibration", OrNull(values.calibration)}});
+}
+
+Json SliceJson(const SliceValues& slice) {
+  Json json = {{"field", slice.field}, {"id", slice.id}};
+  if (!slice.value.empty()) json["value"] = slice.value;
+  AddValues(slice, &json);
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const TrainRecord& record) {
+  Json json = {{"event", "train"},
+               {"step", record.step},
+               {"epoch", record.epoch},
+               {"loss", record.loss},
+               {"l2", record.l2},
+               {"learning_rate", record.learning_rate},
+               {"gradient_norm", record.gradient_norm},
+               {"samples_per_s", record.samples_per_s}};
+  json["phase_s"] = Json::object();
+  for (const auto& [phase, seconds] : record.phase_seconds) json["phase_s"][phase] = seconds;
+  return json.dump();
+}
+
+std::string ToJson(const EvalRecord& record) {
+  const MetricValues& metrics = record.metrics;
+  Json json = {{"event", "eval"},
+               {"split", record.split},
+               {"step", record.step},
+               {"scheduled", record.scheduled}};
+  AddValues(metrics, &json);
+  if (metrics.gauc) {
+    json["gauc"] = *metrics.gauc;
+    json["gauc_groups"] = metrics.gauc_groups;
+  }
+  for (const SliceValues& slice : metrics.slices) json["slices"].push_back(SliceJson(slice));
+  // Texts of values come from the data and may be no UTF-8: such bytes become U+FFFD.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ToJson(const SpectrumRecord& record) {
+  Json json = {{"event", "spectrum"}, {"step", record.step}, {"split", record.split}};
+  json.update(SpectrumJson(record));
+  json.update(Json{{"samples", record.samples},
+                   {"max_rank", record.max_rank},
+                   {"stable_rank_stddev", record.stable_rank_stddev},
+                   {"entropy_rank_stddev", record.entropy_rank_stddev},
+                   {"stable_rank_histogram", record.stable_rank_histogram},
+                   {"entropy_rank_histogram", record.entropy_rank_histogram},
+                   {"profile", record.profile}});
+  return json.dump();
+}
+
+std::string ToJson(const CheckpointRecord& record) {
+  return Json{{"event", "checkpoint"},
+              {"step", record.step},
+              {"digest", record.digest},
+              {"path", record.path},
+              {"blocked_s", record.blocked_seconds},
+              {"write_s", record.write_seconds}}
+      .dump();
+}
+
+std::string ToJson(const Summary& summary) {
+  Json json = {{"name", summary.name},
+               {"split", summary.split},
+               {"auc", OrNull(summary.auc)},
+               {"best_auc", OrNull(summary.best_auc)},
+               {"logloss", OrNull(summary.logloss)},
+               {"gauc", OrNull(summary.gauc)},
+               {"steps", summary.steps},
+               {"epochs", summary.epochs},
+               {"monitor", summary.monitor},
+               {"best_step", summary.best_step ? Json(*summary.best_step) : Json(nullptr)},
+               {"best_metric", OrNull(summary.best_metric)},
+               {"early_stopped", summary.early_stopped},
+               {"samples_per_s", summary.samples_per_s},
+               {"ranks", summary.ranks},
+               {"virtual_shards", summary.virtual_shards},
+               {"dense_parameters", summary.dense_parameters},
+               {"embedding_parameters", summary.embedding_parameters},
+               {"state_digest", summary.state_digest},
+               {"numerics", summary.numerics},
+               {"numeric_hash", summary.numeric_hash},
+               {"wall_s", summary.wall_s}};
+  json["spectrum"] = Json::array();
+  for (const SpectrumRecord& record : summary.spectrum) {
+    json["spectrum"].push_back(SpectrumJson(record));
+  }
+  json["communication"] = Json::array();
+  for (const CommunicationRecord& record : summary.communication) {
+    json["communication"].push_back({{"phase", record.phase},
+                                     {"calls", record.calls},
+                                     {"bytes_sent", record.bytes_sent},
+                                     {"seconds", record.seconds}});
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string ToText(const Summary& summary) {
+  std::string text;
+  AppendFormat(&text, "%s: %lld steps on %d ranks in %.1f s, %.0f samples/s\n",
+               summary.name.c_str(), static_cast<long long>(summary.steps), summary.ranks,
+               summary.wall_s, summary.samples_per_s);
+  AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",
+               static_cast<long long>(summary.dense_parameters),
+               static_cast<long long>(summary.embedding_parameters));
+  if (summary.auc) {
+    AppendFormat(&text, "%s AUC: %.4f", summary.split.c_str(), *summary.auc);
+    if (summary.best_auc) AppendFormat(&text, " (best possible: %.4f)", *summary.best_auc);
+    text += "\n";
+  }
+  if (summary.logloss) {
+    AppendFormat(&text, "%s logloss: %.4f\n", summary.split.c_str(), *summary.logloss);
+  }
+  if (summary.gauc) AppendFormat(&text, "%s gAUC: %.4f\n", summary.split.c_str(), *summary.gauc);
+  if (summary.best_step && summary.best_metric) {
+    AppendFormat(&text, "best %s: %.4f at step %lld%s\n", summary.monitor.c_str(),
+                 *summary.best_metric, static_cast<long long>(*summary.best_step),
+                 summary.early_stopped ? ", stopped early" : "");
+  }
+  if (!summary.spectrum.empty()) {
+    size_t width = 0;
+    for (const SpectrumRecord& record : summary.spectrum) {
+      width = std::max(width, record.stage.size());
+    }
+    text += "effective rank (mean over samples):\n";
+    for (const SpectrumRecord& record : summary.spectrum) {
+      AppendFormat(&text, "  %-*s  stable %6.2f  entropy %6.2f\n", static_cast<int>(width),
+                   record.stage.c_str(), record.stable_rank_mean, record.entropy_rank_mean);
+    }
+  }
+  AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  return text;
+}
+
+}  // namespace elastor

@@ -1,0 +1,92 @@
+#ifndef ELASTOR_TRAINER_RUN_RUN_RECORDS_H_
+#define ELASTOR_TRAINER_RUN_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/evaluate/metrics.h"
+#include "trainer/evaluate/spectrum_record.h"
+
+namespace elastor {
+
+// What a run tells about itself: the lines of metrics.jsonl and summary.json (docs/operations.md).
+
+struct TrainRecord {
+  int64_t step = 0;  // steps done
+  int64_t epoch = 0;
+  double loss = 0;  // cross-entropy alone
+  double l2 = 0;
+  double learning_rate = 0;                                        // of that step
+  double gradient_norm = 0;                                        // before clipping
+  double samples_per_s = 0;                                        // since the last record
+  std::vector<std::pair<std::string, double>> phase_seconds = {};  // since the last record
+};
+
+struct EvalRecord {
+  std::string split;
+  int64_t step = 0;
+  MetricValues metrics = {};
+  bool scheduled = false;  // one that control (plateau, early stop, best weights) acts upon
+};
+
+// A checkpoint that is whole on disk.
+struct CheckpointRecord {
+  int64_t step = 0;
+  std::string digest = {};
+  std::string path = {};       // in the output directory
+  double blocked_seconds = 0;  // training stood still: state copied, or written
+  double write_seconds = 0;    // from the copy's end to the rename
+};
+
+// What a phase of communication took in all, training and evaluation.
+struct CommunicationRecord {
+  std::string phase;
+  int64_t calls = 0;       // of one rank
+  int64_t bytes_sent = 0;  // by all ranks to other ranks
+  double seconds = 0;      // inside the calls on rank 0, waiting included
+};
+
+struct Summary {
+  std::string name;                // of the experiment
+  std::string split;               // of the last evaluation; empty: not evaluated
+  std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
+  std::optional<double> best_auc;  // that any model can reach, where the data set knows it
+  std::optional<double> logloss;
+  std::optional<double> gauc;  // none: no groups, or none with both classes
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  // Of the scheduled evaluations; none: there was none.
+  std::string monitor = {};  // the metric that control follows: "auc"
+  std::optional<int64_t> best_step = {};
+  std::optional<double> best_metric = {};  // its value there
+  bool early_stopped = false;
+  double samples_per_s = 0;
+  int ranks = 0;
+  int virtual_shards = 0;
+  int64_t dense_parameters = 0;
+  int64_t embedding_parameters = 0;
+  std::string state_digest;
+  std::string numerics;      // fingerprint
+  std::string numeric_hash;  // of the experiment
+  double wall_s = 0;
+  std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a stage
+  std::vector<CommunicationRecord> communication = {};
+};
+
+// One JSON object on one line, without the newline. Numbers that are not finite become null.
+std::string ToJson(const TrainRecord& record);
+std::string ToJson(const EvalRecord& record);
+std::string ToJson(const SpectrumRecord& record);
+std::string ToJson(const CheckpointRecord& record);
+
+// summary.json, indented.
+std::string ToJson(const Summary& summary);
+// The summary for people: a few lines, each ended.
+std::string ToText(const Summary& summary);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_RUN_RECORDS_H_

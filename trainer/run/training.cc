@@ -1,0 +1,368 @@
+#include "trainer/run/training.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/proto/control.pb.h"
+#include "core/base/clock.h"
+#include "trainer/data/batch_source.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/run/run_checkpoints.h"
+#include "trainer/run/stop_signals.h"
+#include "trainer/run/training_control.h"
+
+namespace elastor {
+namespace {
+
+constexpr char kModelDirectory[] = "model";
+
+// What a rank can ask of all in a step's scalars.
+enum Request { kStop, kWriteCheckpoint, kCheckpointWritten };
+
+double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (metric == MonitorConfig::LOGLOSS) return values.logloss;
+  return (metric == MonitorConfig::GAUC ? values.gauc : values.auc).value_or(kNone);
+}
+
+const char* MetricName(MonitorConfig::Metric metric) {
+  if (metric == MonitorConfig::LOGLOSS) return "logloss";
+  return metric == MonitorConfig::GAUC ? "gauc" : "auc";
+}
+
+Status CheckMonitor(const TrainingConfig& training, const Dataset& dataset) {
+  const MonitorConfig& monitor = training.monitor();
+  const bool monitored = monitor.best_weights() || monitor.early_stop_patience() > 0 ||
+                         training.schedule().plateau_factor() > 0;
+  if (!monitored) return OkStatus();
+  if (dataset.rows(Split::kValidation) == 0) {
+    return UserError(
+        "training.monitor: the data set has no validation rows; expected some, for early stop, "
+        "plateaus and best weights");
+  }
+  if (monitor.metric() == MonitorConfig::GAUC && !dataset.info().has_groups) {
+    return UserError(
+        "training.monitor.metric: GAUC, but the data set has no groups; expected AUC or LOGLOSS");
+  }
+  return OkStatus();
+}
+
+// A training run on one rank, from its first step to its summary. Collective: every rank makes the
+// same calls, and all return the same status.
+class TrainingRun {
+ public:
+  // checkpoint: where the run continues; empty: at its beginning. context outlives the object.
+  TrainingRun(const RunOptions& options, const std::string& checkpoint, RunContext* context);
+
+  Status Train();
+
+ private:
+  // The state before the first step: initial, of a warm start, or of a checkpoint.
+  StatusOr<ControlRecord> Begin();
+  StatusOr<ControlRecord> Continue();
+  Status TrainSteps();
+  Status RunStep(const LocalBatch& batch, const LocalBatch* next);
+  Status AfterStep(const StepResult& result);
+  Status LogStep(const StepResult& result);
+  Status ScheduledEvaluation();
+  Status Evaluate(Split split, bool scheduled);
+  Status MeasureSpectrum();
+  Status WriteLastCheckpoint();
+  Status Finish();
+
+  int64_t step() const { return control_->record().step(); }
+  int64_t PlannedSteps() const;
+  bool AtEnd() const;
+  bool Due(int64_t every) const { return every > 0 && step() % every == 0; }
+  int64_t Requests() const;
+
+  const std::string output_dir_;
+  const Split split_;  // of the last evaluation
+  const std::string checkpoint_;
+  const Experiment& experiment_;
+  RunContext& context_;
+  RunLog& log_;
+  StopSignals signals_;
+  RunCheckpoints checkpoints_;
+  std::unique_ptr<TrainingControl> control_;
+  std::unique_ptr<BatchSource> batches_;
+
+  bool stopped_ = false;      // by a signal to any rank
+  double train_seconds_ = 0;  // inside steps
+  int64_t train_rows_ = 0;
+  double logged_seconds_ = 0;
+  int64_t logged_rows_ = 0;
+  StepTimes logged_times_;
+  int64_t evaluated_step_ = -1;
+  EvalRecord evaluated_;  // the last one; without a split: none
+  std::vector<SpectrumRecord> spectrum_;
+};
+
+TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoint,
+                         RunContext* context)
+    : output_dir_(options.output_dir),
+      split_(options.split),
+      checkpoint_(checkpoint),
+      experiment_(context->experiment),
+      context_(*context),
+      log_(*context->log),
+      checkpoints_(options.output_dir, context) {}
+
+int64_t TrainingRun::PlannedSteps() const {
+  const int64_t limit = experiment_.training().max_steps();
+  return limit > 0 ? std::min(limit, control_->total_steps()) : control_->total_steps();
+}
+
+bool TrainingRun::AtEnd() const {
+  return stopped_ || control_->finished() || step() >= PlannedSteps();
+}
+
+int64_t TrainingRun::Requests() const {
+  int64_t requests = 0;
+  if (signals_.received() != 0) requests |= 1 << kStop;
+  if (context_.communicator->rank() == 0 && checkpoints_.DueByTime()) {
+    requests |= 1 << kWriteCheckpoint;
+  }
+  if (checkpoints_.Written()) requests |= 1 << kCheckpointWritten;
+  return requests;
+}
+
+Status TrainingRun::Train() {
+  ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
+  ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
+  const int64_t batch_rows = experiment_.training().batch_size();
+  control_ = std::make_unique<TrainingControl>(
+      experiment_.optimizer(), experiment_.training(),
+      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain), batch_rows}, record);
+  context_.step().set_steps(record.step());
+  context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
+  batches_ = std::make_unique<BatchSource>(
+      context_.dataset.get(), MakeRowOrder(experiment_),
+      BatchSource::Options{.batch_rows = batch_rows,
+                           .leaves = experiment_.parallel().virtual_shards(),
+                           .epochs = experiment_.training().epochs(),
+                           .first_step = record.step(),
+                           .rank = context_.communicator->rank(),
+                           .ranks = context_.communicator->size(),
+                           .readers = experiment_.data().reader_threads()});
+  if (step() == 0 && experiment_.evaluation().at_start()) {
+    ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
+  }
+  ELASTOR_RETURN_IF_ERROR(TrainSteps());
+  ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
+  if (stopped_) {
+    return StoppedBySignal("stopped by a signal at step " + std::to_string(step()) +
+                           (experiment_.checkpoint().disabled()
+                                ? "; checkpoint.disabled: nothing was saved"
+                                : "; --resume continues from there"));
+  }
+  return Finish();
+}
+
+StatusOr<ControlRecord> TrainingRun::Begin() {
+  if (!checkpoint_.empty()) return Continue();
+  ControlRecord record = TrainingControl::NewRecord(experiment_.training());
+  const WarmStartConfig& warm_start = experiment_.training().warm_start();
+  if (warm_start.path().empty()) return record;
+  ELASTOR_ASSIGN_OR_RETURN(const WarmStartReport report,
+                           WarmStart(warm_start, context_.State(), *context_.communicator));
+  context_.step().WeightsChanged();
+  log_.ShowLine(warm_start.path() + ": " + std::to_string(report.taken.size()) +
+                " tensors and tables taken, " + std::to_string(report.left.size()) +
+                " left there, " + std::to_string(report.fresh.size()) + " begin anew");
+  record.set_warm_start_digest(report.metadata.state_digest);
+  if (warm_start.optimizer_state()) {
+    record.set_optimizer_step_offset(report.metadata.control.step() +
+                                     report.metadata.control.optimizer_step_offset());
+  }
+  return record;
+}
+
+StatusOr<ControlRecord> TrainingRun::Continue() {
+  const Clock::time_point start = Clock::now();
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           LoadCheckpoint(checkpoint_, Contents::kState, context_.ModelHash(),
+                                          context_.State(), *context_.communicator));
+  context_.step().WeightsChanged();
+  if (experiment_.training().monitor().best_weights()) {
+    ELASTOR_RETURN_IF_ERROR(checkpoints_.CheckBest(metadata.control));
+  }
+  checkpoints_.ContinueFrom(metadata);
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.1f", SecondsSince(start));
+  log_.ShowLine("continuing at step " + std::to_string(metadata.control.step()) + " from " +
+                checkpoint_ + ", read in " + seconds + " s");
+  return metadata.control;
+}
+
+Status TrainingRun::TrainSteps() {
+  LocalBatch batch;
+  LocalBatch next;
+  if (!AtEnd()) ELASTOR_RETURN_IF_ERROR(batches_->Next(&batch));
+  while (!AtEnd()) {
+    const bool more = step() + 1 < PlannedSteps();
+    if (more) ELASTOR_RETURN_IF_ERROR(batches_->Next(&next));
+    ELASTOR_RETURN_IF_ERROR(RunStep(batch, more ? &next : nullptr));
+    std::swap(batch, next);
+  }
+  return OkStatus();
+}
+
+Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
+  const Clock::time_point start = Clock::now();
+  ELASTOR_ASSIGN_OR_RETURN(const StepResult result,
+                           context_.step().Run(batch, next, control_->LearningRate(), Requests()));
+  control_->StepDone();
+  train_seconds_ += SecondsSince(start);
+  train_rows_ += batch.global_rows;
+  return AfterStep(result);
+}
+
+Status TrainingRun::AfterStep(const StepResult& result) {
+  stopped_ = result.requests[kStop] > 0;
+  // Before an evaluation begins another one, of which the request does not speak.
+  if (result.requests[kCheckpointWritten] == context_.communicator->size()) {
+    ELASTOR_RETURN_IF_ERROR(checkpoints_.Finish());
+  }
+  if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
+    ELASTOR_RETURN_IF_ERROR(LogStep(result));
+  }
+  if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
+  if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) && !AtEnd()) {
+    ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
+  }
+  const bool due =
+      Due(experiment_.checkpoint().every_steps()) || result.requests[kWriteCheckpoint] > 0;
+  if (!due || AtEnd() || experiment_.checkpoint().disabled()) return OkStatus();
+  return checkpoints_.Start(control_->record());
+}
+
+Status TrainingRun::LogStep(const StepResult& result) {
+  const StepTimes& now = context_.step().times();
+  const StepTimes& then = logged_times_;
+  TrainRecord record;
+  record.step = step();
+  record.epoch = (step() - 1) / batches_->steps_per_epoch();
+  record.loss = result.loss;
+  record.l2 = result.l2;
+  record.learning_rate = control_->record().learning_rate();
+  record.gradient_norm = result.gradient_norm;
+  record.samples_per_s =
+      static_cast<double>(train_rows_ - logged_rows_) / (train_seconds_ - logged_seconds_);
+  record.phase_seconds = {
+      {"route_ids", now.route_ids - then.route_ids},
+      {"lookup", now.lookup - then.lookup},
+      {"compute", now.compute - then.compute},
+      {"reduce", now.reduce - then.reduce},
+      {"route_gradients", now.route_gradients - then.route_gradients},
+      {"scalars", now.scalars - then.scalars},
+      {"update", now.update - then.update},
+  };
+  logged_times_ = now;
+  logged_rows_ = train_rows_;
+  logged_seconds_ = train_seconds_;
+  log_.ShowProgress(record, PlannedSteps());
+  return log_.Append(record);
+}
+
+// The only evaluation that decides anything.
+Status TrainingRun::ScheduledEvaluation() {
+  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
+  const MonitorConfig& monitor = experiment_.training().monitor();
+  const bool best = control_->Evaluated(MonitoredMetric(monitor.metric(), evaluated_.metrics));
+  if (!best || !monitor.best_weights()) return OkStatus();
+  return checkpoints_.StartBest(control_->record());
+}
+
+Status TrainingRun::Evaluate(Split split, bool scheduled) {
+  if (context_.dataset->rows(split) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, context_.evaluation().Measure(split, {}));
+  if (split == Split::kValidation) evaluated_step_ = step();
+  evaluated_ = {SplitName(split), step(), metrics, scheduled};
+  return log_.Append(evaluated_);
+}
+
+Status TrainingRun::MeasureSpectrum() {
+  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(spectrum_, context_.evaluation().MeasureSpectrum(
+                                          Split::kValidation, experiment_.spectrum().samples()));
+  for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  return OkStatus();
+}
+
+Status TrainingRun::WriteLastCheckpoint() {
+  if (!experiment_.checkpoint().disabled() && checkpoints_.last_step() != step()) {
+    ELASTOR_RETURN_IF_ERROR(checkpoints_.Start(control_->record()));
+  }
+  return checkpoints_.Finish();
+}
+
+// The model, then the summary: a folder with a summary is a whole run.
+Status TrainingRun::Finish() {
+  const ControlRecord& control = control_->record();
+  std::string digest = checkpoints_.last_digest();
+  if (checkpoints_.last_step() != step()) {
+    ELASTOR_ASSIGN_OR_RETURN(digest,
+                             StateDigest(control, context_.State(), *context_.communicator));
+  }
+  const MonitorConfig& monitor = experiment_.training().monitor();
+  const bool restored =
+      monitor.best_weights() && control.has_best() && control.best_step() != control.step();
+  if (restored) ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
+  if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
+  if (restored || evaluated_step_ != step() || split_ != Split::kValidation) {
+    ELASTOR_RETURN_IF_ERROR(Evaluate(split_, /*scheduled=*/false));
+  }
+  CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, control);
+  metadata.state_digest = digest;
+  CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
+  ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata));
+  ELASTOR_RETURN_IF_ERROR(model.Finish().status());
+
+  ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
+  summary.split = evaluated_.split;
+  summary.auc = evaluated_.metrics.auc;
+  summary.gauc = evaluated_.metrics.gauc;
+  if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;
+  summary.steps = control.step();
+  summary.epochs = control.epoch();
+  if (control.has_best()) {
+    summary.monitor = MetricName(monitor.metric());
+    summary.best_step = control.best_step();
+    summary.best_metric = control.best_metric();
+  }
+  summary.early_stopped = control.stopped_early();
+  if (train_seconds_ > 0) {
+    summary.samples_per_s = static_cast<double>(train_rows_) / train_seconds_;
+  }
+  summary.state_digest = digest;
+  summary.spectrum = spectrum_;
+  return AgreeOnStatus(*context_.communicator, log_.Finish(summary));
+}
+
+}  // namespace
+
+Status RunTraining(const RunOptions& options, Communicator& communicator) {
+  Continuation continuation;
+  if (options.resume) {
+    ELASTOR_ASSIGN_OR_RETURN(continuation, FindContinuation(options, communicator));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
+                           RunContext::Open(options, continuation.step, &communicator));
+  if (options.resume && continuation.checkpoint.empty()) {
+    context->log->ShowLine("--resume: no checkpoint in " +
+                           RunCheckpoints::Directory(options.output_dir) +
+                           "; starting from the beginning");
+  }
+  TrainingRun run(options, continuation.checkpoint, context.get());
+  return run.Train();
+}
+
+}  // namespace elastor

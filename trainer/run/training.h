@@ -1,0 +1,16 @@
+#ifndef ELASTOR_TRAINER_RUN_TRAINING_H_
+#define ELASTOR_TRAINER_RUN_TRAINING_H_
+
+#include "collective/communicator.h"
+#include "core/base/status.h"
+#include "trainer/run/run_context.h"
+
+namespace elastor {
+
+// Mode train: from the data set to the model and the summary, or on from the last checkpoint.
+// Collective: all ranks return the same status, but for machine errors (main.cc).
+Status RunTraining(const RunOptions& options, Communicator& communicator);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_TRAINING_H_

@@ -1,0 +1,46 @@
+#ifndef ELASTOR_TRAINER_STEP_CUDA_BATCH_GEOMETRY_H_
+#define ELASTOR_TRAINER_STEP_CUDA_BATCH_GEOMETRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/cuda/runtime.h"
+#include "core/kernels/cuda/activations.h"
+#include "embedding/table.h"
+
+namespace elastor::cuda {
+
+// Where the rows of a batch lie on the device: local row <-> place (core/kernels/cuda/activations.h). A
+// function of the batch's size alone.
+class BatchGeometry {
+ public:
+  // global_rows: of the whole batch; leaves: V. sparse: this rank's leaves and rows. fast: all rows
+  // of the rank are one leaf.
+  BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse, bool fast,
+                Stream* stream);
+
+  int64_t global_rows() const { return global_rows_; }
+  int64_t local_rows() const { return local_rows_; }
+  const LeafShape& shape() const { return shape_; }
+  // On the device: local row of every place (-1: padding); place of every local row; real rows of
+  // every leaf.
+  const int32_t* place_row() const { return place_row_.data(); }
+  const int32_t* row_place() const { return row_place_.data(); }
+  const int32_t* leaf_counts() const { return leaf_counts_.data(); }
+  // On the host.
+  int64_t PlaceOf(int64_t row) const { return host_row_place_[row]; }
+
+ private:
+  int64_t global_rows_;
+  int64_t local_rows_;
+  LeafShape shape_;
+  std::vector<int32_t> host_row_place_;
+  Buffer<int32_t> place_row_;
+  Buffer<int32_t> row_place_;
+  Buffer<int32_t> leaf_counts_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TRAINER_STEP_CUDA_BATCH_GEOMETRY_H_

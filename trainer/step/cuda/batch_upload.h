@@ -1,0 +1,45 @@
+#ifndef ELASTOR_TRAINER_STEP_CUDA_BATCH_UPLOAD_H_
+#define ELASTOR_TRAINER_STEP_CUDA_BATCH_UPLOAD_H_
+
+#include <cstdint>
+
+#include "core/cuda/runtime.h"
+#include "trainer/data/batch.h"
+
+namespace elastor::cuda {
+
+// Numbers of one step that kernels read from device memory, so that a captured graph serves all
+// steps.
+struct StepScalars {
+  int64_t first_row;     // epoch index of local row 0
+  int64_t batch_rows;    // of the whole batch
+  uint32_t step;         // numbers random choices
+  float inverse_weight;  // 1 / weight of the batch; 0 when no row has weight
+};
+
+// The dense part of a batch on its way to the device: from the host's vectors to page-locked
+// memory, from there by a stream of its own to the device, while the former batch is computed, and
+// at the step's begin to the place that captured kernels read.
+class BatchUpload {
+ public:
+  explicit BatchUpload(Stream* upload)
+      : upload_(upload), numeric_(upload), labels_(upload), weights_(upload) {}
+
+  // The batch is copied before the call returns. The work of the upload before last is done.
+  void Begin(const LocalBatch& batch);
+
+  // On the computing stream: copies to the given device arrays (weights may be null).
+  void Finish(Stream& compute, float* numeric, float* labels, float* weights);
+
+ private:
+  Stream* upload_;
+  Event uploaded_;
+  PinnedBuffer<float> pinned_;
+  Buffer<float> numeric_;
+  Buffer<float> labels_;
+  Buffer<float> weights_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TRAINER_STEP_CUDA_BATCH_UPLOAD_H_

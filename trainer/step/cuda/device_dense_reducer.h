@@ -1,0 +1,67 @@
+#ifndef ELASTOR_TRAINER_STEP_CUDA_DEVICE_DENSE_REDUCER_H_
+#define ELASTOR_TRAINER_STEP_CUDA_DEVICE_DENSE_REDUCER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/cuda/device_communicator.h"
+#include "collective/dense_reduce.h"
+#include "core/base/leaves.h"
+#include "core/cuda/runtime.h"
+#include "core/kernels/cuda/leaf_fold.h"
+#include "core/ops/cuda/leaf_gradients.h"
+#include "core/parameters/parameter_layout.h"
+
+namespace elastor::cuda {
+
+// Sums dense gradients over leaves and ranks, bucket by bucket, by direct exchange of slices along
+// the leaf tree (collective/dense_reduce.h: the same cut, the same tree, the same bits given the
+// same leaves). In fast mode the rank's rows count as one leaf and the library adds the ranks'.
+//
+// A bucket goes in two parts, Fold on the computing stream (can be captured in a graph), then
+// Exchange on the communication stream; the caller orders the streams.
+class DeviceDenseReducer {
+ public:
+  // layout and communicator outlive the object. leaves: V. fast: see above.
+  DeviceDenseReducer(const ParameterLayout* layout, DeviceCommunicator* communicator,
+                     int64_t leaves, bool fast, Stream* stream);
+
+  // Slices of every bucket that this rank owns.
+  const std::vector<Range>& slices() const { return slices_; }
+
+  // For the batches to come: rows of the whole batch. Not while a graph is captured.
+  void SetBatch(int64_t batch_rows);
+  // This rank's leaves become its nodes. With one rank the result goes to `slice`, whole.
+  void Fold(Stream& stream, int bucket, LeafGradients* gradients, float* slice);
+  // The nodes of all ranks become this rank's slice.
+  Status Exchange(Stream& stream, int bucket, float* slice);
+
+  // All-gathers new weights: this rank's slices are up to date in place, afterwards all are.
+  Status Gather(Stream& stream, float* weights);
+
+ private:
+  bool alone() const { return communicator_->size() == 1; }
+  Range BucketOf(int bucket) const { return layout_->buckets()[bucket]; }
+
+  const ParameterLayout* layout_;
+  DeviceCommunicator* communicator_;
+  int64_t leaves_;
+  bool fast_;
+  Stream* stream_;
+  std::vector<Range> slices_;
+  int64_t batch_rows_ = -1;
+  BatchNodes nodes_;   // of batch_rows_ rows
+  LeafFold own_fold_;  // leaves of this rank -> its nodes
+  LeafFold all_fold_;  // nodes of all ranks -> the root
+  // Of every bucket: bytes of the slices, by rank; what Exchange moves; this rank's nodes, by
+  // destination; what came; the one run of what came.
+  std::vector<std::vector<int64_t>> slice_bytes_;
+  std::vector<SliceExchange> exchanges_;
+  std::vector<Buffer<float>> send_;
+  std::vector<Buffer<float>> receive_;
+  std::vector<Buffer<FoldRun>> received_run_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TRAINER_STEP_CUDA_DEVICE_DENSE_REDUCER_H_

@@ -1,0 +1,411 @@
+#include "trainer/step/cuda/device_train_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include "core/base/exact_sum.h"
+#include "core/kernels/cuda/elementwise.h"
+#include "glog/logging.h"
+
+namespace elastor::cuda {
+namespace {
+
+// Full batches that are launched call by call before one is captured: the first makes plans and
+// sizes buffers.
+constexpr int kBatchesBeforeCapture = 2;
+
+int64_t LongestLeaf(int64_t rows, int64_t leaves) { return (rows + leaves - 1) / leaves; }
+
+}  // namespace
+
+template <typename A>
+DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, int64_t numeric_fields,
+                                   bool weighted)
+    : numeric(stream, rows * numeric_fields),
+      labels(stream, rows),
+      weights(stream, weighted ? rows : 0),
+      scalars(stream, 1),
+      host_scalars(1) {}
+
+template <typename A>
+DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
+                                    const DeviceStepOptions& device, const ModelSpec& spec,
+                                    const Model<float>* model, DeviceEmbedding* embedding,
+                                    DeviceCommunicator* communicator, StepStreams* streams,
+                                    ThreadPool* pool)
+    : options_(options),
+      device_(device),
+      host_model_(model),
+      embedding_(embedding),
+      communicator_(communicator),
+      streams_(streams),
+      pool_(pool),
+      gradients_(&model->parameters(), &streams->compute),
+      reducer_(&model->parameters(), communicator, options.leaves, !device.reproducible,
+               &streams->compute),
+      optimizer_(options.dense, model->parameters(), reducer_.slices(), &streams->compute),
+      weights_(&streams->compute, model->parameters().flat_size()),
+      host_weights_(model->parameters().flat_size()),
+      inputs_(&streams->compute, options.batch_rows, model->numeric_fields(),
+              options.sample_weights),
+      evaluation_inputs_(&streams->compute, device.evaluation_rows, model->numeric_fields(), false),
+      routed_(std::make_unique<Routed>(&streams->route)),
+      next_(std::make_unique<Routed>(&streams->route)),
+      losses_(&streams->compute),
+      sums_(&streams->compute, 1),
+      outcome_(&streams->compute, 1),
+      gate_(&streams->compute, 1),
+      host_outcome_(1) {
+  CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
+  routed_->ids = embedding->MakeRouting();
+  next_->ids = embedding->MakeRouting();
+  const Range own = LeavesOfRank(communicator->rank(), communicator->size(), options.leaves);
+  const int64_t leaf_rows = LongestLeaf(options.batch_rows, options.leaves);
+  model_ = MakeDeviceModel<A>(spec, *model,
+                              {.precision = device.precision,
+                               .seed = options.seed,
+                               .canonical_rows = options.leaves * leaf_rows,
+                               .canonical_leaves = options.leaves},
+                              &streams->compute);
+  const LeafShape largest = {
+      own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
+  model_->Reserve(largest);
+  losses_.Resize(largest.rows());
+  gradients_.Reserve(device.reproducible ? own.size() : 1);
+  model->parameters().Initialize(options.seed, host_weights_.data());
+  WeightsChanged();
+}
+
+template <typename A>
+DeviceTrainStep<A>::~DeviceTrainStep() {
+  streams_->exchange.Synchronize();
+  streams_->route.Synchronize();
+  streams_->compute.Synchronize();
+}
+
+// One step, top to bottom.
+template <typename A>
+StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const LocalBatch* next,
+                                             double learning_rate, int64_t requests) {
+  CHECK_EQ(requests >> kRequestBits, 0);
+  Stream& compute = streams_->compute;
+  if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, next_.get()));
+  std::swap(routed_, next_);
+  next_routed_ = false;
+  const BatchGeometry& geometry = GeometryOf(batch);
+  reducer_.SetBatch(batch.global_rows);
+
+  turn_ ^= 1;
+  mark(kBegin).Record(compute);
+  BeginSums(compute, requests, sums_.data());
+  ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_->ids.get()));
+  mark(kLookedUp).Record(compute);
+  ELASTOR_RETURN_IF_ERROR(Compute(batch, geometry));
+  mark(kComputed).Record(compute);
+
+  if (options_.overlap && next != nullptr) {
+    ELASTOR_RETURN_IF_ERROR(Route(*next, next_.get()));
+    next_routed_ = true;
+  }
+  // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
+  compute.Wait(exchanged_);
+  StepSums* const sums = sums_.data();
+  optimizer_.AddL2(weights_.data(), &sums->squared_norm, &sums->penalty);
+  mark(kReduced).Record(compute);
+  const Activations<const A> de =
+      model_->EmbeddingGradients(geometry.shape())
+          .Slice(host_model_->numeric_features(), embedding_->output_features());
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
+                                                        routed_->ids.get(), &sums->squared_norm,
+                                                        &sums->squared_rows));
+  mark(kRouted).Record(compute);
+  ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
+  return WaitForOutcome();
+}
+
+// The batch's ids, its dense part and its weight.
+template <typename A>
+Status DeviceTrainStep<A>::Route(const LocalBatch& batch, Routed* routed) {
+  CHECK_EQ(static_cast<int64_t>(batch.weights.size()), options_.sample_weights ? batch.rows() : 0);
+  routed->dense.Begin(batch);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed->ids.get()));
+  routed->weight = static_cast<double>(batch.global_rows);
+  if (!options_.sample_weights) return OkStatus();
+  ExactSum sum;
+  for (const float weight : batch.weights) sum.Add(weight);
+  auto words = sum.ToWords();
+  ELASTOR_RETURN_IF_ERROR(communicator_->host()->AllReduceSum(Phase::kScalars, words));
+  routed->weight = ExactSum::FromWords(words).Value();
+  return OkStatus();
+}
+
+template <typename A>
+const BatchGeometry& DeviceTrainStep<A>::GeometryOf(const LocalBatch& batch) {
+  const auto found = geometries_.find(batch.global_rows);
+  if (found != geometries_.end()) return found->second;
+  return geometries_
+      .try_emplace(batch.global_rows, batch.global_rows, options_.leaves, batch.sparse,
+                   !device_.reproducible, &streams_->compute)
+      .first->second;
+}
+
+// Brings the batch to the places that kernels read.
+template <typename A>
+DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometry& geometry,
+                                     Routed* routed, Inputs* inputs, bool training) {
+  Stream& compute = streams_->compute;
+  CHECK_LE(batch.rows(), inputs->labels.size());
+  const bool weighted = training && options_.sample_weights;
+  routed->dense.Finish(compute, inputs->numeric.data(), inputs->labels.data(),
+                       weighted ? inputs->weights.data() : nullptr);
+  inputs->host_scalars[0] = {
+      .first_row = batch.first_index,
+      .batch_rows = batch.global_rows,
+      .step = static_cast<uint32_t>(steps()),
+      .inverse_weight = routed->weight == 0 ? 0.0f : 1.0f / static_cast<float>(routed->weight)};
+  Copy<StepScalars>(compute, inputs->scalars.data(), inputs->host_scalars.data(), 1);
+  const StepScalars* const scalars = inputs->scalars.data();
+  return {.shape = geometry.shape(),
+          .inputs = {.numeric = inputs->numeric.data(),
+                     .place_row = geometry.place_row(),
+                     .leaf_counts = geometry.leaf_counts(),
+                     .first_row = &scalars->first_row,
+                     .step = &scalars->step,
+                     .batch_rows = &scalars->batch_rows},
+          .training = training};
+}
+
+// Forward and backward over this rank's leaves; every bucket of dense gradients goes to its owners
+// as soon as it is complete.
+template <typename A>
+Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
+  const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
+  const int64_t numeric = host_model_->numeric_features();
+  embedding_->ReturnRows<A>(
+      *routed_->ids, geometry.place_row(),
+      model_->Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
+  if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
+    if (segments_.empty()) return CaptureDense(pass);
+    for (const auto& segment : segments_) {
+      segment->graph.Launch(streams_->compute);
+      if (segment->bucket >= 0) ELASTOR_RETURN_IF_ERROR(ExchangeBucket(segment->bucket));
+    }
+    return OkStatus();
+  }
+  Status status;
+  EnqueueDense(pass, [&](int bucket) {
+    if (const Status done = ExchangeBucket(bucket); status.ok()) status = done;
+  });
+  return status;
+}
+
+// The dense work itself. bucket_ready(b): bucket b is folded.
+template <typename A>
+void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
+                                      const std::function<void(int)>& bucket_ready) {
+  Stream& compute = streams_->compute;
+  model_->Forward(pass);
+  BceWithLogits(compute, pass.shape.rows(), model_->Logits(), inputs_.labels.data(),
+                options_.sample_weights ? inputs_.weights.data() : nullptr,
+                &inputs_.scalars.data()->inverse_weight, pass.inputs.place_row, losses_.data(),
+                model_->LogitGradients());
+  AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
+  gradients_.Begin([&](int bucket) {
+    reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
+    bucket_ready(bucket);
+  });
+  model_->Backward(pass, &gradients_);
+}
+
+// Captures the dense work, cut where a bucket travels, and launches it.
+template <typename A>
+Status DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
+  Stream& compute = streams_->compute;
+  Status status;
+  const auto begin = [&] {
+    segments_.push_back(std::make_unique<Segment>());
+    segments_.back()->graph.BeginCapture(compute);
+  };
+  const auto end = [&](int bucket) {
+    Segment& segment = *segments_.back();
+    segment.bucket = bucket;
+    segment.graph.EndCapture(compute);
+    segment.graph.Launch(compute);
+    if (bucket < 0) return;
+    if (const Status done = ExchangeBucket(bucket); status.ok()) status = done;
+  };
+  begin();
+  EnqueueDense(pass, [&](int bucket) {
+    if (communicator_->size() == 1) return;
+    end(bucket);
+    begin();
+  });
+  end(-1);
+  return status;
+}
+
+template <typename A>
+Status DeviceTrainStep<A>::ExchangeBucket(int bucket) {
+  if (communicator_->size() == 1) return OkStatus();
+  segment_done_.Record(streams_->compute);
+  streams_->exchange.Wait(segment_done_);
+  ELASTOR_RETURN_IF_ERROR(
+      reducer_.Exchange(streams_->exchange, bucket, optimizer_.gradient(bucket)));
+  exchanged_.Record(streams_->exchange);
+  return OkStatus();
+}
+
+// The sums of all ranks, what follows from them, and the updates, behind the gate.
+template <typename A>
+Status DeviceTrainStep<A>::Finish(double learning_rate) {
+  Stream& compute = streams_->compute;
+  if (communicator_->size() > 1) {
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(
+        Phase::kScalars, compute, reinterpret_cast<int64_t*>(sums_.data()), kStepSumWords));
+  }
+  FinishSums(compute, sums_.data(), options_.clip_norm, outcome_.data(), gate_.data());
+  Copy<StepOutcome>(compute, host_outcome_.data(), outcome_.data(), 1);
+  mark(kSummed).Record(compute);
+  summed_.Record(compute);  // after the mark, which is then done too
+
+  const int64_t step = BeginUpdate();
+  host_weights_current_ = false;
+  optimizer_.Update(gate_.data(), learning_rate, step, weights_.data());
+  ELASTOR_RETURN_IF_ERROR(reducer_.Gather(compute, weights_.data()));
+  embedding_->Update(gate_.data(), learning_rate, step, routed_->ids.get());
+  model_->SetWeights(weights_.data());
+  mark(kUpdated).Record(compute);
+  return OkStatus();
+}
+
+template <typename A>
+StatusOr<StepResult> DeviceTrainStep<A>::WaitForOutcome() {
+  ELASTOR_RETURN_IF_ERROR(communicator_->Wait(summed_, "the loss"));
+  AddTimes();
+  const StepOutcome& outcome = host_outcome_[0];
+  StepResult result;
+  result.loss = routed_->weight == 0 ? 0 : outcome.loss / routed_->weight;
+  result.l2 = outcome.penalty + 0.5 * options_.embedding_l2 * outcome.squared_rows;
+  result.gradient_norm = std::sqrt(outcome.squared_norm);
+  std::copy_n(outcome.requests, kRequestBits, result.requests.begin());
+  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
+    const int64_t step = steps();
+    set_steps(step - 1);  // it was not done
+    return DivergedAtStep(step);
+  }
+  return result;
+}
+
+// The device's time between the marks; the updates' is known a step later.
+template <typename A>
+void DeviceTrainStep<A>::AddTimes() {
+  const auto seconds = [this](int turn, Mark from, Mark to) {
+    return marks_[turn][to].MillisecondsSince(marks_[turn][from]) * 1e-3;
+  };
+  const auto between = [&](Mark from, Mark to) { return seconds(turn_, from, to); };
+  times_.lookup += between(kBegin, kLookedUp);
+  times_.compute += between(kLookedUp, kComputed);
+  times_.reduce += between(kComputed, kReduced);
+  times_.route_gradients += between(kReduced, kRouted);
+  times_.scalars += between(kRouted, kSummed);
+  if (update_marked_) times_.update += seconds(turn_ ^ 1, kSummed, kUpdated);
+  update_marked_ = true;
+}
+
+template <typename A>
+Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
+                                    const std::function<void(const EvaluatedRows<float>&)>& visit) {
+  Stream& compute = streams_->compute;
+  // next_ may hold the next training batch.
+  routed_->dense.Begin(batch);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_->ids.get()));
+  ELASTOR_RETURN_IF_ERROR(
+      embedding_->Lookup(DeviceEmbedding::Purpose::kEvaluate, routed_->ids.get()));
+  const BatchGeometry& geometry = GeometryOf(batch);
+  routed_->weight = static_cast<double>(batch.global_rows);
+  const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
+  embedding_->ReturnRows<A>(
+      *routed_->ids, geometry.place_row(),
+      model_->Embeddings(pass.shape)
+          .Slice(host_model_->numeric_features(), embedding_->output_features()));
+  model_->Forward(pass);
+  BceWithLogits(compute, pass.shape.rows(), model_->Logits(), evaluation_inputs_.labels.data(),
+                nullptr, nullptr, pass.inputs.place_row, losses_.data(), nullptr);
+
+  const int64_t places = pass.shape.rows();
+  std::vector<float> place_logits(places);
+  std::vector<double> place_losses(places);
+  Copy<float>(compute, place_logits.data(), model_->Logits(), places);
+  Copy<double>(compute, place_losses.data(), losses_.data(), places);
+  compute.Synchronize();
+  const int64_t rows = batch.rows();
+  std::vector<float> logits(PanelElements(rows, 1));
+  std::vector<double> losses(rows);
+  const Panels<float> logit_panels = {logits.data(), rows, 1, PanelStride(1)};
+  for (int64_t row = 0; row < rows; ++row) {
+    logit_panels.At(row, 0) = place_logits[geometry.PlaceOf(row)];
+    losses[row] = place_losses[geometry.PlaceOf(row)];
+  }
+  std::mutex mutex;
+  std::vector<std::vector<float>> stages(host_model_->stages().size());
+  pool_->ParallelFor(rows, kPanelRows, [&](int, int64_t begin, int64_t end) {
+    if (begin == end) return;
+    const auto stage_panels = [&](int stage) -> Panels<const float> {
+      const std::lock_guard lock(mutex);
+      if (stages[stage].empty()) TakeStage(geometry, stage, &stages[stage]);
+      const Stage& shape = host_model_->stages()[stage];
+      const int64_t features = shape.tokens * shape.width;
+      return Panels<const float>{stages[stage].data(), rows, features, PanelStride(features)}.Rows(
+          begin, end - begin);
+    };
+    visit({.begin = begin,
+           .rows = end - begin,
+           .logits = logit_panels.Rows(begin, end - begin),
+           .losses = losses.data() + begin,
+           .stage = stage_panels});
+  });
+  return OkStatus();
+}
+
+// A stage of the last forward pass, from places on the device to panels on the host.
+template <typename A>
+void DeviceTrainStep<A>::TakeStage(const BatchGeometry& geometry, int stage,
+                                   std::vector<float>* panels) {
+  const Activations<const A> x = model_->StageOutput(geometry.shape(), stage);
+  CHECK(x.row_major());
+  const int64_t features = x.tokens * x.features;
+  std::vector<A> values(x.rows * features);
+  Copy<A>(streams_->compute, values.data(), x.data, x.rows * features);
+  streams_->compute.Synchronize();
+  const int64_t rows = geometry.local_rows();
+  panels->assign(PanelElements(rows, features), 0.0f);
+  const Panels<float> to = {panels->data(), rows, features, PanelStride(features)};
+  for (int64_t row = 0; row < rows; ++row) {
+    const A* const from = values.data() + geometry.PlaceOf(row) * features;
+    for (int64_t f = 0; f < features; ++f) to.At(row, f) = static_cast<float>(from[f]);
+  }
+}
+
+template <typename A>
+float* DeviceTrainStep<A>::weights() {
+  if (!host_weights_current_) {
+    Copy<float>(streams_->compute, host_weights_.data(), weights_.data(), weights_.size());
+    streams_->compute.Synchronize();
+    host_weights_current_ = true;
+  }
+  return host_weights_.data();
+}
+
+template <typename A>
+void DeviceTrainStep<A>::WeightsChanged() {
+  host_weights_current_ = true;
+  Copy<float>(streams_->compute, weights_.data(), host_weights_.data(), weights_.size());
+  model_->SetWeights(weights_.data());
+}
+
+template class DeviceTrainStep<float>;
+template class DeviceTrainStep<BFloat16>;
+
+}  // namespace elastor::cuda

@@ -1,0 +1,148 @@
+#ifndef ELASTOR_TRAINER_STEP_CUDA_DEVICE_TRAIN_STEP_H_
+#define ELASTOR_TRAINER_STEP_CUDA_DEVICE_TRAIN_STEP_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collective/cuda/device_communicator.h"
+#include "core/base/thread_pool.h"
+#include "core/cuda/matmul.h"
+#include "core/cuda/runtime.h"
+#include "core/models/cuda/device_model.h"
+#include "embedding/cuda/device_embedding.h"
+#include "trainer/step/cuda/batch_geometry.h"
+#include "trainer/step/cuda/batch_upload.h"
+#include "trainer/step/cuda/device_dense_optimizer.h"
+#include "trainer/step/cuda/device_dense_reducer.h"
+#include "trainer/step/cuda/step_kernels.h"
+#include "trainer/step/step.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor::cuda {
+
+// Work goes to three streams: `compute`; `route`, the next batch's upload and ids; `exchange`,
+// dense gradients between ranks.
+struct StepStreams {
+  Stream compute;
+  Stream route;
+  Stream exchange;
+};
+
+struct DeviceStepOptions {
+  Precision precision = Precision::kFloat32;
+  bool reproducible = true;
+  int64_t evaluation_rows = 0;  // of the largest batch that is evaluated, over all ranks
+};
+
+// TrainStep (trainer/step/train_step.h) on a GPU: the same leaves, tree, exchange and order of
+// phases. All leaves of the rank are computed at once; dense parameters of a leaf come from one
+// product a leaf. Bits do not depend on the number of ranks, on overlap or on graphs (fast mode
+// apart), for one GPU model and one version of cuBLAS; they are not the CPU's.
+//
+// The host enqueues a whole step, updates included, and waits for the loss alone: whether the
+// updates may proceed is decided on the device (UpdateGate). With overlap it prepares the next
+// batch meanwhile. From the third full batch on the dense part is launched as captured graphs.
+template <typename A>
+class DeviceTrainStep final : public Step<float> {
+ public:
+  // All outlive the object. Initialises the dense weights.
+  DeviceTrainStep(const TrainStepOptions& options, const DeviceStepOptions& device,
+                  const ModelSpec& spec, const Model<float>* model, DeviceEmbedding* embedding,
+                  DeviceCommunicator* communicator, StepStreams* streams, ThreadPool* pool);
+  ~DeviceTrainStep() override;
+
+  StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next, double learning_rate,
+                           int64_t requests) override;
+  // visit is called on the pool's threads.
+  Status Evaluate(const LocalBatch& batch,
+                  const std::function<void(const EvaluatedRows<float>&)>& visit) override;
+
+  float* weights() override;
+  void WeightsChanged() override;
+  DeviceDenseOptimizer* optimizer() override { return &optimizer_; }
+
+ private:
+  // What a batch needs before its forward pass.
+  struct Routed {
+    explicit Routed(Stream* upload) : dense(upload) {}
+    std::unique_ptr<DeviceEmbedding::Routing> ids;
+    BatchUpload dense;
+    double weight = 0;  // of the whole batch: its rows, or the sum of their weights
+  };
+  // Where kernels read a batch: places that stay.
+  struct Inputs {
+    Inputs(Stream* stream, int64_t rows, int64_t numeric_fields, bool weighted);
+    Buffer<float> numeric;
+    Buffer<float> labels;
+    Buffer<float> weights;
+    Buffer<StepScalars> scalars;
+    PinnedBuffer<StepScalars> host_scalars;
+  };
+  // Part of the dense work, up to a complete bucket (-1: to the end), captured.
+  struct Segment {
+    Graph graph;
+    int bucket = -1;
+  };
+  // Ends of the phases of a step.
+  enum Mark { kBegin, kLookedUp, kComputed, kReduced, kRouted, kSummed, kUpdated, kMarks };
+
+  Status Route(const LocalBatch& batch, Routed* routed);
+  const BatchGeometry& GeometryOf(const LocalBatch& batch);
+  DevicePass Place(const LocalBatch& batch, const BatchGeometry& geometry, Routed* routed,
+                   Inputs* inputs, bool training);
+  Status Compute(const LocalBatch& batch, const BatchGeometry& geometry);
+  void EnqueueDense(const DevicePass& pass, const std::function<void(int)>& bucket_ready);
+  Status CaptureDense(const DevicePass& pass);
+  Status ExchangeBucket(int bucket);
+  Status Finish(double learning_rate);
+  StatusOr<StepResult> WaitForOutcome();
+  Event& mark(Mark mark) { return marks_[turn_][mark]; }
+  void AddTimes();
+  void TakeStage(const BatchGeometry& geometry, int stage, std::vector<float>* panels);
+
+  TrainStepOptions options_;
+  DeviceStepOptions device_;
+  const Model<float>* host_model_;
+  DeviceEmbedding* embedding_;
+  DeviceCommunicator* communicator_;
+  StepStreams* streams_;
+  ThreadPool* pool_;
+
+  std::unique_ptr<DeviceModel<A>> model_;
+  LeafGradients gradients_;
+  DeviceDenseReducer reducer_;
+  DeviceDenseOptimizer optimizer_;
+  Buffer<float> weights_;
+  std::vector<float> host_weights_;
+  bool host_weights_current_ = false;
+
+  std::map<int64_t, BatchGeometry> geometries_;  // by the batch's rows
+  Inputs inputs_;                                // of training
+  Inputs evaluation_inputs_;
+  std::unique_ptr<Routed> routed_;  // this batch
+  std::unique_ptr<Routed> next_;    // the next
+  bool next_routed_ = false;
+
+  Buffer<double> losses_;  // of every place
+  Buffer<StepSums> sums_;
+  Buffer<StepOutcome> outcome_;
+  Buffer<UpdateGate> gate_;
+  PinnedBuffer<StepOutcome> host_outcome_;
+  Event summed_;  // the outcome has reached the host
+  Event segment_done_;
+  Event exchanged_;
+
+  int full_batches_ = 0;  // seen
+  std::vector<std::unique_ptr<Segment>> segments_;
+  // Of this step and the one before, in turn: an update's end is known a step later.
+  Event marks_[2][kMarks];
+  int turn_ = 0;
+  bool update_marked_ = false;  // in the other turn
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TRAINER_STEP_CUDA_DEVICE_TRAIN_STEP_H_

@@ -1,0 +1,43 @@
+#ifndef ELASTOR_TRAINER_STEP_CUDA_STEP_KERNELS_H_
+#define ELASTOR_TRAINER_STEP_CUDA_STEP_KERNELS_H_
+
+#include <cstdint>
+
+#include "core/cuda/exact_sum.h"
+#include "core/cuda/runtime.h"
+#include "embedding/cuda/update_gate.h"
+#include "trainer/step/step.h"
+
+namespace elastor::cuda {
+
+// What the ranks add up once a step: integers, so that an all-reduce gives the same bits anywhere.
+struct StepSums {
+  DeviceExactSum loss;
+  DeviceExactSum squared_norm;
+  DeviceExactSum penalty;
+  DeviceExactSum squared_rows;  // sum w^2 of embedding rows
+  int64_t requests[kRequestBits];
+};
+inline constexpr int64_t kStepSumWords = sizeof(StepSums) / sizeof(int64_t);
+static_assert(sizeof(StepSums) == kStepSumWords * sizeof(int64_t));
+
+// Their values; NaN where an addend was not finite.
+struct StepOutcome {
+  double loss;  // of all rows, not yet divided
+  double squared_norm;
+  double penalty;
+  double squared_rows;
+  int64_t requests[kRequestBits];
+};
+
+// All zero but for the requests: bit i of `requests` is this rank's.
+void BeginSums(Stream& stream, int64_t requests, StepSums* sums);
+
+// From the sums over all ranks: the outcome, and the gate of the updates: scale = min(1, clip /
+// (norm + 1e-6)), 1 without clipping (clip_norm 0); closed when loss or norm is not finite.
+void FinishSums(Stream& stream, const StepSums* sums, double clip_norm, StepOutcome* outcome,
+                UpdateGate* gate);
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_TRAINER_STEP_CUDA_STEP_KERNELS_H_

@@ -1,0 +1,73 @@
+#ifndef ELASTOR_TRAINER_STEP_DENSE_OPTIMIZER_H_
+#define ELASTOR_TRAINER_STEP_DENSE_OPTIMIZER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/exact_sum.h"
+#include "core/base/leaves.h"
+#include "core/base/thread_pool.h"
+#include "core/parameters/parameter_layout.h"
+#include "trainer/step/dense_slots.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor {
+
+// The optimizer of the dense parameters on the slices this rank owns (its slots exist only there).
+// Formulas: docs/models.md; the same as PyTorch's. A step: gradient() filled with the summed
+// gradients, AddL2, Update. Statistics of the layout move towards their "gradient", the batch's
+// value, instead: without learning rate, penalty, scale and slots, and they are not in the norm.
+template <typename T>
+class DenseOptimizer final : public DenseSlots<T> {
+ public:
+  // slices: of every bucket, in order; whole blocks of kParameterBlock. pool outlives the object.
+  DenseOptimizer(const DenseOptimizerOptions& options, const ParameterLayout& layout,
+                 std::span<const Range> slices, ThreadPool* pool);
+
+  // The gradient of slice `bucket`, from its first element.
+  T* gradient(int bucket) { return gradient_.data() + first_block_[bucket] * kParameterBlock; }
+
+  // g += lambda w. Adds sum g^2 to *squared_norm and sum lambda/2 w^2 to *penalty, block by block.
+  void AddL2(const T* weights, ExactSum* squared_norm, ExactSum* penalty);
+
+  // Updates this rank's slices of the flat array with gradient scale * g; step counts from 1.
+  void Update(double scale, double learning_rate, int64_t step, T* weights);
+
+  SparseOptimizerKind kind() const override { return options_.rule.kind; }
+  int64_t slots() const override { return slot_elements_ / kParameterBlock; }
+  void CopySlot(int64_t slot, int bucket, T* values) const override;
+  void SetSlot(int64_t slot, int bucket, const T* values) override;
+  void ResetSlots() override;
+
+ private:
+  // A run of one owned block that belongs to one parameter with lambda > 0.
+  struct Decayed {
+    int64_t offset;  // in the block
+    int64_t size;
+    T lambda;
+  };
+  // One whole block of an owned slice; block i has gradient and slots at i times their block size.
+  struct Block {
+    int64_t global;  // of its first element, in the flat array
+    std::vector<Decayed> decayed;
+    std::vector<Range> statistics;  // elements in the block
+  };
+
+  // Of a block's gradient, statistics left out.
+  static double SquaredNorm(const Block& block, const T* gradient);
+  // Moves a block's statistics and clears their gradient, with which no rule changes anything.
+  static void MoveStatistics(const Block& block, T* gradient, T* weights);
+
+  DenseOptimizerOptions options_;
+  ThreadPool* pool_;
+  int64_t slot_elements_;  // of a block
+  std::vector<Block> blocks_;
+  std::vector<int64_t> first_block_;  // of every bucket's slice, and the end
+  std::vector<T> gradient_;
+  std::vector<T> slots_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_STEP_DENSE_OPTIMIZER_H_

@@ -1,0 +1,102 @@
+#ifndef ELASTOR_TRAINER_STEP_STEP_H_
+#define ELASTOR_TRAINER_STEP_STEP_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/tensor/panels.h"
+#include "trainer/data/batch.h"
+#include "trainer/step/dense_slots.h"
+
+namespace elastor {
+
+// Where the time of steps went on this rank, in seconds, added up.
+struct StepTimes {
+  double route_ids = 0;  // unique ids and their exchange (waiting for it, when overlapped)
+  double lookup = 0;     // gather and rows home
+  double compute = 0;    // forward, backward, sums over own leaves
+  double reduce = 0;     // dense slices
+  double route_gradients = 0;
+  double scalars = 0;
+  double update = 0;  // optimizers, weights to everybody, repacking
+};
+
+// Bits that a rank may set for all to know (to stop, to write a checkpoint); what they mean is the
+// caller's affair.
+inline constexpr int kRequestBits = 4;
+
+struct StepResult {
+  double loss = 0;                               // mean cross-entropy, weighted
+  double l2 = 0;                                 // penalty: sum of lambda/2 w^2
+  double gradient_norm = 0;                      // before clipping
+  std::array<int64_t, kRequestBits> requests{};  // how many ranks set each bit
+};
+
+// How a step that may not be done ends the run.
+inline Status DivergedAtStep(int64_t step) {
+  return DivergedError("step " + std::to_string(step) +
+                       ": the loss or the gradient norm is not finite; lower "
+                       "optimizer.learning_rate or set optimizer.clip_norm");
+}
+
+// Rows of a batch after a forward pass, in host memory.
+template <typename T>
+struct EvaluatedRows {
+  int64_t begin = 0;  // of the batch's local rows
+  int64_t rows = 0;
+  Panels<const T> logits;          // [rows, 1]
+  const double* losses = nullptr;  // [rows], unweighted
+  // Stage `stage` of the model (Model::stages()): [rows, tokens * width]. During the visit.
+  std::function<Panels<const T>(int stage)> stage;
+};
+
+// The training state of one rank and the step that advances it, on whatever device
+// (docs/design.md, "One step"). Every rank makes the same calls.
+template <typename T>
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  // One step on `batch`. `next`: the batch of the next call, whose ids may be exchanged meanwhile;
+  // null when there is none. requests: this rank's bits, which travel with the loss. Diverged when
+  // a loss or the gradient norm is not finite; the state is then unchanged but for rows made at
+  // first touch.
+  virtual StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next,
+                                   double learning_rate, int64_t requests) = 0;
+
+  // Forward passes only, without dropout. visit may be called on several threads at once, each row
+  // of the batch once.
+  virtual Status Evaluate(const LocalBatch& batch,
+                          const std::function<void(const EvaluatedRows<T>&)>& visit) = 0;
+
+  // Steps done: numbers the next step's random choices. Set to continue a run.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+  // Steps of an earlier run whose optimizer state this one continues: bias correction counts them.
+  void set_optimizer_step_offset(int64_t offset) { optimizer_step_offset_ = offset; }
+
+  // The flat array of the dense weights, in host memory, as of now; call WeightsChanged after
+  // writing.
+  virtual T* weights() = 0;
+  virtual void WeightsChanged() = 0;
+  virtual DenseSlots<T>* optimizer() = 0;
+
+  const StepTimes& times() const { return times_; }
+
+ protected:
+  // Counts the step that is being done; returns the number that its optimizers are to use, from 1.
+  int64_t BeginUpdate() { return optimizer_step_offset_ + ++steps_; }
+
+  StepTimes times_;
+
+ private:
+  int64_t steps_ = 0;
+  int64_t optimizer_step_offset_ = 0;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_STEP_STEP_H_

@@ -1,0 +1,34 @@
+#ifndef ELASTOR_TRAINER_STEP_STEP_OPTIONS_H_
+#define ELASTOR_TRAINER_STEP_STEP_OPTIONS_H_
+
+#include <cstdint>
+
+#include "embedding/sparse_optimizer.h"
+
+namespace elastor {
+
+struct DenseOptimizerOptions {
+  SparseOptimizerOptions rule;  // SGD, Adagrad or Adam, applied to blocks; its l2 is not used
+  double dense_l2 = 0;          // lambda of parameters with Decay::kDense
+  double embedding_l2 = 0;      // lambda of parameters with Decay::kEmbedding
+};
+
+// m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.
+inline constexpr double kStatisticMomentum = 0.1;
+
+// Of a step on any device.
+struct TrainStepOptions {
+  int64_t leaves = 16;     // V
+  int64_t batch_rows = 0;  // of the largest training batch; on the CPU for Model::whole_leaf only
+  // Whether all batches have weights, on every rank; else none has.
+  bool sample_weights = false;
+  uint64_t seed = 0;
+  double clip_norm = 0;     // 0: no clipping
+  double embedding_l2 = 0;  // for the reported penalty
+  bool overlap = false;     // ids of the next batch and dense slices travel during computation
+  DenseOptimizerOptions dense;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_STEP_STEP_OPTIONS_H_

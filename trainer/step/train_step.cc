@@ -1,0 +1,368 @@
+#include "trainer/step/train_step.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "collective/leaf_tree.h"
+#include "core/kernels/elementwise.h"
+
+namespace elastor {
+namespace {
+
+// Rows of one pass. A leaf with more rows takes several passes, whose gradients are added in order:
+// part of the definition of the sums, since it must not depend on anybody's cache. Models that need
+// whole leaves (batch norm) take them in one pass, and the memory of a thread grows accordingly.
+constexpr int64_t kPassRows = 512;
+constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
+
+// Adds the time since it was made, or last asked, to what it is given.
+class Stopwatch {
+ public:
+  void AddTo(double* seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    *seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+int64_t TrainingPassRows(const TrainStepOptions& options, bool whole_leaf) {
+  if (!whole_leaf) return kPassRows;
+  CHECK_GT(options.batch_rows, 0) << "the model's passes hold whole leaves";
+  return (options.batch_rows + options.leaves - 1) / options.leaves;
+}
+
+std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicator& communicator) {
+  std::vector<Range> slices;
+  for (const Range& bucket : layout.buckets()) {
+    slices.push_back(SliceOfRank(bucket, communicator.rank(), communicator.size()));
+  }
+  return slices;
+}
+
+}  // namespace
+
+// What one computing thread owns.
+template <typename T>
+struct TrainStep<T>::Thread {
+  Thread(const WorkspacePlan& plan, int64_t max_rows, const ParameterLayout& layout,
+         const Range& leaves)
+      : leaves(leaves), workspace(plan, max_rows), fold(&layout, leaves), losses(max_rows) {}
+  Range leaves;
+  Workspace<T> workspace;
+  GradientFold<T> fold;
+  std::vector<double> losses;
+  ExactSum loss;
+};
+
+template <typename T>
+TrainStep<T>::TrainStep(const TrainStepOptions& options, Model<T>* model,
+                        ShardedEmbedding<T>* embedding, Communicator* communicator,
+                        ThreadPool* pool)
+    : options_(options),
+      model_(model),
+      embedding_(embedding),
+      communicator_(communicator),
+      pool_(pool),
+      pass_rows_(TrainingPassRows(options, model->whole_leaf())),
+      own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
+      share_leaves_(model->whole_leaf() && own_leaves_.size() < pool->threads()),
+      slices_(SlicesOfRank(model->parameters(), *communicator)),
+      reducer_(communicator, options.leaves),
+      optimizer_(options.dense, model->parameters(), slices_, pool),
+      weights_(model->parameters().flat_size()),
+      routed_{embedding->MakeRouting()},
+      next_{embedding->MakeRouting()},
+      workspace_plan_(model->workspace_plan()) {
+  static_assert(kParameterBlock == kSliceBlock);
+  CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
+  e_ = workspace_plan_.Activations(model->inputs());
+  de_ = workspace_plan_.Activations(model->inputs());
+  logits_ = workspace_plan_.Activations(1);
+  dlogits_ = workspace_plan_.Activations(1);
+  for (int t = 0; t < pool->threads(); ++t) {
+    const int64_t leaves = own_leaves_.size();
+    const Range part =
+        share_leaves_ ? Range{t == 0 ? 0 : leaves, leaves} : PartOf(t, pool->threads(), leaves);
+    // Evaluations take passes of kPassRows on every thread.
+    const int64_t max_rows = part.size() > 0 ? std::max(kPassRows, pass_rows_) : kPassRows;
+    threads_.push_back(std::make_unique<Thread>(
+        workspace_plan_, max_rows, model->parameters(),
+        Range{own_leaves_.begin + part.begin, own_leaves_.begin + part.end}));
+  }
+  if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
+  model->parameters().Initialize(options.seed, weights_.data());
+  WeightsChanged();
+}
+
+template <typename T>
+TrainStep<T>::~TrainStep() = default;
+
+// One step, top to bottom.
+template <typename T>
+StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch* next,
+                                       double learning_rate, int64_t requests) {
+  CHECK_EQ(requests >> kRequestBits, 0);
+  Stopwatch watch;
+  if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, &next_));
+  std::swap(routed_, next_);
+  next_routed_ = false;
+  watch.AddTo(&this->times_.route_ids);
+
+  ELASTOR_RETURN_IF_ERROR(
+      embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
+  watch.AddTo(&this->times_.lookup);
+
+  Scalars scalars;
+  ELASTOR_RETURN_IF_ERROR(Compute(batch, next, &scalars));
+  watch.AddTo(&this->times_.compute);
+
+  // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
+  for (int b = 0; worker_ == nullptr && b < static_cast<int>(slices_.size()); ++b) {
+    ELASTOR_RETURN_IF_ERROR(ReduceBucket(b, batch.global_rows));
+  }
+  optimizer_.AddL2(weights_.data(), &scalars.squared_norm, &scalars.penalty);
+  watch.AddTo(&this->times_.reduce);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routed_.ids.get(),
+                                                     &scalars.squared_norm, &scalars.squared_rows));
+  watch.AddTo(&this->times_.route_gradients);
+
+  for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
+  ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
+  watch.AddTo(&this->times_.scalars);
+  StepResult result;
+  result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;
+  result.l2 = scalars.penalty.Value() + 0.5 * options_.embedding_l2 * scalars.squared_rows.Value();
+  result.gradient_norm = std::sqrt(scalars.squared_norm.Value());
+  result.requests = scalars.requests;
+  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm)) {
+    return DivergedAtStep(this->steps() + 1);
+  }
+  const double scale =
+      options_.clip_norm > 0
+          ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
+          : 1.0;
+  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
+  watch.AddTo(&this->times_.update);
+  return result;
+}
+
+// The batch's ids and weight.
+template <typename T>
+Status TrainStep<T>::Route(const LocalBatch& batch, Routed* routed) {
+  CHECK_EQ(static_cast<int64_t>(batch.weights.size()), options_.sample_weights ? batch.rows() : 0);
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed->ids.get()));
+  routed->weight = static_cast<double>(batch.global_rows);
+  if (!options_.sample_weights) return OkStatus();
+  ExactSum sum;
+  for (const float weight : batch.weights) sum.Add(weight);
+  auto words = sum.ToWords();
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  routed->weight = ExactSum::FromWords(words).Value();
+  return OkStatus();
+}
+
+// Forward and backward over this rank's leaves. With overlap, the next batch's ids and finished
+// buckets of dense gradients travel meanwhile, in the same order on every rank.
+template <typename T>
+Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars) {
+  std::vector<std::future<Status>> jobs;
+  if (worker_ != nullptr && next != nullptr) {
+    jobs.push_back(worker_->Post([this, next] { return Route(*next, &next_); }));
+    next_routed_ = true;
+  }
+  // Buckets complete in the same order on every thread, so the last thread posts them in order.
+  std::vector<std::atomic<int>> waiting(slices_.size());
+  for (auto& threads : waiting) threads = pool_->threads();
+  const auto bucket_ready = [&](int bucket) {
+    if (waiting[bucket].fetch_sub(1) > 1 || worker_ == nullptr) return;
+    jobs.push_back(worker_->Post(
+        [this, bucket, rows = batch.global_rows] { return ReduceBucket(bucket, rows); }));
+  };
+  const auto compute = [&](int t) {
+    Thread& thread = *threads_[t];
+    thread.loss = ExactSum();
+    thread.fold.BeginStep(bucket_ready);
+    int64_t last = -1;
+    for (int64_t leaf = thread.leaves.begin; leaf < thread.leaves.end; ++leaf) {
+      if (RowsOfLeaf(leaf, options_.leaves, batch.global_rows).size() > 0) last = leaf;
+    }
+    for (int64_t leaf = thread.leaves.begin; leaf <= last; ++leaf) {
+      ComputeLeaf(batch, leaf, leaf == last, t);
+    }
+    if (last < 0) thread.fold.FinishWithoutLeaves();
+  };
+  if (share_leaves_) {
+    for (int t = pool_->threads() - 1; t >= 0; --t) compute(t);
+  } else {
+    pool_->Run(compute);
+  }
+  for (const auto& thread : threads_) scalars->loss.Merge(thread->loss);
+  Status status;
+  for (std::future<Status>& job : jobs) {
+    if (Status done = job.get(); status.ok()) status = std::move(done);
+  }
+  return status;
+}
+
+template <typename T>
+void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_leaf, int t) {
+  Thread& thread = *threads_[t];
+  const auto& offsets = batch.sparse.leaf_offsets;
+  const int64_t begin = offsets[leaf - own_leaves_.begin];
+  const int64_t end = offsets[leaf - own_leaves_.begin + 1];
+  if (model_->whole_leaf()) CHECK_LE(end - begin, pass_rows_);
+  const int64_t numeric_features = model_->numeric_features();
+  // Rows whose weights are all zero have no gradient.
+  const T scale = routed_.weight == 0 ? T(0) : T(1) / static_cast<T>(routed_.weight);
+  for (int64_t row = begin; row < end; row += pass_rows_) {
+    const int64_t rows = std::min(pass_rows_, end - row);
+    thread.fold.BeginPass({.leaf = leaf,
+                           .first_of_leaf = row == begin,
+                           .last_of_leaf = row + rows == end,
+                           .last_leaf = last_leaf});
+    Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/true);
+    pass.leaf_share = static_cast<double>(end - begin) / static_cast<double>(batch.global_rows);
+    const Panels<T> e = pass.Slot(e_);
+    const Panels<T> de = pass.Slot(de_);
+    const Panels<T> logits = pass.Slot(logits_);
+    const Panels<T> dlogits = pass.Slot(dlogits_);
+    const float* weights = options_.sample_weights ? batch.weights.data() + row : nullptr;
+    const float* numeric = batch.numeric.data() + row * model_->numeric_fields();
+    const int64_t table_features = e.features - numeric_features;
+
+    pass.Share(rows, [&](int64_t first, int64_t last) {
+      const Panels<T> part = e.Rows(first, last - first);
+      embedding_->ReturnRows(*routed_.ids, row + first,
+                             part.Slice(numeric_features, table_features));
+    });
+    model_->Forward(pass, numeric, e, logits);
+    BceWithLogits<T>(logits, batch.labels.data() + row, weights, scale, thread.losses.data(),
+                     dlogits);
+    for (int64_t i = 0; i < rows; ++i) {
+      thread.loss.Add(weights == nullptr ? thread.losses[i] : weights[i] * thread.losses[i]);
+    }
+    model_->Backward(pass, numeric, e, dlogits, de);
+    pass.Share(rows, [&](int64_t first, int64_t last) {
+      const Panels<T> part = de.Rows(first, last - first);
+      embedding_->TakeGradients(row + first, part.Slice(numeric_features, table_features),
+                                routed_.ids.get());
+    });
+  }
+}
+
+template <typename T>
+Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, int64_t rows, int thread,
+                               bool training) const {
+  Pass<T> pass;
+  pass.workspace = &threads_[thread]->workspace;
+  pass.sink = training ? &threads_[thread]->fold : nullptr;
+  pass.pool = training && share_leaves_ ? pool_ : nullptr;
+  pass.rows = rows;
+  pass.training = training;
+  pass.seed = options_.seed;
+  pass.step = static_cast<uint32_t>(this->steps());
+  pass.first_row = batch.first_index + begin;
+  return pass;
+}
+
+// The threads' nodes become the rank's, the ranks' the root, of which each rank takes its slice.
+template <typename T>
+Status TrainStep<T>::ReduceBucket(int bucket, int64_t batch_rows) {
+  using Node = typename TreeFold<T>::Node;
+  const Range range = model_->parameters().buckets()[bucket];
+  std::vector<Node> own;
+  for (const auto& thread : threads_) {
+    const auto nodes = thread->fold.nodes(bucket);
+    own.insert(own.end(), nodes.begin(), nodes.end());
+  }
+  const std::vector<int64_t> leaves =
+      NodeLeaves(communicator_->rank(), communicator_->size(), options_.leaves, batch_rows);
+  std::vector<Node> nodes;
+  size_t at = 0;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const int64_t next = i + 1 < leaves.size() ? leaves[i + 1] : options_.leaves;
+    std::vector<int64_t> below;
+    std::vector<const T*> data;
+    T* const result = own[at].data;
+    for (; at < own.size() && own[at].leaf < next; ++at) {
+      below.push_back(own[at].leaf);
+      data.push_back(own[at].data);
+    }
+    if (below.size() > 1) FoldNodes<T>(below, data, range.size(), result);
+    nodes.push_back({leaves[i], result});
+  }
+  return reducer_.Reduce(range, batch_rows, nodes, optimizer_.gradient(bucket));
+}
+
+template <typename T>
+Status TrainStep<T>::SumScalars(Scalars* scalars) {
+  ExactSum* const sums[] = {&scalars->loss, &scalars->squared_norm, &scalars->penalty,
+                            &scalars->squared_rows};
+  constexpr size_t kRequestsAt = std::size(sums) * ExactSum::kWords;
+  std::array<int64_t, kRequestsAt + kRequestBits> words;
+  for (size_t i = 0; i < std::size(sums); ++i) {
+    const auto own = sums[i]->ToWords();
+    std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);
+  }
+  std::copy(scalars->requests.begin(), scalars->requests.end(), words.begin() + kRequestsAt);
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  for (size_t i = 0; i < std::size(sums); ++i) {
+    std::array<int64_t, ExactSum::kWords> sum;
+    std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
+    *sums[i] = ExactSum::FromWords(sum);
+  }
+  std::copy_n(words.begin() + kRequestsAt, kRequestBits, scalars->requests.begin());
+  return OkStatus();
+}
+
+template <typename T>
+Status TrainStep<T>::Apply(double scale, double learning_rate) {
+  const int64_t step = this->BeginUpdate();
+  optimizer_.Update(scale, learning_rate, step, weights_.data());
+  for (const Range& bucket : model_->parameters().buckets()) {
+    ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
+  }
+  embedding_->Update(scale, learning_rate, step, routed_.ids.get());
+  WeightsChanged();
+  return OkStatus();
+}
+
+template <typename T>
+Status TrainStep<T>::Evaluate(const LocalBatch& batch,
+                              const std::function<void(const EvaluatedRows<T>&)>& visit) {
+  // next_ may hold the next training batch's ids.
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
+  ELASTOR_RETURN_IF_ERROR(
+      embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routed_.ids.get()));
+  const int64_t numeric_features = model_->numeric_features();
+  pool_->ParallelFor(batch.rows(), kPanelRows, [&](int t, int64_t part_begin, int64_t part_end) {
+    for (int64_t row = part_begin; row < part_end; row += kPassRows) {
+      const int64_t rows = std::min(kPassRows, part_end - row);
+      const Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/false);
+      const Panels<T> e = pass.Slot(e_);
+      const Panels<T> logits = pass.Slot(logits_);
+      double* const losses = threads_[t]->losses.data();
+      embedding_->ReturnRows(*routed_.ids, row,
+                             e.Slice(numeric_features, e.features - numeric_features));
+      model_->Forward(pass, batch.numeric.data() + row * model_->numeric_fields(), e, logits);
+      BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
+                       pass.Slot(dlogits_));
+      visit(
+          {.begin = row, .rows = rows, .logits = logits, .losses = losses, .stage = [&](int stage) {
+             return model_->StageOutput(pass, e, stage);
+           }});
+    }
+  });
+  return OkStatus();
+}
+
+template class TrainStep<float>;
+template class TrainStep<double>;
+
+}  // namespace elastor

@@ -1,0 +1,93 @@
+#ifndef ELASTOR_TRAINER_STEP_TRAIN_STEP_H_
+#define ELASTOR_TRAINER_STEP_TRAIN_STEP_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/dense_reduce.h"
+#include "collective/worker.h"
+#include "core/base/thread_pool.h"
+#include "core/models/model.h"
+#include "embedding/sharded_embedding.h"
+#include "trainer/data/batch.h"
+#include "trainer/step/dense_optimizer.h"
+#include "trainer/step/gradient_fold.h"
+#include "trainer/step/step.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor {
+
+// The step on the CPU. Bits do not depend on ranks, threads or `overlap`.
+template <typename T>
+class TrainStep final : public Step<T> {
+ public:
+  // model, embedding, communicator and pool outlive the object. Initialises the dense weights.
+  TrainStep(const TrainStepOptions& options, Model<T>* model, ShardedEmbedding<T>* embedding,
+            Communicator* communicator, ThreadPool* pool);
+  ~TrainStep() override;
+
+  StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next, double learning_rate,
+                           int64_t requests) override;
+  // Rows are computed where Run would compute them; visit is called on the computing threads.
+  Status Evaluate(const LocalBatch& batch,
+                  const std::function<void(const EvaluatedRows<T>&)>& visit) override;
+
+  T* weights() override { return weights_.data(); }
+  void WeightsChanged() override { model_->Prepare(weights_.data()); }
+  DenseOptimizer<T>* optimizer() override { return &optimizer_; }
+
+ private:
+  struct Thread;
+  // What a batch needs of other ranks before its forward pass.
+  struct Routed {
+    std::unique_ptr<typename ShardedEmbedding<T>::Routing> ids;
+    double weight = 0;  // of the whole batch: its rows, or the sum of their weights
+  };
+  struct Scalars {
+    ExactSum loss;
+    ExactSum squared_norm;
+    ExactSum penalty;
+    ExactSum squared_rows;  // sum w^2 of embedding rows
+    std::array<int64_t, kRequestBits> requests{};
+  };
+
+  Status Route(const LocalBatch& batch, Routed* routed);
+  Status Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars);
+  void ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_leaf, int thread);
+  Status ReduceBucket(int bucket, int64_t batch_rows);
+  Status SumScalars(Scalars* scalars);
+  Status Apply(double scale, double learning_rate);
+  Pass<T> MakePass(const LocalBatch& batch, int64_t begin, int64_t rows, int thread,
+                   bool training) const;
+
+  TrainStepOptions options_;
+  Model<T>* model_;
+  ShardedEmbedding<T>* embedding_;
+  Communicator* communicator_;
+  ThreadPool* pool_;
+  int64_t pass_rows_;  // of a training pass, at most
+  Range own_leaves_;
+  // Fewer leaves than threads, and the model's passes are worth sharing: all threads compute each
+  // leaf, with the workspace of thread 0.
+  bool share_leaves_;
+  std::vector<Range> slices_;  // of every bucket, this rank's
+  DenseReducer<T> reducer_;
+  DenseOptimizer<T> optimizer_;
+  std::vector<T> weights_;
+  Routed routed_;  // this batch
+  Routed next_;    // the next
+  bool next_routed_ = false;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  int e_, de_, logits_, dlogits_;  // workspace slots
+  WorkspacePlan workspace_plan_;
+  std::unique_ptr<CommunicationWorker> worker_;  // with overlap
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_STEP_TRAIN_STEP_H_
