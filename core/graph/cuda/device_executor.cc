@@ -16,8 +16,8 @@ constexpr int64_t kAlignment = 256;  // bytes: what cudaMalloc gives
 
 template <typename A>
 DeviceExecutor<A>::DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options,
-                                  Stream* stream)
-    : graph_(FuseResidualIntoNorm(graph)),
+                                  Stream* stream, DeviceRewrites rewrites)
+    : graph_(rewrites == DeviceRewrites::kAll ? FuseResidualIntoNorm(graph) : graph),
       environment_(&graph_.parameters(), options, stream),
       memory_(stream) {
   CHECK(std::holds_alternative<LinearOp>(graph_.nodes().back().op));

@@ -14,6 +14,9 @@
 
 namespace elastor::cuda {
 
+// Rewrites that the executor applies; tests leave them out to show that no bit changes.
+enum class DeviceRewrites { kAll, kNone };
+
 // Runs a graph on the device, for all leaves of a rank at once. Activations are A (float or
 // BFloat16); parameters, their gradients and the logits are float. Calls only enqueue work on the
 // stream, unless said otherwise.
@@ -23,8 +26,9 @@ namespace elastor::cuda {
 template <typename A>
 class DeviceExecutor {
  public:
-  // stream outlives the object. REQUIRES: the logits are a linear map's.
-  DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options, Stream* stream);
+  // The graph is copied; stream outlives the object. REQUIRES: the logits are a linear map's.
+  DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options, Stream* stream,
+                 DeviceRewrites rewrites = DeviceRewrites::kAll);
 
   // Makes memory for passes of up to `shape.rows()` rows and `shape.leaves` leaves. Where it grows,
   // it waits for the stream and everything moves.
