@@ -92,7 +92,7 @@ class Scheduler {
 
   // Whether node i may write its output over its input `input`.
   bool MayOverwrite(int i, int input) const {
-    if (Probed(input) || layouts_[i] != layouts_[input] ||
+    if (repeated_[input] || Probed(input) || layouts_[i] != layouts_[input] ||
         graph_[i].shape.features() != graph_[input].shape.features()) {
       return false;
     }
@@ -104,8 +104,13 @@ class Scheduler {
 
   void PlaceValues() {
     std::vector<int> buffer_of(n_, -1);
+    repeated_.assign(n_, false);
     for (int i = 0; i < n_; ++i) {
       const std::vector<int>& inputs = graph_[i].inputs;
+      if (traits_[i].repeats_input && layouts_[i] == layouts_[inputs[0]]) {
+        buffer_of[i] = buffer_of[inputs[0]];
+        repeated_[i] = repeated_[inputs[0]] = true;
+      }
       if (buffer_of[i] < 0) {
         for (int k = 0; k < traits_[i].in_place_inputs && buffer_of[i] < 0; ++k) {
           if (MayOverwrite(i, inputs[k])) buffer_of[i] = buffer_of[inputs[k]];
@@ -282,6 +287,7 @@ class Scheduler {
   const int n_;
   std::vector<TokenLayout> layouts_;
   std::vector<TokenLayout> gradient_layouts_;
+  std::vector<bool> repeated_;    // by value: another node's output is the same memory
   std::vector<Place> gradients_;  // by value, as far as summed up
   std::vector<int> holders_;      // by buffer
   Schedule schedule_;

@@ -15,6 +15,8 @@ struct KernelTraits {
   // Forward: the input may lie in the output's memory, as its first features; then it is not
   // copied.
   bool extends_input = false;
+  // Forward: the output is the input itself. Where both have one layout, they share memory.
+  bool repeats_input = false;
 
   // Backward reads the values of the first so many inputs; the output's value, or its sign alone.
   int reads_inputs = 0;

@@ -101,18 +101,23 @@ class MeanPoolKernel final : public CpuKernel<T> {
 template <typename T>
 class PadKernel final : public CpuKernel<T> {
  public:
-  PadKernel(const PadOp&, CpuKernelContext*) {}
-  KernelTraits traits() const override { return {.extends_input = true}; }
+  PadKernel(const PadOp& op, CpuKernelContext* context)
+      : padding_(op.tokens * op.width - context->input_features(0)) {}
+  KernelTraits traits() const override {
+    return {.extends_input = padding_ > 0, .repeats_input = padding_ == 0};
+  }
   void Forward(const Pass<T>&, const KernelMemory<T>&,
                const ForwardOperands<T>& operands) const override {
     const Panels<const T> x = operands.inputs[0];
     const Panels<T> y = operands.output;
     if (x.data != y.data) Copy<T>(x, y.Slice(0, x.features));
-    const int64_t padding = y.features - x.features;
-    if (padding > 0) Fill<T>(T{0}, y.Slice(x.features, padding));
+    if (padding_ > 0) Fill<T>(T{0}, y.Slice(x.features, padding_));
   }
   void Backward(const Pass<T>&, const KernelMemory<T>&,
                 const BackwardOperands<T>&) const override {}
+
+ private:
+  int64_t padding_;  // features
 };
 
 template <typename T>

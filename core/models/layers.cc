@@ -1,0 +1,77 @@
+#include "core/models/layers.h"
+
+#include <utility>
+
+namespace elastor {
+
+Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op) {
+  using Dimensions = std::vector<int64_t>;
+  const int64_t maps = op.maps();
+  std::vector<int> parameters = {graph->Parameter(
+      name + ".weight", maps > 1 ? Dimensions{maps, op.out, op.in} : Dimensions{op.out, op.in},
+      Init::XavierNormal(op.in, op.out), Decay::kDense)};
+  if (op.bias) {
+    parameters.push_back(
+        graph->Parameter(name + ".bias", maps > 1 ? Dimensions{maps, op.out} : Dimensions{op.out},
+                         Init::Constant(0), Decay::kNone));
+  }
+  return [=](Value x) { return graph->Apply(op, x, parameters); };
+}
+
+Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm) {
+  NormOp op;
+  op.norm = norm;
+  std::vector<int> parameters = {
+      graph->Parameter(name + ".gain", {norm.width}, Init::Constant(1), Decay::kNone)};
+  if (norm.kind == NormKind::kLayer) {
+    parameters.push_back(
+        graph->Parameter(name + ".bias", {norm.width}, Init::Constant(0), Decay::kNone));
+  }
+  return [=](Value x) { return graph->Apply(op, x, parameters); };
+}
+
+Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features) {
+  const std::vector<int> parameters = {
+      graph->Parameter(name + ".gain", {features}, Init::Constant(1), Decay::kNone),
+      graph->Parameter(name + ".bias", {features}, Init::Constant(0), Decay::kNone),
+      graph->Statistic(name + ".running_mean", {features}, 0),
+      graph->Statistic(name + ".running_variance", {features}, 1)};
+  return [=](Value x) { return graph->Apply(BatchNormOp{}, x, parameters); };
+}
+
+Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& options) {
+  using HiddenNorm = MlpOptions::HiddenNorm;
+  const bool with_norm = options.hidden_norm != HiddenNorm::kNone;
+  CHECK(!with_norm || options.activation == Activation::kRelu);
+  LinearOp op;
+  op.tokens = options.tokens;
+  op.in = options.inputs;
+  op.weights = options.weights;
+  std::vector<Layer> hidden;
+  for (size_t i = 0; i < options.hidden.size(); ++i) {
+    const std::string layer = IndexedName(name + ".hidden", static_cast<int64_t>(i));
+    op.out = options.hidden[i];
+    op.bias = options.hidden_norm != HiddenNorm::kBatch;
+    op.activation = with_norm ? Activation::kIdentity : options.activation;
+    const Layer linear = Linear(graph, layer, op);
+    op.in = op.out;
+    if (!with_norm) {
+      hidden.push_back(linear);
+      continue;
+    }
+    const Layer norm = options.hidden_norm == HiddenNorm::kRms
+                           ? Norm(graph, layer + ".norm", RmsNorm(op.out))
+                           : BatchNorm(graph, layer + ".norm", op.out);
+    hidden.push_back([=](Value x) { return graph->Apply(ReluOp{}, norm(linear(x))); });
+  }
+  op.out = options.outputs;
+  op.bias = true;
+  op.activation = Activation::kIdentity;
+  const Layer output = Linear(graph, name + ".output", op);
+  return [=, dropout = options.dropout](Value x) {
+    for (const Layer& layer : hidden) x = graph->Dropout(layer(x), dropout);
+    return output(x);
+  };
+}
+
+}  // namespace elastor

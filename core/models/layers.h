@@ -1,0 +1,50 @@
+#ifndef ELASTOR_CORE_MODELS_LAYERS_H_
+#define ELASTOR_CORE_MODELS_LAYERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace elastor {
+
+// Parts of models. A layer is declared once, which declares its parameters as "name.weight" and so
+// on, and applied to a value; applied again, it uses the same parameters again.
+using Layer = std::function<Value(Value)>;
+
+inline NormShape LayerNorm(int64_t width) { return {NormKind::kLayer, width, 1e-5}; }  // PyTorch's
+inline NormShape RmsNorm(int64_t width) { return {NormKind::kRms, width, 1e-12}; }  // public code's
+
+// "name.weight", Xavier normal, and "name.bias", zero.
+Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op);
+
+// "name.gain", one, and for layer norm "name.bias", zero.
+Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
+
+// "name.gain", one; "name.bias", zero; "name.running_mean" and "name.running_variance".
+Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
+
+// Per token: hidden layers "name.hidden0", ..., each Linear, optional norm, activation, dropout; then
+// the linear layer "name.output". tokens = 1: the plain multi-layer perceptron.
+struct MlpOptions {
+  int64_t tokens = 1;
+  int64_t inputs = 0;  // per token
+  std::vector<int64_t> hidden;
+  int64_t outputs = 0;  // per token
+  LinearOp::Weights weights = LinearOp::Weights::kOwn;
+  Activation activation = Activation::kRelu;
+  // Before the activation, which is then ReLU.
+  enum class HiddenNorm {
+    kNone,
+    kRms,    // over each token's hidden features
+    kBatch,  // of each feature over the rows of a leaf; takes the place of the linear map's bias
+  } hidden_norm = HiddenNorm::kNone;
+  double dropout = 0;
+};
+Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& options);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_MODELS_LAYERS_H_
