@@ -134,7 +134,8 @@ class MeanPoolKernel final : public DeviceKernel<A> {
   DeviceKernelContext<A>* context_;
 };
 
-// The input is read as [rows, 1, features] and copied token by token, into any layout.
+// The input is read as [rows, 1, features] and copied token by token, into any layout; where
+// nothing is padded and the layouts are alike, it is not copied.
 template <typename A>
 class PadKernel final : public DeviceKernel<A> {
  public:
@@ -142,6 +143,7 @@ class PadKernel final : public DeviceKernel<A> {
 
   KernelTraits traits() const override {
     KernelTraits traits;
+    traits.repeats_input = context_->input(0).features() == context_->output().features();
     traits.row_major_input = context_->regroups_inputs(1);
     traits.row_major_doutput = true;
     return traits;
@@ -158,6 +160,7 @@ void PadKernel<A>::Forward(const DevicePass&, const ForwardOperands<A>& operands
   Stream& stream = context_->stream();
   const Activations<const A> x = operands.inputs[0].WithTokens(1);
   const Activations<A> y = operands.output;
+  if (x.data == y.data) return;
   const auto tokens = [&](int64_t begin, int64_t count) {
     Activations<A> part = y;
     part.data += begin * y.token_stride;
@@ -166,7 +169,9 @@ void PadKernel<A>::Forward(const DevicePass&, const ForwardOperands<A>& operands
   };
   const int64_t whole = x.features / y.features;
   const int64_t rest = x.features % y.features;
-  Copy<A>(stream, x.Slice(0, whole * y.features).WithTokens(whole), tokens(0, whole));
+  if (whole > 0) {
+    Copy<A>(stream, x.Slice(0, whole * y.features).WithTokens(whole), tokens(0, whole));
+  }
   if (whole == y.tokens) return;
   Fill<A>(stream, 0, tokens(whole, y.tokens - whole));
   if (rest > 0) {

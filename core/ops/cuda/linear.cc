@@ -30,9 +30,9 @@ class LinearKernel final : public DeviceKernel<A> {
   // Of a value of `width` features a token.
   template <typename T>
   Activations<T> Problems(Activations<T> value, int64_t width) const;
-  // The input of the maps, which Forward has made where it is not the value itself.
+  // The input of the maps, x; interleaved: its transpose, which Forward has made.
   Activations<const A> Input(const DevicePass& pass, Activations<const A> x) const {
-    return Problems<const A>(copy_.empty() ? x : context_->At(pass, copy_), op_.in);
+    return Problems<const A>(interleaved() ? context_->At(pass, transposed_x_) : x, op_.in);
   }
   template <typename Out>
   void Multiply(const DevicePass& pass, Activations<const A> x, Activations<Out> z,
@@ -47,10 +47,11 @@ class LinearKernel final : public DeviceKernel<A> {
   DeviceKernelContext<A>* context_;
   LinearProducts<A> products_;
   int bias_sums_ = -1;
-  View copy_;         // the input transposed, or cut into tokens that lie token-major
-  View transposed_;   // interleaved: y
-  View dtransposed_;  // dy
-  View dcopy_;        // dx
+  // Interleaved: the transposes of x, y and their gradients.
+  View transposed_x_;
+  View transposed_y_;
+  View transposed_dy_;
+  View transposed_dx_;
   // With an activation: what is before it, kept unless it is ReLU, whose derivative the output's
   // sign tells; then its gradient.
   View z_;
@@ -67,13 +68,11 @@ LinearKernel<A>::LinearKernel(const LinearOp& op, DeviceKernelContext<A>* contex
   if (op.bias) {
     bias_sums_ = context->ReserveColumnSums(op.maps() * op.out, op.tokens / op.maps());
   }
-  if (interleaved() || (own() && context->regroups_first_input(op.tokens))) {
-    copy_ = context->Reserve(DeviceLife::kKept, layout, in);
-  }
   if (interleaved()) {
-    transposed_ = context->Reserve(DeviceLife::kForward, layout, out);
-    dtransposed_ = context->Reserve(DeviceLife::kBackward, layout, out);
-    dcopy_ = context->Reserve(DeviceLife::kBackward, layout, in);
+    transposed_x_ = context->Reserve(DeviceLife::kKept, layout, in);
+    transposed_y_ = context->Reserve(DeviceLife::kForward, layout, out);
+    transposed_dy_ = context->Reserve(DeviceLife::kBackward, layout, out);
+    transposed_dx_ = context->Reserve(DeviceLife::kBackward, layout, in);
   }
   if (op.activation != Activation::kIdentity) {
     const bool relu = op.activation == Activation::kRelu;
@@ -84,7 +83,7 @@ LinearKernel<A>::LinearKernel(const LinearOp& op, DeviceKernelContext<A>* contex
 template <typename A>
 KernelTraits LinearKernel<A>::traits() const {
   KernelTraits traits;
-  traits.reads_inputs = copy_.empty() ? 1 : 0;
+  traits.reads_inputs = interleaved() ? 0 : 1;
   if (op_.activation == Activation::kRelu) traits.reads_output = KernelTraits::OutputRead::kSign;
   traits.wants_token_major = own();
   traits.row_major_input = !own() || context_->regroups_inputs(op_.tokens);
@@ -122,9 +121,7 @@ void LinearKernel<A>::Forward(const DevicePass& pass, const ForwardOperands<A>& 
   const Activations<const A> x = operands.inputs[0];
   if (interleaved()) {
     TransposeFeatures<A>(stream, op_.in, op_.tokens, x.WithTokens(1),
-                         context_->At(pass, copy_).WithTokens(1));
-  } else if (!copy_.empty()) {
-    Copy<A>(stream, x.WithTokens(op_.tokens), context_->At(pass, copy_));
+                         context_->At(pass, transposed_x_).WithTokens(1));
   }
   const Activations<const A> problems = Input(pass, x);
   if (operands.logits.data != nullptr) {
@@ -133,11 +130,12 @@ void LinearKernel<A>::Forward(const DevicePass& pass, const ForwardOperands<A>& 
     return Multiply(pass, problems, y, y);
   }
   const Activations<A> result =
-      Problems(interleaved() ? context_->At(pass, transposed_) : operands.output, op_.out);
+      Problems(interleaved() ? context_->At(pass, transposed_y_) : operands.output, op_.out);
   const bool saved = !z_.empty() && op_.activation != Activation::kRelu;
   Multiply(pass, problems, saved ? Problems(context_->At(pass, z_), op_.out) : result, result);
   if (interleaved()) {
-    TransposeFeatures<A>(stream, op_.tokens, op_.out, context_->At(pass, transposed_).WithTokens(1),
+    TransposeFeatures<A>(stream, op_.tokens, op_.out,
+                         context_->At(pass, transposed_y_).WithTokens(1),
                          operands.output.WithTokens(1));
   }
 }
@@ -158,18 +156,18 @@ void LinearKernel<A>::Backward(const KernelPass& pass, const BackwardOperands<A>
   Stream& stream = context_->stream();
   Activations<const A> dy = BeforeActivation(pass, operands, operands.doutput);
   if (interleaved()) {
-    const Activations<A> dtransposed = context_->At(pass, dtransposed_);
-    TransposeFeatures<A>(stream, op_.out, op_.tokens, dy.WithTokens(1), dtransposed.WithTokens(1));
-    dy = dtransposed;
+    const Activations<A> transposed = context_->At(pass, transposed_dy_);
+    TransposeFeatures<A>(stream, op_.out, op_.tokens, dy.WithTokens(1), transposed.WithTokens(1));
+    dy = transposed;
   }
   dy = Problems(dy, op_.out);
   products_.WeightGradient(pass, dy, Input(pass, operands.inputs[0]));
   if (op_.bias) DeliverBias<A>(context_, pass, kBias, dy, bias_sums_);
   const Activations<A> dx = operands.dinputs[0];
   if (interleaved()) {
-    const Activations<A> dcopy = context_->At(pass, dcopy_);
-    products_.InputGradient(pass, dy, Problems(dcopy, op_.in), Store::kOverwrite);
-    TransposeFeatures<A>(stream, op_.tokens, op_.in, dcopy.WithTokens(1), dx.WithTokens(1));
+    const Activations<A> transposed = context_->At(pass, transposed_dx_);
+    products_.InputGradient(pass, dy, Problems(transposed, op_.in), Store::kOverwrite);
+    TransposeFeatures<A>(stream, op_.tokens, op_.in, transposed.WithTokens(1), dx.WithTokens(1));
   } else if (op_.tokens == 1 && dx.token_stride != dx.features) {  // cut into dx's tokens
     products_.InputGradient(pass, dy, dx, Store::kOverwrite);
   } else {

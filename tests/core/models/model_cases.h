@@ -1,117 +1,132 @@
 #ifndef ELASTOR_TESTS_CORE_MODELS_MODEL_CASES_H_
 #define ELASTOR_TESTS_CORE_MODELS_MODEL_CASES_H_
 
+#include <functional>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/models/model_spec.h"
+#include "core/models/models.h"
 
 namespace elastor {
 
 // Small models of every kind, for tests on any device.
-
-inline constexpr int64_t kNumericFields = 2;
-
-// 2 numeric and 3 categorical fields of 4 features: 20, which 3 tokens do not divide.
-inline ModelSpec TokenSpec(ModelSpec::Kind kind, ModelSpec::Convention convention) {
-  ModelSpec spec;
-  spec.kind = kind;
-  spec.convention = convention;
-  spec.numeric_fields = kNumericFields;
-  spec.categorical_fields = 3;
-  spec.embedding_width = 4;
-  spec.embedding_stddev = 0.5;
-  spec.tokens = 3;
-  spec.token_width = 6;
-  spec.expansion = 2;
-  if (convention == ModelSpec::Convention::kPublicCode) {
-    spec.tokenizer = TokenizerOptions::Kind::kShared;
-    spec.tokenizer_hidden = 7;
-    spec.input_norm = ModelSpec::InputNorm::kRms;
-    spec.feed_forward = ModelSpec::FeedForward::kGatedSum;
-    spec.head = ModelSpec::Head::kFlattenMlp;
-    spec.head_hidden = {10};
-  }
-  return spec;
-}
-
-inline ModelSpec MlpSpec() {
-  ModelSpec spec = TokenSpec(ModelSpec::Kind::kMlp, ModelSpec::Convention::kPaper);
-  spec.hidden = {9, 5};
-  return spec;
-}
-
 struct ModelCase {
   std::string name;
-  ModelSpec spec;
+  ModelConfig config;
+  // 2 numeric and 3 categorical fields of 4 features: 20, which 3 tokens do not divide.
+  FeatureShape features = {2, 3, 4, 0.5};
+
+  Graph graph() const { return MakeModel(config, features); }
 };
 
 inline void PrintTo(const ModelCase& test_case, std::ostream* out) { *out << test_case.name; }
 
+inline TokenModelConfig TokenCase(TokenModelConfig::Convention convention) {
+  TokenModelConfig config;
+  config.set_convention(convention);
+  config.set_tokens(3);
+  config.set_token_width(6);
+  config.set_blocks(2);
+  config.mutable_tokenizer()->set_kind(TokenizerConfig::GROUPED);
+  config.mutable_mixing()->set_block_width(1);
+  config.mutable_feed_forward()->set_kind(FeedForwardConfig::GATED);
+  config.mutable_feed_forward()->set_activation(FeedForwardConfig::GELU);
+  config.mutable_feed_forward()->set_expansion(2);
+  config.mutable_head()->set_kind(HeadConfig::FLATTEN_LINEAR);
+  if (convention == TokenModelConfig::PUBLIC_CODE) {
+    config.mutable_tokenizer()->set_kind(TokenizerConfig::SHARED);
+    config.mutable_tokenizer()->set_hidden(7);
+    config.mutable_tokenizer()->set_norm(TokenizerConfig::NORM_RMS);
+    config.mutable_feed_forward()->set_kind(FeedForwardConfig::GATED_SUM);
+    config.mutable_head()->set_kind(HeadConfig::FLATTEN_MLP);
+    config.mutable_head()->add_hidden(10);
+  }
+  return config;
+}
+
 inline std::vector<ModelCase> ModelCases() {
-  std::vector<ModelCase> cases = {
-      {"RankElastorPaper", TokenSpec(ModelSpec::Kind::kRankElastor, ModelSpec::Convention::kPaper)},
-      {"RankElastorPublicCode",
-       TokenSpec(ModelSpec::Kind::kRankElastor, ModelSpec::Convention::kPublicCode)},
-      {"RankMixerPaper", TokenSpec(ModelSpec::Kind::kRankMixer, ModelSpec::Convention::kPaper)},
-      {"RankMixerPublicCode",
-       TokenSpec(ModelSpec::Kind::kRankMixer, ModelSpec::Convention::kPublicCode)},
-      {"Mlp", MlpSpec()},
-      {"MlpBatchNorm", MlpSpec()},
+  std::vector<ModelCase> cases;
+  using Change = std::function<void(TokenModelConfig*)>;
+  const auto add = [&](const std::string& name, TokenModelConfig::Convention convention, bool mixer,
+                       const Change& change) {
+    ModelCase& added = cases.emplace_back();
+    added.name = name;
+    TokenModelConfig* const config =
+        mixer ? added.config.mutable_rank_mixer() : added.config.mutable_rank_elastor();
+    *config = TokenCase(convention);
+    if (change) change(config);
   };
-  cases[5].spec.batch_norm = true;
-  cases[2].spec.feed_forward = ModelSpec::FeedForward::kTwoLayer;
-  const auto add = [&](const std::string& name, auto change) {
-    cases.push_back(
-        {name, TokenSpec(ModelSpec::Kind::kRankElastor, ModelSpec::Convention::kPaper)});
-    change(&cases.back().spec);
+  const auto paper = [&](const std::string& name, const Change& change = nullptr) {
+    add(name, TokenModelConfig::PAPER, /*mixer=*/false, change);
   };
-  add("MeanPool", [](ModelSpec* spec) { spec->head = ModelSpec::Head::kMeanPool; });
-  add("FlattenMlp", [](ModelSpec* spec) {
-    spec->head = ModelSpec::Head::kFlattenMlp;
-    spec->head_hidden = {8, 5};
-  });
-  add("BlockMixing", [](ModelSpec* spec) { spec->mixing_block_width = 3; });
-  add("TwoLayer", [](ModelSpec* spec) { spec->feed_forward = ModelSpec::FeedForward::kTwoLayer; });
-  add("ReGlu", [](ModelSpec* spec) { spec->activation = Activation::kRelu; });
-  add("SwiGlu", [](ModelSpec* spec) { spec->activation = Activation::kSwish; });
-  add("OneBlock", [](ModelSpec* spec) { spec->blocks = 1; });
-  add("NoNumericFields", [](ModelSpec* spec) { spec->numeric_fields = 0; });
-  add("LayerNormBeforeFullTokenizer", [](ModelSpec* spec) {
-    spec->tokenizer = TokenizerOptions::Kind::kFull;
-    spec->input_norm = ModelSpec::InputNorm::kLayer;
-  });
-  add("GroupedMlpTokenizer", [](ModelSpec* spec) { spec->tokenizer_hidden = 5; });
-  add("GroupedTokenizerWithNorm",
-      [](ModelSpec* spec) { spec->input_norm = ModelSpec::InputNorm::kRms; });
-  add("SharedTokenizerWithoutPadding", [](ModelSpec* spec) {
-    spec->tokenizer = TokenizerOptions::Kind::kShared;
-    spec->tokens = 5;
-  });
-  add("EmptyLastGroup", [](ModelSpec* spec) { spec->tokens = 8; });
-  add("DropoutPaper", [](ModelSpec* spec) {
-    spec->tokenizer_hidden = 5;
-    spec->head = ModelSpec::Head::kFlattenMlp;
-    spec->head_hidden = {8};
-    spec->dropout = 0.25;
-  });
-  const auto add_public_code = [&](const std::string& name, ModelSpec::Kind kind, auto change) {
-    cases.push_back({name, TokenSpec(kind, ModelSpec::Convention::kPublicCode)});
-    change(&cases.back().spec);
+  const auto public_code = [&](const std::string& name, const Change& change = nullptr) {
+    add(name, TokenModelConfig::PUBLIC_CODE, /*mixer=*/false, change);
   };
-  add_public_code("Dropout", ModelSpec::Kind::kRankElastor,
-                  [](ModelSpec* spec) { spec->dropout = 0.25; });
-  add_public_code("GroupedPublicCode", ModelSpec::Kind::kRankElastor, [](ModelSpec* spec) {
-    spec->tokenizer = TokenizerOptions::Kind::kGrouped;
-    spec->mixing_block_width = 2;
+  const auto mlp = [&](const std::string& name, bool batch_norm, double dropout) {
+    ModelCase& added = cases.emplace_back();
+    added.name = name;
+    MlpConfig* const config = added.config.mutable_mlp();
+    config->add_hidden(9);
+    config->add_hidden(5);
+    config->set_batch_norm(batch_norm);
+    config->set_dropout(dropout);
+  };
+  const auto two_layer = [](TokenModelConfig* config) {
+    config->mutable_feed_forward()->set_kind(FeedForwardConfig::TWO_LAYER);
+  };
+
+  paper("RankElastorPaper");
+  public_code("RankElastorPublicCode");
+  add("RankMixerPaper", TokenModelConfig::PAPER, /*mixer=*/true, two_layer);
+  add("RankMixerPublicCode", TokenModelConfig::PUBLIC_CODE, /*mixer=*/true, nullptr);
+  mlp("Mlp", /*batch_norm=*/false, /*dropout=*/0);
+  mlp("MlpBatchNorm", /*batch_norm=*/true, /*dropout=*/0);
+  paper("MeanPool",
+        [](TokenModelConfig* config) { config->mutable_head()->set_kind(HeadConfig::MEAN_POOL); });
+  paper("FlattenMlp", [](TokenModelConfig* config) {
+    config->mutable_head()->set_kind(HeadConfig::FLATTEN_MLP);
+    for (const int width : {8, 5}) config->mutable_head()->add_hidden(width);
   });
-  add_public_code("TwoLayerRankMixerPublicCode", ModelSpec::Kind::kRankMixer,
-                  [](ModelSpec* spec) { spec->feed_forward = ModelSpec::FeedForward::kTwoLayer; });
-  cases.push_back({"MlpBatchNormDropout", MlpSpec()});
-  cases.back().spec.batch_norm = true;
-  cases.back().spec.dropout = 0.25;
+  paper("BlockMixing",
+        [](TokenModelConfig* config) { config->mutable_mixing()->set_block_width(3); });
+  paper("TwoLayer", two_layer);
+  paper("ReGlu", [](TokenModelConfig* config) {
+    config->mutable_feed_forward()->set_activation(FeedForwardConfig::RELU);
+  });
+  paper("SwiGlu", [](TokenModelConfig* config) {
+    config->mutable_feed_forward()->set_activation(FeedForwardConfig::SWISH);
+  });
+  paper("OneBlock", [](TokenModelConfig* config) { config->set_blocks(1); });
+  paper("NoNumericFields");
+  cases.back().features.numeric_fields = 0;
+  paper("LayerNormBeforeFullTokenizer", [](TokenModelConfig* config) {
+    config->mutable_tokenizer()->set_kind(TokenizerConfig::FULL);
+    config->mutable_tokenizer()->set_norm(TokenizerConfig::NORM_LAYER);
+  });
+  paper("GroupedMlpTokenizer",
+        [](TokenModelConfig* config) { config->mutable_tokenizer()->set_hidden(5); });
+  paper("GroupedTokenizerWithNorm", [](TokenModelConfig* config) {
+    config->mutable_tokenizer()->set_norm(TokenizerConfig::NORM_RMS);
+  });
+  paper("SharedTokenizerWithoutPadding", [](TokenModelConfig* config) {
+    config->mutable_tokenizer()->set_kind(TokenizerConfig::SHARED);
+    config->set_tokens(5);
+  });
+  paper("EmptyLastGroup", [](TokenModelConfig* config) { config->set_tokens(8); });
+  paper("DropoutPaper", [](TokenModelConfig* config) {
+    config->mutable_tokenizer()->set_hidden(5);
+    config->mutable_head()->set_kind(HeadConfig::FLATTEN_MLP);
+    config->mutable_head()->add_hidden(8);
+    config->set_dropout(0.25);
+  });
+  public_code("Dropout", [](TokenModelConfig* config) { config->set_dropout(0.25); });
+  public_code("GroupedPublicCode", [](TokenModelConfig* config) {
+    config->mutable_tokenizer()->set_kind(TokenizerConfig::GROUPED);
+    config->mutable_mixing()->set_block_width(2);
+  });
+  add("TwoLayerRankMixerPublicCode", TokenModelConfig::PUBLIC_CODE, /*mixer=*/true, two_layer);
+  mlp("MlpBatchNormDropout", /*batch_norm=*/true, /*dropout=*/0.25);
   return cases;
 }
 
