@@ -13,8 +13,8 @@
 namespace elastor {
 namespace {
 
-SpectrumStatistics MeasurePass(const Stage& stage, int64_t rows, const Panels<const float>& x) {
-  Spectrum spectrum(stage.tokens, stage.width);
+SpectrumStatistics MeasurePass(const Probe& probe, int64_t rows, const Panels<const float>& x) {
+  Spectrum spectrum(probe.shape.tokens, probe.shape.width);
   SpectrumStatistics statistics(spectrum.max_rank());
   for (int64_t row = 0; row < rows; row += Spectrum::kRows) {
     spectrum.Measure<float>(x, row);
@@ -23,13 +23,13 @@ SpectrumStatistics MeasurePass(const Stage& stage, int64_t rows, const Panels<co
   return statistics;
 }
 
-SpectrumRecord MakeRecord(const Stage& stage, const SpectrumStatistics& statistics) {
+SpectrumRecord MakeRecord(const Probe& probe, const SpectrumStatistics& statistics) {
   const auto stable = statistics.stable();
   const auto entropy = statistics.entropy();
   SpectrumRecord record;
-  record.stage = stage.name;
+  record.stage = probe.name;
   record.samples = statistics.rows();
-  record.max_rank = std::min(stage.tokens, stage.width);
+  record.max_rank = std::min(probe.shape.tokens, probe.shape.width);
   record.stable_rank_mean = stable.mean;
   record.entropy_rank_mean = entropy.mean;
   record.stable_rank_stddev = stable.stddev;
@@ -42,10 +42,10 @@ SpectrumRecord MakeRecord(const Stage& stage, const SpectrumStatistics& statisti
 
 }  // namespace
 
-Evaluation::Evaluation(const Dataset* dataset, const Model<float>* model, Step<float>* step,
+Evaluation::Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
                        Communicator* communicator, const Options& options)
     : dataset_(dataset),
-      model_(model),
+      graph_(graph),
       step_(step),
       communicator_(communicator),
       options_(options) {}
@@ -142,14 +142,16 @@ StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predict
 }
 
 StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, int64_t samples) {
-  const std::vector<Stage>& stages = model_->stages();
-  std::vector<SpectrumStatistics> statistics;  // of every stage; by all threads
-  for (const Stage& stage : stages) statistics.emplace_back(std::min(stage.tokens, stage.width));
+  const std::span<const Probe> probes = graph_->probes();
+  std::vector<SpectrumStatistics> statistics;  // of every probe; by all threads
+  for (const Probe& probe : probes) {
+    statistics.emplace_back(std::min(probe.shape.tokens, probe.shape.width));
+  }
   std::mutex mutex;
   const auto visit = [&](const EvaluatedRows<float>& pass) {
-    for (size_t s = 0; s < stages.size(); ++s) {
+    for (size_t s = 0; s < probes.size(); ++s) {
       const SpectrumStatistics own =
-          MeasurePass(stages[s], pass.rows, pass.stage(static_cast<int>(s)));
+          MeasurePass(probes[s], pass.rows, pass.probe(static_cast<int>(s)));
       const std::lock_guard lock(mutex);
       statistics[s].Merge(own);
     }
@@ -163,10 +165,10 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kMetrics, words));
   std::vector<SpectrumRecord> records;
   std::span<const int64_t> rest = words;
-  for (size_t s = 0; s < stages.size(); ++s) {
+  for (size_t s = 0; s < probes.size(); ++s) {
     statistics[s].SetWords(rest.first(statistics[s].word_count()));
     rest = rest.subspan(statistics[s].word_count());
-    records.push_back(MakeRecord(stages[s], statistics[s]));
+    records.push_back(MakeRecord(probes[s], statistics[s]));
     records.back().step = step_->steps();
     records.back().split = SplitName(split);
   }

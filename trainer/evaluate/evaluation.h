@@ -9,7 +9,7 @@
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
-#include "core/models/model.h"
+#include "core/graph/graph.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/metrics.h"
@@ -29,8 +29,8 @@ class Evaluation {
     SliceOptions slices = {};       // of what ValidateSlices accepts
     std::string dataset_path = {};  // for the texts of slices' values; empty: none
   };
-  // dataset, communicator, model and step outlive the object.
-  Evaluation(const Dataset* dataset, const Model<float>* model, Step<float>* step,
+  // dataset, communicator, graph and step outlive the object.
+  Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
              Communicator* communicator, const Options& options);
 
   // Metrics over all rows and slices, with gAUC where the data set has groups. The slices of a
@@ -41,7 +41,7 @@ class Evaluation {
                                          const std::vector<float>& logits)>;
   StatusOr<MetricValues> Measure(Split split, const Predicted& predicted);
 
-  // Effective ranks of every stage over the first `samples` rows. REQUIRES: samples > 0, and the
+  // Effective ranks of every probe over the first `samples` rows. REQUIRES: samples > 0, and the
   // split has rows.
   StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples);
 
@@ -58,7 +58,7 @@ class Evaluation {
   StatusOr<std::vector<std::string>> TextsOf(const Slices& slices) const;
 
   const Dataset* dataset_;
-  const Model<float>* model_;
+  const Graph* graph_;
   Step<float>* step_;
   Communicator* communicator_;
   Options options_;

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "collective/dense_reduce.h"
-#include "core/models/model.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/graph.h"
 #include "embedding/sparse_optimizer.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
@@ -40,12 +41,18 @@ Json Embeddings(const std::vector<TableSpec>& tables, const ShardPlan& plan) {
           {"bytes_on_fullest_rank", std::ranges::max(plan.BytesOfRanks())}};
 }
 
+// Of the largest training pass of a thread on the CPU.
+int64_t ActivationBytes(const Graph& graph) {
+  const int64_t panels = kPassRows / kPanelRows;
+  return CpuExecutor<float>(graph).workspace_plan().elements_per_panel * panels *
+         static_cast<int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
-  const ModelSpec spec = MakeModelSpec(experiment, data);
-  const std::unique_ptr<Model<float>> model = MakeModel<float>(spec);
-  const ParameterLayout& layout = model->parameters();
+  const Graph graph = MakeGraph(experiment, data);
+  const ParameterLayout& layout = graph.parameters();
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
 
@@ -61,18 +68,21 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
   }
   const int64_t element = sizeof(float);
   Json stages = Json::array();
-  for (const Stage& stage : model->stages()) {
-    stages.push_back({{"name", stage.name}, {"tokens", stage.tokens}, {"width", stage.width}});
+  for (const Probe& probe : graph.probes()) {
+    stages.push_back(
+        {{"name", probe.name}, {"tokens", probe.shape.tokens}, {"width", probe.shape.width}});
   }
   const Json json = {
       {"name", experiment.name()},
       {"ranks", ranks},
       {"virtual_shards", experiment.parallel().virtual_shards()},
-      {"fields", spec.fields()},
+      {"fields", graph.features().fields()},
       {"dense_parameters", layout.element_count()},
-      {"multiply_adds_per_sample_forward", model->multiply_adds()},
+      {"multiply_adds_per_sample_forward", graph.multiply_adds()},
       // Forward, input gradients and weight gradients: three products, two FLOPs a multiply-add.
-      {"training_flops_per_sample", 6 * model->multiply_adds()},
+      {"training_flops_per_sample", 6 * graph.multiply_adds()},
+      {"bytes_moved_per_sample_forward", graph.numbers_moved() * element},
+      {"activation_bytes_per_thread", ActivationBytes(graph)},
       {"dense_bytes_per_rank", layout.flat_size() * element},
       {"dense_slot_bytes_on_fullest_rank", most_slots * element},
       {"embeddings", Embeddings(tables, plan)},

@@ -2,41 +2,12 @@
 
 #include <string>
 
+#include "core/models/models.h"
 #include "embedding/row_store.h"
 #include "glog/logging.h"
 
 namespace elastor {
 namespace {
-
-TokenizerOptions::Kind TokenizerKind(TokenizerConfig_Kind kind) {
-  if (kind == TokenizerConfig_Kind_SHARED) return TokenizerOptions::Kind::kShared;
-  if (kind == TokenizerConfig_Kind_FULL) return TokenizerOptions::Kind::kFull;
-  return TokenizerOptions::Kind::kGrouped;
-}
-
-ModelSpec::InputNorm InputNorm(TokenizerConfig_Norm norm) {
-  if (norm == TokenizerConfig_Norm_NORM_RMS) return ModelSpec::InputNorm::kRms;
-  if (norm == TokenizerConfig_Norm_NORM_LAYER) return ModelSpec::InputNorm::kLayer;
-  return ModelSpec::InputNorm::kNone;
-}
-
-ModelSpec::FeedForward FeedForwardKind(FeedForwardConfig_Kind kind) {
-  if (kind == FeedForwardConfig_Kind_TWO_LAYER) return ModelSpec::FeedForward::kTwoLayer;
-  if (kind == FeedForwardConfig_Kind_GATED_SUM) return ModelSpec::FeedForward::kGatedSum;
-  return ModelSpec::FeedForward::kGated;
-}
-
-Activation GateActivation(FeedForwardConfig_Gate gate) {
-  if (gate == FeedForwardConfig_Gate_RELU) return Activation::kRelu;
-  if (gate == FeedForwardConfig_Gate_SWISH) return Activation::kSwish;
-  return Activation::kGelu;
-}
-
-ModelSpec::Head HeadKind(HeadConfig_Kind kind) {
-  if (kind == HeadConfig_Kind_MEAN_POOL) return ModelSpec::Head::kMeanPool;
-  if (kind == HeadConfig_Kind_FLATTEN_MLP) return ModelSpec::Head::kFlattenMlp;
-  return ModelSpec::Head::kFlattenLinear;
-}
 
 SparseOptimizerKind SparseKind(OptimizerConfig_Sparse kind) {
   switch (kind) {
@@ -74,41 +45,12 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 }  // namespace
 
-ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data) {
-  ModelSpec spec;
-  spec.numeric_fields = static_cast<int64_t>(data.numeric.size());
-  spec.categorical_fields = static_cast<int64_t>(data.categorical.size());
-  spec.embedding_width = experiment.embedding().width();
-  spec.embedding_stddev = experiment.embedding().init_stddev();
-  if (experiment.model().has_mlp()) {
-    const MlpConfig& mlp = experiment.model().mlp();
-    spec.kind = ModelSpec::Kind::kMlp;
-    spec.hidden.assign(mlp.hidden().begin(), mlp.hidden().end());
-    spec.batch_norm = mlp.batch_norm();
-    spec.dropout = mlp.dropout();
-    return spec;
-  }
-  const bool mixer = experiment.model().has_rank_mixer();
-  const TokenModelConfig& model =
-      mixer ? experiment.model().rank_mixer() : experiment.model().rank_elastor();
-  spec.kind = mixer ? ModelSpec::Kind::kRankMixer : ModelSpec::Kind::kRankElastor;
-  spec.convention = model.convention() == TokenModelConfig::PUBLIC_CODE
-                        ? ModelSpec::Convention::kPublicCode
-                        : ModelSpec::Convention::kPaper;
-  spec.dropout = model.dropout();
-  spec.tokens = model.tokens();
-  spec.token_width = model.token_width();
-  spec.blocks = model.blocks();
-  spec.tokenizer = TokenizerKind(model.tokenizer().kind());
-  spec.tokenizer_hidden = model.tokenizer().hidden();
-  spec.input_norm = InputNorm(model.tokenizer().norm());
-  spec.mixing_block_width = std::max(1, model.mixing().block_width());
-  spec.feed_forward = FeedForwardKind(model.feed_forward().kind());
-  spec.activation = GateActivation(model.feed_forward().activation());
-  spec.expansion = model.feed_forward().expansion();
-  spec.head = HeadKind(model.head().kind());
-  spec.head_hidden.assign(model.head().hidden().begin(), model.head().hidden().end());
-  return spec;
+Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
+  return MakeModel(experiment.model(),
+                   {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
+                    .categorical_fields = static_cast<int64_t>(data.categorical.size()),
+                    .embedding_width = experiment.embedding().width(),
+                    .embedding_stddev = experiment.embedding().init_stddev()});
 }
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {

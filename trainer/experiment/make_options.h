@@ -6,7 +6,7 @@
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
-#include "core/models/model_spec.h"
+#include "core/graph/graph.h"
 #include "embedding/embedding_options.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
@@ -18,7 +18,8 @@ namespace elastor {
 
 // From the experiment's words to the parts' own options. Experiments are resolved and valid.
 
-ModelSpec MakeModelSpec(const Experiment& experiment, const DatasetInfo& data);
+// The graph of the experiment's model over the data's fields.
+Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
 // One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);

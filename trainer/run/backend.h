@@ -8,7 +8,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
+#include "core/graph/graph.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "trainer/data/dataset.h"
@@ -33,7 +33,7 @@ struct BackendOptions {
   // These outlive the backend.
   const DatasetInfo* data = nullptr;
   const ShardPlan* plan = nullptr;
-  Model<float>* model = nullptr;
+  const Graph* graph = nullptr;
   Communicator* communicator = nullptr;
   ThreadPool* pool = nullptr;
 };

@@ -13,7 +13,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const BackendOptions& options)
       : embedding_(MakeEmbeddingOptions(options.experiment, *options.data), options.plan,
                    options.communicator, options.pool),
-        step_(MakeTrainStepOptions(options.experiment, *options.data), options.model, &embedding_,
+        step_(MakeTrainStepOptions(options.experiment, *options.data), options.graph, &embedding_,
               options.communicator, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }

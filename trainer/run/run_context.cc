@@ -87,19 +87,19 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       log(std::move(log)),
       tables(MakeTables(experiment, this->dataset->info())),
       pool(experiment.parallel().threads()),
-      model(MakeModel<float>(MakeModelSpec(experiment, this->dataset->info()))) {}
+      graph(MakeGraph(experiment, this->dataset->info())) {}
 
 Status RunContext::MakeBackend(const RunOptions& options) {
   const BackendOptions backend_options = {.experiment = ForMode(options),
                                           .data = &dataset->info(),
                                           .plan = &plan,
-                                          .model = model.get(),
+                                          .graph = &graph,
                                           .communicator = communicator,
                                           .pool = &pool};
   ELASTOR_ASSIGN_OR_RETURN(backend_, options.device == RunDevice::kCuda
                                          ? MakeCudaBackend(backend_options)
                                          : MakeCpuBackend(backend_options));
-  evaluation_.emplace(dataset.get(), model.get(), backend_->step(), communicator,
+  evaluation_.emplace(dataset.get(), &graph, backend_->step(), communicator,
                       Evaluation::Options{.leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
@@ -125,7 +125,7 @@ StatusOr<Summary> RunContext::MakeSummary() {
   if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
-  summary.dense_parameters = model->parameters().element_count();
+  summary.dense_parameters = graph.parameters().element_count();
   for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
   summary.numerics = numerics;
   summary.numeric_hash = NumericHash(experiment);

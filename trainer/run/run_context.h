@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
+#include "core/graph/graph.h"
 #include "embedding/shard_plan.h"
 #include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -53,7 +53,7 @@ struct RunContext {
   StatusOr<Summary> MakeSummary();
   // To be read; or written, with step().WeightsChanged() afterwards.
   StateView State() {
-    return {&model->parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
+    return {&graph.parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
             backend_->embedding()};
   }
   Step<float>& step() const { return *backend_->step(); }
@@ -71,7 +71,7 @@ struct RunContext {
   const std::unique_ptr<RunLog> log;
   const std::vector<TableSpec> tables;
   ThreadPool pool;
-  const std::unique_ptr<Model<float>> model;
+  const Graph graph;
 
  private:
   // The last part of Open.

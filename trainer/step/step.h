@@ -49,8 +49,8 @@ struct EvaluatedRows {
   int64_t rows = 0;
   Panels<const T> logits;          // [rows, 1]
   const double* losses = nullptr;  // [rows], unweighted
-  // Stage `stage` of the model (Model::stages()): [rows, tokens * width]. During the visit.
-  std::function<Panels<const T>(int stage)> stage;
+  // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
+  std::function<Panels<const T>(int probe)> probe;
 };
 
 // The training state of one rank and the step that advances it, on whatever device

@@ -16,10 +16,15 @@ struct DenseOptimizerOptions {
 // m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.
 inline constexpr double kStatisticMomentum = 0.1;
 
+// Rows of one pass. A leaf with more rows takes several passes, whose gradients are added in order:
+// part of the definition of the sums, since it must not depend on anybody's cache. Models that need
+// whole leaves (batch norm) take them in one pass, and the memory of a thread grows accordingly.
+inline constexpr int64_t kPassRows = 512;
+
 // Of a step on any device.
 struct TrainStepOptions {
   int64_t leaves = 16;     // V
-  int64_t batch_rows = 0;  // of the largest training batch; on the CPU for Model::whole_leaf only
+  int64_t batch_rows = 0;  // of the largest training batch; on the CPU where Graph::needs_whole_leaf only
   // Whether all batches have weights, on every rank; else none has.
   bool sample_weights = false;
   uint64_t seed = 0;

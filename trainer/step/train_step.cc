@@ -12,10 +12,6 @@
 namespace elastor {
 namespace {
 
-// Rows of one pass. A leaf with more rows takes several passes, whose gradients are added in order:
-// part of the definition of the sums, since it must not depend on anybody's cache. Models that need
-// whole leaves (batch norm) take them in one pass, and the memory of a thread grows accordingly.
-constexpr int64_t kPassRows = 512;
 constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
 
 // Adds the time since it was made, or last asked, to what it is given.
@@ -61,30 +57,27 @@ struct TrainStep<T>::Thread {
 };
 
 template <typename T>
-TrainStep<T>::TrainStep(const TrainStepOptions& options, Model<T>* model,
+TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
                         ShardedEmbedding<T>* embedding, Communicator* communicator,
                         ThreadPool* pool)
     : options_(options),
-      model_(model),
+      graph_(graph),
+      executor_(*graph),
       embedding_(embedding),
       communicator_(communicator),
       pool_(pool),
-      pass_rows_(TrainingPassRows(options, model->whole_leaf())),
+      pass_rows_(TrainingPassRows(options, graph->needs_whole_leaf())),
       own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
-      share_leaves_(model->whole_leaf() && own_leaves_.size() < pool->threads()),
-      slices_(SlicesOfRank(model->parameters(), *communicator)),
+      share_leaves_(graph->needs_whole_leaf() && own_leaves_.size() < pool->threads()),
+      slices_(SlicesOfRank(graph->parameters(), *communicator)),
       reducer_(communicator, options.leaves),
-      optimizer_(options.dense, model->parameters(), slices_, pool),
-      weights_(model->parameters().flat_size()),
+      optimizer_(options.dense, graph->parameters(), slices_, pool),
+      weights_(graph->parameters().flat_size()),
       routed_{embedding->MakeRouting()},
-      next_{embedding->MakeRouting()},
-      workspace_plan_(model->workspace_plan()) {
+      next_{embedding->MakeRouting()} {
   static_assert(kParameterBlock == kSliceBlock);
-  CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
-  e_ = workspace_plan_.Activations(model->inputs());
-  de_ = workspace_plan_.Activations(model->inputs());
-  logits_ = workspace_plan_.Activations(1);
-  dlogits_ = workspace_plan_.Activations(1);
+  const FeatureShape& features = graph->features();
+  CHECK_EQ(features.inputs() - features.numeric_features(), embedding->output_features());
   for (int t = 0; t < pool->threads(); ++t) {
     const int64_t leaves = own_leaves_.size();
     const Range part =
@@ -92,11 +85,11 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, Model<T>* model,
     // Evaluations take passes of kPassRows on every thread.
     const int64_t max_rows = part.size() > 0 ? std::max(kPassRows, pass_rows_) : kPassRows;
     threads_.push_back(std::make_unique<Thread>(
-        workspace_plan_, max_rows, model->parameters(),
+        executor_.workspace_plan(), max_rows, graph->parameters(),
         Range{own_leaves_.begin + part.begin, own_leaves_.begin + part.end}));
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
-  model->parameters().Initialize(options.seed, weights_.data());
+  graph->parameters().Initialize(options.seed, weights_.data());
   WeightsChanged();
 }
 
@@ -216,8 +209,8 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
   const auto& offsets = batch.sparse.leaf_offsets;
   const int64_t begin = offsets[leaf - own_leaves_.begin];
   const int64_t end = offsets[leaf - own_leaves_.begin + 1];
-  if (model_->whole_leaf()) CHECK_LE(end - begin, pass_rows_);
-  const int64_t numeric_features = model_->numeric_features();
+  if (graph_->needs_whole_leaf()) CHECK_LE(end - begin, pass_rows_);
+  const int64_t numeric_features = graph_->features().numeric_features();
   // Rows whose weights are all zero have no gradient.
   const T scale = routed_.weight == 0 ? T(0) : T(1) / static_cast<T>(routed_.weight);
   for (int64_t row = begin; row < end; row += pass_rows_) {
@@ -228,12 +221,8 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
                            .last_leaf = last_leaf});
     Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/true);
     pass.leaf_share = static_cast<double>(end - begin) / static_cast<double>(batch.global_rows);
-    const Panels<T> e = pass.Slot(e_);
-    const Panels<T> de = pass.Slot(de_);
-    const Panels<T> logits = pass.Slot(logits_);
-    const Panels<T> dlogits = pass.Slot(dlogits_);
+    const Panels<T> e = executor_.Embeddings(pass);
     const float* weights = options_.sample_weights ? batch.weights.data() + row : nullptr;
-    const float* numeric = batch.numeric.data() + row * model_->numeric_fields();
     const int64_t table_features = e.features - numeric_features;
 
     pass.Share(rows, [&](int64_t first, int64_t last) {
@@ -241,15 +230,16 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
       embedding_->ReturnRows(*routed_.ids, row + first,
                              part.Slice(numeric_features, table_features));
     });
-    model_->Forward(pass, numeric, e, logits);
-    BceWithLogits<T>(logits, batch.labels.data() + row, weights, scale, thread.losses.data(),
-                     dlogits);
+    executor_.Forward(pass);
+    BceWithLogits<T>(executor_.Logits(pass), batch.labels.data() + row, weights, scale,
+                     thread.losses.data(), executor_.LogitGradients(pass));
     for (int64_t i = 0; i < rows; ++i) {
       thread.loss.Add(weights == nullptr ? thread.losses[i] : weights[i] * thread.losses[i]);
     }
-    model_->Backward(pass, numeric, e, dlogits, de);
+    executor_.Backward(pass);
+    const Panels<const T> de = executor_.EmbeddingGradients(pass);
     pass.Share(rows, [&](int64_t first, int64_t last) {
-      const Panels<T> part = de.Rows(first, last - first);
+      const Panels<const T> part = de.Rows(first, last - first);
       embedding_->TakeGradients(row + first, part.Slice(numeric_features, table_features),
                                 routed_.ids.get());
     });
@@ -265,6 +255,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, int64_t r
   pass.pool = training && share_leaves_ ? pool_ : nullptr;
   pass.rows = rows;
   pass.training = training;
+  pass.numeric = batch.numeric.data() + begin * graph_->features().numeric_fields;
   pass.seed = options_.seed;
   pass.step = static_cast<uint32_t>(this->steps());
   pass.first_row = batch.first_index + begin;
@@ -275,7 +266,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, int64_t r
 template <typename T>
 Status TrainStep<T>::ReduceBucket(int bucket, int64_t batch_rows) {
   using Node = typename TreeFold<T>::Node;
-  const Range range = model_->parameters().buckets()[bucket];
+  const Range range = graph_->parameters().buckets()[bucket];
   std::vector<Node> own;
   for (const auto& thread : threads_) {
     const auto nodes = thread->fold.nodes(bucket);
@@ -325,7 +316,7 @@ template <typename T>
 Status TrainStep<T>::Apply(double scale, double learning_rate) {
   const int64_t step = this->BeginUpdate();
   optimizer_.Update(scale, learning_rate, step, weights_.data());
-  for (const Range& bucket : model_->parameters().buckets()) {
+  for (const Range& bucket : graph_->parameters().buckets()) {
     ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
   }
   embedding_->Update(scale, learning_rate, step, routed_.ids.get());
@@ -340,22 +331,22 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routed_.ids.get()));
-  const int64_t numeric_features = model_->numeric_features();
+  const int64_t numeric_features = graph_->features().numeric_features();
   pool_->ParallelFor(batch.rows(), kPanelRows, [&](int t, int64_t part_begin, int64_t part_end) {
     for (int64_t row = part_begin; row < part_end; row += kPassRows) {
       const int64_t rows = std::min(kPassRows, part_end - row);
       const Pass<T> pass = MakePass(batch, row, rows, t, /*training=*/false);
-      const Panels<T> e = pass.Slot(e_);
-      const Panels<T> logits = pass.Slot(logits_);
+      const Panels<T> e = executor_.Embeddings(pass);
       double* const losses = threads_[t]->losses.data();
       embedding_->ReturnRows(*routed_.ids, row,
                              e.Slice(numeric_features, e.features - numeric_features));
-      model_->Forward(pass, batch.numeric.data() + row * model_->numeric_fields(), e, logits);
+      executor_.Forward(pass);
+      const Panels<const T> logits = executor_.Logits(pass);
       BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
-                       pass.Slot(dlogits_));
+                       executor_.LogitGradients(pass));
       visit(
-          {.begin = row, .rows = rows, .logits = logits, .losses = losses, .stage = [&](int stage) {
-             return model_->StageOutput(pass, e, stage);
+          {.begin = row, .rows = rows, .logits = logits, .losses = losses, .probe = [&](int probe) {
+             return executor_.ProbeOutput(pass, probe);
            }});
     }
   });

@@ -12,7 +12,8 @@
 #include "collective/dense_reduce.h"
 #include "collective/worker.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/graph.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/dense_optimizer.h"
@@ -26,8 +27,8 @@ namespace elastor {
 template <typename T>
 class TrainStep final : public Step<T> {
  public:
-  // model, embedding, communicator and pool outlive the object. Initialises the dense weights.
-  TrainStep(const TrainStepOptions& options, Model<T>* model, ShardedEmbedding<T>* embedding,
+  // graph, embedding, communicator and pool outlive the object. Initialises the dense weights.
+  TrainStep(const TrainStepOptions& options, const Graph* graph, ShardedEmbedding<T>* embedding,
             Communicator* communicator, ThreadPool* pool);
   ~TrainStep() override;
 
@@ -38,7 +39,7 @@ class TrainStep final : public Step<T> {
                   const std::function<void(const EvaluatedRows<T>&)>& visit) override;
 
   T* weights() override { return weights_.data(); }
-  void WeightsChanged() override { model_->Prepare(weights_.data()); }
+  void WeightsChanged() override { executor_.Prepare(weights_.data()); }
   DenseOptimizer<T>* optimizer() override { return &optimizer_; }
 
  private:
@@ -66,7 +67,8 @@ class TrainStep final : public Step<T> {
                    bool training) const;
 
   TrainStepOptions options_;
-  Model<T>* model_;
+  const Graph* graph_;
+  CpuExecutor<T> executor_;
   ShardedEmbedding<T>* embedding_;
   Communicator* communicator_;
   ThreadPool* pool_;
@@ -83,8 +85,6 @@ class TrainStep final : public Step<T> {
   Routed next_;    // the next
   bool next_routed_ = false;
   std::vector<std::unique_ptr<Thread>> threads_;
-  int e_, de_, logits_, dlogits_;  // workspace slots
-  WorkspacePlan workspace_plan_;
   std::unique_ptr<CommunicationWorker> worker_;  // with overlap
 };
 
