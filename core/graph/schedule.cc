@@ -44,29 +44,35 @@ class Scheduler {
   bool Probed(int node) const { return graph_.probed(node); }
 
   // A value is row-major where its producer or a reader needs it so, else token-major where a
-  // reader wants that. A gradient is what the producer of its value, who reads it, wants.
+  // reader wants that. A gradient is what the producer of its value, who reads it, wants. A value
+  // of one token has one layout.
   void ChooseLayouts() {
     layouts_.assign(n_, TokenLayout::kRowMajor);
     gradient_layouts_.assign(n_, TokenLayout::kRowMajor);
     std::vector<bool> needed(n_), wanted(n_);
     for (int i = n_ - 1; i >= 0; --i) {
       const KernelTraits& traits = traits_[i];
-      const bool token_major = wanted[i] && !needed[i] && !traits.row_major_output;
+      const bool token_major =
+          wanted[i] && !needed[i] && !traits.row_major_output && graph_[i].shape.tokens > 1;
       if (token_major) layouts_[i] = TokenLayout::kTokenMajor;
       for (const int input : graph_[i].inputs) {
         needed[input] = needed[input] || traits.row_major_input;
-        wanted[input] = wanted[input] || traits.wants_token_major;
+        wanted[input] =
+            wanted[input] || traits.wants_token_major || (traits.any_layout && token_major);
       }
     }
     for (int i = 0; i < n_; ++i) {
       const KernelTraits& traits = traits_[i];
       bool wants = traits.wants_token_major;
       if (traits.any_layout) {
+        wants = wants || layouts_[i] == TokenLayout::kTokenMajor;
         for (const int input : graph_[i].inputs) {
           wants = wants || gradient_layouts_[input] == TokenLayout::kTokenMajor;
         }
       }
-      if (wants && !traits.row_major_doutput) gradient_layouts_[i] = TokenLayout::kTokenMajor;
+      if (wants && !traits.row_major_doutput && graph_[i].shape.tokens > 1) {
+        gradient_layouts_[i] = TokenLayout::kTokenMajor;
+      }
     }
   }
 
@@ -181,7 +187,7 @@ class Scheduler {
       for (int k = 1; k < inputs; ++k) {
         if (RuleOf(graph_[i], k) != Rule::kLikeFirst) continue;
         CHECK(node.addends[0].empty()) << "node " << i << ": a sum would be passed on";
-        Contribute(i, graph_[i].inputs[k], node.dinputs[0], step);
+        Contribute(i, k, node.dinputs[0], step);
       }
     }
   }
@@ -217,8 +223,8 @@ class Scheduler {
         so_far.layout == wanted) {
       own = so_far;
     } else if (traits.gradient_in_place && holders_[node.doutput.buffer] == 0 &&
-               node.doutput.shape.features() == shape.features() &&
-               node.doutput.layout == wanted && !ComputesBefore(i, k)) {
+               node.doutput.shape.features() == shape.features() && node.doutput.layout == wanted &&
+               !ComputesBefore(i, k)) {
       own = {node.doutput.buffer, node.doutput.first_feature, shape, wanted};
     } else {
       own = NewPlace(shape, wanted, step);
@@ -245,15 +251,17 @@ class Scheduler {
   }
 
   void PassOn(int i, int k, int step) {
-    const int value = graph_[i].inputs[k];
     Place place = schedule_.nodes[i].doutput;
     place.first_feature += FirstPassedOn(graph_[i], k);
-    place.shape = graph_[value].shape;
-    Contribute(i, value, place, step);
+    Contribute(i, k, place, step);
   }
 
-  // Adds what lies at `place` to the gradient of `value`.
-  void Contribute(int i, int value, const Place& place, int step) {
+  // Adds what lies at `place` to the gradient of input k.
+  void Contribute(int i, int k, Place place, int step) {
+    const int value = graph_[i].inputs[k];
+    const Shape& shape = graph_[value].shape;
+    CHECK(place.layout == TokenLayout::kRowMajor || place.shape == shape) << "node " << i;
+    place.shape = shape;
     Use(place, step);
     if (gradients_[value].empty()) return Hold(value, place);
     AddTo(i, value, place, step);
@@ -309,9 +317,9 @@ BufferPlacement PlaceBuffers(std::span<const BufferLife> lives, std::span<const 
       if (lives[other].first > lives[buffer].last || lives[buffer].first > lives[other].last) {
         continue;
       }
-      taken.emplace_back(placement.offsets[other],
-                         placement.offsets[other] + (bytes[other] + alignment - 1) / alignment *
-                                                        alignment);
+      taken.emplace_back(
+          placement.offsets[other],
+          placement.offsets[other] + (bytes[other] + alignment - 1) / alignment * alignment);
     }
     std::ranges::sort(taken);
     int64_t offset = 0;

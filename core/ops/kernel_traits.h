@@ -12,7 +12,8 @@ struct KernelTraits {
   // Forward: the output may lie in the memory of one of the first so many inputs, if nothing reads
   // that input afterwards.
   int in_place_inputs = 0;
-  // Forward: the input may lie in the output's memory, as its first features; then it is not copied.
+  // Forward: the input may lie in the output's memory, as its first features; then it is not
+  // copied.
   bool extends_input = false;
   // Forward: the output is the input itself. Where both have one layout, they share memory.
   bool repeats_input = false;
@@ -21,8 +22,8 @@ struct KernelTraits {
   int reads_inputs = 0;
   enum class OutputRead { kNone, kSign, kValue };
   OutputRead reads_output = OutputRead::kNone;
-  // Where it changes its input in place, every element keeps its sign or becomes 0 together with its
-  // gradient.
+  // Where it changes its input in place, every element keeps its sign or becomes 0 together with
+  // its gradient.
   bool keeps_sign = false;
 
   // Backward: a computed gradient may lie where the output's gradient lies, if nothing else needs
@@ -37,7 +38,8 @@ struct KernelTraits {
   bool row_major_output = false;
   bool row_major_dinput = false;
   bool row_major_doutput = false;
-  // Has no wish of its own: what is wanted of its output and its gradient is wanted of its inputs.
+  // Has no wish of its own: what is wanted of its output is wanted of its inputs, and its output's
+  // gradient lies as its output or as those of its inputs.
   bool any_layout = false;
 };
 

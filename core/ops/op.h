@@ -28,6 +28,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+inline constexpr int kMaxInputs = 4;  // of an op
+
 // How the gradient of one input of an op comes about.
 struct InputGradient {
   enum class Rule {
@@ -60,13 +62,13 @@ struct OpBase {
 
 // Declares the functions that make an op's kernels, which its .cc files in cpu/ and cuda/ define
 // for every T (float, double) and A (float, BFloat16).
-#define ELASTOR_DECLARE_KERNELS(Op)                                                          \
-  template <typename T>                                                                      \
-  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context);      \
-  namespace cuda {                                                                           \
-  template <typename A>                                                                      \
-  std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const Op& op,                            \
-                                                    DeviceKernelContext<A>* context);        \
+#define ELASTOR_DECLARE_KERNELS(Op)                                                     \
+  template <typename T>                                                                 \
+  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context); \
+  namespace cuda {                                                                      \
+  template <typename A>                                                                 \
+  std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const Op& op,                       \
+                                                    DeviceKernelContext<A>* context);   \
   }
 
 }  // namespace elastor

@@ -76,8 +76,7 @@ class CudaBackend final : public Backend {
               DeviceStepOptions{.precision = PrecisionOf(options.experiment),
                                 .reproducible = options.experiment.parallel().reproducible(),
                                 .evaluation_rows = options.experiment.training().eval_batch_size()},
-              MakeModelSpec(options.experiment, *options.data), options.model, &embedding_,
-              communicator_.get(), &streams_, options.pool) {}
+              options.graph, &embedding_, communicator_.get(), &streams_, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_CORE_CUDA_EMULATION_QUEUE_H_
 #define ELASTOR_CORE_CUDA_EMULATION_QUEUE_H_
 
+#include <cstdint>
 #include <functional>
 #include <type_traits>
 
@@ -12,6 +13,10 @@ namespace elastor::cuda::emulation {
 // says so, possibly on another host thread, with denormals flushed. A captured one runs once a
 // launch of the graph. It must not call core/cuda/runtime.h, nor wait for another thread.
 void Enqueue(Stream& stream, std::function<void()> work);
+
+// How many calls the stream has taken that have not run yet: of a lazy schedule all since somebody
+// waited for the stream.
+int64_t Waiting(Stream& stream);
 
 // Program error unless the device can reach the memory: null, or in (or just behind) a Buffer or
 // PinnedBuffer.

@@ -127,6 +127,11 @@ void Enqueue(Stream& stream, std::function<void()> work) {
   Take(*stream.state(), {std::move(work), nullptr, nullptr});
 }
 
+int64_t Waiting(Stream& stream) {
+  const std::lock_guard lock(Lock());
+  return static_cast<int64_t>(stream.state()->queue.operations.size());
+}
+
 void CheckReachable(const void* address) {
   CHECK(address == nullptr || Reachable(address))
       << "a kernel is given a pointer to memory that the device cannot reach: " << address;

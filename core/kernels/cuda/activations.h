@@ -42,10 +42,12 @@ struct Activations {
   }
 
   bool row_major() const { return token_stride == features && row_stride == tokens * features; }
-  // A row-major view in other words: tokens * features stay the same.
+  // The features of a row cut into other tokens. REQUIRES: a row's tokens lie one after another.
   Activations WithTokens(int64_t count) const {
-    CHECK(row_major() && tokens * features % count == 0);
-    return RowMajor(data, rows, count, tokens * features / count);
+    if (count == tokens) return *this;
+    CHECK((tokens == 1 || token_stride == features) && tokens * features % count == 0);
+    const int64_t width = tokens * features / count;
+    return {data, rows, count, width, row_stride, width};
   }
   // Features [begin, begin + count) of every token.
   Activations Slice(int64_t begin, int64_t count) const {

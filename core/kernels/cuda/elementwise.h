@@ -32,7 +32,7 @@ void Round(Stream& stream, const float* from, BFloat16* to, int64_t count);
 template <typename A>
 void BiasActivation(Stream& stream, Activation activation, const float* bias, bool shared_bias,
                     Activations<A> z, Activations<A> y);
-// dz = dy * activation'(z). dz may be dy. ReLU: z may be y.
+// dz = dy * activation'(z). dz may be dy or z. ReLU: z may be y.
 template <typename A>
 void ActivationBackward(Stream& stream, Activation activation, Activations<const A> z,
                         Activations<const A> dy, Activations<A> dz);
@@ -57,8 +57,8 @@ template <typename A>
 void GatedSumUnitBackward(Stream& stream, Activation activation, const float* bias,
                           Activations<const A> z, Activations<const A> dh, Activations<A> dz);
 
-// Block transpose of RankMixer (core/kernels/elementwise.h). x, y: [rows, 1, tokens * width], different
-// memory.
+// Block transpose of RankMixer (core/kernels/elementwise.h). x, y: [rows, 1, tokens * width],
+// different memory.
 template <typename A>
 void BlockTranspose(Stream& stream, int64_t tokens, int64_t width, Activations<const A> x,
                     Activations<A> y);
@@ -73,10 +73,10 @@ void MeanPool(Stream& stream, Activations<const A> x, Activations<A> y);
 template <typename A>
 void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
 
-// Inverted dropout in place, with the CPU's masks (core/kernels/elementwise.h): feature t * features +
-// f of the row of the epoch first_row[0] + place_row[r]. place_row: device, [rows], the local row
-// of a place (any for padding). step and first_row: device scalars, so that a graph can be launched
-// again.
+// Inverted dropout in place, with the CPU's masks (core/kernels/elementwise.h): feature t *
+// features + f of the row of the epoch first_row[0] + place_row[r]. place_row: device, [rows], the
+// local row of a place (any for padding). step and first_row: device scalars, so that a graph can
+// be launched again.
 struct DeviceDropout {
   uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
   double rate = 0;
@@ -87,8 +87,9 @@ struct DeviceDropout {
 template <typename A>
 void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 
-// Binary cross-entropy (core/kernels/elementwise.h). logits: float [rows]. labels, weights (null: 1):
-// by local row; place_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the batch.
+// Binary cross-entropy (core/kernels/elementwise.h). logits: float [rows]. labels, weights (null:
+// 1): by local row; place_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the
+// batch.
 //   losses[r] = weight * loss (double; 0 in padding),  dlogits = (sigmoid(z) - y) * weight *
 //   inverse
 // dlogits may be null (evaluation; losses are then unweighted).

@@ -102,8 +102,6 @@ class KernelMemory {
   int first_flat_;
 };
 
-inline constexpr int kMaxInputs = 4;  // of an op
-
 template <typename T>
 struct ForwardOperands {
   Panels<const T> inputs[kMaxInputs];
@@ -146,11 +144,11 @@ class CpuKernel {
 };
 
 // Defines MakeCpuKernel for `Op` as Kernel<T>(op, context).
-#define ELASTOR_DEFINE_CPU_KERNEL(Op, Kernel)                                            \
-  template <typename T>                                                                  \
-  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context) { \
-    return std::make_unique<Kernel<T>>(op, context);                                     \
-  }                                                                                      \
+#define ELASTOR_DEFINE_CPU_KERNEL(Op, Kernel)                                             \
+  template <typename T>                                                                   \
+  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context) {  \
+    return std::make_unique<Kernel<T>>(op, context);                                      \
+  }                                                                                       \
   template std::unique_ptr<CpuKernel<float>> MakeCpuKernel(const Op&, CpuKernelContext*); \
   template std::unique_ptr<CpuKernel<double>> MakeCpuKernel(const Op&, CpuKernelContext*);
 

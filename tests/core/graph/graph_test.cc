@@ -162,7 +162,7 @@ TEST(GraphTest, GradientsOfSharedParameters) {
 
 class GraphOfModelTest : public testing::TestWithParam<ModelCase> {
  protected:
-  const Graph graph_ = GetParam().model.graph();
+  const Graph graph_ = GetParam().graph();
 };
 
 TEST_P(GraphOfModelTest, RewritesChangeNoBit) {

@@ -17,16 +17,15 @@ inline constexpr FeatureShape kCaseFeatures = {.numeric_fields = 2,
                                                .embedding_width = 4,
                                                .embedding_stddev = 0.5};
 
-struct ModelCase {
+struct ModelCase : TestModel {
   std::string name;
-  TestModel model;
 };
 inline void PrintTo(const ModelCase& test_case, std::ostream* out) { *out << test_case.name; }
 
 inline std::vector<ModelCase> ModelCases() {
   std::vector<ModelCase> cases;
   const auto add = [&](const std::string& name, const std::string& text) {
-    cases.push_back({name, MakeTestModel(kCaseFeatures, text)});
+    cases.push_back({MakeTestModel(kCaseFeatures, text), name});
   };
   // `more` overrides what comes before it.
   const auto paper = [&](const std::string& name, const std::string& more) {
@@ -50,7 +49,7 @@ inline std::vector<ModelCase> ModelCases() {
   paper("SwiGlu", "feed_forward { activation: SWISH }");
   paper("OneBlock", "blocks: 1");
   paper("NoNumericFields", "");
-  cases.back().model.features.numeric_fields = 0;
+  cases.back().features.numeric_fields = 0;
   paper("LayerNormBeforeFullTokenizer", "tokenizer { kind: FULL norm: NORM_LAYER }");
   paper("GroupedMlpTokenizer", "tokenizer { hidden: 5 }");
   paper("GroupedTokenizerWithNorm", "tokenizer { norm: NORM_RMS }");

@@ -20,7 +20,7 @@ constexpr int64_t kRows = 21;
 
 class ModelTest : public testing::TestWithParam<ModelCase> {
  protected:
-  const Graph graph_ = GetParam().model.graph();
+  const Graph graph_ = GetParam().graph();
 };
 
 double DropoutOf(const ModelConfig& config) {
@@ -30,7 +30,7 @@ double DropoutOf(const ModelConfig& config) {
 }
 
 TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {
-  const bool alike = DropoutOf(GetParam().model.config) == 0 && !graph_.needs_whole_leaf();
+  const bool alike = DropoutOf(GetParam().config) == 0 && !graph_.needs_whole_leaf();
   ExpectGradients(graph_, {.evaluates_alike = alike});
 }
 
@@ -70,7 +70,7 @@ TEST_P(ModelTest, OneRowEqualsItsBatchRow) {
 }
 
 TEST_P(ModelTest, ProbesHaveTheirShapes) {
-  const ModelConfig& config = GetParam().model.config;
+  const ModelConfig& config = GetParam().config;
   ASSERT_EQ(graph_.probes()[0].name, "embedding");
   EXPECT_EQ(graph_.probes()[0].shape,
             (Shape{graph_.features().fields(), graph_.features().embedding_width}));

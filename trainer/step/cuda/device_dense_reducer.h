@@ -8,8 +8,8 @@
 #include "collective/dense_reduce.h"
 #include "core/base/leaves.h"
 #include "core/cuda/runtime.h"
-#include "core/models/cuda/leaf_gradients.h"
 #include "core/kernels/cuda/leaf_fold.h"
+#include "core/ops/cuda/leaf_gradients.h"
 #include "core/parameters/parameter_layout.h"
 
 namespace elastor::cuda {

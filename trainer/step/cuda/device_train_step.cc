@@ -31,26 +31,32 @@ DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, int64_t numeric
 
 template <typename A>
 DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
-                                    const DeviceStepOptions& device, const ModelSpec& spec,
-                                    const Model<float>* model, DeviceEmbedding* embedding,
-                                    DeviceCommunicator* communicator, StepStreams* streams,
-                                    ThreadPool* pool)
+                                    const DeviceStepOptions& device, const elastor::Graph* graph,
+                                    DeviceEmbedding* embedding, DeviceCommunicator* communicator,
+                                    StepStreams* streams, ThreadPool* pool)
     : options_(options),
       device_(device),
-      host_model_(model),
+      graph_(graph),
       embedding_(embedding),
       communicator_(communicator),
       streams_(streams),
       pool_(pool),
-      gradients_(&model->parameters(), &streams->compute),
-      reducer_(&model->parameters(), communicator, options.leaves, !device.reproducible,
+      executor_(*graph,
+                {.precision = device.precision,
+                 .seed = options.seed,
+                 .canonical_rows = options.leaves * LongestLeaf(options.batch_rows, options.leaves),
+                 .canonical_leaves = options.leaves},
+                &streams->compute),
+      gradients_(&graph->parameters(), &streams->compute),
+      reducer_(&graph->parameters(), communicator, options.leaves, !device.reproducible,
                &streams->compute),
-      optimizer_(options.dense, model->parameters(), reducer_.slices(), &streams->compute),
-      weights_(&streams->compute, model->parameters().flat_size()),
-      host_weights_(model->parameters().flat_size()),
-      inputs_(&streams->compute, options.batch_rows, model->numeric_fields(),
+      optimizer_(options.dense, graph->parameters(), reducer_.slices(), &streams->compute),
+      weights_(&streams->compute, graph->parameters().flat_size()),
+      host_weights_(graph->parameters().flat_size()),
+      inputs_(&streams->compute, options.batch_rows, graph->features().numeric_fields,
               options.sample_weights),
-      evaluation_inputs_(&streams->compute, device.evaluation_rows, model->numeric_fields(), false),
+      evaluation_inputs_(&streams->compute, device.evaluation_rows,
+                         graph->features().numeric_fields, false),
       routed_(std::make_unique<Routed>(&streams->route)),
       next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
@@ -58,23 +64,18 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
       host_outcome_(1) {
-  CHECK_EQ(model->inputs() - model->numeric_features(), embedding->output_features());
+  CHECK_EQ(graph->features().inputs() - graph->features().numeric_features(),
+           embedding->output_features());
   routed_->ids = embedding->MakeRouting();
   next_->ids = embedding->MakeRouting();
   const Range own = LeavesOfRank(communicator->rank(), communicator->size(), options.leaves);
   const int64_t leaf_rows = LongestLeaf(options.batch_rows, options.leaves);
-  model_ = MakeDeviceModel<A>(spec, *model,
-                              {.precision = device.precision,
-                               .seed = options.seed,
-                               .canonical_rows = options.leaves * leaf_rows,
-                               .canonical_leaves = options.leaves},
-                              &streams->compute);
   const LeafShape largest = {
       own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
-  model_->Reserve(largest);
+  executor_.Reserve(largest);
   losses_.Resize(largest.rows());
   gradients_.Reserve(device.reproducible ? own.size() : 1);
-  model->parameters().Initialize(options.seed, host_weights_.data());
+  graph->parameters().Initialize(options.seed, host_weights_.data());
   WeightsChanged();
 }
 
@@ -115,8 +116,8 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   optimizer_.AddL2(weights_.data(), &sums->squared_norm, &sums->penalty);
   mark(kReduced).Record(compute);
   const Activations<const A> de =
-      model_->EmbeddingGradients(geometry.shape())
-          .Slice(host_model_->numeric_features(), embedding_->output_features());
+      executor_.EmbeddingGradients(geometry.shape())
+          .Slice(graph_->features().numeric_features(), embedding_->output_features());
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
                                                         routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
@@ -182,10 +183,10 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
 template <typename A>
 Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
-  const int64_t numeric = host_model_->numeric_features();
+  const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
       *routed_->ids, geometry.place_row(),
-      model_->Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
+      executor_.Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
   if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
     if (segments_.empty()) return CaptureDense(pass);
     for (const auto& segment : segments_) {
@@ -206,17 +207,17 @@ template <typename A>
 void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                                       const std::function<void(int)>& bucket_ready) {
   Stream& compute = streams_->compute;
-  model_->Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), model_->Logits(), inputs_.labels.data(),
+  executor_.Forward(pass);
+  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), inputs_.labels.data(),
                 options_.sample_weights ? inputs_.weights.data() : nullptr,
                 &inputs_.scalars.data()->inverse_weight, pass.inputs.place_row, losses_.data(),
-                model_->LogitGradients());
+                executor_.LogitGradients());
   AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
     bucket_ready(bucket);
   });
-  model_->Backward(pass, &gradients_);
+  executor_.Backward(pass, &gradients_);
 }
 
 // Captures the dense work, cut where a bucket travels, and launches it.
@@ -275,7 +276,7 @@ Status DeviceTrainStep<A>::Finish(double learning_rate) {
   optimizer_.Update(gate_.data(), learning_rate, step, weights_.data());
   ELASTOR_RETURN_IF_ERROR(reducer_.Gather(compute, weights_.data()));
   embedding_->Update(gate_.data(), learning_rate, step, routed_->ids.get());
-  model_->SetWeights(weights_.data());
+  executor_.SetWeights(weights_.data());
   mark(kUpdated).Record(compute);
   return OkStatus();
 }
@@ -328,16 +329,16 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
   embedding_->ReturnRows<A>(
       *routed_->ids, geometry.place_row(),
-      model_->Embeddings(pass.shape)
-          .Slice(host_model_->numeric_features(), embedding_->output_features()));
-  model_->Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), model_->Logits(), evaluation_inputs_.labels.data(),
+      executor_.Embeddings(pass.shape)
+          .Slice(graph_->features().numeric_features(), embedding_->output_features()));
+  executor_.Forward(pass);
+  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), evaluation_inputs_.labels.data(),
                 nullptr, nullptr, pass.inputs.place_row, losses_.data(), nullptr);
 
   const int64_t places = pass.shape.rows();
   std::vector<float> place_logits(places);
   std::vector<double> place_losses(places);
-  Copy<float>(compute, place_logits.data(), model_->Logits(), places);
+  Copy<float>(compute, place_logits.data(), executor_.Logits(), places);
   Copy<double>(compute, place_losses.data(), losses_.data(), places);
   compute.Synchronize();
   const int64_t rows = batch.rows();
@@ -349,31 +350,30 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
     losses[row] = place_losses[geometry.PlaceOf(row)];
   }
   std::mutex mutex;
-  std::vector<std::vector<float>> stages(host_model_->stages().size());
+  std::vector<std::vector<float>> probes(graph_->probes().size());
   pool_->ParallelFor(rows, kPanelRows, [&](int, int64_t begin, int64_t end) {
     if (begin == end) return;
-    const auto stage_panels = [&](int stage) -> Panels<const float> {
+    const auto probe_panels = [&](int probe) -> Panels<const float> {
       const std::lock_guard lock(mutex);
-      if (stages[stage].empty()) TakeStage(geometry, stage, &stages[stage]);
-      const Stage& shape = host_model_->stages()[stage];
-      const int64_t features = shape.tokens * shape.width;
-      return Panels<const float>{stages[stage].data(), rows, features, PanelStride(features)}.Rows(
+      if (probes[probe].empty()) TakeProbe(geometry, probe, &probes[probe]);
+      const int64_t features = graph_->probes()[probe].shape.features();
+      return Panels<const float>{probes[probe].data(), rows, features, PanelStride(features)}.Rows(
           begin, end - begin);
     };
     visit({.begin = begin,
            .rows = end - begin,
            .logits = logit_panels.Rows(begin, end - begin),
            .losses = losses.data() + begin,
-           .stage = stage_panels});
+           .probe = probe_panels});
   });
   return OkStatus();
 }
 
-// A stage of the last forward pass, from places on the device to panels on the host.
+// A probe of the last forward pass, from places on the device to panels on the host.
 template <typename A>
-void DeviceTrainStep<A>::TakeStage(const BatchGeometry& geometry, int stage,
+void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
                                    std::vector<float>* panels) {
-  const Activations<const A> x = model_->StageOutput(geometry.shape(), stage);
+  const Activations<const A> x = executor_.ProbeOutput(geometry.shape(), probe);
   CHECK(x.row_major());
   const int64_t features = x.tokens * x.features;
   std::vector<A> values(x.rows * features);
@@ -402,7 +402,7 @@ template <typename A>
 void DeviceTrainStep<A>::WeightsChanged() {
   host_weights_current_ = true;
   Copy<float>(streams_->compute, weights_.data(), host_weights_.data(), weights_.size());
-  model_->SetWeights(weights_.data());
+  executor_.SetWeights(weights_.data());
 }
 
 template class DeviceTrainStep<float>;

@@ -11,7 +11,7 @@
 #include "core/base/thread_pool.h"
 #include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
-#include "core/models/cuda/device_model.h"
+#include "core/graph/cuda/device_executor.h"
 #include "embedding/cuda/device_embedding.h"
 #include "trainer/step/cuda/batch_geometry.h"
 #include "trainer/step/cuda/batch_upload.h"
@@ -50,7 +50,7 @@ class DeviceTrainStep final : public Step<float> {
  public:
   // All outlive the object. Initialises the dense weights.
   DeviceTrainStep(const TrainStepOptions& options, const DeviceStepOptions& device,
-                  const ModelSpec& spec, const Model<float>* model, DeviceEmbedding* embedding,
+                  const elastor::Graph* graph, DeviceEmbedding* embedding,
                   DeviceCommunicator* communicator, StepStreams* streams, ThreadPool* pool);
   ~DeviceTrainStep() override;
 
@@ -101,17 +101,17 @@ class DeviceTrainStep final : public Step<float> {
   StatusOr<StepResult> WaitForOutcome();
   Event& mark(Mark mark) { return marks_[turn_][mark]; }
   void AddTimes();
-  void TakeStage(const BatchGeometry& geometry, int stage, std::vector<float>* panels);
+  void TakeProbe(const BatchGeometry& geometry, int probe, std::vector<float>* panels);
 
   TrainStepOptions options_;
   DeviceStepOptions device_;
-  const Model<float>* host_model_;
+  const elastor::Graph* graph_;
   DeviceEmbedding* embedding_;
   DeviceCommunicator* communicator_;
   StepStreams* streams_;
   ThreadPool* pool_;
 
-  std::unique_ptr<DeviceModel<A>> model_;
+  DeviceExecutor<A> executor_;
   LeafGradients gradients_;
   DeviceDenseReducer reducer_;
   DeviceDenseOptimizer optimizer_;

@@ -18,7 +18,7 @@ class DeviceParts final : public TinyParts {
               DeviceStepOptions{.precision = choice.precision,
                                 .reproducible = choice.reproducible,
                                 .evaluation_rows = setup.evaluated_rows},
-              *setup.spec, setup.model, &embedding_, communicator_.get(), &streams_, setup.pool) {}
+              setup.graph, &embedding_, communicator_.get(), &streams_, setup.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }

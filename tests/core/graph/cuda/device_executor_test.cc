@@ -1,4 +1,4 @@
-#include "core/models/cuda/device_model.h"
+#include "core/graph/cuda/device_executor.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/models/cuda/device_model_testing.h"
+#include "tests/core/graph/cuda/device_run.h"
 #include "tests/core/models/model_cases.h"
 
 namespace elastor::cuda {
@@ -63,15 +63,15 @@ std::vector<double> Gradient(const PassResult& result, const ParameterInfo& para
 }
 
 template <typename Difference>
-void ExpectNear(const PassResult& device, const PassResult& host, const Model<float>& model,
+void ExpectNear(const PassResult& device, const PassResult& host, const elastor::Graph& graph,
                 const Difference& difference, double bound) {
   EXPECT_LE(difference(device.logits, host.logits), bound) << "logits";
-  for (size_t s = 0; s < host.stages.size(); ++s) {
-    EXPECT_LE(difference(device.stages[s], host.stages[s]), bound) << model.stages()[s].name;
+  for (size_t p = 0; p < host.probes.size(); ++p) {
+    EXPECT_LE(difference(device.probes[p], host.probes[p]), bound) << graph.probes()[p].name;
   }
   EXPECT_LE(difference(device.embedding_gradients, host.embedding_gradients), bound) << "dE";
   if (device.gradients.empty()) return;
-  for (const ParameterInfo& p : model.parameters().parameters()) {
+  for (const ParameterInfo& p : graph.parameters().parameters()) {
     EXPECT_LE(difference(Gradient(device, p), Gradient(host, p)), bound) << p.name;
   }
 }
@@ -85,79 +85,82 @@ DeviceModelOptions Options(Precision precision, int64_t leaf_rows) {
   return options;
 }
 
-class DeviceModelTest : public testing::TestWithParam<ModelCase> {
+class DeviceExecutorTest : public testing::TestWithParam<ModelCase> {
  protected:
-  const ModelSpec& spec() const { return GetParam().spec; }
   LeafBatch Batch(std::vector<int32_t> counts, int64_t leaf_rows) const {
-    return MakeLeafBatch(*model_, std::move(counts), leaf_rows);
+    return MakeLeafBatch(graph_.features(), std::move(counts), leaf_rows);
+  }
+  PassResult RunOnCpu(const LeafBatch& batch, bool training = true) const {
+    return RunOnHost(graph_, weights_, batch, kSeed, training);
   }
   template <typename A>
   PassResult Run(const LeafBatch& batch, int64_t begin, int64_t count, Precision precision,
-                 bool training = true) {
-    DeviceRun<A> run(spec(), weights_, batch, begin, count, Options(precision, batch.leaf_rows));
+                 bool training = true, DeviceRewrites rewrites = DeviceRewrites::kAll) {
+    DeviceRun<A> run(graph_, weights_, batch, begin, count, Options(precision, batch.leaf_rows),
+                     rewrites);
     run.Enqueue(training);
     return run.Result(training);
   }
 
-  const std::unique_ptr<Model<float>> model_ = MakeModel<float>(GetParam().spec);
-  const std::vector<float> weights_ = MakeWeights(model_->parameters());
+  const elastor::Graph graph_ = GetParam().graph();
+  const std::vector<float> weights_ = MakeWeights(graph_.parameters());
 };
 
-TEST_P(DeviceModelTest, EqualsTheHostsModel) {
+TEST_P(DeviceExecutorTest, EqualsTheHosts) {
   const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
-  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true);
-  ExpectNear(Run<float>(batch, 0, 4, Precision::kFloat32), host, *model_, LargestDifference,
+  const PassResult host = RunOnCpu(batch);
+  ExpectNear(Run<float>(batch, 0, 4, Precision::kFloat32), host, graph_, LargestDifference,
              kFloatBound);
 }
 
 // A leaf of more rows than a chunk of the column sums has, beside an absent one.
-TEST_P(DeviceModelTest, LongLeavesAndAnAbsentOne) {
+TEST_P(DeviceExecutorTest, LongLeavesAndAnAbsentOne) {
   const LeafBatch batch = Batch({70, 0, 69}, /*leaf_rows=*/70);
-  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true);
+  const PassResult host = RunOnCpu(batch);
   PassResult device = Run<float>(batch, 0, 3, Precision::kFloat32);
   device.gradients[1].clear();
-  ExpectNear(device, host, *model_, LargestDifference, kFloatBound);
+  ExpectNear(device, host, graph_, LargestDifference, kFloatBound);
 }
 
 // A row for which a ReLU falls on the other side has another gradient: such rows are found by dE
 // and left out.
-TEST_P(DeviceModelTest, RoundedProducts) {
+TEST_P(DeviceExecutorTest, RoundedProducts) {
   const auto check = [&]<typename A>(A, Precision precision, double bound) {
     LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
-    const auto host = [&] { return RunOnHost(spec(), weights_, batch, kSeed, /*training=*/true); };
+    const auto host = [&] { return RunOnCpu(batch); };
     const auto device = [&] { return Run<A>(batch, 0, 4, precision); };
     const PassResult exact = host();
     const PassResult rounded = device();
     int flipped = 0;
     for (int64_t row = 0; row < batch.rows(); ++row) {
       const auto part = [&](const PassResult& result) {
-        const auto begin = result.embedding_gradients.begin() + row * model_->inputs();
-        return std::vector<double>(begin, begin + model_->inputs());
+        const auto begin = result.embedding_gradients.begin() + row * graph_.features().inputs();
+        return std::vector<double>(begin, begin + graph_.features().inputs());
       };
       if (RootMeanSquareDifference(part(rounded), part(exact)) <= bound) continue;
       batch.dlogits[row] = 0;
       ++flipped;
     }
     EXPECT_LE(flipped, kMostFlippedRows);
-    ExpectNear(device(), host(), *model_, RootMeanSquareDifference, bound);
+    ExpectNear(device(), host(), graph_, RootMeanSquareDifference, bound);
   };
   check(float{}, Precision::kTf32, kTf32Bound);
   check(BFloat16{}, Precision::kBFloat16, kBFloat16Bound);
 }
 
 // Running statistics, no dropout.
-TEST_P(DeviceModelTest, EvaluationEqualsTheHosts) {
+TEST_P(DeviceExecutorTest, EvaluationEqualsTheHosts) {
   const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
-  const PassResult host = RunOnHost(spec(), weights_, batch, kSeed, /*training=*/false);
+  const PassResult host = RunOnCpu(batch, /*training=*/false);
   const PassResult device = Run<float>(batch, 0, 4, Precision::kFloat32, /*training=*/false);
-  ExpectNear(device, host, *model_, LargestDifference, kFloatBound);
+  ExpectNear(device, host, graph_, LargestDifference, kFloatBound);
   // Rows of other leaves beside it do not matter for a row.
   const LeafBatch one_leaf = Batch({25}, /*leaf_rows=*/25);
   EXPECT_EQ(Run<float>(one_leaf, 0, 1, Precision::kFloat32, /*training=*/false).logits,
             device.logits);
 }
 
-TEST_P(DeviceModelTest, LeavesOfACallDoNotMatter) {
+TEST_P(DeviceExecutorTest, LeavesOfACallDoNotMatter) {
   const LeafBatch batch = Batch({7, 6, 0, 5}, kLeafRows);
   const PassResult all = Run<float>(batch, 0, 4, Precision::kFloat32);
   for (int64_t count : {1, 2}) {
@@ -177,22 +180,22 @@ TEST_P(DeviceModelTest, LeavesOfACallDoNotMatter) {
   }
 }
 
-TEST_P(DeviceModelTest, PaddingHasNoGradient) {
+TEST_P(DeviceExecutorTest, PaddingHasNoGradient) {
   const LeafBatch batch = Batch({4, 7}, kLeafRows);
-  DeviceRun<float> run(spec(), weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
+  DeviceRun<float> run(graph_, weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
   run.Enqueue(/*training=*/true);
   const std::vector<double> de = run.EmbeddingGradientPlaces();
   for (int64_t place = 4; place < kLeafRows; ++place) {
-    for (int64_t f = 0; f < model_->inputs(); ++f) {
-      EXPECT_EQ(de[place * model_->inputs() + f], 0) << place << ", " << f;
+    for (int64_t f = 0; f < graph_.features().inputs(); ++f) {
+      EXPECT_EQ(de[place * graph_.features().inputs() + f], 0) << place << ", " << f;
     }
   }
 }
 
 // A captured pass gives what a plain one does, and reads the step's number where it lies.
-TEST_P(DeviceModelTest, CapturedPass) {
+TEST_P(DeviceExecutorTest, CapturedPass) {
   const LeafBatch batch = Batch({7, 6}, kLeafRows);
-  DeviceRun<float> run(spec(), weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
+  DeviceRun<float> run(graph_, weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
   const auto plain = [&](uint32_t step) {
     run.SetStep(step);
     run.Enqueue(/*training=*/true);
@@ -200,7 +203,9 @@ TEST_P(DeviceModelTest, CapturedPass) {
   };
   const PassResult first = plain(1);
   const PassResult second = plain(2);
-  EXPECT_EQ(first.logits == second.logits, spec().dropout == 0);
+  const bool has_dropout = std::ranges::any_of(
+      graph_.nodes(), [](const Node& node) { return std::holds_alternative<DropoutOp>(node.op); });
+  EXPECT_EQ(first.logits == second.logits, !has_dropout);
   Graph graph;
   graph.BeginCapture(run.stream());
   run.Enqueue(/*training=*/true);
@@ -215,7 +220,50 @@ TEST_P(DeviceModelTest, CapturedPass) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceModelTest, testing::ValuesIn(ModelCases()),
+TEST_P(DeviceExecutorTest, RewritesChangeNoBit) {
+  const LeafBatch batch = Batch({7, 6, 0, 5}, kLeafRows);
+  const auto run = [&](DeviceRewrites rewrites) {
+    return Run<float>(batch, 0, 4, Precision::kFloat32, /*training=*/true, rewrites);
+  };
+  const PassResult rewritten = run(DeviceRewrites::kAll);
+  const PassResult plain = run(DeviceRewrites::kNone);
+  EXPECT_EQ(rewritten.logits, plain.logits);
+  EXPECT_EQ(rewritten.probes, plain.probes);
+  EXPECT_EQ(rewritten.embedding_gradients, plain.embedding_gradients);
+  EXPECT_EQ(rewritten.gradients, plain.gradients);
+}
+
+// Leaves of one row: the gradients are those of single rows.
+TEST_P(DeviceExecutorTest, PerSampleGradients) {
+  constexpr int64_t kRows = 5;
+  const StatusOr<LeafShape> shape = PerSampleShape(graph_, kRows);
+  if (graph_.needs_whole_leaf()) {
+    EXPECT_NE(shape.status().message().find("batch norm"), std::string::npos);
+    return;
+  }
+  ASSERT_TRUE(shape.ok());
+  EXPECT_EQ(*shape, (LeafShape{.leaves = kRows, .leaf_rows = 1}));
+  const LeafBatch batch = Batch(std::vector<int32_t>(kRows, 1), shape->leaf_rows);
+  const PassResult host = RunOnCpu(batch);
+  const PassResult device = Run<float>(batch, 0, shape->leaves, Precision::kFloat32);
+  for (int64_t row = 0; row < kRows; ++row) {
+    EXPECT_LE(LargestDifference(device.gradients[row], host.gradients[row]), kFloatBound) << row;
+  }
+}
+
+TEST_P(DeviceExecutorTest, ASmallerPassMovesNothing) {
+  Stream stream;
+  DeviceExecutor<float> executor(graph_, Options(Precision::kFloat32, kLeafRows), &stream);
+  const LeafShape shape = {2, kLeafRows};
+  executor.Reserve(shape);
+  const float* const logits = executor.Logits();
+  const float* const embeddings = executor.Embeddings(shape).data;
+  executor.Reserve({1, kLeafRows});
+  EXPECT_EQ(executor.Logits(), logits);
+  EXPECT_EQ(executor.Embeddings(shape).data, embeddings);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceExecutorTest, testing::ValuesIn(ModelCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/models/cuda/leaf_gradients.h"
+#include "core/ops/cuda/leaf_gradients.h"
 
 #include <utility>
 

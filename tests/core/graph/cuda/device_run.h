@@ -1,12 +1,11 @@
-#ifndef ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
-#define ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
+#ifndef ELASTOR_TESTS_CORE_GRAPH_CUDA_DEVICE_RUN_H_
+#define ELASTOR_TESTS_CORE_GRAPH_CUDA_DEVICE_RUN_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "core/models/cuda/device_model.h"
-#include "core/models/model.h"
+#include "core/graph/cuda/device_executor.h"
+#include "core/graph/graph.h"
 
 namespace elastor::cuda {
 
@@ -24,54 +23,59 @@ struct LeafBatch {
   int64_t rows() const { return FirstRow(leaves()); }
   int64_t FirstRow(int64_t leaf) const;
 };
-LeafBatch MakeLeafBatch(const Model<float>& model, std::vector<int32_t> counts, int64_t leaf_rows);
+LeafBatch MakeLeafBatch(const FeatureShape& features, std::vector<int32_t> counts,
+                        int64_t leaf_rows);
 
 // Parameters that are not at their initial 0 and 1.
 std::vector<float> MakeWeights(const ParameterLayout& layout);
 
-// What a training pass gives; rows in order, without padding.
+// What a pass gives; rows in order, without padding.
 struct PassResult {
   std::vector<double> logits;
   std::vector<double> embedding_gradients;     // [rows][n k]
   std::vector<std::vector<double>> gradients;  // of every leaf, flat
-  std::vector<std::vector<double>> stages;     // [rows][features]
+  std::vector<std::vector<double>> probes;     // [rows][features]
 };
 
 // The CPU's in double, leaf after leaf, absent ones left out (empty gradients).
-PassResult RunOnHost(const ModelSpec& spec, const std::vector<float>& weights,
+PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weights,
                      const LeafBatch& batch, uint64_t seed, bool training);
 
 // The device's, for leaves [begin, begin + count) of the batch in one call.
 template <typename A>
 class DeviceRun {
  public:
-  // Uploads the batch's part and the weights.
-  DeviceRun(const ModelSpec& spec, const std::vector<float>& weights, const LeafBatch& batch,
-            int64_t begin, int64_t count, const DeviceModelOptions& options);
+  // Uploads the batch's part and the weights. graph outlives the object.
+  DeviceRun(const elastor::Graph& graph, const std::vector<float>& weights, const LeafBatch& batch,
+            int64_t begin, int64_t count, const DeviceModelOptions& options,
+            DeviceRewrites rewrites = DeviceRewrites::kAll);
 
   void SetStep(uint32_t step) { Copy(stream_, step_.data(), &step, 1); }
-  // Enqueues a training pass (or one without Backward) and its inputs that a pass overwrites.
+  // Enqueues a training pass (or one without Backward), and copies of what it gives for a while.
   void Enqueue(bool training);
   // Waits for it.
   PassResult Result(bool training);
 
   Stream& stream() { return stream_; }
+  DeviceExecutor<A>& executor() { return executor_; }
+  const DevicePass& pass() const { return pass_; }
+  LeafGradients& gradients() { return gradients_; }
   // Buckets in the order in which the last Backward completed them.
   const std::vector<int>& ready() const { return ready_; }
-  const LeafShape& shape() const { return pass_.shape; }
   // As they lie in memory, padding too: for what must be 0 there.
   std::vector<double> EmbeddingGradientPlaces();
 
  private:
-  std::vector<double> RealRows(Activations<const A> view);
-  std::vector<double> Places(Activations<const A> view);
+  std::vector<double> RealRows(const std::vector<double>& places) const;
 
   Stream stream_;
-  std::unique_ptr<Model<float>> cpu_model_;
-  std::unique_ptr<DeviceModel<A>> model_;
+  const elastor::Graph& graph_;
+  DeviceExecutor<A> executor_;
   LeafGradients gradients_;
   std::vector<int32_t> place_row_host_;
   Buffer<float> weights_;
+  Buffer<A> embeddings_;
+  Buffer<float> dlogits_;
   Buffer<float> numeric_;
   Buffer<int32_t> place_row_;
   Buffer<int32_t> counts_;
@@ -80,8 +84,11 @@ class DeviceRun {
   Buffer<int64_t> batch_rows_;
   DevicePass pass_;
   std::vector<int> ready_;
+  // Of the last pass.
+  Buffer<float> logits_;
+  std::vector<Buffer<A>> probes_;
 };
 
 }  // namespace elastor::cuda
 
-#endif  // ELASTOR_TESTS_CORE_MODELS_CUDA_DEVICE_MODEL_TESTING_H_
+#endif  // ELASTOR_TESTS_CORE_GRAPH_CUDA_DEVICE_RUN_H_

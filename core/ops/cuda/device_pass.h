@@ -1,5 +1,5 @@
-#ifndef ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_
-#define ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_
+#ifndef ELASTOR_CORE_OPS_CUDA_DEVICE_PASS_H_
+#define ELASTOR_CORE_OPS_CUDA_DEVICE_PASS_H_
 
 #include <cstdint>
 
@@ -23,6 +23,13 @@ struct DevicePass {
   LeafShape shape;
   PassInputs inputs;
   bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
+
+  // The leaves in rows of `rows`, a multiple of the places.
+  LeafShape LeavesOf(int64_t rows) const {
+    const int64_t places = shape.rows();
+    CHECK_EQ(rows % places, 0);
+    return {shape.leaves, shape.leaf_rows * (rows / places)};
+  }
 };
 
 struct DeviceModelOptions {
@@ -34,4 +41,4 @@ struct DeviceModelOptions {
 
 }  // namespace elastor::cuda
 
-#endif  // ELASTOR_CORE_MODELS_CUDA_DEVICE_PASS_H_
+#endif  // ELASTOR_CORE_OPS_CUDA_DEVICE_PASS_H_

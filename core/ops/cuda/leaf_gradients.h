@@ -1,5 +1,5 @@
-#ifndef ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_
-#define ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_
+#ifndef ELASTOR_CORE_OPS_CUDA_LEAF_GRADIENTS_H_
+#define ELASTOR_CORE_OPS_CUDA_LEAF_GRADIENTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -61,4 +61,4 @@ class LeafGradients {
 
 }  // namespace elastor::cuda
 
-#endif  // ELASTOR_CORE_MODELS_CUDA_LEAF_GRADIENTS_H_
+#endif  // ELASTOR_CORE_OPS_CUDA_LEAF_GRADIENTS_H_

@@ -1,0 +1,213 @@
+#include "core/graph/cuda/device_executor.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/graph/rewrites.h"
+#include "core/kernels/cuda/elementwise.h"
+#include "glog/logging.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr int64_t kAlignment = 256;  // bytes: what cudaMalloc gives
+
+}  // namespace
+
+StatusOr<LeafShape> PerSampleShape(const elastor::Graph& graph, int64_t rows) {
+  if (graph.needs_whole_leaf()) {
+    return UserError(std::string("the model has no gradients of single rows: ") +
+                     graph.whole_leaf_op() + " takes a leaf's rows together");
+  }
+  return LeafShape{.leaves = rows, .leaf_rows = 1};
+}
+
+template <typename A>
+DeviceExecutor<A>::DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options,
+                                  Stream* stream, DeviceRewrites rewrites)
+    : graph_(rewrites == DeviceRewrites::kAll ? FuseResidualIntoNorm(graph) : graph),
+      environment_(&graph_.parameters(), options, stream),
+      memory_(stream) {
+  CHECK(std::holds_alternative<LinearOp>(graph_.nodes().back().op));
+  MakeKernels();
+  std::vector<KernelTraits> traits;
+  for (const auto& kernel : kernels_) traits.push_back(kernel->traits());
+  schedule_ = MakeSchedule(graph_, traits);
+  DeclareMemory();
+}
+
+template <typename A>
+void DeviceExecutor<A>::MakeKernels() {
+  std::vector<int> uses_before(graph_.parameters().parameters().size());  // by earlier nodes
+  for (const Node& node : graph_.nodes()) {
+    std::vector<Shape> inputs;
+    for (const int input : node.inputs) inputs.push_back(graph_[input].shape);
+    std::vector<typename DeviceKernelContext<A>::Parameter> parameters;
+    for (const int parameter : node.parameters) {
+      const int before = uses_before[parameter]++;
+      // The backward pass comes to the last node first.
+      parameters.push_back({.number = parameter,
+                            .first_use = before + 1 == graph_.parameter_uses(parameter),
+                            .last_use = before == 0});
+    }
+    contexts_.push_back(std::make_unique<DeviceKernelContext<A>>(
+        &environment_, std::move(inputs), node.shape, std::move(parameters)));
+    kernels_.push_back(std::visit(
+        [&](const auto& op) { return MakeDeviceKernel<A>(op, contexts_.back().get()); }, node.op));
+  }
+}
+
+template <typename A>
+int DeviceExecutor<A>::Declare(int first, int last, const DeviceBytes& bytes) {
+  lives_.push_back({.first = first, .last = last});
+  bytes_.push_back(bytes);
+  return static_cast<int>(lives_.size()) - 1;
+}
+
+template <typename A>
+void DeviceExecutor<A>::DeclareMemory() {
+  const int n = graph_.size();  // also the step of the loss
+  constexpr int64_t kBytes = sizeof(A);
+  for (const BufferLife& buffer : schedule_.buffers) {
+    Declare(buffer.first, buffer.last, {.row = buffer.features * kBytes});
+  }
+  for (int i = 0; i < n; ++i) {
+    const int backward = 2 * n - i;
+    for (const auto& [life, bytes, data] : contexts_[i]->slots()) {
+      Declare(life == DeviceLife::kBackward ? backward : i,
+              life == DeviceLife::kForward ? i : backward, bytes);
+    }
+  }
+  int64_t widest = 0;
+  for (const Probe& probe : graph_.probes()) {
+    if (schedule_.nodes[probe.node].output.layout == TokenLayout::kRowMajor) continue;
+    widest = std::max(widest, probe.shape.features());
+  }
+  if (widest > 0) probe_ = Declare(n, n, {.row = widest * kBytes});
+  if (kRounded) {
+    const DeviceBytes bytes = {.row = graph_.outputs() * static_cast<int64_t>(sizeof(float))};
+    logits_ = Declare(n - 1, n, bytes);
+    dlogits_ = Declare(n, n + 1, bytes);
+  } else {
+    logits_ = schedule_.nodes.back().output.buffer;
+    dlogits_ = schedule_.nodes.back().doutput.buffer;
+  }
+}
+
+template <typename A>
+void DeviceExecutor<A>::Reserve(const LeafShape& shape) {
+  if (shape.rows() <= rows_ && shape.leaves <= leaves_) return;
+  rows_ = std::max(shape.rows(), rows_);
+  leaves_ = std::max(shape.leaves, leaves_);
+  std::vector<int64_t> sizes;
+  for (const DeviceBytes& bytes : bytes_) {
+    sizes.push_back(bytes.row * rows_ + bytes.leaf * leaves_ + bytes.once);
+  }
+  BufferPlacement placement = PlaceBuffers(lives_, sizes, kAlignment);
+  offsets_ = std::move(placement.offsets);
+  environment_.stream().Synchronize();
+  memory_.Resize(placement.total);
+  int number = static_cast<int>(schedule_.buffers.size());
+  for (const auto& context : contexts_) {
+    for (auto& slot : context->slots()) slot.data = Data<char>(number++);
+  }
+}
+
+template <typename A>
+Activations<A> DeviceExecutor<A>::View(const LeafShape& shape, const Place& place) const {
+  if (place.empty()) return {};
+  A* const data = Data<A>(place.buffer);
+  const auto [tokens, width] = place.shape;
+  const int64_t features = schedule_.buffers[place.buffer].features;
+  if (place.layout == TokenLayout::kTokenMajor) {
+    CHECK(place.first_feature == 0 && place.shape.features() == features);
+    return Activations<A>::TokenMajor(data, shape.rows(), tokens, width);
+  }
+  return {data + place.first_feature, shape.rows(), tokens, width, features, width};
+}
+
+template <typename A>
+Activations<A> DeviceExecutor<A>::Embeddings(const LeafShape& shape) const {
+  return View(shape, schedule_.nodes[0].output).WithTokens(1);
+}
+
+template <typename A>
+Activations<const A> DeviceExecutor<A>::EmbeddingGradients(const LeafShape& shape) const {
+  return View(shape, schedule_.nodes[0].doutput).WithTokens(1);
+}
+
+template <typename A>
+float* DeviceExecutor<A>::Logits() const {
+  return Data<float>(logits_);
+}
+
+template <typename A>
+float* DeviceExecutor<A>::LogitGradients() const {
+  return Data<float>(dlogits_);
+}
+
+template <typename A>
+void DeviceExecutor<A>::Forward(const DevicePass& pass) {
+  for (int i = 0; i < graph_.size(); ++i) {
+    ForwardOperands<A> operands;
+    for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+      operands.inputs[k] = View(pass.shape, schedule_.nodes[graph_[i].inputs[k]].output);
+    }
+    if (i + 1 < graph_.size()) {
+      operands.output = View(pass.shape, schedule_.nodes[i].output);
+    } else {
+      const auto [tokens, width] = graph_[i].shape;
+      operands.logits = Activations<float>::RowMajor(Logits(), pass.shape.rows(), tokens, width);
+    }
+    kernels_[i]->Forward(pass, operands);
+  }
+}
+
+template <typename A>
+void DeviceExecutor<A>::Backward(const DevicePass& pass, LeafGradients* gradients) {
+  CHECK_EQ(pass.shape.leaves, gradients->leaves());
+  const KernelPass kernel_pass{pass, gradients};
+  const auto view = [&](const Place& place) { return View(pass.shape, place); };
+  if constexpr (kRounded) {
+    const Activations<A> rounded = view(schedule_.nodes.back().doutput);
+    Round(environment_.stream(), LogitGradients(), rounded.data, rounded.rows * graph_.outputs());
+  }
+  for (int i = graph_.size() - 1; i >= 0; --i) {
+    const NodeSchedule& node = schedule_.nodes[i];
+    BackwardOperands<A> operands;
+    operands.output = view(node.output);
+    operands.doutput = view(node.doutput);
+    for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+      operands.inputs[k] = view(schedule_.nodes[graph_[i].inputs[k]].output);
+      operands.dinputs[k] = view(node.dinputs[k]);
+      operands.addends[k] = view(node.addends[k]);
+    }
+    kernels_[i]->Backward(kernel_pass, operands);
+    for (const GradientSum& sum : node.sums) {
+      if (sum.b.empty()) {
+        Copy<A>(environment_.stream(), view(sum.a), view(sum.sum));
+      } else {
+        Add<A>(environment_.stream(), view(sum.a), view(sum.b), view(sum.sum));
+      }
+    }
+  }
+}
+
+template <typename A>
+Activations<const A> DeviceExecutor<A>::ProbeOutput(const LeafShape& shape, int probe) {
+  const auto& [name, measured, node] = graph_.probes()[probe];
+  Activations<A> output = View(shape, schedule_.nodes[node].output);
+  if (!output.row_major()) {
+    const auto copy =
+        Activations<A>::RowMajor(Data<A>(probe_), shape.rows(), output.tokens, output.features);
+    Copy<A>(environment_.stream(), output, copy);
+    output = copy;
+  }
+  return output.WithTokens(measured.tokens);
+}
+
+template class DeviceExecutor<float>;
+template class DeviceExecutor<BFloat16>;
+
+}  // namespace elastor::cuda

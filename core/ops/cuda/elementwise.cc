@@ -1,0 +1,221 @@
+#include "core/kernels/cuda/elementwise.h"
+
+#include "core/base/random.h"
+#include "core/ops/add.h"
+#include "core/ops/block_transpose.h"
+#include "core/ops/cuda/kernel.h"
+#include "core/ops/dropout.h"
+#include "core/ops/mean_pool.h"
+#include "core/ops/pad.h"
+#include "core/ops/relu.h"
+
+namespace elastor::cuda {
+namespace {
+
+template <typename A>
+class AddKernel final : public DeviceKernel<A> {
+ public:
+  AddKernel(const AddOp&, DeviceKernelContext<A>* context) : context_(context) {}
+
+  KernelTraits traits() const override {
+    const int64_t tokens = context_->output().tokens;
+    KernelTraits traits;
+    traits.in_place_inputs = 2;
+    traits.any_layout = true;
+    traits.row_major_input = context_->regroups_inputs(tokens);
+    // The inputs get it as it lies, as tokens of their own.
+    traits.row_major_doutput =
+        context_->input(0).tokens != tokens || context_->input(1).tokens != tokens;
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    const int64_t tokens = operands.output.tokens;
+    Add<A>(context_->stream(), operands.inputs[0].WithTokens(tokens),
+           operands.inputs[1].WithTokens(tokens), operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>&) override {}
+
+ private:
+  DeviceKernelContext<A>* context_;
+};
+
+// Values are read as [rows, 1, features].
+template <typename A>
+class BlockTransposeKernel final : public DeviceKernel<A> {
+ public:
+  BlockTransposeKernel(const BlockTransposeOp& op, DeviceKernelContext<A>* context)
+      : op_(op), context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.row_major_input = traits.row_major_output = true;
+    traits.row_major_dinput = traits.row_major_doutput = true;
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    Transpose(operands.inputs[0], operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    Transpose(operands.doutput, operands.dinputs[0]);
+  }
+
+ private:
+  void Transpose(Activations<const A> x, Activations<A> y) {
+    BlockTranspose<A>(context_->stream(), op_.tokens, op_.width, x.WithTokens(1), y.WithTokens(1));
+  }
+
+  BlockTransposeOp op_;
+  DeviceKernelContext<A>* context_;
+};
+
+template <typename A>
+class DropoutKernel final : public DeviceKernel<A> {
+ public:
+  DropoutKernel(const DropoutOp& op, DeviceKernelContext<A>* context)
+      : rate_(op.rate),
+        key_(MakeRandomKey(context->options().seed, RandomPurpose::kDropout, op.layer)),
+        context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.in_place_inputs = 1;
+    traits.keeps_sign = true;
+    traits.gradient_in_place = true;
+    traits.any_layout = true;
+    return traits;
+  }
+  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
+    Apply(pass, operands.inputs[0], operands.output);
+  }
+  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
+    Apply(pass, operands.doutput, operands.dinputs[0]);
+  }
+
+ private:
+  void Apply(const DevicePass& pass, Activations<const A> x, Activations<A> y) {
+    if (x.data != y.data) Copy<A>(context_->stream(), x, y);
+    if (!pass.training) return;
+    DeviceDropout dropout;
+    dropout.key = key_;
+    dropout.rate = rate_;
+    dropout.step = pass.inputs.step;
+    dropout.first_row = pass.inputs.first_row;
+    dropout.place_row = pass.inputs.place_row;
+    Dropout<A>(context_->stream(), dropout, y);
+  }
+
+  double rate_;
+  uint64_t key_;
+  DeviceKernelContext<A>* context_;
+};
+
+template <typename A>
+class MeanPoolKernel final : public DeviceKernel<A> {
+ public:
+  MeanPoolKernel(const MeanPoolOp& op, DeviceKernelContext<A>* context)
+      : tokens_(op.tokens), context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.row_major_input = context_->regroups_inputs(tokens_);
+    traits.row_major_dinput = context_->regroups_first_input(tokens_);
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    MeanPool<A>(context_->stream(), operands.inputs[0].WithTokens(tokens_), operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    MeanPoolBackward<A>(context_->stream(), operands.doutput,
+                        operands.dinputs[0].WithTokens(tokens_));
+  }
+
+ private:
+  int64_t tokens_;
+  DeviceKernelContext<A>* context_;
+};
+
+// The input is read as [rows, 1, features] and copied token by token, into any layout; where
+// nothing is padded and the layouts are alike, it is not copied.
+template <typename A>
+class PadKernel final : public DeviceKernel<A> {
+ public:
+  PadKernel(const PadOp&, DeviceKernelContext<A>* context) : context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.repeats_input = context_->input(0).features() == context_->output().features();
+    traits.row_major_input = context_->regroups_inputs(1);
+    traits.row_major_doutput = true;
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override;
+  void Backward(const KernelPass&, const BackwardOperands<A>&) override {}
+
+ private:
+  DeviceKernelContext<A>* context_;
+};
+
+template <typename A>
+void PadKernel<A>::Forward(const DevicePass&, const ForwardOperands<A>& operands) {
+  Stream& stream = context_->stream();
+  const Activations<const A> x = operands.inputs[0].WithTokens(1);
+  const Activations<A> y = operands.output;
+  if (x.data == y.data) return;
+  const auto tokens = [&](int64_t begin, int64_t count) {
+    Activations<A> part = y;
+    part.data += begin * y.token_stride;
+    part.tokens = count;
+    return part;
+  };
+  const int64_t whole = x.features / y.features;
+  const int64_t rest = x.features % y.features;
+  if (whole > 0) {
+    Copy<A>(stream, x.Slice(0, whole * y.features).WithTokens(whole), tokens(0, whole));
+  }
+  if (whole == y.tokens) return;
+  Fill<A>(stream, 0, tokens(whole, y.tokens - whole));
+  if (rest > 0) {
+    Copy<A>(stream, x.Slice(whole * y.features, rest), tokens(whole, 1).Slice(0, rest));
+  }
+}
+
+// Its derivative is told by the output's sign.
+template <typename A>
+class ReluKernel final : public DeviceKernel<A> {
+ public:
+  ReluKernel(const ReluOp&, DeviceKernelContext<A>* context) : context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.in_place_inputs = 1;
+    traits.reads_output = KernelTraits::OutputRead::kSign;
+    traits.gradient_in_place = true;
+    traits.any_layout = true;
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    if (operands.inputs[0].data != operands.output.data) {
+      Copy<A>(context_->stream(), operands.inputs[0], operands.output);
+    }
+    BiasActivation<A>(context_->stream(), Activation::kRelu, nullptr, false, operands.output,
+                      operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    ActivationBackward<A>(context_->stream(), Activation::kRelu, operands.output, operands.doutput,
+                          operands.dinputs[0]);
+  }
+
+ private:
+  DeviceKernelContext<A>* context_;
+};
+
+}  // namespace
+
+ELASTOR_DEFINE_DEVICE_KERNEL(AddOp, AddKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(BlockTransposeOp, BlockTransposeKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(DropoutOp, DropoutKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(MeanPoolOp, MeanPoolKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(PadOp, PadKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(ReluOp, ReluKernel)
+
+}  // namespace elastor::cuda

@@ -1,0 +1,155 @@
+#include "core/ops/gated_feed_forward.h"
+
+#include <type_traits>
+
+#include "core/kernels/cuda/elementwise.h"
+#include "core/ops/cuda/kernel.h"
+#include "core/ops/cuda/linear_products.h"
+
+namespace elastor::cuda {
+namespace {
+
+// Both gated networks: the up-projections as one product, the gate, then the down and the residual
+// map into one output.
+template <typename A, typename Op>
+class GatedKernel final : public DeviceKernel<A> {
+ public:
+  GatedKernel(const Op& op, DeviceKernelContext<A>* context);
+
+  KernelTraits traits() const override;
+  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override;
+  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override;
+
+ private:
+  static constexpr bool kBiases = std::is_same_v<Op, GatedSumFeedForwardOp>;
+  static constexpr int kLifts = kBiases ? 3 : 2;
+  // Parameters; a weight's bias comes after it.
+  static constexpr int kLift = 0;
+  static constexpr int kDown = kBiases ? 2 : 1;
+  static constexpr int kResidual = kBiases ? 4 : 2;
+
+  void AddOutputBiases(Activations<A> y);
+  void DeliverOutputBiases(const KernelPass& pass, Activations<const A> dy);
+
+  Op op_;
+  DeviceKernelContext<A>* context_;
+  LinearProducts<A> lift_;
+  LinearProducts<A> down_;
+  LinearProducts<A> residual_;
+  typename DeviceKernelContext<A>::View lifted_;  // [T, lifts H]; then its gradient
+  typename DeviceKernelContext<A>::View h_;       // [T, H]
+  typename DeviceKernelContext<A>::View dh_;
+  // With biases.
+  int output_bias_ = -1;  // w + s, [T, D]
+  int lift_bias_sums_ = -1;
+  int output_bias_sums_ = -1;
+};
+
+template <typename A, typename Op>
+GatedKernel<A, Op>::GatedKernel(const Op& op, DeviceKernelContext<A>* context)
+    : op_(op),
+      context_(context),
+      lift_(context, kLift, op.tokens, kLifts * op.hidden, op.width),
+      down_(context, kDown, op.tokens, op.width, op.hidden),
+      residual_(context, kResidual, op.tokens, op.width, op.width) {
+  const auto reserve = [&](DeviceLife life, int64_t width) {
+    return context->Reserve(life, TokenLayout::kTokenMajor, {op.tokens, width});
+  };
+  lifted_ = reserve(DeviceLife::kKept, kLifts * op.hidden);
+  h_ = reserve(DeviceLife::kKept, op.hidden);
+  dh_ = reserve(DeviceLife::kBackward, op.hidden);
+  if constexpr (kBiases) {
+    const int64_t outputs = op.tokens * op.width;
+    output_bias_ = context->Reserve(DeviceLife::kForward,
+                                    {.once = outputs * static_cast<int64_t>(sizeof(float))});
+    lift_bias_sums_ = context->ReserveColumnSums(op.tokens * kLifts * op.hidden);
+    output_bias_sums_ = context->ReserveColumnSums(outputs);
+  }
+}
+
+template <typename A, typename Op>
+KernelTraits GatedKernel<A, Op>::traits() const {
+  KernelTraits traits;
+  traits.reads_inputs = 1;
+  traits.wants_token_major = true;
+  traits.row_major_input = context_->regroups_inputs(op_.tokens);
+  traits.row_major_dinput = context_->regroups_first_input(op_.tokens);
+  return traits;
+}
+
+template <typename A, typename Op>
+void GatedKernel<A, Op>::Forward(const DevicePass& pass, const ForwardOperands<A>& operands) {
+  const Activations<const A> x = operands.inputs[0].WithTokens(op_.tokens);
+  const Activations<A> y = operands.output;
+  const Activations<A> lifted = context_->At(pass, lifted_);
+  const Activations<A> h = context_->At(pass, h_);
+  lift_.Forward(pass, x, lifted, {});
+  if constexpr (kBiases) {
+    GatedSumUnit<A>(context_->stream(), op_.activation, context_->values(kLift + 1), lifted, h);
+  } else {
+    GatedUnit<A>(context_->stream(), op_.activation, lifted, h);
+  }
+  down_.template Forward<A>(pass, h, y, {});
+  residual_.Forward(pass, x, y, {.store = Store::kAdd});
+  if constexpr (kBiases) AddOutputBiases(y);
+}
+
+template <typename A, typename Op>
+void GatedKernel<A, Op>::AddOutputBiases(Activations<A> y) {
+  const auto bias = [&](auto* values) {
+    return Activations<std::remove_pointer_t<decltype(values)>>::RowMajor(values, 1, op_.tokens,
+                                                                          op_.width);
+  };
+  float* const sum = context_->template Data<float>(output_bias_);
+  Add<float>(context_->stream(), bias(context_->values(kDown + 1)),
+             bias(context_->values(kResidual + 1)), bias(sum));
+  BiasActivation<A>(context_->stream(), Activation::kIdentity, sum, false, y, y);
+}
+
+template <typename A, typename Op>
+void GatedKernel<A, Op>::Backward(const KernelPass& pass, const BackwardOperands<A>& operands) {
+  const Activations<const A> x = operands.inputs[0].WithTokens(op_.tokens);
+  const Activations<const A> dy = operands.doutput;
+  const Activations<A> dx = operands.dinputs[0].WithTokens(op_.tokens);
+  const Activations<A> lifted = context_->At(pass, lifted_);
+  const Activations<A> dlifted = lifted;
+  const Activations<A> dh = context_->At(pass, dh_);
+  down_.InputGradient(pass, dy, dh, Store::kOverwrite);
+  if constexpr (kBiases) {
+    GatedSumUnitBackward<A>(context_->stream(), op_.activation, context_->values(kLift + 1), lifted,
+                            dh, dlifted);
+    DeliverOutputBiases(pass, dy);
+  } else {
+    GatedUnitBackward<A>(context_->stream(), op_.activation, lifted, dh, dlifted);
+  }
+  residual_.WeightGradient(pass, dy, x);
+  down_.WeightGradient(pass, dy, context_->At(pass, h_));
+  if constexpr (kBiases) DeliverBias<A>(context_, pass, kLift + 1, dlifted, lift_bias_sums_);
+  lift_.WeightGradient(pass, dlifted, x);
+  lift_.InputGradient(pass, dlifted, dx, Store::kOverwrite);
+  residual_.InputGradient(pass, dy, dx, Store::kAdd);
+}
+
+template <typename A, typename Op>
+void GatedKernel<A, Op>::DeliverOutputBiases(const KernelPass& pass, Activations<const A> dy) {
+  // w and s have the same gradient, the sum of dy.
+  const LeafGradients::Target ddown = context_->Open(pass, kDown + 1, op_.tokens);
+  const LeafGradients::Target dresidual = context_->Open(pass, kResidual + 1, op_.tokens);
+  LeafColumnSums<A>(context_->stream(), pass.shape, dy, ddown.data, ddown.map_stride,
+                    ddown.leaf_stride, context_->template Data<float>(output_bias_sums_));
+  Copy(context_->stream(), dresidual.data, ddown.data, pass.shape.leaves * op_.tokens * op_.width);
+  context_->Close(pass, kResidual + 1);
+  context_->Close(pass, kDown + 1);
+}
+
+template <typename A>
+using GatedFeedForwardKernel = GatedKernel<A, GatedFeedForwardOp>;
+template <typename A>
+using GatedSumFeedForwardKernel = GatedKernel<A, GatedSumFeedForwardOp>;
+
+}  // namespace
+
+ELASTOR_DEFINE_DEVICE_KERNEL(GatedFeedForwardOp, GatedFeedForwardKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(GatedSumFeedForwardOp, GatedSumFeedForwardKernel)
+
+}  // namespace elastor::cuda

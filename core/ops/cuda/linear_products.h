@@ -1,0 +1,49 @@
+#ifndef ELASTOR_CORE_OPS_CUDA_LINEAR_PRODUCTS_H_
+#define ELASTOR_CORE_OPS_CUDA_LINEAR_PRODUCTS_H_
+
+#include <cstdint>
+
+#include "core/kernels/matmul.h"
+#include "core/ops/cuda/kernel.h"
+
+namespace elastor::cuda {
+
+// The products of linear maps whose weights are a node's parameter W [maps, out, in]: map t is
+// applied to token t of the views, which have `maps` tokens. Rows of views are places, or a
+// multiple of them where several rows of a place go through one map.
+template <typename A>
+class LinearProducts {
+ public:
+  // parameter: by its place in the op's order.
+  LinearProducts(DeviceKernelContext<A>* context, int parameter, int64_t maps, int64_t out,
+                 int64_t in);
+
+  // Of a product: y = x W^T or y += x W^T, then y += bias (one map only; null: none), y = max(y,
+  // 0).
+  struct Epilogue {
+    Store store = Store::kOverwrite;
+    const float* bias = nullptr;
+    bool relu = false;
+  };
+  template <typename Out>
+  void Forward(const DevicePass& pass, Activations<const A> x, Activations<Out> y,
+               const Epilogue& epilogue);
+  // dx (+)= dy W. With one map, dx's features may be cut into tokens.
+  void InputGradient(const DevicePass& pass, Activations<const A> dy, Activations<A> dx,
+                     Store store);
+  // Delivers dW = dy^T x of every leaf.
+  void WeightGradient(const KernelPass& pass, Activations<const A> dy, Activations<const A> x);
+
+ private:
+  int64_t CanonicalRows(const DevicePass& pass, int64_t rows) const;
+
+  DeviceKernelContext<A>* context_;
+  int parameter_;
+  int64_t maps_;
+  int64_t out_;
+  int64_t in_;
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_OPS_CUDA_LINEAR_PRODUCTS_H_

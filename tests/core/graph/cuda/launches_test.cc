@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "core/cuda/emulation/queue.h"
+#include "core/cuda/emulation/schedule.h"
+#include "tests/core/graph/cuda/device_run.h"
+#include "tests/core/models/model_cases.h"
+
+namespace elastor::cuda {
+namespace {
+
+// Calls that a stream takes for Forward without training, and for Forward and Backward in training:
+// kernels, products, copies and fills. They may become fewer.
+struct Launches {
+  int64_t evaluation;
+  int64_t training;
+};
+const std::map<std::string, Launches>& MostLaunches() {
+  static const auto* const launches = new std::map<std::string, Launches>{
+      // BOUNDS
+  };
+  return *launches;
+}
+
+class LaunchesTest : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(LaunchesTest, NoMoreThanKnown) {
+  if (!emulation::CurrentSchedule().lazy) GTEST_SKIP() << "calls run at once";
+  const elastor::Graph graph = GetParam().graph();
+  const LeafBatch batch = MakeLeafBatch(graph.features(), {7, 6}, /*leaf_rows=*/7);
+  DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, 2,
+                       {.canonical_rows = 14, .canonical_leaves = 2});
+  DeviceExecutor<float>& executor = run.executor();
+  DevicePass pass = run.pass();
+  const auto count = [&](bool training) {
+    run.stream().Synchronize();
+    pass.training = training;
+    executor.Forward(pass);
+    run.gradients().Begin(nullptr);
+    if (training) executor.Backward(pass, &run.gradients());
+    return emulation::Waiting(run.stream());
+  };
+  run.Enqueue(/*training=*/true);
+  const Launches most = MostLaunches().at(GetParam().name);
+  EXPECT_LE(count(/*training=*/false), most.evaluation);
+  EXPECT_LE(count(/*training=*/true), most.training);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LaunchesTest, testing::ValuesIn(ModelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace elastor::cuda

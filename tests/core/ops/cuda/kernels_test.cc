@@ -1,0 +1,274 @@
+// Every op's device kernel against the CPU's, in small graphs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/core/graph/cuda/device_run.h"
+
+namespace elastor::cuda {
+namespace {
+
+// Largest difference beside the largest value: a few dozen roundings of 6e-8.
+constexpr double kBound = 2e-5;
+constexpr uint64_t kSeed = 11;
+constexpr int64_t kTokens = 4;
+constexpr int64_t kWidth = 8;
+
+// 1 numeric and 3 categorical fields: E is [4, 8].
+constexpr FeatureShape kFeatures = {1, 3, kWidth, 0.5};
+
+// Declares parameters as it goes.
+class Builder : public GraphBuilder {
+ public:
+  Builder() : GraphBuilder(kFeatures) {}
+
+  int Declare(std::vector<int64_t> shape, double constant = 0) {
+    const Init init = {constant == 0 ? 0.3 : 0.0, constant};
+    return Parameter(IndexedName("p", parameters_++), std::move(shape), init, Decay::kDense);
+  }
+  std::vector<int> LinearParameters(const LinearOp& op) {
+    std::vector<int> parameters = {Declare({op.maps(), op.out, op.in})};
+    if (op.bias) parameters.push_back(Declare({op.maps(), op.out}));
+    return parameters;
+  }
+  Value Linear(const LinearOp& op, Value x) { return Apply(op, x, LinearParameters(op)); }
+  Value Linear(Value x, int64_t tokens, int64_t out, LinearOp::Weights weights,
+               Activation activation = Activation::kIdentity, bool bias = true) {
+    LinearOp op;
+    op.tokens = tokens;
+    op.in = shape(x).features() / tokens;
+    op.out = out;
+    op.weights = weights;
+    op.bias = bias;
+    op.activation = activation;
+    return Linear(op, x);
+  }
+  Value Norm(Value x, NormKind kind, int64_t width) {
+    NormOp op;
+    op.norm = {kind, width, 1e-5};
+    std::vector<int> parameters = {Declare({width}, 1)};
+    if (kind == NormKind::kLayer) parameters.push_back(Declare({width}));
+    return Apply(op, x, parameters);
+  }
+  // E, each token by a map of its own: a value that is wanted token-major.
+  Value Tokens() { return Linear(Embeddings(), kTokens, kWidth, LinearOp::Weights::kOwn); }
+
+ private:
+  int64_t parameters_ = 0;
+};
+
+struct Case {
+  std::string name;
+  std::function<Value(Builder*)> make;  // what the head reads
+};
+void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
+
+std::vector<Case> Cases() {
+  using Weights = LinearOp::Weights;
+  std::vector<Case> cases;
+  for (const auto& [name, activation] :
+       {std::pair("", Activation::kIdentity), std::pair("Relu", Activation::kRelu),
+        std::pair("Gelu", Activation::kGelu), std::pair("Swish", Activation::kSwish)}) {
+    const auto add = [&, act = activation](const std::string& kind, int64_t tokens, Weights weights,
+                                           bool bias) {
+      cases.push_back({kind + name, [=](Builder* g) {
+                         const Value x = g->Tokens();
+                         return g->Linear(g->Linear(x, tokens, 6, weights, act, bias), tokens, 5,
+                                          weights);
+                       }});
+    };
+    add("OwnLinear", kTokens, Weights::kOwn, true);
+    add("OwnLinearNoBias", kTokens, Weights::kOwn, false);
+    add("SharedLinear", kTokens, Weights::kShared, true);
+    add("PlainLinear", 1, Weights::kOwn, true);
+    add("PlainLinearNoBias", 1, Weights::kOwn, false);
+  }
+  const auto add = [&](const std::string& name, std::function<Value(Builder*)> make) {
+    cases.push_back({name, std::move(make)});
+  };
+  add("EmbeddingInput", [](Builder* g) { return g->Embeddings(); });
+  add("InterleavedLinear",
+      [](Builder* g) { return g->Linear(g->Tokens(), 2, 6, Weights::kInterleaved); });
+  // Rows of a value are read as other tokens than those that it has.
+  add("LinearOfOtherTokens", [](Builder* g) {
+    return g->Linear(g->Linear(g->Tokens(), 2, 10, Weights::kOwn), 5, 3, Weights::kOwn);
+  });
+  add("Add", [](Builder* g) {
+    const Value x = g->Tokens();
+    return g->Linear(g->Add(x, g->Linear(x, kTokens, kWidth, Weights::kOwn)), kTokens, 3,
+                     Weights::kOwn);
+  });
+  add("AddOfOtherTokens", [](Builder* g) {
+    const Value x = g->Tokens();
+    return g->Linear(g->Add(x, g->Linear(x, 1, kTokens * kWidth, Weights::kOwn)), kTokens, 3,
+                     Weights::kOwn);
+  });
+  // Four uses, in either layout: their gradients are added in order.
+  add("ValueUsedAgain", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value a = g->Linear(x, kTokens, kWidth, Weights::kOwn);
+    const Value b = g->Linear(x, 1, kTokens * kWidth, Weights::kOwn);
+    return g->Add(g->Add(x, a), g->Add(b, x));
+  });
+  add("ParametersUsedAgain", [](Builder* g) {
+    LinearOp op;
+    op.tokens = kTokens;
+    op.in = op.out = kWidth;
+    op.activation = Activation::kGelu;
+    const std::vector<int> parameters = g->LinearParameters(op);
+    Value x = g->Tokens();
+    for (int i = 0; i < 3; ++i) x = g->Apply(op, x, parameters);
+    return x;
+  });
+  add("Pad", [](Builder* g) {
+    PadOp pad;
+    pad.tokens = 3;
+    pad.width = 14;  // 32 = 14 + 14 + 4
+    return g->Linear(g->Apply(pad, g->Tokens()), 3, 5, Weights::kOwn);
+  });
+  add("PadWithEmptyToken", [](Builder* g) {
+    PadOp pad;
+    pad.tokens = 5;
+    pad.width = 8;
+    return g->Linear(g->Apply(pad, g->Embeddings()), 5, 5, Weights::kShared);
+  });
+  add("PadNothing", [](Builder* g) {
+    PadOp pad;
+    pad.tokens = 2;
+    pad.width = 16;
+    const Value x = g->Apply(pad, g->Embeddings());
+    return g->Add(g->Linear(x, 2, 5, Weights::kOwn), g->Linear(x, 2, 5, Weights::kShared));
+  });
+  add("LayerNorm", [](Builder* g) { return g->Norm(g->Tokens(), NormKind::kLayer, kWidth); });
+  add("RmsNorm", [](Builder* g) {
+    return g->Linear(g->Norm(g->Tokens(), NormKind::kRms, kWidth), kTokens, 3, Weights::kOwn);
+  });
+  add("NormOfAllFeatures",
+      [](Builder* g) { return g->Norm(g->Tokens(), NormKind::kRms, kTokens * kWidth); });
+  add("NormOfTheSum", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value y = g->Linear(x, 1, kTokens * kWidth, Weights::kOwn);
+    return g->Linear(g->Norm(g->Add(x, y), NormKind::kLayer, kWidth), kTokens, 3, Weights::kOwn);
+  });
+  add("PreNormOfTheSum", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value y =
+        g->Linear(g->Norm(x, NormKind::kRms, kTokens * kWidth), 1, kTokens * kWidth, Weights::kOwn);
+    return g->Norm(g->Add(x, y), NormKind::kRms, kWidth);
+  });
+  add("BatchNorm", [](Builder* g) {
+    const std::vector<int> parameters = {g->Declare({12}, 1), g->Declare({12}),
+                                         g->Statistic("mean", {12}, 0),
+                                         g->Statistic("variance", {12}, 1)};
+    const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn);
+    return g->Apply(ReluOp{}, g->Apply(BatchNormOp{}, x, parameters));
+  });
+  add("BlockTranspose", [](Builder* g) {
+    BlockTransposeOp op;
+    op.tokens = kTokens;
+    op.width = kWidth;
+    return g->Linear(g->Apply(op, g->Tokens()), kTokens, 3, Weights::kOwn);
+  });
+  add("MeanPool", [](Builder* g) {
+    MeanPoolOp op;
+    op.tokens = kTokens;
+    op.width = kWidth;
+    return g->Apply(op, g->Tokens());
+  });
+  add("ReluAndDropout", [](Builder* g) {
+    const Value x = g->Norm(g->Tokens(), NormKind::kRms, kWidth);
+    return g->Linear(g->Dropout(g->Apply(ReluOp{}, x), 0.25), kTokens, 3, Weights::kOwn);
+  });
+  // Neither may take the place of its input.
+  add("ReluAndDropoutOfAProbe", [](Builder* g) {
+    Value x = g->Measure("x", g->Tokens());
+    x = g->Measure("relu", g->Apply(ReluOp{}, x));
+    return g->Add(x, g->Dropout(x, 0.25));
+  });
+  const auto add_gated = [&](const std::string& name, auto op, int64_t lifts, bool biases) {
+    op.tokens = kTokens;
+    op.width = kWidth;
+    op.hidden = 5;
+    for (const auto& [suffix, activation] :
+         {std::pair("Gelu", Activation::kGelu), std::pair("Relu", Activation::kRelu),
+          std::pair("Swish", Activation::kSwish)}) {
+      op.activation = activation;
+      add(name + suffix, [=](Builder* g) {
+        std::vector<int> parameters;
+        const auto declare = [&](std::vector<int64_t> weight, std::vector<int64_t> bias) {
+          parameters.push_back(g->Declare(std::move(weight)));
+          if (biases) parameters.push_back(g->Declare(std::move(bias)));
+        };
+        declare({kTokens, lifts, op.hidden, kWidth}, {kTokens, lifts, op.hidden});
+        declare({kTokens, kWidth, op.hidden}, {kTokens, kWidth});
+        declare({kTokens, kWidth, kWidth}, {kTokens, kWidth});
+        return g->Apply(op, g->Tokens(), parameters);
+      });
+    }
+  };
+  add_gated("Gated", GatedFeedForwardOp{}, 2, /*biases=*/false);
+  add_gated("GatedSum", GatedSumFeedForwardOp{}, 3, /*biases=*/true);
+  return cases;
+}
+
+class KernelsTest : public testing::TestWithParam<Case> {};
+
+void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected,
+                const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  double largest = 1e-3;
+  for (const double value : expected) largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_LE(std::fabs(found[i] - expected[i]), kBound * largest) << what << ", " << i;
+  }
+}
+
+TEST_P(KernelsTest, EqualsTheCpus) {
+  Builder builder;
+  const Value x = GetParam().make(&builder);
+  builder.Measure("last", x);
+  const Value logit = builder.Linear(x, 1, 1, LinearOp::Weights::kOwn);
+  const elastor::Graph graph = std::move(builder).Finish(logit);
+  const std::vector<float> weights = MakeWeights(graph.parameters());
+  for (const std::vector<int32_t>& counts :
+       {std::vector<int32_t>{9}, std::vector<int32_t>{9, 8}, std::vector<int32_t>{9, 8, 9, 3}}) {
+    const int64_t leaves = static_cast<int64_t>(counts.size());
+    const LeafBatch batch = MakeLeafBatch(graph.features(), counts, /*leaf_rows=*/9);
+    for (const bool training : {false, true}) {
+      SCOPED_TRACE(testing::Message() << leaves << " leaves, training " << training);
+      const PassResult host = RunOnHost(graph, weights, batch, kSeed, training);
+      DeviceRun<float> run(
+          graph, weights, batch, 0, leaves,
+          {.seed = kSeed, .canonical_rows = leaves * 9, .canonical_leaves = leaves});
+      run.Enqueue(training);
+      const PassResult device = run.Result(training);
+      ExpectNear(device.logits, host.logits, "logits");
+      for (size_t p = 0; p < host.probes.size(); ++p) {
+        ExpectNear(device.probes[p], host.probes[p], graph.probes()[p].name);
+      }
+      if (!training) continue;
+      ExpectNear(device.embedding_gradients, host.embedding_gradients, "dE");
+      for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+        for (const ParameterInfo& p : graph.parameters().parameters()) {
+          const auto part = [&](const std::vector<double>& gradients) {
+            return std::vector<double>(gradients.begin() + p.offset,
+                                       gradients.begin() + p.offset + p.size);
+          };
+          ExpectNear(part(device.gradients[leaf]), part(host.gradients[leaf]), p.name);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KernelsTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace elastor::cuda
