@@ -16,7 +16,7 @@ namespace elastor {
 enum class Phase {
   kSetup,
   kIdExchange,        // unique ids to their owners
-  kRowExchange,       // rows home
+  kRowExchange,       // rows to who asked for them
   kGradientExchange,  // embedding gradients to their owners
   kDenseReduce,       // dense gradients to slice owners
   kDenseGather,       // new dense weights to everybody

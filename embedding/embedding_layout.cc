@@ -1,6 +1,7 @@
 #include "embedding/embedding_layout.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "glog/logging.h"
@@ -22,6 +23,13 @@ EmbeddingLayout::EmbeddingLayout(std::vector<TableSpec> tables, std::vector<Fiel
     place_in_table_.push_back(static_cast<int64_t>(fields_of_table_[t].size()));
     fields_of_table_[t].push_back(static_cast<int64_t>(f));
   }
+}
+
+Status EmbeddingLayout::IdOutsideTable(int64_t field, int64_t id) const {
+  const TableSpec& table = tables_[fields_[field].table];
+  return UserError("field '" + fields_[field].name + "': found id " + std::to_string(id) +
+                   ", expected 0 <= id < " + std::to_string(table.rows) + " (rows of table '" +
+                   table.name + "')");
 }
 
 }  // namespace elastor

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/status.h"
 #include "embedding/table.h"
 
 namespace elastor {
@@ -24,6 +25,9 @@ class EmbeddingLayout {
   int64_t first_feature(int64_t f) const { return first_feature_[f]; }
   int64_t features() const { return features_; }
   int64_t widest() const { return widest_; }  // of the tables' widths; 0 without tables
+
+  // The user error that an id of a field is not below its table's rows.
+  Status IdOutsideTable(int64_t field, int64_t id) const;
 
   // Fields that look up table t, ascending, and a field's place among those of its table.
   const std::vector<int64_t>& fields_of_table(int64_t t) const { return fields_of_table_[t]; }

@@ -9,9 +9,10 @@
 namespace elastor {
 namespace {
 
-// Segments one after another, rank by rank; this rank's own ones apart, from 0.
+// Offsets of cells that lie one after another, rank by rank. This rank's own cells are counted
+// apart, from 0.
 struct Sequence {
-  std::vector<int64_t> at;        // by segment
+  std::vector<int64_t> at;        // by cell
   std::vector<int64_t> elements;  // by rank, this one's too
 };
 

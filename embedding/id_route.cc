@@ -166,10 +166,10 @@ int64_t IdRoute::WriteMessages() {
 void IdRoute::ReadLists() {
   const int64_t tables = layout_->tables();
   int64_t total = 0;
-  for (int home = 0; home < ranks_; ++home) {
+  for (int requester = 0; requester < ranks_; ++requester) {
     for (int64_t t = 0; t < tables; ++t) {
-      received_.begin[home * tables + t] = total;
-      total += MessageFrom(home)[t];
+      received_.begin[requester * tables + t] = total;
+      total += MessageFrom(requester)[t];
     }
   }
   received_.begin.back() = total;
@@ -183,19 +183,20 @@ void IdRoute::NumberOwnedKeys() {
   for (int64_t t = 0; t < tables; ++t) {
     const int64_t first = owned_begin_[t];
     int64_t expected = 0;
-    for (int home = 0; home < ranks_; ++home) expected += received_.count(home, t);
+    for (int requester = 0; requester < ranks_; ++requester)
+      expected += received_.count(requester, t);
     if (ranks_ > 1) index_.Reset(expected, owned_keys_.data() + first);
-    for (int home = 0; home < ranks_; ++home) {
-      const int64_t begin = received_.begin[home * tables + t];
-      const int64_t in_list = begin - received_.begin[home * tables];
-      const int64_t* keys = MessageFrom(home) + tables + in_list;
+    for (int requester = 0; requester < ranks_; ++requester) {
+      const int64_t begin = received_.begin[requester * tables + t];
+      const int64_t in_list = begin - received_.begin[requester * tables];
+      const int64_t* keys = MessageFrom(requester) + tables + in_list;
       uint32_t* number = received_items_.data() + begin;
       if (ranks_ == 1) {  // one list: its keys are different already
         std::copy_n(keys, expected, owned_keys_.data() + first);
         std::iota(number, number + expected, static_cast<uint32_t>(first));
         continue;
       }
-      for (int64_t i = 0; i < received_.count(home, t); ++i) {
+      for (int64_t i = 0; i < received_.count(requester, t); ++i) {
         number[i] = static_cast<uint32_t>(first) + index_.FindOrAdd(keys[i]);
       }
     }
@@ -218,11 +219,11 @@ void IdRoute::PlaceVectors() {
   gradients_ = PlaceGradients(*layout_, *plan_, rank_, sent, received);
 }
 
-uint64_t IdRoute::MaskOf(int home, int64_t i) const {
-  if (!HasMasks(home)) return 1;
-  const int64_t in_list = i - received_.begin[home * received_.tables];
-  const int64_t keys = received_.OfRank(home);
-  return static_cast<uint64_t>(MessageFrom(home)[received_.tables + keys + in_list]);
+uint64_t IdRoute::MaskOf(int requester, int64_t i) const {
+  if (!HasMasks(requester)) return 1;
+  const int64_t in_list = i - received_.begin[requester * received_.tables];
+  const int64_t keys = received_.OfRank(requester);
+  return static_cast<uint64_t>(MessageFrom(requester)[received_.tables + keys + in_list]);
 }
 
 void IdRoute::PlaceSentGradients() {
@@ -243,10 +244,10 @@ void IdRoute::PlaceReceivedGradients() {
   const int64_t tables = layout_->tables();
   node_begin_.Resize(owned_size() + 1);
   std::fill_n(node_begin_.data(), owned_size() + 1, 0);
-  for (int home = 0; home < ranks_; ++home) {
-    for (int64_t i = received_.begin[home * tables]; i < received_.begin[(home + 1) * tables];
-         ++i) {
-      node_begin_[received_items_[i] + 1] += std::popcount(MaskOf(home, i));
+  for (int requester = 0; requester < ranks_; ++requester) {
+    for (int64_t i = received_.begin[requester * tables];
+         i < received_.begin[(requester + 1) * tables]; ++i) {
+      node_begin_[received_items_[i] + 1] += std::popcount(MaskOf(requester, i));
     }
   }
   std::partial_sum(node_begin_.data(), node_begin_.data() + owned_size() + 1, node_begin_.data());
@@ -254,13 +255,13 @@ void IdRoute::PlaceReceivedGradients() {
   node_cursor_.Resize(owned_size());
   std::copy_n(node_begin_.data(), owned_size(), node_cursor_.data());
 
-  // Homes ascend, and so do their leaves: an owned key's nodes end up in leaf order.
+  // Requesters ascend, and so do their leaves: an owned key's nodes end up in leaf order.
   for (int64_t k = 0; k < ranks_ * tables; ++k) {
-    const int home = static_cast<int>(k / tables);
+    const int requester = static_cast<int>(k / tables);
     int64_t at = gradients_.received[k];
     for (int64_t i = received_.begin[k]; i < received_.begin[k + 1]; ++i) {
-      for (uint64_t mask = MaskOf(home, i); mask != 0; mask &= mask - 1) {
-        const Range& node = canonical_nodes_[home][std::countr_zero(mask)];
+      for (uint64_t mask = MaskOf(requester, i); mask != 0; mask &= mask - 1) {
+        const Range& node = canonical_nodes_[requester][std::countr_zero(mask)];
         nodes_[node_cursor_[received_items_[i]]++] = {node.begin, at};
         at += layout_->width(k % tables);
       }

@@ -21,11 +21,12 @@ namespace elastor {
 // Who sends which rows and gradients to whom for one batch. After Route every rank knows the place
 // of every vector in the later exchanges, so those carry vectors only.
 //
-// A *list* is the keys one rank (home) sends to another (owner): table after table, in the order
-// first seen at home. Keys of replicated tables are on the lists to all ranks.
+// A *list* is the keys one rank (the requester) sends to another (the owner): table after table, in
+// the order first seen in the requester's batch. Keys of replicated tables are on the lists to all
+// ranks.
 //
-// The message: words [keys per table][keys][when home's leaves are several canonical nodes: per key
-// a bit mask of the nodes in which it occurs].
+// The message: words [keys per table][keys][when the requester's leaves are several canonical
+// nodes: per key a bit mask of the nodes in which it occurs].
 //
 // A rank's own list is kept and never goes through the communicator. Where vectors lie:
 // exchange_places.h.
@@ -39,7 +40,7 @@ class IdRoute {
 
   const UniqueIds& ids() const { return ids_; }
 
-  // ---- Home: what this rank's batch needs.
+  // ---- As requester: what this rank's batch needs.
   // Unique ids (numbers in ids()) of `table` on the list to `owner`.
   std::span<const uint32_t> Sent(int owner, int64_t table) const {
     return sent_.OfTable(owner, table, sent_items_.data());
@@ -50,14 +51,14 @@ class IdRoute {
   // Where the vectors of unique id u's nodes go in the gradient array, one after the other.
   int64_t GradientOffset(int64_t u) const { return gradient_offset_[u]; }
 
-  // ---- Owner: what the batches of all ranks need of this rank's rows.
+  // ---- As owner: what the batches of all ranks need of this rank's rows.
   // Different (table, key) pairs, numbered table after table.
   int64_t owned_size() const { return owned_begin_.back(); }
   Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }
   const int64_t* owned_keys() const { return owned_keys_.data(); }
-  // Numbers of the keys of `table` on the list from `home`.
-  std::span<const uint32_t> Received(int home, int64_t table) const {
-    return received_.OfTable(home, table, received_items_.data());
+  // Numbers of the keys of `table` on the list from `requester`.
+  std::span<const uint32_t> Received(int requester, int64_t table) const {
+    return received_.OfTable(requester, table, received_items_.data());
   }
   // A vector of the gradient array standing for a node of the leaf tree.
   struct Node {
@@ -98,10 +99,12 @@ class IdRoute {
   void PlaceVectors();
   void PlaceSentGradients();
   void PlaceReceivedGradients();
-  const int64_t* MessageFrom(int home) const { return words_.data() + message_begin_[home]; }
-  // Nodes of `home` in which the key of received item i occurs.
-  uint64_t MaskOf(int home, int64_t i) const;
-  bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }
+  const int64_t* MessageFrom(int requester) const {
+    return words_.data() + message_begin_[requester];
+  }
+  // Nodes of `requester` in which the key of received item i occurs.
+  uint64_t MaskOf(int requester, int64_t i) const;
+  bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
 
   // Constant after construction.
   const EmbeddingLayout* layout_;

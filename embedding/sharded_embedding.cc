@@ -93,12 +93,12 @@ template <typename T>
 void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
   const IdRoute& route = state->route;
   pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
-    for (int64_t home = begin; home < end; ++home) {
+    for (int64_t requester = begin; requester < end; ++requester) {
       for (int64_t t = 0; t < layout.tables(); ++t) {
-        const int64_t at = route.rows().sent[home * layout.tables() + t];
+        const int64_t at = route.rows().sent[requester * layout.tables() + t];
         if (at < 0) continue;
         T* to = state->exchanged_rows.data() + at;
-        const std::span<const uint32_t> owned = route.Received(home, t);
+        const std::span<const uint32_t> owned = route.Received(requester, t);
         for (size_t i = 0; i < owned.size(); ++i, to += layout.width(t)) {
           const size_t ahead = std::min(i + kLookAhead, owned.size() - 1);
           PrefetchRow(state->owned_rows[owned[ahead]], layout.width(t));

@@ -23,7 +23,7 @@ namespace elastor {
 
 // Embedding tables sharded over the ranks by a ShardPlan, and the exchange that serves a batch:
 //   RouteIds   ids of this rank's rows -> unique (table, key) -> their owners   (any time earlier)
-//   Lookup     owners gather rows; rows come home unpooled
+//   Lookup     owners gather rows and send them, unpooled, to who asked for them
 //   ReturnRows rows of one leaf -> pooled activations in panels
 //   TakeGradients    one leaf's dE, from panels
 //   RouteGradients   per-leaf sums in order, folded along the leaf tree, to the owners; L2 added
@@ -69,8 +69,8 @@ class ShardedEmbedding final : public EmbeddingState<T> {
     kTrain,     // rows seen for the first time are initialised and stay
     kEvaluate,  // they are computed on the fly and forgotten: evaluation never changes the state
   };
-  // Gathers rows on their owners and brings them home. Rows of this rank are used in place, so the
-  // routing serves ReturnRows until the next Update.
+  // Gathers rows on their owners and sends them to the ranks that asked for them. Rows of this rank
+  // are used in place, so the routing serves ReturnRows until the next Update.
   Status Lookup(Purpose purpose, Routing* routing);
 
   // Pools the bags of local rows [row_begin, row_begin + e.rows) into e: [rows, sum of the fields'
@@ -82,10 +82,11 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // Every local row once between Lookup(kTrain) and RouteGradients. Thread-safe for different rows.
   void TakeGradients(int64_t row_begin, Panels<const T> de, Routing* routing) const;
 
-  // Brings gradients home and folds them; then g = gradient + l2 * w for touched rows (every row
-  // with dense-equivalent Adam). Adds sum g^2 to *squared_norm and, with l2 > 0, sum w^2 over the
-  // same rows to *squared_weights, each row counted once over all ranks (a row's sum is
-  // core/optimizer/sum_of_squares.h). Nothing is updated yet. global_rows: rows of the whole batch.
+  // Sends gradients to the owners of their rows and folds them there; then g = gradient + l2 * w
+  // for touched rows (every row with dense-equivalent Adam). Adds sum g^2 to *squared_norm and,
+  // with l2 > 0, sum w^2 over the same rows to *squared_weights, each row counted once over all
+  // ranks (a row's sum is core/optimizer/sum_of_squares.h). Nothing is updated yet. global_rows:
+  // rows of the whole batch.
   Status RouteGradients(int64_t global_rows, Routing* routing, ExactSum* squared_norm,
                         ExactSum* squared_weights);
 

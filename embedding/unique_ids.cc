@@ -84,7 +84,7 @@ Status UniqueIds::FillSingleIdColumns(const SparseBatch& batch) {
     if (inside) continue;
     for (int64_t row = 0; row < batch.rows; ++row) {
       const int64_t value = id[row * batch.fields];
-      if (value < 0 || value >= limit) return OutsideTable(f, value);
+      if (value < 0 || value >= limit) return layout_->IdOutsideTable(f, value);
     }
   }
   return OkStatus();
@@ -101,18 +101,11 @@ Status UniqueIds::FillColumns(const SparseBatch& batch) {
                 static_cast<uint32_t>(batch.offsets[b + 1] - batch.offsets[b])};
     for (int64_t i = batch.offsets[b]; i < batch.offsets[b + 1]; ++i) {
       const int64_t id = batch.ids[i];
-      if (id < 0 || id >= layout_->table(table).rows) return OutsideTable(f, id);
+      if (id < 0 || id >= layout_->table(table).rows) return layout_->IdOutsideTable(f, id);
       column_ids_[position++] = id;
     }
   }
   return OkStatus();
-}
-
-Status UniqueIds::OutsideTable(int64_t field, int64_t id) const {
-  const TableSpec& table = layout_->table(layout_->field(field).table);
-  return UserError("field '" + layout_->field(field).name + "': found id " + std::to_string(id) +
-                   ", expected 0 <= id < " + std::to_string(table.rows) + " (rows of table '" +
-                   table.name + "')");
 }
 
 void UniqueIds::NumberKeys() {

@@ -67,7 +67,6 @@ class UniqueIds {
   void SizeColumns(const SparseBatch& batch);
   Status FillSingleIdColumns(const SparseBatch& batch);
   Status FillColumns(const SparseBatch& batch);
-  Status OutsideTable(int64_t field, int64_t id) const;
   void NumberKeys();
   void ListOccurrences(const SparseBatch& batch);
 

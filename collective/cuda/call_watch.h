@@ -25,13 +25,14 @@ struct DeviceCall {
   int64_t bytes_received;  // from other ranks
 };
 
-// Watches calls that a library enqueues on streams and that wait there for other ranks, whatever
-// the host does meanwhile: a thread looks at the library's own error and at the oldest call that is
-// not done. An error, or a call that takes longer than the deadline, is a failure: Begin and
-// failure() return it, and the owner gives up. A process that has not ended this watch some seconds
-// later (its host may wait for a stream that never ends) ends with the failure's line and code 3.
+// Watches calls that a library enqueues on streams and that wait there for other ranks. A thread
+// does so whatever the host does meanwhile: it looks at the library's own error and at the oldest
+// call that is not done. An error, or a call that takes longer than the deadline, is a failure;
+// Begin and failure() return it, and the owner gives up. The host may be waiting for a stream that
+// never ends: a process that still has this watch `seconds_to_end` after a failure ends with the
+// failure's line and code 3.
 //
-// Begin, End, Fail, failure and record: one thread at a time.
+// One thread at a time may call Begin, End, Fail, failure and record.
 class CallWatch {
  public:
   struct Options {
@@ -48,12 +49,14 @@ class CallWatch {
   // call of the host, which is done at End.
   Status Begin(const DeviceCall& call, Stream* stream);
   void End(Stream* stream);
-  // Makes it a failure, unless there is one, that the call begun last has the library's error.
+  // Unless there is a failure already, it becomes one that the call begun last has the library's
+  // error `error`.
   void Fail(const std::string& error);
-  // The same for the host's wait for `what`, at the deadline.
+  // Unless there is a failure already, it becomes one that the host waited for `what` until the
+  // deadline.
   void FailWaiting(const char* what);
   Status failure();
-  // Of calls that are done; seconds on the device.
+  // Adds up the calls of a phase that are done; the seconds are the device's.
   PhaseRecord record(Phase phase);
 
  private:
@@ -67,7 +70,7 @@ class CallWatch {
   };
 
   void Watch();
-  // Entries that are done go to the records; mutex_ is held.
+  // Moves entries that are done to the records. REQUIRES: mutex_ is held.
   void Collect();
   bool Done(const Entry& entry) const;
   void SetFailure(std::string line);

@@ -32,17 +32,18 @@ class DeviceCommunicator {
                            std::span<const int64_t> receive_bytes) = 0;
   virtual Status AllGatherV(Phase phase, Stream& stream, const void* send, void* receive,
                             std::span<const int64_t> bytes) = 0;
-  // Integers, in place, element by element.
+  // Adds the ranks' arrays of integers element by element; every rank's becomes the sum.
   virtual Status AllReduceSum(Phase phase, Stream& stream, int64_t* values, int64_t count) = 0;
-  // Fast mode only: the library's sum, in its order.
+  // The same of floats, in an order that the library chooses. For the fast mode alone.
   virtual Status AllReduceSum(Phase phase, Stream& stream, float* values, int64_t count) = 0;
 
   // The host waits until the event is done, watching the peers: machine error when one is lost or
   // the deadline passes. `what`: what is waited for, in the message.
   virtual Status Wait(const Event& event, const char* what) = 0;
 
-  // What this object itself sent and received, beside host()'s own records; seconds on the device,
-  // waiting for peers included, of calls that are done. Zeros where everything goes through host().
+  // The bytes that this object itself sent and received, which host()'s own records do not have,
+  // and the seconds that its calls took on the device, waiting for peers included. Calls that are
+  // not done do not count. All is 0 where everything goes through host().
   virtual PhaseRecord record(Phase phase) = 0;
 
   // "nccl 2.28.9", "host", "self" (one rank): goes into the run's summary.
@@ -52,20 +53,20 @@ class DeviceCommunicator {
   Communicator* host_;
 };
 
-// Through the host's memory and its Communicator: where NCCL is not there or refuses (several ranks
-// on one device), and in tests. Calls wait for the stream, but those of one rank alone, which only
-// copies. Sums of floats: every rank adds all ranks' values, in the order of ranks.
+// Goes through the host's memory and its Communicator. It serves where NCCL is not there or refuses
+// (several ranks on one device), and in tests. A call waits for the stream, except with one rank,
+// which only copies. Of floats, every rank adds all ranks' values in the order of ranks.
 std::unique_ptr<DeviceCommunicator> MakeHostDeviceCommunicator(Communicator* host);
 
-// NCCL, its unique id sent over `host`. Collective. Machine error, the same on all ranks, when NCCL
-// cannot start; user error in a build without it. For one rank: copies, without NCCL.
-// deadline_seconds: the longest time from a call to its end on the device.
+// Goes through NCCL, whose unique id is sent over `host`. Collective. Machine error, the same on
+// all ranks, when NCCL cannot start; user error in a build without it. With one rank it copies,
+// without NCCL. deadline_seconds: the longest time from a call to its end on the device.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeNcclCommunicator(Communicator* host,
                                                                    double deadline_seconds);
 
-// NCCL where every rank has a device of its own, else through the host, with a warning from rank 0;
-// but NCCL on a shared device too where every rank's environment has NCCL_HOSTID or
-// NCCL_MULTI_RANK_GPU_ENABLE=1. Collective.
+// Chooses between the two: NCCL where every rank has a device of its own, else the host, with a
+// warning from rank 0. Where every rank's environment has NCCL_HOSTID or
+// NCCL_MULTI_RANK_GPU_ENABLE=1, it is NCCL on a shared device too. Collective.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicator* host,
                                                                      double deadline_seconds);
 

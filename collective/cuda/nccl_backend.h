@@ -7,8 +7,8 @@
 
 #include "collective/cuda/device_communicator.h"
 
-// What nccl.cc provides in a build for CUDA and no_nccl.cc stands in for elsewhere, and the choice
-// between NCCL and the host, apart for tests.
+// Behind device_communicator.h: what nccl.cc implements in a build for CUDA and no_nccl.cc in every
+// other, and the parts of the choice between NCCL and the host, which tests call by themselves.
 
 namespace elastor::cuda::internal {
 
@@ -19,8 +19,8 @@ std::string DeviceIdentity();
 StatusOr<std::unique_ptr<DeviceCommunicator>> StartNccl(Communicator* host,
                                                         double deadline_seconds);
 
-// Two ranks with the same identity (of at most 63 characters), the lowest such pair; {-1, -1} when
-// all differ. Collective; the same on all ranks.
+// Returns the lowest pair of ranks with the same identity (at most 63 characters), or {-1, -1} when
+// all differ. Collective; the result is the same on all ranks.
 StatusOr<std::pair<int, int>> RanksOnOneDevice(Communicator* host, const std::string& identity);
 // Whether every rank's environment says that NCCL may put several ranks on one device. Collective.
 StatusOr<bool> EnvironmentAllowsSharing(Communicator* host);

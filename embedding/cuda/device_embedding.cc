@@ -117,7 +117,7 @@ struct DeviceEmbedding::Impl {
     return one_rank() ? routing.owned_rows.data() : routing.rows_of_ids.data();
   }
 
-  Status BringRowsHome(State* routing);
+  Status FetchRows(State* routing);
   template <typename A>
   Status SumGradients(const BagGradients<A>& bags, State* routing);
   template <typename A>
@@ -141,16 +141,16 @@ struct DeviceEmbedding::Impl {
 
 // ---- Rows
 
-Status DeviceEmbedding::Impl::BringRowsHome(State* routing) {
+Status DeviceEmbedding::Impl::FetchRows(State* routing) {
   const IdRoute& ids = routing->route;
   const VectorExchange& exchange = ids.row_exchange;
   float* const rows = routing->exchanged_rows.Resize(exchange.total());
-  CopyRowsToSend(*compute, ids.segments, tables.device_views(), ids.items, shape, ids.owner,
+  CopyRowsToSend(*compute, ids.cells, tables.device_views(), ids.items, shape, ids.owner,
                  routing->owned_rows.data(), rows);
   ELASTOR_RETURN_IF_ERROR(communicator->AllToAllV(Phase::kRowExchange, *compute, rows,
                                                   InBytes(exchange.send), rows + exchange.sent,
                                                   InBytes(exchange.receive)));
-  PointAtRows(*compute, ids.segments, ids.home, ids.owned.format, tables.device_views(),
+  PointAtRows(*compute, ids.cells, ids.requester, ids.owned.format, tables.device_views(),
               ids.uniques, ids.owner, routing->owned_rows.data(), rows + exchange.sent,
               routing->rows_of_ids.Resize(ids.uniques));
   return OkStatus();
@@ -166,11 +166,11 @@ Status DeviceEmbedding::Impl::SumGradients(const BagGradients<A>& bags, State* r
   float* const partial = routing->partial.Resize(ids.chunks * stride);
   float* const vectors =
       routing->gradients.Resize(one_rank() ? ids.listed * stride : exchange.total());
-  SumChunks(*compute, bags, ids.home.chunks, ids.chunks, shape, partial, stride);
-  SumVectors(*compute, bags, ids.home, shape, ids.listed, partial, stride,
-             one_rank() ? nullptr : ids.vector_offsets.data(), vectors);
+  SumChunks(*compute, bags, ids.requester.chunks, ids.chunks, shape, partial, stride);
+  SumSegments(*compute, bags, ids.requester, shape, ids.listed, partial, stride,
+              one_rank() ? nullptr : ids.vector_offsets.data(), vectors);
   if (one_rank()) {
-    routing->array = {vectors, ids.home.direct, stride, nullptr, nullptr};
+    routing->array = {vectors, ids.requester.direct, stride, nullptr, nullptr};
     return OkStatus();
   }
   CopyPieces(*compute, ids.replica_copies, vectors);
@@ -243,7 +243,7 @@ Status DeviceEmbedding::Lookup(Purpose purpose, Routing* routing) {
     ELASTOR_RETURN_IF_ERROR(impl_->communicator->Wait(state->used, "the rows of an evaluation"));
     impl_->tables.MakeForgotten(ids.owned, state->missing[0], &state->forgotten, rows);
   }
-  if (!impl_->one_rank()) ELASTOR_RETURN_IF_ERROR(impl_->BringRowsHome(state));
+  if (!impl_->one_rank()) ELASTOR_RETURN_IF_ERROR(impl_->FetchRows(state));
   state->used.Record(compute);
   state->stage = Stage::kLookedUp;
   return OkStatus();
@@ -258,7 +258,7 @@ void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_ro
   CHECK_EQ(e.tokens, 1);
   CHECK_EQ(e.features, impl_->layout.features());
   const BagRows bags = {ids.batch.fields, impl_->router.fields(), ids.batch.offsets,
-                        ids.home.unique_of, impl_->RowsOfIds(state)};
+                        ids.requester.unique_of, impl_->RowsOfIds(state)};
   VectorShape shape = impl_->shape;
   shape.aligned &= Aligned(e.data, e.row_stride);
   PoolBags(*impl_->compute, bags, place_row, e.rows, shape, e.data, e.row_stride);
@@ -279,8 +279,12 @@ Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_p
   const Range owned = LeavesOfRank(impl_->accounting.rank, impl_->accounting.ranks, impl_->leaves);
   CHECK_EQ(ids.rows, RowsOfLeaf(owned.end - 1, impl_->leaves, global_rows).end -
                          RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
-  const BagGradients<A> bags = {de.data,          de.row_stride,   row_place,
-                                ids.home.sources, ids.home.scales, Aligned(de.data, de.row_stride)};
+  const BagGradients<A> bags = {de.data,
+                                de.row_stride,
+                                row_place,
+                                ids.requester.sources,
+                                ids.requester.scales,
+                                Aligned(de.data, de.row_stride)};
   state->bags = bags;
   ELASTOR_RETURN_IF_ERROR(impl_->SumGradients(bags, state));
   impl_->AddAllSquares(bags, squared_norm, squared_weights, state);

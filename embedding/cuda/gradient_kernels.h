@@ -5,9 +5,9 @@
 
 #include "core/cuda/exact_sum.h"
 #include "core/cuda/runtime.h"
-#include "embedding/cuda/home_kernels.h"
 #include "embedding/cuda/key_format.h"
 #include "embedding/cuda/owner_kernels.h"
+#include "embedding/cuda/requester_kernels.h"
 #include "embedding/cuda/table_view.h"
 #include "embedding/cuda/vector_shape.h"
 
@@ -15,20 +15,21 @@ namespace elastor::cuda {
 
 // Gradients of rows in the canonical order of additions (embedding/sharded_embedding.h).
 
-// Gradients of the pooled activations: those of local row r in place row_place[r] of de. Never
-// written; read in place for ids that occur once.
+// The gradients of the pooled activations of a batch, which kernels only read. A local row r has
+// its gradients at de + row_place[r] * row_stride.
 template <typename A>
 struct BagGradients {
   const A* de = nullptr;
   int64_t row_stride = 0;
   const int32_t* row_place = nullptr;
-  const Source* sources = nullptr;  // by sorted occurrence
-  const float* scales = nullptr;    // of means; null: all are 1
-  bool aligned = false;             // de and row_stride: loads of four elements
+  const OccurrenceSource* sources = nullptr;  // by sorted occurrence
+  const float* scales = nullptr;  // by sorted occurrence, of averaged bags; null: all are 1
+  bool aligned = false;           // de and row_stride allow loads of four elements
 };
 
-// The sums, by owned key: one rank finds them by HomeView::direct (vectors `stride` apart), several
-// at the first node of the key (OwnerView).
+// Where the gradient of an owned key lies. With one rank, `direct` (RequesterView) says so: in the
+// bag's gradient itself, or in the listed segment's vector, vectors being `stride` elements apart.
+// With several ranks it is the vector of the key's first node (OwnerView), an offset in `vectors`.
 struct GradientArray {
   float* vectors = nullptr;
   const int64_t* direct = nullptr;  // null: several ranks
@@ -37,38 +38,43 @@ struct GradientArray {
   const int64_t* node_gradients = nullptr;
 };
 
-// Sums of a batch's long vectors by chunk, then by leaf, to partial[chunk][stride].
+// Sums the `count` chunks of the batch's long segments: partial + c * stride becomes the sum of
+// chunk c, and then, where c is the first chunk of an id in a leaf, the sum of all its chunks
+// there.
 template <typename A>
-void SumChunks(Stream& stream, const BagGradients<A>& bags, const Chunk* chunks, int64_t count,
-               const VectorShape& shape, float* partial, int64_t stride);
-// Listed vectors along the leaf tree: to vectors + offsets[i], or, without offsets, i * stride.
+void SumChunks(Stream& stream, const BagGradients<A>& bags, const SegmentChunk* chunks,
+               int64_t count, const VectorShape& shape, float* partial, int64_t stride);
+// Sums the occurrences of each of the `count` listed segments, within a leaf in order, over leaves
+// along the leaf tree; partial: what SumChunks made of the long ones. The sum of segment i is
+// written to vectors + offsets[i], or to vectors + i * stride when offsets is null.
 template <typename A>
-void SumVectors(Stream& stream, const BagGradients<A>& bags, const HomeView& home,
-                const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
-                const int64_t* offsets, float* vectors);
-// Several ranks: the nodes of each owned key along the leaf tree, to where the first one lies.
+void SumSegments(Stream& stream, const BagGradients<A>& bags, const RequesterView& requester,
+                 const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
+                 const int64_t* offsets, float* vectors);
+// With several ranks: adds the vectors of each owned key's nodes along the leaf tree. The sum
+// replaces the vector of the first node.
 void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                const OwnerView& owner, const VectorShape& shape, float* vectors);
 
-// How rows are counted once over all ranks.
+// Which rank's copy of a row counts in sums over all ranks (TableView::Accounts).
 struct Accounting {
   int rank = 0;
   int ranks = 1;
 };
 
-// Sums of g^2, g = gradient + l2 * w, and with l2 > 0 of w^2. row_squares[j]: the row's sum of g^2;
-// may be null.
+// What AddSquares adds to: the squares of g = gradient + l2 * w to `gradients` and, with l2 > 0,
+// those of w to `weights`. row_squares[j] becomes the sum of g^2 over the row of owned key j.
 struct SquaredSums {
   DeviceExactSum* gradients = nullptr;
   DeviceExactSum* weights = nullptr;
-  double* row_squares = nullptr;
+  double* row_squares = nullptr;  // may be null
 };
 template <typename A>
 void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                 const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
                 float l2, const VectorShape& shape, const Accounting& accounting,
                 const SquaredSums& sums);
-// The same over the rows of a table that are present and not marked: g = l2 * w.
+// Adds the squares of the rows of a table that are present and not marked; their g is l2 * w.
 void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t* marks, float l2,
                          const VectorShape& shape, const Accounting& accounting,
                          const SquaredSums& sums);

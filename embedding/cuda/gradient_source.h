@@ -15,7 +15,7 @@ namespace elastor::cuda {
 template <typename A, int kColumns>
 __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int column,
                                float (&to)[kColumns]) {
-  const Source source = bags.sources[i];
+  const OccurrenceSource source = bags.sources[i];
   const int64_t place = bags.row_place[source.row];
   const A* const from = bags.de + place * bags.row_stride + source.feature + column;
   if (kColumns == 1 || bags.aligned) {  // alike for all threads
@@ -60,7 +60,7 @@ __device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& 
   if (array.direct == nullptr) return;  // several ranks: all are sums
   // Every thread loads: there is an occurrence 0 where there is a key.
   int64_t occurrences[kRows];
-  Source bag_sources[kRows];
+  OccurrenceSource bag_sources[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     occurrences[r] = sources[r] < 0 ? ~sources[r] : 0;

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "core/cuda/runtime.h"
-#include "embedding/cuda/home_kernels.h"
 #include "embedding/cuda/key_format.h"
 #include "embedding/cuda/owner_kernels.h"
+#include "embedding/cuda/requester_kernels.h"
 #include "embedding/exchange_places.h"
 
 namespace elastor::cuda {
@@ -23,31 +23,31 @@ struct IdRoute {
   Buffer<int64_t> ids, offsets, leaf_offsets;
   Buffer<uint32_t> bags;
   Buffer<int32_t> row_leaves;
-  PinnedBuffer<int64_t> upload;  // the batch on its way
+  PinnedBuffer<int64_t> upload;  // the batch on its way to the device
   BatchView batch;
 
-  // ---- Home.
-  int64_t uniques = 0, vectors = 0, chunks = 0;
-  int64_t listed = 0;  // vectors that are summed to memory
+  // ---- Where this rank is the requester.
+  int64_t uniques = 0, segments = 0, chunks = 0;
+  int64_t listed = 0;  // segments that are summed to memory
   Buffer<uint64_t> sorted_keys, unique_keys, node_masks;
-  Buffer<uint32_t> sorted, run_begin, vector_begin, unique_of, unique_vector;
-  Buffer<Source> sources;
+  Buffer<uint32_t> sorted, run_begin, segment_begin, unique_of, unique_segment;
+  Buffer<OccurrenceSource> sources;
   Buffer<float> scales;
-  Buffer<int32_t> leaves, unique_number, run_number, vector_number, chunk_number;
-  Buffer<Chunk> chunk_list;
-  Buffer<Vector> vector_list;
+  Buffer<int32_t> leaves, unique_number, run_number, segment_number, chunk_number;
+  Buffer<SegmentChunk> chunk_list;
+  Buffer<GradientSegment> segment_list;
   Buffer<int64_t> direct;
-  Buffer<int64_t> counts;  // HomeCount, then segments
+  Buffer<int64_t> counts;  // see RequesterCount
   PinnedBuffer<int64_t> host_counts;
-  HomeView home;
+  RequesterView requester;
 
   // ---- Several ranks.
   int64_t items = 0;
-  PinnedBuffer<int64_t> segment_upload;
-  Buffer<int64_t> segment_words;
-  SegmentsView segments;
+  PinnedBuffer<int64_t> cell_upload;
+  Buffer<int64_t> cell_words;
+  CellsView cells;
   Buffer<int64_t> words;           // messages: sent, received
-  Buffer<int64_t> vector_offsets;  // by vector: its place in the gradient array
+  Buffer<int64_t> vector_offsets;  // by segment: where its vector lies in the gradient array
   Buffer<uint64_t> item_masks, owner_sorted_keys, owned_keys;
   Buffer<int32_t> item_vectors, owned_number, node_number, node_leaves;
   Buffer<uint32_t> item_owned, owner_sorted, node_begin;

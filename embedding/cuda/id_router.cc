@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <string>
 
 #include "glog/logging.h"
 
@@ -74,8 +73,8 @@ Status IdRouter::Route(const SparseBatch& batch, IdRoute* route) {
   CHECK_EQ(static_cast<int64_t>(batch.leaf_offsets.size()), owned_leaves_.size() + 1);
   CHECK_EQ(batch.leaf_offsets.back(), batch.rows);
   UploadBatch(batch, route);
-  SizeHome(route);
-  EnqueueHome(route);
+  SizeRequester(route);
+  EnqueueRequester(route);
   ELASTOR_RETURN_IF_ERROR(WaitForCounts(route));
   Status mine;
   const int64_t bad = route->host_counts[kBadOccurrence];
@@ -90,7 +89,7 @@ Status IdRouter::Route(const SparseBatch& batch, IdRoute* route) {
   bool failed = false;
   ELASTOR_RETURN_IF_ERROR(ExchangeCounts(sent, !mine.ok(), &received, &failed));
   if (failed) return AgreeOnStatus(*communicator_->host(), mine);
-  PlaceSegments(sent, received, route);
+  PlaceCells(sent, received, route);
   ELASTOR_RETURN_IF_ERROR(ExchangeKeys(route));
   EnqueueOwner(route);
   return OkStatus();
@@ -146,56 +145,58 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
   view.format = format_;
 }
 
-void IdRouter::SizeHome(IdRoute* route) {
+void IdRouter::SizeRequester(IdRoute* route) {
   const int64_t n = route->occurrences;
-  HomeView& home = route->home;
-  home.sorted_keys = route->sorted_keys.Resize(n);
-  home.sorted = route->sorted.Resize(n);
-  home.sources = route->sources.Resize(n);
-  home.scales = route->single_id_bags ? nullptr : route->scales.Resize(n);
-  home.leaves = route->leaves.Resize(n);
-  home.unique_number = route->unique_number.Resize(n);
-  home.run_number = route->run_number.Resize(n);
-  home.vector_number =
-      HasMasks(rank_) ? route->vector_number.Resize(n) : route->unique_number.data();
-  home.chunk_number = route->chunk_number.Resize(n);
-  home.run_begin = route->run_begin.Resize(n + 1);
-  home.vector_begin = route->vector_begin.Resize(n + 1);
-  home.unique_of = route->unique_of.Resize(n);
-  home.unique_keys = route->unique_keys.Resize(n);
-  home.unique_vector = route->unique_vector.Resize(n + 1);
-  home.node_masks = HasMasks(rank_) ? route->node_masks.Resize(n) : nullptr;
-  // A chunk that is not full is the last of a leaf, and a long vector has so many occurrences.
-  const int64_t partial = n / kLongVector * owned_leaves_.size();
-  home.chunks = route->chunk_list.Resize(std::min(n, n / kChunk + partial));
-  home.vectors = route->vector_list.Resize(n);
-  home.direct = ranks_ == 1 ? route->direct.Resize(n) : nullptr;
-  home.node_of_leaf = node_of_leaf_.data();
-  home.first_leaf = static_cast<int32_t>(owned_leaves_.begin);
+  RequesterView& requester = route->requester;
+  requester.sorted_keys = route->sorted_keys.Resize(n);
+  requester.sorted = route->sorted.Resize(n);
+  requester.sources = route->sources.Resize(n);
+  requester.scales = route->single_id_bags ? nullptr : route->scales.Resize(n);
+  requester.leaves = route->leaves.Resize(n);
+  requester.unique_number = route->unique_number.Resize(n);
+  requester.run_number = route->run_number.Resize(n);
+  requester.segment_number =
+      HasMasks(rank_) ? route->segment_number.Resize(n) : route->unique_number.data();
+  requester.chunk_number = route->chunk_number.Resize(n);
+  requester.run_begin = route->run_begin.Resize(n + 1);
+  requester.segment_begin = route->segment_begin.Resize(n + 1);
+  requester.unique_of = route->unique_of.Resize(n);
+  requester.unique_keys = route->unique_keys.Resize(n);
+  requester.unique_segment = route->unique_segment.Resize(n + 1);
+  requester.node_masks = HasMasks(rank_) ? route->node_masks.Resize(n) : nullptr;
+  // A chunk that is not full is the last of a leaf, and a long segment has so many occurrences.
+  const int64_t partial = n / kLongSegment * owned_leaves_.size();
+  requester.chunks = route->chunk_list.Resize(std::min(n, n / kChunk + partial));
+  requester.segments = route->segment_list.Resize(n);
+  requester.direct = ranks_ == 1 ? route->direct.Resize(n) : nullptr;
+  requester.node_of_leaf = node_of_leaf_.data();
+  requester.first_leaf = static_cast<int32_t>(owned_leaves_.begin);
 }
 
-void IdRouter::EnqueueHome(IdRoute* route) {
+void IdRouter::EnqueueRequester(IdRoute* route) {
   const int64_t n = route->occurrences;
-  const int64_t segments = ranks_ * layout_->tables();
-  const int64_t words = kHomeCounts + 2 * (segments + 1);
+  const int64_t cells = ranks_ * layout_->tables();
+  const int64_t words = kRequesterCounts + 2 * (cells + 1);
   int64_t* const counts = route->counts.Resize(words);
   FillZero(*stream_, counts, words);
   if (n > 0) {
     const BatchView& batch = route->batch;
-    const HomeView& home = route->home;
+    const RequesterView& requester = route->requester;
     MakeKeys(*stream_, batch, keys_.Resize(n), values_.Resize(n), counts);
-    sort_.SortPairs(n, format_.bits(), keys_.data(), home.sorted_keys, values_.data(), home.sorted);
-    if (home.node_masks != nullptr) FillZero(*stream_, home.node_masks, n);
-    MarkHeads(*stream_, batch, home);
-    sort_.InclusiveSum(n, home.unique_number, home.unique_number);
-    sort_.InclusiveSum(n, home.run_number, home.run_number);
-    if (HasMasks(rank_)) sort_.InclusiveSum(n, home.vector_number, home.vector_number);
-    PlaceHeads(*stream_, batch, home, counts);
-    MarkChunks(*stream_, batch, home);
-    sort_.InclusiveSum(n, home.chunk_number, home.chunk_number);
-    PlaceChunks(*stream_, batch, home, ranks_ == 1, counts);
+    sort_.SortPairs(n, format_.bits(), keys_.data(), requester.sorted_keys, values_.data(),
+                    requester.sorted);
+    if (requester.node_masks != nullptr) FillZero(*stream_, requester.node_masks, n);
+    MarkHeads(*stream_, batch, requester);
+    sort_.InclusiveSum(n, requester.unique_number, requester.unique_number);
+    sort_.InclusiveSum(n, requester.run_number, requester.run_number);
+    if (HasMasks(rank_)) sort_.InclusiveSum(n, requester.segment_number, requester.segment_number);
+    PlaceHeads(*stream_, batch, requester, counts);
+    MarkChunks(*stream_, batch, requester);
+    sort_.InclusiveSum(n, requester.chunk_number, requester.chunk_number);
+    PlaceChunks(*stream_, batch, requester, ranks_ == 1, counts);
     if (ranks_ > 1) {
-      FindSegments(*stream_, batch, home, ranks_, layout_->tables(), counts, counts + kHomeCounts);
+      FindCells(*stream_, batch, requester, ranks_, layout_->tables(), counts,
+                counts + kRequesterCounts);
     }
   }
   Copy(*stream_, route->host_counts.Resize(words), counts, words);
@@ -205,9 +206,9 @@ Status IdRouter::WaitForCounts(IdRoute* route) {
   done_.Record(*stream_);
   ELASTOR_RETURN_IF_ERROR(communicator_->Wait(done_, "the ids of a batch"));
   route->uniques = route->host_counts[kUniques];
-  route->vectors = route->host_counts[kVectors];
+  route->segments = route->host_counts[kSegments];
   route->chunks = route->host_counts[kChunks];
-  route->listed = ranks_ == 1 ? route->host_counts[kListed] : route->vectors;
+  route->listed = ranks_ == 1 ? route->host_counts[kListed] : route->segments;
   return OkStatus();
 }
 
@@ -222,25 +223,21 @@ Status IdRouter::BadId(const SparseBatch& batch, int64_t code, const IdRoute& ro
     const auto bag = std::upper_bound(batch.offsets.begin(), batch.offsets.end(), o) - 1;
     f = (bag - batch.offsets.begin()) % batch.fields;
   }
-  const FieldSpec& field = layout_->field(f);
-  const TableSpec& table = layout_->table(field.table);
-  return UserError("field '" + field.name + "': found id " + std::to_string(batch.ids[o]) +
-                   ", expected 0 <= id < " + std::to_string(table.rows) + " (rows of table '" +
-                   table.name + "')");
+  return layout_->IdOutsideTable(f, batch.ids[o]);
 }
 
 IdRouter::Lists IdRouter::SentLists(const IdRoute& route) const {
   const int64_t tables = layout_->tables();
-  const int64_t segments = ranks_ * tables;
-  const int64_t* unique_begin = route.host_counts.data() + kHomeCounts;
-  const int64_t* vector_begin = unique_begin + segments + 1;
+  const int64_t cells = ranks_ * tables;
+  const int64_t* unique_begin = route.host_counts.data() + kRequesterCounts;
+  const int64_t* segment_begin = unique_begin + cells + 1;
   Lists lists;
-  for (int64_t k = 0; k < segments; ++k) {
+  for (int64_t k = 0; k < cells; ++k) {
     // Ids of replicated tables have this rank as owner, and go to all.
     const int64_t t = k % tables;
     const int64_t from = plan_->replicated(static_cast<int>(t)) ? rank_ * tables + t : k;
     lists.uniques.push_back(unique_begin[from + 1] - unique_begin[from]);
-    lists.vectors.push_back(vector_begin[from + 1] - vector_begin[from]);
+    lists.vectors.push_back(segment_begin[from + 1] - segment_begin[from]);
   }
   return lists;
 }
@@ -272,13 +269,13 @@ Status IdRouter::ExchangeKeys(IdRoute* route) {
   const int64_t tables = layout_->tables();
   std::vector<int64_t> send(ranks_, 0), receive(ranks_, 0);
   int64_t sent_items = 0;
-  const int64_t* segment = route->segment_upload.data();  // sent_begin, as PlaceSegments put it
-  const int64_t* item_begin = segment + (route->segments.item_begin - route->segments.sent_begin);
+  const int64_t* cell = route->cell_upload.data();  // sent_begin, as PlaceCells put it
+  const int64_t* item_begin = cell + (route->cells.item_begin - route->cells.sent_begin);
   const int sent_length = HasMasks(rank_) ? 2 : 1;
   int64_t received_words = 0;
   for (int r = 0; r < ranks_; ++r) {
     if (r == rank_) continue;
-    const int64_t items = segment[(r + 1) * tables] - segment[r * tables];
+    const int64_t items = cell[(r + 1) * tables] - cell[r * tables];
     const int64_t words =
         (item_begin[(r + 1) * tables] - item_begin[r * tables]) * (HasMasks(r) ? 2 : 1);
     send[r] = items * sent_length * static_cast<int64_t>(sizeof(int64_t));
@@ -287,7 +284,7 @@ Status IdRouter::ExchangeKeys(IdRoute* route) {
     received_words += words;
   }
   int64_t* const words = route->words.Resize(sent_items * sent_length + received_words);
-  PackMessages(*stream_, route->segments, route->home, format_, sent_items, sent_length, words);
+  PackMessages(*stream_, route->cells, route->requester, format_, sent_items, sent_length, words);
   return communicator_->AllToAllV(Phase::kIdExchange, *stream_, words, send,
                                   words + sent_items * sent_length, receive);
 }
@@ -306,10 +303,10 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   owner.node_begin = route->node_begin.Resize(n + 1);
   owner.owned_count = route->counts.data() + kUniques;  // the host has read it
   route->owned = {owner.owned_keys, owner.owned_count, n, format_};
-  PlaceVectors(*stream_, route->segments, route->home, format_, tables_, route->uniques,
-               route->vector_offsets.Resize(route->vectors));
+  PlaceVectors(*stream_, route->cells, route->requester, format_, tables_, route->uniques,
+               route->vector_offsets.Resize(route->segments));
   if (n == 0) return;
-  ReadItems(*stream_, route->segments, route->home, format_, route->words.data(), n, owner,
+  ReadItems(*stream_, route->cells, route->requester, format_, route->words.data(), n, owner,
             keys_.Resize(n), values_.Resize(n));
   sort_.InclusiveSum(n, owner.item_vectors, owner.item_vectors);
   sort_.SortPairs(n, format_.id_bits + format_.table_bits, keys_.data(), owner.sorted_keys,
@@ -317,7 +314,7 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   MarkOwned(*stream_, n, owner);
   sort_.InclusiveSum(n, owner.owned_number, owner.owned_number);
   sort_.InclusiveSum(n, owner.node_number, owner.node_number);
-  PlaceOwned(*stream_, route->segments, tables_, n, owner);
+  PlaceOwned(*stream_, route->cells, tables_, n, owner);
 }
 
 }  // namespace elastor::cuda

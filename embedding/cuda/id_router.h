@@ -16,7 +16,7 @@
 
 namespace elastor::cuda {
 
-class SegmentTable;
+class CellTable;
 
 // Makes IdRoutes: what elastor::IdRoute does, on one stream of the device. The host waits for
 // counts, exchanges them and computes places; keys go between devices. One batch at a time.
@@ -32,7 +32,7 @@ class IdRouter {
   const FieldView* fields() const { return fields_.data(); }
 
  private:
-  // Unique ids of this rank's batch by owner's segment, and vectors.
+  // Unique ids of this rank's batch by owner's cell, and vectors.
   struct Lists {
     std::vector<int64_t> uniques, vectors;  // [rank * tables + table]
   };
@@ -40,23 +40,23 @@ class IdRouter {
   void MakeFormat();
   void UploadPlan();
   void UploadBatch(const SparseBatch& batch, IdRoute* route);
-  void SizeHome(IdRoute* route);
-  void EnqueueHome(IdRoute* route);
+  void SizeRequester(IdRoute* route);
+  void EnqueueRequester(IdRoute* route);
   Status WaitForCounts(IdRoute* route);
   Status BadId(const SparseBatch& batch, int64_t code, const IdRoute& route) const;
-  // The lists that this rank sends, cut by segment, own ones included.
+  // The lists that this rank sends, cut by cell, own ones included.
   Lists SentLists(const IdRoute& route) const;
-  // Sends counts, gets those of all homes' lists for this rank. *failed: whether a rank had a bad
-  // id.
+  // Sends the counts of the lists to all owners and gets those of the lists from all requesters.
+  // *failed: whether a rank had a bad id.
   Status ExchangeCounts(const Lists& sent, bool mine_failed, Lists* received, bool* failed);
-  void PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route);
+  void PlaceCells(const Lists& sent, const Lists& received, IdRoute* route);
   void PlaceMessages(const Lists& sent, const Lists& received, const int64_t* unique_begin,
-                     SegmentTable* table, SegmentsView* view) const;
-  void PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
+                     CellTable* table, CellsView* view) const;
+  void PlaceGradients(const Lists& sent, const Lists& received, CellTable* table,
                       IdRoute* route) const;
   void EnqueueOwner(IdRoute* route);
   Status ExchangeKeys(IdRoute* route);
-  bool HasMasks(int home) const { return canonical_nodes_[home].size() > 1; }
+  bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
 
   const EmbeddingLayout* layout_;
   const ShardPlan* plan_;

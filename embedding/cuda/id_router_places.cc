@@ -7,12 +7,12 @@
 #include "glog/logging.h"
 
 // The places of keys and vectors in the exchanges of a batch, on their way to the device:
-// IdRouter::PlaceSegments.
+// IdRouter::PlaceCells.
 
 namespace elastor::cuda {
 
-// Columns of numbers by segment that go to the device in one copy.
-class SegmentTable {
+// Columns of numbers by cell that go to the device in one copy.
+class CellTable {
  public:
   // *column becomes the column's address on the device, once Point is called.
   void Add(const std::vector<int64_t>& values, const int64_t** column) {
@@ -46,7 +46,7 @@ std::vector<int64_t> Begins(const std::vector<int64_t>& values) {
 
 // Where every item of a message lies, on both sides.
 void IdRouter::PlaceMessages(const Lists& sent, const Lists& received, const int64_t* unique_begin,
-                             SegmentTable* table, SegmentsView* view) const {
+                             CellTable* table, CellsView* view) const {
   const int64_t tables = layout_->tables();
   std::vector<int64_t> sent_items = sent.uniques;
   std::fill_n(sent_items.begin() + rank_ * tables, tables, 0);
@@ -72,7 +72,7 @@ void IdRouter::PlaceMessages(const Lists& sent, const Lists& received, const int
   table->Add(node_leaves, &view->node_leaves);
 }
 
-void IdRouter::PlaceGradients(const Lists& sent, const Lists& received, SegmentTable* table,
+void IdRouter::PlaceGradients(const Lists& sent, const Lists& received, CellTable* table,
                               IdRoute* route) const {
   const GradientPlaces places =
       elastor::PlaceGradients(*layout_, *plan_, rank_, sent.vectors, received.vectors);
@@ -87,22 +87,22 @@ void IdRouter::PlaceGradients(const Lists& sent, const Lists& received, SegmentT
   Pieces& copies = route->replica_copies;
   copies.count = static_cast<int64_t>(from.size());
   copies.elements = begins.back();
-  table->Add(places.sent, &route->segments.gradient_at);
-  table->Add(places.received, &route->segments.item_gradient_at);
+  table->Add(places.sent, &route->cells.gradient_at);
+  table->Add(places.received, &route->cells.item_gradient_at);
   table->Add(begins, &copies.begin);
   table->Add(from, &copies.from);
   table->Add(to, &copies.to);
 }
 
-void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* route) {
-  const int64_t segments = ranks_ * layout_->tables();
-  const int64_t* const unique_begin = route->host_counts.data() + kHomeCounts;
-  const int64_t* const vector_begin = unique_begin + segments + 1;
-  SegmentsView& view = route->segments;
+void IdRouter::PlaceCells(const Lists& sent, const Lists& received, IdRoute* route) {
+  const int64_t cells = ranks_ * layout_->tables();
+  const int64_t* const unique_begin = route->host_counts.data() + kRequesterCounts;
+  const int64_t* const segment_begin = unique_begin + cells + 1;
+  CellsView& view = route->cells;
   view.ranks = ranks_;
   view.tables = layout_->tables();
   view.rank = rank_;
-  SegmentTable table;
+  CellTable table;
   PlaceMessages(sent, received, unique_begin, &table, &view);
   PlaceGradients(sent, received, &table, route);
   const RowPlaces rows =
@@ -112,8 +112,8 @@ void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* 
   table.Add(rows.received, &view.row_at);
   const std::vector<int64_t> item_begin = Begins(received.uniques);
   const std::vector<int64_t> item_vector = Begins(received.vectors);
-  table.Add({unique_begin, unique_begin + segments + 1}, &view.unique_begin);
-  table.Add({vector_begin, vector_begin + segments + 1}, &view.vector_begin);
+  table.Add({unique_begin, unique_begin + cells + 1}, &view.unique_begin);
+  table.Add({segment_begin, segment_begin + cells + 1}, &view.segment_begin);
   table.Add(item_begin, &view.item_begin);
   table.Add(item_vector, &view.item_vector);
   CHECK_LT(item_vector.back(), std::numeric_limits<int32_t>::max())
@@ -124,9 +124,9 @@ void IdRouter::PlaceSegments(const Lists& sent, const Lists& received, IdRoute* 
 
   const auto size = static_cast<int64_t>(table.words().size());
   // The memory is free: the call has waited for the device since the upload of the batch before.
-  std::copy(table.words().begin(), table.words().end(), route->segment_upload.Resize(size));
-  Copy(*stream_, route->segment_words.Resize(size), route->segment_upload.data(), size);
-  table.Point(route->segment_words.data());
+  std::copy(table.words().begin(), table.words().end(), route->cell_upload.Resize(size));
+  Copy(*stream_, route->cell_words.Resize(size), route->cell_upload.data(), size);
+  table.Point(route->cell_words.data());
 }
 
 }  // namespace elastor::cuda

@@ -94,7 +94,7 @@ __device__ void SumRows(const BagRows& bags, int64_t begin, int64_t end, int col
   }
 }
 
-// A group of lanes a bag.
+// Each group of lanes pools one bag.
 template <typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
     PoolBagsKernel(BagRows bags, const int32_t* place_row, int64_t items, LaneGroups groups, A* e,

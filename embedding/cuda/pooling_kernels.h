@@ -18,8 +18,8 @@ struct BagRows {
   const float* const* rows_of_ids = nullptr;  // by unique id
 };
 
-// PoolBags (embedding/bag_pooling.h) into places: e[place * row_stride + feature], local row
-// place_row[place]; -1: zeros.
+// Pools bags as PoolBags of embedding/bag_pooling.h does. The features of local row place_row[p]
+// are written from e + p * row_stride on, for p in [0, places); zeros where place_row[p] is -1.
 template <typename A>
 void PoolBags(Stream& stream, const BagRows& bags, const int32_t* place_row, int64_t places,
               const VectorShape& shape, A* e, int64_t row_stride);

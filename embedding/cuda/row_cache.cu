@@ -23,7 +23,7 @@ __device__ int64_t SetOf(int64_t tag, int64_t sets) {
                               static_cast<uint64_t>(sets));
 }
 
-__device__ float* HomeOf(const TableView* tables, int64_t tag) {
+__device__ float* HostRowOf(const TableView* tables, int64_t tag) {
   return tables[tag >> kIndexBits].RowAt(tag & ((int64_t{1} << kIndexBits) - 1));
 }
 
@@ -123,10 +123,10 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t line = ClaimLine(lines, lookup, tag < 0 ? -1 : SetOf(tag, lines.sets), lane);
     const int64_t old = line < 0 ? -1 : lines.tags[line];
     float* const row = lines.rows + (line < 0 ? 0 : line) * lines.stride;
-    if (old >= 0) CopyRow(row, HomeOf(tables, old), tables[old >> kIndexBits], lane);
+    if (old >= 0) CopyRow(row, HostRowOf(tables, old), tables[old >> kIndexBits], lane);
     __syncwarp();  // the line is saved, and every lane has read the old tag
     if (line >= 0) {
-      CopyRow(HomeOf(tables, tag), row, tables[tag >> kIndexBits], lane);
+      CopyRow(HostRowOf(tables, tag), row, tables[tag >> kIndexBits], lane);
       if (lane == 0) {
         lines.tags[line] = tag;
         rows[j] = row;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
   if (line >= lines.sets * kWays) return;
   const int64_t tag = lines.tags[line];
   if (tag < 0) return;
-  CopyRow(lines.rows + line * lines.stride, HomeOf(tables, tag), tables[tag >> kIndexBits],
+  CopyRow(lines.rows + line * lines.stride, HostRowOf(tables, tag), tables[tag >> kIndexBits],
           threadIdx.x % kWays);
 }
 

@@ -57,7 +57,7 @@ __device__ void FillSlots(const TableView& table, int lane, float* row) {
   for (int i = lane; i < table.slots; i += kLanes) row[table.width + i] = table.initial_slot;
 }
 
-// A thread an owned key.
+// Each thread takes one owned key.
 __global__ void __launch_bounds__(kThreads)
     ClaimRowsKernel(const TableView* tables, OwnedKeys owned, float** rows, KeyList created) {
   const int64_t j = ThreadIndex();
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
   if (!present) Append(missing, j);
 }
 
-// kLanes threads a listed row.
+// Each kLanes threads make one listed row.
 __global__ void __launch_bounds__(kThreads)
     InitialiseRowsKernel(const TableView* tables, OwnedKeys owned, KeyList created,
                          float* const* rows) {
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0) rows[j] = row;
 }
 
-// kLanes threads a row of the table.
+// Each kLanes threads make one row of the table.
 __global__ void __launch_bounds__(kThreads) CreateAllRowsKernel(TableView table) {
   const int64_t index = RowGroup();
   if (index >= table.stored_rows) return;

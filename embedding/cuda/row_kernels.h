@@ -9,7 +9,8 @@
 
 namespace elastor::cuda {
 
-// Rows by owned key, on `stream`; all pointers into device memory. `tables`: by number.
+// Kernels that find, make and set rows. Work goes to `stream`; all pointers are into device memory;
+// `tables` has the views of all tables.
 
 // Numbers of owned keys whose rows were not there, in any order.
 struct KeyList {
@@ -17,33 +18,38 @@ struct KeyList {
   int32_t* count = nullptr;  // 0 before
 };
 
-// rows[j] = where the row of owned key j lies; rows not there yet are marked present and listed.
+// rows[j] becomes the address of owned key j's row. Rows that are not there yet are marked present
+// and listed; their values are arbitrary until InitialiseRows.
 void ClaimRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
                KeyList created);
-// The same without marking: rows[j] = null where there is none.
+// rows[j] becomes the address of owned key j's row, or null where it is not there; those are
+// listed.
 void FindRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
               KeyList missing);
-// Initial values (weights and slots) of the listed rows.
+// Writes the initial weights and slots of the listed rows.
 void InitialiseRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,
                     KeyList created, float* const* rows);
-// Initial weights of the `count` listed rows, in row i of memory; rows[key] points there.
+// Writes the initial weights of the `count` listed rows to memory, `stride` elements apart, and
+// points their entries of `rows` there.
 void MakeForgottenRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,
                        KeyList missing, int64_t count, float* memory, int64_t stride, float** rows);
 
-// Marks all rows of a table present, with initial values.
+// Makes all rows of a table, with initial weights and slots.
 void CreateAllRows(Stream& stream, const TableView& table);
 
-// marks |= the bits of the owned keys' rows; table t's bits begin at marks + first_word[t].
+// Sets the mark of every owned key's row; the marks of table t, a bit a row, begin at
+// marks + first_word[t].
 void MarkRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,
               const int64_t* first_word, uint32_t* marks);
 
-// Rows as they were set: weights, then slots unless only_weights; marked present.
+// A row that the host sets. Its values are weights, then slots unless only_weights.
 struct RowToSet {
   int32_t table;
   int32_t only_weights;  // slots stay, or are initial in a new row
   int64_t index;
   int64_t at;  // elements, in values
 };
+// Writes the rows and marks them present.
 void SetRows(Stream& stream, const TableView* tables, const RowToSet* rows, int64_t count,
              const float* values);
 

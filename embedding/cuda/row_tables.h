@@ -39,20 +39,22 @@ class RowTables {
 
   const StoredPartitions& partitions(int64_t t) const { return partitions_[t]; }
 
-  // rows[j] = row of owned key j, created when it is not there yet.
+  // rows[j] becomes the row of owned key j, which is created when it is not there yet.
   void FindOrCreate(const OwnedKeys& owned, float** rows);
-  // rows[j] = row of owned key j, null where there is none. *missing (page-locked) becomes their
-  // number, once the stream is there; then MakeForgotten makes them in *forgotten.
+  // rows[j] becomes the row of owned key j, or null where there is none. Once the stream has come
+  // this far, *missing (page-locked) is the number of those. MakeForgotten then makes them in
+  // *forgotten, outside the tables.
   void Find(const OwnedKeys& owned, float** rows, int32_t* missing);
   void MakeForgotten(const OwnedKeys& owned, int64_t missing, Buffer<float>* forgotten,
                      float** rows);
 
-  // Marks of the rows that owned keys name, all others 0; table t's bits from marks(t).
+  // Marks the rows that owned keys name and no others. Table t's marks, a bit a row, begin at
+  // marks(t).
   void MarkTouched(const OwnedKeys& owned);
   const uint32_t* marks(int64_t t) const { return marks_.data() + first_word_[t]; }
 
-  // For reading and writing rows from the host. Present bits of table t: words [first_word(t),
-  // first_word(t + 1)).
+  // For reading and writing rows from the host. The present bits of table t are the words
+  // [first_word(t), first_word(t + 1)) of all.
   int64_t first_word(int64_t t) const { return first_word_[t]; }
   void CopyPresent(uint32_t* words);  // to page-locked memory
   void WriteBackCache(RowCache::After after) { cache_->WriteBack(device_views(), after); }

@@ -43,7 +43,7 @@ class LeafSum {
   float sums_[LeafStack<int>::kMaxDepth][kColumns];
 };
 
-// A few columns of a short vector: occurrences one after another, within a leaf in chunks.
+// A few columns of a short segment: occurrences one after another, within a leaf in chunks.
 template <int kColumns>
 class OccurrenceSum {
  public:
@@ -87,14 +87,15 @@ class OccurrenceSum {
   LeafSum<kColumns> leaves_;
 };
 
-// A group of lanes a chunk: its occurrences in order from +0, to partial.
+// Each group of lanes adds the occurrences of one chunk in order, from +0, and writes the sum to
+// `partial`.
 template <typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    SumChunksKernel(BagGradients<A> bags, const Chunk* chunks, int64_t count, LaneGroups groups,
-                    float* partial, int64_t stride) {
+    SumChunksKernel(BagGradients<A> bags, const SegmentChunk* chunks, int64_t count,
+                    LaneGroups groups, float* partial, int64_t stride) {
   const int64_t index = groups.index();
   if (index >= count) return;
-  const Chunk chunk = chunks[index];
+  const SegmentChunk chunk = chunks[index];
   for (int column = groups.lane() * kColumns; column < chunk.width;
        column += groups.lanes() * kColumns) {
     float sum[kColumns];
@@ -118,11 +119,11 @@ __global__ void __launch_bounds__(kGroupThreads)
   }
 }
 
-// A group of lanes a chunk; those of the first chunks of a leaf add up the leaf's chunks in order,
-// into the first.
+// Each group of lanes takes one chunk. Where it is the first of an id in a leaf, they add the sums
+// of all chunks of that id and leaf in order and write the sum over the first.
 template <int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    SumLeavesKernel(const Chunk* chunks, int64_t count, LaneGroups groups, float* partial,
+    SumLeavesKernel(const SegmentChunk* chunks, int64_t count, LaneGroups groups, float* partial,
                     int64_t stride) {
   const int64_t index = groups.index();
   if (index >= count || chunks[index].of_run < 2) return;
@@ -150,39 +151,39 @@ __global__ void __launch_bounds__(kGroupThreads)
 }
 
 template <typename A, int kColumns>
-__device__ void SumShort(const BagGradients<A>& bags, const int32_t* leaves, const Vector& vector,
-                         int column, float (&sum)[kColumns]) {
-  if (vector.end - vector.begin == 1) {
+__device__ void SumShort(const BagGradients<A>& bags, const int32_t* leaves,
+                         const GradientSegment& segment, int column, float (&sum)[kColumns]) {
+  if (segment.end - segment.begin == 1) {
     float value[kColumns];
-    LoadOccurrence(bags, vector.begin, column, value);
+    LoadOccurrence(bags, segment.begin, column, value);
     Clear(sum);
     AddColumns(value, sum);
     return;
   }
   OccurrenceSum<kColumns> occurrences;
-  for (int64_t i = vector.begin; i < vector.end; i += kAhead) {
+  for (int64_t i = segment.begin; i < segment.end; i += kAhead) {
     float values[kAhead][kColumns];
     int leaf[kAhead];
 #pragma unroll
     for (int a = 0; a < kAhead; ++a) {
-      if (i + a < vector.end) {
+      if (i + a < segment.end) {
         leaf[a] = leaves[i + a];
         LoadOccurrence(bags, i + a, column, values[a]);
       }
     }
 #pragma unroll
     for (int a = 0; a < kAhead; ++a) {
-      if (i + a < vector.end) occurrences.Add(leaf[a], values[a]);
+      if (i + a < segment.end) occurrences.Add(leaf[a], values[a]);
     }
   }
   occurrences.Finish(sum);
 }
 
 template <int kColumns>
-__device__ void SumLong(const Chunk* chunks, const Vector& vector, const float* partial,
-                        int64_t stride, int column, float (&sum)[kColumns]) {
+__device__ void SumLong(const SegmentChunk* chunks, const GradientSegment& segment,
+                        const float* partial, int64_t stride, int column, float (&sum)[kColumns]) {
   LeafSum<kColumns> leaves;
-  for (int64_t c = vector.chunk_begin; c < vector.chunk_end; c += chunks[c].of_run) {
+  for (int64_t c = segment.chunk_begin; c < segment.chunk_end; c += chunks[c].of_run) {
     float value[kColumns];
     LoadColumns(partial + c * stride + column, value);
     leaves.Add(chunks[c].leaf, value);
@@ -190,28 +191,29 @@ __device__ void SumLong(const Chunk* chunks, const Vector& vector, const float* 
   leaves.Finish(sum);
 }
 
-// A group of lanes a vector.
+// Each group of lanes sums one listed segment.
 template <typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    SumVectorsKernel(BagGradients<A> bags, HomeView home, int64_t count, LaneGroups groups,
-                     const float* partial, int64_t stride, const int64_t* offsets, float* vectors) {
+    SumSegmentsKernel(BagGradients<A> bags, RequesterView requester, int64_t count,
+                      LaneGroups groups, const float* partial, int64_t stride,
+                      const int64_t* offsets, float* vectors) {
   const int64_t index = groups.index();
   if (index >= count) return;
-  const Vector vector = home.vectors[index];
+  const GradientSegment segment = requester.segments[index];
   float* const to = vectors + (offsets == nullptr ? index * stride : offsets[index]);
-  for (int column = groups.lane() * kColumns; column < vector.width;
+  for (int column = groups.lane() * kColumns; column < segment.width;
        column += groups.lanes() * kColumns) {
     float sum[kColumns];
-    if (vector.chunk_begin == vector.chunk_end) {
-      SumShort(bags, home.leaves, vector, column, sum);
+    if (segment.chunk_begin == segment.chunk_end) {
+      SumShort(bags, requester.leaves, segment, column, sum);
     } else {
-      SumLong(home.chunks, vector, partial, stride, column, sum);
+      SumLong(requester.chunks, segment, partial, stride, column, sum);
     }
     StoreColumns(sum, to + column);
   }
 }
 
-// A group of lanes an owned key; every lane reads all of its columns before it writes them.
+// Each group of lanes takes one owned key. A lane reads all of its columns before it writes them.
 template <int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
     FoldNodesKernel(OwnedKeys owned, const TableView* tables, OwnerView owner, LaneGroups groups,
@@ -238,8 +240,8 @@ __global__ void __launch_bounds__(kGroupThreads)
 }  // namespace
 
 template <typename A>
-void SumChunks(Stream& stream, const BagGradients<A>& bags, const Chunk* chunks, int64_t count,
-               const VectorShape& shape, float* partial, int64_t stride) {
+void SumChunks(Stream& stream, const BagGradients<A>& bags, const SegmentChunk* chunks,
+               int64_t count, const VectorShape& shape, float* partial, int64_t stride) {
   if (count == 0) return;
   const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
   const unsigned blocks = Blocks(count, groups.per_block());
@@ -252,14 +254,14 @@ void SumChunks(Stream& stream, const BagGradients<A>& bags, const Chunk* chunks,
 }
 
 template <typename A>
-void SumVectors(Stream& stream, const BagGradients<A>& bags, const HomeView& home,
-                const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
-                const int64_t* offsets, float* vectors) {
+void SumSegments(Stream& stream, const BagGradients<A>& bags, const RequesterView& requester,
+                 const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
+                 const int64_t* offsets, float* vectors) {
   if (count == 0) return;
   const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
   Launch(stream, Blocks(count, groups.per_block()), kGroupThreads,
-         shape.aligned ? SumVectorsKernel<A, kVector> : SumVectorsKernel<A, 1>, bags, home, count,
-         groups, partial, stride, offsets, vectors);
+         shape.aligned ? SumSegmentsKernel<A, kVector> : SumSegmentsKernel<A, 1>, bags, requester,
+         count, groups, partial, stride, offsets, vectors);
 }
 
 void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
@@ -271,11 +273,12 @@ void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
          groups, vectors);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                   \
-  template void SumChunks(Stream&, const BagGradients<A>&, const Chunk*, int64_t,                \
-                          const VectorShape&, float*, int64_t);                                  \
-  template void SumVectors(Stream&, const BagGradients<A>&, const HomeView&, const VectorShape&, \
-                           int64_t, const float*, int64_t, const int64_t*, float*);
+#define ELASTOR_INSTANTIATE(A)                                                                  \
+  template void SumChunks(Stream&, const BagGradients<A>&, const SegmentChunk*, int64_t,        \
+                          const VectorShape&, float*, int64_t);                                 \
+  template void SumSegments(Stream&, const BagGradients<A>&, const RequesterView&,              \
+                            const VectorShape&, int64_t, const float*, int64_t, const int64_t*, \
+                            float*);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(BFloat16)
 #undef ELASTOR_INSTANTIATE

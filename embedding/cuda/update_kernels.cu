@@ -83,7 +83,8 @@ __device__ void ScaleColumns(float scale, float (&x)[kColumns]) {
   for (int c = 0; c < kColumns; ++c) x[c] = scale * x[c];
 }
 
-// A group of lanes a row: reads its gradient, weights and slots, writes the latter two.
+// Each group of lanes takes one row: it reads the gradient, weights and slots and writes the latter
+// two.
 template <typename Rule, typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
     UpdateRowsKernel(Rule rule, OwnedKeys owned, const TableView* tables, BagGradients<A> bags,

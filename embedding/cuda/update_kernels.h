@@ -16,15 +16,17 @@
 
 namespace elastor::cuda {
 
-// One step of an optimizer's rule on the owned keys' rows: gradient + l2 * w, times gate->scale;
-// none when the gate is closed. row_squares: of AddSquares; RowWiseAdagrad's rule needs them.
+// Takes one step of an optimizer's rule on the rows of the owned keys, with the gradient
+// (gradient + l2 * w) * gate->scale. A closed gate leaves the rows as they are. row_squares: what
+// AddSquares wrote, which RowWiseAdagrad's rule needs.
 template <typename Rule, typename A>
 void UpdateRows(Stream& stream, const Rule& rule, const OwnedKeys& owned, const TableView* tables,
                 const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
                 float l2, const double* row_squares, const VectorShape& shape,
                 const UpdateGate* gate);
 
-// On the rows of a table that are present and not marked: gradient l2 * w.
+// Takes the same step on the rows of a table that are present and not marked; their gradient is
+// l2 * w * gate->scale.
 void UpdateUntouchedRows(Stream& stream, const Adam<float>& rule, const TableView& table,
                          const uint32_t* marks, float l2, const VectorShape& shape,
                          const UpdateGate* gate);

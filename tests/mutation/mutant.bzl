@@ -64,7 +64,7 @@ def mutant_test(name, src, cases, mutants, deps, mistakes = ["chain", "shifted",
     Args:
       name: of the target.
       src: label of the test's source.
-      cases: which of its cases run, as --gtest_filter has it; each must fail.
+      cases: which of its cases run, as --gtest_filter has it.
       mutants: mutant_library targets of the code that it tests.
       deps: what else the test needs.
       mistakes: names of mistakes.
