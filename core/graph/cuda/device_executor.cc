@@ -1,7 +1,6 @@
 #include "core/graph/cuda/device_executor.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "core/graph/rewrites.h"
@@ -14,14 +13,6 @@ namespace {
 constexpr int64_t kAlignment = 256;  // bytes: what cudaMalloc gives
 
 }  // namespace
-
-StatusOr<LeafShape> PerSampleShape(const elastor::Graph& graph, int64_t rows) {
-  if (graph.needs_whole_leaf()) {
-    return UserError(std::string("the model has no gradients of single rows: ") +
-                     graph.whole_leaf_op() + " takes a leaf's rows together");
-  }
-  return LeafShape{.leaves = rows, .leaf_rows = 1};
-}
 
 template <typename A>
 DeviceExecutor<A>::DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options,

@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/base/status.h"
 #include "core/cuda/runtime.h"
 #include "core/graph/graph.h"
 #include "core/graph/schedule.h"
@@ -14,10 +13,6 @@
 #include "core/ops/cuda/kernel.h"
 
 namespace elastor::cuda {
-
-// The shape of a pass over `rows` rows whose LeafGradients are the gradients of every row by
-// itself. User error that names the op where rows of a leaf depend on each other.
-StatusOr<LeafShape> PerSampleShape(const elastor::Graph& graph, int64_t rows);
 
 // Rewrites that the executor applies; tests leave them out to show that no bit changes.
 enum class DeviceRewrites { kAll, kNone };

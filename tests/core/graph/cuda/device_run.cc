@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/per_sample.h"
 #include "core/kernels/cuda/elementwise.h"
 #include "tests/core/cuda/device_arrays.h"
 #include "tests/core/kernels/panel_testing.h"
@@ -35,22 +36,6 @@ std::vector<double> ToDouble(const auto& values) {
   for (const auto& value : values) result.push_back(static_cast<float>(value));
   return result;
 }
-
-// A leaf's gradients in one flat array.
-class LeafSink final : public GradientSink<double> {
- public:
-  explicit LeafSink(const ParameterLayout& layout)
-      : layout_(layout), gradients_(layout.flat_size()) {}
-  Target Open(int parameter) override {
-    return {gradients_.data() + layout_[parameter].offset, Store::kOverwrite};
-  }
-  void Close(int) override {}
-  const std::vector<double>& gradients() const { return gradients_; }
-
- private:
-  const ParameterLayout& layout_;
-  std::vector<double> gradients_;
-};
 
 }  // namespace
 
@@ -96,9 +81,11 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
   for (int64_t leaf = 0; leaf < batch.leaves(); ++leaf) {
     const int64_t rows = batch.counts[leaf];
     const int64_t first = batch.FirstRow(leaf);
-    LeafSink sink(graph.parameters());
     result.gradients.emplace_back();
     if (rows == 0) continue;
+    result.gradients.back().resize(graph.parameters().flat_size());
+    StoringSink<double> sink(&graph.parameters());
+    sink.Begin(result.gradients.back().data());
     Pass<double> pass;
     pass.workspace = &workspace;
     pass.sink = &sink;
@@ -126,7 +113,6 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
       dlogits.At(r, 0) = r < rows ? batch.dlogits[first + r] : 0.0;
     }
     executor.Backward(pass);
-    result.gradients.back() = sink.gradients();
     Append(Rows(executor.EmbeddingGradients(pass)), &result.embedding_gradients);
   }
   return result;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/models/layers.h"
 #include "tests/core/graph/cuda/device_run.h"
 
 namespace elastor::cuda {
@@ -23,21 +24,15 @@ constexpr int64_t kWidth = 8;
 // 1 numeric and 3 categorical fields: E is [4, 8].
 constexpr FeatureShape kFeatures = {1, 3, kWidth, 0.5};
 
-// Declares parameters as it goes.
+// Names parameters as it goes.
 class Builder : public GraphBuilder {
  public:
   Builder() : GraphBuilder(kFeatures) {}
 
-  int Declare(std::vector<int64_t> shape, double constant = 0) {
-    const Init init = {constant == 0 ? 0.3 : 0.0, constant};
-    return Parameter(IndexedName("p", parameters_++), std::move(shape), init, Decay::kDense);
+  std::string Name() { return IndexedName("layer", layers_++); }
+  int Declare(std::vector<int64_t> shape) {
+    return Parameter(Name(), std::move(shape), Init{.stddev = 0.3}, Decay::kDense);
   }
-  std::vector<int> LinearParameters(const LinearOp& op) {
-    std::vector<int> parameters = {Declare({op.maps(), op.out, op.in})};
-    if (op.bias) parameters.push_back(Declare({op.maps(), op.out}));
-    return parameters;
-  }
-  Value Linear(const LinearOp& op, Value x) { return Apply(op, x, LinearParameters(op)); }
   Value Linear(Value x, int64_t tokens, int64_t out, LinearOp::Weights weights,
                Activation activation = Activation::kIdentity, bool bias = true) {
     LinearOp op;
@@ -47,20 +42,14 @@ class Builder : public GraphBuilder {
     op.weights = weights;
     op.bias = bias;
     op.activation = activation;
-    return Linear(op, x);
+    return elastor::Linear(this, Name(), op)(x);
   }
-  Value Norm(Value x, NormKind kind, int64_t width) {
-    NormOp op;
-    op.norm = {kind, width, 1e-5};
-    std::vector<int> parameters = {Declare({width}, 1)};
-    if (kind == NormKind::kLayer) parameters.push_back(Declare({width}));
-    return Apply(op, x, parameters);
-  }
+  Value Norm(Value x, const NormShape& norm) { return elastor::Norm(this, Name(), norm)(x); }
   // E, each token by a map of its own: a value that is wanted token-major.
   Value Tokens() { return Linear(Embeddings(), kTokens, kWidth, LinearOp::Weights::kOwn); }
 
  private:
-  int64_t parameters_ = 0;
+  int64_t layers_ = 0;
 };
 
 struct Case {
@@ -121,10 +110,8 @@ std::vector<Case> Cases() {
     op.tokens = kTokens;
     op.in = op.out = kWidth;
     op.activation = Activation::kGelu;
-    const std::vector<int> parameters = g->LinearParameters(op);
-    Value x = g->Tokens();
-    for (int i = 0; i < 3; ++i) x = g->Apply(op, x, parameters);
-    return x;
+    const Layer layer = Linear(g, g->Name(), op);
+    return layer(layer(layer(g->Tokens())));
   });
   add("Pad", [](Builder* g) {
     PadOp pad;
@@ -145,29 +132,26 @@ std::vector<Case> Cases() {
     const Value x = g->Apply(pad, g->Embeddings());
     return g->Add(g->Linear(x, 2, 5, Weights::kOwn), g->Linear(x, 2, 5, Weights::kShared));
   });
-  add("LayerNorm", [](Builder* g) { return g->Norm(g->Tokens(), NormKind::kLayer, kWidth); });
+  add("LayerNorm", [](Builder* g) { return g->Norm(g->Tokens(), LayerNorm(kWidth)); });
   add("RmsNorm", [](Builder* g) {
-    return g->Linear(g->Norm(g->Tokens(), NormKind::kRms, kWidth), kTokens, 3, Weights::kOwn);
+    return g->Linear(g->Norm(g->Tokens(), RmsNorm(kWidth)), kTokens, 3, Weights::kOwn);
   });
   add("NormOfAllFeatures",
-      [](Builder* g) { return g->Norm(g->Tokens(), NormKind::kRms, kTokens * kWidth); });
+      [](Builder* g) { return g->Norm(g->Tokens(), RmsNorm(kTokens * kWidth)); });
   add("NormOfTheSum", [](Builder* g) {
     const Value x = g->Tokens();
     const Value y = g->Linear(x, 1, kTokens * kWidth, Weights::kOwn);
-    return g->Linear(g->Norm(g->Add(x, y), NormKind::kLayer, kWidth), kTokens, 3, Weights::kOwn);
+    return g->Linear(g->Norm(g->Add(x, y), LayerNorm(kWidth)), kTokens, 3, Weights::kOwn);
   });
   add("PreNormOfTheSum", [](Builder* g) {
     const Value x = g->Tokens();
     const Value y =
-        g->Linear(g->Norm(x, NormKind::kRms, kTokens * kWidth), 1, kTokens * kWidth, Weights::kOwn);
-    return g->Norm(g->Add(x, y), NormKind::kRms, kWidth);
+        g->Linear(g->Norm(x, RmsNorm(kTokens * kWidth)), 1, kTokens * kWidth, Weights::kOwn);
+    return g->Norm(g->Add(x, y), RmsNorm(kWidth));
   });
   add("BatchNorm", [](Builder* g) {
-    const std::vector<int> parameters = {g->Declare({12}, 1), g->Declare({12}),
-                                         g->Statistic("mean", {12}, 0),
-                                         g->Statistic("variance", {12}, 1)};
     const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn);
-    return g->Apply(ReluOp{}, g->Apply(BatchNormOp{}, x, parameters));
+    return g->Apply(ReluOp{}, BatchNorm(g, g->Name(), 12)(x));
   });
   add("BlockTranspose", [](Builder* g) {
     BlockTransposeOp op;
@@ -182,7 +166,7 @@ std::vector<Case> Cases() {
     return g->Apply(op, g->Tokens());
   });
   add("ReluAndDropout", [](Builder* g) {
-    const Value x = g->Norm(g->Tokens(), NormKind::kRms, kWidth);
+    const Value x = g->Norm(g->Tokens(), RmsNorm(kWidth));
     return g->Linear(g->Dropout(g->Apply(ReluOp{}, x), 0.25), kTokens, 3, Weights::kOwn);
   });
   // Neither may take the place of its input.
