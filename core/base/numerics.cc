@@ -9,8 +9,8 @@ constexpr char kInstructions[] = "x86-64-v3";
 
 constexpr char kCompiler[] = "gcc-" __VERSION__;
 
-// The class of CPU kernels: sample panels of 16 lanes, the orders of core/kernels/matmul.h. Change it
-// when an order of additions or a polynomial changes.
+// The class of CPU kernels: sample panels of 16 lanes, the orders of core/kernels/matmul.h. Change
+// it when an order of additions or a polynomial changes.
 constexpr char kKernels[] = "panels16";
 
 }  // namespace

@@ -11,9 +11,9 @@ Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op) {
       name + ".weight", maps > 1 ? Dimensions{maps, op.out, op.in} : Dimensions{op.out, op.in},
       Init::XavierNormal(op.in, op.out), Decay::kDense)};
   if (op.bias) {
-    parameters.push_back(
-        graph->Parameter(name + ".bias", maps > 1 ? Dimensions{maps, op.out} : Dimensions{op.out},
-                         Init::Constant(0), Decay::kNone));
+    parameters.push_back(graph->Parameter(name + ".bias",
+                                          maps > 1 ? Dimensions{maps, op.out} : Dimensions{op.out},
+                                          Init::Constant(0), Decay::kNone));
   }
   return [=](Value x) { return graph->Apply(op, x, parameters); };
 }

@@ -19,8 +19,8 @@ std::vector<int> GatedParameters(GraphBuilder* graph, const std::string& name, i
     const Init init = Init::XavierNormal(width, map == ".residual" ? width : hidden);
     parameters.push_back(graph->Parameter(name + map, std::move(weight), init, Decay::kDense));
     if (!biases) return;
-    parameters.push_back(graph->Parameter(name + map + "_bias", std::move(bias), Init::Constant(0),
-                                          Decay::kNone));
+    parameters.push_back(
+        graph->Parameter(name + map + "_bias", std::move(bias), Init::Constant(0), Decay::kNone));
   };
   declare(".lift", {tokens, lifts, hidden, width}, {tokens, lifts, hidden});
   declare(".down", {tokens, width, hidden}, {tokens, width});

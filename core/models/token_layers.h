@@ -10,8 +10,8 @@ namespace elastor {
 
 // Parts of models whose state is a matrix of tokens X [T, D]. `config` is resolved and valid.
 
-// Embeddings E [n, k] to X. E's features are cut into T groups of ceil(nk / T), the last padded with
-// zeros, and each is projected, GROUPED by weights of its own, SHARED by one map for all; FULL
+// Embeddings E [n, k] to X. E's features are cut into T groups of ceil(nk / T), the last padded
+// with zeros, and each is projected, GROUPED by weights of its own, SHARED by one map for all; FULL
 // has no groups but one map R^{nk} -> R^{TD}. The projection is linear, or with hidden > 0 an MLP.
 // A norm over all of E may come first.
 Layer Tokenizer(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);

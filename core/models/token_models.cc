@@ -27,8 +27,8 @@ Layer LearnedMixing(GraphBuilder* graph, const std::string& name, const TokenMod
   Layer pre_norm = [](Value x) { return x; };
   if (public_code) pre_norm = Norm(graph, name + ".pre_norm", RmsNorm(shape.features()));
   const Layer map = Linear(graph, name, mix);
-  const Layer norm = Norm(graph, name + ".norm",
-                          public_code ? RmsNorm(shape.width) : LayerNorm(shape.width));
+  const Layer norm =
+      Norm(graph, name + ".norm", public_code ? RmsNorm(shape.width) : LayerNorm(shape.width));
   return [=](Value x) { return norm(graph->Add(x, map(pre_norm(x)))); };
 }
 
@@ -40,9 +40,7 @@ Layer TransposeMixing(GraphBuilder* graph, const std::string& block,
   const Layer norm = Norm(graph, block + ".mixing.norm", LayerNorm(transpose.width));
   Layer second_norm = [](Value m) { return m; };
   if (PublicCode(config)) second_norm = Norm(graph, block + ".norm", RmsNorm(transpose.width));
-  return [=](Value x) {
-    return second_norm(norm(graph->Add(x, graph->Apply(transpose, x))));
-  };
+  return [=](Value x) { return second_norm(norm(graph->Add(x, graph->Apply(transpose, x)))); };
 }
 
 Layer FeedForwardBlock(GraphBuilder* graph, const std::string& name,

@@ -5,8 +5,8 @@
 
 namespace elastor {
 
-// Inverted dropout while training, y = x otherwise; y may lie where x lay. The mask is a function of
-// (seed, layer, step, row of the epoch, feature), so Backward makes it again
+// Inverted dropout while training, y = x otherwise; y may lie where x lay. The mask is a function
+// of (seed, layer, step, row of the epoch, feature), so Backward makes it again
 // (core/kernels/elementwise.h).
 struct DropoutOp : OpBase {
   static constexpr const char* kName = "dropout";

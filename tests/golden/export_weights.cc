@@ -23,7 +23,9 @@ std::string Lower(std::string name) {
 
 Json ModelJson(const ModelConfig& config) {
   Json model;
-  model["kind"] = config.has_mlp() ? "mlp" : config.has_rank_mixer() ? "rank_mixer" : "rank_elastor";
+  model["kind"] = config.has_mlp()          ? "mlp"
+                  : config.has_rank_mixer() ? "rank_mixer"
+                                            : "rank_elastor";
   if (config.has_mlp()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();

@@ -18,7 +18,8 @@ namespace elastor {
 
 // A model's weights or a whole training state in a folder of files, readable on any number of ranks
 // and under any plan:
-//   manifest.json      CheckpointMetadata; of every file below its size and XXH3-64 of its header and,
+//   manifest.json      CheckpointMetadata; of every file below its size and XXH3-64 of its header
+//   and,
 //                      piece by piece, of its data, with the partitions and rows of every piece;
 //                      its own hash
 //   dense.safetensors  one F32 tensor per parameter, by name, in its shape; a training state's
@@ -38,8 +39,8 @@ struct ModelIdentity {
 // XXH3-64 of it, as 16 hex digits.
 std::string MakeModelHash(const ModelIdentity& model);
 // Whether the folder that `manifest_path` stands in is of this model, by metadata.experiment, which
-// may be of the first format, and metadata.model_hash, which was made from it as it stands. User error
-// naming what differs.
+// may be of the first format, and metadata.model_hash, which was made from it as it stands. User
+// error naming what differs.
 Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
                   const ModelIdentity& model);
 
@@ -81,11 +82,11 @@ StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path);
 // those of a new run. The folder must be of this model (CheckModel). User error, the same on all
 // ranks, naming file and tensor with what was found and expected; the state is then undefined.
 StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
-                                         const ModelIdentity& model, const StateView& state,
-                                         Communicator& communicator);
+                                            const ModelIdentity& model, const StateView& state,
+                                            Communicator& communicator);
 
 struct WarmStartReport {
-  CheckpointMetadata metadata;           // of the folder
+  CheckpointMetadata metadata;     // of the folder
   std::vector<std::string> taken;  // parameters and tables
   std::vector<std::string> left;   // of the folder; selected, but without a place in the model
   std::vector<std::string> fresh;  // of the model; not in the folder or not selected

@@ -109,8 +109,8 @@ StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path) {
 }
 
 StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents contents,
-                                         const ModelIdentity& model, const StateView& state,
-                                         Communicator& communicator) {
+                                            const ModelIdentity& model, const StateView& state,
+                                            Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
   Loading loading(stored, contents, state, &communicator);
@@ -121,9 +121,9 @@ StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents co
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
                            StateDigest(metadata.control, state, communicator));
   if (digest == metadata.state_digest) return metadata;
-  return AgreeOnStatus(communicator,
-                       UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
-                                 "; the state that was loaded has " + digest));
+  return AgreeOnStatus(
+      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
+                              "; the state that was loaded has " + digest));
 }
 
 }  // namespace elastor

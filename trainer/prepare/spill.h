@@ -7,8 +7,8 @@
 
 #include "core/base/status.h"
 #include "trainer/prepare/packed_column.h"
-#include "trainer/prepare/plan.h"
 #include "trainer/prepare/parsed_chunk.h"
+#include "trainer/prepare/plan.h"
 #include "trainer/prepare/work_file.h"
 
 namespace elastor {

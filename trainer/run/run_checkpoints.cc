@@ -129,9 +129,8 @@ Status RunCheckpoints::CheckBest(const ControlRecord& control) const {
 
 Status RunCheckpoints::RestoreBest(const ControlRecord& control) {
   ELASTOR_RETURN_IF_ERROR(Finish());
-  ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights,
-                                         context_.Identity(), context_.State(),
-                                         *context_.communicator)
+  ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(BestPath(control), Contents::kWeights, context_.Identity(),
+                                         context_.State(), *context_.communicator)
                               .status());
   context_.step().WeightsChanged();
   return OkStatus();

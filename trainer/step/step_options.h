@@ -23,8 +23,9 @@ inline constexpr int64_t kPassRows = 512;
 
 // Of a step on any device.
 struct TrainStepOptions {
-  int64_t leaves = 16;     // V
-  int64_t batch_rows = 0;  // of the largest training batch; on the CPU where Graph::needs_whole_leaf only
+  int64_t leaves = 16;  // V
+  int64_t batch_rows =
+      0;  // of the largest training batch; on the CPU where Graph::needs_whole_leaf only
   // Whether all batches have weights, on every rank; else none has.
   bool sample_weights = false;
   uint64_t seed = 0;

@@ -9,9 +9,7 @@
 namespace elastor {
 namespace {
 
-int64_t Aligned(int64_t elements) {
-  return (elements + kPanelRows - 1) / kPanelRows * kPanelRows;
-}
+int64_t Aligned(int64_t elements) { return (elements + kPanelRows - 1) / kPanelRows * kPanelRows; }
 
 Graph Rewritten(const Graph& graph, CpuRewrites rewrites) {
   return rewrites == CpuRewrites::kAll ? FuseResidualIntoLinear(graph) : graph;
@@ -39,9 +37,7 @@ class CpuExecutor<T>::SharedParameters final : public GradientSink<T> {
   }
 
  private:
-  T* Sum(int parameter) const {
-    return pass_.workspace->Flat(executor_.shared_slots_[parameter]);
-  }
+  T* Sum(int parameter) const { return pass_.workspace->Flat(executor_.shared_slots_[parameter]); }
 
   const CpuExecutor& executor_;
   const Pass<T>& pass_;

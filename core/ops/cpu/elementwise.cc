@@ -22,8 +22,8 @@ class AddKernel final : public CpuKernel<T> {
                const ForwardOperands<T>& operands) const override {
     Add<T>(operands.inputs[0], operands.inputs[1], operands.output);
   }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>&) const override {}
+  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
+  }
 };
 
 template <typename T>
@@ -113,8 +113,8 @@ class PadKernel final : public CpuKernel<T> {
     if (x.data != y.data) Copy<T>(x, y.Slice(0, x.features));
     if (padding_ > 0) Fill<T>(T{0}, y.Slice(x.features, padding_));
   }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>&) const override {}
+  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
+  }
 
  private:
   int64_t padding_;  // features
@@ -125,9 +125,7 @@ class ReluKernel final : public CpuKernel<T> {
  public:
   ReluKernel(const ReluOp&, CpuKernelContext* context)
       : derivative_(context->Save(context->input_features(0))) {}
-  KernelTraits traits() const override {
-    return {.in_place_inputs = 1, .gradient_in_place = true};
-  }
+  KernelTraits traits() const override { return {.in_place_inputs = 1, .gradient_in_place = true}; }
   void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
                const ForwardOperands<T>& operands) const override {
     pass.Share(pass.rows, [&](int64_t begin, int64_t end) {

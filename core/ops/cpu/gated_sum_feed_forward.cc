@@ -32,10 +32,10 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
       const auto a = MatrixView<T>::RowMajor(lift, hidden_, width_);
       const auto b = MatrixView<T>::RowMajor(lift + hidden_ * width_, hidden_, width_);
       const auto c = MatrixView<T>::RowMajor(lift + 2 * hidden_ * width_, hidden_, width_);
-      const auto w =
-          MatrixView<T>::RowMajor(parameters + offsets_[kDown] + t * width_ * hidden_, width_, hidden_);
-      const auto r =
-          MatrixView<T>::RowMajor(parameters + offsets_[kResidual] + t * width_ * width_, width_, width_);
+      const auto w = MatrixView<T>::RowMajor(parameters + offsets_[kDown] + t * width_ * hidden_,
+                                             width_, hidden_);
+      const auto r = MatrixView<T>::RowMajor(parameters + offsets_[kResidual] + t * width_ * width_,
+                                             width_, width_);
       Packed& packed = packed_[t];
       packed.a.Pack({{a}});
       packed.b.Pack({{b}});
@@ -45,8 +45,8 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
       packed.back.Pack({{a.Transposed(), b.Transposed(), c.Transposed(), r.Transposed()}});
       packed.bias.resize(width_);
       for (int64_t d = 0; d < width_; ++d) {
-        packed.bias[d] =
-            parameters[offsets_[kDownBias] + t * width_ + d] + parameters[offsets_[kResidualBias] + t * width_ + d];
+        packed.bias[d] = parameters[offsets_[kDownBias] + t * width_ + d] +
+                         parameters[offsets_[kResidualBias] + t * width_ + d];
       }
     }
   }

@@ -75,8 +75,8 @@ class LinearKernel final : public CpuKernel<T> {
         if (operands.addends[0].data != nullptr) {
           epilogue.residual = rows(Token(operands.addends[0], t, op_.in));
         }
-        MatMul<T>(transposed_[Map(t)], {{rows(Token(dz, t, op_.out))}},
-                  rows(Token(dx, t, op_.in)), epilogue);
+        MatMul<T>(transposed_[Map(t)], {{rows(Token(dz, t, op_.out))}}, rows(Token(dx, t, op_.in)),
+                  epilogue);
       }
     });
   }

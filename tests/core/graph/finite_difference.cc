@@ -178,7 +178,8 @@ class Check {
   }
 
   void ExpectInputGradient() {
-    const int64_t first = graph_.features().numeric_features();  // the others are written by Forward
+    const int64_t first =
+        graph_.features().numeric_features();  // the others are written by Forward
     const int64_t features = graph_.features().inputs() - first;
     double squares = 0;
     for (int64_t row = 0; row < kRows; ++row) {
@@ -218,8 +219,6 @@ class Check {
 
 }  // namespace
 
-void ExpectGradients(const Graph& graph, const GradientCheck& check) {
-  Check(graph, check).Run();
-}
+void ExpectGradients(const Graph& graph, const GradientCheck& check) { Check(graph, check).Run(); }
 
 }  // namespace elastor

@@ -52,8 +52,8 @@ class FlatSink final : public GradientSink<T> {
 // Compares Backward with central differences of sum(c * outputs), c random, at random weights and
 // embeddings: sampled elements of every parameter and of E, in double, with numeric fields some of
 // whose values are missing. Also: every element of every gradient is written, statistics too, which
-// are not compared; Store::kAdd gives destination + gradient bit for bit; dE of padded rows is zero;
-// a pass without training gives the same outputs, where it must.
+// are not compared; Store::kAdd gives destination + gradient bit for bit; dE of padded rows is
+// zero; a pass without training gives the same outputs, where it must.
 struct GradientCheck {
   bool evaluates_alike = true;
   CpuRewrites rewrites = CpuRewrites::kAll;

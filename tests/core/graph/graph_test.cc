@@ -73,9 +73,8 @@ Passed<T> TrainOnce(const Graph& graph, CpuRewrites rewrites, int64_t rows, T no
   });
   executor.Forward(pass);
   Passed<T> passed;
-  each(graph.outputs(), [&](int64_t row, int64_t f) {
-    passed.logits.push_back(executor.Logits(pass).At(row, f));
-  });
+  each(graph.outputs(),
+       [&](int64_t row, int64_t f) { passed.logits.push_back(executor.Logits(pass).At(row, f)); });
   const Panels<T> dlogits = executor.LogitGradients(pass);
   for (int64_t row = 0; row < dlogits.panels() * kPanelRows; ++row) {
     for (int64_t f = 0; f < dlogits.features; ++f) {
@@ -262,8 +261,8 @@ TEST(ScheduleTest, MemoryIsSharedOnTheWayBack) {
   for (int i = 0; i < kMaps; ++i) x = Linear(&graph, IndexedName("map", i), op)(x);
   const Graph chain = std::move(graph).Finish(x);
   const int64_t buffer = PanelStride(kFeatures);
-  // E and kMaps outputs live at the end of the forward pass, with the last output's gradient; then a
-  // gradient may lie where an output has been.
+  // E and kMaps outputs live at the end of the forward pass, with the last output's gradient; then
+  // a gradient may lie where an output has been.
   EXPECT_LE(CpuExecutor<float>(chain).workspace_plan().elements_per_panel, (kMaps + 3) * buffer);
 }
 

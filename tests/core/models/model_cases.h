@@ -12,10 +12,8 @@ namespace elastor {
 // Small models of every kind, for tests on any device.
 
 // 2 numeric and 3 categorical fields of 4 features: 20, which 3 tokens do not divide.
-inline constexpr FeatureShape kCaseFeatures = {.numeric_fields = 2,
-                                               .categorical_fields = 3,
-                                               .embedding_width = 4,
-                                               .embedding_stddev = 0.5};
+inline constexpr FeatureShape kCaseFeatures = {
+    .numeric_fields = 2, .categorical_fields = 3, .embedding_width = 4, .embedding_stddev = 0.5};
 
 struct ModelCase : TestModel {
   std::string name;
@@ -29,8 +27,8 @@ inline std::vector<ModelCase> ModelCases() {
   };
   // `more` overrides what comes before it.
   const auto paper = [&](const std::string& name, const std::string& more) {
-    add(name, "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } " + more +
-                  " }");
+    add(name,
+        "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } " + more + " }");
   };
   const std::string public_code =
       " { convention: PUBLIC_CODE tokens: 3 token_width: 6 tokenizer { kind: SHARED hidden: 7 } "

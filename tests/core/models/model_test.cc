@@ -1,5 +1,3 @@
-#include "core/models/models.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/cpu/cpu_executor.h"
+#include "core/models/models.h"
 #include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
 #include "tests/core/models/model_cases.h"
@@ -89,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(ModelCases()),
 // Statistics are no parameters, and take the place of the hidden layer's bias.
 TEST(ModelParametersTest, MlpBatchNorm) {
   const Graph plain = MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] }").graph();
-  const Graph graph = MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] batch_norm: true }").graph();
+  const Graph graph =
+      MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] batch_norm: true }").graph();
   EXPECT_FALSE(plain.needs_whole_leaf());
   EXPECT_STREQ(graph.whole_leaf_op(), "batch norm");
   EXPECT_EQ(graph.parameters().element_count(), plain.parameters().element_count() + 9 + 5);

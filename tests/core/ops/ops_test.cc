@@ -68,8 +68,7 @@ Graph GatedGraph(int64_t tokens, int64_t width, int64_t hidden, Activation activ
 
 Graph GatedFeedForwardGraph(int64_t t, int64_t d, int64_t h, Activation activation) {
   return GatedGraph<GatedFeedForwardOp>(
-      t, d, h, activation,
-      {{"lift", {t, 2, h, d}}, {"down", {t, d, h}}, {"residual", {t, d, d}}});
+      t, d, h, activation, {{"lift", {t, 2, h, d}}, {"down", {t, d, h}}, {"residual", {t, d, d}}});
 }
 
 Graph GatedSumFeedForwardGraph(int64_t t, int64_t d, int64_t h, Activation activation) {
@@ -83,9 +82,9 @@ Graph GatedSumFeedForwardGraph(int64_t t, int64_t d, int64_t h, Activation activ
 }
 
 // A pass of a graph over rows, with parameters set by name.
-class Run {
+class OpRun {
  public:
-  Run(const Graph& graph, int64_t rows)
+  OpRun(const Graph& graph, int64_t rows)
       : graph_(graph),
         executor_(graph),
         workspace_(executor_.workspace_plan(), rows),
@@ -157,8 +156,8 @@ constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu,
 TEST(LinearTest, Gradients) {
   for (const Activation activation : kActivations) {
     for (const Weights weights : {Weights::kOwn, Weights::kShared, Weights::kInterleaved}) {
-      SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << ", "
-                                      << static_cast<int>(weights));
+      SCOPED_TRACE(testing::Message()
+                   << static_cast<int>(activation) << ", " << static_cast<int>(weights));
       ExpectGradients(LinearGraph(LinearOf(3, 5, 4, weights, activation)));
     }
   }
@@ -171,7 +170,7 @@ TEST(LinearTest, Gradients) {
 // One row, two tokens of two features to one output each.
 TEST(LinearTest, OwnWeightsByHand) {
   const Graph graph = LinearGraph(LinearOf(2, 2, 1, Weights::kOwn, Activation::kRelu));
-  Run run(graph, 1);
+  OpRun run(graph, 1);
   run.Set("layer.weight", {1, -1, 0.5, 2});
   run.Set("layer.bias", {0.5, 0.25});
   // Token 0: 1 - 2 + 0.5 < 0, so the ReLU is shut. Token 1: 1.5 + 8 + 0.25.
@@ -183,7 +182,7 @@ TEST(LinearTest, OwnWeightsByHand) {
 
 TEST(LinearTest, SharedWeightsByHand) {
   const Graph graph = LinearGraph(LinearOf(2, 2, 1, Weights::kShared, Activation::kRelu));
-  Run run(graph, 1);
+  OpRun run(graph, 1);
   run.Set("layer.weight", {2, 1});
   run.Set("layer.bias", {-1});
   EXPECT_EQ(run.Forward({1, 2, 3, 4}), Numbers({3, 9}));
@@ -204,10 +203,9 @@ TEST(LinearTest, InterleavedWeightsAreTheKroneckerProduct) {
       full_w[i * kFeatures + j] = w[i / kBlock * kColumns + j / kBlock];
     }
   }
-  const Graph block =
-      LinearGraph(LinearOf(kBlock, kColumns, kColumns, Weights::kInterleaved, {}));
+  const Graph block = LinearGraph(LinearOf(kBlock, kColumns, kColumns, Weights::kInterleaved, {}));
   const Graph full = LinearGraph(LinearOf(1, kFeatures, kFeatures, Weights::kOwn, {}));
-  Run block_run(block, 1), full_run(full, 1);
+  OpRun block_run(block, 1), full_run(full, 1);
   block_run.Set("layer.weight", w);
   block_run.Set("layer.bias", b);
   full_run.Set("layer.weight", full_w);
@@ -239,14 +237,12 @@ Graph BatchNormGraph() {
   });
 }
 
-TEST(BatchNormTest, Gradients) {
-  ExpectGradients(BatchNormGraph(), {.evaluates_alike = false});
-}
+TEST(BatchNormTest, Gradients) { ExpectGradients(BatchNormGraph(), {.evaluates_alike = false}); }
 
 TEST(BatchNormTest, EvaluationUsesRunningValues) {
   constexpr double kTolerance = 1e-14;
   const Graph graph = BatchNormGraph();
-  Run run(graph, 2);
+  OpRun run(graph, 2);
   run.Set("layer.gain", {1, 2, -1});
   run.Set("layer.bias", {0, 0.5, 3});
   run.Set("layer.running_mean", {0.5, -1, 2});
@@ -264,7 +260,7 @@ TEST(BatchNormTest, EvaluationUsesRunningValues) {
 // Mean and unbiased variance, times the leaf's share of the batch.
 TEST(BatchNormTest, DeliversStatistics) {
   const Graph graph = BatchNormGraph();
-  Run run(graph, 3);
+  OpRun run(graph, 3);
   const Numbers x = {0.3, 0, 0.1, -0.2, 1, 0.4, 0.5, 4, 0.9};
   const Numbers dy = RandomNumbers<double>(9, 3);
   constexpr double kMean = 5.0 / 3;
@@ -284,7 +280,7 @@ TEST(BatchNormTest, DeliversStatistics) {
 
 TEST(BatchNormTest, OneRowHasNoVariance) {
   const Graph graph = BatchNormGraph();
-  Run run(graph, 1);
+  OpRun run(graph, 1);
   run.Forward({0.25, 2, 3});
   run.Backward({1, 1, 1});
   EXPECT_EQ(run.Gradient("layer.running_mean")[0], 0.25);
@@ -304,7 +300,7 @@ TEST(GatedFeedForwardTest, Gradients) {
 //   Z = W3 h + Wr M = (1, -2) 13 + (1 0; 4 1) (3, 1) = (16, -13).
 TEST(GatedFeedForwardTest, ByHand) {
   const Graph graph = GatedFeedForwardGraph(1, 2, 1, Activation::kRelu);
-  Run run(graph, 1);
+  OpRun run(graph, 1);
   run.Set("layer.lift", {1, -1, 2, 0.5});
   run.Set("layer.down", {1, -2});
   run.Set("layer.residual", {1, 0, 4, 1});
@@ -342,7 +338,8 @@ TEST(ElementwiseTest, GradientsOfOpsWithoutParameters) {
     pad.width = width;
     ExpectGradients(
         behind_a_map([&](GraphBuilder* graph, Value x) { return graph->Apply(pad, x); }));
-    ExpectGradients(GraphOf(12, [&](GraphBuilder* graph, Value x) { return graph->Apply(pad, x); }));
+    ExpectGradients(
+        GraphOf(12, [&](GraphBuilder* graph, Value x) { return graph->Apply(pad, x); }));
   }
   ExpectGradients(behind_a_map([](GraphBuilder* graph, Value x) { return graph->Dropout(x, 0.3); }),
                   {.evaluates_alike = false});
@@ -357,7 +354,7 @@ TEST(PadTest, ByHand) {
     const Layer map = Linear(graph, "layer", LinearOf(3, 3, 1, Weights::kShared, {}));
     return map(graph->Apply(pad, x));
   });
-  Run run(graph, 1);
+  OpRun run(graph, 1);
   run.Set("layer.weight", {1, 10, 100});
   run.Set("layer.bias", {0.5});
   EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6, 7}), Numbers({321.5, 654.5, 7.5}));
@@ -366,10 +363,9 @@ TEST(PadTest, ByHand) {
 TEST(MlpTest, Gradients) {
   using HiddenNorm = MlpOptions::HiddenNorm;
   const auto graph = [](const MlpOptions& options) {
-    return GraphOfLayer(options.tokens * options.inputs,
-                        [&](GraphBuilder* graph, const std::string& name) {
-                          return Mlp(graph, name, options);
-                        });
+    return GraphOfLayer(
+        options.tokens * options.inputs,
+        [&](GraphBuilder* graph, const std::string& name) { return Mlp(graph, name, options); });
   };
   ExpectGradients(graph({.inputs = 11, .hidden = {8, 5}, .outputs = 2}));
   ExpectGradients(graph({.inputs = 11, .hidden = {}, .outputs = 2}));
@@ -390,12 +386,9 @@ TEST(MlpTest, Gradients) {
   // The mask is a function of step and row, so the dropped-out network has a gradient like any
   // other.
   for (const HiddenNorm norm : {HiddenNorm::kNone, HiddenNorm::kRms, HiddenNorm::kBatch}) {
-    ExpectGradients(graph({.inputs = 6,
-                           .hidden = {16, 12},
-                           .outputs = 2,
-                           .hidden_norm = norm,
-                           .dropout = 0.3}),
-                    {.evaluates_alike = false});
+    ExpectGradients(
+        graph({.inputs = 6, .hidden = {16, 12}, .outputs = 2, .hidden_norm = norm, .dropout = 0.3}),
+        {.evaluates_alike = false});
   }
 }
 

@@ -137,7 +137,8 @@ CheckpointMetadata SomeMetadata(Contents contents) {
   metadata.numerics = "numerics";
   metadata.model_hash = MakeModelHash(SomeModel());
   metadata.numeric_hash = "numeric";
-  metadata.experiment = "# " + std::string(3000, 'a') + "\n" + ExperimentText(SomeModel().experiment);
+  metadata.experiment =
+      "# " + std::string(3000, 'a') + "\n" + ExperimentText(SomeModel().experiment);
   metadata.data = "data";
   return metadata;
 }

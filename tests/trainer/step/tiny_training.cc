@@ -265,14 +265,10 @@ std::vector<TinyCase> TinyCases() {
   using enum OptimizerKind;
   const TestModel mlp = TinyModel(kTinyMlp);
   return {
-      {"RankElastorPaperLazyAdam",
-       {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
+      {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
-       {.model = TinyModel(kTinyRankElastorPublicCode),
-        .sparse = kRowWiseAdagrad,
-        .leaves = 8}},
-      {"RankMixerPaperDenseAdam",
-       {.model = TinyModel(kTinyRankMixer), .sparse = kDenseAdam}},
+       {.model = TinyModel(kTinyRankElastorPublicCode), .sparse = kRowWiseAdagrad, .leaves = 8}},
+      {"RankMixerPaperDenseAdam", {.model = TinyModel(kTinyRankMixer), .sparse = kDenseAdam}},
       {"RankMixerPublicCodeAdagrad",
        {.model = TinyModel(kTinyRankMixerPublicCode),
         .sparse = kAdagrad,
@@ -282,7 +278,8 @@ std::vector<TinyCase> TinyCases() {
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
       {"MlpBatchNorm", {.model = TinyModel(kTinyBatchNorm), .leaves = 8}},
-      {"MlpBatchNormWeights", {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
+      {"MlpBatchNormWeights",
+       {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
   };
 }
 

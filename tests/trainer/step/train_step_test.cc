@@ -70,7 +70,8 @@ TEST(TrainStepLeafTest, LeavesOfSeveralPasses) {
 
 // Batch norm sees the whole leaf, of 588 rows, in one pass.
 TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
-  TinyTraining training = {.model = TinyModel(kTinyBatchNorm), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
+  TinyTraining training = {
+      .model = TinyModel(kTinyBatchNorm), .leaves = 4, .batch_rows = {4 * 512 + 300, 3}};
   const Outcome expected = Train(training, Spread{});
   for (const int ranks : {2, 3, 4}) {
     const Spread spread = {.ranks = ranks, .threads = ranks % 3 + 1, .overlap = ranks != 3};
@@ -80,8 +81,10 @@ TEST(TrainStepLeafTest, BatchNormOfLongLeaves) {
 
 // The published recipes: one leaf, whose work is shared by the threads.
 TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
-  const TinyTraining training = {
-      .model = TinyModel(kTinyBatchNorm), .leaves = 1, .batch_rows = {300, 5}, .weight = TinyWeight};
+  const TinyTraining training = {.model = TinyModel(kTinyBatchNorm),
+                                 .leaves = 1,
+                                 .batch_rows = {300, 5},
+                                 .weight = TinyWeight};
   const Outcome expected = Train(training, Spread{});
   for (const int threads : {2, 3}) {
     const Spread spread = {.threads = threads, .overlap = threads == 2};
@@ -100,7 +103,7 @@ TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
 TEST(TrainStepWeightsTest, TwoIsTheRowTwice) {
   constexpr double kTolerance = 1e-5;  // sums of floats in another order, over two steps
   TinyTraining weighted = {.model = TinyModel(kTinyMlp), .leaves = 2, .evaluate = false};
-  weighted.model.dropout = 0;
+  weighted.model.config.mutable_mlp()->set_dropout(0);
   TinyTraining repeated = weighted;
   weighted.batch_rows = {20};
   weighted.weight = [](int64_t index) { return index < 10 ? 1.0f : 0.5f; };
@@ -131,8 +134,9 @@ TEST(TrainStepWeightsTest, AllZero) {
 
 // Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
 TEST(TrainStepOverlapTest, SeveralBuckets) {
-  const TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"), .evaluate = false};
-  ASSERT_GT(MakeModel<float>(training.model)->parameters().buckets().size(), 1u);
+  const TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"),
+                                 .evaluate = false};
+  ASSERT_GT(training.model.graph().parameters().buckets().size(), 1u);
   const Outcome expected = Train(training, Spread{});
   for (const int ranks : {1, 3, 4}) {
     const Spread spread = {.ranks = ranks, .threads = 2, .overlap = true};
@@ -141,7 +145,8 @@ TEST(TrainStepOverlapTest, SeveralBuckets) {
 }
 
 TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
-  const TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"), .leaves = 4};
+  const TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"),
+                                 .leaves = 4};
   const Outcome expected = Train(training, Spread{});
   const Spread spread = {.ranks = 3, .threads = 3, .overlap = true};
   EXPECT_EQ(Differences(expected, Train(training, spread)), "");
@@ -159,7 +164,8 @@ TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
 
 // Rank r sets bit 0 when r is 1, bit 1 always, bit 3 at step 2 when r is even.
 TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
-  TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"), .evaluate = false};
+  TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"),
+                           .evaluate = false};
   training.requests = [](int rank, size_t step) {
     return (rank == 1 ? 1 : 0) | 2 | (step == 2 && rank % 2 == 0 ? 8 : 0);
   };
@@ -177,7 +183,7 @@ TEST(TrainBackendOptionssTest, EveryRankLearnsHowManyAsked) {
 TEST(TrainStepContinueTest, StepsBefore) {
   const auto digest = [](double dropout, int64_t steps, int64_t optimizer_steps) {
     TinyTraining training = {.model = TinyModel(kTinyMlp), .evaluate = false};
-    training.model.dropout = dropout;
+    training.model.config.mutable_mlp()->set_dropout(dropout);
     training.steps_before = steps;
     training.optimizer_steps_before = optimizer_steps;
     return Train(training, Spread{}).digest;

@@ -11,8 +11,8 @@
 
 namespace elastor::cuda {
 
-// Where the rows of a batch lie on the device: local row <-> place (core/kernels/cuda/activations.h). A
-// function of the batch's size alone.
+// Where the rows of a batch lie on the device: local row <-> place
+// (core/kernels/cuda/activations.h). A function of the batch's size alone.
 class BatchGeometry {
  public:
   // global_rows: of the whole batch; leaves: V. sparse: this rank's leaves and rows. fast: all rows

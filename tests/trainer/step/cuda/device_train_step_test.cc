@@ -13,7 +13,6 @@
 namespace elastor::cuda {
 namespace {
 
-
 // Largest difference of the steps' scalars, relative, and of the logits.
 struct Distance {
   double steps = 0;
