@@ -6,11 +6,13 @@
 #include "core/ops/add.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/block_transpose.h"
+#include "core/ops/concat.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding_input.h"
 #include "core/ops/gated_feed_forward.h"
 #include "core/ops/linear.h"
 #include "core/ops/mean_pool.h"
+#include "core/ops/multiply.h"
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
@@ -18,9 +20,9 @@
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, DropoutOp, EmbeddingInputOp,
-                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, NormOp,
-                        PadOp, ReluOp>;
+using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp, EmbeddingInputOp,
+                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MultiplyOp,
+                        NormOp, PadOp, ReluOp>;
 
 }  // namespace elastor
 

@@ -21,8 +21,15 @@ struct CopyOp {
   }
 };
 
-template <typename A>
-struct AddOp {
+struct Sum {
+  static __device__ float Of(float a, float b) { return a + b; }
+};
+struct Product {
+  static __device__ float Of(float a, float b) { return a * b; }
+};
+
+template <typename A, typename Combined>
+struct PairOp {
   Activations<const A> a;
   Activations<const A> b;
   Activations<A> y;
@@ -38,9 +45,9 @@ struct AddOp {
   }
   template <int kCount>
   __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
-    Values<kCount> sum;
-    for (int i = 0; i < kCount; ++i) sum.v[i] = in.a.v[i] + in.b.v[i];
-    StoreValues<kCount>(At(y, place), sum);
+    Values<kCount> combined;
+    for (int i = 0; i < kCount; ++i) combined.v[i] = Combined::Of(in.a.v[i], in.b.v[i]);
+    StoreValues<kCount>(At(y, place), combined);
   }
 };
 
@@ -120,7 +127,13 @@ void Copy(Stream& stream, Activations<const A> x, Activations<A> y) {
 template <typename A>
 void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
   ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
-                                  AddOp<A>{a, b, y});
+                                  PairOp<A, Sum>{a, b, y});
+}
+
+template <typename A>
+void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
+                                  PairOp<A, Product>{a, b, y});
 }
 
 template <typename A>
@@ -157,11 +170,12 @@ void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx
                                   MeanPoolBackwardOp<A>{dy, share, dx});
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                               \
-  template void Copy<A>(Stream&, Activations<const A>, Activations<A>);                      \
-  template void Add<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>); \
-  template void Fill<A>(Stream&, float, Activations<A>);                                     \
-  template void MeanPool<A>(Stream&, Activations<const A>, Activations<A>);                  \
+#define ELASTOR_INSTANTIATE(A)                                                                    \
+  template void Copy<A>(Stream&, Activations<const A>, Activations<A>);                           \
+  template void Add<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>);      \
+  template void Multiply<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>); \
+  template void Fill<A>(Stream&, float, Activations<A>);                                          \
+  template void MeanPool<A>(Stream&, Activations<const A>, Activations<A>);                       \
   template void MeanPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(BFloat16)

@@ -21,6 +21,9 @@ void Copy(Stream& stream, Activations<const A> x, Activations<A> y);
 // y = a + b. y may be a or b.
 template <typename A>
 void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
+// y = a * b. y may be a or b.
+template <typename A>
+void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
 // y = 0.
 template <typename A>
 void Fill(Stream& stream, float constant, Activations<A> y);

@@ -4,9 +4,11 @@
 #include "core/base/random.h"
 #include "core/ops/add.h"
 #include "core/ops/block_transpose.h"
+#include "core/ops/concat.h"
 #include "core/ops/cpu/kernel.h"
 #include "core/ops/dropout.h"
 #include "core/ops/mean_pool.h"
+#include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 
@@ -42,6 +44,24 @@ class BlockTransposeKernel final : public CpuKernel<T> {
 
  private:
   const BlockTransposeOp op_;
+};
+
+template <typename T>
+class ConcatKernel final : public CpuKernel<T> {
+ public:
+  ConcatKernel(const ConcatOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override { return {}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    const Panels<T> y = operands.output;
+    Copy<T>(operands.inputs[0], y.Slice(0, op_.first_features));
+    Copy<T>(operands.inputs[1], y.Slice(op_.first_features, y.features - op_.first_features));
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
+  }
+
+ private:
+  const ConcatOp op_;
 };
 
 template <typename T>
@@ -99,6 +119,23 @@ class MeanPoolKernel final : public CpuKernel<T> {
 };
 
 template <typename T>
+class MultiplyKernel final : public CpuKernel<T> {
+ public:
+  MultiplyKernel(const MultiplyOp&, CpuKernelContext*) {}
+  KernelTraits traits() const override { return {.reads_inputs = 2}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    Multiply<T>(operands.inputs[0], operands.inputs[1], operands.output);
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    for (const int i : {0, 1}) {
+      Multiply<T>(operands.doutput, operands.inputs[1 - i], operands.dinputs[i]);
+    }
+  }
+};
+
+template <typename T>
 class PadKernel final : public CpuKernel<T> {
  public:
   PadKernel(const PadOp& op, CpuKernelContext* context)
@@ -150,8 +187,10 @@ class ReluKernel final : public CpuKernel<T> {
 
 ELASTOR_DEFINE_CPU_KERNEL(AddOp, AddKernel)
 ELASTOR_DEFINE_CPU_KERNEL(BlockTransposeOp, BlockTransposeKernel)
+ELASTOR_DEFINE_CPU_KERNEL(ConcatOp, ConcatKernel)
 ELASTOR_DEFINE_CPU_KERNEL(DropoutOp, DropoutKernel)
 ELASTOR_DEFINE_CPU_KERNEL(MeanPoolOp, MeanPoolKernel)
+ELASTOR_DEFINE_CPU_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_CPU_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_CPU_KERNEL(ReluOp, ReluKernel)
 

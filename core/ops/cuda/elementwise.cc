@@ -3,9 +3,11 @@
 #include "core/base/random.h"
 #include "core/ops/add.h"
 #include "core/ops/block_transpose.h"
+#include "core/ops/concat.h"
 #include "core/ops/cuda/kernel.h"
 #include "core/ops/dropout.h"
 #include "core/ops/mean_pool.h"
+#include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 
@@ -65,6 +67,32 @@ class BlockTransposeKernel final : public DeviceKernel<A> {
   }
 
   BlockTransposeOp op_;
+  DeviceKernelContext<A>* context_;
+};
+
+// Values are read as [rows, 1, features].
+template <typename A>
+class ConcatKernel final : public DeviceKernel<A> {
+ public:
+  ConcatKernel(const ConcatOp& op, DeviceKernelContext<A>* context) : op_(op), context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.row_major_input = context_->regroups_inputs(1);
+    traits.row_major_output = traits.row_major_doutput = true;
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    const Activations<A> y = operands.output;
+    const int64_t first = op_.first_features;
+    Copy<A>(context_->stream(), operands.inputs[0].WithTokens(1), y.Slice(0, first));
+    Copy<A>(context_->stream(), operands.inputs[1].WithTokens(1),
+            y.Slice(first, y.features - first));
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>&) override {}
+
+ private:
+  ConcatOp op_;
   DeviceKernelContext<A>* context_;
 };
 
@@ -131,6 +159,37 @@ class MeanPoolKernel final : public DeviceKernel<A> {
 
  private:
   int64_t tokens_;
+  DeviceKernelContext<A>* context_;
+};
+
+// Values are read as the first input's tokens.
+template <typename A>
+class MultiplyKernel final : public DeviceKernel<A> {
+ public:
+  MultiplyKernel(const MultiplyOp&, DeviceKernelContext<A>* context) : context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.any_layout = true;
+    traits.reads_inputs = 2;
+    traits.row_major_input = traits.row_major_dinput =
+        context_->regroups_inputs(context_->output().tokens);
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    const int64_t tokens = operands.output.tokens;
+    Multiply<A>(context_->stream(), operands.inputs[0].WithTokens(tokens),
+                operands.inputs[1].WithTokens(tokens), operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    const int64_t tokens = operands.doutput.tokens;
+    for (const int i : {0, 1}) {
+      Multiply<A>(context_->stream(), operands.doutput, operands.inputs[1 - i].WithTokens(tokens),
+                  operands.dinputs[i].WithTokens(tokens));
+    }
+  }
+
+ private:
   DeviceKernelContext<A>* context_;
 };
 
@@ -213,8 +272,10 @@ class ReluKernel final : public DeviceKernel<A> {
 
 ELASTOR_DEFINE_DEVICE_KERNEL(AddOp, AddKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(BlockTransposeOp, BlockTransposeKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(ConcatOp, ConcatKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(DropoutOp, DropoutKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(MeanPoolOp, MeanPoolKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(ReluOp, ReluKernel)
 

@@ -345,6 +345,26 @@ TEST(ElementwiseTest, GradientsOfOpsWithoutParameters) {
                   {.evaluates_alike = false});
 }
 
+TEST(ElementwiseTest, GradientsOfOpsWithTwoInputs) {
+  const auto of_two_maps = [](const Op& op) {
+    return GraphOf(12, [&](GraphBuilder* graph, Value x) {
+      const Value both[] = {Linear(graph, "a", LinearOf(1, 12, 12, Weights::kOwn, {}))(x),
+                            Linear(graph, "b", LinearOf(1, 12, 12, Weights::kOwn, {}))(x)};
+      return graph->Apply(op, both);
+    });
+  };
+  ExpectGradients(of_two_maps(AddOp{}));
+  ExpectGradients(of_two_maps(MultiplyOp{}));
+  ConcatOp concat;
+  concat.first_features = 12;
+  ExpectGradients(of_two_maps(concat));
+  // A square: both inputs are one value.
+  ExpectGradients(GraphOf(12, [](GraphBuilder* graph, Value x) {
+    const Value both[] = {x, x};
+    return graph->Apply(MultiplyOp{}, both);
+  }));
+}
+
 // Seven features in three groups of three: the last one is (x6, 0, 0).
 TEST(PadTest, ByHand) {
   const Graph graph = GraphOf(7, [](GraphBuilder* graph, Value x) {

@@ -98,6 +98,23 @@ std::vector<Case> Cases() {
     return g->Linear(g->Add(x, g->Linear(x, 1, kTokens * kWidth, Weights::kOwn)), kTokens, 3,
                      Weights::kOwn);
   });
+  add("Multiply", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, g->Linear(x, kTokens, kWidth, Weights::kOwn)};
+    return g->Linear(g->Apply(MultiplyOp{}, both), kTokens, 3, Weights::kOwn);
+  });
+  add("MultiplyOfOtherTokens", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, g->Linear(x, 1, kTokens * kWidth, Weights::kOwn)};
+    return g->Linear(g->Apply(MultiplyOp{}, both), kTokens, 3, Weights::kOwn);
+  });
+  add("Concat", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, g->Linear(x, kTokens, 3, Weights::kOwn)};
+    ConcatOp concat;
+    concat.first_features = kTokens * kWidth;
+    return g->Apply(concat, both);
+  });
   // Four uses, in either layout: their gradients are added in order.
   add("ValueUsedAgain", [](Builder* g) {
     const Value x = g->Tokens();
