@@ -67,7 +67,8 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
   op.out = options.outputs;
   op.bias = true;
   op.activation = Activation::kIdentity;
-  const Layer output = Linear(graph, name + ".output", op);
+  Layer output = [](Value x) { return x; };
+  if (options.outputs > 0) output = Linear(graph, name + ".output", op);
   return [=, dropout = options.dropout](Value x) {
     for (const Layer& layer : hidden) x = graph->Dropout(layer(x), dropout);
     return output(x);

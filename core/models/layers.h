@@ -32,7 +32,7 @@ struct MlpOptions {
   int64_t tokens = 1;
   int64_t inputs = 0;  // per token
   std::vector<int64_t> hidden;
-  int64_t outputs = 0;  // per token
+  int64_t outputs = 0;  // per token; 0: the result is that of the last hidden layer
   LinearOp::Weights weights = LinearOp::Weights::kOwn;
   Activation activation = Activation::kRelu;
   // Before the activation, which is then ReLU.

@@ -12,7 +12,6 @@
 #include "collective/communicator.h"
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
-#include "core/models/model.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
@@ -50,11 +49,11 @@ int Main() {
   const StatusOr<ShardPlan> plan = MakePlan(experiment, MakeTables(experiment, data), 1);
   CHECK(plan.ok()) << plan.status().message();
   ThreadPool pool(FLAGS_threads);
-  const auto model = MakeModel<float>(MakeModelSpec(experiment, data));
+  const Graph graph = MakeGraph(experiment, data);
   const auto parts = MakeCudaBackend({.experiment = experiment,
                                       .data = &data,
                                       .plan = &plan.value(),
-                                      .model = model.get(),
+                                      .graph = &graph,
                                       .communicator = communicator.get(),
                                       .pool = &pool});
   CHECK(parts.ok()) << parts.status().message();
