@@ -1,18 +1,39 @@
 #ifndef ELASTOR_CORE_MODELS_MODELS_H_
 #define ELASTOR_CORE_MODELS_MODELS_H_
 
+#include <utility>
+
 #include "configs/proto/experiment.pb.h"
 #include "core/graph/graph.h"
+#include "glog/logging.h"
 
 namespace elastor {
 
-// Every model there is: from the embeddings to the logit. configs are resolved and valid.
+// Every model there is: from the embeddings to the logit. Configs are resolved and valid.
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 
+inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
+  switch (config.model_case()) {
+    case ModelConfig::kRankElastor:
+      return RankElastor(graph, config.rank_elastor());
+    case ModelConfig::kRankMixer:
+      return RankMixer(graph, config.rank_mixer());
+    case ModelConfig::kMlp:
+      return MlpModel(graph, config.mlp());
+    case ModelConfig::MODEL_NOT_SET:
+      break;
+  }
+  LOG(FATAL) << "the experiment is not resolved: it chooses no model";
+}
+
 // The graph of the model that `config` chooses.
-Graph MakeModel(const ModelConfig& config, const FeatureShape& features);
+inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features) {
+  GraphBuilder graph(features);
+  const Value logit = BuildModel(&graph, config);
+  return std::move(graph).Finish(logit);
+}
 
 }  // namespace elastor
 
