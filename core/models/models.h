@@ -12,6 +12,7 @@ namespace elastor {
 // Every model there is: from the embeddings to the logit. Configs are resolved and valid.
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
+Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
@@ -20,6 +21,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return RankElastor(graph, config.rank_elastor());
     case ModelConfig::kRankMixer:
       return RankMixer(graph, config.rank_mixer());
+    case ModelConfig::kDcnV2:
+      return DcnV2(graph, config.dcn_v2());
     case ModelConfig::kMlp:
       return MlpModel(graph, config.mlp());
     case ModelConfig::MODEL_NOT_SET:

@@ -61,6 +61,8 @@ inline std::vector<ModelCase> ModelCases() {
   add("TwoLayerRankMixerPublicCode",
       "rank_mixer" + public_code + "feed_forward { kind: TWO_LAYER } }");
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");
+  add("DcnV2Stacked", "dcn_v2 { cross_layers: 2 hidden: [9, 5] }");
+  add("DcnV2Parallel", "dcn_v2 { structure: PARALLEL hidden: [9, 5] dropout: 0.25 }");
   return cases;
 }
 
