@@ -27,7 +27,8 @@ Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
 
 // Per token: hidden layers "name.hidden0", ..., each Linear, optional norm, activation, dropout;
-// then the linear layer "name.output", if there is one. tokens = 1: the plain multi-layer perceptron.
+// then the linear layer "name.output", if there is one. tokens = 1: the plain multi-layer
+// perceptron.
 struct MlpOptions {
   int64_t tokens = 1;
   int64_t inputs = 0;  // per token
