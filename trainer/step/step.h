@@ -47,7 +47,7 @@ template <typename T>
 struct EvaluatedRows {
   int64_t begin = 0;  // of the batch's local rows
   int64_t rows = 0;
-  Panels<const T> logits;          // [rows, 1]
+  Panels<const T> logits;          // [rows, outputs of the task]
   const double* losses = nullptr;  // [rows], unweighted
   // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
   std::function<Panels<const T>(int probe)> probe;

@@ -42,10 +42,15 @@ struct Activations {
   }
 
   bool row_major() const { return token_stride == features && row_stride == tokens * features; }
-  // The features of a row cut into other tokens. REQUIRES: a row's tokens lie one after another.
+  // Whether a row's tokens lie one after another. (Of a single row the strides of both layouts may
+  // agree between tokens, but then rows would overlap.)
+  bool rows_together() const {
+    return tokens == 1 || (token_stride == features && row_stride >= tokens * features);
+  }
+  // The features of a row cut into other tokens. REQUIRES: rows_together().
   Activations WithTokens(int64_t count) const {
     if (count == tokens) return *this;
-    CHECK((tokens == 1 || token_stride == features) && tokens * features % count == 0);
+    CHECK(rows_together() && tokens * features % count == 0);
     const int64_t width = tokens * features / count;
     return {data, rows, count, width, row_stride, width};
   }

@@ -22,9 +22,9 @@ int64_t LongestLeaf(int64_t rows, int64_t leaves) { return (rows + leaves - 1) /
 
 template <typename A>
 DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, int64_t numeric_fields,
-                                   bool weighted)
+                                   int64_t label_count, bool weighted)
     : numeric(stream, rows * numeric_fields),
-      labels(stream, rows),
+      labels(stream, rows * label_count),
       weights(stream, weighted ? rows : 0),
       scalars(stream, 1),
       host_scalars(1) {}
@@ -47,6 +47,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
                  .canonical_rows = options.leaves * LongestLeaf(options.batch_rows, options.leaves),
                  .canonical_leaves = options.leaves},
                 &streams->compute),
+      loss_(MakeDeviceLoss(options.task)),
       gradients_(&graph->parameters(), &streams->compute),
       reducer_(&graph->parameters(), communicator, options.leaves, !device.reproducible,
                &streams->compute),
@@ -54,9 +55,9 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       weights_(&streams->compute, graph->parameters().flat_size()),
       host_weights_(graph->parameters().flat_size()),
       inputs_(&streams->compute, options.batch_rows, graph->features().numeric_fields,
-              options.sample_weights),
+              options.task.labels(), options.sample_weights),
       evaluation_inputs_(&streams->compute, device.evaluation_rows,
-                         graph->features().numeric_fields, false),
+                         graph->features().numeric_fields, options.task.labels(), false),
       routed_(std::make_unique<Routed>(&streams->route)),
       next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
@@ -64,6 +65,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
       host_outcome_(1) {
+  CHECK_EQ(graph->outputs(), options.task.outputs());
   CHECK_EQ(graph->features().inputs() - graph->features().numeric_features(),
            embedding->output_features());
   routed_->ids = embedding->MakeRouting();
@@ -157,7 +159,7 @@ template <typename A>
 DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometry& geometry,
                                      Routed* routed, Inputs* inputs, bool training) {
   Stream& compute = streams_->compute;
-  CHECK_LE(batch.rows(), inputs->labels.size());
+  CHECK_LE(batch.rows() * options_.task.labels(), inputs->labels.size());
   const bool weighted = training && options_.sample_weights;
   routed->dense.Finish(compute, inputs->numeric.data(), inputs->labels.data(),
                        weighted ? inputs->weights.data() : nullptr);
@@ -208,10 +210,14 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                                       const std::function<void(int)>& bucket_ready) {
   Stream& compute = streams_->compute;
   executor_.Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), inputs_.labels.data(),
-                options_.sample_weights ? inputs_.weights.data() : nullptr,
-                &inputs_.scalars.data()->inverse_weight, pass.inputs.place_row, losses_.data(),
-                executor_.LogitGradients());
+  loss_->Enqueue(compute,
+                 {.rows = pass.shape.rows(),
+                  .outputs = executor_.Logits(),
+                  .labels = inputs_.labels.data(),
+                  .weights = options_.sample_weights ? inputs_.weights.data() : nullptr,
+                  .inverse_weight = &inputs_.scalars.data()->inverse_weight,
+                  .place_row = pass.inputs.place_row},
+                 losses_.data(), executor_.LogitGradients());
   AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
@@ -332,22 +338,30 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
       executor_.Embeddings(pass.shape)
           .Slice(graph_->features().numeric_features(), embedding_->output_features()));
   executor_.Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), evaluation_inputs_.labels.data(),
-                nullptr, nullptr, pass.inputs.place_row, losses_.data(), nullptr);
+  loss_->Enqueue(compute,
+                 {.rows = pass.shape.rows(),
+                  .outputs = executor_.Logits(),
+                  .labels = evaluation_inputs_.labels.data(),
+                  .place_row = pass.inputs.place_row},
+                 losses_.data(), /*doutputs=*/nullptr);
 
   const int64_t places = pass.shape.rows();
-  std::vector<float> place_logits(places);
+  const int64_t outputs = options_.task.outputs();
+  std::vector<float> place_logits(places * outputs);
   std::vector<double> place_losses(places);
-  Copy<float>(compute, place_logits.data(), executor_.Logits(), places);
+  Copy<float>(compute, place_logits.data(), executor_.Logits(), places * outputs);
   Copy<double>(compute, place_losses.data(), losses_.data(), places);
   compute.Synchronize();
   const int64_t rows = batch.rows();
-  std::vector<float> logits(PanelElements(rows, 1));
+  std::vector<float> logits(PanelElements(rows, outputs));
   std::vector<double> losses(rows);
-  const Panels<float> logit_panels = {logits.data(), rows, 1, PanelStride(1)};
+  const Panels<float> logit_panels = {logits.data(), rows, outputs, PanelStride(outputs)};
   for (int64_t row = 0; row < rows; ++row) {
-    logit_panels.At(row, 0) = place_logits[geometry.PlaceOf(row)];
-    losses[row] = place_losses[geometry.PlaceOf(row)];
+    const int64_t place = geometry.PlaceOf(row);
+    for (int64_t o = 0; o < outputs; ++o) {
+      logit_panels.At(row, o) = place_logits[place * outputs + o];
+    }
+    losses[row] = place_losses[place];
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());

@@ -167,7 +167,9 @@ std::vector<Case> Cases() {
     return g->Norm(g->Add(x, y), RmsNorm(kWidth));
   });
   add("BatchNorm", [](Builder* g) {
-    const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn);
+    // A bias before the norm would have a gradient of 0.
+    const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn, Activation::kIdentity,
+                              /*bias=*/false);
     return g->Apply(ReluOp{}, BatchNorm(g, g->Name(), 12)(x));
   });
   add("BlockTranspose", [](Builder* g) {
