@@ -250,7 +250,7 @@ Status DeviceEmbedding::Lookup(Purpose purpose, Routing* routing) {
 }
 
 template <typename A>
-void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_row,
+void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* local_row,
                                  Activations<A> e) const {
   auto& state = *routing.state_;
   const IdRoute& ids = state.route;
@@ -261,12 +261,12 @@ void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_ro
                         ids.requester.unique_of, impl_->RowsOfIds(state)};
   VectorShape shape = impl_->shape;
   shape.aligned &= Aligned(e.data, e.row_stride);
-  PoolBags(*impl_->compute, bags, place_row, e.rows, shape, e.data, e.row_stride);
+  PoolBags(*impl_->compute, bags, local_row, e.rows, shape, e.data, e.row_stride);
   state.used.Record(*impl_->compute);
 }
 
 template <typename A>
-Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_place,
+Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* device_row,
                                        Activations<const A> de, Routing* routing,
                                        DeviceExactSum* squared_norm,
                                        DeviceExactSum* squared_weights) {
@@ -281,7 +281,7 @@ Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_p
                          RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
   const BagGradients<A> bags = {de.data,
                                 de.row_stride,
-                                row_place,
+                                device_row,
                                 ids.requester.sources,
                                 ids.requester.scales,
                                 Aligned(de.data, de.row_stride)};

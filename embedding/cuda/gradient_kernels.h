@@ -16,12 +16,12 @@ namespace elastor::cuda {
 // Gradients of rows in the canonical order of additions (embedding/sharded_embedding.h).
 
 // The gradients of the pooled activations of a batch, which kernels only read. A local row r has
-// its gradients at de + row_place[r] * row_stride.
+// its gradients at de + device_row[r] * row_stride.
 template <typename A>
 struct BagGradients {
   const A* de = nullptr;
   int64_t row_stride = 0;
-  const int32_t* row_place = nullptr;
+  const int32_t* device_row = nullptr;
   const OccurrenceSource* sources = nullptr;  // by sorted occurrence
   const float* scales = nullptr;  // by sorted occurrence, of averaged bags; null: all are 1
   bool aligned = false;           // de and row_stride allow loads of four elements

@@ -118,8 +118,8 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   const Activations<const A> de =
       executor_.EmbeddingGradients(geometry.shape())
           .Slice(graph_->features().numeric_features(), embedding_->output_features());
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
-                                                        routed_->ids.get(), &sums->squared_norm,
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.device_row(),
+                                                        de, routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
   mark(kRouted).Record(compute);
   ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
@@ -152,7 +152,7 @@ const BatchGeometry& DeviceTrainStep<A>::GeometryOf(const LocalBatch& batch) {
       .first->second;
 }
 
-// Brings the batch to the places that kernels read.
+// Brings the batch to where kernels read it.
 template <typename A>
 DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometry& geometry,
                                      Routed* routed, Inputs* inputs, bool training) {
@@ -170,7 +170,7 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
   const StepScalars* const scalars = inputs->scalars.data();
   return {.shape = geometry.shape(),
           .inputs = {.numeric = inputs->numeric.data(),
-                     .place_row = geometry.place_row(),
+                     .local_row = geometry.local_row(),
                      .leaf_counts = geometry.leaf_counts(),
                      .first_row = &scalars->first_row,
                      .step = &scalars->step,
@@ -185,7 +185,7 @@ Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry&
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
   if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
     if (segments_.empty()) return CaptureDense(pass);
@@ -210,7 +210,7 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
   executor_.Forward(pass);
   BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), inputs_.labels.data(),
                 options_.sample_weights ? inputs_.weights.data() : nullptr,
-                &inputs_.scalars.data()->inverse_weight, pass.inputs.place_row, losses_.data(),
+                &inputs_.scalars.data()->inverse_weight, pass.inputs.local_row, losses_.data(),
                 executor_.LogitGradients());
   AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
@@ -328,26 +328,26 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   routed_->weight = static_cast<double>(batch.global_rows);
   const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape)
           .Slice(graph_->features().numeric_features(), embedding_->output_features()));
   executor_.Forward(pass);
   BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), evaluation_inputs_.labels.data(),
-                nullptr, nullptr, pass.inputs.place_row, losses_.data(), nullptr);
+                nullptr, nullptr, pass.inputs.local_row, losses_.data(), nullptr);
 
-  const int64_t places = pass.shape.rows();
-  std::vector<float> place_logits(places);
-  std::vector<double> place_losses(places);
-  Copy<float>(compute, place_logits.data(), executor_.Logits(), places);
-  Copy<double>(compute, place_losses.data(), losses_.data(), places);
+  const int64_t device_rows = pass.shape.rows();
+  std::vector<float> device_logits(device_rows);
+  std::vector<double> device_losses(device_rows);
+  Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows);
+  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows);
   compute.Synchronize();
   const int64_t rows = batch.rows();
   std::vector<float> logits(PanelElements(rows, 1));
   std::vector<double> losses(rows);
   const Panels<float> logit_panels = {logits.data(), rows, 1, PanelStride(1)};
   for (int64_t row = 0; row < rows; ++row) {
-    logit_panels.At(row, 0) = place_logits[geometry.PlaceOf(row)];
-    losses[row] = place_losses[geometry.PlaceOf(row)];
+    logit_panels.At(row, 0) = device_logits[geometry.DeviceRowOf(row)];
+    losses[row] = device_losses[geometry.DeviceRowOf(row)];
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());
@@ -369,7 +369,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   return OkStatus();
 }
 
-// A probe of the last forward pass, from places on the device to panels on the host.
+// A probe of the last forward pass, from rows on the device to panels on the host.
 template <typename A>
 void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
                                    std::vector<float>* panels) {
@@ -383,7 +383,7 @@ void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
   panels->assign(PanelElements(rows, features), 0.0f);
   const Panels<float> to = {panels->data(), rows, features, PanelStride(features)};
   for (int64_t row = 0; row < rows; ++row) {
-    const A* const from = values.data() + geometry.PlaceOf(row) * features;
+    const A* const from = values.data() + geometry.DeviceRowOf(row) * features;
     for (int64_t f = 0; f < features; ++f) to.At(row, f) = static_cast<float>(from[f]);
   }
 }
