@@ -16,7 +16,7 @@ namespace elastor {
 // Where the time of steps went on this rank, in seconds, added up.
 struct StepTimes {
   double route_ids = 0;  // unique ids and their exchange (waiting for it, when overlapped)
-  double lookup = 0;     // gather and rows home
+  double lookup = 0;     // owners gather rows and send them to the ranks that asked
   double compute = 0;    // forward, backward, sums over own leaves
   double reduce = 0;     // dense slices
   double route_gradients = 0;

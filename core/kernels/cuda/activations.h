@@ -8,10 +8,10 @@
 
 namespace elastor::cuda {
 
-// The rows that are computed at once: `leaves` leaves of `leaf_rows` (S) places each, leaf l's in
-// places [l S, (l + 1) S). S is that of the longest leaf of the whole batch, alike on every rank;
-// the places behind a shorter leaf's rows are padding: values finite and meaningless, gradients
-// exactly 0.
+// The rows that are computed at once, the device rows: `leaves` leaves of `leaf_rows` (S) device
+// rows each; leaf l has device rows [l S, (l + 1) S). S is the length of the longest leaf of the
+// whole batch, alike on every rank. The device rows behind a shorter leaf's rows are padding: their
+// values are finite and meaningless, their gradients are exactly 0.
 struct LeafShape {
   int64_t leaves = 0;
   int64_t leaf_rows = 0;

@@ -11,7 +11,7 @@ class DeviceBinaryCrossEntropy final : public DeviceLoss {
   void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
                float* doutputs) const override {
     BceWithLogits(stream, rows.rows, rows.outputs, rows.labels, rows.weights, rows.inverse_weight,
-                  rows.place_row, losses, doutputs);
+                  rows.local_row, losses, doutputs);
   }
 };
 

@@ -18,7 +18,7 @@ struct DeviceLossRows {
   const float* labels = nullptr;
   const float* weights = nullptr;
   const float* inverse_weight = nullptr;  // a scalar: 1 / weight of the batch
-  const int32_t* place_row = nullptr;     // [rows]: the local row; negative: padding
+  const int32_t* local_row = nullptr;     // [rows]: the local row; negative: padding
 };
 
 // The loss of a task on a device.

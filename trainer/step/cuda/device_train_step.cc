@@ -120,8 +120,8 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   const Activations<const A> de =
       executor_.EmbeddingGradients(geometry.shape())
           .Slice(graph_->features().numeric_features(), embedding_->output_features());
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
-                                                        routed_->ids.get(), &sums->squared_norm,
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.device_row(),
+                                                        de, routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
   mark(kRouted).Record(compute);
   ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
@@ -154,7 +154,7 @@ const BatchGeometry& DeviceTrainStep<A>::GeometryOf(const LocalBatch& batch) {
       .first->second;
 }
 
-// Brings the batch to the places that kernels read.
+// Brings the batch to where kernels read it.
 template <typename A>
 DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometry& geometry,
                                      Routed* routed, Inputs* inputs, bool training) {
@@ -172,7 +172,7 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
   const StepScalars* const scalars = inputs->scalars.data();
   return {.shape = geometry.shape(),
           .inputs = {.numeric = inputs->numeric.data(),
-                     .place_row = geometry.place_row(),
+                     .local_row = geometry.local_row(),
                      .leaf_counts = geometry.leaf_counts(),
                      .first_row = &scalars->first_row,
                      .step = &scalars->step,
@@ -187,7 +187,7 @@ Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry&
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
   if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
     if (segments_.empty()) return CaptureDense(pass);
@@ -216,7 +216,7 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                   .labels = inputs_.labels.data(),
                   .weights = options_.sample_weights ? inputs_.weights.data() : nullptr,
                   .inverse_weight = &inputs_.scalars.data()->inverse_weight,
-                  .place_row = pass.inputs.place_row},
+                  .local_row = pass.inputs.local_row},
                  losses_.data(), executor_.LogitGradients());
   AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
@@ -334,7 +334,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   routed_->weight = static_cast<double>(batch.global_rows);
   const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape)
           .Slice(graph_->features().numeric_features(), embedding_->output_features()));
   executor_.Forward(pass);
@@ -342,26 +342,26 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
                  {.rows = pass.shape.rows(),
                   .outputs = executor_.Logits(),
                   .labels = evaluation_inputs_.labels.data(),
-                  .place_row = pass.inputs.place_row},
+                  .local_row = pass.inputs.local_row},
                  losses_.data(), /*doutputs=*/nullptr);
 
-  const int64_t places = pass.shape.rows();
+  const int64_t device_rows = pass.shape.rows();
   const int64_t outputs = options_.task.outputs();
-  std::vector<float> place_logits(places * outputs);
-  std::vector<double> place_losses(places);
-  Copy<float>(compute, place_logits.data(), executor_.Logits(), places * outputs);
-  Copy<double>(compute, place_losses.data(), losses_.data(), places);
+  std::vector<float> device_logits(device_rows * outputs);
+  std::vector<double> device_losses(device_rows);
+  Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * outputs);
+  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows);
   compute.Synchronize();
   const int64_t rows = batch.rows();
   std::vector<float> logits(PanelElements(rows, outputs));
   std::vector<double> losses(rows);
   const Panels<float> logit_panels = {logits.data(), rows, outputs, PanelStride(outputs)};
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t place = geometry.PlaceOf(row);
+    const int64_t device_row = geometry.DeviceRowOf(row);
     for (int64_t o = 0; o < outputs; ++o) {
-      logit_panels.At(row, o) = place_logits[place * outputs + o];
+      logit_panels.At(row, o) = device_logits[device_row * outputs + o];
     }
-    losses[row] = place_losses[place];
+    losses[row] = device_losses[device_row];
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());
@@ -383,7 +383,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   return OkStatus();
 }
 
-// A probe of the last forward pass, from places on the device to panels on the host.
+// A probe of the last forward pass, from rows on the device to panels on the host.
 template <typename A>
 void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
                                    std::vector<float>* panels) {
@@ -397,7 +397,7 @@ void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
   panels->assign(PanelElements(rows, features), 0.0f);
   const Panels<float> to = {panels->data(), rows, features, PanelStride(features)};
   for (int64_t row = 0; row < rows; ++row) {
-    const A* const from = values.data() + geometry.PlaceOf(row) * features;
+    const A* const from = values.data() + geometry.DeviceRowOf(row) * features;
     for (int64_t f = 0; f < features; ++f) to.At(row, f) = static_cast<float>(from[f]);
   }
 }

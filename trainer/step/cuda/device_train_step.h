@@ -73,7 +73,7 @@ class DeviceTrainStep final : public Step<float> {
     BatchUpload dense;
     double weight = 0;  // of the whole batch: its rows, or the sum of their weights
   };
-  // Where kernels read a batch: places that stay.
+  // Where kernels read a batch: the same addresses at every step.
   struct Inputs {
     Inputs(Stream* stream, int64_t rows, int64_t numeric_fields, int64_t label_count,
            bool weighted);
@@ -129,7 +129,7 @@ class DeviceTrainStep final : public Step<float> {
   std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
-  Buffer<double> losses_;  // of every place
+  Buffer<double> losses_;  // of every device row
   Buffer<StepSums> sums_;
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;

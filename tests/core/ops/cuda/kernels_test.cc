@@ -194,7 +194,8 @@ std::vector<Case> Cases() {
     x = g->Measure("relu", g->Apply(ReluOp{}, x));
     return g->Add(x, g->Dropout(x, 0.25));
   });
-  const auto add_gated = [&](const std::string& name, auto op, int64_t lifts, bool biases) {
+  const auto add_gated = [&](const std::string& name, auto op, int64_t up_projections,
+                             bool biases) {
     op.tokens = kTokens;
     op.width = kWidth;
     op.hidden = 5;
@@ -208,7 +209,7 @@ std::vector<Case> Cases() {
           parameters.push_back(g->Declare(std::move(weight)));
           if (biases) parameters.push_back(g->Declare(std::move(bias)));
         };
-        declare({kTokens, lifts, op.hidden, kWidth}, {kTokens, lifts, op.hidden});
+        declare({kTokens, up_projections, op.hidden, kWidth}, {kTokens, up_projections, op.hidden});
         declare({kTokens, kWidth, op.hidden}, {kTokens, kWidth});
         declare({kTokens, kWidth, kWidth}, {kTokens, kWidth});
         return g->Apply(op, g->Tokens(), parameters);
