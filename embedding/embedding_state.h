@@ -24,8 +24,8 @@ class EmbeddingState {
   // ranks.
   virtual void AddToDigest(Digest* digest) const = 0;
 
-  // Visits the initialised rows this rank accounts for, tables in order and keys ascending:
-  // fn(table, key, weights, slots). For tests.
+  // Visits the initialised rows whose primary replica (shard_plan.h) this rank has, tables in order
+  // and keys ascending: fn(table, key, weights, slots). For tests.
   virtual void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                                    const T* slots)>& fn) const = 0;
   // Sets one row if this rank owns (a copy of) it, marking it initialised. Without slots (null) it
@@ -35,8 +35,9 @@ class EmbeddingState {
   virtual void ForgetRows() = 0;
 
   // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
-  // the initialised rows it accounts for, by partition; and their visit in blocks, keys ascending,
-  // with weights and slots one after another (thread-safe, excludes steps, lookups and SetRow).
+  // the initialised rows whose primary replica it has, by partition; and their visit in blocks,
+  // keys ascending, with weights and slots one after another (thread-safe, excludes steps, lookups
+  // and SetRow).
   virtual bool Owns(int table, int64_t partition) const = 0;
   virtual std::vector<int64_t> CountRows(int table) const = 0;
   virtual void ForEachRowOf(

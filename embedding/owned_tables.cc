@@ -142,7 +142,7 @@ void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, T* gr
 template <typename T>
 void OwnedTables<T>::AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
                                 SquaredSums* sums) const {
-  if (!Accounts(table, key)) return;
+  if (!HasPrimary(table, key)) return;
   sums->gradients.Add(SumOfSquares(gradient, layout_->width(table)));
   if (optimizer_.l2 > 0) sums->weights.Add(SumOfSquares(weights, layout_->width(table)));
 }
@@ -238,7 +238,7 @@ void OwnedTables<T>::AddToDigest(Digest* digest) const {
       stores_[t].ForEachBlock(RowStore<T>::Visit::kAll, thread, pool_->threads(),
                               [&](std::span<const int64_t> keys, T* const* rows) {
                                 for (size_t i = 0; i < keys.size(); ++i) {
-                                  if (!Accounts(t, keys[i])) continue;
+                                  if (!HasPrimary(t, keys[i])) continue;
                                   parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]),
                                                           rows[i], bytes);
                                 }
@@ -255,7 +255,7 @@ void OwnedTables<T>::ForEachRow(
     stores_[t].ForEachBlock(
         RowStore<T>::Visit::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
           for (size_t i = 0; i < keys.size(); ++i) {
-            if (!Accounts(t, keys[i])) continue;
+            if (!HasPrimary(t, keys[i])) continue;
             fn(static_cast<int>(t), keys[i], rows[i], rows[i] + layout_->width(t));
           }
         });
@@ -295,7 +295,7 @@ std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
   });
   std::vector<int64_t> counts(kPartitions, 0);
   for (int64_t p = 0; p < kPartitions; ++p) {
-    if (!Accounts(table, p)) continue;
+    if (!HasPrimary(table, p)) continue;
     for (const std::vector<int64_t>& part : parts) counts[p] += part[p];
   }
   return counts;
@@ -313,7 +313,7 @@ void OwnedTables<T>::ForEachRowOf(
                                        own_keys.clear();
                                        own_rows.clear();
                                        for (size_t i = 0; i < keys.size(); ++i) {
-                                         if (!Accounts(table, keys[i])) continue;
+                                         if (!HasPrimary(table, keys[i])) continue;
                                          own_keys.push_back(keys[i]);
                                          own_rows.push_back(rows[i]);
                                        }

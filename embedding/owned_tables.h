@@ -69,9 +69,9 @@ class OwnedTables {
   int64_t Slots(int64_t table) const {
     return SlotElements(optimizer_.rule.kind, layout_->width(table));
   }
-  // Whether this rank's copy of a row is the one that counts.
-  bool Accounts(int64_t table, int64_t key) const {
-    return plan_->Accountant(static_cast<int>(table), key % kPartitions) == rank_;
+  // Whether this rank has the primary replica of a row.
+  bool HasPrimary(int64_t table, int64_t key) const {
+    return plan_->PrimaryRank(static_cast<int>(table), key % kPartitions) == rank_;
   }
   void CreateAllRows(int64_t table);
   void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,

@@ -42,8 +42,9 @@ class ShardPlan {
   int Owner(int table, int64_t partition) const {
     return replicated_[table] ? kAllRanks : owners_[table * kPartitions + partition];
   }
-  // The rank whose copy counts (norms, digests, checkpoints): the owner, or partition % ranks.
-  int Accountant(int table, int64_t partition) const {
+  // The rank with the primary replica of a partition, the one that counts in norms, digests and
+  // checkpoints: the owner, or partition % ranks when replicated.
+  int PrimaryRank(int table, int64_t partition) const {
     return replicated_[table] ? static_cast<int>(partition % ranks_)
                               : owners_[table * kPartitions + partition];
   }

@@ -40,7 +40,8 @@ class PackedMatrix {
  public:
   // Packs A = [blocks[0] | blocks[1] | ...], blocks of equal row count side by side. Reuses memory.
   void Pack(std::span<const MatrixView<T>> blocks);
-  // Packs two matrices of equal shape so that tiles hold rows j..j+2 of both (for GatedLift).
+  // Packs two matrices of equal shape so that tiles hold rows j..j+2 of both (for
+  // GatedUpProjection).
   void PackPair(const MatrixView<T>& first, const MatrixView<T>& second);
 
   int64_t rows() const { return rows_; }  // of A; of each matrix when paired
@@ -91,13 +92,14 @@ template <typename T>
 void MatMul(const PackedMatrix<T>& a, std::span<const Panels<const T>> x, Panels<T> y,
             const Epilogue<T>& epilogue);
 
-// The gated lift of eq. 4 of RankElastor as one product:
+// The gated up-projection of eq. 4 of RankElastor as one product:
 //   p = W1 x (+ bias1), q = W2 x (+ bias2);  h = act(p) * q;
 // and, unless those views are empty: first_factor = q * act'(p) (= dh/dp), second_factor = act(p)
 // (= dh/dq). w: PackPair(W1, W2). Views: w.rows() features. bias1 and bias2 may be null.
 template <typename T>
-void GatedLift(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, const T* bias2,
-               Activation activation, Panels<T> h, Panels<T> first_factor, Panels<T> second_factor);
+void GatedUpProjection(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, const T* bias2,
+                       Activation activation, Panels<T> h, Panels<T> first_factor,
+                       Panels<T> second_factor);
 
 // What a gradient kernel does with its destination. kAdd computes destination + gradient, the
 // gradient being rounded first: exactly the tree node left + right.

@@ -9,10 +9,11 @@ Activation GateActivation(FeedForwardConfig::Gate gate) {
   return Activation::kGelu;
 }
 
-// Declares the maps "lift" (of `lifts` up-projections), "down" and "residual" of gated P-FFNs, each
-// with a bias where `biases`.
+// Declares the maps "lift" (the up-projections), "down" and "residual" of gated P-FFNs, each with a
+// bias where `biases`.
 std::vector<int> GatedParameters(GraphBuilder* graph, const std::string& name, int64_t tokens,
-                                 int64_t width, int64_t hidden, int64_t lifts, bool biases) {
+                                 int64_t width, int64_t hidden, int64_t up_projections,
+                                 bool biases) {
   std::vector<int> parameters;
   const auto declare = [&](const std::string& map, std::vector<int64_t> weight,
                            std::vector<int64_t> bias) {
@@ -22,7 +23,7 @@ std::vector<int> GatedParameters(GraphBuilder* graph, const std::string& name, i
     parameters.push_back(
         graph->Parameter(name + map + "_bias", std::move(bias), Init::Constant(0), Decay::kNone));
   };
-  declare(".lift", {tokens, lifts, hidden, width}, {tokens, lifts, hidden});
+  declare(".lift", {tokens, up_projections, hidden, width}, {tokens, up_projections, hidden});
   declare(".down", {tokens, width, hidden}, {tokens, width});
   declare(".residual", {tokens, width, width}, {tokens, width});
   return parameters;
@@ -65,13 +66,13 @@ Layer FeedForward(GraphBuilder* graph, const std::string& name, const TokenModel
   const int64_t width = config.token_width();
   const int64_t hidden = config.feed_forward().expansion() * width;
   const Activation activation = GateActivation(config.feed_forward().activation());
-  const auto gated = [&](auto op, int64_t lifts, bool biases) -> Layer {
+  const auto gated = [&](auto op, int64_t up_projections, bool biases) -> Layer {
     op.tokens = tokens;
     op.width = width;
     op.hidden = hidden;
     op.activation = activation;
     const std::vector<int> parameters =
-        GatedParameters(graph, name, tokens, width, hidden, lifts, biases);
+        GatedParameters(graph, name, tokens, width, hidden, up_projections, biases);
     return [=](Value x) { return graph->Apply(op, x, parameters); };
   };
   switch (config.feed_forward().kind()) {

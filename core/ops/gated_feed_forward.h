@@ -13,8 +13,8 @@ namespace elastor {
 
 // RankElastor, eq. 4, without biases:
 //   Z_t = W3 (act(W1 M_t) * (W2 M_t)) + Wr M_t
-// Parameters: lift [T, 2, H, D] (the up-projections W1 and W2), down [T, D, H] (W3), residual
-// [T, D, D] (Wr).
+// Parameters: lift [T, 2, H, D] (the up-projections W1 and W2), down [T, D, H] (the down-projection
+// W3), residual [T, D, D] (Wr).
 struct GatedFeedForwardOp : OpBase {
   static constexpr const char* kName = "gated feed-forward";
   int64_t tokens = 1;
@@ -32,8 +32,8 @@ ELASTOR_DECLARE_KERNELS(GatedFeedForwardOp)
 
 // The public code's form, with biases:
 //   u = A M_t + a + act(B M_t + b);  Z_t = W (u * (C M_t + c)) + w + R M_t + s
-// Parameters: lift [T, 3, H, D] (A, B, C), lift_bias [T, 3, H]; down [T, D, H], down_bias [T, D];
-// residual [T, D, D], residual_bias [T, D].
+// Parameters: lift [T, 3, H, D] (the up-projections A, B, C), lift_bias [T, 3, H]; down [T, D, H]
+// (the down-projection W), down_bias [T, D]; residual [T, D, D], residual_bias [T, D].
 struct GatedSumFeedForwardOp : OpBase {
   static constexpr const char* kName = "gated-sum feed-forward";
   int64_t tokens = 1;

@@ -94,7 +94,7 @@ struct DeviceEmbedding::Impl {
         compute(compute),
         route(route),
         pool(pool),
-        accounting{communicator->rank(), communicator->size()},
+        job{communicator->rank(), communicator->size()},
         shape(ShapeOf(layout)),
         tables(&layout, plan,
                {options.optimizer.rule, options.seed, communicator->rank(), options.device_bytes},
@@ -110,7 +110,7 @@ struct DeviceEmbedding::Impl {
     route->Synchronize();
   }
 
-  bool one_rank() const { return accounting.ranks == 1; }
+  bool one_rank() const { return job.ranks == 1; }
   float l2() const { return static_cast<float>(optimizer.l2); }
   int64_t vector_stride() const { return (layout.widest() + 3) / 4 * 4; }
   const float* const* RowsOfIds(const State& routing) const {
@@ -132,7 +132,7 @@ struct DeviceEmbedding::Impl {
   Stream* const compute;
   Stream* const route;
   ThreadPool* const pool;
-  const Accounting accounting;
+  const RankInJob job;
   const VectorShape shape;
   RowTables tables;
   IdRouter router;
@@ -190,12 +190,12 @@ void DeviceEmbedding::Impl::AddAllSquares(const BagGradients<A>& bags, DeviceExa
   const SquaredSums sums = {squared_norm, squared_weights,
                             row_wise ? routing->row_squares.Resize(ids.owned.bound) : nullptr};
   AddSquares(*compute, ids.owned, tables.device_views(), bags, routing->array,
-             routing->owned_rows.data(), l2(), shape, accounting, sums);
+             routing->owned_rows.data(), l2(), shape, job, sums);
   // Without L2 the gradient of an untouched row is 0.
   if (!tables.dense() || l2() <= 0) return;
   tables.MarkTouched(ids.owned);
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    AddUntouchedSquares(*compute, tables.view(t), tables.marks(t), l2(), shape, accounting, sums);
+    AddUntouchedSquares(*compute, tables.view(t), tables.marks(t), l2(), shape, job, sums);
   }
 }
 
@@ -250,7 +250,7 @@ Status DeviceEmbedding::Lookup(Purpose purpose, Routing* routing) {
 }
 
 template <typename A>
-void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_row,
+void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* local_row,
                                  Activations<A> e) const {
   auto& state = *routing.state_;
   const IdRoute& ids = state.route;
@@ -261,12 +261,12 @@ void DeviceEmbedding::ReturnRows(const Routing& routing, const int32_t* place_ro
                         ids.requester.unique_of, impl_->RowsOfIds(state)};
   VectorShape shape = impl_->shape;
   shape.aligned &= Aligned(e.data, e.row_stride);
-  PoolBags(*impl_->compute, bags, place_row, e.rows, shape, e.data, e.row_stride);
+  PoolBags(*impl_->compute, bags, local_row, e.rows, shape, e.data, e.row_stride);
   state.used.Record(*impl_->compute);
 }
 
 template <typename A>
-Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_place,
+Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* device_row,
                                        Activations<const A> de, Routing* routing,
                                        DeviceExactSum* squared_norm,
                                        DeviceExactSum* squared_weights) {
@@ -276,12 +276,12 @@ Status DeviceEmbedding::RouteGradients(int64_t global_rows, const int32_t* row_p
       << "gradients without Lookup(kTrain)";
   CHECK_EQ(de.tokens, 1);
   CHECK_EQ(de.features, impl_->layout.features());
-  const Range owned = LeavesOfRank(impl_->accounting.rank, impl_->accounting.ranks, impl_->leaves);
+  const Range owned = LeavesOfRank(impl_->job.rank, impl_->job.ranks, impl_->leaves);
   CHECK_EQ(ids.rows, RowsOfLeaf(owned.end - 1, impl_->leaves, global_rows).end -
                          RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
   const BagGradients<A> bags = {de.data,
                                 de.row_stride,
-                                row_place,
+                                device_row,
                                 ids.requester.sources,
                                 ids.requester.scales,
                                 Aligned(de.data, de.row_stride)};
@@ -338,7 +338,7 @@ void DeviceEmbedding::SetRow(int table, int64_t key, const float* weights, const
 void DeviceEmbedding::ForgetRows() { impl_->state.ForgetRows(); }
 
 bool DeviceEmbedding::Owns(int table, int64_t partition) const {
-  return impl_->plan->Stores(table, partition, impl_->accounting.rank);
+  return impl_->plan->Stores(table, partition, impl_->job.rank);
 }
 
 std::vector<int64_t> DeviceEmbedding::CountRows(int table) const {

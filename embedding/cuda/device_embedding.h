@@ -59,15 +59,15 @@ class DeviceEmbedding final : public EmbeddingState<float> {
   Status Lookup(Purpose purpose, Routing* routing);
 
   // Pools the bags of all local rows into the features of e [rows, 1, sum of the fields' widths];
-  // place_row[r], in device memory: the local row of place r, -1: padding, which becomes 0.
+  // local_row[r], in device memory: the local row of device row r; -1: padding, which becomes 0.
   template <typename A>
-  void ReturnRows(const Routing& routing, const int32_t* place_row, Activations<A> e) const;
+  void ReturnRows(const Routing& routing, const int32_t* local_row, Activations<A> e) const;
 
   // From the gradient of those activations to gradients of rows on their owners, with L2; adds to
-  // the sums, in device memory, as ShardedEmbedding::RouteGradients does. row_place[row], in device
-  // memory: the place of a local row. On one rank, Update reads de and row_place again.
+  // the sums, in device memory, as ShardedEmbedding::RouteGradients does. device_row[r], in device
+  // memory: the device row of local row r. On one rank, Update reads de and device_row again.
   template <typename A>
-  Status RouteGradients(int64_t global_rows, const int32_t* row_place, Activations<const A> de,
+  Status RouteGradients(int64_t global_rows, const int32_t* device_row, Activations<const A> de,
                         Routing* routing, DeviceExactSum* squared_norm,
                         DeviceExactSum* squared_weights);
 

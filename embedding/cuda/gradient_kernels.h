@@ -16,12 +16,12 @@ namespace elastor::cuda {
 // Gradients of rows in the canonical order of additions (embedding/sharded_embedding.h).
 
 // The gradients of the pooled activations of a batch, which kernels only read. A local row r has
-// its gradients at de + row_place[r] * row_stride.
+// its gradients at de + device_row[r] * row_stride.
 template <typename A>
 struct BagGradients {
   const A* de = nullptr;
   int64_t row_stride = 0;
-  const int32_t* row_place = nullptr;
+  const int32_t* device_row = nullptr;
   const OccurrenceSource* sources = nullptr;  // by sorted occurrence
   const float* scales = nullptr;  // by sorted occurrence, of averaged bags; null: all are 1
   bool aligned = false;           // de and row_stride allow loads of four elements
@@ -56,8 +56,9 @@ void SumSegments(Stream& stream, const BagGradients<A>& bags, const RequesterVie
 void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                const OwnerView& owner, const VectorShape& shape, float* vectors);
 
-// Which rank's copy of a row counts in sums over all ranks (TableView::Accounts).
-struct Accounting {
+// This rank among all: it decides which rows' primary replicas are here (TableView::HasPrimary),
+// since only those count in sums over all ranks.
+struct RankInJob {
   int rank = 0;
   int ranks = 1;
 };
@@ -72,12 +73,10 @@ struct SquaredSums {
 template <typename A>
 void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                 const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
-                float l2, const VectorShape& shape, const Accounting& accounting,
-                const SquaredSums& sums);
+                float l2, const VectorShape& shape, const RankInJob& job, const SquaredSums& sums);
 // Adds the squares of the rows of a table that are present and not marked; their g is l2 * w.
 void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t* marks, float l2,
-                         const VectorShape& shape, const Accounting& accounting,
-                         const SquaredSums& sums);
+                         const VectorShape& shape, const RankInJob& job, const SquaredSums& sums);
 
 }  // namespace elastor::cuda
 

@@ -16,8 +16,8 @@ template <typename A, int kColumns>
 __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int column,
                                float (&to)[kColumns]) {
   const OccurrenceSource source = bags.sources[i];
-  const int64_t place = bags.row_place[source.row];
-  const A* const from = bags.de + place * bags.row_stride + source.feature + column;
+  const int64_t device_row = bags.device_row[source.row];
+  const A* const from = bags.de + device_row * bags.row_stride + source.feature + column;
   if (kColumns == 1 || bags.aligned) {  // alike for all threads
     LoadColumns(from, to);
   } else {
@@ -68,8 +68,8 @@ __device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& 
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const int64_t place = bags.row_place[bag_sources[r].row];
-    const A* const bag = bags.de + place * bags.row_stride + bag_sources[r].feature;
+    const int64_t device_row = bags.device_row[bag_sources[r].row];
+    const A* const bag = bags.de + device_row * bags.row_stride + bag_sources[r].feature;
     places[r].bag = sources[r] < 0 ? bag : nullptr;
     if (bags.scales == nullptr) continue;
     const float scale = bags.scales[occurrences[r]];

@@ -18,7 +18,7 @@ struct Move {
 
 // kAhead bags, `step` apart; loads of all of them are under way together.
 template <typename A>
-__device__ void FindMoves(const BagRows& bags, const int32_t* place_row, int64_t first,
+__device__ void FindMoves(const BagRows& bags, const int32_t* local_row, int64_t first,
                           int64_t step, int64_t items, A* e, int64_t row_stride,
                           Move<A> (&moves)[kAhead]) {
   int64_t occurrences[kAhead];  // -1: padding, or no bag
@@ -26,12 +26,12 @@ __device__ void FindMoves(const BagRows& bags, const int32_t* place_row, int64_t
 #pragma unroll
   for (int a = 0; a < kAhead; ++a) {
     const int64_t item = first + a * step;
-    const int64_t place = item / bags.fields;
-    const int64_t f = item - place * bags.fields;
+    const int64_t device_row = item / bags.fields;
+    const int64_t f = item - device_row * bags.fields;
     const FieldView& field = bags.field_views[f];
-    moves[a] = {nullptr, e + place * row_stride + field.first_feature,
+    moves[a] = {nullptr, e + device_row * row_stride + field.first_feature,
                 item < items ? field.width : 0};
-    const int64_t row = item < items ? place_row[place] : -1;
+    const int64_t row = item < items ? local_row[device_row] : -1;
     occurrences[a] = row < 0 ? -1 : row * bags.fields + f;
   }
 #pragma unroll
@@ -47,12 +47,12 @@ __device__ void FindMoves(const BagRows& bags, const int32_t* place_row, int64_t
 // A group of lanes kAhead bags, a block's groups apart: reads a row, writes its features.
 template <typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    CopySingleIdBagsKernel(BagRows bags, const int32_t* place_row, int64_t items, LaneGroups groups,
+    CopySingleIdBagsKernel(BagRows bags, const int32_t* local_row, int64_t items, LaneGroups groups,
                            int widest, A* e, int64_t row_stride) {
   const int64_t per_block = kGroupThreads >> groups.shift;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * per_block * kAhead + groups.in_block();
   Move<A> moves[kAhead];
-  FindMoves(bags, place_row, first, per_block, items, e, row_stride, moves);
+  FindMoves(bags, local_row, first, per_block, items, e, row_stride, moves);
   for (int column = groups.lane() * kColumns; column < widest;
        column += groups.lanes() * kColumns) {
     float values[kAhead][kColumns];
@@ -97,14 +97,14 @@ __device__ void SumRows(const BagRows& bags, int64_t begin, int64_t end, int col
 // Each group of lanes pools one bag.
 template <typename A, int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    PoolBagsKernel(BagRows bags, const int32_t* place_row, int64_t items, LaneGroups groups, A* e,
+    PoolBagsKernel(BagRows bags, const int32_t* local_row, int64_t items, LaneGroups groups, A* e,
                    int64_t row_stride) {
   const int64_t item = groups.index();
   if (item >= items) return;
-  const int64_t place = item / bags.fields;
-  const int64_t f = item - place * bags.fields;
+  const int64_t device_row = item / bags.fields;
+  const int64_t f = item - device_row * bags.fields;
   const FieldView field = bags.field_views[f];
-  const int64_t row = place_row[place];
+  const int64_t row = local_row[device_row];
   int64_t begin = 0, end = 0;
   if (row >= 0) {
     begin = bags.offsets[row * bags.fields + f];
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   }
   const bool scaled = field.mean && end - begin > 1;
   const float scale = scaled ? 1.0f / static_cast<float>(end - begin) : 1.0f;
-  A* const to = e + place * row_stride + field.first_feature;
+  A* const to = e + device_row * row_stride + field.first_feature;
   for (int column = groups.lane() * kColumns; column < field.width;
        column += groups.lanes() * kColumns) {
     float sum[kColumns];
@@ -128,18 +128,18 @@ __global__ void __launch_bounds__(kGroupThreads)
 }  // namespace
 
 template <typename A>
-void PoolBags(Stream& stream, const BagRows& bags, const int32_t* place_row, int64_t places,
+void PoolBags(Stream& stream, const BagRows& bags, const int32_t* local_row, int64_t device_rows,
               const VectorShape& shape, A* e, int64_t row_stride) {
-  const int64_t items = places * bags.fields;
+  const int64_t items = device_rows * bags.fields;
   if (items == 0) return;
   const LaneGroups groups = LaneGroups::For(shape.widest, shape.columns());
   if (bags.offsets == nullptr) {
     Launch(stream, Blocks(items, groups.per_block() * kAhead), kGroupThreads,
            shape.aligned ? CopySingleIdBagsKernel<A, kVector> : CopySingleIdBagsKernel<A, 1>, bags,
-           place_row, items, groups, shape.widest, e, row_stride);
+           local_row, items, groups, shape.widest, e, row_stride);
   } else {
     Launch(stream, Blocks(items, groups.per_block()), kGroupThreads,
-           shape.aligned ? PoolBagsKernel<A, kVector> : PoolBagsKernel<A, 1>, bags, place_row,
+           shape.aligned ? PoolBagsKernel<A, kVector> : PoolBagsKernel<A, 1>, bags, local_row,
            items, groups, e, row_stride);
   }
 }

@@ -18,10 +18,10 @@ struct BagRows {
   const float* const* rows_of_ids = nullptr;  // by unique id
 };
 
-// Pools bags as PoolBags of embedding/bag_pooling.h does. The features of local row place_row[p]
-// are written from e + p * row_stride on, for p in [0, places); zeros where place_row[p] is -1.
+// Pools bags as PoolBags of embedding/bag_pooling.h does. The features of local row local_row[r]
+// are written from e + r * row_stride on, for r in [0, device_rows); zeros where it is -1.
 template <typename A>
-void PoolBags(Stream& stream, const BagRows& bags, const int32_t* place_row, int64_t places,
+void PoolBags(Stream& stream, const BagRows& bags, const int32_t* local_row, int64_t device_rows,
               const VectorShape& shape, A* e, int64_t row_stride);
 
 }  // namespace elastor::cuda

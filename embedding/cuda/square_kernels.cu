@@ -59,7 +59,7 @@ class SquareLane {
 template <typename A>
 struct TouchedRow {
   int width = 0;  // 0: no row
-  bool accounts = false;
+  bool primary = false;
   const float* weights = nullptr;
   GradientPlace<A> place;
 
@@ -79,7 +79,7 @@ struct TouchedRow {
 
 struct UntouchedRow {
   int width = 0;
-  bool accounts = false;
+  bool primary = false;
   const float* weights = nullptr;
 
   template <int kColumns>
@@ -125,7 +125,7 @@ __device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const Squar
   // Lane r adds row r.
   ThreadExactSum gradient_sum, weight_sum;
   double gradient = 0, weight = 0;
-  bool accounts = false;
+  bool primary = false;
 #pragma unroll
   for (int r = 0; r < kRowsPerQuad; ++r) {
     const double total = gradients[r].Total();
@@ -133,13 +133,13 @@ __device__ void SumRows(const Row (&rows)[kRowsPerQuad], int widest, const Squar
     if (lane != r) continue;
     gradient = total;
     weight = weight_total;
-    accounts = rows[r].accounts;
+    primary = rows[r].primary;
     if (row_squares[r] != nullptr) *row_squares[r] = total;
   }
-  if (accounts) gradient_sum.Add(gradient);
+  if (primary) gradient_sum.Add(gradient);
   gradient_sum.AddBlockTo(sums.gradients);
   if (!kWithWeights) return;
-  if (accounts) weight_sum.Add(weight);
+  if (primary) weight_sum.Add(weight);
   weight_sum.AddBlockTo(sums.weights);
 }
 
@@ -153,8 +153,8 @@ __device__ int64_t RowOfTurn(int r) {
 template <typename A, int kColumns, bool kWithL2>
 __global__ void __launch_bounds__(kGroupThreads, kWithL2 ? 2 : 3)
     AddSquaresKernel(OwnedKeys owned, const TableView* tables, BagGradients<A> bags,
-                     GradientArray array, float* const* rows, float l2, int widest,
-                     Accounting accounting, SquaredSums sums) {
+                     GradientArray array, float* const* rows, float l2, int widest, RankInJob job,
+                     SquaredSums sums) {
   const int64_t count = min(owned.bound, *owned.count);
   // Loads of all rows at once, then what follows from them.
   uint64_t keys[kRowsPerQuad];
@@ -177,8 +177,7 @@ __global__ void __launch_bounds__(kGroupThreads, kWithL2 ? 2 : 3)
     if (j >= count) continue;
     const TableView& table = tables[owned.format.Table(keys[r])];
     quad_rows[r].width = table.width;
-    quad_rows[r].accounts =
-        table.Accounts(owned.format.Id(keys[r]), accounting.rank, accounting.ranks);
+    quad_rows[r].primary = table.HasPrimary(owned.format.Id(keys[r]), job.rank, job.ranks);
     quad_rows[r].weights = weights[r];
     if (sums.row_squares != nullptr) row_squares[r] = sums.row_squares + j;
   }
@@ -192,8 +191,8 @@ __global__ void __launch_bounds__(kGroupThreads, kWithL2 ? 2 : 3)
 // The same over rows by index.
 template <int kColumns>
 __global__ void __launch_bounds__(kGroupThreads)
-    AddUntouchedSquaresKernel(TableView table, const uint32_t* marks, float l2,
-                              Accounting accounting, SquaredSums sums) {
+    AddUntouchedSquaresKernel(TableView table, const uint32_t* marks, float l2, RankInJob job,
+                              SquaredSums sums) {
   UntouchedRow quad_rows[kRowsPerQuad];
   double* const row_squares[kRowsPerQuad] = {};
 #pragma unroll
@@ -203,7 +202,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     const uint32_t bits = table.present[index / 32] & ~marks[index / 32];
     if (((bits >> (index % 32)) & 1) == 0) continue;
     const int64_t partition = table.index.PartitionAt(index % table.index.count);
-    quad_rows[r] = {table.width, table.Accounts(partition, accounting.rank, accounting.ranks),
+    quad_rows[r] = {table.width, table.HasPrimary(partition, job.rank, job.ranks),
                     table.RowAt(index)};
   }
   SumRows<kColumns, true>(quad_rows, table.width, sums, row_squares, l2);
@@ -214,30 +213,28 @@ __global__ void __launch_bounds__(kGroupThreads)
 template <typename A>
 void AddSquares(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                 const BagGradients<A>& bags, const GradientArray& array, float* const* rows,
-                float l2, const VectorShape& shape, const Accounting& accounting,
-                const SquaredSums& sums) {
+                float l2, const VectorShape& shape, const RankInJob& job, const SquaredSums& sums) {
   if (owned.bound == 0) return;
   const auto kernel =
       shape.aligned
           ? (l2 > 0 ? AddSquaresKernel<A, kVector, true> : AddSquaresKernel<A, kVector, false>)
           : (l2 > 0 ? AddSquaresKernel<A, 1, true> : AddSquaresKernel<A, 1, false>);
   Launch(stream, Blocks(owned.bound, kRowsPerBlock), kGroupThreads, kernel, owned, tables, bags,
-         array, rows, l2, shape.widest, accounting, sums);
+         array, rows, l2, shape.widest, job, sums);
 }
 
 void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t* marks, float l2,
-                         const VectorShape& shape, const Accounting& accounting,
-                         const SquaredSums& sums) {
+                         const VectorShape& shape, const RankInJob& job, const SquaredSums& sums) {
   if (table.stored_rows == 0) return;
   Launch(stream, Blocks(table.stored_rows, kRowsPerBlock), kGroupThreads,
          shape.aligned ? AddUntouchedSquaresKernel<kVector> : AddUntouchedSquaresKernel<1>, table,
-         marks, l2, accounting, sums);
+         marks, l2, job, sums);
 }
 
 #define ELASTOR_INSTANTIATE(A)                                                                  \
   template void AddSquares(Stream&, const OwnedKeys&, const TableView*, const BagGradients<A>&, \
                            const GradientArray&, float* const*, float, const VectorShape&,      \
-                           const Accounting&, const SquaredSums&);
+                           const RankInJob&, const SquaredSums&);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(BFloat16)
 #undef ELASTOR_INSTANTIATE

@@ -132,7 +132,7 @@ void TableState::VisitPiece(int64_t t, const Range& quotients, const Range& numb
     for (int64_t n = numbers.begin; n < end; ++n) {
       if (!Present(t, q * index.count + n)) continue;
       const int64_t key = index.KeyOf(q, n);
-      if (!Accounts(static_cast<int>(t), key)) continue;
+      if (!HasPrimary(static_cast<int>(t), key)) continue;
       keys[filled] = key;
       found[filled] = first + (n - numbers.begin) * view.stride;
       if (++filled == kBlock) flush();
@@ -216,7 +216,7 @@ std::vector<int64_t> TableState::CountRows(int table) {
   for (int64_t index = 0; index < tables_->view(table).stored_rows; ++index) {
     if (!Present(table, index)) continue;
     const int64_t partition = row_index.PartitionAt(index % row_index.count);
-    if (Accounts(table, partition)) ++counts[partition];
+    if (HasPrimary(table, partition)) ++counts[partition];
   }
   return counts;
 }

@@ -55,8 +55,8 @@ class TableState {
   };
 
   bool Owns(int table, int64_t partition) const { return plan_->Stores(table, partition, rank_); }
-  bool Accounts(int table, int64_t key) const {
-    return plan_->Accountant(table, key % kPartitions) == rank_;
+  bool HasPrimary(int table, int64_t key) const {
+    return plan_->PrimaryRank(table, key % kPartitions) == rank_;
   }
   bool Present(int64_t t, int64_t index) const {
     return (present_[tables_->first_word(t) + index / 32] >> (index % 32)) & 1;
@@ -66,8 +66,8 @@ class TableState {
   void BringUpToDate();
   std::unique_ptr<Carrier> TakeCarrier();
   void PutBack(std::unique_ptr<Carrier> carrier);
-  // Visits rows this rank accounts for, with keys / 4096 in `quotients` and partitions numbered
-  // `numbers` here. Thread-safe after BringUpToDate.
+  // Visits rows whose primary replica this rank has, with keys / 4096 in `quotients` and partitions
+  // numbered `numbers` here. Thread-safe after BringUpToDate.
   void VisitRows(int64_t t, const Range& quotients, const Range& numbers, const Visit& visit);
   void VisitPiece(int64_t t, const Range& quotients, const Range& numbers, const float* rows,
                   int64_t quotient_stride, const Visit& visit) const;

@@ -24,8 +24,8 @@ struct TableView {
   bool replicated = false;  // every rank has a copy
 
   ELASTOR_HOST_DEVICE float* RowAt(int64_t index) const { return rows + index * stride; }
-  // Whether this rank's copy of a row counts, as ShardPlan::Accountant has it.
-  ELASTOR_HOST_DEVICE bool Accounts(int64_t key, int rank, int ranks) const {
+  // Whether `rank` has the primary replica of a row, as ShardPlan::PrimaryRank says.
+  ELASTOR_HOST_DEVICE bool HasPrimary(int64_t key, int rank, int ranks) const {
     return !replicated || key % kPartitions % ranks == rank;
   }
 };

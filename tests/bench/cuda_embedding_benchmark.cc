@@ -145,10 +145,10 @@ Times Run(DeviceEmbedding* embedding, Stream& compute, const std::vector<SparseB
   const int64_t features = embedding->output_features();
   const Buffer<A> e(&compute, FLAGS_batch_size * features);
   const auto activations = Activations<A>::RowMajor(e.data(), FLAGS_batch_size, 1, features);
-  std::vector<int32_t> places(FLAGS_batch_size);
-  std::iota(places.begin(), places.end(), 0);
-  const Buffer<int32_t> device_places(&compute, FLAGS_batch_size);
-  Copy<int32_t>(compute, device_places.data(), places.data(), FLAGS_batch_size);
+  std::vector<int32_t> numbers(FLAGS_batch_size);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Buffer<int32_t> device_numbers(&compute, FLAGS_batch_size);
+  Copy<int32_t>(compute, device_numbers.data(), numbers.data(), FLAGS_batch_size);
   const UpdateGate open;
   const Buffer<UpdateGate> gate(&compute, 1);
   Copy<UpdateGate>(compute, gate.data(), &open, 1);
@@ -165,11 +165,11 @@ Times Run(DeviceEmbedding* embedding, Stream& compute, const std::vector<SparseB
     Event begin, pooled, updated;
     begin.Record(compute);
     CHECK(embedding->Lookup(DeviceEmbedding::Purpose::kTrain, routing.get()).ok());
-    embedding->ReturnRows<A>(*routing, device_places.data(), activations);
+    embedding->ReturnRows<A>(*routing, device_numbers.data(), activations);
     pooled.Record(compute);
     // The activations stand for their gradient.
     CHECK(embedding
-              ->RouteGradients<A>(FLAGS_batch_size, device_places.data(), activations,
+              ->RouteGradients<A>(FLAGS_batch_size, device_numbers.data(), activations,
                                   routing.get(), sums.data(), sums.data() + 1)
               .ok());
     embedding->Update(gate.data(), 1e-3, 1, routing.get());

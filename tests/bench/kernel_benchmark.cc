@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kRows = 256;
 constexpr int64_t kTokens = 15;
 constexpr int64_t kWidth = 26;
-constexpr int64_t kLift = 78;
+constexpr int64_t kHidden = 78;
 constexpr int64_t kAll = kTokens * kWidth;  // 390
 constexpr int64_t kGroup = 52;              // inputs of one token
 
@@ -93,9 +93,9 @@ struct Layer {
 
 struct Buffers {
   Layer x{kWidth, 1}, y{kWidth, 2}, dx{kWidth, 3}, embeddings{kGroup, 4}, d_embeddings{kGroup, 5};
-  Layer h{kLift, 6}, first{kLift, 7}, second{kLift, 8};
+  Layer h{kHidden, 6}, first{kHidden, 7}, second{kHidden, 8};
   // Gradients of one token at a time, as a layer would keep them.
-  PanelBuffer<float> d_first{kRows, kLift, 9}, d_second{kRows, kLift, 10};
+  PanelBuffer<float> d_first{kRows, kHidden, 9}, d_second{kRows, kHidden, 10};
   Layer scale{1, 11};
   PanelBuffer<float> wide_in{kRows, 400, 11}, wide_out{kRows, 400, 12};
   std::vector<float> gradients = std::vector<float>(2 * kTokens * kWidth * 6 * kWidth + 400 * 400);
@@ -127,25 +127,26 @@ void AddWholeLayerKernels(Buffers& b, std::vector<Kernel>& kernels) {
 }
 
 void AddTokenForward(Buffers& b, std::vector<Kernel>& kernels) {
-  auto lift = std::make_shared<std::vector<PackedMatrix<float>>>(kTokens);
-  const TokenWeights w1(kLift, kWidth);
-  const TokenWeights w2(kLift, kWidth);
+  auto up = std::make_shared<std::vector<PackedMatrix<float>>>(kTokens);
+  const TokenWeights w1(kHidden, kWidth);
+  const TokenWeights w2(kHidden, kWidth);
   for (int64_t t = 0; t < kTokens; ++t) {
-    (*lift)[t].PackPair(MatrixView<float>::RowMajor(w1.values[t].data(), kLift, kWidth),
-                        MatrixView<float>::RowMajor(w2.values[t].data(), kLift, kWidth));
+    (*up)[t].PackPair(MatrixView<float>::RowMajor(w1.values[t].data(), kHidden, kWidth),
+                      MatrixView<float>::RowMajor(w2.values[t].data(), kHidden, kWidth));
   }
-  for (const auto& [name, activation] : {std::pair{"lift_156x26_gelu", Activation::kGelu},
-                                         {"lift_156x26_relu", Activation::kRelu},
-                                         {"lift_156x26_swish", Activation::kSwish}}) {
-    kernels.push_back({name, kTokens * ProductFlops(2 * kLift, kWidth), [=, &b] {
+  for (const auto& [name, activation] : {std::pair{"up_156x26_gelu", Activation::kGelu},
+                                         {"up_156x26_relu", Activation::kRelu},
+                                         {"up_156x26_swish", Activation::kSwish}}) {
+    kernels.push_back({name, kTokens * ProductFlops(2 * kHidden, kWidth), [=, &b] {
                          for (int64_t t = 0; t < kTokens; ++t) {
-                           GatedLift<float>((*lift)[t], b.x.Token(t), nullptr, nullptr, activation,
-                                            b.h.Token(t), b.first.Token(t), b.second.Token(t));
+                           GatedUpProjection<float>((*up)[t], b.x.Token(t), nullptr, nullptr,
+                                                    activation, b.h.Token(t), b.first.Token(t),
+                                                    b.second.Token(t));
                          }
                        }});
   }
-  kernels.push_back({"down_26x104", kTokens * ProductFlops(kWidth, kLift + kWidth),
-                     [w = TokenWeights(kWidth, kLift + kWidth), &b] {
+  kernels.push_back({"down_26x104", kTokens * ProductFlops(kWidth, kHidden + kWidth),
+                     [w = TokenWeights(kWidth, kHidden + kWidth), &b] {
                        for (int64_t t = 0; t < kTokens; ++t) {
                          const std::array<Panels<const float>, 2> in = {b.h.Token(t), b.x.Token(t)};
                          Epilogue<float> e;
@@ -165,19 +166,19 @@ void AddTokenForward(Buffers& b, std::vector<Kernel>& kernels) {
 }
 
 void AddTokenBackward(Buffers& b, std::vector<Kernel>& kernels) {
-  kernels.push_back(
-      {"dh_78x26", kTokens * ProductFlops(kLift, kWidth), [w = TokenWeights(kLift, kWidth), &b] {
-         for (int64_t t = 0; t < kTokens; ++t) {
-           const std::array<Panels<const float>, 1> in = {b.y.Token(t)};
-           Epilogue<float> e;
-           e.multiplier = b.first.Token(t);
-           e.second_multiplier = b.second.Token(t);
-           e.second_output = b.d_second.view();
-           MatMul<float>(w.packed[t], in, b.d_first.view(), e);
-         }
-       }});
-  kernels.push_back({"dm_26x182", kTokens * ProductFlops(kWidth, 2 * kLift + kWidth),
-                     [w = TokenWeights(kWidth, 2 * kLift + kWidth), &b] {
+  kernels.push_back({"dh_78x26", kTokens * ProductFlops(kHidden, kWidth),
+                     [w = TokenWeights(kHidden, kWidth), &b] {
+                       for (int64_t t = 0; t < kTokens; ++t) {
+                         const std::array<Panels<const float>, 1> in = {b.y.Token(t)};
+                         Epilogue<float> e;
+                         e.multiplier = b.first.Token(t);
+                         e.second_multiplier = b.second.Token(t);
+                         e.second_output = b.d_second.view();
+                         MatMul<float>(w.packed[t], in, b.d_first.view(), e);
+                       }
+                     }});
+  kernels.push_back({"dm_26x182", kTokens * ProductFlops(kWidth, 2 * kHidden + kWidth),
+                     [w = TokenWeights(kWidth, 2 * kHidden + kWidth), &b] {
                        for (int64_t t = 0; t < kTokens; ++t) {
                          const std::array<Panels<const float>, 3> in = {
                              b.d_first.read(), b.d_second.read(), b.y.Token(t)};
@@ -193,13 +194,13 @@ void AddTokenBackward(Buffers& b, std::vector<Kernel>& kernels) {
                          }
                        }});
   };
-  kernels.push_back({"dw12_78x26", kTokens * ProductFlops(2 * kLift, kWidth), [&b] {
+  kernels.push_back({"dw12_78x26", kTokens * ProductFlops(2 * kHidden, kWidth), [&b] {
                        for (int64_t t = 0; t < kTokens; ++t) {
-                         float* dw = b.Gradient(t, 2 * kLift * kWidth);
+                         float* dw = b.Gradient(t, 2 * kHidden * kWidth);
                          WeightGradient<float>(b.d_first.read(), b.x.Token(t), dw, kWidth,
                                                Store::kOverwrite);
-                         WeightGradient<float>(b.d_second.read(), b.x.Token(t), dw + kLift * kWidth,
-                                               kWidth, Store::kOverwrite);
+                         WeightGradient<float>(b.d_second.read(), b.x.Token(t),
+                                               dw + kHidden * kWidth, kWidth, Store::kOverwrite);
                        }
                      }});
   add_gradient("dwr_26x26", b.y, b.x);

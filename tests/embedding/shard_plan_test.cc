@@ -30,15 +30,15 @@ TEST(ShardPlan, RowsOnRankCountsTheKeysOfItsPartitions) {
       const StatusOr<ShardPlan> plan = Make(kind, tables, ranks);
       ASSERT_TRUE(plan.ok());
       for (int t = 0; t < 17; ++t) {
-        std::vector<int64_t> rows(ranks, 0), accounted(ranks, 0);
+        std::vector<int64_t> rows(ranks, 0), primaries(ranks, 0);
         for (int64_t key = 0; key < tables[t].rows; ++key) {
           const int owner = plan->Owner(t, key % kPartitions);
           for (int r = 0; r < ranks; ++r) rows[r] += owner == r || owner == kAllRanks;
-          ++accounted[plan->Accountant(t, key % kPartitions)];
+          ++primaries[plan->PrimaryRank(t, key % kPartitions)];
         }
         for (int r = 0; r < ranks; ++r) EXPECT_EQ(plan->RowsOnRank(t, r), rows[r]);
         if (!plan->replicated(t)) {
-          EXPECT_EQ(rows, accounted);
+          EXPECT_EQ(rows, primaries);
         }
       }
     }
@@ -67,12 +67,12 @@ TEST(ShardPlan, TableWisePutsTheLargestFirstOnTheLeastLoaded) {
   EXPECT_EQ(plan->BytesOfRanks(), (std::vector<int64_t>{80 * 16, 85 * 16}));
 }
 
-TEST(ShardPlan, ReplicatedTablesAreAccountedForOnce) {
+TEST(ShardPlan, ReplicatedPartitionsHaveOnePrimaryReplica) {
   const StatusOr<ShardPlan> plan = Make(PlanKind::kReplicated, {{"t", 10000, 4, 0}}, 3);
   ASSERT_TRUE(plan.ok());
   for (int r = 0; r < 3; ++r) EXPECT_EQ(plan->RowsOnRank(0, r), 10000);
   EXPECT_EQ(plan->Owner(0, 5), kAllRanks);
-  EXPECT_EQ(plan->Accountant(0, 5), 2);
+  EXPECT_EQ(plan->PrimaryRank(0, 5), 2);
 }
 
 TEST(ShardPlan, AutoReplicatesTinyTablesWithinTheBudget) {

@@ -173,7 +173,7 @@ struct Trainer {
     return sum;
   }
 
-  // Dense parameters, and the embedding rows this rank accounts for.
+  // Dense parameters, and the embedding rows whose primary replica this rank has.
   void AddWeights(GoldenWeights* weights) {
     for (const ParameterInfo& p : graph.parameters().parameters()) {
       const T* const begin = step.weights() + p.offset;

@@ -29,9 +29,9 @@ struct StagingMemory {
   int64_t bytes = 0;
 };
 
-// The embedding rows that one rank writes into a checkpoint: those it accounts for, in order of
-// (partition, key). Counted when made; then either copied as a whole (the tables may change
-// afterwards) or read from the tables piece by piece, which must then wait.
+// The embedding rows that one rank writes into a checkpoint: those whose primary replica it has, in
+// order of (partition, key). Counted when made; then either copied as a whole (the tables may
+// change afterwards) or read from the tables piece by piece, which must then wait.
 class RowShare {
  public:
   // Uses the embedding's thread pool, as Copy does.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -107,31 +108,35 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
 StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
   const Slices& slices = named->slices;
-  BinaryMetrics metrics(static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
+  const std::unique_ptr<Metrics> metrics = MakeMetrics(
+      options_.task, static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
+  const int64_t outputs = options_.task.outputs();
   std::vector<float> logits;
   std::vector<double> losses;
   std::vector<RowSlice> row_slices;
   const auto visit = [&](const EvaluatedRows<float>& pass) {
     for (int64_t i = 0; i < pass.rows; ++i) {
-      logits[pass.begin + i] = pass.logits.At(i, 0);
+      for (int64_t o = 0; o < outputs; ++o) {
+        logits[(pass.begin + i) * outputs + o] = pass.logits.At(i, o);
+      }
       losses[pass.begin + i] = pass.losses[i];
     }
   };
   const auto work = [&](const LocalBatch& batch) -> Status {
-    logits.resize(batch.rows());
+    logits.resize(batch.rows() * outputs);
     losses.resize(batch.rows());
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     slices.Find(batch.sparse, &row_slices);
-    metrics.Add({.logits = logits,
-                 .labels = batch.labels,
-                 .losses = losses,
-                 .weights = batch.weights,
-                 .groups = batch.groups,
-                 .slices = row_slices});
+    metrics->Add({.logits = logits,
+                  .labels = batch.labels,
+                  .losses = losses,
+                  .weights = batch.weights,
+                  .groups = batch.groups,
+                  .slices = row_slices});
     return predicted ? predicted(batch.first_index, batch.labels, logits) : OkStatus();
   };
   ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, dataset_->rows(split), work));
-  ELASTOR_ASSIGN_OR_RETURN(MetricValues values, metrics.Reduce(*communicator_));
+  ELASTOR_ASSIGN_OR_RETURN(MetricValues values, metrics->Reduce(*communicator_));
   for (size_t s = 0; s < values.slices.size(); ++s) {
     const Slices::Slice& slice = slices.slices()[s];
     values.slices[s].field = dataset_->info().categorical[slice.field].name;

@@ -24,6 +24,7 @@ namespace elastor {
 class Evaluation {
  public:
   struct Options {
+    Task task = {};
     int64_t leaves = 16;
     int64_t batch_rows = 4096;      // over all ranks
     SliceOptions slices = {};       // of what ValidateSlices accepts

@@ -131,4 +131,12 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
   return values;
 }
 
+std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped) {
+  switch (task.kind) {
+    case Task::Kind::kBinary:
+      return std::make_unique<BinaryMetrics>(slices, grouped);
+  }
+  LOG(FATAL) << "no such task";
+}
+
 }  // namespace elastor

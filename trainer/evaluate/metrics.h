@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_EVALUATE_METRICS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "collective/communicator.h"
 #include "core/base/exact_sum.h"
 #include "core/base/status.h"
+#include "core/task/task.h"
 #include "trainer/evaluate/area_under_curve.h"
 
 namespace elastor {
@@ -71,32 +73,44 @@ struct RowSlice {
   int64_t slice;
 };
 
-// Rows of one rank with their predictions; one entry a row.
+// Rows of one rank with their predictions; one entry a row, of logits and labels as many as the
+// task's outputs and labels.
 struct ScoredRows {
   std::span<const float> logits;
-  std::span<const float> labels;          // 0 or 1
-  std::span<const double> losses;         // cross-entropy, without weights
+  std::span<const float> labels;
+  std::span<const double> losses;         // without weights
   std::span<const float> weights = {};    // empty: all 1
   std::span<const uint64_t> groups = {};  // used when `grouped`
   std::span<const RowSlice> slices = {};  // any number a row, none twice
 };
 
-// Collects the predictions of one rank, then computes metrics over all ranks: of all rows, of every
-// slice, and gAUC. Sums are exact, AUC counts in integers (trainer/evaluate/area_under_curve.h).
+// Collects the predictions of one rank, then computes metrics over all ranks.
+class Metrics {
+ public:
+  virtual ~Metrics() = default;
+  virtual void Add(const ScoredRows& rows) = 0;
+  // Collective; once. Slices have no names yet. Diverged when an output is NaN or a loss not finite
+  // on any rank; user error when no rank has a row, or weights sum to 0.
+  virtual StatusOr<MetricValues> Reduce(Communicator& communicator) = 0;
+};
+
+// The metrics of a task. slices: how many there are. grouped: rows have groups, and what is
+// averaged over groups is wanted.
+std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped);
+
+// Of binary labels: of all rows, of every slice, and gAUC. Sums are exact, AUC counts in integers
+// (trainer/evaluate/area_under_curve.h).
 //
 // Memory: that of StratifiedAuc for each row and slice it is in, and of GroupedAuc when grouped.
 // Thread-compatible.
-class BinaryMetrics {
+class BinaryMetrics final : public Metrics {
  public:
   // slices: how many there are. grouped: rows have groups, and gAUC is wanted.
   BinaryMetrics(int64_t slices, bool grouped)
       : grouped_(grouped), sums_(1 + slices), areas_(1 + slices) {}
 
-  void Add(const ScoredRows& rows);
-
-  // Collective; once. Slices have no names yet. Diverged when a logit is NaN or a loss not finite
-  // on any rank; user error when no rank has a row, or weights sum to 0.
-  StatusOr<MetricValues> Reduce(Communicator& communicator);
+  void Add(const ScoredRows& rows) override;
+  StatusOr<MetricValues> Reduce(Communicator& communicator) override;
 
  private:
   Status SumOverRanks(Communicator& communicator);

@@ -16,7 +16,7 @@ namespace elastor {
 // Where the time of steps went on this rank, in seconds, added up.
 struct StepTimes {
   double route_ids = 0;  // unique ids and their exchange (waiting for it, when overlapped)
-  double lookup = 0;     // gather and rows home
+  double lookup = 0;     // owners gather rows and send them to the ranks that asked
   double compute = 0;    // forward, backward, sums over own leaves
   double reduce = 0;     // dense slices
   double route_gradients = 0;
@@ -47,7 +47,7 @@ template <typename T>
 struct EvaluatedRows {
   int64_t begin = 0;  // of the batch's local rows
   int64_t rows = 0;
-  Panels<const T> logits;          // [rows, 1]
+  Panels<const T> logits;          // [rows, outputs of the task]
   const double* losses = nullptr;  // [rows], unweighted
   // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
   std::function<Panels<const T>(int probe)> probe;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/optimizer/optimizer_options.h"
+#include "core/task/task.h"
 
 namespace elastor {
 
@@ -23,6 +24,7 @@ inline constexpr int64_t kPassRows = 512;
 
 // Of a step on any device.
 struct TrainStepOptions {
+  Task task;
   int64_t leaves = 16;  // V
   int64_t batch_rows =
       0;  // of the largest training batch; on the CPU where Graph::needs_whole_leaf only

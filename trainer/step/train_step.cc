@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "collective/leaf_tree.h"
-#include "core/kernels/elementwise.h"
 
 namespace elastor {
 namespace {
@@ -63,6 +62,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
     : options_(options),
       graph_(graph),
       executor_(*graph),
+      loss_(MakeLoss<T>(options.task)),
       embedding_(embedding),
       communicator_(communicator),
       pool_(pool),
@@ -76,6 +76,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       routed_{embedding->MakeRouting()},
       next_{embedding->MakeRouting()} {
   static_assert(kParameterBlock == kSliceBlock);
+  CHECK_EQ(graph->outputs(), options.task.outputs());
   const FeatureShape& features = graph->features();
   CHECK_EQ(features.inputs() - features.numeric_features(), embedding->output_features());
   for (int t = 0; t < pool->threads(); ++t) {
@@ -231,8 +232,11 @@ void TrainStep<T>::ComputeLeaf(const LocalBatch& batch, int64_t leaf, bool last_
                              part.Slice(numeric_features, table_features));
     });
     executor_.Forward(pass);
-    BceWithLogits<T>(executor_.Logits(pass), batch.labels.data() + row, weights, scale,
-                     thread.losses.data(), executor_.LogitGradients(pass));
+    loss_->Compute({.outputs = executor_.Logits(pass),
+                    .labels = batch.labels.data() + row * options_.task.labels(),
+                    .weights = weights,
+                    .scale = scale},
+                   thread.losses.data(), executor_.LogitGradients(pass));
     for (int64_t i = 0; i < rows; ++i) {
       thread.loss.Add(weights == nullptr ? thread.losses[i] : weights[i] * thread.losses[i]);
     }
@@ -342,8 +346,9 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
                              e.Slice(numeric_features, e.features - numeric_features));
       executor_.Forward(pass);
       const Panels<const T> logits = executor_.Logits(pass);
-      BceWithLogits<T>(logits, batch.labels.data() + row, nullptr, T(1), losses,
-                       executor_.LogitGradients(pass));
+      loss_->Compute(
+          {.outputs = logits, .labels = batch.labels.data() + row * options_.task.labels()}, losses,
+          executor_.LogitGradients(pass));
       visit(
           {.begin = row, .rows = rows, .logits = logits, .losses = losses, .probe = [&](int probe) {
              return executor_.ProbeOutput(pass, probe);

@@ -14,6 +14,7 @@
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
+#include "core/task/loss.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/dense_optimizer.h"
@@ -69,6 +70,7 @@ class TrainStep final : public Step<T> {
   TrainStepOptions options_;
   const Graph* graph_;
   CpuExecutor<T> executor_;
+  std::unique_ptr<Loss<T>> loss_;
   ShardedEmbedding<T>* embedding_;
   Communicator* communicator_;
   ThreadPool* pool_;

@@ -8,10 +8,10 @@
 
 namespace elastor::cuda {
 
-// The rows that are computed at once: `leaves` leaves of `leaf_rows` (S) places each, leaf l's in
-// places [l S, (l + 1) S). S is that of the longest leaf of the whole batch, alike on every rank;
-// the places behind a shorter leaf's rows are padding: values finite and meaningless, gradients
-// exactly 0.
+// The rows that are computed at once, the device rows: `leaves` leaves of `leaf_rows` (S) device
+// rows each; leaf l has device rows [l S, (l + 1) S). S is the length of the longest leaf of the
+// whole batch, alike on every rank. The device rows behind a shorter leaf's rows are padding: their
+// values are finite and meaningless, their gradients are exactly 0.
 struct LeafShape {
   int64_t leaves = 0;
   int64_t leaf_rows = 0;
@@ -42,10 +42,15 @@ struct Activations {
   }
 
   bool row_major() const { return token_stride == features && row_stride == tokens * features; }
-  // The features of a row cut into other tokens. REQUIRES: a row's tokens lie one after another.
+  // Whether a row's tokens lie one after another. (Of a single row the strides of both layouts may
+  // agree between tokens, but then rows would overlap.)
+  bool rows_together() const {
+    return tokens == 1 || (token_stride == features && row_stride >= tokens * features);
+  }
+  // The features of a row cut into other tokens. REQUIRES: rows_together().
   Activations WithTokens(int64_t count) const {
     if (count == tokens) return *this;
-    CHECK((tokens == 1 || token_stride == features) && tokens * features % count == 0);
+    CHECK(rows_together() && tokens * features % count == 0);
     const int64_t width = tokens * features / count;
     return {data, rows, count, width, row_stride, width};
   }

@@ -40,7 +40,7 @@ struct DropoutOp {
   }
   template <int kCount>
   __device__ void Store(const Place& place, Values<4> values) const {
-    const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.place_row[place.row]);
+    const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.local_row[place.row]);
     const PhiloxBlock words =
         Philox(dropout.key, {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
                              *dropout.step, static_cast<uint32_t>(place.feature)});

@@ -77,38 +77,38 @@ template <typename A>
 void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
 
 // Inverted dropout in place, with the CPU's masks (core/kernels/elementwise.h): feature t *
-// features + f of the row of the epoch first_row[0] + place_row[r]. place_row: device, [rows], the
-// local row of a place (any for padding). step and first_row: device scalars, so that a graph can
-// be launched again.
+// features + f of the row of the epoch first_row[0] + local_row[r]. local_row: device,
+// [rows], the local row of a device row (any for padding). step and first_row: device
+// scalars, so that a graph can be launched again.
 struct DeviceDropout {
   uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
   double rate = 0;
   const uint32_t* step = nullptr;
   const int64_t* first_row = nullptr;
-  const int32_t* place_row = nullptr;
+  const int32_t* local_row = nullptr;
 };
 template <typename A>
 void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 
 // Binary cross-entropy (core/kernels/elementwise.h). logits: float [rows]. labels, weights (null:
-// 1): by local row; place_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the
+// 1): by local row; local_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the
 // batch.
 //   losses[r] = weight * loss (double; 0 in padding),  dlogits = (sigmoid(z) - y) * weight *
 //   inverse
 // dlogits may be null (evaluation; losses are then unweighted).
 void BceWithLogits(Stream& stream, int64_t rows, const float* logits, const float* labels,
-                   const float* weights, const float* inverse_weight, const int32_t* place_row,
+                   const float* weights, const float* inverse_weight, const int32_t* local_row,
                    double* losses, float* dlogits);
 
 // Numeric fields: values [local rows][count]; y: [rows, 1, >= count * width], its first features.
 template <typename A>
-void NumericEmbedding(Stream& stream, const float* values, const int32_t* place_row, int64_t count,
+void NumericEmbedding(Stream& stream, const float* values, const int32_t* local_row, int64_t count,
                       int64_t width, const float* vectors, const float* missing, Activations<A> y);
 // Per leaf: dvectors[l * leaf_stride + i * width + c] = sum over the leaf's rows of value * dy,
 // dmissing likewise with 1 where the value is missing. Order: LeafColumnSums, by FMAs. scratch: see
 // there, for 2 * count * width features.
 template <typename A>
-void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t* place_row,
+void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t* local_row,
                               int64_t count, int64_t width, const LeafShape& shape,
                               Activations<const A> dy, float* dvectors, float* dmissing,
                               int64_t leaf_stride, float* scratch);

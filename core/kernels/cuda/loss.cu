@@ -7,41 +7,41 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A thread: one place.
+// A thread: one device_row.
 __global__ void __launch_bounds__(kThreads)
     BceKernel(int64_t rows, const float* logits, const float* labels, const float* weights,
-              const float* inverse_weight, const int32_t* place_row, double* losses,
+              const float* inverse_weight, const int32_t* local_row, double* losses,
               float* dlogits) {
-  const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (place >= rows) return;
-  const int64_t row = place_row[place];
+  const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (device_row >= rows) return;
+  const int64_t row = local_row[device_row];
   if (row < 0) {
-    losses[place] = 0;
-    if (dlogits != nullptr) dlogits[place] = 0;
+    losses[device_row] = 0;
+    if (dlogits != nullptr) dlogits[device_row] = 0;
     return;
   }
-  const float z = logits[place];
+  const float z = logits[device_row];
   const float label = labels[row];
   const double logit = z;
   const double loss =
       (logit < 0 ? 0.0 : logit) - logit * label + Log1pOfUnit(Exp(-(z < 0 ? -z : z)));
   if (dlogits == nullptr) {
-    losses[place] = loss;
+    losses[device_row] = loss;
     return;
   }
   const float weight = weights == nullptr ? 1.0f : weights[row];
-  losses[place] = weight * loss;
-  dlogits[place] = (Sigmoid(z) - label) * weight * *inverse_weight;
+  losses[device_row] = weight * loss;
+  dlogits[device_row] = (Sigmoid(z) - label) * weight * *inverse_weight;
 }
 
 }  // namespace
 
 void BceWithLogits(Stream& stream, int64_t rows, const float* logits, const float* labels,
-                   const float* weights, const float* inverse_weight, const int32_t* place_row,
+                   const float* weights, const float* inverse_weight, const int32_t* local_row,
                    double* losses, float* dlogits) {
   if (rows == 0) return;
   Launch(stream, Blocks(rows, kThreads), kThreads, BceKernel, rows, logits, labels, weights,
-         inverse_weight, place_row, losses, dlogits);
+         inverse_weight, local_row, losses, dlogits);
 }
 
 }  // namespace elastor::cuda

@@ -4,10 +4,10 @@
 namespace elastor::cuda {
 namespace {
 
-// The values of numeric fields by place.
+// The values of numeric fields by device row.
 struct NumericFields {
   const float* values;       // [local rows][count]
-  const int32_t* place_row;  // local row of a place, negative in padding
+  const int32_t* local_row;  // by device row, negative in padding
   int64_t count;
   FastDivisor by_width;
 
@@ -15,8 +15,8 @@ struct NumericFields {
     return by_width.Divide(static_cast<uint32_t>(feature));
   }
   // 0 in padding, NaN where missing.
-  __device__ float ValueAt(int64_t place, int64_t field) const {
-    const int64_t row = place_row[place];
+  __device__ float ValueAt(int64_t device_row, int64_t field) const {
+    const int64_t row = local_row[device_row];
     return row < 0 ? 0.0f : values[row * count + field];
   }
 };
@@ -103,12 +103,12 @@ struct ChunkGradientOp {
 }  // namespace
 
 template <typename A>
-void NumericEmbedding(Stream& stream, const float* values, const int32_t* place_row, int64_t count,
+void NumericEmbedding(Stream& stream, const float* values, const int32_t* local_row, int64_t count,
                       int64_t width, const float* vectors, const float* missing, Activations<A> y) {
   CHECK_EQ(y.tokens, 1);
   if (count == 0 || y.rows == 0) return;
   const NumericEmbeddingOp<A> op{
-      {values, place_row, count, FastDivisor(width)}, vectors, missing, y.Slice(0, count * width)};
+      {values, local_row, count, FastDivisor(width)}, vectors, missing, y.Slice(0, count * width)};
   const LoopShape shape = ShapeOf(op.y).With(op.y);
   constexpr int kLargest = kLargestPack<A>;
   // A pack lies within one field.
@@ -122,7 +122,7 @@ void NumericEmbedding(Stream& stream, const float* values, const int32_t* place_
 }
 
 template <typename A>
-void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t* place_row,
+void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t* local_row,
                               int64_t count, int64_t width, const LeafShape& shape,
                               Activations<const A> dy, float* dvectors, float* dmissing,
                               int64_t leaf_stride, float* scratch) {
@@ -134,7 +134,7 @@ void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t
   const auto partial =
       Activations<float>::RowMajor(scratch, shape.leaves * chunks, 1, 2 * features);
   if (chunks > 0) {
-    const ChunkGradientOp<A> op{{values, place_row, count, FastDivisor(width)},
+    const ChunkGradientOp<A> op{{values, local_row, count, FastDivisor(width)},
                                 shape.leaf_rows,
                                 FastDivisor(chunks),
                                 dy,

@@ -14,10 +14,10 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
         width_(op.width),
         hidden_(op.hidden),
         activation_(op.activation),
-        lift_(context->parameter(0)),
+        up_(context->parameter(0)),
         down_(context->parameter(1)),
         residual_(context->parameter(2)),
-        lift_offset_(context->offset(0)),
+        up_offset_(context->offset(0)),
         down_offset_(context->offset(1)),
         residual_offset_(context->offset(2)),
         h_(context->Save(op.tokens * op.hidden)),
@@ -28,14 +28,14 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
 
   void Prepare(const T* parameters) override {
     for (int64_t t = 0; t < tokens_; ++t) {
-      const T* lift = parameters + lift_offset_ + t * 2 * hidden_ * width_;
-      const auto w1 = MatrixView<T>::RowMajor(lift, hidden_, width_);
-      const auto w2 = MatrixView<T>::RowMajor(lift + hidden_ * width_, hidden_, width_);
+      const T* up = parameters + up_offset_ + t * 2 * hidden_ * width_;
+      const auto w1 = MatrixView<T>::RowMajor(up, hidden_, width_);
+      const auto w2 = MatrixView<T>::RowMajor(up + hidden_ * width_, hidden_, width_);
       const auto w3 = MatrixView<T>::RowMajor(parameters + down_offset_ + t * width_ * hidden_,
                                               width_, hidden_);
       const auto wr = MatrixView<T>::RowMajor(parameters + residual_offset_ + t * width_ * width_,
                                               width_, width_);
-      packed_[t].lift.PackPair(w1, w2);
+      packed_[t].up.PackPair(w1, w2);
       packed_[t].down.Pack({{w3, wr}});
       packed_[t].down_back.Pack({{w3.Transposed()}});
       packed_[t].back.Pack({{w1.Transposed(), w2.Transposed(), wr.Transposed()}});
@@ -54,7 +54,7 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
         first = factors.Slice(2 * t * hidden_, hidden_);
         second = factors.Slice((2 * t + 1) * hidden_, hidden_);
       }
-      GatedLift<T>(packed_[t].lift, m, nullptr, nullptr, activation_, h_t, first, second);
+      GatedUpProjection<T>(packed_[t].up, m, nullptr, nullptr, activation_, h_t, first, second);
       MatMul<T>(packed_[t].down, {{h_t, m}}, operands.output.Slice(t * width_, width_), {});
     }
   }
@@ -63,7 +63,7 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
                 const BackwardOperands<T>& operands) const override {
     const Panels<T> h = memory.Saved(h_);
     const Panels<T> factors = memory.Saved(factors_);
-    const auto dlift = pass.sink->Open(lift_);
+    const auto dup = pass.sink->Open(up_);
     const auto ddown = pass.sink->Open(down_);
     const auto dresidual = pass.sink->Open(residual_);
     for (int64_t t = 0; t < tokens_; ++t) {
@@ -78,13 +78,13 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
       gate.second_multiplier = dq;
       MatMul<T>(packed_[t].down_back, {{dz}}, dp, gate);
       const Panels<const T> dpq = factors.Slice(2 * t * hidden_, 2 * hidden_);
-      WeightGradient<T>(dpq, m, dlift.data + t * 2 * hidden_ * width_, width_, dlift.store);
+      WeightGradient<T>(dpq, m, dup.data + t * 2 * hidden_ * width_, width_, dup.store);
       WeightGradient<T>(dz, h.Slice(t * hidden_, hidden_), ddown.data + t * width_ * hidden_,
                         hidden_, ddown.store);
       WeightGradient<T>(dz, m, dresidual.data + t * width_ * width_, width_, dresidual.store);
       MatMul<T>(packed_[t].back, {{dpq, dz}}, operands.dinputs[0].Slice(t * width_, width_), {});
     }
-    pass.sink->Close(lift_);
+    pass.sink->Close(up_);
     pass.sink->Close(down_);
     pass.sink->Close(residual_);
   }
@@ -94,16 +94,16 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
   const int64_t width_;
   const int64_t hidden_;
   const Activation activation_;
-  int lift_;
+  int up_;
   int down_;
   int residual_;
-  int64_t lift_offset_;
+  int64_t up_offset_;
   int64_t down_offset_;
   int64_t residual_offset_;
   int h_;        // saved: [T H]
   int factors_;  // saved: [T 2H]: dh/d(W1 M) and dh/d(W2 M), then their products with dh
   struct Packed {
-    PackedMatrix<T> lift;       // W1 | W2 paired
+    PackedMatrix<T> up;         // W1 | W2 paired
     PackedMatrix<T> down;       // [W3 Wr]
     PackedMatrix<T> down_back;  // W3^T
     PackedMatrix<T> back;       // [W1^T W2^T Wr^T]

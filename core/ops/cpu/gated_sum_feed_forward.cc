@@ -26,12 +26,12 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
   KernelTraits traits() const override { return {.reads_inputs = 1}; }
 
   void Prepare(const T* parameters) override {
-    lift_bias_values_ = parameters + offsets_[kLiftBias];
+    up_bias_values_ = parameters + offsets_[kUpBias];
     for (int64_t t = 0; t < tokens_; ++t) {
-      const T* lift = parameters + offsets_[kLift] + t * 3 * hidden_ * width_;
-      const auto a = MatrixView<T>::RowMajor(lift, hidden_, width_);
-      const auto b = MatrixView<T>::RowMajor(lift + hidden_ * width_, hidden_, width_);
-      const auto c = MatrixView<T>::RowMajor(lift + 2 * hidden_ * width_, hidden_, width_);
+      const T* up = parameters + offsets_[kUp] + t * 3 * hidden_ * width_;
+      const auto a = MatrixView<T>::RowMajor(up, hidden_, width_);
+      const auto b = MatrixView<T>::RowMajor(up + hidden_ * width_, hidden_, width_);
+      const auto c = MatrixView<T>::RowMajor(up + 2 * hidden_ * width_, hidden_, width_);
       const auto w = MatrixView<T>::RowMajor(parameters + offsets_[kDown] + t * width_ * hidden_,
                                              width_, hidden_);
       const auto r = MatrixView<T>::RowMajor(parameters + offsets_[kResidual] + t * width_ * width_,
@@ -59,7 +59,7 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
       const Panels<const T> m = operands.inputs[0].Slice(t * width_, width_);
       const Panels<T> h_t = h.Slice(t * hidden_, hidden_);
       const Panels<T> u = factors.Slice(3 * t * hidden_, hidden_);
-      const T* biases = lift_bias_values_ + t * 3 * hidden_;
+      const T* biases = up_bias_values_ + t * 3 * hidden_;
       Epilogue<T> gate;  // u = act(B m + b)
       gate.bias = biases + hidden_;
       gate.activation = activation_;
@@ -103,22 +103,22 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
 
  private:
   // The parameters in the op's order.
-  enum { kLift, kLiftBias, kDown, kDownBias, kResidual, kResidualBias, kParameters };
+  enum { kUp, kUpBias, kDown, kDownBias, kResidual, kResidualBias, kParameters };
 
-  void DeliverGradients(const Pass<T>& pass, Panels<const T> x, Panels<const T> dlift,
+  void DeliverGradients(const Pass<T>& pass, Panels<const T> x, Panels<const T> dprojected,
                         Panels<const T> h, Panels<const T> dy) const {
     const auto deliver = [&](int parameter, int64_t size, const auto& part) {
       DeliverParts(pass.sink, parameters_[parameter], size, tokens_, part);
     };
-    const auto dlift_t = [&](int64_t t) { return dlift.Slice(3 * t * hidden_, 3 * hidden_); };
+    const auto dp_t = [&](int64_t t) { return dprojected.Slice(3 * t * hidden_, 3 * hidden_); };
     const auto h_t = [&](int64_t t) { return h.Slice(t * hidden_, hidden_); };
     const auto x_t = [&](int64_t t) { return x.Slice(t * width_, width_); };
     const auto dz_t = [&](int64_t t) { return dy.Slice(t * width_, width_); };
-    deliver(kLift, 3 * hidden_ * width_, [&](int64_t t, T* d, Store store) {
-      WeightGradient<T>(dlift_t(t), x_t(t), d, width_, store);
+    deliver(kUp, 3 * hidden_ * width_, [&](int64_t t, T* d, Store store) {
+      WeightGradient<T>(dp_t(t), x_t(t), d, width_, store);
     });
-    deliver(kLiftBias, 3 * hidden_,
-            [&](int64_t t, T* d, Store store) { BiasGradient<T>(dlift_t(t), d, store); });
+    deliver(kUpBias, 3 * hidden_,
+            [&](int64_t t, T* d, Store store) { BiasGradient<T>(dp_t(t), d, store); });
     deliver(kDown, width_ * hidden_, [&](int64_t t, T* d, Store store) {
       WeightGradient<T>(dz_t(t), h_t(t), d, hidden_, store);
     });
@@ -139,7 +139,7 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
   int64_t offsets_[kParameters];
   int h_;        // saved: [T H]
   int factors_;  // saved: [T 3H]: a token's u, act', C M + c; then du, d(B M), d(C M)
-  const T* lift_bias_values_ = nullptr;
+  const T* up_bias_values_ = nullptr;
   struct Packed {
     PackedMatrix<T> a, b, c;
     PackedMatrix<T> down;       // [W R]

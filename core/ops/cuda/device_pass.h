@@ -8,11 +8,11 @@
 
 namespace elastor::cuda {
 
-// What a pass reads that changes from batch to batch, in device memory at places that stay, so that
-// a pass can be captured once.
+// What a pass reads that changes from batch to batch, in device memory at addresses that stay, so
+// that a pass can be captured once.
 struct PassInputs {
   const float* numeric = nullptr;        // [local rows][numeric fields], NaN = missing
-  const int32_t* place_row = nullptr;    // [rows]: local row of a place; -1: padding
+  const int32_t* local_row = nullptr;    // [rows]: by device row; -1: padding
   const int32_t* leaf_counts = nullptr;  // [leaves]: real rows
   const int64_t* first_row = nullptr;    // epoch index of local row 0
   const uint32_t* step = nullptr;        // numbers random choices
@@ -24,18 +24,18 @@ struct DevicePass {
   PassInputs inputs;
   bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
 
-  // The leaves in rows of `rows`, a multiple of the places.
+  // The leaves where every device row is as many rows as make `rows` in all.
   LeafShape LeavesOf(int64_t rows) const {
-    const int64_t places = shape.rows();
-    CHECK_EQ(rows % places, 0);
-    return {shape.leaves, shape.leaf_rows * (rows / places)};
+    const int64_t device_rows = shape.rows();
+    CHECK_EQ(rows % device_rows, 0);
+    return {shape.leaves, shape.leaf_rows * (rows / device_rows)};
   }
 };
 
 struct DeviceModelOptions {
   Precision precision = Precision::kFloat32;
   uint64_t seed = 0;             // of dropout
-  int64_t canonical_rows = 0;    // places of the whole job's training batch: V * S (matmul.h)
+  int64_t canonical_rows = 0;    // device rows of the whole job's training batch: V * S (matmul.h)
   int64_t canonical_leaves = 0;  // V
 };
 

@@ -128,7 +128,7 @@ class DropoutKernel final : public DeviceKernel<A> {
     dropout.rate = rate_;
     dropout.step = pass.inputs.step;
     dropout.first_row = pass.inputs.first_row;
-    dropout.place_row = pass.inputs.place_row;
+    dropout.local_row = pass.inputs.local_row;
     Dropout<A>(context_->stream(), dropout, y);
   }
 

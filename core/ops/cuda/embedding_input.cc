@@ -23,7 +23,7 @@ class EmbeddingInputKernel final : public DeviceKernel<A> {
 
   void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
     if (op_.numeric_fields == 0) return;
-    NumericEmbedding<A>(context_->stream(), pass.inputs.numeric, pass.inputs.place_row,
+    NumericEmbedding<A>(context_->stream(), pass.inputs.numeric, pass.inputs.local_row,
                         op_.numeric_fields, op_.width, context_->values(kVectors),
                         context_->values(kMissing), operands.output.WithTokens(1));
   }
@@ -32,7 +32,7 @@ class EmbeddingInputKernel final : public DeviceKernel<A> {
     if (op_.numeric_fields == 0) return;
     const LeafGradients::Target dvectors = context_->Open(pass, kVectors, 1);
     const LeafGradients::Target dmissing = context_->Open(pass, kMissing, 1);
-    NumericEmbeddingBackward<A>(context_->stream(), pass.inputs.numeric, pass.inputs.place_row,
+    NumericEmbeddingBackward<A>(context_->stream(), pass.inputs.numeric, pass.inputs.local_row,
                                 op_.numeric_fields, op_.width, pass.shape,
                                 operands.doutput.WithTokens(1), dvectors.data, dmissing.data,
                                 dvectors.leaf_stride, context_->template Data<float>(sums_));

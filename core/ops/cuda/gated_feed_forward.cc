@@ -9,8 +9,8 @@
 namespace elastor::cuda {
 namespace {
 
-// Both gated networks: the up-projections as one product, the gate, then the down and the residual
-// map into one output.
+// Both gated networks: the up-projections as one product, the gate, then the down-projection and
+// the residual map into one output.
 template <typename A, typename Op>
 class GatedKernel final : public DeviceKernel<A> {
  public:
@@ -22,9 +22,9 @@ class GatedKernel final : public DeviceKernel<A> {
 
  private:
   static constexpr bool kBiases = std::is_same_v<Op, GatedSumFeedForwardOp>;
-  static constexpr int kLifts = kBiases ? 3 : 2;
+  static constexpr int kUpProjections = kBiases ? 3 : 2;
   // Parameters; a weight's bias comes after it.
-  static constexpr int kLift = 0;
+  static constexpr int kUp = 0;
   static constexpr int kDown = kBiases ? 2 : 1;
   static constexpr int kResidual = kBiases ? 4 : 2;
 
@@ -33,15 +33,15 @@ class GatedKernel final : public DeviceKernel<A> {
 
   Op op_;
   DeviceKernelContext<A>* context_;
-  LinearProducts<A> lift_;
+  LinearProducts<A> up_;
   LinearProducts<A> down_;
   LinearProducts<A> residual_;
-  typename DeviceKernelContext<A>::View lifted_;  // [T, lifts H]; then its gradient
-  typename DeviceKernelContext<A>::View h_;       // [T, H]
+  typename DeviceKernelContext<A>::View projected_;  // [T, kUpProjections H]; then its gradient
+  typename DeviceKernelContext<A>::View h_;          // [T, H]
   typename DeviceKernelContext<A>::View dh_;
   // With biases.
   int output_bias_ = -1;  // w + s, [T, D]
-  int lift_bias_sums_ = -1;
+  int up_bias_sums_ = -1;
   int output_bias_sums_ = -1;
 };
 
@@ -49,20 +49,20 @@ template <typename A, typename Op>
 GatedKernel<A, Op>::GatedKernel(const Op& op, DeviceKernelContext<A>* context)
     : op_(op),
       context_(context),
-      lift_(context, kLift, op.tokens, kLifts * op.hidden, op.width),
+      up_(context, kUp, op.tokens, kUpProjections * op.hidden, op.width),
       down_(context, kDown, op.tokens, op.width, op.hidden),
       residual_(context, kResidual, op.tokens, op.width, op.width) {
   const auto reserve = [&](DeviceLife life, int64_t width) {
     return context->Reserve(life, TokenLayout::kTokenMajor, {op.tokens, width});
   };
-  lifted_ = reserve(DeviceLife::kKept, kLifts * op.hidden);
+  projected_ = reserve(DeviceLife::kKept, kUpProjections * op.hidden);
   h_ = reserve(DeviceLife::kKept, op.hidden);
   dh_ = reserve(DeviceLife::kBackward, op.hidden);
   if constexpr (kBiases) {
     const int64_t outputs = op.tokens * op.width;
     output_bias_ = context->Reserve(DeviceLife::kForward,
                                     {.once = outputs * static_cast<int64_t>(sizeof(float))});
-    lift_bias_sums_ = context->ReserveColumnSums(op.tokens * kLifts * op.hidden);
+    up_bias_sums_ = context->ReserveColumnSums(op.tokens * kUpProjections * op.hidden);
     output_bias_sums_ = context->ReserveColumnSums(outputs);
   }
 }
@@ -81,13 +81,13 @@ template <typename A, typename Op>
 void GatedKernel<A, Op>::Forward(const DevicePass& pass, const ForwardOperands<A>& operands) {
   const Activations<const A> x = operands.inputs[0].WithTokens(op_.tokens);
   const Activations<A> y = operands.output;
-  const Activations<A> lifted = context_->At(pass, lifted_);
+  const Activations<A> projected = context_->At(pass, projected_);
   const Activations<A> h = context_->At(pass, h_);
-  lift_.Forward(pass, x, lifted, {});
+  up_.Forward(pass, x, projected, {});
   if constexpr (kBiases) {
-    GatedSumUnit<A>(context_->stream(), op_.activation, context_->values(kLift + 1), lifted, h);
+    GatedSumUnit<A>(context_->stream(), op_.activation, context_->values(kUp + 1), projected, h);
   } else {
-    GatedUnit<A>(context_->stream(), op_.activation, lifted, h);
+    GatedUnit<A>(context_->stream(), op_.activation, projected, h);
   }
   down_.template Forward<A>(pass, h, y, {});
   residual_.Forward(pass, x, y, {.store = Store::kAdd});
@@ -111,22 +111,22 @@ void GatedKernel<A, Op>::Backward(const KernelPass& pass, const BackwardOperands
   const Activations<const A> x = operands.inputs[0].WithTokens(op_.tokens);
   const Activations<const A> dy = operands.doutput;
   const Activations<A> dx = operands.dinputs[0].WithTokens(op_.tokens);
-  const Activations<A> lifted = context_->At(pass, lifted_);
-  const Activations<A> dlifted = lifted;
+  const Activations<A> projected = context_->At(pass, projected_);
+  const Activations<A> dprojected = projected;
   const Activations<A> dh = context_->At(pass, dh_);
   down_.InputGradient(pass, dy, dh, Store::kOverwrite);
   if constexpr (kBiases) {
-    GatedSumUnitBackward<A>(context_->stream(), op_.activation, context_->values(kLift + 1), lifted,
-                            dh, dlifted);
+    GatedSumUnitBackward<A>(context_->stream(), op_.activation, context_->values(kUp + 1),
+                            projected, dh, dprojected);
     DeliverOutputBiases(pass, dy);
   } else {
-    GatedUnitBackward<A>(context_->stream(), op_.activation, lifted, dh, dlifted);
+    GatedUnitBackward<A>(context_->stream(), op_.activation, projected, dh, dprojected);
   }
   residual_.WeightGradient(pass, dy, x);
   down_.WeightGradient(pass, dy, context_->At(pass, h_));
-  if constexpr (kBiases) DeliverBias<A>(context_, pass, kLift + 1, dlifted, lift_bias_sums_);
-  lift_.WeightGradient(pass, dlifted, x);
-  lift_.InputGradient(pass, dlifted, dx, Store::kOverwrite);
+  if constexpr (kBiases) DeliverBias<A>(context_, pass, kUp + 1, dprojected, up_bias_sums_);
+  up_.WeightGradient(pass, dprojected, x);
+  up_.InputGradient(pass, dprojected, dx, Store::kOverwrite);
   residual_.InputGradient(pass, dy, dx, Store::kAdd);
 }
 

@@ -58,11 +58,11 @@ void DeviceKernelContext<A>::Close(const KernelPass& pass, int index) {
 }
 
 template <typename A>
-int DeviceKernelContext<A>::ReserveColumnSums(int64_t columns, int64_t place_rows) {
+int DeviceKernelContext<A>::ReserveColumnSums(int64_t columns, int64_t rows_per_device_row) {
   // Chunks of a leaf: at most its rows / kSumRows + 1.
   const int64_t bytes = columns * static_cast<int64_t>(sizeof(float));
   return Reserve(DeviceLife::kBackward,
-                 {.row = (bytes * place_rows + kSumRows - 1) / kSumRows, .leaf = bytes});
+                 {.row = (bytes * rows_per_device_row + kSumRows - 1) / kSumRows, .leaf = bytes});
 }
 
 template <typename A>

@@ -143,9 +143,9 @@ class DeviceKernelContext {
                ? Activations<A>::RowMajor(data, pass.shape.rows(), tokens, width)
                : Activations<A>::TokenMajor(data, pass.shape.rows(), tokens, width);
   }
-  // Scratch of Backward for sums over the rows of `columns` columns (ColumnSumScratch); a place is
-  // `place_rows` rows.
-  int ReserveColumnSums(int64_t columns, int64_t place_rows = 1);
+  // Scratch of Backward for sums over the rows of `columns` columns (ColumnSumScratch); a
+  // device row is `rows_per_device_row` rows.
+  int ReserveColumnSums(int64_t columns, int64_t rows_per_device_row = 1);
 
   // For the executor, which gives the memory.
   struct Slot {
@@ -202,7 +202,7 @@ class DeviceKernel {
 };
 
 // Delivers the gradient of a bias [maps, features]: sums of dy, [rows, maps, features], whose rows
-// are places or a multiple of them. scratch: a slot of ReserveColumnSums.
+// are device rows or a multiple of them. scratch: a slot of ReserveColumnSums.
 template <typename A>
 void DeliverBias(DeviceKernelContext<A>* context, const KernelPass& pass, int index,
                  Activations<const A> dy, int scratch);

@@ -168,7 +168,7 @@ void LinearKernel<A>::Backward(const KernelPass& pass, const BackwardOperands<A>
     const Activations<A> transposed = context_->At(pass, transposed_dx_);
     products_.InputGradient(pass, dy, Problems(transposed, op_.in), Store::kOverwrite);
     TransposeFeatures<A>(stream, op_.tokens, op_.in, transposed.WithTokens(1), dx.WithTokens(1));
-  } else if (op_.tokens == 1 && dx.token_stride != dx.features) {  // cut into dx's tokens
+  } else if (op_.tokens == 1 && !dx.rows_together()) {  // cut into dx's tokens
     products_.InputGradient(pass, dy, dx, Store::kOverwrite);
   } else {
     products_.InputGradient(pass, dy, Problems(dx, op_.in), Store::kOverwrite);

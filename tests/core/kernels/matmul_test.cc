@@ -274,7 +274,7 @@ TYPED_TEST(MatMulTest, PackedTilesAreBalancedAndReadAsDocumented) {
   }
 }
 
-TYPED_TEST(MatMulTest, GatedLiftIsTwoProductsAndAGate) {
+TYPED_TEST(MatMulTest, GatedUpProjectionIsTwoProductsAndAGate) {
   using T = TypeParam;
   for (const auto& [rows, k, width] :
        {std::tuple{7, 26, 78}, {33, 5, 7}, {16, 600, 4}, {1, 1, 1}}) {
@@ -290,9 +290,9 @@ TYPED_TEST(MatMulTest, GatedLiftIsTwoProductsAndAGate) {
          {Activation::kGelu, Activation::kRelu, Activation::kSwish, Activation::kIdentity}) {
       for (const bool full : {true, false}) {
         PanelBuffer<T> h(rows, width, 5), first(rows, width, 6), second(rows, width, 7);
-        GatedLift<T>(w, x.read(), full ? bias1.data() : nullptr, full ? bias2.data() : nullptr,
-                     activation, h.view(), full ? first.view() : Panels<T>{},
-                     full ? second.view() : Panels<T>{});
+        GatedUpProjection<T>(w, x.read(), full ? bias1.data() : nullptr,
+                             full ? bias2.data() : nullptr, activation, h.view(),
+                             full ? first.view() : Panels<T>{}, full ? second.view() : Panels<T>{});
         for (int64_t row = 0; row < rows; ++row) {
           const std::vector<T> in = RowOf(x.read(), row);
           for (int64_t j = 0; j < width; ++j) {

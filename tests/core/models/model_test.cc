@@ -24,9 +24,8 @@ class ModelTest : public testing::TestWithParam<ModelCase> {
 };
 
 bool HasDropout(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
-    return std::holds_alternative<DropoutOp>(node.op);
-  });
+  return std::ranges::any_of(
+      graph.nodes(), [](const Node& node) { return std::holds_alternative<DropoutOp>(node.op); });
 }
 
 TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {

@@ -151,7 +151,7 @@ void CheckResults(const Expected& expected, const std::vector<RankResult>& resul
   for (const RankResult& result : results) {
     digest.Merge(result.digest);
     for (const auto& row : result.rows) {
-      EXPECT_TRUE(rows.insert(row).second) << "two ranks account for a row";
+      EXPECT_TRUE(rows.insert(row).second) << "two ranks have a row's primary replica";
     }
   }
   for (size_t s = 0; s < expected.squared_norm.size(); ++s) {

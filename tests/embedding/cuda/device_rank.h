@@ -52,18 +52,18 @@ class DeviceRank {
       leaf_rows = std::max(leaf_rows, RowsOfLeaf(leaf, leaves_, batch.rows()).size());
     }
     first_row_ = RowsOfLeaf(owned.begin, leaves_, batch.rows()).begin;
-    place_row_.assign(owned.size() * leaf_rows, -1);
-    row_place_.clear();
+    local_row_.assign(owned.size() * leaf_rows, -1);
+    device_row_.clear();
     for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
       for (int64_t i = 0; i < RowsOfLeaf(leaf, leaves_, batch.rows()).size(); ++i) {
-        const int64_t place = (leaf - owned.begin) * leaf_rows + i;
-        place_row_[place] = static_cast<int32_t>(row_place_.size());
-        row_place_.push_back(static_cast<int32_t>(place));
+        const int64_t device_row = (leaf - owned.begin) * leaf_rows + i;
+        local_row_[device_row] = static_cast<int32_t>(device_row_.size());
+        device_row_.push_back(static_cast<int32_t>(device_row));
       }
     }
   }
   int64_t first_row() const { return first_row_; }  // of the batch
-  int64_t rows() const { return static_cast<int64_t>(row_place_.size()); }
+  int64_t rows() const { return static_cast<int64_t>(device_row_.size()); }
 
   // Activations follow so many other features in memory: from here on.
   void set_features_before(int64_t features) { before_ = features; }
@@ -71,19 +71,19 @@ class DeviceRank {
   // The pooled activations of local rows. Padding must be zero, and what lies around unchanged.
   template <typename A>
   Rows ReturnRows() {
-    const Buffer<int32_t> place_row = Upload(compute_, place_row_);
+    const Buffer<int32_t> local_row = Upload(compute_, local_row_);
     const int64_t features = embedding_.output_features();
     const int64_t stride = before_ + features;
-    const auto places = static_cast<int64_t>(place_row_.size());
-    const Buffer<A> memory = Upload(compute_, std::vector<A>(places * stride, A(7.0f)));
-    embedding_.ReturnRows<A>(*routings_[current_], place_row.data(),
-                             View(Activations<A>::RowMajor(memory.data(), places, 1, stride)));
+    const auto device_rows = static_cast<int64_t>(local_row_.size());
+    const Buffer<A> memory = Upload(compute_, std::vector<A>(device_rows * stride, A(7.0f)));
+    embedding_.ReturnRows<A>(*routings_[current_], local_row.data(),
+                             View(Activations<A>::RowMajor(memory.data(), device_rows, 1, stride)));
     const std::vector<A> values = Download(compute_, memory);
     Rows e(rows(), std::vector<float>(features));
-    for (int64_t i = 0; i < places * stride; ++i) {
+    for (int64_t i = 0; i < device_rows * stride; ++i) {
       const auto value = static_cast<float>(values[i]);
       const int64_t feature = i % stride - before_;
-      const int32_t row = place_row_[i / stride];
+      const int32_t row = local_row_[i / stride];
       if (feature < 0) {
         CHECK_EQ(value, 7);
       } else if (row < 0) {
@@ -104,7 +104,7 @@ class DeviceRank {
   struct StepMemory {
     int64_t global_rows;
     Buffer<A> de;
-    Buffer<int32_t> row_place;
+    Buffer<int32_t> device_row;
     Buffer<UpdateGate> gate;
     Buffer<DeviceExactSum> sums;
   };
@@ -114,14 +114,15 @@ class DeviceRank {
   StepMemory<A> Prepare(const Rows& de, const UpdateGate& gate) {
     const int64_t features = embedding_.output_features();
     const int64_t stride = before_ + features;
-    std::vector<A> memory(std::max<int64_t>(place_row_.size() * stride, 1), A(7.0f));
+    std::vector<A> memory(std::max<int64_t>(local_row_.size() * stride, 1), A(7.0f));
     for (int64_t row = 0; row < rows(); ++row) {
       for (int64_t f = 0; f < features; ++f) {
-        memory[row_place_[row] * stride + before_ + f] = A(de[first_row_ + row][f]);
+        memory[device_row_[row] * stride + before_ + f] = A(de[first_row_ + row][f]);
       }
     }
-    return {static_cast<int64_t>(de.size()), Upload(compute_, memory), Upload(compute_, row_place_),
-            Upload(compute_, std::vector<UpdateGate>{gate}), Buffer<DeviceExactSum>(&compute_, 2)};
+    return {static_cast<int64_t>(de.size()), Upload(compute_, memory),
+            Upload(compute_, device_row_), Upload(compute_, std::vector<UpdateGate>{gate}),
+            Buffer<DeviceExactSum>(&compute_, 2)};
   }
 
   // Gradients, and the update when the gate is open; waits for nothing.
@@ -132,7 +133,7 @@ class DeviceRank {
         memory.de.data(), stride == 0 ? 0 : memory.de.size() / stride, 1, stride));
     ClearExactSums(compute_, memory.sums.data(), 2);
     CHECK(embedding_
-              .RouteGradients<A>(memory.global_rows, memory.row_place.data(), de,
+              .RouteGradients<A>(memory.global_rows, memory.device_row.data(), de,
                                  routings_[current_].get(), memory.sums.data(),
                                  memory.sums.data() + 1)
               .ok());
@@ -171,7 +172,7 @@ class DeviceRank {
   DeviceEmbedding embedding_;
   std::unique_ptr<DeviceEmbedding::Routing> routings_[2];
   int current_ = 0;
-  std::vector<int32_t> place_row_, row_place_;
+  std::vector<int32_t> local_row_, device_row_;
   int64_t first_row_ = 0;
   int64_t before_ = 0;
 };

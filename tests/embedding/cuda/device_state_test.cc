@@ -119,7 +119,7 @@ TEST_P(DeviceStateTest, RowsMoveToSeveralRanks) {
       digest.Merge(digests[r]);
       EXPECT_EQ(rows[r], rows_by_partition[r]);
       all.merge(rows[r]);
-      EXPECT_TRUE(rows[r].empty()) << "rows that two ranks account for";
+      EXPECT_TRUE(rows[r].empty()) << "rows of two primary replicas";
     }
     Digest want;
     cpu.embedding.AddToDigest(&want);

@@ -1,5 +1,6 @@
 #include "trainer/experiment/overrides.h"
 
+#include <cctype>
 #include <string>
 #include <vector>
 
@@ -87,8 +88,23 @@ TEST(OverridesTest, WithoutAModelFieldsAreRankElastors) {
 
 struct Mistake {
   const char* assignment;
-  const char* message;
+  std::string message;
 };
+
+// The fields of the oneof of models, "rank_elastor, rank_mixer, ...".
+std::string ModelNames() {
+  std::string names;
+  const auto* models = ModelConfig::descriptor()->FindOneofByName("model");
+  for (int i = 0; i < models->field_count(); ++i) {
+    names += (i > 0 ? ", " : "") + models->field(i)->name();
+  }
+  return names;
+}
+
+std::string UpperCase(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(c));
+  return text;
+}
 
 TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
   const Mistake mistakes[] = {
@@ -105,12 +121,11 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"training.seed=1.5", "--set=training.seed=1.5: expected a 64-bit integer, found '1.5'"},
       {"optimizer.beta1=0.9x", "--set=optimizer.beta1=0.9x: expected a number, found '0.9x'"},
       {"parallel.overlap=yes", "--set=parallel.overlap=yes: expected true or false, found 'yes'"},
-      {"model.kind=DCN",
-       "--set=model.kind=DCN: expected one of RANK_ELASTOR, RANK_MIXER, MLP, found 'DCN'"},
+      {"model.kind=NONE",
+       "--set=model.kind=NONE: expected one of " + UpperCase(ModelNames()) + ", found 'NONE'"},
       {"model.head.hidden=4,,5",
        "--set=model.head.hidden=4,,5: expected a 32-bit integer, found ''"},
-      {"model=MLP",
-       "--set=model=MLP: model is a group of fields; set one of: rank_elastor, rank_mixer, mlp"},
+      {"model=MLP", "--set=model=MLP: model is a group of fields; set one of: " + ModelNames()},
       // Three that people make: a slip of the key, a field of another model, another model's path.
       {"training.bach_size=3",
        "--set=training.bach_size=3: TrainingConfig has no field 'bach_size'; it has: seed, "

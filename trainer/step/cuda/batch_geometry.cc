@@ -11,8 +11,8 @@ BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBa
                              bool fast, Stream* stream)
     : global_rows_(global_rows),
       local_rows_(sparse.rows),
-      place_row_(stream),
-      row_place_(stream),
+      local_row_(stream),
+      device_row_(stream),
       leaf_counts_(stream) {
   std::vector<int64_t> begin = sparse.leaf_offsets;
   if (fast) begin = {0, sparse.rows};
@@ -21,20 +21,20 @@ BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBa
   shape_.leaf_rows = fast ? std::max<int64_t>(sparse.rows, 1)  // a rank without rows: one padding
                           : (global_rows + leaves - 1) / leaves;
   CHECK_LT(shape_.rows(), std::numeric_limits<int32_t>::max());
-  std::vector<int32_t> place_row(shape_.rows(), -1);
+  std::vector<int32_t> local_row(shape_.rows(), -1);
   std::vector<int32_t> counts;
-  host_row_place_.resize(sparse.rows);
+  host_device_row_.resize(sparse.rows);
   for (int64_t leaf = 0; leaf < shape_.leaves; ++leaf) {
     counts.push_back(static_cast<int32_t>(begin[leaf + 1] - begin[leaf]));
     CHECK_LE(counts.back(), shape_.leaf_rows);
     for (int64_t row = begin[leaf]; row < begin[leaf + 1]; ++row) {
-      const int64_t place = leaf * shape_.leaf_rows + (row - begin[leaf]);
-      place_row[place] = static_cast<int32_t>(row);
-      host_row_place_[row] = static_cast<int32_t>(place);
+      const int64_t device_row = leaf * shape_.leaf_rows + (row - begin[leaf]);
+      local_row[device_row] = static_cast<int32_t>(row);
+      host_device_row_[row] = static_cast<int32_t>(device_row);
     }
   }
-  Upload(*stream, place_row, &place_row_);
-  Upload(*stream, host_row_place_, &row_place_);
+  Upload(*stream, local_row, &local_row_);
+  Upload(*stream, host_device_row_, &device_row_);
   Upload(*stream, counts, &leaf_counts_);
 }
 

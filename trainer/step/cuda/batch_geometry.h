@@ -11,7 +11,7 @@
 
 namespace elastor::cuda {
 
-// Where the rows of a batch lie on the device: local row <-> place
+// Where the rows of a batch lie on the device: local row <-> device row
 // (core/kernels/cuda/activations.h). A function of the batch's size alone.
 class BatchGeometry {
  public:
@@ -23,21 +23,21 @@ class BatchGeometry {
   int64_t global_rows() const { return global_rows_; }
   int64_t local_rows() const { return local_rows_; }
   const LeafShape& shape() const { return shape_; }
-  // On the device: local row of every place (-1: padding); place of every local row; real rows of
-  // every leaf.
-  const int32_t* place_row() const { return place_row_.data(); }
-  const int32_t* row_place() const { return row_place_.data(); }
+  // On the device: the local row of every device row (-1: padding), the device row of every local
+  // row, and the real rows of every leaf.
+  const int32_t* local_row() const { return local_row_.data(); }
+  const int32_t* device_row() const { return device_row_.data(); }
   const int32_t* leaf_counts() const { return leaf_counts_.data(); }
   // On the host.
-  int64_t PlaceOf(int64_t row) const { return host_row_place_[row]; }
+  int64_t DeviceRowOf(int64_t row) const { return host_device_row_[row]; }
 
  private:
   int64_t global_rows_;
   int64_t local_rows_;
   LeafShape shape_;
-  std::vector<int32_t> host_row_place_;
-  Buffer<int32_t> place_row_;
-  Buffer<int32_t> row_place_;
+  std::vector<int32_t> host_device_row_;
+  Buffer<int32_t> local_row_;
+  Buffer<int32_t> device_row_;
   Buffer<int32_t> leaf_counts_;
 };
 

@@ -22,9 +22,9 @@ int64_t LongestLeaf(int64_t rows, int64_t leaves) { return (rows + leaves - 1) /
 
 template <typename A>
 DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, int64_t numeric_fields,
-                                   bool weighted)
+                                   int64_t label_count, bool weighted)
     : numeric(stream, rows * numeric_fields),
-      labels(stream, rows),
+      labels(stream, rows * label_count),
       weights(stream, weighted ? rows : 0),
       scalars(stream, 1),
       host_scalars(1) {}
@@ -47,6 +47,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
                  .canonical_rows = options.leaves * LongestLeaf(options.batch_rows, options.leaves),
                  .canonical_leaves = options.leaves},
                 &streams->compute),
+      loss_(MakeDeviceLoss(options.task)),
       gradients_(&graph->parameters(), &streams->compute),
       reducer_(&graph->parameters(), communicator, options.leaves, !device.reproducible,
                &streams->compute),
@@ -54,9 +55,9 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       weights_(&streams->compute, graph->parameters().flat_size()),
       host_weights_(graph->parameters().flat_size()),
       inputs_(&streams->compute, options.batch_rows, graph->features().numeric_fields,
-              options.sample_weights),
+              options.task.labels(), options.sample_weights),
       evaluation_inputs_(&streams->compute, device.evaluation_rows,
-                         graph->features().numeric_fields, false),
+                         graph->features().numeric_fields, options.task.labels(), false),
       routed_(std::make_unique<Routed>(&streams->route)),
       next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
@@ -64,6 +65,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
       host_outcome_(1) {
+  CHECK_EQ(graph->outputs(), options.task.outputs());
   CHECK_EQ(graph->features().inputs() - graph->features().numeric_features(),
            embedding->output_features());
   routed_->ids = embedding->MakeRouting();
@@ -118,8 +120,8 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   const Activations<const A> de =
       executor_.EmbeddingGradients(geometry.shape())
           .Slice(graph_->features().numeric_features(), embedding_->output_features());
-  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.row_place(), de,
-                                                        routed_->ids.get(), &sums->squared_norm,
+  ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients<A>(batch.global_rows, geometry.device_row(),
+                                                        de, routed_->ids.get(), &sums->squared_norm,
                                                         &sums->squared_rows));
   mark(kRouted).Record(compute);
   ELASTOR_RETURN_IF_ERROR(Finish(learning_rate));
@@ -152,12 +154,12 @@ const BatchGeometry& DeviceTrainStep<A>::GeometryOf(const LocalBatch& batch) {
       .first->second;
 }
 
-// Brings the batch to the places that kernels read.
+// Brings the batch to where kernels read it.
 template <typename A>
 DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometry& geometry,
                                      Routed* routed, Inputs* inputs, bool training) {
   Stream& compute = streams_->compute;
-  CHECK_LE(batch.rows(), inputs->labels.size());
+  CHECK_LE(batch.rows() * options_.task.labels(), inputs->labels.size());
   const bool weighted = training && options_.sample_weights;
   routed->dense.Finish(compute, inputs->numeric.data(), inputs->labels.data(),
                        weighted ? inputs->weights.data() : nullptr);
@@ -170,7 +172,7 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
   const StepScalars* const scalars = inputs->scalars.data();
   return {.shape = geometry.shape(),
           .inputs = {.numeric = inputs->numeric.data(),
-                     .place_row = geometry.place_row(),
+                     .local_row = geometry.local_row(),
                      .leaf_counts = geometry.leaf_counts(),
                      .first_row = &scalars->first_row,
                      .step = &scalars->step,
@@ -185,7 +187,7 @@ Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry&
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape).Slice(numeric, embedding_->output_features()));
   if (batch.global_rows == options_.batch_rows && full_batches_++ >= kBatchesBeforeCapture) {
     if (segments_.empty()) return CaptureDense(pass);
@@ -208,10 +210,14 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                                       const std::function<void(int)>& bucket_ready) {
   Stream& compute = streams_->compute;
   executor_.Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), inputs_.labels.data(),
-                options_.sample_weights ? inputs_.weights.data() : nullptr,
-                &inputs_.scalars.data()->inverse_weight, pass.inputs.place_row, losses_.data(),
-                executor_.LogitGradients());
+  loss_->Enqueue(compute,
+                 {.rows = pass.shape.rows(),
+                  .outputs = executor_.Logits(),
+                  .labels = inputs_.labels.data(),
+                  .weights = options_.sample_weights ? inputs_.weights.data() : nullptr,
+                  .inverse_weight = &inputs_.scalars.data()->inverse_weight,
+                  .local_row = pass.inputs.local_row},
+                 losses_.data(), executor_.LogitGradients());
   AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
@@ -328,26 +334,34 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   routed_->weight = static_cast<double>(batch.global_rows);
   const DevicePass pass = Place(batch, geometry, routed_.get(), &evaluation_inputs_, false);
   embedding_->ReturnRows<A>(
-      *routed_->ids, geometry.place_row(),
+      *routed_->ids, geometry.local_row(),
       executor_.Embeddings(pass.shape)
           .Slice(graph_->features().numeric_features(), embedding_->output_features()));
   executor_.Forward(pass);
-  BceWithLogits(compute, pass.shape.rows(), executor_.Logits(), evaluation_inputs_.labels.data(),
-                nullptr, nullptr, pass.inputs.place_row, losses_.data(), nullptr);
+  loss_->Enqueue(compute,
+                 {.rows = pass.shape.rows(),
+                  .outputs = executor_.Logits(),
+                  .labels = evaluation_inputs_.labels.data(),
+                  .local_row = pass.inputs.local_row},
+                 losses_.data(), /*doutputs=*/nullptr);
 
-  const int64_t places = pass.shape.rows();
-  std::vector<float> place_logits(places);
-  std::vector<double> place_losses(places);
-  Copy<float>(compute, place_logits.data(), executor_.Logits(), places);
-  Copy<double>(compute, place_losses.data(), losses_.data(), places);
+  const int64_t device_rows = pass.shape.rows();
+  const int64_t outputs = options_.task.outputs();
+  std::vector<float> device_logits(device_rows * outputs);
+  std::vector<double> device_losses(device_rows);
+  Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * outputs);
+  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows);
   compute.Synchronize();
   const int64_t rows = batch.rows();
-  std::vector<float> logits(PanelElements(rows, 1));
+  std::vector<float> logits(PanelElements(rows, outputs));
   std::vector<double> losses(rows);
-  const Panels<float> logit_panels = {logits.data(), rows, 1, PanelStride(1)};
+  const Panels<float> logit_panels = {logits.data(), rows, outputs, PanelStride(outputs)};
   for (int64_t row = 0; row < rows; ++row) {
-    logit_panels.At(row, 0) = place_logits[geometry.PlaceOf(row)];
-    losses[row] = place_losses[geometry.PlaceOf(row)];
+    const int64_t device_row = geometry.DeviceRowOf(row);
+    for (int64_t o = 0; o < outputs; ++o) {
+      logit_panels.At(row, o) = device_logits[device_row * outputs + o];
+    }
+    losses[row] = device_losses[device_row];
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());
@@ -369,7 +383,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   return OkStatus();
 }
 
-// A probe of the last forward pass, from places on the device to panels on the host.
+// A probe of the last forward pass, from rows on the device to panels on the host.
 template <typename A>
 void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
                                    std::vector<float>* panels) {
@@ -383,7 +397,7 @@ void DeviceTrainStep<A>::TakeProbe(const BatchGeometry& geometry, int probe,
   panels->assign(PanelElements(rows, features), 0.0f);
   const Panels<float> to = {panels->data(), rows, features, PanelStride(features)};
   for (int64_t row = 0; row < rows; ++row) {
-    const A* const from = values.data() + geometry.PlaceOf(row) * features;
+    const A* const from = values.data() + geometry.DeviceRowOf(row) * features;
     for (int64_t f = 0; f < features; ++f) to.At(row, f) = static_cast<float>(from[f]);
   }
 }

@@ -12,6 +12,7 @@
 #include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
 #include "core/graph/cuda/device_executor.h"
+#include "core/task/cuda/device_loss.h"
 #include "embedding/cuda/device_embedding.h"
 #include "trainer/step/cuda/batch_geometry.h"
 #include "trainer/step/cuda/batch_upload.h"
@@ -72,9 +73,10 @@ class DeviceTrainStep final : public Step<float> {
     BatchUpload dense;
     double weight = 0;  // of the whole batch: its rows, or the sum of their weights
   };
-  // Where kernels read a batch: places that stay.
+  // Where kernels read a batch: the same addresses at every step.
   struct Inputs {
-    Inputs(Stream* stream, int64_t rows, int64_t numeric_fields, bool weighted);
+    Inputs(Stream* stream, int64_t rows, int64_t numeric_fields, int64_t label_count,
+           bool weighted);
     Buffer<float> numeric;
     Buffer<float> labels;
     Buffer<float> weights;
@@ -112,6 +114,7 @@ class DeviceTrainStep final : public Step<float> {
   ThreadPool* pool_;
 
   DeviceExecutor<A> executor_;
+  std::unique_ptr<DeviceLoss> loss_;
   LeafGradients gradients_;
   DeviceDenseReducer reducer_;
   DeviceDenseOptimizer optimizer_;
@@ -126,7 +129,7 @@ class DeviceTrainStep final : public Step<float> {
   std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
-  Buffer<double> losses_;  // of every place
+  Buffer<double> losses_;  // of every device row
   Buffer<StepSums> sums_;
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;

@@ -185,10 +185,10 @@ TEST_P(DeviceExecutorTest, PaddingHasNoGradient) {
   const LeafBatch batch = Batch({4, 7}, kLeafRows);
   DeviceRun<float> run(graph_, weights_, batch, 0, 2, Options(Precision::kFloat32, kLeafRows));
   run.Enqueue(/*training=*/true);
-  const std::vector<double> de = run.EmbeddingGradientPlaces();
-  for (int64_t place = 4; place < kLeafRows; ++place) {
+  const std::vector<double> de = run.DeviceEmbeddingGradients();
+  for (int64_t device_row = 4; device_row < kLeafRows; ++device_row) {
     for (int64_t f = 0; f < graph_.features().inputs(); ++f) {
-      EXPECT_EQ(de[place * graph_.features().inputs() + f], 0) << place << ", " << f;
+      EXPECT_EQ(de[device_row * graph_.features().inputs() + f], 0) << device_row << ", " << f;
     }
   }
 }

@@ -129,7 +129,7 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
       embeddings_(&stream_),
       dlogits_(&stream_),
       numeric_(&stream_),
-      place_row_(&stream_),
+      local_row_(&stream_),
       counts_(&stream_, count),
       first_row_(Upload(stream_, std::vector<int64_t>{batch.first_row + batch.FirstRow(begin)})),
       step_(Upload(stream_, std::vector<uint32_t>{batch.step})),
@@ -139,37 +139,37 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   const int64_t first = batch.FirstRow(begin);
   const int64_t rows = batch.FirstRow(begin + count) - first;
   pass_.shape = {count, batch.leaf_rows};
-  const int64_t places = pass_.shape.rows();
+  const int64_t device_rows = pass_.shape.rows();
   executor_.Reserve(pass_.shape);
   executor_.SetWeights(weights_.data());
   gradients_.Reserve(count);
 
-  std::vector<A> e(places * inputs, A(0.0f));
-  std::vector<float> dlogits(places);
-  place_row_host_.assign(places, -1);
+  std::vector<A> e(device_rows * inputs, A(0.0f));
+  std::vector<float> dlogits(device_rows);
+  host_local_row_.assign(device_rows, -1);
   for (int64_t leaf = begin; leaf < begin + count; ++leaf) {
     for (int64_t r = 0; r < batch.counts[leaf]; ++r) {
-      const int64_t place = (leaf - begin) * batch.leaf_rows + r;
+      const int64_t device_row = (leaf - begin) * batch.leaf_rows + r;
       const int64_t row = batch.FirstRow(leaf) + r;
-      place_row_host_[place] = static_cast<int32_t>(row - first);
+      host_local_row_[device_row] = static_cast<int32_t>(row - first);
       for (int64_t f = graph.features().numeric_features(); f < inputs; ++f) {
-        e[place * inputs + f] = A(batch.embeddings[row * inputs + f]);
+        e[device_row * inputs + f] = A(batch.embeddings[row * inputs + f]);
       }
-      dlogits[place] = batch.dlogits[row];
+      dlogits[device_row] = batch.dlogits[row];
     }
   }
   const int64_t fields = graph.features().numeric_fields;
   Copy(stream_, numeric_.Resize(rows * fields), batch.numeric.data() + first * fields,
        rows * fields);
   Copy(stream_, counts_.data(), batch.counts.data() + begin, count);
-  cuda::Upload(stream_, place_row_host_, &place_row_);
+  cuda::Upload(stream_, host_local_row_, &local_row_);
   cuda::Upload(stream_, e, &embeddings_);
   cuda::Upload(stream_, dlogits, &dlogits_);
-  logits_.Resize(places);
+  logits_.Resize(device_rows);
   for (const Probe& probe : graph.probes()) {
-    probes_.emplace_back(&stream_, places * probe.shape.features());
+    probes_.emplace_back(&stream_, device_rows * probe.shape.features());
   }
-  pass_.inputs = {numeric_.data(),   place_row_.data(), counts_.data(),
+  pass_.inputs = {numeric_.data(),   local_row_.data(), counts_.data(),
                   first_row_.data(), step_.data(),      batch_rows_.data()};
 }
 
@@ -192,19 +192,19 @@ void DeviceRun<A>::Enqueue(bool training) {
 }
 
 template <typename A>
-std::vector<double> DeviceRun<A>::RealRows(const std::vector<double>& places) const {
-  const int64_t features = static_cast<int64_t>(places.size()) / pass_.shape.rows();
+std::vector<double> DeviceRun<A>::RealRows(const std::vector<double>& device_rows) const {
+  const int64_t features = static_cast<int64_t>(device_rows.size()) / pass_.shape.rows();
   std::vector<double> rows;
-  for (int64_t place = 0; place < pass_.shape.rows(); ++place) {
-    if (place_row_host_[place] < 0) continue;
-    rows.insert(rows.end(), places.begin() + place * features,
-                places.begin() + (place + 1) * features);
+  for (int64_t device_row = 0; device_row < pass_.shape.rows(); ++device_row) {
+    if (host_local_row_[device_row] < 0) continue;
+    rows.insert(rows.end(), device_rows.begin() + device_row * features,
+                device_rows.begin() + (device_row + 1) * features);
   }
   return rows;
 }
 
 template <typename A>
-std::vector<double> DeviceRun<A>::EmbeddingGradientPlaces() {
+std::vector<double> DeviceRun<A>::DeviceEmbeddingGradients() {
   const Activations<const A> de = executor_.EmbeddingGradients(pass_.shape);
   std::vector<A> values(de.rows * de.features);
   Copy2D(stream_, values.data(), de.features, const_cast<A*>(de.data), de.row_stride, de.features,
@@ -222,7 +222,7 @@ PassResult DeviceRun<A>::Result(bool training) {
   result.logits = real_rows(logits_);
   for (const Buffer<A>& probe : probes_) result.probes.push_back(real_rows(probe));
   if (!training) return result;
-  result.embedding_gradients = RealRows(EmbeddingGradientPlaces());
+  result.embedding_gradients = RealRows(DeviceEmbeddingGradients());
   const ParameterLayout& layout = graph_.parameters();
   const int64_t leaves = pass_.shape.leaves;
   result.gradients.assign(leaves, std::vector<double>(layout.flat_size()));

@@ -12,7 +12,7 @@ namespace elastor::cuda {
 // A global batch of a few leaves of uneven length, all numbers representable in BFloat16.
 struct LeafBatch {
   std::vector<int32_t> counts;  // rows of a leaf
-  int64_t leaf_rows = 0;        // places
+  int64_t leaf_rows = 0;        // device rows
   int64_t first_row = 0;        // of the epoch
   uint32_t step = 0;
   std::vector<float> numeric;     // [rows][numeric fields], some missing
@@ -63,21 +63,21 @@ class DeviceRun {
   // Buckets in the order in which the last Backward completed them.
   const std::vector<int>& ready() const { return ready_; }
   // As they lie in memory, padding too: for what must be 0 there.
-  std::vector<double> EmbeddingGradientPlaces();
+  std::vector<double> DeviceEmbeddingGradients();
 
  private:
-  std::vector<double> RealRows(const std::vector<double>& places) const;
+  std::vector<double> RealRows(const std::vector<double>& device_rows) const;
 
   Stream stream_;
   const elastor::Graph& graph_;
   DeviceExecutor<A> executor_;
   LeafGradients gradients_;
-  std::vector<int32_t> place_row_host_;
+  std::vector<int32_t> host_local_row_;
   Buffer<float> weights_;
   Buffer<A> embeddings_;
   Buffer<float> dlogits_;
   Buffer<float> numeric_;
-  Buffer<int32_t> place_row_;
+  Buffer<int32_t> local_row_;
   Buffer<int32_t> counts_;
   Buffer<int64_t> first_row_;
   Buffer<uint32_t> step_;

@@ -167,7 +167,9 @@ std::vector<Case> Cases() {
     return g->Norm(g->Add(x, y), RmsNorm(kWidth));
   });
   add("BatchNorm", [](Builder* g) {
-    const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn);
+    // A bias before the norm would have a gradient of 0.
+    const Value x = g->Linear(g->Embeddings(), 1, 12, Weights::kOwn, Activation::kIdentity,
+                              /*bias=*/false);
     return g->Apply(ReluOp{}, BatchNorm(g, g->Name(), 12)(x));
   });
   add("BlockTranspose", [](Builder* g) {
@@ -192,7 +194,8 @@ std::vector<Case> Cases() {
     x = g->Measure("relu", g->Apply(ReluOp{}, x));
     return g->Add(x, g->Dropout(x, 0.25));
   });
-  const auto add_gated = [&](const std::string& name, auto op, int64_t lifts, bool biases) {
+  const auto add_gated = [&](const std::string& name, auto op, int64_t up_projections,
+                             bool biases) {
     op.tokens = kTokens;
     op.width = kWidth;
     op.hidden = 5;
@@ -206,7 +209,7 @@ std::vector<Case> Cases() {
           parameters.push_back(g->Declare(std::move(weight)));
           if (biases) parameters.push_back(g->Declare(std::move(bias)));
         };
-        declare({kTokens, lifts, op.hidden, kWidth}, {kTokens, lifts, op.hidden});
+        declare({kTokens, up_projections, op.hidden, kWidth}, {kTokens, up_projections, op.hidden});
         declare({kTokens, kWidth, op.hidden}, {kTokens, kWidth});
         declare({kTokens, kWidth, kWidth}, {kTokens, kWidth});
         return g->Apply(op, g->Tokens(), parameters);

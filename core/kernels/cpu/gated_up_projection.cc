@@ -101,9 +101,9 @@ void CheckShapes(const PackedMatrix<T>& w, Panels<const T> x, Panels<T> h, Panel
 }  // namespace
 
 template <typename T>
-void GatedLift(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, const T* bias2,
-               Activation activation, Panels<T> h, Panels<T> first_factor,
-               Panels<T> second_factor) {
+void GatedUpProjection(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, const T* bias2,
+                       Activation activation, Panels<T> h, Panels<T> first_factor,
+                       Panels<T> second_factor) {
   CheckShapes(w, x, h, first_factor, second_factor);
   const std::span<const Run<T>> runs = CutIntoRuns<T>({&x, 1});
   const bool training = bias1 == nullptr && bias2 == nullptr && first_factor.data != nullptr &&
@@ -122,11 +122,11 @@ void GatedLift(const PackedMatrix<T>& w, Panels<const T> x, const T* bias1, cons
   });
 }
 
-template void GatedLift<float>(const PackedMatrix<float>&, Panels<const float>, const float*,
-                               const float*, Activation, Panels<float>, Panels<float>,
-                               Panels<float>);
-template void GatedLift<double>(const PackedMatrix<double>&, Panels<const double>, const double*,
-                                const double*, Activation, Panels<double>, Panels<double>,
-                                Panels<double>);
+template void GatedUpProjection<float>(const PackedMatrix<float>&, Panels<const float>,
+                                       const float*, const float*, Activation, Panels<float>,
+                                       Panels<float>, Panels<float>);
+template void GatedUpProjection<double>(const PackedMatrix<double>&, Panels<const double>,
+                                        const double*, const double*, Activation, Panels<double>,
+                                        Panels<double>, Panels<double>);
 
 }  // namespace elastor

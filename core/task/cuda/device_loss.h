@@ -1,0 +1,39 @@
+#ifndef ELASTOR_CORE_TASK_CUDA_DEVICE_LOSS_H_
+#define ELASTOR_CORE_TASK_CUDA_DEVICE_LOSS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/cuda/runtime.h"
+#include "core/task/task.h"
+
+namespace elastor::cuda {
+
+// Rows of a pass on the device, padding included, with what a loss is made of. All pointers are to
+// device memory.
+struct DeviceLossRows {
+  int64_t rows = 0;
+  const float* outputs = nullptr;  // [rows][task.outputs()]
+  // By local row of the batch: [..][task.labels()], and one a row (null: all 1).
+  const float* labels = nullptr;
+  const float* weights = nullptr;
+  const float* inverse_weight = nullptr;  // a scalar: 1 / weight of the batch
+  const int32_t* local_row = nullptr;     // [rows]: the local row; negative: padding
+};
+
+// The loss of a task on a device.
+class DeviceLoss {
+ public:
+  virtual ~DeviceLoss() = default;
+  // Enqueues losses [rows], in double, and doutputs = dloss/doutputs * weight * inverse_weight;
+  // both are 0 in padding. With doutputs the losses are weighted; without (null: an evaluation)
+  // not.
+  virtual void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
+                       float* doutputs) const = 0;
+};
+
+std::unique_ptr<DeviceLoss> MakeDeviceLoss(const Task& task);
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_TASK_CUDA_DEVICE_LOSS_H_

@@ -1,0 +1,35 @@
+#ifndef ELASTOR_CORE_TASK_LOSS_H_
+#define ELASTOR_CORE_TASK_LOSS_H_
+
+#include <memory>
+
+#include "core/task/task.h"
+#include "core/tensor/panels.h"
+
+namespace elastor {
+
+// Rows of a pass with what a loss is made of.
+template <typename T>
+struct LossRows {
+  Panels<const T> outputs;         // [rows, task.outputs()]
+  const float* labels = nullptr;   // [rows][task.labels()]
+  const float* weights = nullptr;  // [rows]; null: all 1
+  T scale = 1;                     // of gradients
+};
+
+// The loss of a task on the CPU.
+template <typename T>
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  // losses: [rows], in double and without weights. doutputs = dloss/doutputs * weight * scale, of
+  // outputs' shape; 0 in padded rows.
+  virtual void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const = 0;
+};
+
+template <typename T>
+std::unique_ptr<Loss<T>> MakeLoss(const Task& task);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_TASK_LOSS_H_
