@@ -1,5 +1,6 @@
 #include "core/graph/rewrites.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +9,20 @@ namespace elastor {
 namespace {
 
 bool ReadOnce(const Graph& graph, int node) { return graph.uses(node) == 1 && !graph.probed(node); }
+
+// Whether node `from`, were it computed as part of node `to`, would still give its gradients in
+// their turn: nothing between the two reads `value` or uses one of from's parameters.
+bool KeepsItsTurn(const Graph& graph, int from, int to, int value) {
+  for (int i = from + 1; i < to; ++i) {
+    if (std::ranges::find(graph[i].inputs, value) != graph[i].inputs.end()) return false;
+    for (const int parameter : graph[from].parameters) {
+      if (std::ranges::find(graph[i].parameters, parameter) != graph[i].parameters.end()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
 
 // What takes the place of a node, and the input of the node that it takes in.
 struct Fusion {
@@ -47,7 +62,7 @@ Graph FuseResidualIntoLinear(const Graph& graph) {
     const int linear = graph[i].inputs[1];
     const Node& product = graph[linear];
     if (!std::holds_alternative<LinearOp>(product.op) || product.inputs.size() > 1 ||
-        !ReadOnce(graph, linear)) {
+        !ReadOnce(graph, linear) || !KeepsItsTurn(graph, linear, i, product.inputs[0])) {
       return {};
     }
     return Fusion{{product.op, {product.inputs[0], x}, product.parameters, graph[i].shape}, linear};
@@ -61,7 +76,7 @@ Graph FuseResidualIntoNorm(const Graph& graph) {
     if (!std::holds_alternative<AddOp>(graph[sum].op) || !ReadOnce(graph, sum)) return {};
     const int x = graph[sum].inputs[0];
     const int y = graph[sum].inputs[1];
-    if (!ReadOnce(graph, y)) return {};
+    if (!ReadOnce(graph, y) || !KeepsItsTurn(graph, sum, i, x)) return {};
     return Fusion{{graph[i].op, {y, x}, graph[i].parameters, graph[i].shape}, sum};
   });
 }

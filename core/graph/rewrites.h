@@ -6,7 +6,8 @@
 namespace elastor {
 
 // Rewrites of a graph that no bit depends on: the same values, gradients and orders of additions,
-// by fewer passes over memory. An executor applies those for which its device has kernels.
+// by fewer passes over memory. What would change the order in which the gradients of a value or a
+// parameter are added is left as it is. An executor applies those for which its device has kernels.
 
 // Add(x, Linear(u)), where nothing else reads the linear map's output, becomes Linear(u, residual =
 // x): the addition is done as the product is stored.

@@ -159,6 +159,21 @@ TEST(GraphTest, GradientsOfSharedParameters) {
   ExpectGradients(iterated, {.rewrites = CpuRewrites::kNone});
 }
 
+// E is read between the map and the sum, and its gradients would be added in another order.
+TEST(RewritesTest, KeepTheOrderOfGradients) {
+  GraphBuilder graph(kOneField);
+  std::vector<Value> y;
+  for (const char* name : {"a", "b", "c"}) {
+    y.push_back(Linear(&graph, name, Square())(graph.Embeddings()));
+  }
+  const Value sum = graph.Add(y[1], y[0]);
+  const Value end = graph.Add(sum, y[2]);
+  const Graph three = std::move(graph).Finish(end);
+  EXPECT_EQ(FuseResidualIntoLinear(three).size(), three.size() - 1);  // c alone
+  EXPECT_EQ(TrainOnce<float>(three, CpuRewrites::kAll, 5),
+            TrainOnce<float>(three, CpuRewrites::kNone, 5));
+}
+
 class GraphOfModelTest : public testing::TestWithParam<ModelCase> {
  protected:
   const Graph graph_ = GetParam().graph();

@@ -274,6 +274,7 @@ std::vector<TinyCase> TinyCases() {
         .sparse = kAdagrad,
         .dense = kAdagrad,
         .leaves = 8}},
+      {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},

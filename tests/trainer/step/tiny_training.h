@@ -100,6 +100,8 @@ inline constexpr char kTinyRankMixer[] =
 inline constexpr char kTinyRankMixerPublicCode[] =
     "rank_mixer { convention: PUBLIC_CODE tokens: 5 token_width: 10 tokenizer { hidden: 12 } "
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
+inline constexpr char kTinyDcnV2[] =
+    "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.
