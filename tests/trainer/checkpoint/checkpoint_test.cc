@@ -246,9 +246,9 @@ TEST_F(CheckpointTest, SaysWhatHasAnotherShape) {
                     EndsWith("expected the folder of a checkpoint or a model")));
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest_).ok());
   Experiment other = SomeModel().experiment;
-  other.mutable_model()->mutable_rank_elastor()->set_tokens(4);
+  other.mutable_model()->mutable_rank_elastor()->set_blocks(3);
   EXPECT_EQ(LoadError(Contents::kState, {other, SomeModel().data}),
-            "model.rank_elastor.tokens: 4; expected 0, as in " + path_ +
+            "model.rank_elastor.blocks: 3; expected 2, as in " + path_ +
                 "/manifest.json: a model's experiment must be that of its training");
   DatasetInfo data;
   data.numeric = {{"n"}};
