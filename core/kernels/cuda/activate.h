@@ -56,9 +56,9 @@ struct Bias {
         aligned(reinterpret_cast<uintptr_t>(data) % 16 == 0 && token_stride % 4 == 0) {}
 
   template <int kCount>
-  __device__ void AddTo(const Place& place, Values<kCount>* values) const {
+  __device__ void AddTo(const Index& index, Values<kCount>* values) const {
     if (data == nullptr) return;
-    const float* const bias = data + place.token * token_stride + place.feature;
+    const float* const bias = data + index.token * token_stride + index.feature;
     constexpr int kPack = kCount < 4 ? kCount : 4;
     for (int begin = 0; begin < kCount; begin += kPack) {
       Values<kPack> part;
