@@ -27,7 +27,7 @@ __device__ inline ValuesAndSlopes<kCount> Map(const Values<kCount>& x, Function 
   return results;
 }
 
-// One branch for the whole pack, alike in all threads.
+// Branches once for the whole pack, and all threads take the same branch.
 template <int kCount>
 __device__ inline ValuesAndSlopes<kCount> Activate(Activation activation, const Values<kCount>& x) {
   switch (activation) {
@@ -49,7 +49,8 @@ struct Bias {
   int64_t token_stride = 0;
   bool aligned = false;  // packs may be read at once
 
-  // Elements that packs of views start at start aligned packs of the bias too.
+  // A pack starts at a multiple of its length, so the bias can be read in packs where its first
+  // element and its tokens are aligned.
   Bias(const float* data, int64_t token_stride)
       : data(data),
         token_stride(token_stride),
