@@ -45,7 +45,8 @@ class AtomicFileWriter {
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
   ~AtomicFileWriter();
 
-  // Unbuffered: append pieces of some KiB or more. After an error only destruction makes sense.
+  // Writes at once, without a buffer: append pieces of some KiB or more. After an error only
+  // destruction makes sense.
   Status Append(std::string_view bytes);
   // REQUIRES: every Append was ok; nothing is called afterwards.
   Status Commit();

@@ -50,7 +50,7 @@ class LeafStack {
     --size_;
     return true;
   }
-  // The same when no leaf follows.
+  // Does the same when no leaf follows.
   ELASTOR_HOST_DEVICE bool MergesAtEnd() {
     if (size_ < 2) return false;
     --size_;

@@ -9,10 +9,11 @@
 
 namespace elastor::cuda::internal {
 
-// Makes the opened device the calling thread's: CUDA keeps one a thread.
+// Makes the opened device that of the calling thread, since CUDA keeps a current device per
+// thread.
 void UseDevice();
 
-// DieOfDevice unless the call succeeded.
+// Calls DieOfDevice unless the call succeeded.
 inline void Check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   DieOfDevice(std::string(call) + ": " + cudaGetErrorString(error) + " (" +

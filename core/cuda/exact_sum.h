@@ -17,8 +17,8 @@ struct DeviceExactSum {
   int64_t words[kExactSumWords];
 };
 
-// In the host's form. For the host, after a copy. Sums merge by adding their words element by
-// element (an integer all-reduce), as long as all their addends together are below 2^31.
+// Converts a sum that was copied to the host into the host's form. Sums merge by adding their words
+// element by element (an integer all-reduce), as long as all their addends together are below 2^31.
 ExactSum ToExactSum(const DeviceExactSum& sum);
 
 // *sum += values[0..count).

@@ -11,8 +11,9 @@
 
 namespace elastor::cuda {
 
-// What one thread has summed, in its registers: words are found by comparison, as an index would
-// move them to memory. Up to 2^31 addends of all threads together fit.
+// What one thread has summed. Its words stay in registers: Add finds those of an addend by
+// comparison, since an array that is indexed moves to memory. Up to 2^31 addends of all threads
+// together fit.
 //
 //   ThreadExactSum sum;
 //   for (...) sum.Add(value);
@@ -41,7 +42,7 @@ class ThreadExactSum {
     }
   }
 
-  // The same of the block's threads. All of them call it.
+  // Adds the sums of all threads of the block to *sum. All of them must call it.
   __device__ void AddBlockTo(DeviceExactSum* sum) const {
     __shared__ unsigned long long of_warps[kExactSumWords][kWarp];
 #pragma unroll

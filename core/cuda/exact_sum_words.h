@@ -7,9 +7,9 @@
 #include "core/base/build_config.h"
 #include "core/cuda/exact_sum.h"
 
-// DeviceExactSum's words, for host and kernels: word i counts units of 2^(32 i - 160), each word
-// with a sign of its own, carries left where they fell; the last word counts addends that ExactSum
-// refuses.
+// How host and kernels read and write the words of a DeviceExactSum. Word i counts units of
+// 2^(32 i - 160) and has a sign of its own, because carries are not passed on as addends come; the
+// last word counts addends that ExactSum refuses.
 
 namespace elastor::cuda {
 
@@ -17,8 +17,8 @@ inline constexpr int kExactSumDigits = kExactSumWords - 1;  // words of the numb
 inline constexpr int kBadAddends = kExactSumWords - 1;      // index of the last word
 inline constexpr int kExactSumFractionBits = 160;
 
-// An addend as ExactSum::Add takes it, truncated to the least bit: pieces of 32 bits for three
-// words.
+// An addend, truncated to the least bit as ExactSum::Add does and cut into pieces of 32 bits that
+// are added to three neighbouring words.
 struct ExactAddend {
   int first_word = 0;
   int64_t pieces[3] = {0, 0, 0};  // with the addend's sign
@@ -61,7 +61,8 @@ ELASTOR_HOST_DEVICE inline void AddToExactWords(int64_t* words, double value) {
   }
 }
 
-// The number as two's complement of 320 bits, little end first: carries brought home.
+// Passes the carries on, so that the digits are the number as two's complement of 320 bits, the
+// lowest digit first.
 ELASTOR_HOST_DEVICE inline void NormalizeExactWords(const int64_t* words, uint32_t* digits) {
   int64_t carry = 0;
   for (int i = 0; i < kExactSumDigits; ++i) {
@@ -71,7 +72,8 @@ ELASTOR_HOST_DEVICE inline void NormalizeExactWords(const int64_t* words, uint32
   }
 }
 
-// ExactSum::Value(): the nearest double, ties to even; NaN when there was a bad addend.
+// Returns what ExactSum::Value() does: the nearest double, ties to even; NaN when there was a bad
+// addend.
 ELASTOR_HOST_DEVICE inline double ExactSumValue(const int64_t* words) {
   if (words[kBadAddends] != 0) return std::bit_cast<double>(uint64_t{0x7ff8} << 48);
   uint32_t digits[kExactSumDigits];

@@ -9,7 +9,8 @@
 
 namespace elastor::cuda {
 
-// In what the multipliers compute; sums are in float always. kBFloat16: operands are BFloat16.
+// The type in which products are multiplied; sums are always in float. With kBFloat16 the operands
+// are BFloat16.
 enum class Precision { kFloat32, kTf32, kBFloat16 };
 
 // A batch of matrices in device memory. Stored row-major, element (i, j) of matrix (o, b) at

@@ -8,7 +8,8 @@
 
 namespace elastor::cuda {
 
-// What matmul.h asks of a product, for every implementation. False: there is nothing to do.
+// Checks what matmul.h requires of a product, for every implementation. Returns false when there is
+// nothing to compute.
 template <typename In, typename Out>
 bool CheckProduct(const Product<In, Out>& product) {
   CHECK_GE(product.m, 0);
@@ -20,7 +21,8 @@ bool CheckProduct(const Product<In, Out>& product) {
   const bool many = product.batch > 1 || product.outer > 1;
   CHECK(product.bias == nullptr || !many) << "a bias goes with one problem";
   CHECK(!product.relu || product.bias != nullptr) << "rectified with a bias only";
-  // cuBLASLt's choice of an algorithm need not look at it, and kernels read it in runs.
+  // So cuBLASLt's choice of an algorithm need not consider the bias's alignment, and kernels may
+  // read several elements at once.
   CHECK_EQ(reinterpret_cast<uintptr_t>(product.bias) % 16, 0u) << "the bias is not aligned";
   CHECK(!product.c.transposed);
   CHECK(product.batch == 1 || product.c.batch_stride != 0);

@@ -15,7 +15,7 @@ namespace elastor::cuda {
 // NVIDIA's advice for compute capability 9.0 (cublasSetWorkspace's documentation).
 inline constexpr size_t kMatmulWorkspaceBytes = size_t{32} << 20;
 
-// A Product without its types; kOperands in the order A, B, C.
+// A Problem is a Product whose element types are values; its operands stand in the order A, B, C.
 inline constexpr int kOperands = 3;
 struct Operand {
   cudaDataType_t type = CUDA_R_32F;
@@ -53,11 +53,11 @@ class MatmulPlan {
  public:
   MatmulPlan(cublasLtHandle_t handle, Stream* stream, const Problem& problem);
 
-  // problem: with the plan's key.
+  // REQUIRES: KeyOf(problem) is that of the problem the plan was made for.
   void Run(cublasLtHandle_t handle, Stream& stream, void* workspace, const Problem& problem);
 
  private:
-  // `count` problems, each operand's matrices stride[] elements apart.
+  // `count` problems; the matrices of operand i lie stride[i] elements apart.
   struct Level {
     int64_t count = 1;
     std::array<int64_t, kOperands> stride{};
@@ -72,8 +72,8 @@ class MatmulPlan {
 
   cublaslt::Desc desc_;
   std::array<cublaslt::Layout, kOperands> layouts_;
-  Level loop_;     // one call each
-  Level strided_;  // one call for many
+  Level loop_;     // problems of this level are calls of their own
+  Level strided_;  // problems of this level are strided batches
   int64_t batch_of_layouts_ = 0;
   cublasLtMatmulAlgo_t algorithm_{};
   Buffer<BFloat16> rounded_bias_;

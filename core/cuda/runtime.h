@@ -108,10 +108,11 @@ class Graph {
 };
 
 namespace internal {
-// Ordered with the stream: memory may be used by work enqueued on it afterwards. 256-byte aligned.
+// Allocates and frees in the stream's order: work enqueued on it between the two may use the
+// memory, which is aligned to 256 bytes.
 void* AllocateDevice(Stream& stream, size_t bytes);
 void FreeDevice(Stream& stream, void* memory);
-// Page-locked host memory, also readable and writable from the device at the same address.
+// Allocates page-locked host memory, which the device reads and writes at the same address.
 void* AllocatePinned(size_t bytes);
 void FreePinned(void* memory);
 void CopyBytes(Stream& stream, void* to, const void* from, size_t bytes);
@@ -120,8 +121,8 @@ void Copy2DBytes(Stream& stream, void* to, size_t to_pitch, const void* from, si
 void FillBytes(Stream& stream, void* to, int byte, size_t bytes);
 }  // namespace internal
 
-// Device memory from the stream-ordered pool, for work of `stream` (other streams: by events). Only
-// grows; growing forgets the contents.
+// Device memory from the stream-ordered pool, for work of `stream`; other streams may use it where
+// events order them against that stream. It only grows, and growing loses the contents.
 template <typename T>
 class Buffer {
  public:
@@ -135,7 +136,7 @@ class Buffer {
         capacity_(std::exchange(other.capacity_, 0)) {}
   Buffer& operator=(Buffer&&) = delete;
 
-  // Contents are arbitrary afterwards when it grew.
+  // The contents are arbitrary afterwards when the memory grew.
   T* Resize(int64_t size) {
     if (size > capacity_) {
       Release();
@@ -161,8 +162,8 @@ class Buffer {
   int64_t capacity_ = 0;
 };
 
-// Page-locked host memory: copies from and to it run beside computation. Only grows; the caller
-// knows that no work uses the old memory when it does.
+// Page-locked host memory: copies from and to it run beside computation. It only grows; the caller
+// must know that no work uses the old memory when it does.
 template <typename T>
 class PinnedBuffer {
  public:
@@ -193,13 +194,13 @@ class PinnedBuffer {
   int64_t capacity_ = 0;
 };
 
-// Between host and device, either way, or on the device. Host memory that is not page-locked is
-// read or written before the call returns.
+// Copies between host and device, either way, or on the device. Host memory that is not page-locked
+// is read or written before the call returns.
 template <typename T>
 void Copy(Stream& stream, T* to, const T* from, int64_t count) {
   if (count > 0) internal::CopyBytes(stream, to, from, count * sizeof(T));
 }
-// `rows` runs of `columns` elements, a stride apart.
+// Copies `rows` runs of `columns` elements, which begin a stride apart.
 template <typename T>
 void Copy2D(Stream& stream, T* to, int64_t to_stride, const T* from, int64_t from_stride,
             int64_t columns, int64_t rows) {

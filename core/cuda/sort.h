@@ -7,14 +7,14 @@
 
 namespace elastor::cuda {
 
-// Device-wide building blocks, by CUB. Counts are below 2^31. Scratch memory only grows: not for
-// graphs, as a later call may move it.
+// Sorting and prefix sums over the whole device, by CUB. Counts are below 2^31. The calls cannot be
+// captured in graphs, because a later call may need more scratch memory and move it.
 class DeviceSort {
  public:
   explicit DeviceSort(Stream* stream) : stream_(stream), scratch_(stream) {}
 
-  // Stable, ascending by bits [0, key_bits) of the keys, key_bits from 1 to 64. Outputs are other
-  // memory than inputs.
+  // Sorts stably and ascending by bits [0, key_bits) of the keys, key_bits from 1 to 64. The
+  // outputs must be other memory than the inputs.
   void SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
                  const uint32_t* values, uint32_t* sorted_values);
   // sums[i] = values[0] + ... + values[i]; sums may be values.

@@ -151,25 +151,25 @@ class Scheduler {
   }
 
   // A gradient that has been summed up so far; `holders_` counts the values whose it is.
-  void Hold(int value, const Place& place) {
-    gradients_[value] = place;
-    ++holders_[place.buffer];
+  void Hold(int value, const BufferView& view) {
+    gradients_[value] = view;
+    ++holders_[view.buffer];
   }
   void Release(int value) {
     if (!gradients_[value].empty()) --holders_[gradients_[value].buffer];
     gradients_[value] = {};
   }
-  void Use(const Place& place, int step) {
-    if (place.empty()) return;
-    BufferLife& life = schedule_.buffers[place.buffer];
+  void Use(const BufferView& view, int step) {
+    if (view.empty()) return;
+    BufferLife& life = schedule_.buffers[view.buffer];
     life.last = std::max(life.last, step);
   }
-  Place NewPlace(const Shape& shape, TokenLayout layout, int step) {
+  BufferView NewView(const Shape& shape, TokenLayout layout, int step) {
     return {NewBuffer(shape.features(), step, step), 0, shape, layout};
   }
 
   void PlaceGradients() {
-    const Place doutputs = NewPlace(graph_[n_ - 1].shape, TokenLayout::kRowMajor, LossStep());
+    const BufferView doutputs = NewView(graph_[n_ - 1].shape, TokenLayout::kRowMajor, LossStep());
     Hold(n_ - 1, doutputs);
     for (int i = n_ - 1; i >= 0; --i) {
       const int step = BackwardStep(i);
@@ -195,12 +195,12 @@ class Scheduler {
   // The gradient of `node` is complete; where its layout is not the one that is wanted, it is
   // copied at the end of what ran before.
   void Settle(int node, int step) {
-    const Place found = gradients_[node];
+    const BufferView found = gradients_[node];
     CHECK(!found.empty()) << "no gradient of node " << node;
     if (found.layout == gradient_layouts_[node] || found.shape.tokens == 1 || node == n_ - 1) {
       return;
     }
-    const Place wanted = NewPlace(found.shape, gradient_layouts_[node], step);
+    const BufferView wanted = NewView(found.shape, gradient_layouts_[node], step);
     Use(found, step);
     schedule_.nodes[node + 1].sums.push_back({found, {}, wanted});
     Release(node);
@@ -214,11 +214,11 @@ class Scheduler {
     const Shape& shape = graph_[value].shape;
     const TokenLayout wanted =
         traits.row_major_dinput ? TokenLayout::kRowMajor : gradient_layouts_[value];
-    const Place so_far = gradients_[value];
+    const BufferView so_far = gradients_[value];
     const bool added_by_kernel =
         !so_far.empty() && traits.adds_addend &&
         (!traits.row_major_dinput || so_far.layout == TokenLayout::kRowMajor);
-    Place own;
+    BufferView own;
     if (added_by_kernel && holders_[so_far.buffer] == 1 && so_far.buffer != node.doutput.buffer &&
         so_far.layout == wanted) {
       own = so_far;
@@ -227,7 +227,7 @@ class Scheduler {
                !ComputesBefore(i, k)) {
       own = {node.doutput.buffer, node.doutput.first_feature, shape, wanted};
     } else {
-      own = NewPlace(shape, wanted, step);
+      own = NewView(shape, wanted, step);
     }
     Use(own, step);
     node.dinputs[k] = own;
@@ -251,29 +251,29 @@ class Scheduler {
   }
 
   void PassOn(int i, int k, int step) {
-    Place place = schedule_.nodes[i].doutput;
-    place.first_feature += FirstPassedOn(graph_[i], k);
-    Contribute(i, k, place, step);
+    BufferView view = schedule_.nodes[i].doutput;
+    view.first_feature += FirstPassedOn(graph_[i], k);
+    Contribute(i, k, view, step);
   }
 
-  // Adds what lies at `place` to the gradient of input k.
-  void Contribute(int i, int k, Place place, int step) {
+  // Adds what `view` holds to the gradient of input k.
+  void Contribute(int i, int k, BufferView view, int step) {
     const int value = graph_[i].inputs[k];
     const Shape& shape = graph_[value].shape;
-    CHECK(place.layout == TokenLayout::kRowMajor || place.shape == shape) << "node " << i;
-    place.shape = shape;
-    Use(place, step);
-    if (gradients_[value].empty()) return Hold(value, place);
-    AddTo(i, value, place, step);
+    CHECK(view.layout == TokenLayout::kRowMajor || view.shape == shape) << "node " << i;
+    view.shape = shape;
+    Use(view, step);
+    if (gradients_[value].empty()) return Hold(value, view);
+    AddTo(i, value, view, step);
   }
 
   // The gradient of `value` becomes what it is so far + `other`.
-  void AddTo(int i, int value, const Place& other, int step) {
-    const Place so_far = gradients_[value];
-    Place sum = so_far;
+  void AddTo(int i, int value, const BufferView& other, int step) {
+    const BufferView so_far = gradients_[value];
+    BufferView sum = so_far;
     if (holders_[so_far.buffer] > 1 || so_far.layout != gradient_layouts_[value] ||
         so_far.buffer == schedule_.nodes[i].doutput.buffer) {
-      sum = NewPlace(so_far.shape, gradient_layouts_[value], step);
+      sum = NewView(so_far.shape, gradient_layouts_[value], step);
     }
     Use(so_far, step);
     Use(other, step);
@@ -287,9 +287,9 @@ class Scheduler {
   const int n_;
   std::vector<TokenLayout> layouts_;
   std::vector<TokenLayout> gradient_layouts_;
-  std::vector<bool> repeated_;    // by value: another node's output is the same memory
-  std::vector<Place> gradients_;  // by value, as far as summed up
-  std::vector<int> holders_;      // by buffer
+  std::vector<bool> repeated_;         // by value: another node's output is the same memory
+  std::vector<BufferView> gradients_;  // by value, as far as summed up
+  std::vector<int> holders_;           // by buffer
   Schedule schedule_;
 };
 

@@ -21,8 +21,8 @@ struct BufferLife {
   int last = 0;
 };
 
-// Some features of a buffer.
-struct Place {
+// Some features of a buffer, with the shape and layout of the value or gradient that they hold.
+struct BufferView {
   int buffer = -1;  // -1: nothing
   int64_t first_feature = 0;
   Shape shape;
@@ -32,18 +32,18 @@ struct Place {
 
 // sum = a + b, or sum = a where b is empty (a copy into another layout). sum may be a or b.
 struct GradientSum {
-  Place a;
-  Place b;
-  Place sum;
+  BufferView a;
+  BufferView b;
+  BufferView sum;
 };
 
 struct NodeSchedule {
-  Place output;
-  Place doutput;
+  BufferView output;
+  BufferView doutput;
   // By input. dinputs: empty where the kernel computes no gradient (its rule is another). addends:
   // what the kernel adds to the gradient it computes; empty: nothing.
-  std::vector<Place> dinputs;
-  std::vector<Place> addends;
+  std::vector<BufferView> dinputs;
+  std::vector<BufferView> addends;
   std::vector<GradientSum> sums;  // after the kernel's backward pass, in order
 };
 

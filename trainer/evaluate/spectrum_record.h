@@ -7,13 +7,13 @@
 
 namespace elastor {
 
-// The effective ranks of one stage over the measured rows (docs/models.md, "Effective ranks").
+// The effective ranks of one probe over the measured rows (docs/models.md, "Effective ranks").
 struct SpectrumRecord {
   int64_t step = 0;
   std::string split = {};
-  std::string stage = {};
-  int64_t samples = 0;   // rows measured
-  int64_t max_rank = 0;  // min(T, D)
+  std::string stage = {};  // the name of the probe
+  int64_t samples = 0;     // rows measured
+  int64_t max_rank = 0;    // min(T, D)
   double stable_rank_mean = 0;
   double entropy_rank_mean = 0;
   double stable_rank_stddev = 0;  // of the rows, not of the mean

@@ -72,7 +72,7 @@ struct Summary {
   std::string numerics;      // fingerprint
   std::string numeric_hash;  // of the experiment
   double wall_s = 0;
-  std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a stage
+  std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a probe
   std::vector<CommunicationRecord> communication = {};
 };
 

@@ -98,10 +98,10 @@ void CpuExecutor<T>::Prepare(const T* parameters) {
 }
 
 template <typename T>
-Panels<T> CpuExecutor<T>::View(const Pass<T>& pass, const Place& place) const {
-  if (place.empty()) return {};
-  return pass.workspace->Activations(place.buffer, pass.rows)
-      .Slice(place.first_feature, place.shape.features());
+Panels<T> CpuExecutor<T>::View(const Pass<T>& pass, const BufferView& view) const {
+  if (view.empty()) return {};
+  return pass.workspace->Activations(view.buffer, pass.rows)
+      .Slice(view.first_feature, view.shape.features());
 }
 
 template <typename T>

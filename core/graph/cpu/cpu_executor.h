@@ -57,7 +57,7 @@ class CpuExecutor {
   const NodeSchedule& first() const { return schedule_.nodes.front(); }
   const NodeSchedule& last() const { return schedule_.nodes.back(); }
   void PlanMemory(const std::vector<CpuKernelContext>& contexts);
-  Panels<T> View(const Pass<T>& pass, const Place& place) const;
+  Panels<T> View(const Pass<T>& pass, const BufferView& view) const;
   KernelMemory<T> MemoryOf(const Pass<T>& pass, int node) const {
     return {*pass.workspace, pass.rows, first_saved_[node], first_flat_[node]};
   }

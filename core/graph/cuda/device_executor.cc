@@ -106,16 +106,16 @@ void DeviceExecutor<A>::Reserve(const LeafShape& shape) {
 }
 
 template <typename A>
-Activations<A> DeviceExecutor<A>::View(const LeafShape& shape, const Place& place) const {
-  if (place.empty()) return {};
-  A* const data = Data<A>(place.buffer);
-  const auto [tokens, width] = place.shape;
-  const int64_t features = schedule_.buffers[place.buffer].features;
-  if (place.layout == TokenLayout::kTokenMajor) {
-    CHECK(place.first_feature == 0 && place.shape.features() == features);
+Activations<A> DeviceExecutor<A>::View(const LeafShape& shape, const BufferView& view) const {
+  if (view.empty()) return {};
+  A* const data = Data<A>(view.buffer);
+  const auto [tokens, width] = view.shape;
+  const int64_t features = schedule_.buffers[view.buffer].features;
+  if (view.layout == TokenLayout::kTokenMajor) {
+    CHECK(view.first_feature == 0 && view.shape.features() == features);
     return Activations<A>::TokenMajor(data, shape.rows(), tokens, width);
   }
-  return {data + place.first_feature, shape.rows(), tokens, width, features, width};
+  return {data + view.first_feature, shape.rows(), tokens, width, features, width};
 }
 
 template <typename A>
@@ -159,7 +159,7 @@ template <typename A>
 void DeviceExecutor<A>::Backward(const DevicePass& pass, LeafGradients* gradients) {
   CHECK_EQ(pass.shape.leaves, gradients->leaves());
   const KernelPass kernel_pass{pass, gradients};
-  const auto view = [&](const Place& place) { return View(pass.shape, place); };
+  const auto view = [&](const BufferView& of) { return View(pass.shape, of); };
   if constexpr (kRounded) {
     const Activations<A> rounded = view(schedule_.nodes.back().doutput);
     Round(environment_.stream(), LogitGradients(), rounded.data, rounded.rows * graph_.outputs());

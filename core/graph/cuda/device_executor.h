@@ -66,8 +66,8 @@ class DeviceExecutor {
   T* Data(int number) const {
     return reinterpret_cast<T*>(memory_.data() + offsets_[number]);
   }
-  // Empty where `place` is.
-  Activations<A> View(const LeafShape& shape, const Place& place) const;
+  // Empty where `view` is.
+  Activations<A> View(const LeafShape& shape, const BufferView& view) const;
 
   elastor::Graph graph_;
   DeviceEnvironment<A> environment_;

@@ -27,7 +27,7 @@ __device__ inline ValuesAndSlopes<kCount> Map(const Values<kCount>& x, Function 
   return results;
 }
 
-// One branch for the whole pack, alike in all threads.
+// Branches once for the whole pack, and all threads take the same branch.
 template <int kCount>
 __device__ inline ValuesAndSlopes<kCount> Activate(Activation activation, const Values<kCount>& x) {
   switch (activation) {
@@ -49,16 +49,17 @@ struct Bias {
   int64_t token_stride = 0;
   bool aligned = false;  // packs may be read at once
 
-  // Elements that packs of views start at start aligned packs of the bias too.
+  // A pack starts at a multiple of its length, so the bias can be read in packs where its first
+  // element and its tokens are aligned.
   Bias(const float* data, int64_t token_stride)
       : data(data),
         token_stride(token_stride),
         aligned(reinterpret_cast<uintptr_t>(data) % 16 == 0 && token_stride % 4 == 0) {}
 
   template <int kCount>
-  __device__ void AddTo(const Place& place, Values<kCount>* values) const {
+  __device__ void AddTo(const Index& index, Values<kCount>* values) const {
     if (data == nullptr) return;
-    const float* const bias = data + place.token * token_stride + place.feature;
+    const float* const bias = data + index.token * token_stride + index.feature;
     constexpr int kPack = kCount < 4 ? kCount : 4;
     for (int begin = 0; begin < kCount; begin += kPack) {
       Values<kPack> part;

@@ -94,19 +94,19 @@ struct BatchNormOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    return LoadValues<kCount>(At(x, place));
+  __device__ Values<kCount> Load(const Index& index) const {
+    return LoadValues<kCount>(At(x, index));
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Values<kCount> values) const {
-    const int64_t leaf = by_leaf_rows.Divide(static_cast<uint32_t>(place.row));
+  __device__ void Store(const Index& index, Values<kCount> values) const {
+    const int64_t leaf = by_leaf_rows.Divide(static_cast<uint32_t>(index.row));
     const int64_t statistics = leaf * statistics_stride;
     for (int i = 0; i < kCount; ++i) {
-      const int64_t f = place.feature + i;
+      const int64_t f = index.feature + i;
       const float n = (values.v[i] - mean[statistics + f]) * scale[statistics + f];
       values.v[i] = fmaf(n, gain[f], bias[f]);
     }
-    StoreValues<kCount>(At(y, place), values);
+    StoreValues<kCount>(At(y, index), values);
   }
 };
 

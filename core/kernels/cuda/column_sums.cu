@@ -18,11 +18,11 @@ struct ChunkSumOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    const uint32_t leaf = by_chunks.Divide(static_cast<uint32_t>(place.row));
-    const int64_t begin = (place.row - leaf * by_chunks.divisor()) * kSumRows;
+  __device__ Values<kCount> Load(const Index& index) const {
+    const uint32_t leaf = by_chunks.Divide(static_cast<uint32_t>(index.row));
+    const int64_t begin = (index.row - leaf * by_chunks.divisor()) * kSumRows;
     const int64_t rows = leaf_rows - begin < kSumRows ? leaf_rows - begin : kSumRows;
-    const A* const first = At(x, {leaf * leaf_rows + begin, place.token, place.feature});
+    const A* const first = At(x, {leaf * leaf_rows + begin, index.token, index.feature});
     Values<kCount> sum = {};
     for (int64_t row = 0; row < rows; row += kBatch) {
       Values<kCount> terms[kBatch];
@@ -39,8 +39,8 @@ struct ChunkSumOp {
     return sum;
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Values<kCount>& sum) const {
-    StoreValues<kCount>(At(partial, place), sum);
+  __device__ void Store(const Index& index, const Values<kCount>& sum) const {
+    StoreValues<kCount>(At(partial, index), sum);
   }
 };
 
@@ -52,9 +52,9 @@ struct AddPartialSumsOp {
   template <int kCount>
   using Inputs = float;
   template <int kCount>
-  __device__ float Load(const Place& place) const {
-    const float* const first = partial.partial + place.row * partial.chunks * partial.stride +
-                               place.token * partial.features + place.feature;
+  __device__ float Load(const Index& index) const {
+    const float* const first = partial.partial + index.row * partial.chunks * partial.stride +
+                               index.token * partial.features + index.feature;
     float sum = 0;
     for (int64_t chunk = 0; chunk < partial.chunks; chunk += kBatch) {
       float terms[kBatch];
@@ -68,8 +68,8 @@ struct AddPartialSumsOp {
     return sum;
   }
   template <int kCount>
-  __device__ void Store(const Place& place, float sum) const {
-    *At(sums, place) = sum;
+  __device__ void Store(const Index& index, float sum) const {
+    *At(sums, index) = sum;
   }
 };
 

@@ -11,7 +11,7 @@ namespace elastor::cuda {
 // Sums over the rows of leaves in two steps: the sums of chunks of kSumRows rows, which many
 // threads make side by side, then the chunks' sums in order.
 
-// Chunks of a leaf.
+// Returns the number of chunks of a leaf.
 inline int64_t SumChunks(const LeafShape& shape) {
   return (shape.leaf_rows + kSumRows - 1) / kSumRows;
 }

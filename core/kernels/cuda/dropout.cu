@@ -28,32 +28,32 @@ struct DropoutOp {
   template <int kCount>
   using Inputs = Values<4>;
   template <int kCount>
-  __device__ Values<4> Load(const Place& place) const {
-    const int64_t first = 4 * place.feature;
-    if (packed) return LoadValues<4>(Element(place.row, first));
+  __device__ Values<4> Load(const Index& index) const {
+    const int64_t first = 4 * index.feature;
+    if (packed) return LoadValues<4>(Element(index.row, first));
     Values<4> values;
     for (int i = 0; i < 4; ++i) {
-      const A* const element = Element(place.row, first + i);
+      const A* const element = Element(index.row, first + i);
       values.v[i] = element == nullptr ? 0.0f : static_cast<float>(*element);
     }
     return values;
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Values<4> values) const {
-    const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.local_row[place.row]);
+  __device__ void Store(const Index& index, Values<4> values) const {
+    const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.local_row[index.row]);
     const PhiloxBlock words =
         Philox(dropout.key, {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
-                             *dropout.step, static_cast<uint32_t>(place.feature)});
+                             *dropout.step, static_cast<uint32_t>(index.feature)});
     for (int i = 0; i < 4; ++i) {
       values.v[i] = words[i] >= lowest_kept ? values.v[i] * scale : 0.0f;
     }
-    const int64_t first = 4 * place.feature;
+    const int64_t first = 4 * index.feature;
     if (packed) {
-      StoreValues<4>(Element(place.row, first), values);
+      StoreValues<4>(Element(index.row, first), values);
       return;
     }
     for (int i = 0; i < 4; ++i) {
-      A* const element = Element(place.row, first + i);
+      A* const element = Element(index.row, first + i);
       if (element != nullptr) *element = static_cast<A>(values.v[i]);
     }
   }

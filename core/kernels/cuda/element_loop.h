@@ -16,16 +16,16 @@
 
 namespace elastor::cuda {
 
-// Where an item is: kCount elements from `feature` on of (row, token).
-struct Place {
+// Where the kCount elements of an item begin.
+struct Index {
   int64_t row;
   int64_t token;
   int64_t feature;
 };
 
 template <typename A>
-__device__ inline A* At(const Activations<A>& view, const Place& place) {
-  return view.data + place.row * view.row_stride + place.token * view.token_stride + place.feature;
+__device__ inline A* At(const Activations<A>& view, const Index& index) {
+  return view.data + index.row * view.row_stride + index.token * view.token_stride + index.feature;
 }
 
 // The items of [rows, tokens, packs], spread over threads so that consecutive threads take
@@ -51,14 +51,14 @@ class ElementLoop {
     const int64_t left = lines_ - tile * tile_lines_;
     return static_cast<uint32_t>((left < tile_lines_ ? left : tile_lines_)) * by_packs_.divisor();
   }
-  ELASTOR_HOST_DEVICE Place At(uint32_t tile, uint32_t item, int pack_size) const {
+  ELASTOR_HOST_DEVICE Index At(uint32_t tile, uint32_t item, int pack_size) const {
     const uint32_t tile_line = by_packs_.Divide(item);
     const uint32_t pack = item - tile_line * by_packs_.divisor();
     const uint32_t line = static_cast<uint32_t>(tile * tile_lines_) + tile_line;
     const uint32_t outer = by_inner_.Divide(line);
     const uint32_t inner = line - outer * by_inner_.divisor();
     const int64_t feature = static_cast<int64_t>(pack) * pack_size;
-    return rows_inside_ ? Place{inner, outer, feature} : Place{outer, inner, feature};
+    return rows_inside_ ? Index{inner, outer, feature} : Index{outer, inner, feature};
   }
 
  private:
@@ -76,26 +76,26 @@ inline constexpr int kLoopThreads = 256;
 // A thread takes kItems items, kLoopThreads apart, and reads all of them before it writes any, so
 // that several loads are under way. Op:
 //   template <int kCount> Inputs<kCount>            what it reads of an item
-//   Load<kCount>(place) -> Inputs<kCount>
-//   Store<kCount>(place, inputs)
+//   Load<kCount>(index) -> Inputs<kCount>
+//   Store<kCount>(index, inputs)
 template <int kCount, int kItems, typename Op>
 __global__ void __launch_bounds__(kLoopThreads) ElementKernel(const ElementLoop loop, const Op op) {
   const uint32_t tile = blockIdx.y;
   const uint32_t items = loop.items(tile);
   const uint32_t first = blockIdx.x * (kLoopThreads * kItems) + threadIdx.x;
-  Place places[kItems];
+  Index indices[kItems];
   typename Op::template Inputs<kCount> inputs[kItems];
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const uint32_t item = first + i * kLoopThreads;
     if (item < items) {
-      places[i] = loop.At(tile, item, kCount);
-      inputs[i] = op.template Load<kCount>(places[i]);
+      indices[i] = loop.At(tile, item, kCount);
+      inputs[i] = op.template Load<kCount>(indices[i]);
     }
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    if (first + i * kLoopThreads < items) op.template Store<kCount>(places[i], inputs[i]);
+    if (first + i * kLoopThreads < items) op.template Store<kCount>(indices[i], inputs[i]);
   }
 }
 

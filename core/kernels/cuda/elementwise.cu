@@ -12,12 +12,12 @@ struct CopyOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    return LoadValues<kCount>(At(x, place));
+  __device__ Values<kCount> Load(const Index& index) const {
+    return LoadValues<kCount>(At(x, index));
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Values<kCount>& in) const {
-    StoreValues<kCount>(At(y, place), in);
+  __device__ void Store(const Index& index, const Values<kCount>& in) const {
+    StoreValues<kCount>(At(y, index), in);
   }
 };
 
@@ -40,14 +40,14 @@ struct PairOp {
     Values<kCount> b;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return {LoadValues<kCount>(At(a, place)), LoadValues<kCount>(At(b, place))};
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(a, index)), LoadValues<kCount>(At(b, index))};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
+  __device__ void Store(const Index& index, const Inputs<kCount>& in) const {
     Values<kCount> combined;
     for (int i = 0; i < kCount; ++i) combined.v[i] = Combined::Of(in.a.v[i], in.b.v[i]);
-    StoreValues<kCount>(At(y, place), combined);
+    StoreValues<kCount>(At(y, index), combined);
   }
 };
 
@@ -59,14 +59,14 @@ struct FillOp {
   template <int kCount>
   struct Inputs {};
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place&) const {
+  __device__ Inputs<kCount> Load(const Index&) const {
     return {};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>&) const {
+  __device__ void Store(const Index& index, const Inputs<kCount>&) const {
     Values<kCount> values;
     for (int i = 0; i < kCount; ++i) values.v[i] = constant;
-    StoreValues<kCount>(At(y, place), values);
+    StoreValues<kCount>(At(y, index), values);
   }
 };
 
@@ -80,8 +80,8 @@ struct MeanPoolOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    const A* const first = At(x, place);
+  __device__ Values<kCount> Load(const Index& index) const {
+    const A* const first = At(x, index);
     Values<kCount> sum = LoadValues<kCount>(first);
     for (int64_t t = 1; t < x.tokens; ++t) {
       const Values<kCount> token = LoadValues<kCount>(first + t * x.token_stride);
@@ -90,9 +90,9 @@ struct MeanPoolOp {
     return sum;
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Values<kCount> sum) const {
+  __device__ void Store(const Index& index, Values<kCount> sum) const {
     for (int i = 0; i < kCount; ++i) sum.v[i] *= share;
-    StoreValues<kCount>(At(y, place), sum);
+    StoreValues<kCount>(At(y, index), sum);
   }
 };
 
@@ -106,13 +106,13 @@ struct MeanPoolBackwardOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    return LoadValues<kCount>(At(dy, place));
+  __device__ Values<kCount> Load(const Index& index) const {
+    return LoadValues<kCount>(At(dy, index));
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Values<kCount> d) const {
+  __device__ void Store(const Index& index, Values<kCount> d) const {
     for (int i = 0; i < kCount; ++i) d.v[i] *= share;
-    StoreValues<kCount>(At(dx, place), d);
+    StoreValues<kCount>(At(dx, index), d);
   }
 };
 

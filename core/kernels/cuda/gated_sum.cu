@@ -30,15 +30,15 @@ struct GatedSumInputs {
     Values<kCount> c;
   };
   template <int kCount>
-  __device__ Parts<kCount> Load(const Place& place) const {
-    return {LoadValues<kCount>(At(a, place)), LoadValues<kCount>(At(b, place)),
-            LoadValues<kCount>(At(c, place))};
+  __device__ Parts<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(a, index)), LoadValues<kCount>(At(b, index)),
+            LoadValues<kCount>(At(c, index))};
   }
   template <int kCount>
-  __device__ void AddBiases(const Place& place, Parts<kCount>* parts) const {
-    bias_a.AddTo(place, &parts->a);
-    bias_b.AddTo(place, &parts->b);
-    bias_c.AddTo(place, &parts->c);
+  __device__ void AddBiases(const Index& index, Parts<kCount>* parts) const {
+    bias_a.AddTo(index, &parts->a);
+    bias_b.AddTo(index, &parts->b);
+    bias_c.AddTo(index, &parts->c);
   }
 };
 
@@ -51,15 +51,15 @@ struct GatedSumUnitOp {
   template <int kCount>
   using Inputs = typename GatedSumInputs<A>::template Parts<kCount>;
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return z.template Load<kCount>(place);
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return z.template Load<kCount>(index);
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Inputs<kCount> in) const {
-    z.AddBiases(place, &in);
+  __device__ void Store(const Index& index, Inputs<kCount> in) const {
+    z.AddBiases(index, &in);
     Values<kCount> values = Activate(activation, in.b).value;
     for (int i = 0; i < kCount; ++i) values.v[i] = (in.a.v[i] + values.v[i]) * in.c.v[i];
-    StoreValues<kCount>(At(h, place), values);
+    StoreValues<kCount>(At(h, index), values);
   }
 };
 
@@ -78,12 +78,12 @@ struct GatedSumUnitBackwardOp {
     Values<kCount> dh;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return {z.template Load<kCount>(place), LoadValues<kCount>(At(dh, place))};
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {z.template Load<kCount>(index), LoadValues<kCount>(At(dh, index))};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Inputs<kCount> in) const {
-    z.AddBiases(place, &in.z);
+  __device__ void Store(const Index& index, Inputs<kCount> in) const {
+    z.AddBiases(index, &in.z);
     const ValuesAndSlopes<kCount> act = Activate(activation, in.z.b);
     Values<kCount> da_values;
     Values<kCount> db_values;
@@ -93,9 +93,9 @@ struct GatedSumUnitBackwardOp {
       db_values.v[i] = da_values.v[i] * act.slope.v[i];
       dc_values.v[i] = in.dh.v[i] * (in.z.a.v[i] + act.value.v[i]);
     }
-    StoreValues<kCount>(At(da, place), da_values);
-    StoreValues<kCount>(At(db, place), db_values);
-    StoreValues<kCount>(At(dc, place), dc_values);
+    StoreValues<kCount>(At(da, index), da_values);
+    StoreValues<kCount>(At(db, index), db_values);
+    StoreValues<kCount>(At(dc, index), dc_values);
   }
 };
 

@@ -16,14 +16,14 @@ struct BiasActivationOp {
   template <int kCount>
   using Inputs = Values<kCount>;
   template <int kCount>
-  __device__ Values<kCount> Load(const Place& place) const {
-    return LoadValues<kCount>(At(z, place));
+  __device__ Values<kCount> Load(const Index& index) const {
+    return LoadValues<kCount>(At(z, index));
   }
   template <int kCount>
-  __device__ void Store(const Place& place, Values<kCount> values) const {
-    bias.AddTo(place, &values);
-    if (store_z) StoreValues<kCount>(At(z, place), values);
-    StoreValues<kCount>(At(y, place), Activate(activation, values).value);
+  __device__ void Store(const Index& index, Values<kCount> values) const {
+    bias.AddTo(index, &values);
+    if (store_z) StoreValues<kCount>(At(z, index), values);
+    StoreValues<kCount>(At(y, index), Activate(activation, values).value);
   }
 };
 
@@ -40,14 +40,14 @@ struct ActivationBackwardOp {
     Values<kCount> dy;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return {LoadValues<kCount>(At(z, place)), LoadValues<kCount>(At(dy, place))};
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(z, index)), LoadValues<kCount>(At(dy, index))};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
+  __device__ void Store(const Index& index, const Inputs<kCount>& in) const {
     Values<kCount> d = Activate(activation, in.z).slope;
     for (int i = 0; i < kCount; ++i) d.v[i] *= in.dy.v[i];
-    StoreValues<kCount>(At(dz, place), d);
+    StoreValues<kCount>(At(dz, index), d);
   }
 };
 
@@ -64,14 +64,14 @@ struct GatedUnitOp {
     Values<kCount> q;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return {LoadValues<kCount>(At(p, place)), LoadValues<kCount>(At(q, place))};
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(p, index)), LoadValues<kCount>(At(q, index))};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
+  __device__ void Store(const Index& index, const Inputs<kCount>& in) const {
     Values<kCount> values = Activate(activation, in.p).value;
     for (int i = 0; i < kCount; ++i) values.v[i] *= in.q.v[i];
-    StoreValues<kCount>(At(h, place), values);
+    StoreValues<kCount>(At(h, index), values);
   }
 };
 
@@ -91,12 +91,12 @@ struct GatedUnitBackwardOp {
     Values<kCount> dh;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    return {LoadValues<kCount>(At(p, place)), LoadValues<kCount>(At(q, place)),
-            LoadValues<kCount>(At(dh, place))};
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(p, index)), LoadValues<kCount>(At(q, index)),
+            LoadValues<kCount>(At(dh, index))};
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>& in) const {
+  __device__ void Store(const Index& index, const Inputs<kCount>& in) const {
     const ValuesAndSlopes<kCount> act = Activate(activation, in.p);
     Values<kCount> dp_values;
     Values<kCount> dq_values;
@@ -104,8 +104,8 @@ struct GatedUnitBackwardOp {
       dp_values.v[i] = in.dh.v[i] * (in.q.v[i] * act.slope.v[i]);
       dq_values.v[i] = in.dh.v[i] * act.value.v[i];
     }
-    StoreValues<kCount>(At(dp, place), dp_values);
-    StoreValues<kCount>(At(dq, place), dq_values);
+    StoreValues<kCount>(At(dp, index), dp_values);
+    StoreValues<kCount>(At(dq, index), dq_values);
   }
 };
 

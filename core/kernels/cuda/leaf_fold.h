@@ -12,8 +12,9 @@ namespace elastor::cuda {
 
 // Sums over leaves along the leaf tree (core/base/leaf_stack.h) of vectors in device memory.
 
-// A run of a flat array whose elements lie, leaf by leaf, in maps: element i of the run in leaf
-// number l (as listed) is data[(i / inner * leaves + l) * inner + i % inner].
+// A run of a flat array of which every leaf has its own values, in device memory. A run is cut into
+// maps of `inner` elements, and the leaves' values of a map lie one after another: element i of the
+// run in the l-th leaf that was listed is data[(i / inner * leaves + l) * inner + i % inner].
 struct FoldRun {
   int64_t begin = 0;  // in the flat array
   int64_t size = 0;
@@ -26,17 +27,17 @@ class LeafFold {
   // Work of SetLeaves is enqueued on `stream`.
   explicit LeafFold(Stream* stream);
 
-  // The leaves whose vectors will be folded, ascending; `counted`: which of them are there (absent
-  // ones are skipped); the nodes that are left, as NodeLeaves says: first present leaves,
-  // ascending. Host arrays; copied before the call returns. A captured Fold has its leaves: capture
-  // again.
+  // Lists the leaves whose vectors will be folded, ascending. counted[i] says whether leaves[i] is
+  // present; absent ones are skipped. node_leaves: the first present leaf of every node that
+  // results, ascending (NodeLeaves). All are host arrays, which are copied before the call returns.
+  // A captured Fold keeps its leaves: capture it again after this call.
   void SetLeaves(std::span<const int64_t> leaves, const std::vector<bool>& counted,
                  std::span<const int64_t> node_leaves);
   int64_t nodes() const { return nodes_; }
 
   // nodes[n * node_stride + i] = node n of element range.begin + i, for i in [0, range.size());
-  // elements that no run covers are +0. runs: device memory, ascending, disjoint. Without leaves
-  // that are there: one node of +0.
+  // elements that no run covers are +0. runs: device memory, ascending, disjoint. Where no leaf is
+  // present, the result is one node of +0.
   void Fold(Stream& stream, const FoldRun* runs, int64_t run_count, const Range& range,
             float* nodes, int64_t node_stride) const;
 

@@ -46,7 +46,7 @@ template <typename A>
 void BatchNormForward(Stream& stream, const LeafShape& leaves, Activations<const A> x,
                       const float* mean, const float* scale, int64_t statistics_stride,
                       const float* gain, const float* bias, Activations<A> y);
-// dx 0 in padding; dgain, dbias per leaf.
+// dx is 0 in padding; dgain and dbias are sums per leaf.
 template <typename A>
 void BatchNormBackward(Stream& stream, const LeafShape& leaves, const int32_t* counts,
                        Activations<const A> x, const float* mean, const float* scale,

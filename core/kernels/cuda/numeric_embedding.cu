@@ -31,17 +31,17 @@ struct NumericEmbeddingOp {
   template <int kCount>
   using Inputs = float;
   template <int kCount>
-  __device__ float Load(const Place& place) const {
-    return fields.ValueAt(place.row, fields.FieldOf(place.feature));
+  __device__ float Load(const Index& index) const {
+    return fields.ValueAt(index.row, fields.FieldOf(index.feature));
   }
   template <int kCount>
-  __device__ void Store(const Place& place, float value) const {
+  __device__ void Store(const Index& index, float value) const {
     Values<kCount> out;
     for (int i = 0; i < kCount; ++i) {
-      const int64_t f = place.feature + i;
+      const int64_t f = index.feature + i;
       out.v[i] = value != value ? missing[f] : value * vectors[f];
     }
-    StoreValues<kCount>(At(y, place), out);
+    StoreValues<kCount>(At(y, index), out);
   }
 };
 
@@ -64,12 +64,12 @@ struct ChunkGradientOp {
     Values<kCount> dmissing;
   };
   template <int kCount>
-  __device__ Inputs<kCount> Load(const Place& place) const {
-    const uint32_t leaf = by_chunks.Divide(static_cast<uint32_t>(place.row));
-    const int64_t begin = (place.row - leaf * by_chunks.divisor()) * kSumRows;
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    const uint32_t leaf = by_chunks.Divide(static_cast<uint32_t>(index.row));
+    const int64_t begin = (index.row - leaf * by_chunks.divisor()) * kSumRows;
     const int64_t rows = leaf_rows - begin < kSumRows ? leaf_rows - begin : kSumRows;
     const int64_t first = leaf * leaf_rows + begin;
-    const int64_t field = fields.FieldOf(place.feature);
+    const int64_t field = fields.FieldOf(index.feature);
     Inputs<kCount> sums = {};
     for (int64_t row = 0; row < rows; row += kBatch) {
       float values[kBatch];
@@ -80,7 +80,7 @@ struct ChunkGradientOp {
         d[i] = {};  // +0 leaves a sum that began at +0 as it is
         if (row + i >= rows) continue;
         values[i] = fields.ValueAt(first + row + i, field);
-        d[i] = LoadValues<kCount>(At(dy, {first + row + i, 0, place.feature}));
+        d[i] = LoadValues<kCount>(At(dy, {first + row + i, 0, index.feature}));
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
@@ -94,9 +94,9 @@ struct ChunkGradientOp {
     return sums;
   }
   template <int kCount>
-  __device__ void Store(const Place& place, const Inputs<kCount>& sums) const {
-    StoreValues<kCount>(At(dvectors, place), sums.dvectors);
-    StoreValues<kCount>(At(dmissing, place), sums.dmissing);
+  __device__ void Store(const Index& index, const Inputs<kCount>& sums) const {
+    StoreValues<kCount>(At(dvectors, index), sums.dvectors);
+    StoreValues<kCount>(At(dmissing, index), sums.dmissing);
   }
 };
 

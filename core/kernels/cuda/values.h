@@ -13,13 +13,13 @@ struct Values {
   float v[kCount];
 };
 
-// In memory: one access of up to 16 bytes.
+// The elements as they lie in memory: one access of up to 16 bytes reads or writes them.
 template <typename A, int kCount>
 struct alignas(kCount * sizeof(A)) Pack {
   A v[kCount];
 };
 
-// p is aligned to kCount elements.
+// REQUIRES: p is aligned to kCount elements.
 template <int kCount, typename A>
 __device__ inline Values<kCount> LoadValues(const A* p) {
   const Pack<A, kCount> pack = *reinterpret_cast<const Pack<A, kCount>*>(p);

@@ -6,12 +6,13 @@
 
 #include "core/cuda/launch.h"
 
-// For kernel sources: a run of features that a warp holds in registers, lane i features i, i + 32,
-// ...: kSlots of them.
+// For kernel sources: a warp holds a run of features in registers; lane i has features i, i + 32,
+// ..., at most kSlots of them.
 
 namespace elastor::cuda {
 
-// The sum over the lanes, in all of them: by halves 16, 8, 4, 2, 1.
+// Returns the sum over the lanes, to all of them. Lanes 16, 8, 4, 2 and 1 apart are added in
+// turn.
 __device__ inline float SumOverLanes(float v) {
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
@@ -20,7 +21,7 @@ __device__ inline float SumOverLanes(float v) {
   return v;
 }
 
-// Slots of the lanes' registers, else (0) runs are read again for every sum.
+// Longer runs than this many slots a lane are not held: they are read again for every sum.
 inline constexpr int64_t kMostSlots = 32;
 
 // Calls launch(slots) with the fewest compiled slots that hold `width` features, as a

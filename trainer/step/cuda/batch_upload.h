@@ -17,18 +17,18 @@ struct StepScalars {
   float inverse_weight;  // 1 / weight of the batch; 0 when no row has weight
 };
 
-// The dense part of a batch on its way to the device: from the host's vectors to page-locked
-// memory, from there by a stream of its own to the device, while the former batch is computed, and
-// at the step's begin to the place that captured kernels read.
+// Brings the dense part of a batch to the device: Begin copies it from the host's vectors to
+// page-locked memory and, on a stream of its own, to the device while the former batch is computed;
+// Finish copies it at the step's begin to the addresses that captured kernels read.
 class BatchUpload {
  public:
   explicit BatchUpload(Stream* upload)
       : upload_(upload), numeric_(upload), labels_(upload), weights_(upload) {}
 
-  // The batch is copied before the call returns. The work of the upload before last is done.
+  // The batch is copied before the call returns. REQUIRES: what the last Finish enqueued is done.
   void Begin(const LocalBatch& batch);
 
-  // On the computing stream: copies to the given device arrays (weights may be null).
+  // Copies, on the computing stream, to the given device arrays (weights may be null).
   void Finish(Stream& compute, float* numeric, float* labels, float* weights);
 
  private:

@@ -9,23 +9,23 @@
 
 namespace elastor::cuda {
 
-// What becomes of an element: Decay's values, or a running statistic.
+// An element's kind is a value of Decay, or this one for a running statistic.
 inline constexpr uint8_t kStatisticElement = 3;
 
-// Owned blocks of the flat array; arrays in device memory.
+// The blocks of the flat array that this rank owns. The arrays are in device memory.
 struct OwnedBlocks {
   int64_t count = 0;
   const int64_t* begin = nullptr;  // of every block, in the flat array
   const uint8_t* decay = nullptr;  // [count][kParameterBlock]
 };
 
-// g += lambda w; sums[b] = sum g^2 and sums[count + b] = sum lambda / 2 w^2 of block b, statistics
-// left out of both.
+// Adds the L2 term: g += lambda w. sums[b] becomes the sum of g^2 and sums[count + b] that of
+// lambda / 2 w^2 over block b; statistics count in neither.
 void AddDenseL2(Stream& stream, const OwnedBlocks& blocks, float dense_lambda,
                 float embedding_lambda, const float* weights, float* gradient, double* sums);
 
-// The rule of `options` on every element, statistics moved towards their gradient instead. slots:
-// [count][slots of an element][kParameterBlock].
+// Applies the rule of `options` to every element; statistics move towards their gradient instead.
+// slots: [count][slots of an element][kParameterBlock].
 void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptions& options,
                  double learning_rate, int64_t step, const UpdateGate* gate, const float* gradient,
                  float* weights, float* slots);

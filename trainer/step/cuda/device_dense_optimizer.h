@@ -20,7 +20,8 @@ namespace elastor::cuda {
 // order: thread i of 256 sums elements i, i + 256, ..., then lanes by halves, then warps in order.
 class DeviceDenseOptimizer final : public DenseSlots<float> {
  public:
-  // slices: of every bucket, in order; whole blocks. stream outlives the object.
+  // slices: those this rank owns, one a bucket, in order; each is whole blocks. stream outlives the
+  // object.
   DeviceDenseOptimizer(const DenseOptimizerOptions& options, const ParameterLayout& layout,
                        std::span<const Range> slices, Stream* stream);
 
@@ -29,7 +30,7 @@ class DeviceDenseOptimizer final : public DenseSlots<float> {
     return gradient_.data() + first_block_[bucket] * kParameterBlock;
   }
 
-  // As DenseOptimizer's. weights: the flat array on the device.
+  // Do what those of DenseOptimizer do. weights: the flat array on the device.
   void AddL2(const float* weights, DeviceExactSum* squared_norm, DeviceExactSum* penalty);
   void Update(const UpdateGate* gate, double learning_rate, int64_t step, float* weights);
 

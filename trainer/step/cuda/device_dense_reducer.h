@@ -22,18 +22,20 @@ namespace elastor::cuda {
 // Exchange on the communication stream; the caller orders the streams.
 class DeviceDenseReducer {
  public:
-  // layout and communicator outlive the object. leaves: V. fast: see above.
+  // layout and communicator outlive the object. leaves: V. fast: fast mode.
   DeviceDenseReducer(const ParameterLayout* layout, DeviceCommunicator* communicator,
                      int64_t leaves, bool fast, Stream* stream);
 
-  // Slices of every bucket that this rank owns.
+  // The slice of every bucket that this rank owns.
   const std::vector<Range>& slices() const { return slices_; }
 
-  // For the batches to come: rows of the whole batch. Not while a graph is captured.
+  // Sets the rows of the whole batch for the calls that follow. REQUIRES: no graph is being
+  // captured.
   void SetBatch(int64_t batch_rows);
-  // This rank's leaves become its nodes. With one rank the result goes to `slice`, whole.
+  // Folds this rank's leaves into its nodes. With one rank the result is the whole sum and goes to
+  // `slice`.
   void Fold(Stream& stream, int bucket, LeafGradients* gradients, float* slice);
-  // The nodes of all ranks become this rank's slice.
+  // Exchanges the nodes of all ranks and folds them into this rank's slice.
   Status Exchange(Stream& stream, int bucket, float* slice);
 
   // All-gathers new weights: this rank's slices are up to date in place, afterwards all are.
@@ -53,8 +55,8 @@ class DeviceDenseReducer {
   BatchNodes nodes_;   // of batch_rows_ rows
   LeafFold own_fold_;  // leaves of this rank -> its nodes
   LeafFold all_fold_;  // nodes of all ranks -> the root
-  // Of every bucket: bytes of the slices, by rank; what Exchange moves; this rank's nodes, by
-  // destination; what came; the one run of what came.
+  // By bucket: the bytes of the ranks' slices, what Exchange moves, this rank's nodes in order of
+  // their destinations, the nodes that arrived, and the run that describes those.
   std::vector<std::vector<int64_t>> slice_bytes_;
   std::vector<SliceExchange> exchanges_;
   std::vector<Buffer<float>> send_;

@@ -24,8 +24,8 @@
 
 namespace elastor::cuda {
 
-// Work goes to three streams: `compute`; `route`, the next batch's upload and ids; `exchange`,
-// dense gradients between ranks.
+// Work goes to three streams: `compute` computes the step, `route` uploads the next batch and
+// routes its ids, `exchange` moves dense gradients between ranks.
 struct StepStreams {
   Stream compute;
   Stream route;
@@ -49,7 +49,7 @@ struct DeviceStepOptions {
 template <typename A>
 class DeviceTrainStep final : public Step<float> {
  public:
-  // All outlive the object. Initialises the dense weights.
+  // Initialises the dense weights. What the arguments point to outlives the object.
   DeviceTrainStep(const TrainStepOptions& options, const DeviceStepOptions& device,
                   const elastor::Graph* graph, DeviceEmbedding* embedding,
                   DeviceCommunicator* communicator, StepStreams* streams, ThreadPool* pool);
@@ -83,7 +83,7 @@ class DeviceTrainStep final : public Step<float> {
     Buffer<StepScalars> scalars;
     PinnedBuffer<StepScalars> host_scalars;
   };
-  // Part of the dense work, up to a complete bucket (-1: to the end), captured.
+  // A captured part of the dense work; it ends where bucket `bucket` is complete (-1: at the end).
   struct Segment {
     Graph graph;
     int bucket = -1;
@@ -140,7 +140,7 @@ class DeviceTrainStep final : public Step<float> {
 
   int full_batches_ = 0;  // seen
   std::vector<std::unique_ptr<Segment>> segments_;
-  // Of this step and the one before, in turn: an update's end is known a step later.
+  // This step and the one before take turns, because an update's end is known a step later.
   Event marks_[2][kMarks];
   int turn_ = 0;
   bool update_marked_ = false;  // in the other turn

@@ -21,7 +21,7 @@ struct StepSums {
 inline constexpr int64_t kStepSumWords = sizeof(StepSums) / sizeof(int64_t);
 static_assert(sizeof(StepSums) == kStepSumWords * sizeof(int64_t));
 
-// Their values; NaN where an addend was not finite.
+// The values of the sums; NaN where an addend was not finite.
 struct StepOutcome {
   double loss;  // of all rows, not yet divided
   double squared_norm;
@@ -30,11 +30,12 @@ struct StepOutcome {
   int64_t requests[kRequestBits];
 };
 
-// All zero but for the requests: bit i of `requests` is this rank's.
+// Sets all sums to zero but the requests: requests[i] becomes bit i of `requests`.
 void BeginSums(Stream& stream, int64_t requests, StepSums* sums);
 
-// From the sums over all ranks: the outcome, and the gate of the updates: scale = min(1, clip /
-// (norm + 1e-6)), 1 without clipping (clip_norm 0); closed when loss or norm is not finite.
+// Turns the sums over all ranks into the outcome and the gate of the updates. The gate's scale is
+// min(1, clip_norm / (norm + 1e-6)), or 1 without clipping (clip_norm 0); it is closed when loss or
+// norm is not finite.
 void FinishSums(Stream& stream, const StepSums* sums, double clip_norm, StepOutcome* outcome,
                 UpdateGate* gate);
 
