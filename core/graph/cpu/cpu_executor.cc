@@ -1,6 +1,7 @@
 #include "core/graph/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/graph/rewrites.h"
 #include "core/kernels/elementwise.h"
@@ -118,9 +119,11 @@ void CpuExecutor<T>::Forward(const Pass<T>& pass) const {
 
 template <typename T>
 void CpuExecutor<T>::Backward(const Pass<T>& pass) const {
-  SharedParameters sink(*this, pass);
   Pass<T> inner = pass;
-  inner.sink = &sink;
+  std::optional<SharedParameters> sums;
+  if (std::ranges::any_of(shared_slots_, [](int slot) { return slot >= 0; })) {
+    inner.sink = &sums.emplace(*this, pass);
+  }
   for (int i = graph_.size() - 1; i >= 0; --i) {
     const NodeSchedule& node = schedule_.nodes[i];
     BackwardOperands<T> operands;
