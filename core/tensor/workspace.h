@@ -13,7 +13,12 @@
 namespace elastor {
 
 // Where the activations of a pass lie: made once by the executor. Sizes and offsets are in panels'
-// features: a buffer of f features takes PanelStride(f) elements for every panel of rows.
+// features: a buffer of f features takes ActivationsPerPanel(f) elements for every panel of rows,
+// one cache line more than its values, by which the buffers' first elements are moved against each
+// other: on one offset within a page, a kernel's loads would wait for its stores.
+inline constexpr int64_t ActivationsPerPanel(int64_t features) {
+  return PanelStride(features) + kPanelRows;
+}
 struct WorkspacePlan {
   struct Activations {
     int64_t features = 0;
@@ -50,7 +55,8 @@ class Workspace {
   Panels<T> Activations(int slot, int64_t rows) const {
     CHECK_LE(rows, max_rows_);
     const auto& [features, offset] = plan_.activations[slot];
-    return {memory_.get() + offset * panels_, rows, features, PanelStride(features)};
+    return {memory_.get() + offset * panels_ + slot % panels_ * kPanelRows, rows, features,
+            PanelStride(features)};
   }
   T* Flat(int slot) const { return memory_.get() + flat_ + plan_.flat_offsets[slot]; }
   T* scratch() const { return memory_.get() + scratch_; }

@@ -85,7 +85,7 @@ void CpuExecutor<T>::PlanMemory(const std::vector<CpuKernelContext>& contexts) {
     shared_slots_.push_back(shared ? keep_flat(graph_.parameters()[p].size) : -1);
   }
   std::vector<int64_t> sizes;
-  for (const BufferLife& life : lives) sizes.push_back(PanelStride(life.features));
+  for (const BufferLife& life : lives) sizes.push_back(ActivationsPerPanel(life.features));
   const BufferPlacement placement = PlaceBuffers(lives, sizes, /*alignment=*/1);
   for (size_t b = 0; b < lives.size(); ++b) {
     plan_.activations.push_back({lives[b].features, placement.offsets[b]});

@@ -275,7 +275,7 @@ TEST(ScheduleTest, MemoryIsSharedOnTheWayBack) {
   op.activation = Activation::kIdentity;
   for (int i = 0; i < kMaps; ++i) x = Linear(&graph, IndexedName("map", i), op)(x);
   const Graph chain = std::move(graph).Finish(x);
-  const int64_t buffer = PanelStride(kFeatures);
+  const int64_t buffer = ActivationsPerPanel(kFeatures);
   // E and kMaps outputs live at the end of the forward pass, with the last output's gradient; then
   // a gradient may lie where an output has been.
   EXPECT_LE(CpuExecutor<float>(chain).workspace_plan().elements_per_panel, (kMaps + 3) * buffer);
