@@ -15,7 +15,7 @@ namespace elastor {
 // Where the activations of a pass lie: made once by the executor. Sizes and offsets are in panels'
 // features: a buffer of f features takes ActivationsPerPanel(f) elements for every panel of rows,
 // one cache line more than its values, by which the buffers' first elements are moved against each
-// other: on one offset within a page, a kernel's loads would wait for its stores.
+// other: on one offset within a page, a kernel's loads may wait for its stores.
 inline constexpr int64_t ActivationsPerPanel(int64_t features) {
   return PanelStride(features) + kPanelRows;
 }
