@@ -112,6 +112,19 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   return bytes;
 }
 
+Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
+                        const std::function<void(std::string_view)>& use) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.value() < 0) return SystemError(path, "open");
+  std::string piece(piece_bytes, '\0');
+  while (true) {
+    const ssize_t count = Retry([&] { return read(file.value(), piece.data(), piece.size()); });
+    if (count < 0) return SystemError(path, "read");
+    if (count == 0) return OkStatus();
+    use({piece.data(), static_cast<size_t>(count)});
+  }
+}
+
 Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   StatusOr<AtomicFileWriter> writer = AtomicFileWriter::Open(path);
   if (!writer.ok()) return writer.status();

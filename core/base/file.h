@@ -1,6 +1,8 @@
 #ifndef ELASTOR_CORE_BASE_FILE_H_
 #define ELASTOR_CORE_BASE_FILE_H_
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,10 @@ namespace elastor {
 
 // The file's bytes.
 StatusOr<std::string> ReadFile(const std::string& path);
+// The same for files too large for one buffer: `use` is called with pieces of at most `piece_bytes`
+// bytes, in order.
+Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
+                        const std::function<void(std::string_view)>& use);
 
 // Replaces or creates the file so that after a crash at any moment `path` holds either the old
 // bytes or the new ones, whole; on return they are on the disk. On failure the old file stays.

@@ -39,10 +39,18 @@ struct ModelIdentity {
 // XXH3-64 of it, as 16 hex digits.
 std::string MakeModelHash(const ModelIdentity& model);
 // Whether the folder that `manifest_path` stands in is of this model, by metadata.experiment, which
-// may be of the first format, and metadata.model_hash, which was made from it as it stands. User
-// error naming what differs.
+// may be of the first format, and metadata.model_hash, which was made from it as it stands; and was
+// trained on data encoded as model.data (CheckEncoding). User error naming what differs.
 Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
                   const ModelIdentity& model);
+
+// Whether the model's data is encoded as the training data was, as far as the folder tells. User
+// error naming the first field that differs, with both values.
+Status CheckEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                     const ModelIdentity& model);
+// Says so, on rank 0, when the folder does not tell.
+void WarnOfUnknownEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                           const Communicator& communicator);
 
 // Writes checkpoints one at a time while training goes on: Start copies this rank's share of the
 // state and returns; files are written, hashed and synced by a thread of its own in `path`.partial,
@@ -92,11 +100,13 @@ struct WarmStartReport {
   std::vector<std::string> fresh;  // of the model; not in the folder or not selected
 };
 // Collective; for a new run's state. Takes what the folder and the model both have by name and
-// shape (a table: by width; keys beyond the table are an error). Without config.partial(), `left`
-// must be empty. Every name of config.tensors() must begin a name of the folder. Slots are taken,
-// as those of the same optimizers, with config.optimizer_state() and stay as they are without.
-StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateView& state,
-                                    Communicator& communicator);
+// shape (a table: by width; keys beyond the table are an error) when what they stand for is encoded
+// alike in `data` and in the folder's: a table's ids, and for parameters the numbers of numeric
+// fields. Without config.partial(), `left` must be empty. Every name of config.tensors() must begin
+// a name of the folder. Slots are taken, as those of the same optimizers, with
+// config.optimizer_state() and stay as they are without.
+StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const DatasetInfo& data,
+                                    const StateView& state, Communicator& communicator);
 
 // Every byte of the folder against the manifest, and the state digest of a whole state computed
 // again from the files alone. Collective: files are shared among the ranks. Returns the metadata.

@@ -1,9 +1,11 @@
 #ifndef ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
 #define ELASTOR_TRAINER_CHECKPOINT_CHECKPOINT_METADATA_H_
 
+#include <optional>
 #include <string>
 
 #include "configs/proto/control.pb.h"
+#include "trainer/data/encoding.h"
 
 namespace elastor {
 
@@ -21,6 +23,8 @@ struct CheckpointMetadata {
   std::string numeric_hash;  // NumericHash of the experiment
   std::string experiment;    // resolved, text format
   std::string data;          // Dataset::fingerprint() of the training data
+  // Of the training data; none: a folder of version 1 does not tell.
+  std::optional<DataEncoding> encoding = {};
 };
 
 }  // namespace elastor

@@ -16,8 +16,8 @@ class Loading {
           Communicator* communicator)
       : stored_(stored), contents_(contents), state_(state), communicator_(*communicator) {}
 
-  // Everything that can be told without reading the data. What has another shape is told before
-  // CheckModel, being clearer.
+  // Everything that can be told without reading the data. What is encoded otherwise, then what has
+  // another shape, is told before CheckModel, being clearer.
   Status Check(const ModelIdentity& model);
   Status Load();
 
@@ -37,6 +37,7 @@ Status Loading::Check(const ModelIdentity& model) {
     return UserError(stored_.manifest_path() +
                      ": contents 'weights'; expected 'state', a checkpoint of training");
   }
+  ELASTOR_RETURN_IF_ERROR(CheckEncoding(stored_.manifest_path(), metadata, model));
   ELASTOR_RETURN_IF_ERROR(CheckDense());
   for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
   if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {
@@ -116,6 +117,7 @@ StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents co
   Loading loading(stored, contents, state, &communicator);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Load()));
+  WarnOfUnknownEncoding(stored.manifest_path(), stored.manifest().metadata, communicator);
   const CheckpointMetadata& metadata = stored.manifest().metadata;
   if (contents == Contents::kWeights) return metadata;
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,

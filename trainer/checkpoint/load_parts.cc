@@ -72,7 +72,7 @@ Status LoadPieces(const StoredCheckpoint& stored, size_t file_index,
       failed = std::min(failed, i);
     }
   });
-  return failure;
+  return failure.ok() ? file.CheckReadable() : failure;
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dens
       SetDenseSlot(state, parameter, static_cast<int64_t>(i) - 1, values, communicator);
     }
   }
-  return OkStatus();
+  return dense.CheckReadable();
 }
 
 std::string ColumnsText(std::span<const Column> columns) {

@@ -1,30 +1,24 @@
 #include "trainer/checkpoint/manifest.h"
 
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
+#include "core/base/json_entry.h"
 #include "embedding/shard_plan.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
-#include "nlohmann/json.hpp"
-#include "xxhash.h"
+#include "trainer/data/encoding.h"
 
 namespace elastor {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr char kFormat[] = "elastor-checkpoint";
-constexpr int kVersion = 1;
-// What follows the text that the manifest's own hash is of: 16 digits and the end.
-constexpr std::string_view kEnd = "\"\n}\n";
-constexpr size_t kHashDigits = 16;
-
-uint64_t HashOf(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+constexpr int kVersion = 2;  // 1: without `encoding`
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 const char* ContentsName(Contents contents) {
   return contents == Contents::kState ? "state" : "weights";
@@ -58,111 +52,115 @@ Json PieceJson(const RowPiece& piece) {
   return json;
 }
 
-// ---- Reading. These throw what Json throws when a member is missing or of another kind; a
-// mistake of ours to tell is a std::string.
-
-uint64_t ParseHash(const Json& json) {
-  const std::string text = json;
-  if (text.size() != kHashDigits || text.find_first_not_of("0123456789abcdef") != text.npos) {
-    throw "hash '" + text + "'; expected 16 hex digits";
-  }
-  return std::stoull(text, nullptr, 16);
-}
+// ---- Reading. These throw a std::string as JsonEntry does.
 
 // A file beside the manifest, never elsewhere.
-std::string ParseFileName(const Json& json) {
-  const std::string name = json.at("name");
+std::string ParseFileName(const JsonEntry& json) {
+  const std::string name = json.Member("name").Text();
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos) {
     throw "name '" + name + "'; expected a file in the same directory";
   }
   return name;
 }
 
-SafetensorsFacts ParseFileFacts(const Json& json) {
-  return {json.at("bytes"), ParseHash(json.at("header_xxh3"))};
+SafetensorsFacts ParseFileFacts(const JsonEntry& json) {
+  return {json.Member("bytes").Integer(0, kMost), json.Member("header_xxh3").Hash()};
 }
 
-StoredTable ParseTable(const Json& json) {
-  StoredTable table = {json.at("name"), json.at("keys"), {}};
-  for (const auto& [name, width] : json.at("columns").items()) {
-    table.columns.push_back({name, width});
-    if (table.columns.back().width < 1) throw "table '" + table.name + "': a column without width";
+StoredTable ParseTable(const JsonEntry& json) {
+  StoredTable table = {json.Member("name").Text(), json.Member("keys").Integer(1, kMost), {}};
+  const JsonEntry columns = json.Member("columns");
+  for (const auto& [name, width] : columns.Members()) {
+    table.columns.push_back({name, width.Integer(1, kMost)});
   }
-  if (table.keys < 1 || table.columns.empty() || table.columns[0].name != "rows") {
-    throw "table '" + table.name + "': expected keys and a column 'rows'";
+  if (table.columns.empty() || table.columns[0].name != "rows") {
+    columns.Wrong("'rows' as the first column");
   }
   return table;
 }
 
-std::vector<RowPiece> ParsePieces(const StoredTable& table, const Json& json) {
+std::vector<RowPiece> ParsePieces(const StoredTable& table, const JsonEntry& json) {
   std::vector<RowPiece> pieces;
   int64_t row = 0;
-  for (const Json& entry : json) {
-    const Range partitions = {entry.at(0), entry.at(1)};
-    const int64_t rows = entry.at(2);
-    const bool ordered = pieces.empty() || partitions.begin >= pieces.back().partitions.begin;
-    if (partitions.begin < 0 || partitions.size() < 1 || partitions.end > kPartitions || !ordered ||
-        rows < 1 || rows > table.keys - row || entry.size() != 4 + table.columns.size()) {
-      throw "table '" + table.name + "': piece " + entry.dump() +
+  for (const JsonEntry& entry : json.Elements()) {
+    const std::vector<JsonEntry> values = entry.Elements();
+    const auto wrong = [&] {
+      throw "table '" + table.name + "': piece " + entry.json().dump() +
           "; expected [first partition, end, rows, a hash of the keys and of every column]";
+    };
+    if (values.size() != 4 + table.columns.size()) wrong();
+    const Range partitions = {values[0].Integer(-kMost, kMost), values[1].Integer(-kMost, kMost)};
+    const int64_t rows = values[2].Integer(-kMost, kMost);
+    const bool ordered = pieces.empty() || partitions.begin >= pieces.back().partitions.begin;
+    if (partitions.begin < 0 || partitions.end <= partitions.begin ||
+        partitions.end > kPartitions || !ordered || rows < 1 || rows > table.keys - row) {
+      wrong();
     }
     RowPiece& piece = pieces.emplace_back(RowPiece{partitions, {row, row + rows}, {}});
-    for (size_t i = 3; i < entry.size(); ++i) piece.hashes.push_back(ParseHash(entry[i]));
+    for (size_t i = 3; i < values.size(); ++i) piece.hashes.push_back(values[i].Hash());
     row += rows;
   }
   return pieces;
 }
 
-EmbeddingFile ParseEmbeddingFile(std::span<const StoredTable> tables, const Json& json) {
+EmbeddingFile ParseEmbeddingFile(std::span<const StoredTable> tables, const JsonEntry& json) {
   EmbeddingFile file = {ParseFileName(json), ParseFileFacts(json), {}};
-  const Json& pieces = json.at("pieces");
+  const JsonEntry pieces = json.Member("pieces");
   size_t found = 0;
   for (const StoredTable& table : tables) {
-    const auto entry = pieces.find(table.name);
-    found += entry != pieces.end() ? 1 : 0;
-    file.pieces.push_back(entry != pieces.end() ? ParsePieces(table, *entry)
-                                                : std::vector<RowPiece>());
+    const bool has = pieces.Has(table.name);
+    found += has ? 1 : 0;
+    file.pieces.push_back(has ? ParsePieces(table, pieces.Member(table.name))
+                              : std::vector<RowPiece>());
   }
-  if (found != pieces.size()) throw file.name + ": pieces of a table that is not in 'tables'";
+  if (found != pieces.Members().size()) {
+    throw file.name + ": pieces of a table that is not in 'tables'";
+  }
   return file;
 }
 
-ControlRecord ParseControl(const Json& json) {
+ControlRecord ParseControl(const JsonEntry& json) {
   ControlRecord control;
-  const auto parsed = google::protobuf::util::JsonStringToMessage(json.dump(), &control);
-  if (!parsed.ok()) throw "control: " + parsed.message().ToString();
+  if (!google::protobuf::util::JsonStringToMessage(json.json().dump(), &control).ok()) {
+    json.Wrong("the fields of a control record");
+  }
   return control;
 }
 
-CheckpointMetadata ParseMetadata(const Json& json) {
-  const std::string contents = json.at("contents");
+CheckpointMetadata ParseMetadata(const JsonEntry& json) {
+  const std::string contents = json.Member("contents").Text();
   if (contents != "state" && contents != "weights") {
     throw "contents '" + contents + "'; expected 'state' or 'weights'";
   }
-  return {contents == "state" ? Contents::kState : Contents::kWeights,
-          ParseControl(json.at("control")),
-          json.at("state_digest"),
-          json.at("numerics"),
-          json.at("model_hash"),
-          json.at("numeric_hash"),
-          json.at("experiment"),
-          json.at("data")};
+  CheckpointMetadata metadata = {contents == "state" ? Contents::kState : Contents::kWeights,
+                                 ParseControl(json.Member("control")),
+                                 json.Member("state_digest").Text(),
+                                 json.Member("numerics").Text(),
+                                 json.Member("model_hash").Text(),
+                                 json.Member("numeric_hash").Text(),
+                                 json.Member("experiment").Text(),
+                                 json.Member("data").Text(),
+                                 {}};
+  if (json.json().at("version") != 1) metadata.encoding = ParseEncoding(json.Member("encoding"));
+  return metadata;
 }
 
-Manifest ParseJson(const Json& json) {
+Manifest ParseMembers(const JsonEntry& json) {
   Manifest manifest;
   manifest.metadata = ParseMetadata(json);
-  for (const Json& table : json.at("tables")) manifest.tables.push_back(ParseTable(table));
-  const Json& dense = json.at("dense");
+  for (const JsonEntry& table : json.Member("tables").Elements()) {
+    manifest.tables.push_back(ParseTable(table));
+  }
+  const JsonEntry dense = json.Member("dense");
   if (const std::string name = ParseFileName(dense); name != kDenseFile) {
     throw "name '" + name + "'; expected '" + kDenseFile + "'";
   }
   manifest.dense.facts = ParseFileFacts(dense);
-  for (const auto& [name, hash] : dense.at("tensors").items()) {
-    manifest.dense.tensors[name] = ParseHash(hash);
+  for (const auto& [name, hash] : dense.Member("tensors").Members()) {
+    manifest.dense.tensors[name] = hash.Hash();
   }
   std::set<std::string> names;
-  for (const Json& file : json.at("embedding")) {
+  for (const JsonEntry& file : json.Member("embedding").Elements()) {
     manifest.embedding.push_back(ParseEmbeddingFile(manifest.tables, file));
     const std::string& name = manifest.embedding.back().name;
     if (!names.insert(name).second) throw "names " + name + " twice";
@@ -170,31 +168,16 @@ Manifest ParseJson(const Json& json) {
   return manifest;
 }
 
-// What is wrong with format and version; empty: nothing.
-std::string WrongVersion(const Json& json) {
-  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat) {
-    return "not the manifest of a checkpoint or a model";
+void CheckVersion(const JsonEntry& json) {
+  if (!json.Has("format") || json.json().at("format") != kFormat) {
+    throw std::string("not the manifest of a checkpoint or a model");
   }
-  const Json& version = json.at("version");
-  if (version == kVersion) return "";
-  return "version " + version.dump() + "; expected " + std::to_string(kVersion);
-}
-
-bool MatchesItsHash(std::string_view text) {
-  if (text.size() < kEnd.size() + kHashDigits || !text.ends_with(kEnd)) return false;
-  text.remove_suffix(kEnd.size());
-  const std::string_view digits = text.substr(text.size() - kHashDigits);
-  text.remove_suffix(kHashDigits);
-  return digits == HashText(HashOf(text));
+  const Json& version = json.Member("version").json();
+  if (version == 1 || version == kVersion) return;
+  throw "version " + version.dump() + "; expected 1 or " + std::to_string(kVersion);
 }
 
 }  // namespace
-
-std::string HashText(uint64_t hash) {
-  char text[kHashDigits + 1];
-  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
-  return text;
-}
 
 std::string EmbeddingFileName(int rank, int ranks) {
   char name[64];
@@ -228,6 +211,8 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   Json dense = FileJson(kDenseFile, manifest.dense.facts);
   dense["tensors"] = Json::object();
   for (const auto& [name, hash] : manifest.dense.tensors) dense["tensors"][name] = HashText(hash);
+  Json encoding = Json::object();
+  AddEncodingJson(metadata.encoding.value_or(DataEncoding()), &encoding);
   const Json head = {{"format", kFormat},
                      {"version", kVersion},
                      {"contents", ContentsName(metadata.contents)},
@@ -238,6 +223,7 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
                      {"numeric_hash", metadata.numeric_hash},
                      {"experiment", metadata.experiment},
                      {"data", metadata.data},
+                     {"encoding", encoding},
                      {"tables", tables},
                      {"dense", dense}};
   // A line an entry and a line a file.
@@ -247,8 +233,7 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   text += "  \"embedding\": [";
   for (size_t i = 0; i < embedding.size(); ++i)
     text += (i > 0 ? ",\n    " : "\n    ") + embedding[i];
-  text += "\n  ],\n  \"manifest_xxh3\": \"";
-  return text + HashText(HashOf(text)) + std::string(kEnd);
+  return SealJson(text + "\n  ],\n  \"manifest_xxh3\": \"");
 }
 
 StatusOr<std::string> ReadManifestText(const std::string& directory) {
@@ -264,17 +249,12 @@ StatusOr<std::string> ReadManifestText(const std::string& directory) {
 
 StatusOr<Manifest> ParseManifest(const std::string& directory, std::string_view text) {
   const std::string path = directory + "/" + kManifestFile;
-  const bool whole = MatchesItsHash(text);
   try {
-    const Json json = Json::parse(text);
-    if (const std::string wrong = WrongVersion(json); !wrong.empty()) {
-      return UserError(path + ": " + wrong);
-    }
-    if (whole) return ParseJson(json);
-  } catch (const Json::exception& error) {
-    if (whole) return UserError(path + ": " + error.what());
-  } catch (const std::string& error) {
-    return UserError(path + ": " + error);
+    const Json json = ParseJson(text);
+    CheckVersion(JsonEntry(json));
+    if (IsSealed(text)) return ParseMembers(JsonEntry(json));
+  } catch (const std::string& mistake) {
+    return UserError(path + ": " + mistake);
   }
   return UserError(path + ": the text does not match its hash; the file is damaged or was edited");
 }

@@ -71,9 +71,6 @@ StatusOr<std::string> ReadManifestText(const std::string& directory);
 // User error naming the file `directory`/manifest.json and what is wrong with the text.
 StatusOr<Manifest> ParseManifest(const std::string& directory, std::string_view text);
 
-// 16 digits.
-std::string HashText(uint64_t hash);
-
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_CHECKPOINT_MANIFEST_H_

@@ -1,8 +1,9 @@
-#include "nlohmann/json.hpp"
+#include "core/base/hash_text.h"
+#include "core/base/json_entry.h"
+#include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/experiment/config.h"
-#include "xxhash.h"
 
 namespace elastor {
 namespace {
@@ -18,15 +19,13 @@ Experiment ModelPart(const Experiment& experiment) {
 }  // namespace
 
 std::string MakeModelHash(const ModelIdentity& model) {
-  using Json = nlohmann::ordered_json;
   Json all = {{"experiment", NumericHash(ModelPart(model.experiment))}, {"fields", Json::array()}};
   for (const DatasetInfo::Numeric& field : model.data.numeric) all["fields"].push_back(field.name);
   for (const DatasetInfo::Categorical& field : model.data.categorical) {
     all["fields"].push_back(
         {field.name, field.ids, field.multi_hot, field.mean_pooling, field.shares});
   }
-  const std::string text = all.dump();
-  return HashText(XXH3_64bits(text.data(), text.size()));
+  return HashTextOf(all.dump());
 }
 
 Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
@@ -39,12 +38,32 @@ Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& me
     return UserError(difference + ", as in " + manifest_path +
                      ": a model's experiment must be that of its training");
   }
+  ELASTOR_RETURN_IF_ERROR(CheckEncoding(manifest_path, metadata, model));
   if (const std::string hash = MakeModelHash({stored, model.data}); hash != metadata.model_hash) {
     return UserError(manifest_path + ": model_hash " + metadata.model_hash +
                      "; with this data it is " + hash +
                      ": the data's fields must be those of training");
   }
   return OkStatus();
+}
+
+Status CheckEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                     const ModelIdentity& model) {
+  if (!metadata.encoding) return OkStatus();
+  const std::string difference =
+      EncodingDifference(EncodingOf(model.data), *metadata.encoding, manifest_path);
+  if (difference.empty()) return OkStatus();
+  return UserError("data.path: " + model.experiment.data().path() + ": " + difference +
+                   "; prepare the rows with the training set's schema and "
+                   "--vocabulary_from=the training set");
+}
+
+void WarnOfUnknownEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                           const Communicator& communicator) {
+  if (metadata.encoding || communicator.rank() != 0) return;
+  LOG(WARNING) << manifest_path
+               << ": of an earlier version, which does not tell how the training data was encoded; "
+                  "whether other data is encoded alike cannot be checked";
 }
 
 }  // namespace elastor

@@ -1,26 +1,19 @@
 #include "trainer/checkpoint/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "core/base/json_entry.h"
 #include "glog/logging.h"
-#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -68,19 +61,23 @@ struct Entry {
   int64_t end = 0;
 };
 
-// What is wrong with an entry; empty: nothing. Throws what Json throws when a member is missing or
-// of another kind.
-std::string ParseEntry(const std::string& name, const Json& json, Entry* entry) {
+// What is wrong with an entry; empty: nothing. Throws a std::string as JsonEntry does.
+std::string ParseEntry(const std::string& name, const JsonEntry& json, Entry* entry) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   entry->tensor.name = name;
-  const std::string dtype = json.at("dtype");
+  const std::string dtype = json.Member("dtype").Text();
   if (dtype != "F32" && dtype != "I64") return "has dtype " + dtype + "; expected F32 or I64";
   entry->tensor.type = dtype == "I64" ? TensorType::kI64 : TensorType::kF32;
-  entry->tensor.shape = json.at("shape").get<std::vector<int64_t>>();
-  entry->begin = json.at("data_offsets").at(0);
-  entry->end = json.at("data_offsets").at(1);
+  for (const JsonEntry& length : json.Member("shape").Elements()) {
+    entry->tensor.shape.push_back(length.Integer(-kMost, kMost));
+  }
+  const JsonEntry offsets = json.Member("data_offsets");
+  const std::vector<JsonEntry> both = offsets.Elements();
+  if (both.size() != 2) offsets.Wrong("two offsets");
+  entry->begin = both[0].Integer(0, kMost);
+  entry->end = both[1].Integer(0, kMost);
   const std::optional<int64_t> bytes = CountBytes(entry->tensor);
-  if (!bytes || entry->begin < 0 || entry->end < entry->begin ||
-      entry->end - entry->begin != *bytes) {
+  if (!bytes || entry->end < entry->begin || entry->end - entry->begin != *bytes) {
     return "has data_offsets that do not fit its shape";
   }
   return "";
@@ -90,14 +87,14 @@ std::string ParseEntry(const std::string& name, const Json& json, Entry* entry) 
 StatusOr<std::vector<Entry>> ParseEntries(const std::string& path, std::string_view header) {
   std::vector<Entry> entries;
   try {
-    const Json json = Json::parse(header);
-    for (const auto& [name, tensor] : json.items()) {
+    const Json json = ParseJson(header);
+    for (const auto& [name, tensor] : JsonEntry(json).Members()) {
       if (name == "__metadata__") continue;
       const std::string wrong = ParseEntry(name, tensor, &entries.emplace_back());
       if (!wrong.empty()) return UserError(path + ": tensor '" + name + "' " + wrong);
     }
-  } catch (const Json::exception& error) {
-    return UserError(path + ": not a safetensors header: " + error.what());
+  } catch (const std::string& mistake) {
+    return UserError(path + ": not a safetensors header: " + mistake);
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -174,73 +171,49 @@ StatusOr<SafetensorsFacts> SafetensorsWriter::Commit() {
 
 // ---- Reading
 
-void SafetensorsFile::Unmap::operator()(const char* data) const {
-  munmap(const_cast<char*>(data), bytes);
-}
-
 StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
                                                 const std::optional<SafetensorsFacts>& expected) {
-  SafetensorsFile file;
-  file.path_ = path;
-  ELASTOR_RETURN_IF_ERROR(file.Map());
+  ELASTOR_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path, MappedFile::Links::kRefuse));
+  if (mapped.bytes() == 0) return UserError(path + ": not a file with contents");
+  SafetensorsFile file(std::move(mapped));
   if (expected) ELASTOR_RETURN_IF_ERROR(file.Verify(*expected));
   ELASTOR_RETURN_IF_ERROR(file.ParseHeader());
   return file;
 }
 
-Status SafetensorsFile::Map() {
-  // No waiting for the writer of a pipe that somebody put here.
-  const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0 && errno == ELOOP) {
-    return UserError(path_ + ": a symbolic link; expected the file itself");
-  }
-  if (descriptor < 0) return UserError(path_ + ": open: " + std::strerror(errno));
-  struct stat facts = {};
-  const bool regular = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
-  void* mapped = MAP_FAILED;
-  if (regular && facts.st_size > 0) {
-    mapped = mmap(nullptr, facts.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
-  }
-  const int reason = errno;
-  close(descriptor);
-  if (!regular || facts.st_size == 0) return UserError(path_ + ": not a file with contents");
-  if (mapped == MAP_FAILED) return MachineError(path_ + ": mmap: " + std::strerror(reason));
-  mapped_ = {static_cast<const char*>(mapped), Unmap{static_cast<size_t>(facts.st_size)}};
-  return OkStatus();
-}
-
 Status SafetensorsFile::Verify(const SafetensorsFacts& expected) const {
-  const uint64_t bytes = mapped_.get_deleter().bytes;
-  if (static_cast<int64_t>(bytes) != expected.bytes) {
-    return UserError(path_ + ": has " + std::to_string(bytes) + " bytes; expected " +
+  const uint64_t bytes = file_.bytes();
+  if (file_.bytes() != expected.bytes) {
+    return UserError(path() + ": has " + std::to_string(bytes) + " bytes; expected " +
                      std::to_string(expected.bytes));
   }
   uint64_t length = 0;
-  if (bytes >= kLengthBytes) std::memcpy(&length, mapped_.get(), kLengthBytes);
+  if (bytes >= kLengthBytes) std::memcpy(&length, file_.data(), kLengthBytes);
   const bool fits = length <= kMaxHeader && kLengthBytes + length <= bytes;
-  if (fits && XXH3_64bits(mapped_.get(), kLengthBytes + length) == expected.header_xxh3) {
+  if (fits && XXH3_64bits(file_.data(), kLengthBytes + length) == expected.header_xxh3) {
     return OkStatus();
   }
-  return UserError(path_ +
+  ELASTOR_RETURN_IF_ERROR(CheckReadable());
+  return UserError(path() +
                    ": the header does not match its hash; the file is damaged or was "
                    "replaced");
 }
 
 Status SafetensorsFile::ParseHeader() {
-  const uint64_t file_bytes = mapped_.get_deleter().bytes;
+  const uint64_t file_bytes = file_.bytes();
   uint64_t length = 0;
-  if (file_bytes >= kLengthBytes) std::memcpy(&length, mapped_.get(), kLengthBytes);
+  if (file_bytes >= kLengthBytes) std::memcpy(&length, file_.data(), kLengthBytes);
   if (length < 2 || length > kMaxHeader || length > file_bytes - kLengthBytes) {
-    return UserError(path_ + ": not a safetensors file");
+    return UserError(path() + ": not a safetensors file");
   }
-  const char* const header = mapped_.get() + kLengthBytes;
+  const char* const header = file_.data() + kLengthBytes;
   const char* const data = header + length;
-  ELASTOR_ASSIGN_OR_RETURN(std::vector<Entry> entries, ParseEntries(path_, {header, data}));
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<Entry> entries, ParseEntries(path(), {header, data}));
   int64_t end = 0;
   for (Entry& entry : entries) {
-    const std::string tensor = path_ + ": tensor '" + entry.tensor.name + "' ";
+    const std::string tensor = path() + ": tensor '" + entry.tensor.name + "' ";
     if (entry.begin != end) return UserError(tensor + "does not begin where the one before ends");
-    if ((data + entry.begin - mapped_.get()) % ElementBytes(entry.tensor.type) != 0) {
+    if ((data + entry.begin - file_.data()) % ElementBytes(entry.tensor.type) != 0) {
       return UserError(tensor + "is not aligned to its elements");
     }
     end = entry.end;
@@ -249,7 +222,7 @@ Status SafetensorsFile::ParseHeader() {
   }
   const int64_t data_bytes = static_cast<int64_t>(file_bytes - kLengthBytes - length);
   if (end == data_bytes) return OkStatus();
-  return UserError(path_ + ": has " + std::to_string(data_bytes) + " bytes of data; expected " +
+  return UserError(path() + ": has " + std::to_string(data_bytes) + " bytes of data; expected " +
                    std::to_string(end) + " (by its header)");
 }
 
@@ -260,10 +233,10 @@ StatusOr<std::span<const T>> SafetensorsFile::Find(const TensorSpec& expected) c
                                   [&](const TensorSpec& t) { return t.name == expected.name; });
   const std::string wanted = TensorText(expected.type, expected.shape);
   if (found == tensors_.end()) {
-    return UserError(path_ + ": has no tensor '" + expected.name + "'; expected " + wanted);
+    return UserError(path() + ": has no tensor '" + expected.name + "'; expected " + wanted);
   }
   if (found->type != expected.type || !ShapeFits(found->shape, expected.shape)) {
-    return UserError(path_ + ": tensor '" + expected.name + "' is " +
+    return UserError(path() + ": tensor '" + expected.name + "' is " +
                      TensorText(found->type, found->shape) + "; expected " + wanted);
   }
   return std::span(reinterpret_cast<const T*>(data_[found - tensors_.begin()]),

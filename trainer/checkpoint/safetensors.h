@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/mapped_file.h"
 #include "core/base/status.h"
 
 namespace elastor {
@@ -73,7 +74,10 @@ class SafetensorsFile {
   static StatusOr<SafetensorsFile> Open(const std::string& path,
                                         const std::optional<SafetensorsFacts>& expected);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
+  // Machine error when bytes of the file, used since Open, could not be read: asked when a use is
+  // over.
+  Status CheckReadable() const { return file_.CheckReadable(); }
   // In the order of their data.
   std::span<const TensorSpec> tensors() const { return tensors_; }
 
@@ -83,17 +87,11 @@ class SafetensorsFile {
   StatusOr<std::span<const T>> Find(const TensorSpec& expected) const;
 
  private:
-  struct Unmap {
-    size_t bytes;
-    void operator()(const char* data) const;
-  };
-
-  Status Map();
+  explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
   Status Verify(const SafetensorsFacts& expected) const;
   Status ParseHeader();
 
-  std::string path_;
-  std::unique_ptr<const char, Unmap> mapped_;
+  MappedFile file_;
   std::vector<TensorSpec> tensors_;
   std::vector<const char*> data_;  // of the tensors
 };

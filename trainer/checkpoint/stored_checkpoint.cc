@@ -9,8 +9,10 @@
 namespace elastor {
 namespace {
 
-Status Damaged(const std::string& path, const std::string& tensor) {
-  return UserError(path + ": tensor '" + tensor +
+// What does not match its hash; but what cannot be read is not damaged.
+Status Damaged(const SafetensorsFile& file, const std::string& tensor) {
+  ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
+  return UserError(file.path() + ": tensor '" + tensor +
                    "' does not match its hash; the file is damaged or was replaced");
 }
 
@@ -22,7 +24,7 @@ StatusOr<std::span<const T>> ReadRows(const SafetensorsFile& file, const TensorS
   const int64_t width = tensor.shape.size() > 1 ? tensor.shape[1] : 1;
   const std::span<const T> rows = all.subspan(piece.rows.begin * width, piece.rows.size() * width);
   if (XXH3_64bits(rows.data(), rows.size_bytes()) != hash) {
-    return Damaged(file.path(), tensor.name);
+    return Damaged(file, tensor.name);
   }
   return rows;
 }
@@ -61,7 +63,7 @@ StatusOr<std::span<const float>> StoredCheckpoint::ReadDense(const SafetensorsFi
     return UserError(manifest_path() + ": has no hash of tensor '" + tensor.name + "'");
   }
   if (XXH3_64bits(values.data(), values.size_bytes()) != hash->second) {
-    return Damaged(dense.path(), tensor.name);
+    return Damaged(dense, tensor.name);
   }
   return values;
 }

@@ -79,6 +79,7 @@ Status VerifyRows(const StoredCheckpoint& stored, const Range& share, Digest* di
         AddRows(table, rows, digest);
       }
     }
+    if (file) ELASTOR_RETURN_IF_ERROR(file->CheckReadable());
   }
   return OkStatus();
 }

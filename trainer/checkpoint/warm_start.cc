@@ -10,9 +10,10 @@ namespace {
 
 class WarmStarting {
  public:
-  WarmStarting(const WarmStartConfig& config, const StoredCheckpoint& stored,
-               const StateView& state, Communicator* communicator)
+  WarmStarting(const WarmStartConfig& config, const DatasetInfo& data,
+               const StoredCheckpoint& stored, const StateView& state, Communicator* communicator)
       : config_(config),
+        data_(data),
         stored_(stored),
         state_(state),
         communicator_(*communicator),
@@ -26,6 +27,9 @@ class WarmStarting {
  private:
   Status CheckContents() const;
   Status CheckNames() const;
+  Status CheckNumbers() const;
+  // How a table's ids are encoded otherwise in the model's data; empty: alike, or not known.
+  std::string TableDifference(const std::string& table) const;
   bool Selected(const std::string& name) const;
   // Whether a selected tensor has a place; without partial() an error says why it has none.
   Status ChooseParameter(const SafetensorsFile& dense, const TensorSpec& tensor, bool* taken);
@@ -35,6 +39,7 @@ class WarmStarting {
   bool IsParameter(const std::string& tensor) const;
 
   const WarmStartConfig& config_;
+  const DatasetInfo& data_;
   const StoredCheckpoint& stored_;
   const StateView& state_;
   Communicator& communicator_;
@@ -82,6 +87,36 @@ Status WarmStarting::CheckNames() const {
   return OkStatus();
 }
 
+// Dense parameters see the numbers of numeric fields. With partial() the user says that parts of
+// another model will do.
+Status WarmStarting::CheckNumbers() const {
+  const auto& encoding = stored_.manifest().metadata.encoding;
+  if (parameters_.empty() || config_.partial() || !encoding) return OkStatus();
+  for (const DatasetInfo::Numeric& field : data_.numeric) {
+    for (const DatasetInfo::Numeric& trained : encoding->numeric) {
+      if (trained.name != field.name) continue;
+      const std::string difference = ScaleDifference(field, trained, stored_.manifest_path());
+      if (!difference.empty()) {
+        return UserError("training.warm_start: " + difference +
+                         " (training.warm_start.partial takes its parameters all the same)");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+std::string WarmStarting::TableDifference(const std::string& table) const {
+  const auto& encoding = stored_.manifest().metadata.encoding;
+  if (!encoding) return "";
+  for (const DatasetInfo::Categorical& field : data_.categorical) {
+    if (field.name != table) continue;
+    for (const DatasetInfo::Categorical& trained : encoding->categorical) {
+      if (trained.name == table) return IdDifference(field, trained, stored_.manifest_path());
+    }
+  }
+  return "";
+}
+
 Status WarmStarting::Leave(const std::string& why) const {
   if (config_.partial()) return OkStatus();
   return UserError(why + " (training.warm_start.partial leaves it out)");
@@ -117,6 +152,9 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
     return Leave(which + "has width " + std::to_string(stored.columns[0].width) + "; expected " +
                  std::to_string(table->width));
   }
+  if (const std::string difference = TableDifference(stored.name); !difference.empty()) {
+    return Leave("training.warm_start: " + difference);
+  }
   if (stored.keys > table->rows) {
     return UserError(which + "has " + std::to_string(stored.keys) + " keys; expected at most " +
                      std::to_string(table->rows) + ", the rows of the model's table");
@@ -144,6 +182,7 @@ Status WarmStarting::Choose(WarmStartReport* report) {
     ELASTOR_RETURN_IF_ERROR(ChooseParameter(dense, tensor, &taken));
     note(tensor.name, taken);
   }
+  ELASTOR_RETURN_IF_ERROR(CheckNumbers());
   for (const StoredTable& table : stored_.manifest().tables) {
     places_.push_back(kNoTable);
     if (!Selected(table.name)) continue;
@@ -171,15 +210,16 @@ Status WarmStarting::Take() {
 
 }  // namespace
 
-StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const StateView& state,
-                                    Communicator& communicator) {
+StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const DatasetInfo& data,
+                                    const StateView& state, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(config.path(), communicator));
   WarmStartReport report;
   report.metadata = stored.manifest().metadata;
-  WarmStarting start(config, stored, state, &communicator);
+  WarmStarting start(config, data, stored, state, &communicator);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Choose(&report)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, start.Take()));
+  WarnOfUnknownEncoding(stored.manifest_path(), report.metadata, communicator);
   return report;
 }
 

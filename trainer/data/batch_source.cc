@@ -33,9 +33,7 @@ void BatchSource::RequestOne() {
 
 Status BatchSource::Next(LocalBatch* batch) {
   CHECK_LT(delivered_, total_steps());
-  if (Status status = prefetcher_.Next(&buffer_); !status.ok()) {
-    return MachineError(status.message());
-  }
+  ELASTOR_RETURN_IF_ERROR(prefetcher_.Next(&buffer_));
   RequestOne();
   const int64_t begin = delivered_ % steps_per_epoch_ * options_.batch_rows;
   FillLocalBatch(begin, std::min(options_.batch_rows, rows_ - begin), options_.rank, options_.ranks,

@@ -29,8 +29,8 @@ class BatchSource {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
 
-  // The next batch; its memory is reused. Machine error when the data cannot be read back as it was
-  // written. REQUIRES: first_step and the calls are total_steps() at most.
+  // The next batch; its memory is reused. Errors are Dataset::Read's, this rank's alone, and *batch
+  // is as it was. REQUIRES: first_step and the calls are total_steps() at most.
   Status Next(LocalBatch* batch);
 
  private:

@@ -48,6 +48,56 @@ void EncodeIds(const DatasetInfo& info, const Rows& rows, const BlockSections& s
   }
 }
 
+std::string IdOutsideTable(const DatasetInfo::Categorical& field, int64_t row, uint64_t id) {
+  return "row " + std::to_string(row) + " of the block, field " + field.name + ": found id " +
+         std::to_string(id) + "; expected less than " + std::to_string(field.ids);
+}
+
+template <typename Id>
+std::string IdMistake(const DatasetInfo& info, const char* block, const BlockSections& sections,
+                      int64_t rows) {
+  std::vector<const DatasetInfo::Categorical*> singles, bags;
+  for (const DatasetInfo::Categorical& field : info.categorical) {
+    (field.multi_hot ? bags : singles).push_back(&field);
+  }
+  // One pass without branches, for this is done for every row that is trained on.
+  std::vector<Id> last;
+  for (const auto* field : singles) last.push_back(static_cast<Id>(field->ids - 1));
+  const Id* const ids = reinterpret_cast<const Id*>(block + sections.ids_at);
+  const int64_t width = static_cast<int64_t>(singles.size());
+  int64_t outside = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    int any = 0;
+    for (int64_t f = 0; f < width; ++f) any |= ids[row * width + f] > last[f];
+    outside += any;
+  }
+  for (int64_t i = 0; outside > 0 && i < rows * width; ++i) {
+    if (ids[i] > last[i % width]) return IdOutsideTable(*singles[i % width], i / width, ids[i]);
+  }
+  const uint32_t* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
+  const Id* const heap = reinterpret_cast<const Id*>(block + sections.heap_at);
+  const int64_t bag_width = static_cast<int64_t>(bags.size());
+  uint32_t at = 0;
+  for (int64_t bag = 0; bag < rows * bag_width; ++bag) {
+    const DatasetInfo::Categorical& field = *bags[bag % bag_width];
+    for (; at < ends[bag]; ++at) {
+      if (heap[at] > static_cast<Id>(field.ids - 1)) {
+        return IdOutsideTable(field, bag / bag_width, heap[at]);
+      }
+    }
+  }
+  return "";
+}
+
+// Whether bags follow one another and fill the block.
+bool BagsFit(const char* block, const BlockSections& sections, int64_t bytes, int64_t bags,
+             int64_t id_bytes) {
+  const uint32_t* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
+  if (!std::is_sorted(ends, ends + bags)) return false;
+  const int64_t heap_ids = bags == 0 ? 0 : ends[bags - 1];
+  return sections.heap_at + RoundUpTo8(heap_ids * id_bytes) == bytes;
+}
+
 }  // namespace
 
 const char* SplitName(Split split) {
@@ -104,6 +154,16 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
     EncodeIds<uint32_t>(info, rows, sections, &block);
   }
   return block;
+}
+
+std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows) {
+  const BlockSections sections(info, rows);
+  if (!BagsFit(block, sections, bytes, rows * MultiHotFields(info), IdBytes(info))) {
+    return "its bags do not fill its " + std::to_string(bytes) + " bytes; " + kMetaFile +
+           " is of other data";
+  }
+  return IdBytes(info) == 8 ? IdMistake<uint64_t>(info, block, sections, rows)
+                            : IdMistake<uint32_t>(info, block, sections, rows);
 }
 
 BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)

@@ -11,7 +11,7 @@ namespace elastor {
 
 // The bytes of a prepared data set (docs/data.md): what its writer and its reader agree on.
 
-inline constexpr int kPreparedVersion = 2;
+inline constexpr int kPreparedVersion = 3;
 inline constexpr char kPreparedFormat[] = "elastor-prepared";
 inline constexpr char kMetaFile[] = "meta.json";
 
@@ -45,6 +45,10 @@ struct BlockSections {
 // The bytes of one block. REQUIRES: `rows` has the shape of `info` (ids in range), at most
 // rows_per_block rows, and fewer than 2^32 ids in bags.
 std::string EncodeBlock(const DatasetInfo& info, const Rows& rows);
+
+// What keeps the `bytes` bytes of a block of `rows` rows from being read as `info` says: bags that
+// do not fit the block, an id outside its table. Empty: nothing.
+std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows);
 
 // Copies rows of verified blocks into a Rows; made once per read.
 class BlockReader {

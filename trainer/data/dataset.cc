@@ -1,22 +1,20 @@
 #include "trainer/data/dataset.h"
 
-#include <fcntl.h>
 #include <glog/logging.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include "core/base/hash_text.h"
+#include "core/base/mapped_file.h"
 #include "core/base/random.h"
 #include "trainer/data/block_format.h"
+#include "trainer/data/prepared_meta.h"
 
 namespace elastor {
 namespace {
@@ -66,192 +64,161 @@ class OrderWalk {
   int64_t window_end_ = 0;
 };
 
-// A split file in memory.
-struct MappedSplit {
-  std::string path;
-  const char* data = nullptr;
-  int64_t bytes = 0;
-  int64_t blocks = 0;
-  const BlockEntry* index = nullptr;
-  std::unique_ptr<std::atomic<bool>[]> verified;
+// A split file in memory. Its contents have a number, raised whenever the file was written to; a
+// block is as it should be as long as the number is the one it was verified under.
+class MappedSplit {
+ public:
+  // Maps `path`, whose index must have the checksum that meta.json says.
+  static StatusOr<std::unique_ptr<MappedSplit>> Open(const std::string& path,
+                                                     const DatasetInfo& info, int64_t rows,
+                                                     const PreparedMeta::SplitFile& expected);
 
-  ~MappedSplit() {
-    if (data != nullptr) munmap(const_cast<char*>(data), bytes);
+  const char* block(int64_t number) const { return file_.data() + index_[number].offset; }
+  int64_t block_rows(int64_t number) const {
+    return std::min(info_.rows_per_block, rows_ - number * info_.rows_per_block);
   }
-
-  // Maps `file_path`, whose index must have the checksum `index_checksum`.
-  Status Open(const std::string& file_path, const DatasetInfo& info, int64_t rows,
-              int64_t expected_bytes, uint64_t index_checksum);
-  // Thread-safe: two threads may both verify a block, with the same outcome.
-  Status Verify(int64_t block) const;
+  uint32_t contents() const { return contents_.load(std::memory_order_acquire); }
+  // The number as of now, by the file's size and times.
+  StatusOr<uint32_t> LookAtContents() const;
+  // Whether a block is as it was written and its ids are in their tables. Two threads may both
+  // verify a block, with the same outcome.
+  Status Verify(int64_t block, uint32_t contents) const;
+  Status CheckReadable() const { return file_.CheckReadable(); }
 
  private:
-  Status Map(int64_t expected_bytes);
-  Status CheckIndex(const DatasetInfo& info, int64_t rows, uint64_t index_checksum) const;
+  MappedSplit(MappedFile file, const DatasetInfo& info, int64_t rows)
+      : file_(std::move(file)), info_(info), rows_(rows) {}
+  Status ReadIndex(uint64_t index_checksum);
+
+  const MappedFile file_;
+  const DatasetInfo& info_;
+  const int64_t rows_;
+  std::vector<BlockEntry> index_;
+  std::unique_ptr<std::atomic<uint32_t>[]> verified_;  // contents under which a block was; 0: none
+
+  mutable std::mutex mutex_;
+  mutable FileStamp stamp_;  // of contents_; guarded by mutex_
+  mutable std::atomic<uint32_t> contents_ = 1;
 };
 
-Status MappedSplit::Map(int64_t expected_bytes) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return UserError(path + ": cannot open: " + std::strerror(errno));
-  struct stat facts = {};
-  if (fstat(file, &facts) != 0 || facts.st_size != expected_bytes) {
-    close(file);
-    return UserError(path + ": found " + std::to_string(facts.st_size) + " bytes, expected " +
-                     std::to_string(expected_bytes) + " (by " + kMetaFile + ")");
+StatusOr<std::unique_ptr<MappedSplit>> MappedSplit::Open(const std::string& path,
+                                                         const DatasetInfo& info, int64_t rows,
+                                                         const PreparedMeta::SplitFile& expected) {
+  ELASTOR_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path, MappedFile::Links::kFollow));
+  if (file.bytes() != expected.bytes) {
+    return UserError(path + ": found " + std::to_string(file.bytes()) + " bytes, expected " +
+                     std::to_string(expected.bytes) + " (by " + kMetaFile + ")");
   }
-  bytes = expected_bytes;
-  if (bytes > 0) {
-    void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (mapped != MAP_FAILED) data = static_cast<const char*>(mapped);
-  }
-  close(file);
-  if (bytes > 0 && data == nullptr) {
-    return MachineError(path + ": cannot map " + std::to_string(bytes) +
-                        " bytes: " + std::strerror(errno));
-  }
-  return OkStatus();
+  std::unique_ptr<MappedSplit> split(new MappedSplit(std::move(file), info, rows));
+  ELASTOR_ASSIGN_OR_RETURN(split->stamp_, split->file_.Stamp());
+  ELASTOR_RETURN_IF_ERROR(split->ReadIndex(expected.index_checksum));
+  return split;
 }
 
-Status MappedSplit::CheckIndex(const DatasetInfo& info, int64_t rows,
-                               uint64_t index_checksum) const {
-  const size_t index_bytes = blocks * sizeof(BlockEntry);
-  if (XXH3_64bits(index, index_bytes) != index_checksum) {
+Status MappedSplit::ReadIndex(uint64_t index_checksum) {
+  const std::string& path = file_.path();
+  const int64_t blocks = (rows_ + info_.rows_per_block - 1) / info_.rows_per_block;
+  const int64_t index_bytes = blocks * static_cast<int64_t>(sizeof(BlockEntry));
+  if (file_.bytes() < index_bytes || file_.bytes() % 8 != 0) {
+    return UserError(path + ": too short for " + std::to_string(blocks) + " blocks");
+  }
+  const int64_t end = file_.bytes() - index_bytes;
+  index_.resize(blocks);
+  if (blocks > 0) std::memcpy(index_.data(), file_.data() + end, index_bytes);
+  ELASTOR_RETURN_IF_ERROR(file_.CheckReadable());
+  if (XXH3_64bits(index_.data(), index_bytes) != index_checksum) {
     return UserError(path + ": the block index does not match its checksum");
   }
   uint64_t offset = 0;
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t block_rows = std::min(info.rows_per_block, rows - block * info.rows_per_block);
-    const BlockSections sections(info, block_rows);
-    if (index[block].offset != offset ||
-        index[block].bytes < static_cast<uint64_t>(sections.heap_at)) {
+    const BlockSections sections(info_, block_rows(block));
+    const BlockEntry& entry = index_[block];
+    if (entry.offset != offset || entry.bytes < static_cast<uint64_t>(sections.heap_at) ||
+        entry.bytes > static_cast<uint64_t>(end) - offset) {
       return UserError(path + ": block " + std::to_string(block) + " does not fit " + kMetaFile);
     }
-    offset += index[block].bytes;
+    offset += entry.bytes;
   }
-  if (offset + index_bytes != static_cast<uint64_t>(bytes)) {
+  if (offset != static_cast<uint64_t>(end)) {
     return UserError(path + ": the blocks do not fill the file");
   }
+  verified_ = std::make_unique<std::atomic<uint32_t>[]>(blocks);
   return OkStatus();
 }
 
-Status MappedSplit::Open(const std::string& file_path, const DatasetInfo& info, int64_t rows,
-                         int64_t expected_bytes, uint64_t index_checksum) {
-  path = file_path;
-  blocks = (rows + info.rows_per_block - 1) / info.rows_per_block;
-  const int64_t index_bytes = blocks * static_cast<int64_t>(sizeof(BlockEntry));
-  ELASTOR_RETURN_IF_ERROR(Map(expected_bytes));
-  if (bytes < index_bytes || bytes % 8 != 0) {
-    return UserError(path + ": too short for " + std::to_string(blocks) + " blocks");
+StatusOr<uint32_t> MappedSplit::LookAtContents() const {
+  ELASTOR_ASSIGN_OR_RETURN(const FileStamp now, file_.Stamp());
+  const std::lock_guard lock(mutex_);
+  if (now != stamp_ || stamp_.fresh) {
+    stamp_ = now;
+    contents_.fetch_add(1, std::memory_order_acq_rel);
   }
-  index = reinterpret_cast<const BlockEntry*>(data + (bytes - index_bytes));
-  verified = std::make_unique<std::atomic<bool>[]>(blocks);
-  return blocks == 0 ? OkStatus() : CheckIndex(info, rows, index_checksum);
+  return contents();
 }
 
-Status MappedSplit::Verify(int64_t block) const {
-  if (verified[block].load(std::memory_order_acquire)) return OkStatus();
-  const BlockEntry& entry = index[block];
-  if (XXH3_64bits(data + entry.offset, entry.bytes) != entry.checksum) {
-    return UserError(path + ": block " + std::to_string(block) + " at byte " +
-                     std::to_string(entry.offset) + " does not match its checksum");
+Status MappedSplit::Verify(int64_t block, uint32_t contents) const {
+  if (verified_[block].load(std::memory_order_acquire) == contents) return OkStatus();
+  const BlockEntry& entry = index_[block];
+  const char* const bytes = file_.data() + entry.offset;
+  const bool matches = XXH3_64bits(bytes, entry.bytes) == entry.checksum;
+  // What cannot be read, or was cut off meanwhile, is not damaged.
+  ELASTOR_RETURN_IF_ERROR(file_.CheckReadable());
+  if (!matches) ELASTOR_RETURN_IF_ERROR(file_.Stamp().status());
+  const std::string where = file_.path() + ": block " + std::to_string(block) + " at byte " +
+                            std::to_string(entry.offset);
+  if (!matches) {
+    return UserError(where + " does not match its checksum; the file is damaged or was changed");
   }
-  verified[block].store(true, std::memory_order_release);
+  if (const std::string mistake =
+          BlockMistake(info_, bytes, static_cast<int64_t>(entry.bytes), block_rows(block));
+      !mistake.empty()) {
+    return UserError(where + ": " + mistake);
+  }
+  verified_[block].store(contents, std::memory_order_release);
   return OkStatus();
-}
-
-StatusOr<nlohmann::json> ReadMeta(const std::string& path) {
-  const std::string file = path + "/" + kMetaFile;
-  std::ifstream stream(file);
-  if (!stream) {
-    return UserError(path + ": not a prepared data set (no " + kMetaFile +
-                     "); make one with `prepare`");
-  }
-  nlohmann::json meta = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!meta.is_object() || meta.value("format", "") != kPreparedFormat) {
-    return UserError(file + ": not the meta file of a prepared data set");
-  }
-  if (const int version = meta.value("version", 0); version != kPreparedVersion) {
-    return UserError(file + ": version " + std::to_string(version) + ", expected " +
-                     std::to_string(kPreparedVersion) + "; prepare the data again");
-  }
-  return meta;
-}
-
-// Throws nlohmann::json::exception where an entry is missing or of another type.
-void ParseInfo(const nlohmann::json& meta, DatasetInfo* info) {
-  info->name = meta.at("name");
-  info->rows_per_block = meta.at("rows_per_block");
-  info->best_auc = meta.value("best_auc", -1.0);
-  info->has_weights = meta.at("weights");
-  info->has_groups = meta.at("groups");
-  info->has_times = meta.at("times");
-  for (const nlohmann::json& field : meta.at("numeric")) {
-    info->numeric.push_back({field.at("name")});
-  }
-  for (const nlohmann::json& field : meta.at("categorical")) {
-    info->categorical.push_back({field.at("name"), field.at("ids"), field.at("multi_hot"),
-                                 field.at("pooling") == "mean", field.at("shares")});
-  }
-  for (int split = 0; split < 3; ++split) {
-    info->rows[split] = meta.at("splits").at(SplitName(static_cast<Split>(split))).at("rows");
-  }
-}
-
-Status CheckInfo(const DatasetInfo& info) {
-  if (info.rows_per_block < 1) return UserError("rows_per_block must be at least 1");
-  for (int64_t rows : info.rows) {
-    if (rows < 0) return UserError("rows of a split are negative");
-  }
-  for (int i = 0; i < static_cast<int>(info.categorical.size()); ++i) {
-    const DatasetInfo::Categorical& field = info.categorical[i];
-    if (field.shares == -1) continue;
-    if (field.shares < 0 || field.shares >= i || info.categorical[field.shares].shares != -1 ||
-        info.categorical[field.shares].ids != field.ids) {
-      return UserError("field " + field.name + " shares no earlier field with as many ids");
-    }
-  }
-  return OkStatus();
-}
-
-// meta.json holds the checksums of the indexes, and these the checksums of the blocks: so the hash
-// of the one, however it is spaced, stands for everything in the set.
-std::string FingerprintOf(const nlohmann::json& meta) {
-  const std::string text = meta.dump();
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016" PRIx64,
-                static_cast<uint64_t>(XXH3_64bits(text.data(), text.size())));
-  return digits;
 }
 
 }  // namespace
 
 struct Dataset::Files {
-  MappedSplit splits[3];
+  std::unique_ptr<MappedSplit> splits[3];
+  std::map<std::string, FileFacts> others;
 };
 
 Dataset::Dataset() : files_(std::make_unique<Files>()) {}
 Dataset::~Dataset() = default;
 
 StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const std::string& path) {
-  ELASTOR_ASSIGN_OR_RETURN(const nlohmann::json meta, ReadMeta(path));
+  ELASTOR_ASSIGN_OR_RETURN(PreparedMeta meta, ReadPreparedMeta(path));
   std::unique_ptr<Dataset> dataset(new Dataset());
-  try {
-    ParseInfo(meta, &dataset->info_);
-    if (Status status = CheckInfo(dataset->info_); !status.ok()) {
-      return UserError(path + "/" + kMetaFile + ": " + status.message());
-    }
-    dataset->fingerprint_ = FingerprintOf(meta);
-    for (int split = 0; split < 3; ++split) {
-      const Split name = static_cast<Split>(split);
-      const nlohmann::json& facts = meta.at("splits").at(SplitName(name));
-      ELASTOR_RETURN_IF_ERROR(dataset->files_->splits[split].Open(
-          path + "/" + SplitFileName(name), dataset->info_, dataset->info_.rows[split],
-          facts.at("bytes"), facts.at("index_checksum")));
-    }
-  } catch (const nlohmann::json::exception& error) {
-    return UserError(path + "/" + kMetaFile + ": " + error.what());
+  dataset->path_ = path;
+  dataset->version_ = meta.version;
+  dataset->info_ = std::move(meta.info);
+  dataset->fingerprint_ = std::move(meta.fingerprint);
+  dataset->files_->others = std::move(meta.files);
+  for (int split = 0; split < 3; ++split) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        dataset->files_->splits[split],
+        MappedSplit::Open(path + "/" + SplitFileName(static_cast<Split>(split)), dataset->info_,
+                          dataset->info_.rows[split], meta.splits[split]));
   }
   return dataset;
+}
+
+Status Dataset::VerifyOtherFiles() const {
+  for (const auto& [name, expected] : files_->others) {
+    const std::string file = path_ + "/" + name;
+    ELASTOR_ASSIGN_OR_RETURN(const FileFacts found, ReadFileFacts(file));
+    if (found.bytes != expected.bytes) {
+      return UserError(file + ": found " + std::to_string(found.bytes) + " bytes, expected " +
+                       std::to_string(expected.bytes) + " (by " + kMetaFile + ")");
+    }
+    if (found.xxh3 != expected.xxh3) {
+      return UserError(file + ": found the hash " + found.xxh3 + ", expected " + expected.xxh3 +
+                       " (by " + kMetaFile + "); the file is damaged or was changed");
+    }
+  }
+  return OkStatus();
 }
 
 int64_t Dataset::RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const {
@@ -260,20 +227,30 @@ int64_t Dataset::RowAt(Split split, const RowOrder& order, int64_t epoch, int64_
 
 Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Range& positions,
                      Rows* rows) const {
-  const MappedSplit& file = files_->splits[static_cast<int>(split)];
-  const int64_t total = this->rows(split);
+  const MappedSplit& file = *files_->splits[static_cast<int>(split)];
   CHECK_LE(positions.begin, positions.end);
-  OrderWalk walk(order, epoch, total, info_.rows_per_block);
+  // Calls use(block, row in the block) for every position, whose blocks are verified.
+  const auto visit = [&](uint32_t contents, const auto& use) -> Status {
+    OrderWalk walk(order, epoch, this->rows(split), info_.rows_per_block);
+    for (int64_t position = positions.begin; position < positions.end; ++position) {
+      const int64_t row = walk.RowAt(position);
+      const int64_t block = row / info_.rows_per_block;
+      ELASTOR_RETURN_IF_ERROR(file.Verify(block, contents));
+      use(block, row - block * info_.rows_per_block);
+    }
+    return OkStatus();
+  };
+  const uint32_t contents = file.contents();
   BlockReader reader(info_, positions.size(), rows);
-  for (int64_t position = positions.begin; position < positions.end; ++position) {
-    const int64_t row = walk.RowAt(position);
-    const int64_t block = row / info_.rows_per_block;
-    const int64_t first = block * info_.rows_per_block;
-    ELASTOR_RETURN_IF_ERROR(file.Verify(block));
-    reader.Append(file.data + file.index[block].offset,
-                  std::min(info_.rows_per_block, total - first), row - first);
-  }
-  return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(visit(contents, [&](int64_t block, int64_t row) {
+    reader.Append(file.block(block), file.block_rows(block), row);
+  }));
+  if (positions.size() == 0) return OkStatus();
+  // What was copied are the verified bytes, unless the file was written to since they were
+  // verified; then they are when it still has these bytes.
+  ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
+  ELASTOR_ASSIGN_OR_RETURN(const uint32_t now, file.LookAtContents());
+  return now == contents ? OkStatus() : visit(now, [](int64_t, int64_t) {});
 }
 
 }  // namespace elastor

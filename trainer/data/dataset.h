@@ -16,8 +16,12 @@ const char* SplitName(Split split);  // "train", "validation", "test"
 
 // What a prepared data set contains (its meta.json; docs/data.md).
 struct DatasetInfo {
+  // A value x is stored as (t(x) - mean) / stddev.
   struct Numeric {
     std::string name;
+    std::string transform = "none";  // t and whether it is standardised: "log2_standardize", ...
+    double mean = 0;
+    double stddev = 1;
   };
   struct Categorical {
     std::string name;
@@ -27,6 +31,11 @@ struct DatasetInfo {
     // Place among the categorical fields of the one whose table, and vocabulary, it uses; -1: its
     // own. Fields that share have equal `ids`.
     int shares = -1;
+    // How a raw value becomes an id ("vocabulary", "hour identity"), and which ids of a bag stay
+    // ("last 50"); empty: not known, as in sets of version 2, or no bag.
+    std::string encoding = {};
+    std::string keeps = {};
+    std::string vocabulary = {};  // XXH3-64 of the vocabulary file; empty: none
   };
   std::string name;
   std::vector<Numeric> numeric;
@@ -65,15 +74,22 @@ struct RowOrder {
   int64_t window_blocks = 64;
 };
 
-// A prepared data set, memory-mapped; thread-safe. Blocks are verified (XXH3-64) when first
-// touched.
+// A prepared data set, memory-mapped; thread-safe. A block is verified (XXH3-64, ids in their
+// tables) when first touched, and again when its file has been written to since.
 class Dataset {
  public:
-  // User error naming the path when it is missing, not a prepared data set, or of another version.
+  // User error naming file and entry when the path is missing, not a prepared data set, of another
+  // version or damaged. Of the rows only the indexes are read, of vocabularies and statistics
+  // nothing.
   static StatusOr<std::unique_ptr<Dataset>> Open(const std::string& path);
   ~Dataset();
 
+  // The files that hold no rows against their hashes, read whole. User error naming the file.
+  Status VerifyOtherFiles() const;
+
   const DatasetInfo& info() const { return info_; }
+  // Of the format. Version 2 has no hash of meta.json and of the files that hold no rows.
+  int version() const { return version_; }
   // XXH3-64, as 16 hex digits, of what the set contains, wherever it lies.
   const std::string& fingerprint() const { return fingerprint_; }
   int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
@@ -82,13 +98,16 @@ class Dataset {
   int64_t RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const;
 
   // Reads positions [positions.begin, positions.end) of the epoch's order into *rows (replaced;
-  // memory reused). User error naming file and block when a checksum does not match.
+  // memory reused). User error naming file and block that are damaged or hold an id outside its
+  // table; machine error naming file and offset that cannot be read.
   Status Read(Split split, const RowOrder& order, int64_t epoch, const Range& positions,
               Rows* rows) const;
 
  private:
   Dataset();
   struct Files;
+  std::string path_;
+  int version_ = 0;
   DatasetInfo info_;
   std::string fingerprint_;
   std::unique_ptr<Files> files_;

@@ -10,12 +10,13 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <system_error>
 
 #include "core/base/file.h"
 #include "trainer/data/block_format.h"
+#include "trainer/data/prepared_meta.h"
 
 namespace elastor {
 namespace {
@@ -282,42 +283,40 @@ Status DatasetWriter::FinishSplit(int split) {
   return fsync(file.descriptor) == 0 ? OkStatus() : WriteError(file.path);
 }
 
+// Every file of the set but the splits and meta.json: those that are there, but for what Publish
+// removes.
+StatusOr<std::map<std::string, FileFacts>> DatasetWriter::OtherFiles() const {
+  namespace fs = std::filesystem;
+  std::map<std::string, FileFacts> files;
+  std::set<std::string> left_out = {kBegunFile, kJournalFile, kMetaFile};
+  for (int split = 0; split < 3; ++split) left_out.insert(SplitFileName(static_cast<Split>(split)));
+  std::error_code error;
+  fs::recursive_directory_iterator at(partial_path_, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (at->path() == work_path()) at.disable_recursion_pending();
+    const std::string name = at->path().lexically_relative(partial_path_).generic_string();
+    if (at->is_directory(error) || left_out.count(name) > 0) continue;
+    ELASTOR_ASSIGN_OR_RETURN(files[name], ReadFileFacts(at->path().string()));
+  }
+  if (error) return MachineError(partial_path_ + ": cannot list: " + error.message());
+  return files;
+}
+
 Status DatasetWriter::WriteMeta(const std::vector<NumericScale>& scales) {
-  nlohmann::ordered_json meta;
-  meta["format"] = kPreparedFormat;
-  meta["version"] = kPreparedVersion;
-  meta["name"] = info_.name;
-  meta["rows_per_block"] = info_.rows_per_block;
-  meta["id_bytes"] = IdBytes(info_);
-  if (info_.best_auc >= 0) meta["best_auc"] = info_.best_auc;
+  PreparedMeta meta;
+  meta.info = info_;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    DatasetInfo::Numeric& field = meta.info.numeric[i];
+    field = {field.name, scales[i].transform, scales[i].mean, scales[i].stddev};
+  }
+  for (size_t i = 0; i < vocabularies_.size(); ++i) {
+    meta.info.categorical[i].vocabulary = vocabularies_[i];
+  }
   for (int split = 0; split < 3; ++split) {
-    const SplitFile& file = *files_[split];
-    meta["splits"][SplitName(static_cast<Split>(split))] = {
-        {"rows", file.rows}, {"bytes", file.bytes}, {"index_checksum", file.index_checksum}};
+    meta.splits[split] = {files_[split]->bytes, files_[split]->index_checksum};
   }
-  meta["weights"] = info_.has_weights;
-  meta["groups"] = info_.has_groups;
-  meta["times"] = info_.has_times;
-  meta["numeric"] = nlohmann::ordered_json::array();
-  for (size_t field = 0; field < info_.numeric.size(); ++field) {
-    const NumericScale scale = scales.empty() ? NumericScale() : scales[field];
-    meta["numeric"].push_back({{"name", info_.numeric[field].name},
-                               {"transform", scale.transform},
-                               {"mean", scale.mean},
-                               {"stddev", scale.stddev}});
-  }
-  meta["categorical"] = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < info_.categorical.size(); ++i) {
-    const DatasetInfo::Categorical& field = info_.categorical[i];
-    meta["categorical"].push_back({{"name", field.name},
-                                   {"ids", field.ids},
-                                   {"multi_hot", field.multi_hot},
-                                   {"pooling", field.mean_pooling ? "mean" : "sum"},
-                                   {"shares", field.shares}});
-    if (vocabularies_.empty() || vocabularies_[i].empty()) continue;
-    meta["categorical"].back()["vocabulary_checksum"] = vocabularies_[i];
-  }
-  return WriteFileAtomically(partial_path_ + "/" + kMetaFile, meta.dump(1) + "\n");
+  ELASTOR_ASSIGN_OR_RETURN(meta.files, OtherFiles());
+  return WriteFileAtomically(partial_path_ + "/" + kMetaFile, PreparedMetaText(meta));
 }
 
 Status DatasetWriter::Commit(const std::vector<NumericScale>& scales) {

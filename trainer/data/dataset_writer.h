@@ -2,10 +2,12 @@
 #define ELASTOR_TRAINER_DATA_DATASET_WRITER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/hash_text.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "trainer/data/dataset.h"
@@ -87,6 +89,7 @@ class DatasetWriter {
   Status OpenFiles();
   Status WriteJournal(int split, size_t first_block);
   Status FinishSplit(int split);
+  StatusOr<std::map<std::string, FileFacts>> OtherFiles() const;
   Status WriteMeta(const std::vector<NumericScale>& scales);
 
   const std::string path_;

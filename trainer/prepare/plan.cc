@@ -2,7 +2,44 @@
 
 #include <glog/logging.h>
 
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "trainer/prepare/row_builder.h"
+
 namespace elastor {
+namespace {
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// How the field's raw values become ids: "vocabulary", "hour identity", "bucket[1.0,2.5] hash".
+std::string EncodingText(const Field& field) {
+  std::string text;
+  if (field.transform() != Field::NONE) {
+    text = Lower(Field::Transform_Name(field.transform()));
+    if (!field.boundaries().empty()) {
+      const std::vector<double> boundaries(field.boundaries().begin(), field.boundaries().end());
+      text += nlohmann::json(boundaries).dump();
+    }
+    text += ' ';
+  }
+  text += Lower(Field::Encoding_Name(field.encoding()));
+  if (field.offset() != 0) text += " from " + std::to_string(field.offset());
+  return text;
+}
+
+// Which ids of a bag stay.
+std::string KeepsText(const Field& field) {
+  const int64_t length = field.max_length() == 0 ? int64_t{kDefaultMaxLength} : field.max_length();
+  return (field.type() == Field::SEQUENCE ? "last " : "first ") + std::to_string(length);
+}
+
+}  // namespace
 
 PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
   const SplitPlan& split = schema.split();
@@ -38,7 +75,8 @@ DatasetInfo PreparePlan::Info() const {
     const bool shares = column.table != static_cast<int>(i);
     info.categorical.push_back({column.field->name(), ids[column.table].field->buckets(),
                                 column.bag, column.field->pooling() == Field::MEAN,
-                                shares ? column.table : -1});
+                                shares ? column.table : -1, EncodingText(*column.field),
+                                column.bag ? KeepsText(*column.field) : ""});
   }
   return info;
 }

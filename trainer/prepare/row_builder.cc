@@ -12,7 +12,6 @@
 namespace elastor {
 namespace {
 
-constexpr size_t kDefaultMaxLength = 64;
 constexpr char kDefaultSeparator = '|';
 constexpr size_t kKeptBadRows = 8;
 constexpr double kLeastBucketed = -9e18;  // floor(x) must be an int64

@@ -11,6 +11,8 @@
 
 namespace elastor {
 
+inline constexpr size_t kDefaultMaxLength = 64;  // ids of a bag, when the schema gives none
+
 // A field of the schema, as the parser needs it.
 struct FieldPlan {
   explicit FieldPlan(const Field& field, int64_t column);

@@ -44,10 +44,12 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
     info.numeric.push_back({Numbered('N', i)});
   }
   for (int i = 1; i <= plan.categorical_fields(); ++i) {
-    info.categorical.push_back({Numbered('C', i), plan.ids_per_field(), false, false});
+    info.categorical.push_back(
+        {Numbered('C', i), plan.ids_per_field(), false, false, -1, "planted"});
   }
   for (int i = 1; i <= plan.multi_hot_fields(); ++i) {
-    info.categorical.push_back({Numbered('M', i), plan.ids_per_field(), true, false});
+    info.categorical.push_back(
+        {Numbered('M', i), plan.ids_per_field(), true, false, -1, "planted"});
   }
   return info;
 }

@@ -22,6 +22,7 @@ Status CheckContinuation(const std::string& path, const CheckpointMetadata& meta
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
                            Dataset::Open(experiment.data().path()));
+  ELASTOR_RETURN_IF_ERROR(CheckEncoding(path, metadata, {experiment, dataset->info()}));
   if (dataset->fingerprint() != metadata.data) {
     return UserError("data.path: " + experiment.data().path() + " has the fingerprint " +
                      dataset->fingerprint() + "; expected " + metadata.data +

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "glog/logging.h"
+#include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 
@@ -59,6 +61,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
+  const bool first_rank = communicator->rank() == 0;
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
   const Experiment planned = ForMode(options);
@@ -70,6 +75,11 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
                    options.resume ? RunLog::Used::kContinue : RunLog::Used::kRefuse, steps_done);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
+  if (first_rank && (*dataset)->version() < kPreparedVersion) {
+    LOG(WARNING)
+        << options.experiment.data().path() << ": version " << (*dataset)->version()
+        << " of the format, whose meta.json has no hash; prepare again for more protection";
+  }
   auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
                                               std::move(plan), std::move(log).value());
   ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
@@ -116,6 +126,7 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
   metadata.numeric_hash = NumericHash(experiment);
   metadata.experiment = ExperimentText(experiment);
   metadata.data = dataset->fingerprint();
+  metadata.encoding = EncodingOf(dataset->info());
   return metadata;
 }
 

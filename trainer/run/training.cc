@@ -23,7 +23,7 @@ namespace {
 constexpr char kModelDirectory[] = "model";
 
 // What a rank can ask of all in a step's scalars.
-enum Request { kStop, kWriteCheckpoint, kCheckpointWritten };
+enum Request { kStop, kWriteCheckpoint, kCheckpointWritten, kReadFailed };
 
 double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -93,6 +93,7 @@ class TrainingRun {
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSource> batches_;
 
+  Status read_;               // of the next batch, on this rank
   bool stopped_ = false;      // by a signal to any rank
   double train_seconds_ = 0;  // inside steps
   int64_t train_rows_ = 0;
@@ -130,6 +131,7 @@ int64_t TrainingRun::Requests() const {
     requests |= 1 << kWriteCheckpoint;
   }
   if (checkpoints_.Written()) requests |= 1 << kCheckpointWritten;
+  if (!read_.ok()) requests |= 1 << kReadFailed;
   return requests;
 }
 
@@ -170,8 +172,9 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
   ControlRecord record = TrainingControl::NewRecord(experiment_.training());
   const WarmStartConfig& warm_start = experiment_.training().warm_start();
   if (warm_start.path().empty()) return record;
-  ELASTOR_ASSIGN_OR_RETURN(const WarmStartReport report,
-                           WarmStart(warm_start, context_.State(), *context_.communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const WarmStartReport report,
+      WarmStart(warm_start, context_.dataset->info(), context_.State(), *context_.communicator));
   context_.step().WeightsChanged();
   log_.ShowLine(warm_start.path() + ": " + std::to_string(report.taken.size()) +
                 " tensors and tables taken, " + std::to_string(report.left.size()) +
@@ -204,11 +207,15 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
 Status TrainingRun::TrainSteps() {
   LocalBatch batch;
   LocalBatch next;
-  if (!AtEnd()) ELASTOR_RETURN_IF_ERROR(batches_->Next(&batch));
+  if (!AtEnd()) {
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&batch)));
+  }
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
-    if (more) ELASTOR_RETURN_IF_ERROR(batches_->Next(&next));
-    ELASTOR_RETURN_IF_ERROR(RunStep(batch, more ? &next : nullptr));
+    if (more) read_ = batches_->Next(&next);
+    // A rank that cannot read announces rows it has, for no step on them will come.
+    const LocalBatch* const announced = read_.ok() ? &next : &batch;
+    ELASTOR_RETURN_IF_ERROR(RunStep(batch, more ? announced : nullptr));
     std::swap(batch, next);
   }
   return OkStatus();
@@ -225,6 +232,7 @@ Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
 }
 
 Status TrainingRun::AfterStep(const StepResult& result) {
+  if (result.requests[kReadFailed] > 0) return AgreeOnStatus(*context_.communicator, read_);
   stopped_ = result.requests[kStop] > 0;
   // Before an evaluation begins another one, of which the request does not speak.
   if (result.requests[kCheckpointWritten] == context_.communicator->size()) {

@@ -1,0 +1,35 @@
+#ifndef ELASTOR_CORE_BASE_HASH_TEXT_H_
+#define ELASTOR_CORE_BASE_HASH_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// XXH3-64 in texts: 16 lower-case hex digits. (Readers of JSON keep 53 bits of a number.)
+std::string HashText(uint64_t hash);
+std::string HashTextOf(std::string_view bytes);
+bool IsHashText(std::string_view text);
+// REQUIRES: IsHashText(text)
+uint64_t ParseHashText(std::string_view text);
+
+// A JSON object that ends with its own hash. `text` ends with the opening quote of that last
+// member's value; the result is `text`, the hash of `text`, and the closing quote and brace.
+std::string SealJson(std::string text);
+// Whether a text is as SealJson made it, to the byte.
+bool IsSealed(std::string_view text);
+
+// Size and hash of a file that is read piece by piece.
+struct FileFacts {
+  int64_t bytes = 0;
+  std::string xxh3;  // HashText
+};
+// Errors as ReadFile's.
+StatusOr<FileFacts> ReadFileFacts(const std::string& path);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_BASE_HASH_TEXT_H_

@@ -1,0 +1,40 @@
+#ifndef ELASTOR_TRAINER_DATA_ENCODING_H_
+#define ELASTOR_TRAINER_DATA_ENCODING_H_
+
+#include <string>
+#include <vector>
+
+#include "core/base/json_entry.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// How raw values became the numbers and ids of a data set: what the rows that a model was trained
+// on and the rows it is used on must have in common.
+struct DataEncoding {
+  std::vector<DatasetInfo::Numeric> numeric;
+  std::vector<DatasetInfo::Categorical> categorical;
+};
+DataEncoding EncodingOf(const DatasetInfo& info);
+
+// The first thing that differs, with both values: "numeric field I1: transform NONE; TRAINED was
+// trained on LOG2_STANDARDIZE". Empty when rows of `data` mean to a model what those of `trained`
+// did. What a set of version 2 does not tell is not compared.
+std::string EncodingDifference(const DataEncoding& data, const DataEncoding& trained,
+                               const std::string& trained_name);
+// Of one numeric field.
+std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
+                            const std::string& trained_name);
+// Of what the ids of one field, and so the rows of its table, stand for. Tables of IDENTITY may
+// have different sizes.
+std::string IdDifference(const DatasetInfo::Categorical& data,
+                         const DatasetInfo::Categorical& trained, const std::string& trained_name);
+
+// The members "numeric" and "categorical" of meta.json and of a manifest's "encoding".
+void AddEncodingJson(const DataEncoding& encoding, Json* json);
+// Throws a std::string as JsonEntry does.
+DataEncoding ParseEncoding(const JsonEntry& json);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_ENCODING_H_

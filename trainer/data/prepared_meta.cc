@@ -1,0 +1,163 @@
+#include "trainer/data/prepared_meta.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/json_entry.h"
+#include "trainer/data/encoding.h"
+
+namespace elastor {
+namespace {
+
+constexpr int kOldestVersion = 2;
+constexpr int64_t kMostRowsPerBlock = int64_t{1} << 31;
+constexpr int64_t kMostRows = int64_t{1} << 48;
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+constexpr char kHashMember[] = "meta_xxh3";
+
+int64_t ReadVersion(const JsonEntry& json) {
+  if (!json.Has("format") || json.json().at("format") != kPreparedFormat) {
+    throw std::string("not the meta file of a prepared data set");
+  }
+  const Json& version = json.Member("version").json();
+  for (int known = kOldestVersion; known <= kPreparedVersion; ++known) {
+    if (version == known) return known;
+  }
+  throw "version " + version.dump() + ", expected " + std::to_string(kOldestVersion) + " or " +
+      std::to_string(kPreparedVersion) + "; prepare the data again";
+}
+
+PreparedMeta::SplitFile ReadSplit(const JsonEntry& json, int64_t version, int64_t* rows) {
+  *rows = json.Member("rows").Integer(0, kMostRows);
+  const JsonEntry checksum = json.Member("index_checksum");
+  PreparedMeta::SplitFile split = {json.Member("bytes").Integer(0, kMostBytes), 0};
+  if (version > 2) {
+    split.index_checksum = checksum.Hash();
+  } else if (checksum.json().is_number_unsigned()) {
+    split.index_checksum = checksum.json().get<uint64_t>();
+  } else {
+    checksum.Wrong("an integer");
+  }
+  return split;
+}
+
+// Names of files in the set, never elsewhere.
+std::map<std::string, FileFacts> ReadFiles(const JsonEntry& json) {
+  std::map<std::string, FileFacts> files;
+  for (const auto& [name, facts] : json.Members()) {
+    const std::filesystem::path path(name);
+    if (name.empty() || path.is_absolute() || path.lexically_normal() != path ||
+        *path.begin() == "..") {
+      throw "files: found '" + name + "'; expected the path of a file in the set";
+    }
+    files[name] = {facts.Member("bytes").Integer(0, kMostBytes), facts.Member("xxh3").HashText()};
+  }
+  return files;
+}
+
+PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
+  PreparedMeta meta;
+  meta.version = static_cast<int>(version);
+  DatasetInfo& info = meta.info;
+  info.name = json.Member("name").Text();
+  info.rows_per_block = json.Member("rows_per_block").Integer(1, kMostRowsPerBlock);
+  if (json.Has("best_auc")) {
+    info.best_auc = json.Member("best_auc").Number();
+    if (info.best_auc < 0 || info.best_auc > 1) {
+      json.Member("best_auc").Wrong("a number from 0 to 1");
+    }
+  }
+  info.has_weights = json.Member("weights").Bool();
+  info.has_groups = json.Member("groups").Bool();
+  info.has_times = json.Member("times").Bool();
+  DataEncoding encoding = ParseEncoding(json);
+  info.numeric = std::move(encoding.numeric);
+  info.categorical = std::move(encoding.categorical);
+  const int64_t id_bytes = IdBytes(info);
+  if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
+    json.Member("id_bytes").Wrong(std::to_string(id_bytes) + ", by the ids of the fields");
+  }
+  for (int split = 0; split < 3; ++split) {
+    meta.splits[split] =
+        ReadSplit(json.Member("splits").Member(SplitName(static_cast<Split>(split))), version,
+                  &info.rows[split]);
+  }
+  if (version > 2) meta.files = ReadFiles(json.Member("files"));
+  return meta;
+}
+
+// The hash of what version 2 says of the same contents, its members in order of name, without white
+// space. meta.json holds the checksums of the indexes, and these the checksums of the blocks: so it
+// stands for every row.
+std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
+  nlohmann::json contents = nlohmann::json::parse(text);
+  contents["version"] = 2;
+  contents.erase("files");
+  contents.erase(kHashMember);
+  for (int split = 0; split < 3; ++split) {
+    contents["splits"][SplitName(static_cast<Split>(split))]["index_checksum"] =
+        meta.splits[split].index_checksum;
+  }
+  for (nlohmann::json& field : contents["categorical"]) {
+    field.erase("encoding");
+    field.erase("keeps");
+  }
+  return HashTextOf(contents.dump());
+}
+
+}  // namespace
+
+std::string PreparedMetaText(const PreparedMeta& meta) {
+  const DatasetInfo& info = meta.info;
+  Json json;
+  json["format"] = kPreparedFormat;
+  json["version"] = kPreparedVersion;
+  json["name"] = info.name;
+  json["rows_per_block"] = info.rows_per_block;
+  json["id_bytes"] = IdBytes(info);
+  if (info.best_auc >= 0) json["best_auc"] = info.best_auc;
+  for (int split = 0; split < 3; ++split) {
+    json["splits"][SplitName(static_cast<Split>(split))] = {
+        {"rows", info.rows[split]},
+        {"bytes", meta.splits[split].bytes},
+        {"index_checksum", HashText(meta.splits[split].index_checksum)}};
+  }
+  json["weights"] = info.has_weights;
+  json["groups"] = info.has_groups;
+  json["times"] = info.has_times;
+  AddEncodingJson(EncodingOf(info), &json);
+  json["files"] = Json::object();
+  for (const auto& [name, facts] : meta.files) {
+    json["files"][name] = {{"bytes", facts.bytes}, {"xxh3", facts.xxh3}};
+  }
+  std::string text = json.dump(1);
+  text.resize(text.rfind("\n}"));
+  return SealJson(text + ",\n \"" + kHashMember + "\": \"");
+}
+
+StatusOr<PreparedMeta> ReadPreparedMeta(const std::string& path) {
+  const std::string file = path + "/" + kMetaFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) {
+    return UserError(path + ": not a prepared data set (no " + kMetaFile +
+                     "); make one with `prepare`");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  try {
+    const Json json = ParseJson(text);
+    const int64_t version = ReadVersion(JsonEntry(json));
+    const bool has_hash = json.contains(kHashMember);
+    if (version > 2 ? !IsSealed(text) : has_hash) {
+      return UserError(file +
+                       ": the text does not match its hash; the file is damaged or was edited");
+    }
+    PreparedMeta meta = ReadMembers(JsonEntry(json), version);
+    meta.fingerprint = FingerprintOf(text, meta);
+    return meta;
+  } catch (const std::string& mistake) {
+    return UserError(file + ": " + mistake);
+  }
+}
+
+}  // namespace elastor
