@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/hash_text.h"
+#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {

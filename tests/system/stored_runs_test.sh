@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs that an earlier build wrote go on. stored_runs/ holds one of each model, stopped at step 13 of
-# 20, with the experiment in the first format; the digests and metrics below are those that the
-# earlier build reached without a stop, and measured. Arguments: the trainer, prepare.
+# 20, with the experiment in the first format and manifests of version 1; data/ is the set they were
+# trained on, of version 2. The digests and metrics below are those that the earlier build reached
+# without a stop, and measured. Arguments: the trainer, prepare.
 set -uo pipefail
 
 trainer=$PWD/$1
@@ -11,6 +12,11 @@ source "$(dirname "$0")/spread_run.sh"
 cp --recursive --dereference --no-preserve=mode "$(dirname "$0")/stored_runs" "$TEST_TMPDIR/old"
 cd "$TEST_TMPDIR" || exit 1
 "$prepare" --schema=old/schema.textproto --output_dir=data >/dev/null || exit 1
+
+# warns TEXT: the last command said so.
+warns() {
+  grep '^W' log | grep --quiet --fixed-strings -- "$1" || fail "expected a warning with '$1', found: $(cat log)"
+}
 
 # goes_on MODEL DIGEST AUC LOGLOSS
 goes_on() {
@@ -24,6 +30,7 @@ goes_on() {
   }
 
   must 2 --output_dir="$1.evaluated" --mode=evaluate --model="$old/model"
+  warns "$old/model/manifest.json: of an earlier version"
   grep --quiet --fixed-strings "$metrics" "$1.evaluated/metrics.jsonl" ||
     fail "$1: expected $metrics, found $(cat "$1.evaluated/metrics.jsonl")"
   must 1 --output_dir="$1.warm" --set=training.warm_start.path="$state"
@@ -36,7 +43,11 @@ goes_on() {
   expect_line 2 "model.$1.dropout: 0.5; expected" \
     use 1 --output_dir="$1" --resume --set=model.dropout=0.5
 
-  must 3 --output_dir="$1" --resume --set=training.max_steps=0
+  must 3 --output_dir="$1" --resume --set=training.max_steps=16
+  warns "$1/checkpoints/step-0000000013/manifest.json: of an earlier version"
+  # On the data set as it was, too.
+  must 2 --output_dir="$1" --resume --set=training.max_steps=0 --set=data.path=old/data
+  warns "old/data: version 2 of the format"
   [[ $(digest_of "$1") == "$digest" ]] ||
     fail "$1: expected the digest $digest, found $(digest_of "$1")"
   # From now on the run is in today's format.

@@ -11,6 +11,7 @@
 #include "embedding/shard_plan.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
+#include "nlohmann/json.hpp"
 #include "trainer/data/encoding.h"
 
 namespace elastor {

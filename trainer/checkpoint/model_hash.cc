@@ -1,6 +1,7 @@
 #include "core/base/hash_text.h"
 #include "core/base/json_entry.h"
 #include "glog/logging.h"
+#include "nlohmann/json.hpp"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/experiment/config.h"

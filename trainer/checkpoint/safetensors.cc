@@ -10,6 +10,7 @@
 
 #include "core/base/json_entry.h"
 #include "glog/logging.h"
+#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace elastor {

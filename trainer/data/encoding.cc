@@ -6,6 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "nlohmann/json.hpp"
+
 namespace elastor {
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
+#include "nlohmann/json.hpp"
 #include "trainer/data/encoding.h"
 
 namespace elastor {

@@ -11,6 +11,7 @@
 
 #include "checkpoint_testing.h"
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -163,13 +164,16 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
     EXPECT_TRUE(error.starts_with(Manifest() + ": ")) << error;
     return error.substr(Manifest().size() + 2);
   };
-  EXPECT_EQ(error_of("\"version\": 1", "\"version\": 2"), "version 2; expected 1");
+  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 3"), "version 3; expected 1 or 2");
   EXPECT_EQ(error_of("elastor-checkpoint", "something"),
             "not the manifest of a checkpoint or a model");
   EXPECT_EQ(error_of("\"contents\": \"state\"", "\"contents\": \"half\""),
             "contents 'half'; expected 'state' or 'weights'");
-  EXPECT_THAT(error_of("\"step\":", "\"stop\":"), HasSubstr("control: "));
-  EXPECT_THAT(error_of("\"tables\"", "\"tablets\""), HasSubstr("tables"));
+  EXPECT_THAT(error_of("\"step\":", "\"stop\":"),
+              AllOf(HasSubstr("control: found {"), EndsWith("the fields of a control record")));
+  EXPECT_EQ(error_of("\"tables\"", "\"tablets\""), "tables: missing");
+  EXPECT_EQ(error_of("\"keys\":10000", "\"keys\":\"10000\""),
+            "tables[0].keys: found \"10000\"; expected an integer from 1 to 9223372036854775807");
   EXPECT_THAT(error_of("\"header_xxh3\":\"", "\"header_xxh3\":\"z"), HasSubstr("16 hex digits"));
   EXPECT_THAT(error_of("[[0,", "[[-1,"), HasSubstr("table 'long': piece [-1,"));
   EXPECT_THAT(error_of("\"long\":[[", "\"wrong\":[["), HasSubstr("is not in 'tables'"));
@@ -179,9 +183,40 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
               HasSubstr("table 'long': piece [0,"));
   // Another version tells so even if it keeps its hash elsewhere.
   std::string other = manifest;
-  other.replace(other.find("\"version\": 1"), 12, "\"version\": 3");
+  other.replace(other.find("\"version\": 2"), 12, "\"version\": 3");
   ASSERT_TRUE(WriteFileAtomically(Manifest(), other).ok());
-  EXPECT_EQ(BothErrors(), Manifest() + ": version 3; expected 1");
+  EXPECT_EQ(BothErrors(), Manifest() + ": version 3; expected 1 or 2");
+}
+
+// Folders of version 1 know nothing of the data's encoding; what they hold is read as ever.
+TEST_F(CheckpointDamageTest, ManifestsOfVersion1) {
+  ReplaceInManifest("\"version\": 2", "\"version\": 1");
+  const std::string text = *ReadFile(Manifest());
+  const size_t encoding = text.find("  \"encoding\": ");
+  ReplaceInManifest(text.substr(encoding, text.find('\n', encoding) + 1 - encoding), "");
+  EXPECT_EQ(BothErrors(), "");
+  const auto metadata = ReadCheckpointMetadata(path_);
+  ASSERT_TRUE(metadata.ok());
+  EXPECT_FALSE(metadata->encoding.has_value());
+}
+
+// A page that cannot be read any more is the machine's fault, and no row of zeros.
+TEST_F(CheckpointDamageTest, AFileThatIsCutOffWhileItIsRead) {
+  const std::string path = File("embedding-00000-of-00002.safetensors");
+  const auto manifest = ParseManifest(path_, *ReadFile(Manifest()));
+  ASSERT_TRUE(manifest.ok());
+  const auto file = SafetensorsFile::Open(path, manifest->embedding[0].facts);
+  ASSERT_TRUE(file.ok());
+  const int64_t rows = manifest->embedding[0].pieces[0].back().rows.end;
+  const auto keys = file->Find<int64_t>(KeysTensor("long", rows));
+  ASSERT_TRUE(keys.ok());
+  EXPECT_NE(keys->back(), 0);
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_EQ(keys->back(), 0);
+  EXPECT_EQ(file->CheckReadable().code(), StatusCode::kMachine);
+  EXPECT_EQ(file->CheckReadable().message(),
+            path + ": cut off at byte 4096 while it was read; expected " +
+                std::to_string(manifest->embedding[0].facts.bytes) + " bytes");
 }
 
 // A state that fits its hashes, but not its digest.

@@ -250,13 +250,13 @@ TEST_F(CheckpointTest, SaysWhatHasAnotherShape) {
   EXPECT_EQ(LoadError(Contents::kState, {other, SomeModel().data}),
             "model.rank_elastor.blocks: 3; expected 2, as in " + path_ +
                 "/manifest.json: a model's experiment must be that of its training");
-  DatasetInfo data;
-  data.numeric = {{"n"}};
-  const ModelIdentity renamed = {SomeModel().experiment, data};
-  EXPECT_EQ(LoadError(Contents::kState, renamed),
-            path_ + "/manifest.json: model_hash " + MakeModelHash(SomeModel()) +
-                "; with this data it is " + MakeModelHash(renamed) +
-                ": the data's fields must be those of training");
+  DatasetInfo data = SomeModel().data;
+  data.numeric[0].mean = 0.25;
+  const ModelIdentity moved = {SomeModel().experiment, data};
+  EXPECT_EQ(LoadError(Contents::kState, moved),
+            "data.path: : numeric field n: mean 0.25; " + path_ +
+                "/manifest.json was trained on 0.5; prepare the rows with the training set's "
+                "schema and --vocabulary_from=the training set");
   model_.weight_shape = {4, 301};
   EXPECT_EQ(LoadError(Contents::kState),
             path_ + "/dense.safetensors: tensor 'weight' is F32 [4, 300]; expected F32 [4, 301]");

@@ -122,7 +122,12 @@ ModelIdentity SomeModel() {
     ResolveDefaults(&model);
     return model;
   }();
-  static const DatasetInfo data;
+  static const DatasetInfo data = [] {
+    DatasetInfo info;
+    info.numeric = {{"n", "standardize", 0.5, 2}};
+    info.categorical = {{"long", 10000, false, false, -1, "vocabulary", "", "0123456789abcdef"}};
+    return info;
+  }();
   return {experiment, data};
 }
 
@@ -140,6 +145,7 @@ CheckpointMetadata SomeMetadata(Contents contents) {
   metadata.experiment =
       "# " + std::string(3000, 'a') + "\n" + ExperimentText(SomeModel().experiment);
   metadata.data = "data";
+  metadata.encoding = EncodingOf(SomeModel().data);
   return metadata;
 }
 

@@ -30,7 +30,7 @@ class WarmStartTest : public testing::Test {
     std::mutex mutex;
     return OnRanks(model_, {3, PlanKind::kAuto}, [&](StateRank& rank) -> Status {
       ELASTOR_ASSIGN_OR_RETURN(WarmStartReport report,
-                               WarmStart(config_, rank.View(), *rank.communicator));
+                               WarmStart(config_, data_, rank.View(), *rank.communicator));
       const std::string digest = rank.Digest({});
       const std::lock_guard lock(mutex);
       report_ = std::move(report);
@@ -63,6 +63,7 @@ class WarmStartTest : public testing::Test {
   }
 
   SmallModel model_;
+  DatasetInfo data_ = SomeModel().data;
   WarmStartConfig config_;
   const std::string path_ = ScratchDirectory() + "/checkpoint";
   WarmStartReport report_;
@@ -148,6 +149,29 @@ TEST_F(WarmStartTest, TablesMayGrowButNotShrink) {
   model_.tables[0].rows = 9999;
   config_.set_partial(true);
   EXPECT_THAT(StartError(), HasSubstr("table 'long' has 10000 keys; expected at most 9999"));
+}
+
+// What weights stand for: numbers and ids.
+TEST_F(WarmStartTest, OtherEncodingsAreTold) {
+  const std::string manifest = path_ + "/manifest.json";
+  data_.categorical[0].vocabulary = "fedcba9876543210";
+  EXPECT_EQ(StartError(),
+            "training.warm_start: categorical field long: vocabulary fedcba9876543210 of 10000 "
+            "ids; " +
+                manifest +
+                " was trained on 0123456789abcdef of 10000 ids (training.warm_start.partial leaves "
+                "it out)");
+  config_.set_partial(true);
+  ASSERT_EQ(StartError(), "");
+  EXPECT_THAT(report_.left, ElementsAre("long"));
+  config_.set_partial(false);
+  data_ = SomeModel().data;
+  data_.numeric[0].transform = "none";
+  EXPECT_EQ(StartError(), "training.warm_start: numeric field n: transform NONE; " + manifest +
+                              " was trained on STANDARDIZE (training.warm_start.partial takes its "
+                              "parameters all the same)");
+  config_.add_tensors("long");
+  EXPECT_EQ(StartError(), "");  // no parameter sees numbers
 }
 
 // Rows of the folder lie over those that dense-equivalent Adam made.

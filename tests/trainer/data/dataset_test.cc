@@ -3,22 +3,31 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/hash_text.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/data/encoding.h"
 
 namespace elastor {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
+using Json = nlohmann::ordered_json;
 
 constexpr RowOrder kFileOrder = {.shuffled = false};
 
@@ -71,6 +80,39 @@ std::unique_ptr<Dataset> OpenOrDie(const std::string& path) {
   auto dataset = Dataset::Open(path);
   EXPECT_TRUE(dataset.ok()) << dataset.status().message();
   return std::move(dataset).value();
+}
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What an earlier build wrote of the same contents, or would have.
+void MakeVersion2(const std::string& path) {
+  Json meta = Json::parse(FileText(path + "/meta.json"));
+  meta["version"] = 2;
+  meta.erase("files");
+  meta.erase("meta_xxh3");
+  for (auto& [name, split] : meta["splits"].items()) {
+    split["index_checksum"] = std::stoull(split["index_checksum"].get<std::string>(), nullptr, 16);
+  }
+  for (Json& field : meta["categorical"]) {
+    field.erase("encoding");
+    field.erase("keeps");
+  }
+  std::ofstream(path + "/meta.json") << meta.dump(1) << "\n";
+}
+
+// Of a set of version 2 whose meta.json is changed: it has no hash that would tell first.
+std::string ErrorOfVersion2(const std::string& path, const std::function<void(Json&)>& change) {
+  MakeVersion2(path);
+  Json meta = Json::parse(FileText(path + "/meta.json"));
+  change(meta);
+  std::ofstream(path + "/meta.json") << meta.dump(1) << "\n";
+  const Status status = Dataset::Open(path).status();
+  EXPECT_EQ(status.code(), StatusCode::kUser);
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  return status.message();
 }
 
 void FlipBit(const std::string& path, int64_t at) {
@@ -177,11 +219,7 @@ TEST(DatasetTest, FieldsThatShareATable) {
   ASSERT_TRUE((*writer)->Commit({}).ok());
   EXPECT_EQ(OpenOrDie(path)->info().categorical[2].shares, 0);
   EXPECT_EQ(OpenOrDie(path)->info().categorical[1].shares, -1);
-  std::string meta;
-  std::getline(std::ifstream(path + "/meta.json"), meta, '\0');
-  meta.replace(meta.find("1048576"), 7, "1048577");
-  std::ofstream(path + "/meta.json") << meta;
-  EXPECT_THAT(Dataset::Open(path).status().message(),
+  EXPECT_THAT(ErrorOfVersion2(path, [](Json& meta) { meta["categorical"][0]["ids"] = 1048577; }),
               HasSubstr("meta.json: field a2 shares no earlier field with as many ids"));
 }
 
@@ -282,11 +320,247 @@ TEST(DatasetTest, RefusesWhatIsNotAWholeDataset) {
   EXPECT_EQ(truncated.code(), StatusCode::kUser);
   EXPECT_THAT(truncated.message(), HasSubstr("found 200 bytes"));
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 99})";
-  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2"));
+  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2 or 3"));
   std::ofstream(path + "/meta.json") << "{";
   EXPECT_FALSE(Dataset::Open(path).ok());
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 2})";
-  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("meta.json"));
+  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("meta.json: name: missing"));
+}
+
+// A set of version 2 says the same of the same contents.
+TEST(DatasetTest, TheFingerprintIsThatOfVersion2) {
+  const std::string path = WriteSmall(57);
+  const auto now = OpenOrDie(path);
+  EXPECT_EQ(now->version(), 3);
+  MakeVersion2(path);
+  const auto then = OpenOrDie(path);
+  EXPECT_EQ(then->version(), 2);
+  EXPECT_EQ(then->fingerprint(), now->fingerprint());
+  // As the earlier build computed it.
+  const nlohmann::json meta = nlohmann::json::parse(FileText(path + "/meta.json"));
+  EXPECT_EQ(then->fingerprint(), HashTextOf(meta.dump()));
+  EXPECT_TRUE(then->VerifyOtherFiles().ok());
+}
+
+// One digit or letter in any place.
+TEST(DatasetTest, EveryChangeOfTheMetaFileIsFound) {
+  const std::string path = WriteSmall(57);
+  const std::string whole = FileText(path + "/meta.json");
+  int changes = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    const bool digit = std::isdigit(static_cast<unsigned char>(whole[at])) != 0;
+    changed[at] = digit ? (whole[at] == '9' ? '0' : static_cast<char>(whole[at] + 1))
+                        : static_cast<char>(whole[at] ^ 1);
+    std::ofstream(path + "/meta.json", std::ios::binary) << changed;
+    const Status status = Dataset::Open(path).status();
+    ASSERT_EQ(status.code(), StatusCode::kUser) << "byte " << at << ": " << changed.substr(at, 20);
+    ASSERT_THAT(status.message(), StartsWith(path + "/meta.json: "));
+    ++changes;
+  }
+  EXPECT_GT(changes, 500);
+  std::ofstream(path + "/meta.json", std::ios::binary) << whole;
+  EXPECT_TRUE(Dataset::Open(path).ok());
+}
+
+TEST(DatasetTest, EntriesAreCheckedByTypeAndRange) {
+  const auto error_of = [](const std::function<void(Json&)>& change) {
+    const std::string path = WriteSmall(57);
+    const std::string error = ErrorOfVersion2(path, change);
+    const std::string file = path + "/meta.json: ";
+    EXPECT_THAT(error, StartsWith(file));
+    return error.substr(file.size());
+  };
+  using Change = std::function<void(Json&)>;
+  const std::pair<Change, std::string> mistakes[] = {
+      {[](Json& m) { m["categorical"] = nullptr; }, "categorical: found null; expected an array"},
+      {[](Json& m) { m["categorical"][1]["name"] = "a"; },
+       "categorical[1].name: found \"a\"; expected a name that no field before has"},
+      {[](Json& m) { m["categorical"][1]["ids"] = 0; },
+       "categorical[1].ids: found 0; expected an integer from 1 to 281474976710656"},
+      {[](Json& m) { m["categorical"][1]["ids"] = "7"; },
+       "categorical[1].ids: found \"7\"; expected an integer from 1 to 281474976710656"},
+      {[](Json& m) { m["categorical"][0]["multi_hot"] = 1; },
+       "categorical[0].multi_hot: found 1; expected true or false"},
+      {[](Json& m) { m["categorical"][0]["pooling"] = "max"; },
+       "categorical[0].pooling: found \"max\"; expected sum or mean"},
+      {[](Json& m) { m["categorical"][0]["shares"] = 0; },
+       "categorical[0].shares: found 0; expected an integer from -1 to -1"},
+      {[](Json& m) { m["id_bytes"] = 8; },
+       "id_bytes: found 8; expected 4, by the ids of the fields"},
+      {[](Json& m) { m["id_bytes"] = 3; }, "id_bytes: found 3; expected an integer from 4 to 8"},
+      {[](Json& m) { m["numeric"][0]["stddev"] = 0; },
+       "numeric[0].stddev: found 0; expected a number above 0"},
+      {[](Json& m) { m["numeric"][0]["transform"] = "log3"; },
+       "numeric[0].transform: found \"log3\"; expected none, log2, standardize or "
+       "log2_standardize"},
+      {[](Json& m) { m["numeric"][0].erase("mean"); }, "numeric[0].mean: missing"},
+      {[](Json& m) { m["splits"]["train"]["rows"] = int64_t{9223372036854775807}; },
+       "splits.train.rows: found 9223372036854775807; expected an integer from 0 to "
+       "281474976710656"},
+      {[](Json& m) { m["splits"]["train"]["rows"] = -57; },
+       "splits.train.rows: found -57; expected an integer from 0 to 281474976710656"},
+      {[](Json& m) { m["splits"]["test"]["index_checksum"] = 0.5; },
+       "splits.test.index_checksum: found 0.5; expected an integer"},
+      {[](Json& m) { m["rows_per_block"] = 0; },
+       "rows_per_block: found 0; expected an integer from 1 to 2147483648"},
+      {[](Json& m) { m["weights"] = "no"; }, "weights: found \"no\"; expected true or false"},
+      {[](Json& m) { m["best_auc"] = 2; }, "best_auc: found 2; expected a number from 0 to 1"},
+      {[](Json& m) { m["meta_xxh3"] = "0123456789abcdef"; },
+       "the text does not match its hash; the file is damaged or was edited"},
+  };
+  for (const auto& [change, message] : mistakes) EXPECT_EQ(error_of(change), message);
+}
+
+// What meta.json of version 2 says wrongly and the rows show.
+TEST(DatasetTest, RowsThatAreNotAsTheMetaFileSays) {
+  const auto read = [](const std::string& path) {
+    const auto dataset = Dataset::Open(path);
+    if (!dataset.ok()) return dataset.status().message();
+    Rows rows;
+    const Status status =
+        (*dataset)->Read(Split::kTrain, kFileOrder, 0, {0, (*dataset)->rows(Split::kTrain)}, &rows);
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  const auto changed = [](const std::function<void(Json&)>& change) {
+    const std::string path = WriteSmall(57);
+    MakeVersion2(path);
+    Json meta = Json::parse(FileText(path + "/meta.json"));
+    change(meta);
+    std::ofstream(path + "/meta.json") << meta;
+    return path;
+  };
+  EXPECT_THAT(read(changed([](Json& m) { m["categorical"][1]["ids"] = 6; })),
+              HasSubstr("/train.rows: block 0 at byte 0: row 6 of the block, field b: found id 6; "
+                        "expected less than 6"));
+  EXPECT_THAT(read(changed([](Json& m) { m["categorical"][0]["multi_hot"] = true; })),
+              HasSubstr("/train.rows: block 0 at byte 0: its bags do not fill its 160 bytes"));
+  EXPECT_THAT(read(changed([](Json& m) { m["splits"]["train"]["rows"] = 53; })),
+              HasSubstr("/train.rows: block 5 at byte 800: its bags do not fill its "));
+  EXPECT_THAT(read(changed([](Json& m) { m["splits"]["train"]["rows"] = 61; })),
+              HasSubstr("/train.rows: "));
+  EXPECT_THAT(read(changed([](Json& m) { m["weights"] = true; })),
+              HasSubstr("/train.rows: block 0 does not fit meta.json"));
+}
+
+// Files that hold no rows are of the set all the same.
+TEST(DatasetTest, OtherFilesAreVerified) {
+  const std::string path = FreshPath();
+  auto writer = DatasetWriter::Create(path, SmallInfo());
+  ASSERT_TRUE(writer.ok());
+  const std::string partial = (*writer)->partial_path();
+  std::filesystem::create_directory(partial + "/vocabulary");
+  std::ofstream(partial + "/vocabulary/b.tsv") << "x\t2\ny\t1\n";
+  std::ofstream(partial + "/stats.json") << "{}\n";
+  std::ofstream((*writer)->work_path() + "/chunks") << "removed at the end";
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  const auto error_of = [&] {
+    const auto dataset = Dataset::Open(path);
+    return dataset.ok() ? (*dataset)->VerifyOtherFiles().message() : dataset.status().message();
+  };
+  EXPECT_EQ(error_of(), "");
+  FlipBit(path + "/vocabulary/b.tsv", 0);
+  EXPECT_THAT(error_of(), StartsWith(path + "/vocabulary/b.tsv: found the hash "));
+  FlipBit(path + "/vocabulary/b.tsv", 0);
+  std::ofstream(path + "/stats.json") << "{ }\n";
+  EXPECT_EQ(error_of(), path + "/stats.json: found 4 bytes, expected 3 (by meta.json)");
+  std::filesystem::remove(path + "/stats.json");
+  EXPECT_EQ(error_of(), path + "/stats.json: open: No such file or directory");
+}
+
+// A block is looked at again when its file was written to, and found to be as it was, or not.
+TEST(DatasetTest, AFileThatIsWrittenToIsVerifiedAgain) {
+  const std::string path = WriteSmall(57);
+  const auto dataset = OpenOrDie(path);
+  const std::string file = path + "/train.rows";
+  const auto read = [&](int64_t begin, int64_t end) {
+    Rows rows;
+    return dataset->Read(Split::kTrain, kFileOrder, 0, {begin, end}, &rows);
+  };
+  ASSERT_TRUE(read(0, 57).ok());
+  FlipBit(file, 300);
+  EXPECT_TRUE(read(0, 10).ok()) << "another block";
+  const Status changed = read(0, 57);
+  EXPECT_EQ(changed.code(), StatusCode::kUser);
+  EXPECT_THAT(changed.message(), StartsWith(file + ": block 1 at byte 160 does not match"));
+  FlipBit(file, 300);
+  EXPECT_TRUE(read(0, 57).ok()) << "as it was";
+  // Who sets the time back is found out.
+  const auto before = std::filesystem::last_write_time(file);
+  FlipBit(file, 300);
+  std::filesystem::last_write_time(file, before);
+  EXPECT_EQ(read(10, 20).code(), StatusCode::kUser);
+  FlipBit(file, 300);
+  // A file in its place leaves the one that is read alone.
+  std::filesystem::copy_file(file, file + ".new");
+  FlipBit(file + ".new", 300);
+  std::filesystem::rename(file + ".new", file);
+  EXPECT_TRUE(read(0, 57).ok());
+}
+
+TEST(DatasetTest, AFileThatIsCutOffIsAMachineError) {
+  for (const bool verified : {false, true}) {
+    const std::string path = WriteSmall(5000);
+    const auto dataset = OpenOrDie(path);
+    Rows rows;
+    if (verified) {
+      ASSERT_TRUE(dataset->Read(Split::kTrain, kFileOrder, 0, {0, 5000}, &rows).ok());
+    }
+    std::filesystem::resize_file(path + "/train.rows", 10000);
+    const Status status = dataset->Read(Split::kTrain, kFileOrder, 0, {4000, 5000}, &rows);
+    EXPECT_EQ(status.code(), StatusCode::kMachine);
+    EXPECT_THAT(
+        status.message(),
+        StartsWith(path + "/train.rows: cut off at byte 10000 while it was read; expected "));
+  }
+}
+
+TEST(EncodingTest, TellsTheFirstFieldThatDiffers) {
+  DatasetInfo data = SmallInfo();
+  data.numeric = {{"n", "log2", 0, 1}, {"m", "standardize", 0.1, 2}};
+  data.categorical = {{"a", 7, false, false, -1, "vocabulary", "", "0123456789abcdef"},
+                      {"b", 7, true, true, 0, "vocabulary", "last 5"},
+                      {"c", 50, false, false, -1, "hash"},
+                      {"d", 24, false, false, -1, "hour identity"}};
+  const DataEncoding trained = EncodingOf(data);
+  const auto difference = [&](const std::function<void(DataEncoding*)>& change) {
+    DataEncoding changed = trained;
+    change(&changed);
+    return EncodingDifference(changed, trained, "M");
+  };
+  using Change = std::function<void(DataEncoding*)>;
+  const std::pair<Change, std::string> differences[] = {
+      {[](DataEncoding*) {}, ""},
+      {[](DataEncoding* e) { e->numeric[0].transform = "none"; },
+       "numeric field n: transform NONE; M was trained on LOG2"},
+      {[](DataEncoding* e) { e->numeric[1].mean = 0.30000000000000004; },
+       "numeric field m: mean 0.30000000000000004; M was trained on 0.1"},
+      {[](DataEncoding* e) { e->numeric[1].stddev = 3; },
+       "numeric field m: stddev 3.0; M was trained on 2.0"},
+      {[](DataEncoding* e) { e->numeric.pop_back(); }, "1 numeric fields; M was trained on 2"},
+      {[](DataEncoding* e) { e->numeric[0].name = "o"; }, "numeric field 1: o; M was trained on n"},
+      {[](DataEncoding* e) { e->categorical[0].vocabulary = "fedcba9876543210"; },
+       "categorical field a: vocabulary fedcba9876543210 of 7 ids; M was trained on "
+       "0123456789abcdef of 7 ids"},
+      {[](DataEncoding* e) { e->categorical[1].mean_pooling = false; },
+       "categorical field b: pooling SUM; M was trained on MEAN"},
+      {[](DataEncoding* e) { e->categorical[1].multi_hot = false; },
+       "categorical field b: with single ids; M was trained on bags of ids"},
+      {[](DataEncoding* e) { e->categorical[1].keeps = "first 5"; },
+       "categorical field b: keeps the first 5; M was trained on last 5"},
+      {[](DataEncoding* e) { e->categorical[1].shares = -1; },
+       "categorical field b: the table of b; M was trained on a"},
+      {[](DataEncoding* e) { e->categorical[2].ids = 51; },
+       "categorical field c: buckets 51; M was trained on 50"},
+      {[](DataEncoding* e) { e->categorical[3].ids = 25; },
+       "categorical field d: ids 25; M was trained on 24"},
+      {[](DataEncoding* e) { e->categorical[3].encoding = "identity"; },
+       "categorical field d: encoding IDENTITY; M was trained on HOUR IDENTITY"},
+      // As a set of version 2 has it.
+      {[](DataEncoding* e) { e->categorical[3].encoding = e->categorical[1].keeps = ""; }, ""},
+  };
+  for (const auto& [change, expected] : differences) EXPECT_EQ(difference(change), expected);
 }
 
 TEST(DatasetTest, UncommittedDatasetsDoNotExist) {
