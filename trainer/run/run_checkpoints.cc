@@ -90,9 +90,9 @@ Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& cont
                                     const std::string& path) {
   ELASTOR_RETURN_IF_ERROR(Finish());
   const Clock::time_point start = Clock::now();
-  const bool first_rank = context_.communicator->rank() == 0;
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnStatus(*context_.communicator, first_rank ? MakeDirectory(directory_) : OkStatus()));
+  Status made = context_.log->CheckInPlace();
+  if (made.ok() && context_.communicator->rank() == 0) made = MakeDirectory(directory_);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, made));
   path_ = path;
   metadata_ = context_.MakeMetadata(contents, control);
   ELASTOR_RETURN_IF_ERROR(writer_.Start(path, metadata_));
@@ -104,6 +104,7 @@ Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& cont
 Status RunCheckpoints::Finish() {
   if (!writer_.active()) return OkStatus();
   const Clock::time_point start = Clock::now();
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, context_.log->CheckInPlace()));
   ELASTOR_ASSIGN_OR_RETURN(metadata_, writer_.Finish());
   Status done;
   if (metadata_.contents == Contents::kState) {

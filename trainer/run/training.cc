@@ -66,7 +66,8 @@ class TrainingRun {
   // The state before the first step: initial, of a warm start, or of a checkpoint.
   StatusOr<ControlRecord> Begin();
   StatusOr<ControlRecord> Continue();
-  Status TrainSteps();
+  Status TrainSteps(LocalBatch* batch);
+  void WarnOfEmptySplits();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
@@ -151,10 +152,15 @@ Status TrainingRun::Train() {
                            .rank = context_.communicator->rank(),
                            .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads()});
+  LocalBatch first;
+  if (!AtEnd()) ELASTOR_RETURN_IF_ERROR(batches_->Next(&first));
+  // From here on nothing can be refused.
+  ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
+  WarnOfEmptySplits();
   if (step() == 0 && experiment_.evaluation().at_start()) {
     ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
   }
-  ELASTOR_RETURN_IF_ERROR(TrainSteps());
+  ELASTOR_RETURN_IF_ERROR(TrainSteps(&first));
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
     return StoppedBySignal("stopped by a signal at step " + std::to_string(step()) +
@@ -201,17 +207,29 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   return metadata.control;
 }
 
-Status TrainingRun::TrainSteps() {
-  LocalBatch batch;
+// `batch`: the first one, unless the run is at its end.
+Status TrainingRun::TrainSteps(LocalBatch* batch) {
   LocalBatch next;
-  if (!AtEnd()) ELASTOR_RETURN_IF_ERROR(batches_->Next(&batch));
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     if (more) ELASTOR_RETURN_IF_ERROR(batches_->Next(&next));
-    ELASTOR_RETURN_IF_ERROR(RunStep(batch, more ? &next : nullptr));
-    std::swap(batch, next);
+    ELASTOR_RETURN_IF_ERROR(RunStep(*batch, more ? &next : nullptr));
+    std::swap(*batch, next);
   }
   return OkStatus();
+}
+
+// A run without them is a good run, but somebody may wait for what it does not measure.
+void TrainingRun::WarnOfEmptySplits() {
+  const std::string begin = "warning: " + experiment_.data().path() + ": the ";
+  if (context_.dataset->rows(Split::kValidation) == 0) {
+    log_.ShowLine(begin +
+                  "validation split has no rows: no AUC, logloss or effective ranks are measured" +
+                  (split_ == Split::kTest ? " before the end" : ", and the summary has none"));
+  }
+  if (split_ == Split::kTest && context_.dataset->rows(Split::kTest) == 0) {
+    log_.ShowLine(begin + "test split has no rows: --split=test measures nothing at the end");
+  }
 }
 
 Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
@@ -322,12 +340,14 @@ Status TrainingRun::Finish() {
   }
   CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, control);
   metadata.state_digest = digest;
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, log_.CheckInPlace()));
   CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
   ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
   summary.split = evaluated_.split;
+  summary.rows = evaluated_.metrics.rows;
   summary.auc = evaluated_.metrics.auc;
   summary.gauc = evaluated_.metrics.gauc;
   if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;
