@@ -113,6 +113,8 @@ expect_end 3 "$lost" 'a folder that was moved'
 [[ ! -e gone ]] || fail "the folder was made again: $(find gone)"
 interrupt_with 'rm -rf gone' --set=checkpoint.every_steps=20 --set=training.log_every_steps=19
 expect_end 3 'was removed or' 'a folder that was removed, with checkpoints'
+interrupt_with 'touch gone/checkpoints' --set=checkpoint.every_steps=1000
+expect_end 3 'gone/checkpoints: mkdir: File exists' 'a file in the place of checkpoints'
 interrupt_with 'rm gone/metrics.jsonl'
 expect_end 3 'gone/metrics.jsonl: was removed or replaced' 'metrics.jsonl removed'
 
