@@ -153,7 +153,9 @@ Status TrainingRun::Train() {
                            .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads()});
   LocalBatch first;
-  if (!AtEnd()) ELASTOR_RETURN_IF_ERROR(batches_->Next(&first));
+  if (!AtEnd()) {
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&first)));
+  }
   // From here on nothing can be refused.
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   WarnOfEmptySplits();
