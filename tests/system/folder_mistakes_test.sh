@@ -153,6 +153,7 @@ mkdir "$bad" && ln --symbolic ../data ../tiny.textproto "$bad/"
 (cd "$bad" && expect_line 2 "data.path: byte" "${tiny[@]}" --output_dir="$TEST_TMPDIR/text" && exit "$failures") ||
   failures=$((failures + 1))
 [[ ! -e text && ! -e $bad/text ]] || fail 'a refused name left a folder'
+rm -rf "$bad"
 
 # A data set without validation rows is trained on, and the run says what will be missing.
 sed --in-place 's/validation: 0.1 test: 0.1/test: 0.2/' schema.textproto
