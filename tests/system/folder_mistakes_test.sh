@@ -69,6 +69,14 @@ expect_line 2 'no_such' "${tiny[@]}" --output_dir=new/deep --set=training.warm_s
 must "${tiny[@]}" "${evaluate[@]}" $model --split=test
 line='evaluated 200 rows of the test split on 1 rank in'
 [[ $(head --lines=1 log) == *"$line"* ]] || fail "expected '$line': $(cat log)"
+# Nor does one that finds no room for its results, here for files of more than 2 KiB.
+no_room() {
+  trap '' XFSZ
+  ulimit -f 2
+  exec "${tiny[@]}" --output_dir=cramped --mode=predict $model
+}
+expect_line 3 'cramped/predictions.csv.tmp: write: File too large' no_room
+[[ ! -e cramped ]] || fail "a predict without room left $(find cramped)"
 cp --recursive run damaged
 truncate --size=-8 damaged/checkpoints/step-*/dense.safetensors
 expect_line 2 'dense.safetensors' "${tiny[@]}" --output_dir=damaged --resume
