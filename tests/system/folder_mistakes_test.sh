@@ -166,9 +166,18 @@ rm -rf "$bad"
 # A data set without validation rows is trained on, and the run says what will be missing.
 sed --in-place 's/validation: 0.1 test: 0.1/test: 0.2/' schema.textproto
 must "$prepare" --schema=schema.textproto --output_dir=no_validation
-must on_ranks 2 "${tiny[@]}" --output_dir=unmeasured --set=data.path=no_validation
-line='warning: no_validation: the validation split has no rows: no AUC, logloss or effective ranks'
-[[ $(grep --count "^$line" log) -eq 1 ]] || fail "expected one line '$line': $(cat log)"
+line='warning: no_validation: the validation split has no rows: no effective ranks are measured, and no AUC and logloss'
+# expect_warning END FLAGS...
+expect_warning() {
+  local end=$1
+  shift
+  rm -rf unmeasured
+  must on_ranks 2 "${tiny[@]}" --output_dir=unmeasured --set=data.path=no_validation "$@"
+  [[ $(grep --count '^warning' log) -eq 1 ]] || fail "expected one warning: $(cat log)"
+  grep --quiet "^$line$end$" log || fail "expected '$line$end': $(cat log)"
+}
+expect_warning '; the summary has none'
+expect_warning ' before the end' --split=test
 
 # Every script says what it is for, and does nothing else: neither installs nor builds nor removes.
 mkdir --parents scripts/programs scripts/runs/quickstart/mine

@@ -225,9 +225,9 @@ Status TrainingRun::TrainSteps(LocalBatch* batch) {
 void TrainingRun::WarnOfEmptySplits() {
   const std::string begin = "warning: " + experiment_.data().path() + ": the ";
   if (context_.dataset->rows(Split::kValidation) == 0) {
-    log_.ShowLine(begin +
-                  "validation split has no rows: no AUC, logloss or effective ranks are measured" +
-                  (split_ == Split::kTest ? " before the end" : ", and the summary has none"));
+    log_.ShowLine(begin + "validation split has no rows: no effective ranks are measured, and no " +
+                  (split_ == Split::kTest ? "AUC and logloss before the end"
+                                          : "AUC and logloss; the summary has none"));
   }
   if (split_ == Split::kTest && context_.dataset->rows(Split::kTest) == 0) {
     log_.ShowLine(begin + "test split has no rows: --split=test measures nothing at the end");
