@@ -66,7 +66,8 @@ class TrainingRun {
   // The state before the first step: initial, of a warm start, or of a checkpoint.
   StatusOr<ControlRecord> Begin();
   StatusOr<ControlRecord> Continue();
-  Status TrainSteps(LocalBatch* batch);
+  Status TrainSteps();
+  Status BeginWriting();
   void WarnOfEmptySplits();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
@@ -152,17 +153,7 @@ Status TrainingRun::Train() {
                            .rank = context_.communicator->rank(),
                            .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads()});
-  LocalBatch first;
-  if (!AtEnd()) {
-    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&first)));
-  }
-  // From here on nothing can be refused.
-  ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
-  WarnOfEmptySplits();
-  if (step() == 0 && experiment_.evaluation().at_start()) {
-    ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
-  }
-  ELASTOR_RETURN_IF_ERROR(TrainSteps(&first));
+  ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
     return StoppedBySignal("stopped by a signal at step " + std::to_string(step()) +
@@ -209,16 +200,28 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   return metadata.control;
 }
 
-// `batch`: the first one, unless the run is at its end.
-Status TrainingRun::TrainSteps(LocalBatch* batch) {
+Status TrainingRun::TrainSteps() {
+  LocalBatch batch;
   LocalBatch next;
+  if (!AtEnd()) {
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&batch)));
+  }
+  ELASTOR_RETURN_IF_ERROR(BeginWriting());
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     if (more) ELASTOR_RETURN_IF_ERROR(batches_->Next(&next));
-    ELASTOR_RETURN_IF_ERROR(RunStep(*batch, more ? &next : nullptr));
-    std::swap(*batch, next);
+    ELASTOR_RETURN_IF_ERROR(RunStep(batch, more ? &next : nullptr));
+    std::swap(batch, next);
   }
   return OkStatus();
+}
+
+// Of what a command can be refused for, nothing is left.
+Status TrainingRun::BeginWriting() {
+  ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
+  WarnOfEmptySplits();
+  if (step() > 0 || !experiment_.evaluation().at_start()) return OkStatus();
+  return Evaluate(Split::kValidation, /*scheduled=*/false);
 }
 
 // A run without them is a good run, but somebody may wait for what it does not measure.
