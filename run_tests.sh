@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs every test. Ends with the line
-# "N passed, N failed" and Bazel's exit status. Arguments go to `bazel test`.
+# "N passed, N failed" and Bazel's exit status. Arguments go to `bazel test`:
+#
+#   ./run_tests.sh [--config=cuda ...]
 set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 cd "$(dirname "$0")"
 tools/install_packages.sh
 source tools/environment.sh

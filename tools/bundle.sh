@@ -12,6 +12,10 @@
 #
 # BAZEL_STARTUP, BAZEL_OPTIONS: more options for Bazel.
 set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 cd "$(dirname "$0")/.."
 source tools/environment.sh
 

@@ -6,7 +6,13 @@
 self=$(readlink -f "$0")
 root=${self%/bin/run}
 program=${0##*/}
-if [ "$program" = run ]; then
+if [ "$program" = run ] || [ "$program" = bundle_run.sh ]; then
+  case ${1:-} in
+    -h | --help)
+      sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$self"
+      exit
+      ;;
+  esac
   program=${1:-}
   [ $# -eq 0 ] || shift
 fi

@@ -4,6 +4,10 @@
 #   tools/compare_models.sh DATA OUTPUT_DIR
 # Needs python3 with numpy for the last step.
 set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 data=$1
 output=$2
 source tools/environment.sh

@@ -1,4 +1,10 @@
-# Sourced by the scripts: what Bazel and mpirun expect, also in a chroot or container.
+# Sourced by the scripts, and by people: what Bazel and mpirun expect, also in a chroot or container.
+#
+#   source tools/environment.sh
+if [[ ${BASH_SOURCE[0]:-} == "$0" ]]; then
+  sed --quiet '1,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 
 # Bazel keeps its output below HOME, in the name of USER.
 export USER=${USER:-$(id --user --name)}

@@ -11,6 +11,10 @@
 # the lines that are printed at the end: name=value, then a verdict for every goal. A part that
 # fails or runs out of its time stops no other. Exit code 0 when parity, sanitizer and AUC hold.
 set -u
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 data=${1:-}
 [[ -z $data ]] || data=$(realpath "$data")

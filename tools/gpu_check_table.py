@@ -8,6 +8,9 @@ import os
 import re
 import sys
 
+if {"-h", "--help"} & set(sys.argv[1:]):
+    sys.exit(print(__doc__.strip()))
+
 # The products of RankElastor with the paper's Criteo settings (docs/models.md), a sample:
 # multiply-adds, features in, features out.
 PRODUCTS = [(20_280, 780, 390), (390, 390, 1)] + 2 * [

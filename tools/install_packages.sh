@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that building, testing and running need, and those named as
-# arguments; does nothing when all are there.
+# arguments; does nothing when all are there:
+#
+#   tools/install_packages.sh [PACKAGE ...]
 set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 
 packages=(
   bazel-bootstrap

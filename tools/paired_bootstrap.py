@@ -1,5 +1,7 @@
 """Paired bootstrap of validation AUC between models, over rows, seeds averaged.
 
+    python3 tools/paired_bootstrap.py OUTPUT MODEL [MODEL ...]
+
 Reads OUTPUT/MODEL-SEED-predictions/predictions.csv. For every resample of the rows the AUC of each
 run is computed on the same rows; a model's AUC is the mean over its seeds. Prints every model's AUC
 by seed, and every pair's difference with its 95 % interval.
@@ -7,6 +9,9 @@ by seed, and every pair's difference with its 95 % interval.
 
 import glob
 import sys
+
+if {"-h", "--help"} & set(sys.argv[1:]):
+    sys.exit(print(__doc__.strip()))
 
 import numpy as np
 

@@ -23,6 +23,7 @@
 #include "trainer/run/command_line.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_context.h"
+#include "trainer/run/standard_streams.h"
 #include "trainer/run/training.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
@@ -102,6 +103,7 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError(
         "--model: missing; expected RUN/model or a folder of RUN/checkpoints of a training run");
   }
+  if (needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
   if (!needs.reads && !FLAGS_model.empty()) {
     return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
                      " reads no model; expected evaluate, predict, spectra or verify");
@@ -137,6 +139,11 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   return invocation;
 }
 
+// Collective.
+Status PrintOnce(const std::string& text, Communicator& communicator) {
+  return AgreeOnStatus(communicator, communicator.rank() == 0 ? WriteToStdout(text) : OkStatus());
+}
+
 Status PrintDescription(const RunOptions& options, Communicator& communicator) {
   DatasetInfo info = AssumedData(options.experiment.data().shape());
   if (const std::string& path = options.experiment.data().path(); !path.empty()) {
@@ -144,21 +151,18 @@ Status PrintDescription(const RunOptions& options, Communicator& communicator) {
     info = dataset->info();
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, Describe(options.experiment, info, FLAGS_ranks));
-  if (communicator.rank() == 0) std::fputs(text.c_str(), stdout);
-  return OkStatus();
+  return PrintOnce(text, communicator);
 }
 
 Status PrintVerification(const RunOptions& options, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(options.model_dir, communicator));
-  if (communicator.rank() == 0) {
-    std::printf("%s: whole\n  contents: %s\n  step: %lld\n  state digest: %s\n  numerics: %s\n",
-                options.model_dir.c_str(),
-                metadata.contents == Contents::kState ? "training state" : "model weights",
-                static_cast<long long>(metadata.control.step()), metadata.state_digest.c_str(),
-                metadata.numerics.c_str());
-  }
-  return OkStatus();
+  const char* contents = metadata.contents == Contents::kState ? "training state" : "model weights";
+  return PrintOnce(options.model_dir + ": whole\n  contents: " + contents +
+                       "\n  step: " + std::to_string(metadata.control.step()) +
+                       "\n  state digest: " + metadata.state_digest +
+                       "\n  numerics: " + metadata.numerics + "\n",
+                   communicator);
 }
 
 // A user error or a divergence is agreed on: all ranks return the same status, in step, so that
@@ -167,11 +171,9 @@ Status PrintVerification(const RunOptions& options, Communicator& communicator) 
 Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
   if (invocation.value().help) {
-    if (communicator.rank() == 0) {
-      std::printf("trainer: trains models of the Elastor family and uses them\n%s",
-                  FlagsHelp(kSourceFile).c_str());
-    }
-    return OkStatus();
+    return PrintOnce(
+        "trainer: trains models of the Elastor family and uses them\n" + FlagsHelp(kSourceFile),
+        communicator);
   }
   RunOptions options = invocation.value().options;
   // Ranks started from different files or builds must not work together.
@@ -199,6 +201,7 @@ void PrintError(const Status& status) {
 }
 
 int Main(int argc, char** argv) {
+  PrepareStandardStreams();
   // Quiet unless something is wrong; --minloglevel=0 tells more.
   FLAGS_logtostderr = true;
   FLAGS_minloglevel = google::GLOG_WARNING;

@@ -9,6 +9,10 @@
 # Without spreads: all of them, half an hour and more on two cores. TRAINER: another program than
 # bazel-bin/trainer/trainer.
 set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 source "$(dirname "$0")/spread_run.sh"
 
 trainer=${TRAINER:-bazel-bin/trainer/trainer}

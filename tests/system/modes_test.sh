@@ -25,13 +25,14 @@ expect_same() {
 last_eval() {
   grep '"event":"eval"' "$1/metrics.jsonl" | tail --lines=1 | sed 's/"scheduled":[a-z]*,//'
 }
-# expect_mistake RANKS PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN.
+# expect_mistake RANKS PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN, and
+# no folder.
 expect_mistake() {
   local ranks=$1 pattern=$2
   shift 2
   expect_line 2 "$pattern" on_ranks "$ranks" "$trainer" --experiment=tiny.textproto \
     --set=data.path=data --output_dir=mistake "$@"
-  rm -rf mistake
+  [[ ! -e mistake ]] || fail "$*: left a folder"
 }
 
 cat >schema.textproto <<'SCHEMA'

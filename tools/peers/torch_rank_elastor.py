@@ -33,6 +33,9 @@ import statistics
 import sys
 import time
 
+if {"-h", "--help"} & set(sys.argv[1:]):
+    sys.exit(print(__doc__.strip()))
+
 import torch
 import torch.nn.functional as F
 from torch import nn

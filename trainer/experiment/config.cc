@@ -1,6 +1,8 @@
 #include "trainer/experiment/config.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -178,7 +180,8 @@ StatusOr<Experiment> LoadExperiment(const std::string& path,
   ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadExperiment(path));
   ELASTOR_RETURN_IF_ERROR(ApplyOverrides(overrides, &experiment));
   ResolveDefaults(&experiment);
-  ELASTOR_RETURN_IF_ERROR(ValidateExperiment(experiment));
+  // As it will be written: a directory's name may be no UTF-8 either.
+  ELASTOR_RETURN_IF_ERROR(ValidateExperiment(WithAbsolutePaths(experiment)));
   return experiment;
 }
 
@@ -220,6 +223,19 @@ std::string NumericDifference(const Experiment& found, const Experiment& expecte
   differencer.ReportDifferencesTo(&first);
   differencer.Compare(numeric_found, numeric_expected);
   return first.text();
+}
+
+Experiment WithAbsolutePaths(Experiment experiment) {
+  const auto make_absolute = [](std::string* path) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(*path, error);
+    if (!path->empty() && !error) *path = absolute.string();
+  };
+  if (experiment.has_data()) make_absolute(experiment.mutable_data()->mutable_path());
+  if (experiment.training().has_warm_start()) {
+    make_absolute(experiment.mutable_training()->mutable_warm_start()->mutable_path());
+  }
+  return experiment;
 }
 
 std::string ExperimentText(const Experiment& experiment) {

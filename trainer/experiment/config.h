@@ -31,6 +31,10 @@ std::string NumericDifference(const Experiment& found, const Experiment& expecte
 std::string ExperimentText(const Experiment& experiment);
 StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source);
 
+// The same with its paths from the root, so that a written experiment can be used from any
+// directory. No path is numeric.
+Experiment WithAbsolutePaths(Experiment experiment);
+
 // What such a text means to this build: in today's format, with the defaults of the fields that the
 // build which wrote it did not have.
 StatusOr<Experiment> CompleteStored(Experiment experiment);

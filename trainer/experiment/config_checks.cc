@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "trainer/experiment/utf8.h"
+
 namespace elastor {
 namespace {
 
@@ -44,16 +46,24 @@ Status CheckNumber(const std::string& path, const FieldRule& rule, T value) {
   return UserError(path + ": " + found + " is not a power of two");
 }
 
-// Every number of a field, which names and texts are none of.
+Status CheckText(const std::string& path, const std::string& text) {
+  const Status status = CheckUtf8(text);
+  return status.ok() ? status : UserError(path + ": " + status.message());
+}
+
+// Every number and every text of a field.
 Status CheckField(const std::string& path, const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
   const FieldRule& rule = field.options().GetExtension(elastor::rule);
-  const auto check = [&](auto get, auto get_one) -> Status {
-    if (!field.is_repeated()) return CheckNumber(path, rule, (reflection.*get)(message, &field));
+  const auto check_all = [&](auto check, auto get, auto get_one) -> Status {
+    if (!field.is_repeated()) return check((reflection.*get)(message, &field));
     for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-      ELASTOR_RETURN_IF_ERROR(CheckNumber(path, rule, (reflection.*get_one)(message, &field, i)));
+      ELASTOR_RETURN_IF_ERROR(check((reflection.*get_one)(message, &field, i)));
     }
     return OkStatus();
+  };
+  const auto check = [&](auto get, auto get_one) {
+    return check_all([&](auto value) { return CheckNumber(path, rule, value); }, get, get_one);
   };
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -62,6 +72,9 @@ Status CheckField(const std::string& path, const Message& message, const FieldDe
       return check(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return check(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return check_all([&](const std::string& text) { return CheckText(path, text); },
+                       &Reflection::GetString, &Reflection::GetRepeatedString);
     default:
       return OkStatus();
   }
@@ -144,8 +157,9 @@ Status ValidateRanks(const Experiment& experiment, int ranks) {
   const int shards = experiment.parallel().virtual_shards();
   if (ranks >= 1 && ranks <= shards) return OkStatus();
   return UserError("parallel.virtual_shards: " + std::to_string(shards) +
-                   " cannot be spread over " + std::to_string(ranks) + " ranks; expected 1 to " +
-                   std::to_string(shards) + " ranks, or more virtual shards");
+                   " cannot be spread over " + std::to_string(ranks) + " ranks; expected " +
+                   (shards == 1 ? "1 rank" : "1 to " + std::to_string(shards) + " ranks") +
+                   ", or more virtual shards");
 }
 
 }  // namespace elastor

@@ -48,9 +48,21 @@ int64_t ActivationBytes(const Graph& graph) {
          static_cast<int64_t>(sizeof(float));
 }
 
+// Of the data that is assumed when there is none.
+Status CheckShape(const DataShape& shape) {
+  if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
+  if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
+  return UserError(
+      "data.shape: no field, or none with ids; expected --set=data.path=directory, or "
+      "numeric_fields, or categorical_fields and ids_per_field");
+}
+
 }  // namespace
 
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
+  if (experiment.data().path().empty()) {
+    ELASTOR_RETURN_IF_ERROR(CheckShape(experiment.data().shape()));
+  }
   const Graph graph = MakeGraph(experiment, data);
   const ParameterLayout& layout = graph.parameters();
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
@@ -90,7 +102,8 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"plan", Lines(plan.ToString())},
       {"dense", DenseParameters(layout)},
   };
-  return json.dump(2) + "\n";
+  // A field's name may be no UTF-8: such bytes become U+FFFD.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace elastor

@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "gflags/gflags.h"
+#include "trainer/experiment/utf8.h"
 
 namespace elastor {
 namespace {
@@ -34,6 +35,14 @@ std::string Trim(const std::string& text) {
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
+// The shell puts the home directory in the place of ~ only where a word begins with it.
+Status CheckHome(const std::string& flag, const std::string& value) {
+  const std::string path = flag == "set" ? value.substr(value.find('=') + 1) : value;
+  if (path != "~" && !path.starts_with("~/")) return OkStatus();
+  return UserError("--" + flag + "=" + value +
+                   ": the shell leaves this ~ as it is; expected $HOME" + path.substr(1));
+}
+
 class Parser {
  public:
   explicit Parser(const std::string& source_file) : source_file_(source_file) {}
@@ -54,6 +63,9 @@ class Parser {
  private:
   Status ParseOne(const std::string& argument, const std::optional<std::string>& next,
                   bool* took_next) {
+    if (const Status utf8 = CheckUtf8(argument); !utf8.ok()) {
+      return UserError(where_ + utf8.message());
+    }
     const size_t name_begin = argument.find_first_not_of('-');
     if (name_begin == 0 || name_begin > 2 || name_begin == argument.npos) {
       return UserError(where_ + "'" + argument + "': expected a flag, --name=value");
@@ -74,8 +86,14 @@ class Parser {
     if (!value && next) {
       value = next;
       *took_next = true;
+      if (const Status utf8 = CheckUtf8(*value); !utf8.ok()) {
+        return UserError(where_ + "--" + name + ": " + utf8.message());
+      }
     }
     if (!value) return UserError(where_ + "--" + name + ": expected a value, --" + name + "=value");
+    if (const Status home = CheckHome(name, *value); !home.ok()) {
+      return UserError(where_ + home.message());
+    }
     return Set(*flag, *value);
   }
 

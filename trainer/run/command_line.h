@@ -21,8 +21,9 @@ struct CommandLine {
 // --name=value, --name value, --switch, --noswitch. --flagfile=F puts the lines of F in its place:
 // one --name=value each, blank lines and lines starting with # aside; a flag file may name another.
 // What comes later wins. User error in one line, naming the file and line where it is in a file;
-// flags met before stay set. `source_file`: the file that defines the program's own flags, which a
-// message names.
+// flags met before stay set. Errors too: an argument that is not UTF-8 (all that a run writes is),
+// and a value, of --set the field's, that begins with ~/ and so escaped the shell. `source_file`:
+// the file that defines the program's own flags, which a message names.
 StatusOr<CommandLine> ParseCommandLine(std::span<const std::string> arguments,
                                        const std::string& source_file);
 

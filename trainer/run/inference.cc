@@ -1,5 +1,6 @@
 #include "trainer/run/inference.h"
 
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -11,7 +12,14 @@
 namespace elastor {
 namespace {
 
-constexpr char kPredictionsFile[] = "predictions.csv";
+std::string PredictionsPath(const RunOptions& options) {
+  return options.output_dir + "/predictions.csv";
+}
+
+const char* ModeName(Mode mode) {
+  if (mode == Mode::kPredict) return "predict";
+  return mode == Mode::kSpectra ? "spectra" : "evaluate";
+}
 
 struct Measured {
   MetricValues metrics;                  // of no rows when spectra were asked for
@@ -22,9 +30,8 @@ struct Measured {
 // In mode predict, writes every row's prediction meanwhile.
 StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* context) {
   if (options.mode != Mode::kPredict) return context->evaluation().Measure(options.split, {});
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<PredictionsFile> predictions,
-      PredictionsFile::Open(options.output_dir + "/" + kPredictionsFile, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<PredictionsFile> predictions,
+                           PredictionsFile::Open(PredictionsPath(options), context->communicator));
   ELASTOR_ASSIGN_OR_RETURN(
       const MetricValues metrics,
       context->evaluation().Measure(options.split,
@@ -32,11 +39,12 @@ StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* con
                                         const std::vector<float>& logits) {
                                       return predictions->Append(first_row, labels, logits);
                                     }));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
   ELASTOR_RETURN_IF_ERROR(predictions->Commit());
   return metrics;
 }
 
-// What was asked for; its records, of a model of `step` steps, go to the log.
+// What was asked for; its records, of a model of `step` steps, begin the log.
 StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
   Measured measured;
   Status logged;
@@ -45,6 +53,7 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
                              context->evaluation().MeasureSpectrum(
                                  options.split, options.experiment.spectrum().samples()));
     measured.rows = measured.spectrum[0].samples;
+    ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     for (SpectrumRecord& record : measured.spectrum) {
       record.step = step;
       if (logged.ok()) logged = context->log->Append(record);
@@ -52,6 +61,7 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
   } else {
     ELASTOR_ASSIGN_OR_RETURN(measured.metrics, MeasureMetrics(options, context));
     measured.rows = measured.metrics.rows;
+    ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     logged = context->log->Append(
         EvalRecord{.split = SplitName(options.split), .step = step, .metrics = measured.metrics});
   }
@@ -60,6 +70,16 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
 }
 
 }  // namespace
+
+Status CheckModelFlag(const std::string& model_dir) {
+  std::error_code ignored;
+  const auto holds_model = [&](const std::string& path) {
+    return std::filesystem::exists(path + "/manifest.json", ignored);
+  };
+  if (holds_model(model_dir) || !holds_model(model_dir + "/model")) return OkStatus();
+  return UserError("--model=" + model_dir + ": is a run's folder; expected the model in it, " +
+                   model_dir + "/model");
+}
 
 Status RunInference(const RunOptions& options, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
@@ -77,7 +97,11 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
     LOG(WARNING) << options.model_dir << ": trained under the numerics '" << metadata.numerics
                  << "'; here they are '" << summary.numerics << "': bits may differ";
   }
+  summary.mode = ModeName(options.mode);
+  summary.model = options.model_dir;
+  if (options.mode == Mode::kPredict) summary.predictions = PredictionsPath(options);
   summary.split = SplitName(options.split);
+  summary.rows = measured.rows;
   summary.spectrum = measured.spectrum;
   summary.auc = measured.metrics.auc;
   summary.gauc = measured.metrics.gauc;

@@ -1,6 +1,8 @@
 #ifndef ELASTOR_TRAINER_RUN_INFERENCE_H_
 #define ELASTOR_TRAINER_RUN_INFERENCE_H_
 
+#include <string>
+
 #include "collective/communicator.h"
 #include "core/base/status.h"
 #include "trainer/run/run_context.h"
@@ -10,8 +12,13 @@ namespace elastor {
 // Measures a trained model on a split, on any number of ranks: the metrics, or spectra, to the last
 // bit, that the training run would have measured there. Modes evaluate; predict, which also writes
 // predictions.csv; spectra, the effective ranks of spectrum.samples rows instead of metrics.
+// output_dir is filled when all is measured: a command that fails before leaves nothing there.
 // Collective.
 Status RunInference(const RunOptions& options, Communicator& communicator);
+
+// What is wrong with --model before any file of it is read: a run's folder in the place of a
+// model's.
+Status CheckModelFlag(const std::string& model_dir);
 
 }  // namespace elastor
 

@@ -47,6 +47,14 @@ StatusOr<Continuation> FindOnThisRank(const RunOptions& options) {
   return found;
 }
 
+// A file that is missing or refused in mid-run is no mistake of the command that began the run.
+Status InMidRun(const Status& status) {
+  if (status.code() != StatusCode::kUser) return status;
+  Status failed = MachineError(status.message());
+  if (status.agreed()) failed.set_agreed();
+  return failed;
+}
+
 }  // namespace
 
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator) {
@@ -91,12 +99,12 @@ Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& cont
                                     const std::string& path) {
   ELASTOR_RETURN_IF_ERROR(Finish());
   const Clock::time_point start = Clock::now();
-  const bool first_rank = context_.communicator->rank() == 0;
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnStatus(*context_.communicator, first_rank ? MakeDirectory(directory_) : OkStatus()));
+  Status made = context_.log->CheckInPlace();
+  if (made.ok() && context_.communicator->rank() == 0) made = MakeDirectory(directory_);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, InMidRun(made)));
   path_ = path;
   metadata_ = context_.MakeMetadata(contents, control);
-  ELASTOR_RETURN_IF_ERROR(writer_.Start(path, metadata_));
+  ELASTOR_RETURN_IF_ERROR(InMidRun(writer_.Start(path, metadata_)));
   blocked_seconds_ = SecondsSince(start);
   started_ = Clock::now();
   return OkStatus();
@@ -105,7 +113,10 @@ Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& cont
 Status RunCheckpoints::Finish() {
   if (!writer_.active()) return OkStatus();
   const Clock::time_point start = Clock::now();
-  ELASTOR_ASSIGN_OR_RETURN(metadata_, writer_.Finish());
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, context_.log->CheckInPlace()));
+  const StatusOr<CheckpointMetadata> written = writer_.Finish();
+  ELASTOR_RETURN_IF_ERROR(InMidRun(written.status()));
+  metadata_ = written.value();
   Status done;
   if (metadata_.contents == Contents::kState) {
     last_ = metadata_;

@@ -31,6 +31,11 @@ SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
   return {{config.slice_by().begin(), config.slice_by().end()}, config.slice_values()};
 }
 
+RunLog::Use UseOfLog(const RunOptions& options) {
+  if (options.mode != Mode::kTrain) return RunLog::Use::kInference;
+  return options.resume ? RunLog::Use::kResumedTraining : RunLog::Use::kTraining;
+}
+
 // What the phases that were used took, between hosts and between devices.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
                                                                 Backend& backend) {
@@ -70,11 +75,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,
       MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
-  StatusOr<std::unique_ptr<RunLog>> log =
-      RunLog::Open(options.output_dir, options.experiment, communicator->rank(),
-                   options.resume ? RunLog::Used::kContinue : RunLog::Used::kRefuse, steps_done);
+  StatusOr<std::unique_ptr<RunLog>> log = RunLog::Open(
+      options.output_dir, options.experiment, communicator->rank(), UseOfLog(options), steps_done);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, (*log)->WritePlan(plan.ToString())));
   if (first_rank && (*dataset)->version() < kPreparedVersion) {
     LOG(WARNING)
         << options.experiment.data().path() << ": version " << (*dataset)->version()
@@ -98,6 +101,8 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       tables(MakeTables(experiment, this->dataset->info())),
       pool(experiment.parallel().threads()),
       graph(MakeGraph(experiment, this->dataset->info())) {}
+
+Status RunContext::BeginLog() { return AgreeOnStatus(*communicator, log->Begin(plan.ToString())); }
 
 Status RunContext::MakeBackend(const RunOptions& options) {
   const BackendOptions backend_options = {.experiment = ForMode(options),

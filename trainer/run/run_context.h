@@ -41,14 +41,16 @@ struct RunOptions {
 // initial ones; no optimizer slots are kept unless the mode is train.
 struct RunContext {
   // Collective; all ranks return the same status. Opens the log before tables are allocated, so
-  // that a used directory is told at once. steps_done: by the run that options.resume continues.
-  // communicator outlives the object.
+  // that a used directory is told at once; the caller begins it. steps_done: by the run that
+  // options.resume continues. communicator outlives the object.
   static StatusOr<std::unique_ptr<RunContext>> Open(const RunOptions& options, int64_t steps_done,
                                                     Communicator* communicator);
 
   RunContext(const RunOptions& options, Communicator* communicator,
              std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log);
 
+  // Collective. RunLog::Begin.
+  Status BeginLog();
   // Collective. The part of the summary that is alike for all modes, up to now.
   StatusOr<Summary> MakeSummary();
   // To be read; or written, with step().WeightsChanged() afterwards.

@@ -2,17 +2,22 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "core/base/file.h"
+#include "glog/logging.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
 #include "trainer/run/progress.h"
+#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {
@@ -28,49 +33,155 @@ constexpr char kCheckpointsDirectory[] = "checkpoints";
 // Returns to the start of the line and erases it.
 constexpr char kEraseLine[] = "\r\033[K";
 
+// The path and its parents that do not exist, parents first.
+std::vector<std::string> MissingDirectories(const std::string& path) {
+  std::vector<std::string> missing;
+  for (size_t end = 0; end != path.npos;) {
+    end = path.find('/', end + 1);
+    const std::string directory = path.substr(0, end);
+    struct stat info;
+    if (stat(directory.c_str(), &info) != 0 && errno == ENOENT) missing.push_back(directory);
+  }
+  return missing;
+}
+
+StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.insert(entry->path().filename());
+  }
+  if (error) return UserError("--output_dir=" + directory + ": cannot read: " + error.message());
+  return names;
+}
+
+// Whether a path still leads to what was opened there.
+StatusOr<bool> LeadsTo(const std::string& path, int descriptor) {
+  struct stat opened, now;
+  CHECK_EQ(fstat(descriptor, &opened), 0) << path << ": " << std::strerror(errno);
+  if (stat(path.c_str(), &now) == 0) {
+    return now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+  }
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return MachineError(path + ": stat: " + std::strerror(errno));
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& output_dir,
-                                               const Experiment& experiment, int rank, Used used,
+                                               const Experiment& experiment, int rank, Use use,
                                                int64_t step) {
-  std::unique_ptr<RunLog> log(new RunLog(output_dir, rank == 0));
-  if (log->writes_) ELASTOR_RETURN_IF_ERROR(log->OpenFiles(experiment, used, step));
+  std::unique_ptr<RunLog> log(new RunLog(output_dir, experiment, rank == 0, use, step));
+  if (log->writes_) ELASTOR_RETURN_IF_ERROR(log->Claim());
   return log;
 }
 
-RunLog::RunLog(const std::string& output_dir, bool writes)
+RunLog::RunLog(const std::string& output_dir, const Experiment& experiment, bool writes, Use use,
+               int64_t step)
     : output_dir_(output_dir),
+      experiment_(experiment),
       writes_(writes),
+      use_(use),
+      step_(step),
       terminal_(isatty(STDERR_FILENO) == 1),
       start_(Clock::now()) {}
 
 RunLog::~RunLog() {
   if (bar_shown_) std::fputc('\n', stderr);
   if (metrics_ != nullptr) std::fclose(metrics_);
+  // Those that somebody has put something into stay.
+  for (; !begun_ && !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());
   if (lock_ >= 0) close(lock_);
 }
 
-Status RunLog::CheckUnused() const {
-  for (const char* name :
-       {kExperimentFile, kSummaryFile, kMetricsFile, kModelDirectory, kCheckpointsDirectory}) {
-    std::error_code ignored;
-    if (std::filesystem::exists(PathOf(name), ignored)) {
-      return UserError("--output_dir=" + output_dir_ + ": holds a run already (" + name +
-                       "); expected a new or empty directory, or --resume to continue the run");
-    }
+Status RunLog::Claim() {
+  const std::vector<std::string> missing = MissingDirectories(output_dir_);
+  if (const Status made = MakeDirectory(output_dir_); !made.ok()) {
+    made_ = missing;
+    return Status(made.code(),
+                  "--output_dir=" + output_dir_ + ": cannot be made: " + made.message());
   }
-  return OkStatus();
+  lock_ = open(output_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0 || access(output_dir_.c_str(), W_OK | X_OK) != 0) {
+    return UserError("--output_dir=" + output_dir_ +
+                     ": cannot write there: " + std::strerror(errno));
+  }
+  // A file system without locks is taken as it is: Begin refuses the second of two processes.
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return UserError("--output_dir=" + output_dir_ + ": another process is writing there");
+  }
+  // Only who holds the lock removes directories: those of a process that goes on stay.
+  made_ = missing;
+  // Another one that was refused has just removed what this one opened.
+  if (!CheckInPlace().ok()) {
+    close(lock_);
+    return Claim();
+  }
+  return CheckContents();
 }
 
-// Every record has a step; a line that a killed run left unfinished has none. The summary goes: the
-// run is not finished.
-Status RunLog::ContinueAt(int64_t step) {
+Status RunLog::CheckContents() const {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(output_dir_));
+  if (names.empty()) return OkStatus();
+  const std::string found = "--output_dir=" + output_dir_ + ": holds ";
+  if (use_ == Use::kResumedTraining) {
+    for (const char* name : {kCheckpointsDirectory, kExperimentFile, kMetricsFile}) {
+      if (names.contains(name)) return CheckRunToContinue();
+    }
+    return UserError(found + "'" + *names.begin() +
+                     "' and no run; expected a run that --resume can continue, or a new or empty "
+                     "directory");
+  }
+  for (const char* name :
+       {kExperimentFile, kSummaryFile, kMetricsFile, kModelDirectory, kCheckpointsDirectory}) {
+    if (!names.contains(name)) continue;
+    return UserError(found + "a run already (" + name + "); expected a new or empty directory" +
+                     (use_ == Use::kTraining ? ", or --resume to continue the run" : ""));
+  }
+  return UserError(found + "'" + *names.begin() + "'; expected a new or empty directory");
+}
+
+// What a checkpoint says of its run was compared by whoever found it.
+Status RunLog::CheckRunToContinue() const {
+  if (step_ > 0) return OkStatus();
   std::error_code ignored;
-  if (step == 0 && std::filesystem::exists(PathOf(kSummaryFile), ignored)) {
+  if (std::filesystem::exists(PathOf(kSummaryFile), ignored)) {
     return UserError("--output_dir=" + output_dir_ +
                      ": holds a finished run without checkpoints (" + kSummaryFile +
                      "); expected a run that --resume can continue, or a new directory without it");
   }
+  const std::string path = PathOf(kExperimentFile);
+  if (!std::filesystem::exists(path, ignored)) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(Experiment stored, ReadExperiment(path));
+  ELASTOR_ASSIGN_OR_RETURN(stored, CompleteStored(std::move(stored)));
+  const std::string difference = NumericDifference(experiment_, stored);
+  if (difference.empty()) return OkStatus();
+  return UserError(difference + ", as in " + path +
+                   ": a field that changes results must stay as it was");
+}
+
+Status RunLog::Begin(const std::string& plan) {
+  if (!writes_) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(CheckInPlace());
+  begun_ = true;
+  const bool resumes = use_ == Use::kResumedTraining;
+  if (resumes) ELASTOR_RETURN_IF_ERROR(RewindMetrics());
+  // "x": of two runs started at once, one is refused, also on a file system without locks.
+  metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), resumes ? "ae" : "wxe");
+  if (metrics_ == nullptr && errno == EEXIST) return CheckContents();
+  if (metrics_ == nullptr) {
+    return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
+  }
+  ELASTOR_RETURN_IF_ERROR(
+      WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));
+  return WriteFileAtomically(PathOf(kPlanFile), plan);
+}
+
+// Every record has a step; a line that a killed run left unfinished has none. The summary goes: the
+// run is not finished.
+Status RunLog::RewindMetrics() const {
+  std::error_code ignored;
   std::filesystem::remove(PathOf(kSummaryFile), ignored);
   const std::string path = PathOf(kMetricsFile);
   if (!std::filesystem::exists(path, ignored)) return OkStatus();
@@ -79,32 +190,31 @@ Status RunLog::ContinueAt(int64_t step) {
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", step + 1) <= step) kept += line + "\n";
+    if (!record.is_object() || !record.contains("step")) continue;
+    const auto& step = record["step"];
+    if (step.is_number_integer() && step.get<int64_t>() <= step_) kept += line + "\n";
   }
   return WriteFileAtomically(path, kept);
 }
 
-Status RunLog::OpenFiles(const Experiment& experiment, Used used, int64_t step) {
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir_));
-  lock_ = open(output_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return UserError("--output_dir=" + output_dir_ + ": another process is writing this run");
+Status RunLog::CheckInPlace() const {
+  if (!writes_) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const bool directory, LeadsTo(output_dir_, lock_));
+  if (!directory) {
+    return MachineError("--output_dir=" + output_dir_ +
+                        ": was removed or moved while this run was writing there; expected it to "
+                        "stay until the run ends");
   }
-  ELASTOR_RETURN_IF_ERROR(used == Used::kRefuse ? CheckUnused() : ContinueAt(step));
-  // "x": of two runs started at once, one is refused, also on a file system without locks.
-  metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), used == Used::kRefuse ? "wxe" : "ae");
-  if (metrics_ == nullptr && errno == EEXIST) return CheckUnused();
-  if (metrics_ == nullptr) {
-    return UserError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
-  }
-  return WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(experiment));
-}
-
-Status RunLog::WritePlan(const std::string& plan) {
-  return writes_ ? WriteFileAtomically(PathOf(kPlanFile), plan) : OkStatus();
+  if (metrics_ == nullptr) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const bool metrics, LeadsTo(PathOf(kMetricsFile), fileno(metrics_)));
+  if (metrics) return OkStatus();
+  return MachineError(PathOf(kMetricsFile) +
+                      ": was removed or replaced while this run was writing it; expected it to "
+                      "stay until the run ends");
 }
 
 Status RunLog::AppendLine(const std::string& line) {
+  ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   std::fputs(line.c_str(), metrics_);
   std::fputc('\n', metrics_);
   if (std::fflush(metrics_) == 0 && std::ferror(metrics_) == 0) return OkStatus();
@@ -113,7 +223,7 @@ Status RunLog::AppendLine(const std::string& line) {
 
 void RunLog::ShowProgress(const TrainRecord& record, int64_t total_steps) {
   if (!writes_) return;
-  const ProgressState state = {total_steps, record.step, SecondsSince(start_)};
+  const ProgressState state = {total_steps, record.step - step_, SecondsSince(start_)};
   if (!terminal_) return ShowLine(ProgressLine(record, state));
   std::fputs((kEraseLine + ProgressBar(record, state)).c_str(), stderr);
   std::fflush(stderr);
@@ -134,10 +244,12 @@ void RunLog::EraseBar() {
 Status RunLog::Finish(const Summary& summary) {
   if (!writes_) return OkStatus();
   EraseBar();
+  ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kSummaryFile), ToJson(summary)));
-  std::fputs(ToText(summary).c_str(), stdout);
-  std::fflush(stdout);
-  return OkStatus();
+  const Status told = WriteToStdout(ToText(summary));
+  if (told.ok()) return told;
+  return MachineError(told.message() + "; the run is whole, its results are in " +
+                      PathOf(kSummaryFile));
 }
 
 }  // namespace elastor

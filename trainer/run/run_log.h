@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/clock.h"
@@ -18,27 +19,38 @@ namespace elastor {
 // Not thread-safe.
 class RunLog {
  public:
-  // What a directory that holds a run already means.
-  enum class Used {
-    kRefuse,  // a user error, so that two runs are never mixed
-    // The run goes on: metrics.jsonl keeps the records up to `step`, a summary is removed. A user
-    // error when it is finished and `step` is 0.
-    kContinue,
+  // What the directory is for, hence what it may hold.
+  enum class Use {
+    kTraining,  // new or empty
+    // New, empty, or a run of the same experiment, which goes on after `step`. User error when that
+    // run is finished and `step` is 0.
+    kResumedTraining,
+    kInference,  // new or empty
   };
-  // Makes the directory and writes experiment.textproto. User error when another process writes the
-  // same run.
+  // Claims the directory: makes it, with its parents, where it is missing, and locks it. What it
+  // holds stays untouched until Begin; destroyed before Begin, this removes the directories that it
+  // made, so that a refused command leaves nothing behind. User error when the directory holds what
+  // it may not, or when another process writes into it. REQUIRES: the experiment is resolved
+  // (experiment/config_defaults.h).
   static StatusOr<std::unique_ptr<RunLog>> Open(const std::string& output_dir,
-                                                const Experiment& experiment, int rank, Used used,
+                                                const Experiment& experiment, int rank, Use use,
                                                 int64_t step);
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
-  // The shard plan's table, to plan.txt.
-  Status WritePlan(const std::string& plan);
+  // Writes experiment.textproto and plan.txt and begins metrics.jsonl, of a resumed run after the
+  // records up to its step; a summary is removed. To be called once, when nothing is left that can
+  // be refused. `plan`: the shard plan's table.
+  Status Begin(const std::string& plan);
+
+  // Whether the directory, and metrics.jsonl in it, are still the ones that this process opened;
+  // else a machine error that names what is gone. To be called before anything is written there:
+  // whoever writes makes missing directories, and results would be scattered over two.
+  Status CheckInPlace() const;
 
   // Appends a record of run_records.h to metrics.jsonl as one line, handed to the
-  // system before this returns.
+  // system before this returns. REQUIRES: Begin was ok.
   template <typename Record>
   Status Append(const Record& record) {
     return writes_ ? AppendLine(ToJson(record)) : OkStatus();
@@ -49,25 +61,32 @@ class RunLog {
   // A line that a bar does not overwrite.
   void ShowLine(const std::string& line);
 
-  // summary.json, and the same for people on stdout.
+  // summary.json, and the same for people on stdout. REQUIRES: Begin was ok.
   Status Finish(const Summary& summary);
 
  private:
-  RunLog(const std::string& output_dir, bool writes);
-  Status OpenFiles(const Experiment& experiment, Used used, int64_t step);
-  Status CheckUnused() const;
-  Status ContinueAt(int64_t step);
+  RunLog(const std::string& output_dir, const Experiment& experiment, bool writes, Use use,
+         int64_t step);
+  Status Claim();
+  Status CheckContents() const;
+  Status CheckRunToContinue() const;
+  Status RewindMetrics() const;
   Status AppendLine(const std::string& line);
   void EraseBar();
   std::string PathOf(const char* name) const { return output_dir_ + "/" + name; }
 
   // Constant after construction.
   const std::string output_dir_;
+  const Experiment experiment_;
   const bool writes_;
+  const Use use_;
+  const int64_t step_;  // done before this process
   const bool terminal_;
   const Clock::time_point start_;
 
-  int lock_ = -1;                 // the directory, locked
+  std::vector<std::string> made_;  // directories that were missing, parents first
+  int lock_ = -1;                  // the directory, locked
+  bool begun_ = false;
   std::FILE* metrics_ = nullptr;  // owned
   bool bar_shown_ = false;
 };

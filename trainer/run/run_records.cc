@@ -11,6 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Names and values come from the data and may be no UTF-8: such bytes become U+FFFD. indent: -1 for
+// one line.
+std::string Text(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+std::string Line(const Json& json) { return Text(json, -1); }
+
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 void AppendFormat(std::string* text, const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -22,6 +29,20 @@ void AppendFormat(std::string* text, const char* format, ...) {
   vsnprintf(line, sizeof(line), format, arguments);
   va_end(arguments);
   *text += line;
+}
+
+// "1 rank", "2 ranks"
+std::string Count(int64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// What the run did: "2346 steps", "evaluated 400 rows of the test split".
+std::string Deed(const Summary& summary) {
+  if (summary.mode == "train") return Count(summary.steps, "step");
+  const std::string verb = summary.mode == "predict"   ? "predicted "
+                           : summary.mode == "spectra" ? "measured effective ranks of "
+                                                       : "evaluated ";
+  return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }
 
 Json SpectrumJson(const SpectrumRecord& record) {
@@ -59,7 +80,7 @@ std::string ToJson(const TrainRecord& record) {
                {"samples_per_s", record.samples_per_s}};
   json["phase_s"] = Json::object();
   for (const auto& [phase, seconds] : record.phase_seconds) json["phase_s"][phase] = seconds;
-  return json.dump();
+  return Line(json);
 }
 
 std::string ToJson(const EvalRecord& record) {
@@ -74,8 +95,7 @@ std::string ToJson(const EvalRecord& record) {
     json["gauc_groups"] = metrics.gauc_groups;
   }
   for (const SliceValues& slice : metrics.slices) json["slices"].push_back(SliceJson(slice));
-  // Texts of values come from the data and may be no UTF-8: such bytes become U+FFFD.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Line(json);
 }
 
 std::string ToJson(const SpectrumRecord& record) {
@@ -88,22 +108,24 @@ std::string ToJson(const SpectrumRecord& record) {
                    {"stable_rank_histogram", record.stable_rank_histogram},
                    {"entropy_rank_histogram", record.entropy_rank_histogram},
                    {"profile", record.profile}});
-  return json.dump();
+  return Line(json);
 }
 
 std::string ToJson(const CheckpointRecord& record) {
-  return Json{{"event", "checkpoint"},
-              {"step", record.step},
-              {"digest", record.digest},
-              {"path", record.path},
-              {"blocked_s", record.blocked_seconds},
-              {"write_s", record.write_seconds}}
-      .dump();
+  return Line({{"event", "checkpoint"},
+               {"step", record.step},
+               {"digest", record.digest},
+               {"path", record.path},
+               {"blocked_s", record.blocked_seconds},
+               {"write_s", record.write_seconds}});
 }
 
 std::string ToJson(const Summary& summary) {
   Json json = {{"name", summary.name},
+               {"mode", summary.mode},
+               {"model", summary.model.empty() ? Json(nullptr) : Json(summary.model)},
                {"split", summary.split},
+               {"rows", summary.rows},
                {"auc", OrNull(summary.auc)},
                {"best_auc", OrNull(summary.best_auc)},
                {"logloss", OrNull(summary.logloss)},
@@ -134,14 +156,16 @@ std::string ToJson(const Summary& summary) {
                                      {"bytes_sent", record.bytes_sent},
                                      {"seconds", record.seconds}});
   }
-  return json.dump(2) + "\n";
+  return Text(json, 2) + "\n";
 }
 
 std::string ToText(const Summary& summary) {
-  std::string text;
-  AppendFormat(&text, "%s: %lld steps on %d ranks in %.1f s, %.0f samples/s\n",
-               summary.name.c_str(), static_cast<long long>(summary.steps), summary.ranks,
-               summary.wall_s, summary.samples_per_s);
+  std::string text = summary.name + ": " + Deed(summary) + " on " + Count(summary.ranks, "rank");
+  AppendFormat(&text, " in %.1f s, %.0f samples/s\n", summary.wall_s, summary.samples_per_s);
+  if (!summary.model.empty()) {
+    text += "model: " + summary.model + ", after " + Count(summary.steps, "step") + "\n";
+  }
+  if (!summary.predictions.empty()) text += "predictions: " + summary.predictions + "\n";
   AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",
                static_cast<long long>(summary.dense_parameters),
                static_cast<long long>(summary.embedding_parameters));

@@ -50,8 +50,13 @@ struct CommunicationRecord {
 };
 
 struct Summary {
-  std::string name;                // of the experiment
+  std::string name;            // of the experiment
+  std::string mode = "train";  // or evaluate, predict, spectra
+  // Of those modes: the folder of the model that was used, and in mode predict the file written.
+  std::string model = {};
+  std::string predictions = {};
   std::string split;               // of the last evaluation; empty: not evaluated
+  int64_t rows = 0;                // of that evaluation
   std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
   std::optional<double> best_auc;  // that any model can reach, where the data set knows it
   std::optional<double> logloss;

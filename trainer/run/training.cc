@@ -67,6 +67,8 @@ class TrainingRun {
   StatusOr<ControlRecord> Begin();
   StatusOr<ControlRecord> Continue();
   Status TrainSteps();
+  Status BeginWriting();
+  void WarnOfEmptySplits();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
@@ -153,9 +155,6 @@ Status TrainingRun::Train() {
                            .rank = context_.communicator->rank(),
                            .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads()});
-  if (step() == 0 && experiment_.evaluation().at_start()) {
-    ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/false));
-  }
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
@@ -210,6 +209,7 @@ Status TrainingRun::TrainSteps() {
   if (!AtEnd()) {
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&batch)));
   }
+  ELASTOR_RETURN_IF_ERROR(BeginWriting());
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     if (more) read_ = batches_->Next(&next);
@@ -219,6 +219,27 @@ Status TrainingRun::TrainSteps() {
     std::swap(batch, next);
   }
   return OkStatus();
+}
+
+// Of what a command can be refused for, nothing is left.
+Status TrainingRun::BeginWriting() {
+  ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
+  WarnOfEmptySplits();
+  if (step() > 0 || !experiment_.evaluation().at_start()) return OkStatus();
+  return Evaluate(Split::kValidation, /*scheduled=*/false);
+}
+
+// A run without them is a good run, but somebody may wait for what it does not measure.
+void TrainingRun::WarnOfEmptySplits() {
+  const std::string begin = "warning: " + experiment_.data().path() + ": the ";
+  if (context_.dataset->rows(Split::kValidation) == 0) {
+    log_.ShowLine(begin + "validation split has no rows: no effective ranks are measured, and no " +
+                  (split_ == Split::kTest ? "AUC and logloss before the end"
+                                          : "AUC and logloss; the summary has none"));
+  }
+  if (split_ == Split::kTest && context_.dataset->rows(Split::kTest) == 0) {
+    log_.ShowLine(begin + "test split has no rows: --split=test measures nothing at the end");
+  }
 }
 
 Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
@@ -330,12 +351,14 @@ Status TrainingRun::Finish() {
   }
   CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, control);
   metadata.state_digest = digest;
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, log_.CheckInPlace()));
   CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
   ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
   summary.split = evaluated_.split;
+  summary.rows = evaluated_.metrics.rows;
   summary.auc = evaluated_.metrics.auc;
   summary.gauc = evaluated_.metrics.gauc;
   if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;

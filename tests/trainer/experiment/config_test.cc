@@ -1,6 +1,7 @@
 #include "trainer/experiment/config.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,11 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"checkpoint.keep=-1"}, "checkpoint.keep: -1; expected a positive number"},
       {{"spectrum.samples=-1"}, "spectrum.samples: -1; expected a positive number"},
   };
+  // Of texts, also those of a list.
+  EXPECT_EQ(ValidateExperiment(Resolved({"name=caf\xe9"})).message(),
+            "name: byte 4 of 'caf\\xe9' is not UTF-8; expected UTF-8 text");
+  EXPECT_EQ(ValidateExperiment(Resolved({"evaluation.slice_by=a,\xc0\xaf"})).message(),
+            "evaluation.slice_by: byte 1 of '\\xc0\\xaf' is not UTF-8; expected UTF-8 text");
   for (const Mistake& mistake : mistakes) {
     const Status status = ValidateExperiment(Resolved(mistake.overrides));
     EXPECT_EQ(status.code(), StatusCode::kUser) << mistake.message;
@@ -182,6 +188,9 @@ TEST(ConfigTest, EveryRankNeedsALeaf) {
             "parallel.virtual_shards: 16 cannot be spread over 17 ranks; expected 1 to 16 ranks, "
             "or more virtual shards");
   EXPECT_FALSE(ValidateRanks(Resolved(), 0).ok());
+  EXPECT_EQ(ValidateRanks(Resolved({"parallel.virtual_shards=1"}), 2).message(),
+            "parallel.virtual_shards: 1 cannot be spread over 2 ranks; expected 1 rank, or more "
+            "virtual shards");
 }
 
 TEST(ConfigTest, HashCoversNumericFieldsOnly) {
@@ -242,6 +251,44 @@ TEST(ConfigTest, TextOfAnExperimentReadsBack) {
   const auto read = ReadExperiment(WriteExperiment("back.textproto", ExperimentText(experiment)));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_TRUE(MessageDifferencer::Equals(experiment, read.value()));
+}
+
+// Every field that is called path, at any level.
+void ForEachPath(google::protobuf::Message* message,
+                 const std::function<void(std::string name, std::string* path)>& visit) {
+  const auto& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const auto* field = message->GetDescriptor()->field(i);
+    if (field->is_repeated()) continue;
+    if (field->message_type() != nullptr && field->real_containing_oneof() == nullptr) {
+      ForEachPath(reflection.MutableMessage(message, field), visit);
+    } else if (field->name().ends_with("path")) {
+      std::string path = reflection.GetString(*message, field);
+      visit(field->full_name(), &path);
+      reflection.SetString(message, field, path);
+    }
+  }
+}
+
+TEST(ConfigTest, PathsFromTheRoot) {
+  Experiment experiment = Resolved();
+  const std::string hash = NumericHash(experiment);
+  int paths = 0;
+  ForEachPath(&experiment, [&](const std::string&, std::string* path) {
+    *path = "a/../b";
+    ++paths;
+  });
+  EXPECT_EQ(paths, 2);
+  Experiment absolute = WithAbsolutePaths(experiment);
+  ForEachPath(&absolute, [&](const std::string& name, std::string* path) {
+    EXPECT_EQ(*path, std::filesystem::current_path().string() + "/a/../b") << name;
+    *path = "";
+  });
+  ForEachPath(&absolute, [](const std::string&, std::string* path) { *path = "/d"; });
+  EXPECT_EQ(ExperimentText(WithAbsolutePaths(absolute)), ExperimentText(absolute));
+  // No path is no path, and paths are not numeric.
+  EXPECT_EQ(WithAbsolutePaths(Resolved()).data().path(), "");
+  EXPECT_EQ(NumericHash(WithAbsolutePaths(Resolved({"data.path=y"}))), hash);
 }
 
 TEST(ConfigTest, TheResolvedTextNamesWhatIsZero) {

@@ -80,6 +80,25 @@ TEST_F(CommandLineTest, Mistakes) {
   EXPECT_EQ(MessageOf({"--"}), "'--': expected a flag, --name=value");
 }
 
+TEST_F(CommandLineTest, WhatTheShellShouldHaveReplaced) {
+  EXPECT_EQ(MessageOf({"--color=~/red"}),
+            "--color=~/red: the shell leaves this ~ as it is; expected $HOME/red");
+  EXPECT_EQ(MessageOf({"--set=data.path=~"}),
+            "--set=data.path=~: the shell leaves this ~ as it is; expected $HOME");
+  EXPECT_TRUE(Parse({"--color=~red", "--set=a=b~/c"}).ok());
+}
+
+TEST_F(CommandLineTest, ArgumentsAreUtf8) {
+  EXPECT_TRUE(Parse({"--color=caf\xc3\xa9", "--set=name=\xe2\x82\xac\xf0\x9f\x98\x80"}).ok());
+  EXPECT_EQ(MessageOf({"--color=caf\xe9"}),
+            "byte 12 of '--color=caf\\xe9' is not UTF-8; expected UTF-8 text");
+  EXPECT_EQ(MessageOf({"--color", "\xed\xa0\x80"}),
+            "--color: byte 1 of '\\xed\\xa0\\x80' is not UTF-8; expected UTF-8 text");
+  const std::string path = WriteFile("latin1.flags", "--fast\n--set=name=\xe9\n");
+  EXPECT_EQ(MessageOf({"--flagfile=" + path}),
+            path + ":2: byte 12 of '--set=name=\\xe9' is not UTF-8; expected UTF-8 text");
+}
+
 TEST_F(CommandLineTest, MistakesInAFlagfileAreLocated) {
   const std::string path = WriteFile("bad.flags", "--fast\n--count=two\n");
   EXPECT_EQ(MessageOf({"--flagfile=" + path}),

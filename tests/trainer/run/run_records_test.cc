@@ -185,7 +185,62 @@ TEST(RunRecordsTest, SummaryOfAControlledRun) {
       << text;
 }
 
+// Every text of every record, with bytes that are no UTF-8: JSON holds U+FFFD in their place.
+TEST(RunRecordsTest, TextsThatAreNotUtf8) {
+  const std::string bad = "a\xff";
+  const std::string replaced = "a\uFFFD";
+  Summary summary = MakeSummary();
+  for (std::string* text : {&summary.name, &summary.model, &summary.split, &summary.monitor,
+                            &summary.numerics, &summary.spectrum[0].stage}) {
+    *text = bad;
+  }
+  const Json json = Json::parse(ToJson(summary));
+  for (const char* key : {"name", "model", "split", "monitor", "numerics"}) {
+    EXPECT_EQ(json[key], replaced) << key;
+  }
+  EXPECT_EQ(Json::parse(ToJson(CheckpointRecord{.path = bad}))["path"], replaced);
+  EXPECT_EQ(Json::parse(ToJson(SpectrumRecord{.stage = bad}))["stage"], replaced);
+  EXPECT_EQ(Json::parse(ToJson(TrainRecord{.phase_seconds = {{bad, 1}}}))["phase_s"][replaced], 1);
+}
+
+TEST(RunRecordsTest, InferenceForPeople) {
+  Summary summary = MakeSummary();
+  summary.mode = "predict";
+  summary.model = "run/model";
+  summary.predictions = "out/predictions.csv";
+  summary.split = "test";
+  summary.rows = 400;
+  summary.spectrum.clear();
+  const std::string rest =
+      "parameters: 10 dense, 1099511627776 in embeddings\n"
+      "test AUC: 0.7512 (best possible: 0.8000)\n"
+      "test logloss: 0.5100\n"
+      "state digest: 0123\n";
+  EXPECT_EQ(ToText(summary),
+            "tiny: predicted 400 rows of the test split on 4 ranks in 2.0 s, 1234 samples/s\n"
+            "model: run/model, after 100 steps\n"
+            "predictions: out/predictions.csv\n" +
+                rest);
+  const Json json = Json::parse(ToJson(summary));
+  EXPECT_EQ(json["mode"], "predict");
+  EXPECT_EQ(json["model"], "run/model");
+  EXPECT_EQ(json["rows"], 400);
+
+  summary.mode = "evaluate";
+  summary.predictions.clear();
+  summary.rows = summary.steps = summary.ranks = 1;
+  EXPECT_EQ(ToText(summary),
+            "tiny: evaluated 1 row of the test split on 1 rank in 2.0 s, 1234 samples/s\n"
+            "model: run/model, after 1 step\n" +
+                rest);
+  summary.mode = "spectra";
+  EXPECT_TRUE(ToText(summary).starts_with(
+      "tiny: measured effective ranks of 1 row of the test split on 1 rank in"));
+}
+
 TEST(RunRecordsTest, SummaryForPeople) {
+  EXPECT_EQ(Json::parse(ToJson(MakeSummary()))["mode"], "train");
+  EXPECT_TRUE(Json::parse(ToJson(MakeSummary()))["model"].is_null());
   EXPECT_EQ(ToText(MakeSummary()),
             "tiny: 100 steps on 4 ranks in 2.0 s, 1234 samples/s\n"
             "parameters: 10 dense, 1099511627776 in embeddings\n"
