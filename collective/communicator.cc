@@ -15,6 +15,15 @@ int64_t Sum(std::span<const int64_t> bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
 }
 
+// Messages that a rank sends, and receives, in an all-reduce by recursive doubling: among the ranks
+// below the largest power of two one for each of its bits; a rank beyond gives its values to one of
+// these before, and gets the result afterwards.
+int DoublingMessages(int rank, int ranks) {
+  const int power = std::bit_floor(static_cast<unsigned>(ranks));
+  if (rank >= power) return 1;
+  return std::countr_zero(static_cast<unsigned>(power)) + (rank + power < ranks ? 1 : 0);
+}
+
 void CheckLengths(std::span<const int64_t> bytes, int ranks) {
   CHECK_EQ(static_cast<int>(bytes.size()), ranks);
   for (const int64_t length : bytes) CHECK_GE(length, 0);
@@ -22,59 +31,44 @@ void CheckLengths(std::span<const int64_t> bytes, int ranks) {
 
 }  // namespace
 
-const char* PhaseName(Phase phase) {
-  switch (phase) {
-    case Phase::kSetup:
-      return "setup";
-    case Phase::kIdExchange:
-      return "id_exchange";
-    case Phase::kRowExchange:
-      return "row_exchange";
-    case Phase::kGradientExchange:
-      return "gradient_exchange";
-    case Phase::kDenseReduce:
-      return "dense_reduce";
-    case Phase::kDenseGather:
-      return "dense_gather";
-    case Phase::kScalars:
-      return "scalars";
-    case Phase::kMetrics:
-      return "metrics";
-    case Phase::kCount:
-      break;
-  }
-  LOG(FATAL) << "no such phase: " << static_cast<int>(phase);
-}
-
 Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
   CHECK_GE(rank, 0);
   CHECK_LT(rank, size);
 }
 
+Call Communicator::Numbered(Call call) {
+  call.number = ++calls_;
+  return call;
+}
+
 std::string Communicator::Describe(const Call& call) const {
-  return "rank " + std::to_string(rank_) + ": " + call.name + " (" + PhaseName(call.phase) + ", " +
-         std::to_string(call.bytes_sent + call.bytes_received) + " bytes)";
+  return "rank " + std::to_string(rank_) + ": " + DescribeCall(call);
+}
+
+std::string Communicator::DescribeWaiting(std::span<const int> missing_ranks) {
+  constexpr size_t kNamed = 8;
+  std::string text;
+  for (size_t i = 0; i < missing_ranks.size() && i < kNamed; ++i) {
+    text += (i == 0 ? "; waiting for rank " : ", ") + std::to_string(missing_ranks[i]);
+  }
+  if (missing_ranks.size() > kNamed) {
+    text += " and " + std::to_string(missing_ranks.size() - kNamed) + " more";
+  }
+  return text;
 }
 
 std::string Communicator::DescribeDeadline(const Call& call, double deadline_seconds,
                                            std::span<const int> missing_ranks) const {
-  constexpr size_t kNamed = 8;
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", deadline_seconds);
-  std::string line = Describe(call) + " did not complete within " + seconds + " s";
-  for (size_t i = 0; i < missing_ranks.size() && i < kNamed; ++i) {
-    line += (i == 0 ? "; waiting for rank " : ", ") + std::to_string(missing_ranks[i]);
-  }
-  if (missing_ranks.size() > kNamed) {
-    line += " and " + std::to_string(missing_ranks.size() - kNamed) + " more";
-  }
-  return line;
+  return Describe(call) + " did not complete within " + seconds + " s" +
+         DescribeWaiting(missing_ranks);
 }
 
 template <typename Collective>
 Status Communicator::Record(const Call& call, Collective collective) {
   const Clock::time_point start = Clock::now();
-  Status status = collective();
+  Status status = collective(Numbered(call));
   PhaseRecord& record = records_[static_cast<size_t>(call.phase)];
   ++record.calls;
   record.bytes_sent += call.bytes_sent;
@@ -84,15 +78,14 @@ Status Communicator::Record(const Call& call, Collective collective) {
 }
 
 Status Communicator::Barrier(Phase phase) {
-  const Call call = {"Barrier", phase, 0, 0};
-  return Record(call, [&] { return DoBarrier(call); });
+  return Record({CallKind::kBarrier, phase}, [&](const Call& call) { return DoBarrier(call); });
 }
 
 Status Communicator::AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes) {
   const int64_t block = static_cast<int64_t>(block_bytes);
   block_bytes_.assign(size_, block);
-  const Call call = {"AllToAll", phase, block * (size_ - 1), block * (size_ - 1)};
-  return Record(call, [&] {
+  const int64_t bytes = block * (size_ - 1);
+  return Record({CallKind::kAllToAll, phase, bytes, bytes, block_bytes}, [&](const Call& call) {
     return DoAllToAllV(call, static_cast<const char*>(send), block_bytes_,
                        static_cast<char*>(receive), block_bytes_);
   });
@@ -103,9 +96,9 @@ Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const in
   CheckLengths(send_bytes, size_);
   CheckLengths(receive_bytes, size_);
   CHECK_EQ(send_bytes[rank_], receive_bytes[rank_]);
-  const Call call = {"AllToAllV", phase, Sum(send_bytes) - send_bytes[rank_],
-                     Sum(receive_bytes) - receive_bytes[rank_]};
-  return Record(call, [&] {
+  const int64_t sent = Sum(send_bytes) - send_bytes[rank_];
+  const int64_t received = Sum(receive_bytes) - receive_bytes[rank_];
+  return Record({CallKind::kAllToAllV, phase, sent, received}, [&](const Call& call) {
     return DoAllToAllV(call, static_cast<const char*>(send), send_bytes,
                        static_cast<char*>(receive), receive_bytes);
   });
@@ -114,10 +107,13 @@ Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const in
 Status Communicator::AllGatherV(Phase phase, const void* send, void* receive,
                                 std::span<const int64_t> bytes) {
   CheckLengths(bytes, size_);
-  const Call call = {"AllGatherV", phase, bytes[rank_] * (size_ - 1), Sum(bytes) - bytes[rank_]};
-  return Record(call, [&] {
-    return DoAllGatherV(call, static_cast<const char*>(send), static_cast<char*>(receive), bytes);
-  });
+  const int64_t total = Sum(bytes);
+  return Record({CallKind::kAllGatherV, phase, bytes[rank_] * (size_ - 1), total - bytes[rank_],
+                 static_cast<uint64_t>(total)},
+                [&](const Call& call) {
+                  return DoAllGatherV(call, static_cast<const char*>(send),
+                                      static_cast<char*>(receive), bytes);
+                });
 }
 
 Status Communicator::Broadcast(Phase phase, void* data, size_t bytes, int root) {
@@ -125,26 +121,25 @@ Status Communicator::Broadcast(Phase phase, void* data, size_t bytes, int root) 
   CHECK_LT(root, size_);
   const int64_t length = static_cast<int64_t>(bytes);
   const BroadcastPlace place = PlaceInBroadcast(rank_, root, size_);
-  const Call call = {"Broadcast", phase, length * static_cast<int64_t>(place.children.size()),
-                     rank_ == root ? 0 : length};
-  return Record(call, [&] { return DoBroadcast(call, static_cast<char*>(data), length, root); });
+  return Record(
+      {CallKind::kBroadcast, phase, length * static_cast<int64_t>(place.children.size()),
+       rank_ == root ? 0 : length, bytes * size_ + root},
+      [&](const Call& call) { return DoBroadcast(call, static_cast<char*>(data), length, root); });
 }
 
 Status Communicator::AllReduceSum(Phase phase, std::span<int64_t> values) {
-  return AllReduce("AllReduceSum", phase, Reduction::kSum, values);
+  return AllReduce(CallKind::kAllReduceSum, phase, Reduction::kSum, values);
 }
 
 Status Communicator::AllReduceMax(Phase phase, std::span<int64_t> values) {
-  return AllReduce("AllReduceMax", phase, Reduction::kMax, values);
+  return AllReduce(CallKind::kAllReduceMax, phase, Reduction::kMax, values);
 }
 
-Status Communicator::AllReduce(const char* name, Phase phase, Reduction reduction,
+Status Communicator::AllReduce(CallKind kind, Phase phase, Reduction reduction,
                                std::span<int64_t> values) {
-  // Counted as recursive doubling: ceil(log2(size)) exchanges of the whole vector.
-  const int steps = std::bit_width(static_cast<unsigned>(size_ - 1));
-  const int64_t bytes = static_cast<int64_t>(values.size_bytes()) * steps;
-  const Call call = {name, phase, bytes, bytes};
-  return Record(call, [&] { return DoAllReduce(call, reduction, values); });
+  const int64_t bytes = static_cast<int64_t>(values.size_bytes()) * DoublingMessages(rank_, size_);
+  return Record({kind, phase, bytes, bytes, values.size()},
+                [&](const Call& call) { return DoAllReduce(call, reduction, values); });
 }
 
 Status BroadcastText(Communicator& communicator, Phase phase, int root, std::string* text) {

@@ -3,28 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "collective/call.h"
 #include "core/base/status.h"
 
 namespace elastor {
-
-// What a collective call is part of; bytes and time are recorded per phase.
-enum class Phase {
-  kSetup,
-  kIdExchange,        // unique ids to their owners
-  kRowExchange,       // rows to who asked for them
-  kGradientExchange,  // embedding gradients to their owners
-  kDenseReduce,       // dense gradients to slice owners
-  kDenseGather,       // new dense weights to everybody
-  kScalars,           // loss, norm, counters
-  kMetrics,           // evaluation
-  kCount,
-};
-const char* PhaseName(Phase phase);  // "id_exchange"
 
 struct PhaseRecord {
   int64_t calls = 0;
@@ -35,10 +23,11 @@ struct PhaseRecord {
 
 // Moves bytes between the ranks of a job and sums integers; never adds floating-point numbers
 // (docs/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the same calls
-// in the same order, one thread at a time. Every collective has a deadline: when a peer does not
-// arrive in time the job ends with exit code 3 and a line naming rank, call, phase and bytes (Mpi:
-// aborts the job; Thread: every rank's call returns a machine error). Counts are 64-bit: messages
-// beyond 2^31 bytes are cut into pieces.
+// in the same order, one thread at a time; calls that differ never exchange data (Mpi: the job ends
+// with exit code 3 and a line naming both, about a second later; Thread: a program error). Every
+// collective has a deadline: when a peer does not arrive in time the job ends with exit code 3 and
+// a line naming rank, call, phase and bytes (Mpi: aborts the job; Thread: every rank's call returns
+// a machine error). Counts are 64-bit: messages beyond 2^31 bytes are cut into pieces.
 //
 // Steps and bytes on the wire: README.md. Bytes are recorded as the Mpi algorithms send them,
 // whatever the communicator, so a test on threads shows what a cluster would send.
@@ -66,21 +55,22 @@ class Communicator {
   Status AllReduceSum(Phase phase, std::span<int64_t> values);
   Status AllReduceMax(Phase phase, std::span<int64_t> values);
 
+  // This rank has told an error of its own and ends without the others. The lowest ranks are let
+  // know, so that none of them tells of it again when the launcher ends the job.
+  virtual void Abandon() {}
+
   const PhaseRecord& record(Phase phase) const { return records_[static_cast<size_t>(phase)]; }
 
  protected:
   Communicator(int rank, int size);
 
-  // One collective call as the messages about it name it.
-  struct Call {
-    const char* name;
-    Phase phase;
-    int64_t bytes_sent;      // to other ranks
-    int64_t bytes_received;  // from other ranks
-  };
-  // "rank 3: Barrier (setup, 0 bytes)"; bytes sent and received together.
+  // The next call.
+  Call Numbered(Call call);
+  // "rank 3: Barrier (setup, 0 bytes, call 7)".
   std::string Describe(const Call& call) const;
-  // Describe + " did not complete within 300 s; waiting for rank 1, 2" (no ranks: left out).
+  // "; waiting for rank 1, 2 and 5 more"; no ranks: nothing.
+  static std::string DescribeWaiting(std::span<const int> missing_ranks);
+  // Describe + " did not complete within 300 s" + DescribeWaiting.
   std::string DescribeDeadline(const Call& call, double deadline_seconds,
                                std::span<const int> missing_ranks) const;
 
@@ -97,23 +87,30 @@ class Communicator {
   virtual Status DoBroadcast(const Call& call, char* data, int64_t bytes, int root) = 0;
   virtual Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) = 0;
 
-  Status AllReduce(const char* name, Phase phase, Reduction reduction, std::span<int64_t> values);
-  // Runs the collective and keeps its record.
+  Status AllReduce(CallKind kind, Phase phase, Reduction reduction, std::span<int64_t> values);
+  // Runs the collective as the next call and keeps its record.
   template <typename Collective>
   Status Record(const Call& call, Collective collective);
 
   const int rank_;
   const int size_;
+  int64_t calls_ = 0;
   PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
   std::vector<int64_t> block_bytes_;  // AllToAll's lengths
 };
 
 struct CommunicatorOptions {
+  // Longest time the ranks of an MPI job may take to find each other: MPI_Init and the first
+  // message each. On a thousand ranks tens of seconds.
+  double start_seconds = 60;
   // Longest time one call may take. Raising it delays the end of a job that lost a rank; lowering
   // it below the longest pause of one rank (a checkpoint, an evaluation) ends healthy jobs.
   double deadline_seconds = 300;
   // Longest single message; longer ones are cut into pieces of this size (lowered in tests).
   int64_t max_message_bytes = int64_t{1} << 30;
+  // Whether the launcher has begun to end this process (SIGTERM). A rank that then waits for
+  // another one says so, as the launcher's reason may be that one's death.
+  std::function<bool()> terminated = [] { return false; };
 };
 
 // One rank, no peers.

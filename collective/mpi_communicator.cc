@@ -1,6 +1,11 @@
-// The only file that sees MPI. Every collective is made of nonblocking operations that are polled
-// against a deadline, because no MPI call returns an error when a peer dies: a blocking one would
-// wait for ever.
+// The only file that sees MPI. Every collective is made of nonblocking messages between two ranks
+// that are polled against a deadline, because no MPI call returns an error when a peer dies: a
+// blocking one would wait for ever.
+//
+// The tag of a call's messages is a hash of all the calls that the rank has made, this one
+// included: ranks whose calls differ never exchange data, but wait. Who has waited for a while
+// tells the two lowest ranks which call it is in (wait_board.h); these end the job when the calls
+// differ, and at the deadline say who is late.
 //
 // A rank posts all its receives, then all its sends, to the peers rank+1, rank+2, ... (mod N), so
 // that at any moment the N ranks send to N different ones. At N = 1,024 an all-to-all is up to
@@ -10,23 +15,31 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "collective/broadcast_tree.h"
 #include "collective/communicator.h"
+#include "collective/wait_board.h"
+#include "core/base/clock.h"
 #include "glog/logging.h"
 
 namespace elastor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
 constexpr int kMachineExitCode = static_cast<int>(StatusCode::kMachine);
+constexpr char kIsItThisProgram[] = "; is every rank of the job this program?";
 
 // A waiting rank first yields its core between polls, then naps for an eighth of the time waited so
 // far: the nap lengthens a wait by an eighth at most, and ranks that share cores leave them to
@@ -42,31 +55,121 @@ void PauseAfterWaiting(Clock::duration waited) {
   }
 }
 
+// How often a waiting rank looks at more than its messages, and the pause between two looks from
+// which on it was this rank that stood still (stopped, swapped out): no peer is blamed for that.
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kStandstill = std::chrono::milliseconds(1000);
+
+// Waits longer than this are reported, and again every sixteenth of the deadline; a report counts
+// for two and a half such intervals.
+constexpr double kFirstReportSeconds = 1;
+constexpr double kReportsOfADeadline = 16;
+constexpr double kReportCounts = 2.5;
+
+// The ranks that are told, and the tag of what they are told. Calls have the tags above.
+constexpr int kObservers = 2;
+constexpr int kReportTag = 0;
+
+// How long a rank that is being ended waits for its peers before it says so.
+constexpr double kTerminatedSeconds = 0.3;
+
+// Every rank may see what ends a job. The lowest one says so at once; the others leave it time, and
+// stay silent when the launcher ends them meanwhile (mpirun's SIGTERM comes a second after the end
+// of the first rank).
+void LetLowerRanksSpeak(int rank, const std::function<bool()>& terminated) {
+  const bool before = terminated();
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1500) * std::min(rank, 4);
+  while (Clock::now() < end) {
+    if (!before && terminated()) std::_Exit(kMachineExitCode);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Ends the process with one line when it still lives after `seconds`: for calls of MPI that wait
+// without a deadline.
+class BlockingCallWatch {
+ public:
+  BlockingCallWatch(const char* call, const char* hint, double seconds, int rank,
+                    std::function<bool()> terminated)
+      : thread_([=, this] {
+          std::unique_lock lock(mutex_);
+          if (done_changed_.wait_for(lock, Seconds(seconds), [this] { return done_; })) return;
+          LetLowerRanksSpeak(rank, terminated);
+          std::fprintf(stderr, "elastor: rank %d: %s did not complete within %g s%s\n", rank, call,
+                       seconds, hint);
+          std::_Exit(kMachineExitCode);
+        }) {}
+  ~BlockingCallWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    done_changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_changed_;
+  bool done_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(int rank, int size, const CommunicatorOptions& options)
-      : Communicator(rank, size), options_(options) {
+  MpiCommunicator(int rank, int size, int highest_tag, const CommunicatorOptions& options)
+      : Communicator(rank, size), options_(options), highest_tag_(highest_tag), board_(size) {
     CHECK_GE(options.max_message_bytes, 1);
     CHECK_LE(options.max_message_bytes, INT_MAX);
+    // Peers may be other programs that happen to use MPI.
+    deadline_seconds_ = options.start_seconds;
+    Start(Numbered({CallKind::kStart}));
+    Meet();
+    deadline_seconds_ = options.deadline_seconds;
   }
 
   // Meets the other ranks first, against the deadline: MPI_Finalize itself would wait for ever.
   ~MpiCommunicator() override {
-    const Call call = {"Finalize", Phase::kSetup, 0, 0};
-    Start(call);
-    MPI_Ibarrier(MPI_COMM_WORLD, AddRequest(kNoPeer));
-    WaitAll();
+    Start(Numbered({CallKind::kFinalize}));
+    Meet();
+    if (rank() < kObservers) ReadReports(Clock::now());
+    const BlockingCallWatch watch("MPI_Finalize", "", deadline_seconds_, rank(),
+                                  options_.terminated);
     MPI_Finalize();
+  }
+
+  void Abandon() override {
+    SendReports(/*told=*/true);
+    // Messages of this size leave at once unless the network is in the way.
+    const Clock::time_point end = Clock::now() + kLookInterval;
+    int sent = 0;
+    while (!sent && Clock::now() < end) {
+      MPI_Testall(kObservers, report_requests_, &sent, MPI_STATUSES_IGNORE);
+    }
   }
 
  private:
   static constexpr int kNoPeer = -1;
 
+  // A message under way.
+  struct Pending {
+    int peer;   // the rank it is to come from; kNoPeer: it is sent
+    int bytes;  // of what is to come
+  };
+
   Status DoBarrier(const Call& call) override {
     Start(call);
-    CheckMpi(MPI_Ibarrier(MPI_COMM_WORLD, AddRequest(kNoPeer)));
-    WaitAll();
+    Meet();
     return OkStatus();
+  }
+
+  // Dissemination: after step i every rank has heard of the 2^i ranks before it.
+  void Meet() {
+    for (int distance = 1; distance < size(); distance *= 2) {
+      ReceivePiece(nullptr, 0, (rank() - distance + size()) % size());
+      SendPiece(nullptr, 0, (rank() + distance) % size());
+      WaitAll();
+    }
   }
 
   Status DoAllToAllV(const Call& call, const char* send, std::span<const int64_t> send_bytes,
@@ -112,40 +215,82 @@ class MpiCommunicator final : public Communicator {
     return OkStatus();
   }
 
-  // On integers the result does not depend on the algorithm the library chooses.
+  // Recursive doubling among the ranks below the largest power of two; each rank beyond it gives
+  // its values to one of them first, and has the result from it last.
   Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) override {
     Start(call);
-    const bool sum = reduction == Reduction::kSum;  // unsigned: wraps
-    const size_t piece_length = std::max<size_t>(1, options_.max_message_bytes / sizeof(int64_t));
-    for (size_t begin = 0; begin < values.size(); begin += piece_length) {
-      const std::span<int64_t> piece =
-          values.subspan(begin, std::min(piece_length, values.size() - begin));
-      CheckMpi(MPI_Iallreduce(MPI_IN_PLACE, piece.data(), static_cast<int>(piece.size()),
-                              sum ? MPI_UINT64_T : MPI_INT64_T, sum ? MPI_SUM : MPI_MAX,
-                              MPI_COMM_WORLD, AddRequest(kNoPeer)));
+    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size())));
+    const int partner = rank() < power ? rank() + power : rank() - power;
+    if (rank() >= power) {
+      SendValues(values, partner);
+      WaitAll();
+      ReceiveValues(values, partner);
+      WaitAll();
+      return OkStatus();
+    }
+    if (partner < size()) {
+      ReceiveValues(MakeRoom(values.size()), partner);
+      WaitAll();
+      Reduce(reduction, values);
+    }
+    for (int bit = 1; bit < power; bit *= 2) {
+      ReceiveValues(MakeRoom(values.size()), rank() ^ bit);
+      SendValues(values, rank() ^ bit);
+      WaitAll();
+      Reduce(reduction, values);
+    }
+    if (partner < size()) {
+      SendValues(values, partner);
       WaitAll();
     }
     return OkStatus();
   }
 
-  void Start(const Call& call) {
-    call_ = call;
-    start_ = Clock::now();
+  std::span<int64_t> MakeRoom(size_t count) {
+    if (received_.size() < count) received_.resize(count);
+    return {received_.data(), count};
   }
 
-  // The messages of one call between two ranks are matched in the order in which they are posted;
-  // the tag keeps calls of different phases apart.
+  void SendValues(std::span<const int64_t> values, int peer) {
+    Send(reinterpret_cast<const char*>(values.data()), static_cast<int64_t>(values.size_bytes()),
+         peer);
+  }
+
+  void ReceiveValues(std::span<int64_t> values, int peer) {
+    Receive(reinterpret_cast<char*>(values.data()), static_cast<int64_t>(values.size_bytes()),
+            peer);
+  }
+
+  void Reduce(Reduction reduction, std::span<int64_t> values) const {
+    const int64_t* const received = received_.data();
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = reduction == Reduction::kMax
+                      ? std::max(values[i], received[i])
+                      : static_cast<int64_t>(static_cast<uint64_t>(values[i]) +
+                                             static_cast<uint64_t>(received[i]));
+    }
+  }
+
+  void Start(const Call& call) {
+    call_ = call;
+    history_ = HistoryWith(history_, call);
+    tag_ = 1 + static_cast<int>(history_ % static_cast<uint64_t>(highest_tag_));
+    start_ = Clock::now();
+    next_look_ = start_ + kLookInterval;
+    next_report_ = start_ + std::chrono::duration_cast<Clock::duration>(
+                                Seconds(std::min(kFirstReportSeconds, deadline_seconds_ / 4)));
+  }
+
+  // The messages of one call between two ranks are matched in the order in which they are posted.
   void Receive(char* data, int64_t bytes, int peer) {
     for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      CheckMpi(MPI_Irecv(data + begin, PieceBytes(begin, bytes), MPI_BYTE, peer, Tag(),
-                         MPI_COMM_WORLD, AddRequest(peer)));
+      ReceivePiece(data + begin, PieceBytes(begin, bytes), peer);
     }
   }
 
   void Send(const char* data, int64_t bytes, int peer) {
     for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      CheckMpi(MPI_Isend(data + begin, PieceBytes(begin, bytes), MPI_BYTE, peer, Tag(),
-                         MPI_COMM_WORLD, AddRequest(kNoPeer)));
+      SendPiece(data + begin, PieceBytes(begin, bytes), peer);
     }
   }
 
@@ -153,7 +298,15 @@ class MpiCommunicator final : public Communicator {
     return static_cast<int>(std::min(options_.max_message_bytes, bytes - begin));
   }
 
-  int Tag() const { return static_cast<int>(call_.phase); }
+  void ReceivePiece(char* data, int bytes, int peer) {
+    CheckMpi(
+        MPI_Irecv(data, bytes, MPI_BYTE, peer, tag_, MPI_COMM_WORLD, AddRequest({peer, bytes})));
+  }
+
+  void SendPiece(const char* data, int bytes, int peer) {
+    CheckMpi(
+        MPI_Isend(data, bytes, MPI_BYTE, peer, tag_, MPI_COMM_WORLD, AddRequest({kNoPeer, 0})));
+  }
 
   static void CopyOwn(const char* from, int64_t bytes, char* to) {
     if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -164,28 +317,125 @@ class MpiCommunicator final : public Communicator {
     for (const int64_t length : bytes) offsets_.push_back(offsets_.back() + length);
   }
 
-  // A request to be started at once. peer: the rank whose arrival it waits for.
-  MPI_Request* AddRequest(int peer) {
-    peers_.push_back(peer);
+  // A request to be started at once.
+  MPI_Request* AddRequest(const Pending& pending) {
+    pending_.push_back(pending);
     return &requests_.emplace_back(MPI_REQUEST_NULL);
   }
 
   // Returns when all requests are complete; ends the job at the deadline.
   void WaitAll() {
+    statuses_.resize(requests_.size());
     const Clock::time_point begin = Clock::now();
     while (true) {
       int done = 0;
-      CheckMpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                           MPI_STATUSES_IGNORE));
+      const int error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                                    statuses_.data());
+      if (error != MPI_SUCCESS) EndOnError(error);
       if (done) break;
       const Clock::time_point now = Clock::now();
-      if (std::chrono::duration<double>(now - start_).count() > options_.deadline_seconds) {
-        Abort(DescribeDeadline(call_, options_.deadline_seconds, MissingRanks()));
-      }
+      if (now >= next_look_) LookAround(now);
       PauseAfterWaiting(now - begin);
     }
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      int bytes = 0;
+      if (pending_[i].peer == kNoPeer) continue;
+      MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
+      if (bytes != pending_[i].bytes) EndOnLength(pending_[i], std::to_string(bytes) + " bytes");
+    }
     requests_.clear();
-    peers_.clear();
+    pending_.clear();
+  }
+
+  // What a rank that waits does besides: says where it is, hears where the others are, and ends the
+  // job when that cannot go well.
+  void LookAround(Clock::time_point now) {
+    if (now - next_look_ > kStandstill) start_ += now - next_look_;
+    next_look_ = now + kLookInterval;
+    if (!terminated_at_ && options_.terminated()) {
+      terminated_at_ = now;
+      next_report_ = now;
+    }
+    if (now >= next_report_) {
+      SendReports(/*told=*/false);
+      if (rank() < kObservers) board_.Add(rank(), MakeReport(/*told=*/false), now);
+      next_report_ = now + std::chrono::duration_cast<Clock::duration>(ReportInterval());
+    }
+    if (rank() < kObservers) ReadReports(now);
+    if (!board_.conflict().empty()) End(board_.conflict() + kIsItThisProgram);
+    if (terminated_at_) SayTerminated(now);
+    if (Seconds(now - start_).count() > deadline_seconds_) {
+      const auto counted =
+          std::chrono::duration_cast<Clock::duration>(kReportCounts * ReportInterval());
+      End(DescribeDeadline(call_, deadline_seconds_, LateRanks(now - counted)) +
+          (call_.kind == CallKind::kStart ? kIsItThisProgram : ""));
+    }
+  }
+
+  Seconds ReportInterval() const {
+    return Seconds(std::max(std::min(kFirstReportSeconds, deadline_seconds_ / 4),
+                            deadline_seconds_ / kReportsOfADeadline));
+  }
+
+  // Who is late: as far as this rank is told, who has not reported since then; else who it waits
+  // for itself.
+  std::vector<int> LateRanks(Clock::time_point since) {
+    std::vector<int> late;
+    if (rank() < kObservers) late = board_.SilentSince(since);
+    return late.empty() ? MissingRanks() : late;
+  }
+
+  // The launcher ends this rank, which waits for another one: perhaps because that one is dead, and
+  // then nobody else would say so. Once, by the lowest rank that lives.
+  void SayTerminated(Clock::time_point now) {
+    const bool due =
+        Seconds(now - *terminated_at_).count() > kTerminatedSeconds * (1 + 0.5 * rank());
+    if (!due || rank() >= kObservers || said_terminated_ || board_.told()) return;
+    said_terminated_ = true;
+    const std::vector<int> late = LateRanks(*terminated_at_ - kLookInterval * 4);
+    if (rank() > 0 && std::find(late.begin(), late.end(), 0) == late.end()) return;
+    Print(Describe(call_) + ": SIGTERM came" + DescribeWaiting(late));
+  }
+
+  WaitReport MakeReport(bool told) const {
+    WaitReport report;
+    report.call = call_;
+    report.history = history_;
+    report.told = told;
+    return report;
+  }
+
+  // A report that is still under way is not followed by another.
+  void SendReports(bool told) {
+    for (int observer = 0; observer < std::min(kObservers, size()); ++observer) {
+      int sent = 0;
+      MPI_Test(&report_requests_[observer], &sent, MPI_STATUS_IGNORE);
+      if (!sent || observer == rank()) continue;
+      reports_[observer] = MakeReport(told);
+      MPI_Isend(&reports_[observer], sizeof(WaitReport), MPI_BYTE, observer, kReportTag,
+                MPI_COMM_WORLD, &report_requests_[observer]);
+    }
+  }
+
+  void ReadReports(Clock::time_point now) {
+    while (true) {
+      int there = 0;
+      MPI_Status status;
+      CheckMpi(MPI_Iprobe(MPI_ANY_SOURCE, kReportTag, MPI_COMM_WORLD, &there, &status));
+      if (!there) return;
+      int bytes = 0;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      WaitReport report;
+      if (bytes == sizeof report) {
+        CheckMpi(MPI_Recv(&report, sizeof report, MPI_BYTE, status.MPI_SOURCE, kReportTag,
+                          MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      }
+      if (bytes != sizeof report || report.mark != WaitReport::kMark) {
+        End("rank " + std::to_string(rank()) + ": a message of rank " +
+            std::to_string(status.MPI_SOURCE) + " is not this program's" + kIsItThisProgram);
+      }
+      board_.Add(status.MPI_SOURCE, report, now);
+    }
   }
 
   std::vector<int> MissingRanks() {
@@ -193,39 +443,93 @@ class MpiCommunicator final : public Communicator {
     for (size_t i = 0; i < requests_.size(); ++i) {
       int done = 0;
       MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
-      if (!done && peers_[i] != kNoPeer) missing.push_back(peers_[i]);
+      if (!done && pending_[i].peer != kNoPeer) missing.push_back(pending_[i].peer);
     }
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     return missing;
   }
 
-  void CheckMpi(int error) const {
+  void CheckMpi(int error) {
     if (error == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(error, text, &length);
-    Abort(Describe(call_) + " failed: " + std::string(text, length));
+    End(Describe(call_) + " failed: " + std::string(text, length));
   }
 
-  [[noreturn]] static void Abort(const std::string& line) {
+  [[noreturn]] void EndOnError(int error) {
+    if (error == MPI_ERR_IN_STATUS) {
+      for (size_t i = 0; i < statuses_.size(); ++i) {
+        if (statuses_[i].MPI_ERROR == MPI_ERR_TRUNCATE) EndOnLength(pending_[i], "more");
+        if (statuses_[i].MPI_ERROR != MPI_ERR_PENDING) CheckMpi(statuses_[i].MPI_ERROR);
+      }
+    }
+    CheckMpi(error);
+    LOG(FATAL) << "MPI_Testall failed without an error";
+  }
+
+  [[noreturn]] void EndOnLength(const Pending& pending, const std::string& found) {
+    End(Describe(call_) + " failed: expected " + std::to_string(pending.bytes) +
+        " bytes from rank " + std::to_string(pending.peer) + ", found " + found);
+  }
+
+  static void Print(const std::string& line) {
     std::fprintf(stderr, "elastor: %s\n", line.c_str());
+  }
+
+  // Ends the job with a line.
+  [[noreturn]] void End(const std::string& line) {
+    LetLowerRanksSpeak(rank(), options_.terminated);
+    Print(line);
+    Abandon();
     MPI_Abort(MPI_COMM_WORLD, kMachineExitCode);
     std::_Exit(kMachineExitCode);
   }
 
   const CommunicatorOptions options_;
-  Call call_ = {};  // the call in progress and its start
+  const int highest_tag_;
+  double deadline_seconds_ = 0;
+
+  // The call in progress.
+  Call call_;
+  uint64_t history_ = 0;  // of all calls, this one included
+  int tag_ = 0;
   Clock::time_point start_;
   std::vector<MPI_Request> requests_;
-  std::vector<int> peers_;  // of the requests: the rank a receive waits for, or kNoPeer
+  std::vector<Pending> pending_;  // what the requests are
+  std::vector<MPI_Status> statuses_;
   std::vector<int64_t> offsets_;
+  std::vector<int64_t> received_;  // a peer's values of an all-reduce
+
+  // What a wait that takes long needs.
+  Clock::time_point next_look_;
+  Clock::time_point next_report_;
+  WaitReport reports_[kObservers];  // on their way
+  MPI_Request report_requests_[kObservers] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  WaitBoard board_;  // of an observer
+  std::optional<Clock::time_point> terminated_at_;
+  bool said_terminated_ = false;
 };
 
 bool StartedByMpiLauncher() {
   constexpr const char* kSigns[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
   return std::any_of(std::begin(kSigns), std::end(kSigns),
                      [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+// Known before MPI_Init.
+int LaunchersRank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  }
+  return 0;
+}
+
+int InitMpi(const CommunicatorOptions& options, int* provided) {
+  const BlockingCallWatch watch("MPI_Init", kIsItThisProgram, options.start_seconds,
+                                LaunchersRank(), options.terminated);
+  return MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, provided);
 }
 
 }  // namespace
@@ -241,9 +545,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const Communicator
     return MakeSelfCommunicator();
   }
   int provided = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
-    return MachineError("MPI_Init_thread failed");
-  }
+  if (InitMpi(options, &provided) != MPI_SUCCESS) return MachineError("MPI_Init_thread failed");
   if (provided < MPI_THREAD_SERIALIZED) {
     MPI_Finalize();
     return MachineError("MPI library: expected MPI_THREAD_SERIALIZED, found level " +
@@ -254,7 +556,12 @@ StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const Communicator
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(rank, size, options));
+  const int* highest_tag = nullptr;
+  int known = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest_tag, &known);
+  constexpr int kLeastHighestTag = 32767;  // that MPI promises
+  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(
+      rank, size, known ? *highest_tag : kLeastHighestTag, options));
 }
 
 }  // namespace elastor

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <mutex>
 #include <numeric>
-#include <string_view>
 
 #include "collective/communicator.h"
 #include "glog/logging.h"
@@ -45,9 +44,7 @@ class SelfCommunicator final : public Communicator {
 
 // What one rank shows the others during a call.
 struct Shown {
-  std::string_view call = {};
-  Phase phase = Phase::kSetup;
-  int root = 0;
+  Call call = {};
   const char* data = nullptr;            // bytes to send
   std::span<const int64_t> bytes = {};   // of the blocks of `data`
   std::span<const int64_t> values = {};  // of an all-reduce
@@ -113,10 +110,11 @@ class MeetingPlace {
 
   void CheckSameCall() const {
     for (int r = 1; r < ranks(); ++r) {
-      CHECK_EQ(shown_[r].call, shown_[0].call) << "rank " << r << " makes another call";
-      CHECK_EQ(PhaseName(shown_[r].phase), std::string_view(PhaseName(shown_[0].phase)));
-      CHECK_EQ(shown_[r].root, shown_[0].root);
-      CHECK_EQ(shown_[r].values.size(), shown_[0].values.size());
+      const Call& call = shown_[r].call;
+      const Call& expected = shown_[0].call;
+      CHECK(call.number == expected.number && HistoryWith(0, call) == HistoryWith(0, expected))
+          << "rank " << r << " makes another call: " << DescribeCall(call) << ", rank 0 "
+          << DescribeCall(expected);
     }
   }
 
@@ -168,11 +166,7 @@ class ThreadCommunicator final : public Communicator {
   }
 
   Status DoBroadcast(const Call& call, char* data, int64_t bytes, int root) override {
-    return Meet(call, {.root = root, .data = data, .bytes = {&bytes, 1}}, [&] {
-      const Shown& peer = place_->shown(root);
-      CHECK_EQ(bytes, peer.bytes[0]) << "from rank " << root;
-      CopyBlock(peer.data, bytes, data);
-    });
+    return Meet(call, {.data = data}, [&] { CopyBlock(place_->shown(root).data, bytes, data); });
   }
 
   Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) override {
@@ -197,8 +191,7 @@ class ThreadCommunicator final : public Communicator {
 
   template <typename Copy>
   Status Meet(const Call& call, Shown mine, Copy copy) {
-    mine.call = call.name;
-    mine.phase = call.phase;
+    mine.call = call;
     std::vector<int> missing;
     if (!place_->Arrive(rank(), mine, &missing)) {
       return MachineError(DescribeDeadline(call, place_->deadline_seconds(), missing));

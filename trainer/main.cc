@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -24,6 +25,8 @@
 #include "trainer/run/inference.h"
 #include "trainer/run/run_context.h"
 #include "trainer/run/standard_streams.h"
+#include "trainer/run/start_agreement.h"
+#include "trainer/run/stop_signals.h"
 #include "trainer/run/training.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
@@ -165,20 +168,39 @@ Status PrintVerification(const RunOptions& options, Communicator& communicator) 
                    communicator);
 }
 
+// Whether the ranks were started with the same flags, but for what may differ between hosts: the
+// model's path and that of the experiment, which is compared itself.
+Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
+  const std::pair<const char*, std::string> flags[] = {
+      {"--help", invocation.help ? "true" : "false"},
+      {"--mode", FLAGS_mode},
+      {"--output_dir", FLAGS_output_dir},
+      {"--resume", FLAGS_resume ? "true" : "false"},
+      {"--model", FLAGS_model.empty() ? "not given" : "given"},
+      {"--split", FLAGS_split},
+      {"--device", FLAGS_device},
+      {"--ranks", std::to_string(FLAGS_ranks)},
+  };
+  for (const auto& [name, value] : flags) {
+    ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, name, value));
+  }
+  return OkStatus();
+}
+
 // A user error or a divergence is agreed on: all ranks return the same status, in step, so that
 // they can leave in order. A machine error may be one rank's alone; the job then ends without
 // another collective.
 Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(AgreeOnProgram(communicator));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnFlags(invocation.value(), communicator));
   if (invocation.value().help) {
     return PrintOnce(
         "trainer: trains models of the Elastor family and uses them\n" + FlagsHelp(kSourceFile),
         communicator);
   }
   RunOptions options = invocation.value().options;
-  // Ranks started from different files or builds must not work together.
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnText(communicator, "the experiment's hash", NumericHash(options.experiment)));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnExperiment(options.experiment, communicator));
   std::string device = "cpu";
   const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify;
   if (options.device == RunDevice::kCuda && computes) {
@@ -186,6 +208,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   }
   options.numerics = NumericsFingerprint(device);
   ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
+  if (options.mode != Mode::kTrain) ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
   if (options.mode == Mode::kVerify) return PrintVerification(options, communicator);
   const bool describes = options.mode == Mode::kDescribe;
   ELASTOR_RETURN_IF_ERROR(
@@ -201,6 +225,7 @@ void PrintError(const Status& status) {
 }
 
 int Main(int argc, char** argv) {
+  RememberStopSignals();
   PrepareStandardStreams();
   // Quiet unless something is wrong; --minloglevel=0 tells more.
   FLAGS_logtostderr = true;
@@ -210,9 +235,11 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const StatusOr<Invocation> invocation = ReadInvocation(arguments);
   CommunicatorOptions communicator_options;
+  communicator_options.terminated = Terminated;
   if (invocation.ok() && !invocation.value().help) {
-    communicator_options.deadline_seconds =
-        invocation.value().options.experiment.parallel().deadline_seconds();
+    const ParallelConfig& parallel = invocation.value().options.experiment.parallel();
+    communicator_options.start_seconds = parallel.start_seconds();
+    communicator_options.deadline_seconds = parallel.deadline_seconds();
   }
   StatusOr<std::unique_ptr<Communicator>> world = MakeWorldCommunicator(communicator_options);
   if (!world.ok()) {
@@ -228,6 +255,7 @@ int Main(int argc, char** argv) {
     // Peers may be gone: no collective call any more, MPI_Finalize included. The launcher ends the
     // rest of the job.
     PrintError(status);
+    communicator.Abandon();
     _exit(exit_code);
   }
   // All ranks return this status; nobody leaves before it is told.

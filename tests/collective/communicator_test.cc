@@ -286,7 +286,7 @@ TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
     EXPECT_EQ(statuses[r].code(), StatusCode::kMachine);
     EXPECT_EQ(statuses[r].message(),
               "rank " + std::to_string(r) +
-                  ": AllToAll (id_exchange, 40 bytes) did not complete within 0.05 s; "
+                  ": AllToAll (id_exchange, 40 bytes, call 1) did not complete within 0.05 s; "
                   "waiting for rank 1");
   }
   // Who comes too late, or calls again, is told at once; an error of its own is kept.
@@ -297,17 +297,24 @@ TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
 }
 
 TEST(ThreadDeathTest, DifferentCallsAreAProgramError) {
-  EXPECT_DEATH(
-      {
-        auto communicators = MakeThreadCommunicators(2, {});
-        std::thread other([&] {
-          int64_t value = 0;
-          (void)communicators[1]->AllReduceSum(Phase::kSetup, {&value, 1});
-        });
-        (void)communicators[0]->Barrier(Phase::kSetup);
-        other.join();
-      },
-      "makes another call");
+  const auto expect_death = [](const std::function<Status(Communicator&)>& first,
+                               const std::function<Status(Communicator&)>& second) {
+    EXPECT_DEATH(
+        {
+          auto communicators = MakeThreadCommunicators(2, {});
+          std::thread other([&] { (void)second(*communicators[1]); });
+          (void)first(*communicators[0]);
+          other.join();
+        },
+        "makes another call");
+  };
+  int64_t values[2] = {};
+  const auto sum = [&](Communicator& c) { return c.AllReduceSum(Phase::kSetup, {values, 1}); };
+  expect_death(sum, [](Communicator& c) { return c.Barrier(Phase::kSetup); });
+  expect_death(sum, [&](Communicator& c) { return c.AllReduceSum(Phase::kScalars, {values, 1}); });
+  expect_death(sum, [&](Communicator& c) { return c.AllReduceSum(Phase::kSetup, {values, 2}); });
+  expect_death([&](Communicator& c) { return c.Broadcast(Phase::kSetup, values, 8, 0); },
+               [&](Communicator& c) { return c.Broadcast(Phase::kSetup, values, 8, 1); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -108,21 +109,30 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-// Clears, at every level, the fields that do not change a number.
-void ClearOperational(Message* message) {
+using FieldMark = decltype(operational);
+
+// Clears, at every level, the fields that have the mark.
+void ClearMarked(const FieldMark& mark, Message* message) {
   const Reflection& reflection = *message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*message, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->options().GetExtension(operational)) {
+    if (field->options().GetExtension(mark)) {
       reflection.ClearField(message, field);
     } else if (field->message_type() != nullptr) {
-      ClearOperational(reflection.MutableMessage(message, field));
+      ClearMarked(mark, reflection.MutableMessage(message, field));
     }
   }
 }
 
-// Keeps the first difference, as "path: value; expected other".
+// A field and its two values.
+struct Difference {
+  std::string field;
+  std::string found;
+  std::string expected;
+};
+
+// Keeps the first difference.
 class FirstDifference : public MessageDifferencer::Reporter {
  public:
   using Path = std::vector<MessageDifferencer::SpecificField>;
@@ -137,24 +147,42 @@ class FirstDifference : public MessageDifferencer::Reporter {
     Keep(path, ValueOf(found, path.back(), path.back().index),
          ValueOf(expected, path.back(), path.back().new_index));
   }
-  const std::string& text() const { return text_; }
+  const std::optional<Difference>& difference() const { return difference_; }
 
  private:
   static std::string ValueOf(const Message& message, const MessageDifferencer::SpecificField& field,
                              int index) {
+    if (field.field->message_type() != nullptr) return "set";
     std::string value;
     TextFormat::PrintFieldValueToString(message, field.field,
                                         field.field->is_repeated() ? index : -1, &value);
     return value;
   }
   void Keep(const Path& path, const std::string& found, const std::string& expected) {
-    if (!text_.empty()) return;
-    for (const auto& step : path) text_ += (text_.empty() ? "" : ".") + step.field->name();
-    text_ += ": " + found + "; expected " + expected;
+    if (difference_) return;
+    difference_ = {"", found, expected};
+    std::string& name = difference_->field;
+    for (const auto& step : path) name += (name.empty() ? "" : ".") + step.field->name();
   }
 
-  std::string text_;
+  std::optional<Difference> difference_;
 };
+
+// The first difference, in the order of experiment.proto, among the fields without the mark.
+std::optional<Difference> DifferenceBut(const FieldMark& ignored, Experiment found,
+                                        Experiment expected) {
+  // Two models have no fields to compare.
+  const FieldDescriptor* model = ChosenModel(found.model());
+  const FieldDescriptor* expected_model = ChosenModel(expected.model());
+  if (model != expected_model) return Difference{"model", model->name(), expected_model->name()};
+  ClearMarked(ignored, &found);
+  ClearMarked(ignored, &expected);
+  FirstDifference first;
+  MessageDifferencer differencer;
+  differencer.ReportDifferencesTo(&first);
+  differencer.Compare(found, expected);
+  return first.difference();
+}
 
 }  // namespace
 
@@ -193,7 +221,7 @@ StatusOr<Experiment> CompleteStored(Experiment experiment) {
 
 std::string NumericHash(const Experiment& experiment) {
   Experiment numeric = experiment;
-  ClearOperational(&numeric);
+  ClearMarked(operational, &numeric);
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
@@ -208,21 +236,16 @@ std::string NumericHash(const Experiment& experiment) {
 }
 
 std::string NumericDifference(const Experiment& found, const Experiment& expected) {
-  // Two models have no fields to compare.
-  const FieldDescriptor* model = ChosenModel(found.model());
-  const FieldDescriptor* expected_model = ChosenModel(expected.model());
-  if (model != expected_model) {
-    return "model: " + model->name() + "; expected " + expected_model->name();
-  }
-  Experiment numeric_found = found;
-  Experiment numeric_expected = expected;
-  ClearOperational(&numeric_found);
-  ClearOperational(&numeric_expected);
-  FirstDifference first;
-  MessageDifferencer differencer;
-  differencer.ReportDifferencesTo(&first);
-  differencer.Compare(numeric_found, numeric_expected);
-  return first.text();
+  const auto difference = DifferenceBut(operational, found, expected);
+  if (!difference) return "";
+  return difference->field + ": " + difference->found + "; expected " + difference->expected;
+}
+
+std::string RankDifference(const Experiment& found, const Experiment& of_rank_0) {
+  const auto difference = DifferenceBut(per_rank, found, of_rank_0);
+  if (!difference) return "";
+  return difference->field + " is " + difference->found + ", expected rank 0's " +
+         difference->expected;
 }
 
 Experiment WithAbsolutePaths(Experiment experiment) {

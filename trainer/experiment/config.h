@@ -26,6 +26,10 @@ std::string NumericHash(const Experiment& experiment);
 // as "optimizer.learning_rate: 0.002; expected 0.001"; empty: none.
 std::string NumericDifference(const Experiment& found, const Experiment& expected);
 
+// The first field, but for those marked `per_rank`, in which a rank's resolved experiment differs
+// from rank 0's, as "training.max_steps is 3, expected rank 0's 5"; empty: none.
+std::string RankDifference(const Experiment& found, const Experiment& of_rank_0);
+
 // As written to experiment.textproto and into checkpoints; ParseExperiment reads it back as it
 // stands. `source` names the text in errors.
 std::string ExperimentText(const Experiment& experiment);

@@ -28,7 +28,8 @@ Made from [experiment.proto](../configs/proto/experiment.proto) by
 
 A field that is left out takes its default; so does a number that is 0 where the range has no 0, and
 an empty list. `operational` fields do not change any number a run produces; all others are
-`numeric` and must stay as they are when a run is resumed.
+`numeric` and must stay as they are when a run is resumed. The ranks of a job have the same value of
+every field, but for those marked `per rank`.
 
 `--set=path.to.field=value` sets any field, a list by commas. In the path of a model's field the
 model may be left out, as in `--set=model.dropout=0.1`; `--set=model.kind=MLP` chooses another model.
@@ -146,13 +147,15 @@ std::string Reference::Row(const FieldDescriptor& field, const Group& group) con
   const std::string& prefix = group.paths[0];
   const bool is_group = field.message_type() != nullptr;
   const bool operational = group.operational || field.options().GetExtension(elastor::operational);
+  const bool per_rank = field.options().GetExtension(elastor::per_rank);
   const std::string cells[] = {Code(prefix + (prefix.empty() ? "" : ".") + field.name()),
                                is_group ? "group" : TypeWords(field),
                                is_group ? "" : DefaultWords(field),
                                Range(field),
-                               operational ? "operational"
-                               : is_group  ? ""
-                                           : "numeric",
+                               per_rank      ? "operational, per rank"
+                               : operational ? "operational"
+                               : is_group    ? ""
+                                             : "numeric",
                                Meaning(field)};
   std::string row = "|";
   for (const std::string& cell : cells) row += " " + cell + (cell.empty() ? "|" : " |");

@@ -90,7 +90,6 @@ class TrainingRun {
   const Experiment& experiment_;
   RunContext& context_;
   RunLog& log_;
-  StopSignals signals_;
   RunCheckpoints checkpoints_;
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSource> batches_;
@@ -128,7 +127,7 @@ bool TrainingRun::AtEnd() const {
 
 int64_t TrainingRun::Requests() const {
   int64_t requests = 0;
-  if (signals_.received() != 0) requests |= 1 << kStop;
+  if (StopSignal() != 0) requests |= 1 << kStop;
   if (context_.communicator->rank() == 0 && checkpoints_.DueByTime()) {
     requests |= 1 << kWriteCheckpoint;
   }
@@ -158,10 +157,11 @@ Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
-    return StoppedBySignal("stopped by a signal at step " + std::to_string(step()) +
-                           (experiment_.checkpoint().disabled()
-                                ? "; checkpoint.disabled: nothing was saved"
-                                : "; --resume continues from there"));
+    return StoppedBySignal(
+        "stopped by a signal at step " + std::to_string(step()) +
+        (experiment_.checkpoint().disabled()
+             ? "; checkpoint.disabled: nothing was saved"
+             : "; start the same command again with --resume to go on from there"));
   }
   return Finish();
 }

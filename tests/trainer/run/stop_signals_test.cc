@@ -7,33 +7,43 @@
 namespace elastor {
 namespace {
 
-TEST(StopSignalsTest, RemembersTheFirstSignal) {
-  StopSignals signals;
-  EXPECT_EQ(signals.received(), 0);
-  std::raise(SIGUSR1);
-  std::raise(SIGTERM);
-  EXPECT_EQ(signals.received(), SIGUSR1);
-}
+constexpr int kStoppedCode = 75;
 
-TEST(StopSignalsTest, ANewObjectHasForgotten) {
-  { StopSignals signals; }
-  StopSignals signals;
-  EXPECT_EQ(signals.received(), 0);
+TEST(StopSignalsTest, RemembersTheFirstSignal) {
+  RememberStopSignals();
+  EXPECT_EQ(StopSignal(), 0);
+  std::raise(SIGUSR1);
+  EXPECT_FALSE(Terminated());
+  std::raise(SIGTERM);
+  EXPECT_EQ(StopSignal(), SIGUSR1);
+  EXPECT_TRUE(Terminated());
 }
 
 TEST(StopSignalsDeathTest, TheSecondSignalOfAKindEndsTheProcess) {
   EXPECT_EXIT(
       {
-        StopSignals signals;
+        RememberStopSignals();
         std::raise(SIGINT);
         std::raise(SIGINT);
       },
       testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(StopSignalsDeathTest, WithoutAnObjectSignalsActAsEver) {
-  { StopSignals signals; }
-  EXPECT_EXIT(std::raise(SIGUSR1), testing::KilledBySignal(SIGUSR1), "");
+TEST(StopSignalsDeathTest, WorkWithNothingToSaveEndsAtOnce) {
+  EXPECT_EXIT(
+      {
+        RememberStopSignals();
+        ExitOnStopSignals(/*speaks=*/true);
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(kStoppedCode), "^trainer: stopped by SIGTERM; [^\n]*\n$");
+  EXPECT_EXIT(
+      {
+        RememberStopSignals();
+        std::raise(SIGUSR1);
+        ExitOnStopSignals(/*speaks=*/false);
+      },
+      testing::ExitedWithCode(kStoppedCode), "^$");
 }
 
 }  // namespace

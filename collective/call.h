@@ -1,0 +1,63 @@
+#ifndef ELASTOR_COLLECTIVE_CALL_H_
+#define ELASTOR_COLLECTIVE_CALL_H_
+
+#include <cstdint>
+#include <string>
+
+namespace elastor {
+
+// What a collective call is part of; bytes and time are recorded per phase.
+enum class Phase {
+  kSetup,
+  kIdExchange,        // unique ids to their owners
+  kRowExchange,       // rows to who asked for them
+  kGradientExchange,  // embedding gradients to their owners
+  kDenseReduce,       // dense gradients to slice owners
+  kDenseGather,       // new dense weights to everybody
+  kScalars,           // loss, norm, counters
+  kMetrics,           // evaluation
+  kCount,
+};
+const char* PhaseName(Phase phase);  // "id_exchange"
+
+// Start and Finalize are the first and the last meeting of the ranks of an MPI job.
+enum class CallKind {
+  kStart,
+  kBarrier,
+  kAllToAll,
+  kAllToAllV,
+  kAllGatherV,
+  kBroadcast,
+  kAllReduceSum,
+  kAllReduceMax,
+  kFinalize,
+};
+const char* CallName(CallKind kind);  // "AllToAllV"
+
+// One rank's view of one collective call.
+struct Call {
+  CallKind kind = CallKind::kBarrier;
+  Phase phase = Phase::kSetup;
+  int64_t bytes_sent = 0;      // to other ranks
+  int64_t bytes_received = 0;  // from other ranks
+  // What all ranks have alike besides kind and phase: lengths that do not depend on the rank, the
+  // root.
+  uint64_t alike = 0;
+  int64_t number = 0;  // of the rank's calls, from 1
+};
+
+// "AllToAllV (id_exchange, 40 bytes, call 7)"; bytes sent and received together.
+std::string DescribeCall(const Call& call);
+
+// Hash over a rank's calls up to this one, from that over those before it (0 before the first).
+// Ranks that make the same calls have the same; others different ones, but for chance.
+inline uint64_t HistoryWith(uint64_t history, const Call& call) {
+  const uint64_t identity =
+      call.alike * 256 + static_cast<uint64_t>(call.kind) * 16 + static_cast<uint64_t>(call.phase);
+  const uint64_t mixed = ((history ^ identity) + 1) * 0x9E3779B97F4A7C15u;
+  return mixed ^ (mixed >> 32);
+}
+
+}  // namespace elastor
+
+#endif  // ELASTOR_COLLECTIVE_CALL_H_

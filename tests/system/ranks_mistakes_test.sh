@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Ranks that were started differently, stop, die or are no trainers at all: the job ends soon, with one line
+# of ours that names the rank and what is wrong with it. Signals in a job's first moments end it in order.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+source "$(dirname "$0")/spread_run.sh"
+
+# mpi RANKS COMMAND...
+mpi() {
+  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+}
+
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
+embedding { width: 4 }
+training { batch_size: 64 }
+spectrum { samples: 32 }
+EXPERIMENT
+make_tiny_data 1000
+tiny=("$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data")
+new=--output_dir=$work/new
+
+# differs LINE ARGUMENT...: of two ranks the second has these arguments besides; the line may be a part.
+differs() {
+  local line=$1
+  shift
+  expect_line 2 "rank 1: $line" mpi 1 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new" "$@"
+}
+# Each of these would otherwise make the second rank call something else sooner or later. Every other field
+# of the experiment: start_agreement_test.
+differs "training.max_steps is 3, expected rank 0's 0" --set=training.max_steps=3
+differs "parallel.plan is REPLICATED, expected rank 0's AUTO" --set=parallel.plan=REPLICATED
+differs "--resume is 'true', expected rank 0's 'false'" --resume
+differs "--mode is 'evaluate', expected rank 0's 'train'" --mode=evaluate --model=nowhere
+differs "--output_dir is '$work/elsewhere', expected rank 0's '$work/new'" --output_dir="$work/elsewhere"
+[[ ! -e $work/new ]] || fail 'a refused run left its folder'
+
+# What may differ between ranks changes no bit.
+cp --recursive "$work/data" "$work/copy"
+"${tiny[@]}" --output_dir="$work/alone" >"$work/log" 2>&1 || fail "one rank: $(cat "$work/log")"
+run=("${tiny[@]}" --output_dir="$work/together" --set=parallel.overlap=true)
+mpi 1 "${run[@]}" : -np 1 "${run[@]}" --set=data.path="$work/copy" --set=data.reader_threads=3 \
+  --set=parallel.threads=3 >"$work/log" 2>&1 || fail "fields of a rank's own: $(cat "$work/log")"
+[[ $(digest_of "$work/together") == "$(digest_of "$work/alone")" ]] ||
+  fail 'fields of a rank'\''s own: another digest'
+
+# ends_soon SECONDS CODE LINE COMMAND...: as expect_line, within that time.
+ends_soon() {
+  local seconds=$1 start=$SECONDS
+  shift
+  expect_line "$@"
+  [[ $((SECONDS - start)) -le $seconds ]] || fail "${*:3}: took $((SECONDS - start)) s, expected $seconds"
+}
+soon=(--set=parallel.start_seconds=1)
+ends_soon 8 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
+  mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
+ends_soon 8 3 'rank 1: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
+  mpi 1 sleep 50 : -np 2 "${tiny[@]}" "$new" "${soon[@]}"
+
+# endless RANKS RUN ARGUMENT...: a job in the background, once it trains; sets $mpirun and the array $ranks,
+# the ranks' process ids by rank.
+endless() {
+  local process rank
+  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout 60 -np "$1" "${tiny[@]}" \
+    --set=training.epochs=1000000 --output_dir="$work/$2" "${@:3}" >"$work/log" 2>&1 &
+  mpirun=$!
+  until grep --quiet train "$work/$2/metrics.jsonl" 2>/dev/null || ! kill -0 $mpirun; do sleep 0.1; done
+  ranks=()
+  for process in $(pgrep --full -- "--output_dir=$work/$2\b"); do
+    rank=$(tr '\0' '\n' <"/proc/$process/environ" | sed --quiet 's/^OMPI_COMM_WORLD_RANK=//p')
+    [[ -z $rank ]] || ranks[rank]=$process
+  done
+}
+# ended CODE PATTERN WHAT: the job ends with that code and one line besides progress, and what Open MPI says
+# of reading a dead peer's memory, which matches.
+ended() {
+  local code
+  wait $mpirun
+  code=$?
+  lines=$(grep --invert-match --extended-regexp '^step |^\[warn\] Epoll|^\[.*\] Read -1' "$work/log")
+  [[ $code -eq $1 && $(wc --lines <<<"$lines") -eq 1 && $lines =~ $2 ]] ||
+    fail "$3: expected exit code $1 and one line like '$2', found exit code $code and: $lines"
+}
+
+# A stopped rank is blamed, and it alone.
+endless 4 stopped --set=parallel.deadline_seconds=2
+kill -STOP "${ranks[2]}"
+ended 3 '^elastor: rank 0: .* did not complete within 2 s; waiting for rank 2$' 'SIGSTOP of rank 2'
+endless 2 stopped_first --set=parallel.deadline_seconds=2
+kill -STOP "${ranks[0]}"
+ended 3 '^elastor: rank 1: .* did not complete within 2 s; waiting for rank 0$' 'SIGSTOP of rank 0'
+
+# A dead one leaves a line although mpirun itself is told to be quiet.
+endless 3 dead
+kill -KILL "${ranks[1]}"
+ended 137 '^elastor: rank 0: .*: SIGTERM came; waiting for rank 1$' 'SIGKILL of rank 1'
+
+# A signal to mpirun reaches the ranks; exit code 1 at SIGTERM is mpirun's own.
+endless 2 terminated
+kill -TERM $mpirun
+ended 1 '^trainer: stopped by a signal at step [0-9]*; start the same command again with --resume' \
+  'SIGTERM to mpirun'
+
+mkdir "$work/early"
+TEST_TMPDIR=$work/early bash "$(dirname "$0")/early_signals.sh" "$trainer" "$prepare" 4 $$ ||
+  fail 'signals in the first moments'
+exit "$((failures > 0))"

@@ -1,0 +1,46 @@
+#include "trainer/run/start_agreement.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "core/base/file.h"
+#include "glog/logging.h"
+#include "trainer/experiment/config.h"
+#include "trainer/run/stop_signals.h"
+#include "xxhash.h"
+
+namespace elastor {
+
+Status AgreeOnProgram(Communicator& communicator) {
+  const StatusOr<std::string> program = ReadFile("/proc/self/exe");
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, program.status()));
+  char checksum[17];
+  std::snprintf(checksum, sizeof checksum, "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(program->data(), program->size())));
+  return AgreeOnText(communicator, "the program's checksum", checksum);
+}
+
+Status AgreeOnExperiment(const Experiment& experiment, Communicator& communicator) {
+  std::string bytes = experiment.SerializeAsString();
+  ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, 0, &bytes));
+  Experiment of_rank_0;
+  CHECK(of_rank_0.ParseFromString(bytes));
+  const std::string difference = RankDifference(experiment, of_rank_0);
+  if (difference.empty()) return AgreeOnStatus(communicator, OkStatus());
+  return AgreeOnStatus(
+      communicator, UserError("rank " + std::to_string(communicator.rank()) + ": " + difference));
+}
+
+Status AgreeOnGoingOn(Communicator& communicator) {
+  int64_t signal = StopSignal();
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&signal, 1}));
+  if (signal == 0) return OkStatus();
+  Status stopped =
+      StoppedBySignal(std::string("stopped by SIG") + sigabbrev_np(static_cast<int>(signal)) +
+                      " before the run began: nothing was done; start the same command again");
+  stopped.set_agreed();
+  return stopped;
+}
+
+}  // namespace elastor
