@@ -124,7 +124,7 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
     if (f < options.occurring_ids.size()) {
       occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
     }
-    Add(bounded && !data.categorical[f].multi_hot ? TrainingRows() : tables_[t].rows, &most_[t]);
+    Add(bounded && !data.categorical[f].multi_hot ? rows_read : tables_[t].rows, &most_[t]);
   }
   for (size_t t = 0; t < tables_.size(); ++t) most_[t] = std::min(most_[t], tables_[t].rows);
 }

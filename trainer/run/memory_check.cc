@@ -5,9 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <numeric>
-#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -100,7 +98,8 @@ std::string LargestParts(std::span<const RankReport> reports, const Pool& pool) 
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return bytes[a] > bytes[b]; });
   std::string text;
-  for (size_t i = 0; i < kPartsTold && bytes[order[i]] > 0; ++i) {
+  const int64_t all = Sum({bytes.begin(), bytes.end()});
+  for (size_t i = 0; i < kPartsTold && bytes[order[i]] > all / 100; ++i) {
     text += (i == 0 ? "" : ", ") + Gigabytes(bytes[order[i]]) + " " +
             MemoryPartName(static_cast<MemoryPart>(order[i]));
   }
@@ -205,8 +204,15 @@ class Remedies {
   const int ranks_;
 };
 
-Status CheckPool(std::span<const RankReport> reports, const Pool& pool, int64_t needed,
-                 const MemoryPlan& plan) {
+int64_t Needed(std::span<const RankReport> reports, const Pool& pool,
+               int64_t (RankMemory::*needs)() const) {
+  std::vector<int64_t> bytes;
+  for (const int rank : pool.ranks) bytes.push_back((reports[rank].needs.*needs)());
+  return Sum(bytes);
+}
+
+Status CheckPool(std::span<const RankReport> reports, const Pool& pool, const MemoryPlan& plan) {
+  const int64_t needed = Needed(reports, pool, &RankMemory::sure);
   if (needed <= pool.bytes) return OkStatus();
   const std::string remedies = Remedies(plan, pool, static_cast<int>(reports.size())).Text();
   return UserError("memory: the run needs at least " + Gigabytes(needed) + " on " + pool.name +
@@ -234,14 +240,22 @@ Status CheckRank(int rank, const RankReport& report) {
   return OkStatus();
 }
 
-std::string Warning(const Pool& pool, int64_t sure, int64_t most) {
-  if (most > pool.bytes) {
-    return "warning: memory: the run needs " + Gigabytes(sure) + " to " + Gigabytes(most) +
-           ", the more embedding rows occur, on " + pool.name + " " + Gigabytes(pool.bytes);
+// scarcest: the pool of which the run may need most.
+std::string Warning(std::span<const RankReport> reports, const std::vector<Pool>& pools,
+                    const Pool& scarcest) {
+  const int64_t most = Needed(reports, scarcest, &RankMemory::most);
+  if (most > scarcest.bytes) {
+    return "warning: memory: the run needs " +
+           Gigabytes(Needed(reports, scarcest, &RankMemory::sure)) + " to " + Gigabytes(most) +
+           ", the more embedding rows occur, on " + scarcest.name + " " + Gigabytes(scarcest.bytes);
   }
-  if (sure <= pool.available) return "";
-  return "warning: memory: the run needs at least " + Gigabytes(sure) + " on " + pool.name + " " +
-         Gigabytes(pool.bytes) + ", of which " + Gigabytes(pool.available) + " are free now";
+  for (const Pool& pool : pools) {
+    const int64_t sure = Needed(reports, pool, &RankMemory::sure);
+    if (sure <= pool.available) continue;
+    return "warning: memory: the run needs at least " + Gigabytes(sure) + " on " + pool.name + " " +
+           Gigabytes(pool.bytes) + ", of which " + Gigabytes(pool.available) + " are free now";
+  }
+  return "";
 }
 
 }  // namespace
@@ -267,17 +281,15 @@ StatusOr<std::string> JudgeMemory(std::span<const RankReport> reports, const Mem
   for (size_t rank = 0; rank < reports.size(); ++rank) {
     ELASTOR_RETURN_IF_ERROR(CheckRank(static_cast<int>(rank), reports[rank]));
   }
-  std::string warning;
-  for (const Pool& pool : PoolsOf(reports)) {
-    std::vector<int64_t> sure, most;
-    for (const int rank : pool.ranks) {
-      sure.push_back(reports[rank].needs.sure());
-      most.push_back(reports[rank].needs.most());
-    }
-    ELASTOR_RETURN_IF_ERROR(CheckPool(reports, pool, Sum(sure), plan));
-    if (warning.empty()) warning = Warning(pool, Sum(sure), Sum(most));
-  }
-  return warning;
+  // The scarcest memory speaks, lest what would fit there is told of another.
+  const std::vector<Pool> pools = PoolsOf(reports);
+  const auto scarcest = [&](int64_t (RankMemory::*needs)() const) {
+    return *std::ranges::max_element(pools, {}, [&](const Pool& pool) {
+      return static_cast<double>(Needed(reports, pool, needs)) / static_cast<double>(pool.bytes);
+    });
+  };
+  ELASTOR_RETURN_IF_ERROR(CheckPool(reports, scarcest(&RankMemory::sure), plan));
+  return Warning(reports, pools, scarcest(&RankMemory::most));
 }
 
 StatusOr<std::string> CheckMemory(const MemoryPlan& plan, const ShardPlan& shards,
