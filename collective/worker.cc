@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/exhausted.h"
 #include "core/base/thread_pool.h"
 
 namespace elastor {
@@ -33,7 +34,8 @@ struct CommunicationWorker::State {
 };
 
 CommunicationWorker::CommunicationWorker() : state_(std::make_unique<State>()) {
-  state_->thread = std::thread([state = state_.get()] { state->RunJobs(); });
+  state_->thread = StartThread(1, 1, "communication (parallel.overlap)",
+                               [state = state_.get()] { state->RunJobs(); });
 }
 
 CommunicationWorker::~CommunicationWorker() {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/base/exhausted.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -14,7 +15,7 @@ ZeroPages::ZeroPages(int64_t bytes, std::string_view what) {
   bytes_ = static_cast<size_t>(bytes);
   data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                -1, 0);
-  PCHECK(data_ != MAP_FAILED) << what << ": cannot map " << bytes << " bytes";
+  if (data_ == MAP_FAILED) EndForMemory(bytes_, what);
   // A hint: fewer misses of the address cache. Not for large arrays, which may be touched here and
   // there: every touch would take, and clear, 2 MiB.
   constexpr size_t kMostHuge = size_t{256} << 20;

@@ -13,7 +13,8 @@ namespace elastor {
 class ZeroPages {
  public:
   ZeroPages() = default;
-  // Ends the program naming `what` and the size when the system refuses the address space.
+  // Ends the process naming `what` and the size when the system refuses the address space
+  // (core/base/exhausted.h).
   ZeroPages(int64_t bytes, std::string_view what);
   ~ZeroPages();
   ZeroPages(ZeroPages&& other) noexcept;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/exhausted.h"
 #include "core/base/leaves.h"
 #include "glog/logging.h"
 
@@ -50,7 +51,9 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique
   SetCanonicalFloatingPoint();
   state_->workers.reserve(threads - 1);
   for (int thread = 1; thread < threads; ++thread) {
-    state_->workers.emplace_back([state = state_.get(), thread] { state->Serve(thread); });
+    state_->workers.push_back(
+        StartThread(thread + 1, threads, "computing",
+                    [state = state_.get(), thread] { state->Serve(thread); }));
   }
 }
 

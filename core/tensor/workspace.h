@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -32,6 +32,9 @@ struct WorkspacePlan {
   int64_t flat_elements = 0;
   int64_t scratch_elements = 0;
 };
+inline int64_t WorkspacePanels(int64_t max_rows) {
+  return max_rows / kPanelRows + (max_rows % kPanelRows != 0);
+}
 
 // The memory of a plan for up to `max_rows` rows: one allocation, 64-byte aligned, zeroed (padded
 // rows must be finite). One per computing thread.
@@ -39,15 +42,11 @@ template <typename T>
 class Workspace {
  public:
   Workspace(const WorkspacePlan& plan, int64_t max_rows) : plan_(plan), max_rows_(max_rows) {
-    const int64_t panels = (max_rows + kPanelRows - 1) / kPanelRows;
-    const int64_t activations = plan.elements_per_panel * panels;
-    flat_ = activations;
+    panels_ = WorkspacePanels(max_rows);
+    flat_ = plan.elements_per_panel * panels_;
     scratch_ = flat_ + plan.flat_elements;
-    panels_ = panels;
     const int64_t size = scratch_ + plan.scratch_elements;
-    const size_t bytes = static_cast<size_t>(size) * sizeof(T);
-    memory_.reset(static_cast<T*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)));
-    CHECK(memory_ != nullptr) << "workspace of " << bytes << " bytes";
+    memory_.reset(static_cast<T*>(::operator new(size * sizeof(T) + kLine, kAlignment)));
     std::fill(memory_.get(), memory_.get() + size, T{0});
   }
 
@@ -62,8 +61,11 @@ class Workspace {
   T* scratch() const { return memory_.get() + scratch_; }
 
  private:
+  static constexpr std::align_val_t kAlignment{64};
+  static constexpr size_t kLine = 64;  // bytes beyond the end
+
   struct Free {
-    void operator()(T* p) const { std::free(p); }
+    void operator()(T* p) const { ::operator delete(p, kAlignment); }
   };
   WorkspacePlan plan_;
   int64_t max_rows_;

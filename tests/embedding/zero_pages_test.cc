@@ -38,5 +38,11 @@ TEST(ZeroPagesTest, ALargeArrayTouchedHereAndThereTakesLittleMemory) {
   EXPECT_LT(ResidentBytes() - before, 64 * kMebibyte);
 }
 
+TEST(ZeroPagesDeathTest, RefusedAddressSpaceIsOneLineWithItsPurpose) {
+  EXPECT_EXIT(
+      ZeroPages(int64_t{1} << 60, "rows of embedding table 'C1'"), testing::ExitedWithCode(3),
+      "cannot allocate 1152921504606846976 bytes for rows of embedding table 'C1';[^\n]*\n$");
+}
+
 }  // namespace
 }  // namespace elastor

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/exhausted.h"
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -99,7 +100,7 @@ Status CheckpointWriter::State::CopyAndWrite() {
     view.embedding->AddToDigest(&digest);
   }
   done = false;
-  thread = std::thread([this] { Write(); });
+  thread = StartThread(1, 1, "writing checkpoints", [this] { Write(); });
   int64_t waits = copied ? 0 : 1;
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&waits, 1}));
   return waits == 0 ? OkStatus() : WaitForAll();

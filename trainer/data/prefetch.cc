@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/exhausted.h"
+
 namespace elastor {
 
 struct Prefetcher::State {
@@ -25,7 +27,9 @@ struct Prefetcher::State {
   State(const Dataset* dataset, Split split, const RowOrder& order, int threads)
       : dataset(dataset), split(split), order(order) {
     CHECK_GE(threads, 1);
-    for (int i = 0; i < threads; ++i) readers.emplace_back([this] { ReadLoop(); });
+    for (int i = 1; i <= threads; ++i) {
+      readers.push_back(StartThread(i, threads, "reading ahead", [this] { ReadLoop(); }));
+    }
   }
 
   void ReadLoop();
@@ -53,6 +57,7 @@ Prefetcher::State::Request* Prefetcher::State::FirstNotBegun() {
 }
 
 void Prefetcher::State::ReadLoop() {
+  const MemoryPurpose purpose("batches read ahead");
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
     Request* request = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "collective/dense_reduce.h"
@@ -11,6 +12,7 @@
 #include "core/optimizer/optimizer_options.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/memory_plan.h"
 
 namespace elastor {
 namespace {
@@ -39,6 +41,23 @@ Json Embeddings(const std::vector<TableSpec>& tables, const ShardPlan& plan) {
   return {{"tables", tables.size()},
           {"parameters", parameters},
           {"bytes_on_fullest_rank", std::ranges::max(plan.BytesOfRanks())}};
+}
+
+// Of the rank that is sure to take most.
+Json Memory(const MemoryPlan& plan, const ShardPlan& shards) {
+  RankMemory fullest;
+  int64_t most = 0;
+  for (int rank = 0; rank < shards.ranks(); ++rank) {
+    const RankMemory memory = plan.OfRank(shards, rank);
+    if (rank == 0 || memory.sure() > fullest.sure()) fullest = memory;
+    most = std::max(most, memory.most());
+  }
+  Json json = {{"surely_touched_bytes_on_fullest_rank", fullest.sure()}};
+  for (int part = 0; part < kMemoryParts; ++part) {
+    json["surely_touched"][MemoryPartKey(static_cast<MemoryPart>(part))] = fullest.surely[part];
+  }
+  json["most_bytes_on_fullest_rank"] = most;
+  return json;
 }
 
 // Of the largest training pass of a thread on the CPU.
@@ -79,6 +98,10 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
     most_slots = std::max(most_slots, blocks * slots);
   }
   const int64_t element = sizeof(float);
+  MemoryPlan::Options memory;
+  if (const std::string& path = experiment.data().path(); !path.empty()) {
+    memory.occurring_ids = OccurringIds(path, data);
+  }
   Json stages = Json::array();
   for (const Probe& probe : graph.probes()) {
     stages.push_back(
@@ -98,6 +121,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"dense_bytes_per_rank", layout.flat_size() * element},
       {"dense_slot_bytes_on_fullest_rank", most_slots * element},
       {"embeddings", Embeddings(tables, plan)},
+      {"memory", Memory(MemoryPlan(experiment, data, &graph, memory), plan)},
       {"stages", stages},
       {"plan", Lines(plan.ToString())},
       {"dense", DenseParameters(layout)},

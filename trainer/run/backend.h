@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_RUN_BACKEND_H_
 #define ELASTOR_TRAINER_RUN_BACKEND_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -45,11 +46,13 @@ enum class RunDevice { kCpu, kCuda };
 StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options);
 
 // The GPU's half of the program: //trainer/run:cuda_backend, or :no_cuda in a build
-// without it, where both are user errors.
+// without it, where making either is a user error.
 //
 // Makes one GPU of the host this rank's, by the rank's number on its host; collective, before
 // MakeCudaBackend. Returns what bits depend on: device and libraries, for the numerics fingerprint.
 StatusOr<std::string> OpenCudaDevice(Communicator& communicator);
+// Memory of the GPU that was opened.
+int64_t CudaDeviceBytes();
 StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options);
 
 }  // namespace elastor

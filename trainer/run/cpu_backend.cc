@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "core/base/exhausted.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/run/backend.h"
@@ -38,6 +39,7 @@ StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options)
         "training.precision: " + TrainingConfig_Precision_Name(experiment.training().precision()) +
         " is a choice on GPUs (--device=cuda); expected FLOAT32");
   }
+  const MemoryPurpose purpose("dense weights, gradients and optimizer slots");
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options));
 }
 

@@ -29,6 +29,8 @@ using cuda::Precision;
 // it when one of them changes.
 constexpr char kKernels[] = "places1";
 
+int64_t opened_bytes = 0;  // of the device that was opened
+
 // This rank's number among the ranks of its host.
 StatusOr<int> LocalRank(Communicator& communicator) {
   constexpr int64_t kNameBytes = 256;
@@ -95,8 +97,11 @@ StatusOr<std::string> OpenCudaDevice(Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const int local_rank, LocalRank(communicator));
   const StatusOr<DeviceInfo> info = OpenLocalDevice(local_rank);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, info.status()));
+  opened_bytes = info->memory_bytes;
   return std::string("cuda ") + kKernels + " " + info->name + " " + info->libraries;
 }
+
+int64_t CudaDeviceBytes() { return opened_bytes; }
 
 StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(

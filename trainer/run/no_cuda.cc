@@ -11,6 +11,7 @@ Status NoCuda() {
 }  // namespace
 
 StatusOr<std::string> OpenCudaDevice(Communicator&) { return NoCuda(); }
+int64_t CudaDeviceBytes() { return 0; }
 StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions&) { return NoCuda(); }
 
 }  // namespace elastor

@@ -6,6 +6,8 @@
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/memory_plan.h"
+#include "trainer/run/memory_check.h"
 
 namespace elastor {
 namespace {
@@ -25,6 +27,27 @@ StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split sp
   if (dataset->rows(split) > 0) return dataset;
   const std::string name = split == Split::kTrain ? "training" : SplitName(split);
   return UserError(path + ": the " + name + " split has no rows");
+}
+
+// CheckMemory of the run that `planned` describes.
+StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment& planned,
+                                    const Dataset& dataset, const ShardPlan& plan,
+                                    Communicator* communicator) {
+  const Graph graph = MakeGraph(planned, dataset.info());
+  const bool on_device = options.device == RunDevice::kCuda;
+  MemoryPlan::Options memory = {.trains = options.mode == Mode::kTrain, .on_device = on_device};
+  if (memory.trains) {
+    memory.occurring_ids = OccurringIds(planned.data().path(), dataset.info());
+  } else {
+    // A thousand ranks would ask a file system for one folder.
+    if (communicator->rank() == 0) {
+      memory.model_rows = RowsOfModel(options.model_dir, planned.embedding().width());
+    }
+    ELASTOR_RETURN_IF_ERROR(communicator->Broadcast(Phase::kSetup, &memory.model_rows,
+                                                    sizeof(memory.model_rows), /*root=*/0));
+  }
+  return CheckMemory(MemoryPlan(planned, dataset.info(), &graph, memory), plan,
+                     on_device ? CudaDeviceBytes() : 0, communicator);
 }
 
 SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
@@ -75,9 +98,12 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,
       MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string memory_warning,
+                           CheckMemoryOf(options, planned, **dataset, plan, communicator));
   StatusOr<std::unique_ptr<RunLog>> log = RunLog::Open(
       options.output_dir, options.experiment, communicator->rank(), UseOfLog(options), steps_done);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
+  if (!memory_warning.empty()) (*log)->ShowLine(memory_warning);
   if (first_rank && (*dataset)->version() < kPreparedVersion) {
     LOG(WARNING)
         << options.experiment.data().path() << ": version " << (*dataset)->version()

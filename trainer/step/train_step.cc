@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "collective/leaf_tree.h"
+#include "core/base/exhausted.h"
+#include "trainer/step/thread_shares.h"
 
 namespace elastor {
 namespace {
@@ -25,12 +27,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-int64_t TrainingPassRows(const TrainStepOptions& options, bool whole_leaf) {
-  if (!whole_leaf) return kPassRows;
-  CHECK_GT(options.batch_rows, 0) << "the model's passes hold whole leaves";
-  return (options.batch_rows + options.leaves - 1) / options.leaves;
-}
 
 std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicator& communicator) {
   std::vector<Range> slices;
@@ -68,7 +64,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       pool_(pool),
       pass_rows_(TrainingPassRows(options, graph->needs_whole_leaf())),
       own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
-      share_leaves_(graph->needs_whole_leaf() && own_leaves_.size() < pool->threads()),
+      share_leaves_(SharesLeaves(graph->needs_whole_leaf(), own_leaves_, pool->threads())),
       slices_(SlicesOfRank(graph->parameters(), *communicator)),
       reducer_(communicator, options.leaves),
       optimizer_(options.dense, graph->parameters(), slices_, pool),
@@ -79,15 +75,15 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
   CHECK_EQ(graph->outputs(), options.task.outputs());
   const FeatureShape& features = graph->features();
   CHECK_EQ(features.inputs() - features.numeric_features(), embedding->output_features());
-  for (int t = 0; t < pool->threads(); ++t) {
-    const int64_t leaves = own_leaves_.size();
-    const Range part =
-        share_leaves_ ? Range{t == 0 ? 0 : leaves, leaves} : PartOf(t, pool->threads(), leaves);
-    // Evaluations take passes of kPassRows on every thread.
-    const int64_t max_rows = part.size() > 0 ? std::max(kPassRows, pass_rows_) : kPassRows;
-    threads_.push_back(std::make_unique<Thread>(
-        executor_.workspace_plan(), max_rows, graph->parameters(),
-        Range{own_leaves_.begin + part.begin, own_leaves_.begin + part.end}));
+  if (graph->needs_whole_leaf()) CHECK_GT(options.batch_rows, 0);
+  {
+    const MemoryPurpose purpose("activations of a computing thread");
+    for (int t = 0; t < pool->threads(); ++t) {
+      const ThreadShare share =
+          ShareOfThread(options, graph->needs_whole_leaf(), own_leaves_, t, pool->threads());
+      threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
+                                                  graph->parameters(), share.leaves));
+    }
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
   graph->parameters().Initialize(options.seed, weights_.data());
@@ -179,6 +175,7 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
         [this, bucket, rows = batch.global_rows] { return ReduceBucket(bucket, rows); }));
   };
   const auto compute = [&](int t) {
+    const MemoryPurpose purpose("gradient sums of a computing thread");
     Thread& thread = *threads_[t];
     thread.loss = ExactSum();
     thread.fold.BeginStep(bucket_ready);

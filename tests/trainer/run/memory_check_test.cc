@@ -1,0 +1,215 @@
+#include "trainer/run/memory_check.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "trainer/experiment/config_defaults.h"
+#include "trainer/experiment/make_options.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kGigabyte = 1'000'000'000;
+constexpr int64_t kWidth = 8;
+constexpr int64_t kRowBytes = 128;  // weights and two slots of 8, in whole cache lines
+
+DatasetInfo Data(int64_t ids, int64_t training_rows) {
+  DatasetInfo data;
+  data.name = "test";
+  data.numeric = {{"I1"}};
+  data.categorical = {{"C1", ids}, {"C2", ids}};
+  data.rows[static_cast<int>(Split::kTrain)] = training_rows;
+  return data;
+}
+
+Experiment MakeExperiment(OptimizerConfig::Sparse sparse) {
+  Experiment experiment;
+  experiment.mutable_model()->mutable_mlp()->add_hidden(16);
+  experiment.mutable_embedding()->set_width(kWidth);
+  experiment.mutable_optimizer()->set_sparse(sparse);
+  experiment.mutable_training()->set_batch_size(256);
+  ResolveDefaults(&experiment);
+  return experiment;
+}
+
+// A run on `ranks` ranks of one host.
+struct PlannedRun {
+  PlannedRun(const Experiment& experiment, const DatasetInfo& data, int ranks,
+             const MemoryPlan::Options& options = {})
+      : data(data),
+        graph(MakeGraph(experiment, this->data)),
+        plan(experiment, this->data, &graph, options),
+        shards(plan.Shards(ranks).value()) {
+    for (int rank = 0; rank < ranks; ++rank) needs.push_back(plan.OfRank(shards, rank));
+  }
+
+  int64_t sure() const {
+    int64_t sum = 0;
+    for (const RankMemory& rank : needs) sum += rank.sure();
+    return sum;
+  }
+
+  // On hosts of so many ranks that have `memory` each.
+  StatusOr<std::string> JudgeOn(HostMemory memory, int ranks_on_host = 1 << 20,
+                                int64_t device_bytes = 0) const {
+    std::vector<RankReport> reports;
+    for (size_t rank = 0; rank < needs.size(); ++rank) {
+      memory.host = "h" + std::to_string(rank / ranks_on_host);
+      memory.boot_id = memory.host;
+      reports.push_back(MakeReport(needs[rank], memory, device_bytes));
+    }
+    return JudgeMemory(reports, plan);
+  }
+
+  const DatasetInfo data;
+  const Graph graph;
+  const MemoryPlan plan;
+  const ShardPlan shards;
+  std::vector<RankMemory> needs;
+};
+
+HostMemory HostOf(int64_t bytes) {
+  HostMemory memory;
+  memory.bytes = memory.available = bytes;
+  return memory;
+}
+
+TEST(MemoryCheckTest, DenseAdamTouchesEveryRow) {
+  constexpr int64_t kIds = 100'000'000;
+  const PlannedRun run(MakeExperiment(OptimizerConfig::DENSE_ADAM), Data(kIds, 1000), 4);
+  int64_t rows = 0;
+  for (const RankMemory& rank : run.needs) rows += rank[MemoryPart::kTableRows];
+  EXPECT_GE(rows, 2 * kIds * kRowBytes);
+  EXPECT_LE(rows, 2 * kIds * (kRowBytes + 1));  // with the bits
+
+  const StatusOr<std::string> judged = run.JudgeOn(HostOf(24 * kGigabyte));
+  ASSERT_FALSE(judged.ok());
+  EXPECT_EQ(judged.status().code(), StatusCode::kUser);
+  const std::string& line = judged.status().message();
+  EXPECT_EQ(line.find("memory: the run needs at least 25.7 GB on host h0 (4 ranks), which has 24.0 "
+                      "GB: 25.7 GB rows of embedding tables"),
+            0)
+      << line;
+  EXPECT_NE(line.find("would fit with optimizer.sparse=LAZY_ADAM"), line.npos) << line;
+  EXPECT_NE(line.find("4 ranks on 2 such hosts"), line.npos) << line;
+  EXPECT_NE(line.find("embedding.width=5 at most"), line.npos) << line;
+  EXPECT_EQ(line.find('\n'), line.npos);
+}
+
+// Of lazy optimizers, only what occurs: a run that can work is not refused.
+TEST(MemoryCheckTest, ATableOfWhichLittleOccursIsNoObstacle) {
+  constexpr int64_t kIds = 1'000'000'000;
+  const PlannedRun run(MakeExperiment(OptimizerConfig::LAZY_ADAM), Data(kIds, 1000), 1);
+  EXPECT_EQ(run.needs[0][MemoryPart::kTableRows], 0);
+  const StatusOr<std::string> judged = run.JudgeOn(HostOf(kGigabyte));
+  ASSERT_TRUE(judged.ok());
+  EXPECT_EQ(*judged, "");  // 2,000 rows of a page each
+
+  const PlannedRun many(MakeExperiment(OptimizerConfig::LAZY_ADAM), Data(kIds, kIds), 1);
+  const StatusOr<std::string> warned = many.JudgeOn(HostOf(kGigabyte));
+  ASSERT_TRUE(warned.ok());
+  EXPECT_NE(warned->find("warning: memory: the run needs "), warned->npos) << *warned;
+  EXPECT_NE(warned->find(" to 25"), warned->npos) << *warned;
+}
+
+// An epoch surely makes the rows of the ids that occur in it.
+TEST(MemoryCheckTest, RowsOfIdsThatOccurAreSure) {
+  constexpr int64_t kIds = 1'000'000, kOccurring = 400'000, kTrainingRows = 3'000'000;
+  const DatasetInfo data = Data(kIds, kTrainingRows);
+  const MemoryPlan::Options occurring = {.occurring_ids = {kOccurring, 0}};
+  Experiment experiment = MakeExperiment(OptimizerConfig::LAZY_ADAM);
+  const PlannedRun run(experiment, data, 2, occurring);
+  const int64_t rows = run.needs[0][MemoryPart::kTableRows] + run.needs[1][MemoryPart::kTableRows];
+  EXPECT_NEAR(static_cast<double>(rows), kOccurring * kRowBytes, kRowBytes);
+
+  experiment.mutable_training()->set_max_steps(kTrainingRows / 256);  // a step less than an epoch
+  EXPECT_EQ(PlannedRun(experiment, data, 2, occurring).needs[0][MemoryPart::kTableRows], 0);
+  experiment.mutable_training()->set_max_steps(kTrainingRows / 256 + 1);
+  EXPECT_GT(PlannedRun(experiment, data, 2, occurring).needs[0][MemoryPart::kTableRows], 0);
+  experiment.mutable_training()->set_eval_every_steps(10);  // may stop early within the epoch
+  experiment.mutable_training()->mutable_monitor()->set_early_stop_patience(1);
+  EXPECT_EQ(PlannedRun(experiment, data, 2, occurring).needs[0][MemoryPart::kTableRows], 0);
+}
+
+TEST(MemoryCheckTest, IdsThatOccurAreThoseOfTheStatistics) {
+  const std::string directory = testing::TempDir();
+  std::ofstream(directory + "/stats.json")
+      << R"({"categorical": [{"name": "C2", "train": {"distinct": 90, "unknown": 20}},
+                             {"name": "C1", "train": {"distinct": 5000}},
+                             {"name": "C3", "train": {"distinct": "many"}}]})";
+  const DatasetInfo data = Data(/*ids=*/1000, 0);
+  EXPECT_EQ(OccurringIds(directory, data), (std::vector<int64_t>{1000, 70}));
+  EXPECT_EQ(OccurringIds(directory + "/nowhere", data), (std::vector<int64_t>{0, 0}));
+}
+
+TEST(MemoryCheckTest, RanksOfOneHostAddUp) {
+  const PlannedRun run(MakeExperiment(OptimizerConfig::DENSE_ADAM), Data(10'000'000, 1000), 4);
+  const int64_t half = run.sure() / 2 + kGigabyte / 10;
+  EXPECT_FALSE(run.JudgeOn(HostOf(half)).ok());
+  EXPECT_TRUE(run.JudgeOn(HostOf(half), /*ranks_on_host=*/2).ok());
+  EXPECT_FALSE(run.JudgeOn(HostOf(half / 2), /*ranks_on_host=*/2).ok());
+}
+
+TEST(MemoryCheckTest, AControlGroupCountsAsItsHostDoes) {
+  const PlannedRun run(MakeExperiment(OptimizerConfig::DENSE_ADAM), Data(10'000'000, 1000), 2);
+  HostMemory memory = HostOf(1000 * kGigabyte);
+  memory.group = "/sys/fs/cgroup/job_7";
+  memory.group_bytes = memory.group_available = kGigabyte;
+  const StatusOr<std::string> judged = run.JudgeOn(memory);
+  ASSERT_FALSE(judged.ok());
+  EXPECT_NE(judged.status().message().find(
+                "on host h0 (2 ranks), whose control group /sys/fs/cgroup/job_7 allows 1.0 GB: "),
+            std::string::npos)
+      << judged.status().message();
+  memory.group_bytes = memory.group_available = 10 * kGigabyte;
+  EXPECT_EQ(run.JudgeOn(memory).value(), "");
+  memory.group_available = kGigabyte;
+  const std::string warning = run.JudgeOn(memory).value();
+  EXPECT_NE(warning.find("allows 10.0 GB, of which 1.0 GB are free now"), warning.npos) << warning;
+}
+
+TEST(MemoryCheckTest, AddressSpaceIsNeededForAllRows) {
+  const PlannedRun run(MakeExperiment(OptimizerConfig::LAZY_ADAM), Data(100'000'000, 1000), 2);
+  HostMemory memory = HostOf(24 * kGigabyte);
+  memory.address_space_bytes = 4 * kGigabyte;
+  const StatusOr<std::string> judged = run.JudgeOn(memory);
+  ASSERT_FALSE(judged.ok());
+  EXPECT_NE(judged.status().message().find("memory: rank 0 needs at least 12.9 GB of address space "
+                                           "on host h0, ulimit -v allows 4.0 GB"),
+            std::string::npos)
+      << judged.status().message();
+}
+
+TEST(MemoryCheckTest, AGpuHoldsItsRowsAtOnce) {
+  const MemoryPlan::Options on_device = {.on_device = true};
+  Experiment experiment = MakeExperiment(OptimizerConfig::LAZY_ADAM);
+  const DatasetInfo data = Data(1'000'000'000, 1000);
+  const HostMemory host = HostOf(24 * kGigabyte);
+  const auto judged = PlannedRun(experiment, data, 1, on_device).JudgeOn(host, 1, 80 * kGigabyte);
+  ASSERT_FALSE(judged.ok());
+  EXPECT_NE(judged.status().message().find("on its GPU for embedding rows"), std::string::npos)
+      << judged.status().message();
+  // Then most of them are page-locked on the host.
+  experiment.mutable_parallel()->set_device_embedding_bytes(40 * kGigabyte);
+  const auto pinned = PlannedRun(experiment, data, 1, on_device).JudgeOn(host, 1, 80 * kGigabyte);
+  ASSERT_FALSE(pinned.ok());
+  EXPECT_NE(pinned.status().message().find("on host h0"), std::string::npos)
+      << pinned.status().message();
+}
+
+TEST(MemoryCheckTest, HugeNumbersDoNotOverflow) {
+  Experiment experiment = MakeExperiment(OptimizerConfig::DENSE_ADAM);
+  experiment.mutable_training()->set_batch_size(int64_t{9'000'000'000'000'000'000});
+  experiment.mutable_parallel()->set_threads(2'000'000);
+  const PlannedRun run(experiment, Data(int64_t{1} << 60, 0), 4);
+  for (const RankMemory& rank : run.needs) EXPECT_EQ(rank.sure(), int64_t{1} << 62);
+  const StatusOr<std::string> judged = run.JudgeOn(HostOf(kGigabyte));
+  ASSERT_FALSE(judged.ok());
+  EXPECT_EQ(judged.status().message().find('-'), std::string::npos) << judged.status().message();
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,325 @@
+#include "trainer/experiment/memory_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <initializer_list>
+
+#include "collective/dense_reduce.h"
+#include "core/base/leaf_stack.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/optimizer/optimizer_options.h"
+#include "embedding/row_store.h"
+#include "nlohmann/json.hpp"
+#include "trainer/data/batch.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/step/thread_shares.h"
+
+namespace elastor {
+namespace {
+
+constexpr char kStatisticsFile[] = "stats.json";
+constexpr int64_t kMost = int64_t{1} << 62;
+constexpr int64_t kElement = sizeof(float);
+constexpr int64_t kPageBytes = 4096;
+
+// Of numbers that are at least 0; an overflow is kMost.
+int64_t Product(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (__builtin_mul_overflow(product, factor, &product) || product > kMost) product = kMost;
+    if (factor == 0) return 0;
+  }
+  return product;
+}
+void Add(int64_t addend, int64_t* sum) {
+  if (__builtin_add_overflow(*sum, addend, sum) || *sum > kMost) *sum = kMost;
+}
+
+// Vectors at once of a thread that sums its leaves' gradients along the tree: a node of 2^d leaves
+// has up to d of them, since a right leaf adds itself to its left sibling.
+int64_t GradientSums(const Range& leaves) {
+  int64_t most = 0;
+  int64_t done = 0;
+  for (const Range& node : CanonicalNodes(leaves)) {
+    const int64_t levels = std::bit_width(static_cast<uint64_t>(node.size())) - 1;
+    most = std::max(most, done + std::max<int64_t>(levels, 1));
+    ++done;
+  }
+  return most;
+}
+
+// 2 bits a row: whether it is there, and a mark.
+int64_t BitBytes(int64_t rows) { return (rows + 3) / 4; }
+
+}  // namespace
+
+const char* MemoryPartName(MemoryPart part) {
+  constexpr const char* kNames[kMemoryParts] = {
+      "rows of embedding tables (embedding.width, optimizer.sparse)",
+      "dense weights, gradients and slots",
+      "gradient sums of the threads",
+      "activations of the threads (parallel.threads)",
+      "batches read ahead (training.batch_size, data.reader_threads)",
+      "ids and gradients of a batch (training.batch_size)",
+      "the checkpoint's copy of the state"};
+  return kNames[static_cast<int>(part)];
+}
+
+const char* MemoryPartKey(MemoryPart part) {
+  constexpr const char* kKeys[kMemoryParts] = {"embedding_rows", "dense",   "gradient_sums",
+                                               "activations",    "batches", "exchange",
+                                               "checkpoint_copy"};
+  return kKeys[static_cast<int>(part)];
+}
+
+int64_t RankMemory::sure() const {
+  int64_t sum = 0;
+  for (const int64_t bytes : surely) Add(bytes, &sum);
+  return sum;
+}
+
+int64_t RankMemory::most() const {
+  int64_t sum = sure();
+  Add(unsure_rows, &sum);
+  return sum;
+}
+
+std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data) {
+  std::vector<int64_t> occurring(data.categorical.size(), 0);
+  std::ifstream file(dataset_path + "/" + kStatisticsFile);
+  const nlohmann::json json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("categorical")) return occurring;
+  const auto number = [](const nlohmann::json& part, const char* name) -> int64_t {
+    if (!part.is_object() || !part.contains(name)) return 0;
+    return part[name].is_number_integer() ? part[name].get<int64_t>() : 0;
+  };
+  for (const nlohmann::json& field : json["categorical"]) {
+    if (!field.is_object() || !field.contains("train")) continue;
+    for (size_t f = 0; f < occurring.size(); ++f) {
+      if (field.value("name", nlohmann::json()) != data.categorical[f].name) continue;
+      // Values that the vocabulary lacks share id 0.
+      const int64_t known = number(field["train"], "distinct") - number(field["train"], "unknown");
+      occurring[f] = std::clamp<int64_t>(known, 0, data.categorical[f].ids);
+    }
+  }
+  return occurring;
+}
+
+MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, const Graph* graph,
+                       const Options& options)
+    : experiment_(experiment),
+      data_(&data),
+      graph_(graph),
+      options_(options),
+      workspace_(CpuExecutor<float>(*graph).workspace_plan()),
+      tables_(MakeTables(experiment, data)) {
+  const std::vector<FieldSpec> fields = MakeFields(data);
+  occurring_.assign(tables_.size(), 0);
+  most_.assign(tables_.size(), 0);
+  const bool bounded =
+      options.trains && TrainingRows() > 0 && experiment.training().warm_start().path().empty();
+  for (size_t f = 0; f < fields.size(); ++f) {
+    const int t = fields[f].table;
+    if (f < options.occurring_ids.size()) {
+      occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
+    }
+    Add(bounded && !data.categorical[f].multi_hot ? rows_read : tables_[t].rows, &most_[t]);
+  }
+  for (size_t t = 0; t < tables_.size(); ++t) most_[t] = std::min(most_[t], tables_[t].rows);
+}
+
+MemoryPlan MemoryPlan::With(const Experiment& experiment) const {
+  MemoryPlan other = *this;
+  other.experiment_ = experiment;
+  return other;
+}
+
+MemoryPlan MemoryPlan::WithTableWidth(int64_t width) const {
+  MemoryPlan other = *this;
+  for (TableSpec& table : other.tables_) table.width = width;
+  return other;
+}
+
+StatusOr<ShardPlan> MemoryPlan::Shards(int ranks) const {
+  return MakePlan(experiment_, tables_, ranks);
+}
+
+// ---- What is done
+
+int64_t MemoryPlan::BatchRows() const {
+  // As many as can be cut into leaves.
+  const int64_t batch = std::min(experiment_.training().batch_size(),
+                                 kMost / experiment_.parallel().virtual_shards());
+  return TrainingRows() > 0 ? std::min(batch, TrainingRows()) : batch;
+}
+
+// Of the whole run; many where there are no data.
+int64_t MemoryPlan::Steps() const {
+  const int64_t limit = experiment_.training().max_steps();
+  int64_t steps = kMost;
+  if (TrainingRows() > 0) {
+    const int64_t batch = BatchRows();
+    steps = Product({(TrainingRows() - 1) / batch + 1, experiment_.training().epochs()});
+  }
+  return limit > 0 ? std::min(limit, steps) : steps;
+}
+
+// Whether training sees every training row, unless a signal stops it.
+bool MemoryPlan::CompletesAnEpoch() const {
+  if (!options_.trains || TrainingRows() == 0) return false;
+  const TrainingConfig& training = experiment_.training();
+  if (training.monitor().early_stop_patience() > 0 && training.eval_every_steps() > 0) return false;
+  return Steps() >= (TrainingRows() - 1) / BatchRows() + 1;
+}
+
+// ---- Parts
+
+// Of a table's rows on a rank: how many there are, are sure to be made, and can be made.
+struct MemoryPlan::Rows {
+  int64_t all = 0;
+  int64_t surely = 0;
+  int64_t most = 0;
+};
+
+MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank) const {
+  Rows rows;
+  rows.all = shards.RowsOnRank(table, rank);
+  const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
+  if (options_.trains && kind == OptimizerKind::kDenseAdam) {
+    rows.surely = rows.most = rows.all;
+    return rows;
+  }
+  // Ids spread over the partitions evenly: low ones by their order, hashed ones by their hash.
+  const auto share = [&](int64_t ids, int64_t of) {
+    return static_cast<int64_t>(static_cast<__int128>(ids) * rows.all / of);
+  };
+  if (options_.trains) {
+    rows.surely = CompletesAnEpoch() ? share(occurring_[table], tables_[table].rows) : 0;
+    rows.most = std::max(rows.surely, std::min(most_[table], rows.all));
+  } else {
+    int64_t total = 0;
+    for (const TableSpec& each : tables_) Add(each.rows, &total);
+    rows.surely = std::min(rows.all, share(options_.model_rows.begin, total));
+    rows.most = std::min(rows.all, options_.model_rows.end);
+  }
+  return rows;
+}
+
+void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory) const {
+  const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
+  int64_t surely = 0, most = 0, all = 0;
+  int64_t stored = 0, stored_most = 0, stored_all = 0;  // in a checkpoint, by this rank
+  for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
+    const Rows rows = RowsOf(t, shards, rank);
+    const int64_t elements = tables_[t].width + SlotElements(kind, tables_[t].width);
+    const int64_t row = RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
+    const int64_t bytes = Product({rows.all, row});
+    Add(bytes + BitBytes(rows.all), &all);
+    Add(Product({rows.surely, row}), &surely);
+    if (rows.surely == rows.all) Add(BitBytes(rows.all), &surely);
+    // A row that is alone on its page takes the page.
+    Add(std::min(bytes, Product({rows.most, std::max(row, kPageBytes)})), &most);
+    const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
+    const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
+    Add(Product({rows.surely / copies, record}), &stored);
+    Add(Product({rows.most / copies, record}), &stored_most);
+    Add(Product({rows.all / copies, record}), &stored_all);
+  }
+  if (options_.on_device) {
+    // All rows are taken at once (embedding/cuda/row_tables.h): on the device, or beyond the limit
+    // half of it there and the rest in page-locked memory.
+    const int64_t limit = experiment_.parallel().device_embedding_bytes();
+    const int64_t there = limit > 0 && all > limit ? limit / 2 : all;
+    Add(limit > 0 && all > limit ? 0 : there, &memory->device);
+    surely = most = all - there;
+  }
+  memory->surely[static_cast<int>(MemoryPart::kTableRows)] = surely;
+  memory->unsure_rows = std::max(int64_t{0}, most - surely);
+  Add(all, &memory->address_space);
+  if (!options_.trains || experiment_.checkpoint().disabled()) return;
+  // A share that turns out larger than this is not copied.
+  const int64_t staging = experiment_.checkpoint().staging_bytes();
+  if (stored_all <= staging) {
+    memory->surely[static_cast<int>(MemoryPart::kCheckpoint)] = stored;
+    Add(stored_most - stored, &memory->unsure_rows);
+  }
+}
+
+void MemoryPlan::AddDense(int rank, int ranks, RankMemory* memory) const {
+  const ParameterLayout& layout = graph_->parameters();
+  const OptimizerKind kind = MakeTrainStepOptions(experiment_, *data_).dense.rule.kind;
+  int64_t own = 0;
+  for (const Range& bucket : layout.buckets()) own += SliceOfRank(bucket, rank, ranks).size();
+  // Matrices are packed for the forward and for the backward product.
+  int64_t packed = 0;
+  for (const ParameterInfo& parameter : layout.parameters()) {
+    if (parameter.shape.size() > 1) Add(Product({parameter.size, 2}), &packed);
+  }
+  const int64_t slots = SlotElements(kind, kParameterBlock) / kParameterBlock;
+  int64_t elements = layout.flat_size();
+  Add(Product({own, 1 + slots}), &elements);
+  if (options_.on_device) return Add(Product({elements, kElement}), &memory->device);
+  Add(packed, &elements);
+  memory->surely[static_cast<int>(MemoryPart::kDense)] = Product({elements, kElement});
+  // Rank 0 writes the dense state.
+  if (rank > 0 || !options_.trains || experiment_.checkpoint().disabled()) return;
+  Add(Product({layout.element_count(), 1 + slots, kElement}),
+      &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
+}
+
+void MemoryPlan::AddThreads(int rank, int ranks, RankMemory* memory) const {
+  if (options_.on_device) return;
+  const TrainStepOptions step = MakeTrainStepOptions(experiment_, *data_);
+  const Range leaves = LeavesOfRank(rank, ranks, step.leaves);
+  const int threads = experiment_.parallel().threads();
+  int64_t activations = 0, sums = 0;
+  for (int thread = 0; thread < threads; ++thread) {
+    const ThreadShare share =
+        ShareOfThread(step, graph_->needs_whole_leaf(), leaves, thread, threads);
+    int64_t elements = Product({workspace_.elements_per_panel, WorkspacePanels(share.pass_rows)});
+    Add(workspace_.flat_elements + workspace_.scratch_elements, &elements);
+    Add(Product({elements, kElement}), &activations);
+    if (options_.trains) Add(GradientSums(share.leaves), &sums);
+  }
+  memory->surely[static_cast<int>(MemoryPart::kActivations)] = activations;
+  memory->surely[static_cast<int>(MemoryPart::kGradientSums)] =
+      Product({sums, graph_->parameters().flat_size(), kElement});
+}
+
+void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
+  if (!options_.trains) return;  // evaluations may be of any split
+  int64_t single = 0;
+  for (const DatasetInfo::Categorical& field : data_->categorical) single += !field.multi_hot;
+  const auto fields = static_cast<int64_t>(data_->categorical.size());
+  int64_t row =
+      kElement * (1 + static_cast<int64_t>(data_->numeric.size()) + data_->has_weights) +
+      static_cast<int64_t>(sizeof(int64_t)) * (single + data_->has_groups + data_->has_times);
+  if (single < fields) row += static_cast<int64_t>(sizeof(int64_t)) * fields;  // where bags end
+  const int64_t rows =
+      LocalPositions(BatchRows(), rank, ranks, experiment_.parallel().virtual_shards()).size();
+  // One that each reader is at, the step's, and the next one's.
+  const int64_t batches = std::min<int64_t>(Steps(), experiment_.data().reader_threads() + 2);
+  memory->surely[static_cast<int>(MemoryPart::kBatches)] = Product({batches, rows, row});
+  if (options_.on_device) return;
+  // Of an id: its column, its number, its occurrence; of this batch and the next. Of a bag: dE.
+  constexpr int64_t kIdBytes = 8 + 4 + 8;
+  int64_t exchange = Product({rows, single, kIdBytes, std::min<int64_t>(Steps(), 2)});
+  Add(Product({rows, fields, experiment_.embedding().width(), kElement}), &exchange);
+  memory->surely[static_cast<int>(MemoryPart::kExchange)] = exchange;
+}
+
+RankMemory MemoryPlan::OfRank(const ShardPlan& shards, int rank) const {
+  RankMemory memory;
+  AddTables(shards, rank, &memory);
+  AddDense(rank, shards.ranks(), &memory);
+  AddThreads(rank, shards.ranks(), &memory);
+  AddBatches(rank, shards.ranks(), &memory);
+  for (int part = 0; part < kMemoryParts; ++part) {
+    if (part == static_cast<int>(MemoryPart::kTableRows)) continue;
+    Add(memory.surely[part], &memory.address_space);
+  }
+  return memory;
+}
+
+}  // namespace elastor

@@ -1,0 +1,101 @@
+#ifndef ELASTOR_TRAINER_EXPERIMENT_MEMORY_PLAN_H_
+#define ELASTOR_TRAINER_EXPERIMENT_MEMORY_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/leaves.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "core/tensor/workspace.h"
+#include "embedding/shard_plan.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// What a run's memory is for. Of buffers that grow to what the data need, only what they are sure
+// to hold counts, so that a run that can work is never refused.
+enum class MemoryPart {
+  kTableRows,  // weights and optimizer slots of embedding rows
+  kDense,      // weights, also as the kernels want them, and of the own slices gradients and slots
+  kGradientSums,  // of the threads' virtual shards
+  kActivations,   // of the threads' passes
+  kBatches,       // read, and read ahead
+  kExchange,      // a batch's ids, where they occur, and their bags' gradients
+  kCheckpoint,    // the copy of the state that is written while training goes on
+};
+inline constexpr int kMemoryParts = 7;
+const char* MemoryPartName(MemoryPart part);  // for people: "activations of the threads"
+const char* MemoryPartKey(MemoryPart part);   // "activations"
+
+// Bytes of one rank. Amounts beyond 2^62 count as that.
+struct RankMemory {
+  std::array<int64_t, kMemoryParts> surely{};  // touched in any case, by MemoryPart
+  int64_t unsure_rows = 0;    // more in kTableRows and kCheckpoint, when all rows that can occur do
+  int64_t address_space = 0;  // what is taken at once, touched or not
+  int64_t device = 0;         // on its GPU: rows and dense state
+
+  int64_t operator[](MemoryPart part) const { return surely[static_cast<int>(part)]; }
+  int64_t sure() const;
+  int64_t most() const;  // sure() and unsure_rows
+};
+
+// How many different ids of each categorical field, at least, occur in the training rows of a
+// prepared data set, by its stats.json; 0 where that does not say.
+std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data);
+
+// The memory of a run's ranks, from the same layouts, plans and formulas by which it is taken.
+class MemoryPlan {
+ public:
+  struct Options {
+    bool trains = true;      // else it infers
+    bool on_device = false;  // --device=cuda
+    // Training: OccurringIds; empty: unknown.
+    std::vector<int64_t> occurring_ids = {};
+    // Inference: how many rows the model has, at least and at most.
+    Range model_rows = {};
+  };
+  // experiment: resolved and valid, that memory is taken for. data and graph outlive the object.
+  MemoryPlan(const Experiment& experiment, const DatasetInfo& data, const Graph* graph,
+             const Options& options);
+
+  const Experiment& experiment() const { return experiment_; }
+  // The same run with other fields that do not change the graph.
+  MemoryPlan With(const Experiment& experiment) const;
+  // With tables of another width; the rest stays.
+  MemoryPlan WithTableWidth(int64_t width) const;
+
+  // The experiment's plan of the tables.
+  StatusOr<ShardPlan> Shards(int ranks) const;
+  RankMemory OfRank(const ShardPlan& shards, int rank) const;
+
+ private:
+  struct Rows;  // of a table on a rank
+
+  int64_t TrainingRows() const { return data_->rows[static_cast<int>(Split::kTrain)]; }
+  int64_t Steps() const;
+  bool CompletesAnEpoch() const;
+  int64_t BatchRows() const;
+  Rows RowsOf(int table, const ShardPlan& shards, int rank) const;
+  void AddTables(const ShardPlan& shards, int rank, RankMemory* memory) const;
+  void AddDense(int rank, int ranks, RankMemory* memory) const;
+  void AddThreads(int rank, int ranks, RankMemory* memory) const;
+  void AddBatches(int rank, int ranks, RankMemory* memory) const;
+
+  Experiment experiment_;
+  const DatasetInfo* data_;
+  const Graph* graph_;
+  Options options_;
+  WorkspacePlan workspace_;
+  std::vector<TableSpec> tables_;
+  std::vector<int64_t> occurring_;  // by table: ids that occur, at least
+  std::vector<int64_t> most_;       // by table: rows that can occur
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EXPERIMENT_MEMORY_PLAN_H_
