@@ -1,0 +1,21 @@
+#ifndef ELASTOR_TRAINER_RUN_STANDARD_STREAMS_H_
+#define ELASTOR_TRAINER_RUN_STANDARD_STREAMS_H_
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// To be called before any file is opened. A standard stream that the parent closed becomes
+// /dev/null, else the next file that is opened would get its number and its text. From now on a
+// reader that leaves (`| head`) is an error of the write and does not end the process by SIGPIPE.
+void PrepareStandardStreams();
+
+// The text on stdout, handed to the system before this returns. Ok when the reader has left: it has
+// what it wanted. Otherwise a machine error that names stdout (a full disk).
+Status WriteToStdout(const std::string& text);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_STANDARD_STREAMS_H_
