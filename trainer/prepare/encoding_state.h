@@ -24,8 +24,10 @@ struct EncodingState {
   std::vector<int64_t> table_rows;        // by column of PreparePlan::ids
   std::vector<std::string> vocabularies;  // the same: checksums of vocabulary files, or empty
   std::vector<std::pair<std::string, double>> unknown_shares;  // with --vocabulary_from
+  std::string ids_checksum;                                    // of the working file of ids
 };
 
+// A file that holds a state, and reading it: machine error when it is not as it was written.
 std::string StateJson(const EncodingState& state);
 StatusOr<EncodingState> ReadState(const std::string& path);
 
