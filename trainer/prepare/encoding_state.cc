@@ -1,6 +1,10 @@
 #include "trainer/prepare/encoding_state.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
@@ -83,6 +87,7 @@ std::string StateJson(const EncodingState& state) {
   json["vocabularies"] = state.vocabularies;
   json["unknown_shares"] = state.unknown_shares;
   json["ids_checksum"] = state.ids_checksum;
+  json["statistics_checksum"] = state.statistics_checksum;
   json["checksum"] = "";
   const std::string text = json.dump(1);
   return SealJson(text.substr(0, text.rfind('"')));
@@ -102,10 +107,24 @@ StatusOr<EncodingState> ReadState(const std::string& path) {
     state.vocabularies = json.at("vocabularies").get<std::vector<std::string>>();
     json.at("unknown_shares").get_to(state.unknown_shares);
     json.at("ids_checksum").get_to(state.ids_checksum);
+    json.at("statistics_checksum").get_to(state.statistics_checksum);
     return state;
   } catch (const nlohmann::json::exception&) {
     return damaged;
   }
+}
+
+Status CheckFile(const std::string& path, const std::string& checksum) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                      &XXH3_freeState);
+  XXH3_64bits_reset(hash.get());
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(1 << 20, '\0');
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    XXH3_64bits_update(hash.get(), piece.data(), file.gcount());
+  }
+  if (file.eof() && HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
+  return MachineError(path + ": damaged; begin anew with --restart");
 }
 
 std::vector<NumericScale> ScalesOf(const PreparePlan& plan, const Measures& measures) {

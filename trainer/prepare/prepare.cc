@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "core/base/thread_pool.h"
 #include "core/base/utf8.h"
 #include "trainer/data/block_format.h"
@@ -65,8 +66,11 @@ class TextRun {
  private:
   Status CheckRows(const TextPassResult& text) const;
   StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const RowPlaces& places);
+  StatusOr<EncodingState> TakeUpEncoding() const;
   void WarnOfLabels(const Measures& measures) const;
   std::string Work(const char* name) const { return writer_->work_path() + "/" + name; }
+  std::string StatisticsPath() const { return writer_->partial_path() + "/" + kStatisticsFile; }
+  std::string VocabularyFolder() const { return writer_->partial_path() + "/" + kVocabularyFolder; }
 
   const PrepareOptions& options_;
   const PreparePlan plan_;
@@ -120,7 +124,7 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> ids, WorkFile::Open(Work("ids")));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> scratch,
                            WorkFile::Open(Work("scratch")));
-  const std::string folder = writer_->partial_path() + "/" + kVocabularyFolder;
+  const std::string folder = VocabularyFolder();
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
   ELASTOR_ASSIGN_OR_RETURN(
       const RankedValues ranked,
@@ -133,14 +137,26 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
     state.vocabularies.push_back(saved.checksum);
   }
   if (!options_.vocabulary_from.empty()) state.unknown_shares = UnknownShares(plan_, ranked);
-  ELASTOR_RETURN_IF_ERROR(
-      WriteFileAtomically(writer_->partial_path() + "/" + kStatisticsFile,
-                          StatisticsJson(plan_, measures, ranked, text.bad_rows)));
+  const std::string statistics = StatisticsJson(plan_, measures, ranked, text.bad_rows);
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StatisticsPath(), statistics));
+  state.statistics_checksum = HashTextOf(statistics);
   // Whoever reads the state must find the ids as they are.
   ELASTOR_RETURN_IF_ERROR(ids->Sync());
   ELASTOR_RETURN_IF_ERROR(ids->Map());
   ELASTOR_ASSIGN_OR_RETURN(state.ids_checksum, ids->Checksum());
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(Work(kStateFile), StateJson(state)));
+  return state;
+}
+
+// What an earlier run has made of all text.
+StatusOr<EncodingState> TextRun::TakeUpEncoding() const {
+  ELASTOR_ASSIGN_OR_RETURN(const EncodingState state, ReadState(Work(kStateFile)));
+  ELASTOR_RETURN_IF_ERROR(CheckFile(StatisticsPath(), state.statistics_checksum));
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    if (state.vocabularies[i].empty()) continue;
+    const std::string file = VocabularyFileName(plan_.ids[i].field->name());
+    ELASTOR_RETURN_IF_ERROR(CheckFile(VocabularyFolder() + "/" + file, state.vocabularies[i]));
+  }
   return state;
 }
 
@@ -161,7 +177,7 @@ Status TextRun::Run() {
   std::error_code error;
   EncodingState state;
   if (fs::exists(Work(kStateFile), error)) {
-    ELASTOR_ASSIGN_OR_RETURN(state, ReadState(Work(kStateFile)));
+    ELASTOR_ASSIGN_OR_RETURN(state, TakeUpEncoding());
   } else {
     ELASTOR_ASSIGN_OR_RETURN(state, MakeEncoding(text, places));
   }

@@ -186,9 +186,15 @@ PrepareOptions KilledWhileWriting(const std::string& name) {
   return options;
 }
 
-TEST(InterruptedTest, DamagedIdsAndEncodingAreNoticed) {
-  const std::string sed[] = {"flip ids", "cut ids", "remove ids", "digit encoding.json"};
-  for (const std::string& damage : sed) {
+TEST(InterruptedTest, DamageOfWhatIsMadeOfAllTextIsNoticed) {
+  const std::string damages[] = {"flip ids",
+                                 "cut ids",
+                                 "remove ids",
+                                 "digit encoding.json",
+                                 "flip ../stats.json",
+                                 "flip ../vocabulary/word.tsv",
+                                 "remove ../vocabulary/word.tsv"};
+  for (const std::string& damage : damages) {
     PrepareOptions options = KilledWhileWriting("damaged");
     const std::string file =
         options.output_dir + ".partial/work/" + damage.substr(damage.find(' ') + 1);

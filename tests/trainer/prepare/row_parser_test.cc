@@ -276,7 +276,7 @@ TEST(RowParserTest, HeaderFindsColumns) {
   EXPECT_EQ(chunk.ids[1], Hash("ann") % 7);
   EXPECT_EQ(chunk.TextOf(chunk.ids[2]), "bob");
   EXPECT_EQ(chunk.bad[0].what, "found 3 columns, expected 4");
-  EXPECT_EQ(chunk.bad[1].what, "column 3 (label): found '7', expected 0, 1 or -1");
+  EXPECT_EQ(chunk.bad[1].what, "column 3 (click): found '7', expected 0, 1 or -1");
 }
 
 TEST(RowParserTest, HeaderMistakes) {

@@ -23,7 +23,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
       "header, quoted; did you mean 'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
-            "s.textproto:1:26: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
+            "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
             "TIME, IGNORED");
   EXPECT_EQ(MessageOf("layout: LIBSVM"), "s.textproto: no fields");
