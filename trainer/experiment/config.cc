@@ -10,104 +10,24 @@
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
-#include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/experiment/text_message.h"
 #include "xxhash.h"
 
 namespace elastor {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
 using google::protobuf::util::MessageDifferencer;
-
-std::vector<std::string> QuotedParts(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t end = 0, begin; (begin = text.find('"', end)) != text.npos; ++end) {
-    end = text.find('"', begin + 1);
-    if (end == text.npos) break;
-    parts.push_back(text.substr(begin + 1, end - begin - 1));
-  }
-  return parts;
-}
-
-std::string ListNames(const std::vector<std::string>& names, const std::string& found) {
-  return JoinNames(names) + DidYouMean(names, found);
-}
-
-class IgnoredErrors : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int, int, const std::string&) override {}
-};
-
-// The last field that an experiment's text names before a place; null: none.
-const FieldDescriptor* FieldAt(const std::string& text, int line, int column) {
-  google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
-  IgnoredErrors ignored;
-  google::protobuf::io::Tokenizer tokens(&stream, &ignored);
-  tokens.set_comment_style(google::protobuf::io::Tokenizer::SH_COMMENT_STYLE);
-  std::vector<const Descriptor*> levels = {Experiment::descriptor()};
-  const FieldDescriptor* field = nullptr;
-  while (tokens.Next() &&
-         std::pair(tokens.current().line, tokens.current().column) < std::pair(line, column)) {
-    const std::string& token = tokens.current().text;
-    if (token == "{" || token == "<") {
-      levels.push_back(field == nullptr ? nullptr : field->message_type());
-    } else if ((token == "}" || token == ">") && levels.size() > 1) {
-      levels.pop_back();
-    } else if (const FieldDescriptor* named =
-                   levels.back() == nullptr ? nullptr : levels.back()->FindFieldByName(token);
-               named != nullptr) {
-      field = named;
-    }
-  }
-  return field;
-}
-
-// Keeps the first error of a text file as "line:column: what", with the names that are possible
-// where the parser knows only that this one is not.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  explicit FirstError(const std::string& file_text) : file_text_(file_text) {}
-
-  void AddError(int line, int column, const std::string& what) override {
-    if (!text_.empty()) return;
-    text_ = std::to_string(line + 1) + ":" + std::to_string(column + 1) + ": " + what +
-            PossibleNames(line, column, what);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string PossibleNames(int line, int column, const std::string& what) const {
-    const std::vector<std::string> quoted = QuotedParts(what);
-    // Message type "elastor.ModelConfig" has no field named "x".
-    if (what.starts_with("Message type ") && quoted.size() == 2) {
-      const Descriptor* type =
-          Experiment::descriptor()->file()->pool()->FindMessageTypeByName(quoted[0]);
-      return type == nullptr ? "" : " It has: " + ListNames(FieldNames(*type), quoted[1]);
-    }
-    // Unknown enumeration value of "x" for field "order".
-    if (what.starts_with("Unknown enumeration value ") && quoted.size() == 2) {
-      const FieldDescriptor* field = FieldAt(file_text_, line, column);
-      if (field == nullptr || field->enum_type() == nullptr) return "";
-      return " Expected one of: " + ListNames(ValueNames(*field->enum_type()), quoted[0]);
-    }
-    return "";
-  }
-
-  const std::string& file_text_;
-  std::string text_;
-};
 
 using FieldMark = decltype(operational);
 
@@ -187,11 +107,8 @@ std::optional<Difference> DifferenceBut(const FieldMark& ignored, Experiment fou
 }  // namespace
 
 StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source) {
-  FirstError error(text);
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
   Experiment experiment;
-  if (!parser.ParseFromString(text, &experiment)) return UserError(source + ":" + error.text());
+  ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, source, &experiment));
   return experiment;
 }
 

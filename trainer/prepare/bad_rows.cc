@@ -1,5 +1,7 @@
 #include "trainer/prepare/bad_rows.h"
 
+#include <algorithm>
+
 namespace elastor {
 namespace {
 
@@ -47,15 +49,20 @@ Status BadRowLedger::Count(const Chunk& chunk) {
     return path + ":" + std::to_string(lines_ + chunk.header_lines + bad.line + 1) + ": " +
            bad.what;
   };
-  const bool too_many = bad_rows_ + chunk.bad_rows > max_bad_rows_;
-  int64_t number = bad_rows_;
-  for (const BadRow& bad : chunk.bad) {
-    const bool in_error = too_many && &bad == &chunk.bad.front();
-    if (number++ < kWarnings && warn_ && !in_error) warn_("bad row: " + place(bad));
+  // Those up to the limit are told one by one, the one beyond it ends the run.
+  const int64_t allowed = max_bad_rows_ - bad_rows_;
+  const bool too_many = chunk.bad_rows > allowed;
+  const size_t told = std::min<size_t>(chunk.bad.size(), allowed);
+  for (size_t i = 0; i < told; ++i) {
+    if (bad_rows_ + static_cast<int64_t>(i) < kWarnings && warn_) {
+      warn_("bad row: " + place(chunk.bad[i]));
+    }
   }
   bad_rows_ += chunk.bad_rows;
   if (too_many) {
-    const std::string example = chunk.bad.empty() ? path : place(chunk.bad.front());
+    // A chunk keeps the first few of many bad rows, and none when an earlier run has read it.
+    const std::string example =
+        chunk.bad.empty() ? path : place(chunk.bad[std::min(told, chunk.bad.size() - 1)]);
     return UserError(example + "; " + std::to_string(bad_rows_) +
                      " bad rows so far, max_bad_rows is " + std::to_string(max_bad_rows_));
   }

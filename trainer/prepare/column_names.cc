@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <map>
 
+#include "trainer/prepare/file_kind.h"
 #include "trainer/prepare/value_text.h"
 
 namespace elastor {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 std::string_view WithoutEnding(std::string_view line) {
   if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (line.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    line.remove_prefix(kByteOrderMark.size());
-  }
+  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   return line;
 }
 
@@ -32,15 +29,17 @@ std::string FirstNames(const std::vector<std::string>& names) {
 // What may be the reason when a header is a single column.
 std::string DelimiterHint(const Schema& schema, size_t columns) {
   if (columns > 1) return "";
-  const char delimiter = DelimiterOf(schema);
-  return "; the schema's delimiter is " +
-         (delimiter == '\t' ? std::string("a tab") : Shown(std::string(1, delimiter)));
+  return "; the schema's delimiter is " + DelimiterText(DelimiterOf(schema));
 }
 
 }  // namespace
 
 char DelimiterOf(const Schema& schema) {
   return schema.delimiter().empty() ? '\t' : schema.delimiter()[0];
+}
+
+std::string DelimiterText(char delimiter) {
+  return delimiter == '\t' ? "a tab" : Shown(std::string(1, delimiter));
 }
 
 bool ReadQuoted(char* line, size_t size, size_t at, char delimiter, QuotedValue* value) {

@@ -33,6 +33,7 @@ StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
                                                const std::string& source);
 
 char DelimiterOf(const Schema& schema);
+std::string DelimiterText(char delimiter);  // "a tab", "','"
 
 }  // namespace elastor
 

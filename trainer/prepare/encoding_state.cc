@@ -1,9 +1,14 @@
 #include "trainer/prepare/encoding_state.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "trainer/data/block_format.h"
 
 namespace elastor {
@@ -81,11 +86,17 @@ std::string StateJson(const EncodingState& state) {
   json["table_rows"] = state.table_rows;
   json["vocabularies"] = state.vocabularies;
   json["unknown_shares"] = state.unknown_shares;
-  return json.dump(1) + "\n";
+  json["ids_checksum"] = state.ids_checksum;
+  json["statistics_checksum"] = state.statistics_checksum;
+  json["checksum"] = "";
+  const std::string text = json.dump(1);
+  return SealJson(text.substr(0, text.rfind('"')));
 }
 
 StatusOr<EncodingState> ReadState(const std::string& path) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const Status damaged = MachineError(path + ": damaged; begin anew with --restart");
+  if (!IsSealed(text)) return damaged;
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     EncodingState state;
@@ -95,10 +106,25 @@ StatusOr<EncodingState> ReadState(const std::string& path) {
     state.table_rows = json.at("table_rows").get<std::vector<int64_t>>();
     state.vocabularies = json.at("vocabularies").get<std::vector<std::string>>();
     json.at("unknown_shares").get_to(state.unknown_shares);
+    json.at("ids_checksum").get_to(state.ids_checksum);
+    json.at("statistics_checksum").get_to(state.statistics_checksum);
     return state;
-  } catch (const nlohmann::json::exception& error) {
-    return MachineError(path + ": damaged; begin anew with --restart");
+  } catch (const nlohmann::json::exception&) {
+    return damaged;
   }
+}
+
+Status CheckFile(const std::string& path, const std::string& checksum) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                      &XXH3_freeState);
+  XXH3_64bits_reset(hash.get());
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(1 << 20, '\0');
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    XXH3_64bits_update(hash.get(), piece.data(), file.gcount());
+  }
+  if (file.eof() && HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
+  return MachineError(path + ": damaged; begin anew with --restart");
 }
 
 std::vector<NumericScale> ScalesOf(const PreparePlan& plan, const Measures& measures) {
@@ -143,8 +169,9 @@ StatusOr<EncodingState> ReadGivenEncoding(const std::string& path, const Prepare
     const std::string difference = TakeMeta(nlohmann::json::parse(text), plan, &state);
     if (!difference.empty()) return UserError("--vocabulary_from=" + path + " " + difference);
     return state;
-  } catch (const nlohmann::json::exception& error) {
-    return UserError(file + ": " + error.what());
+  } catch (const nlohmann::json::exception&) {
+    return UserError(file + ": a part of `numeric` or `categorical` is missing or damaged; " +
+                     "expected what prepare has written");
   }
 }
 

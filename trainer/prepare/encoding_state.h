@@ -24,10 +24,16 @@ struct EncodingState {
   std::vector<int64_t> table_rows;        // by column of PreparePlan::ids
   std::vector<std::string> vocabularies;  // the same: checksums of vocabulary files, or empty
   std::vector<std::pair<std::string, double>> unknown_shares;  // with --vocabulary_from
+  std::string ids_checksum;                                    // of the working file of ids
+  std::string statistics_checksum;                             // of stats.json
 };
 
+// A file that holds a state, and reading it: machine error when it is not as it was written.
 std::string StateJson(const EncodingState& state);
 StatusOr<EncodingState> ReadState(const std::string& path);
+// Whether a file, whatever its size, still has a checksum (XXH3-64, 16 hex digits) that a state
+// holds. Machine error when not, or when it cannot be read.
+Status CheckFile(const std::string& path, const std::string& checksum);
 
 // Means and deviations of the training split.
 std::vector<NumericScale> ScalesOf(const PreparePlan& plan, const Measures& measures);

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "trainer/prepare/file_kind.h"
+
 namespace elastor {
 namespace {
 
@@ -69,8 +71,10 @@ Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, boo
   return on_end_ ? on_end_(input, state.next) : OkStatus();
 }
 
-void Inputs::TakeHeader(TextChunk* chunk, std::string* text) const {
-  if (!headers_ || chunk->number != 0) return;
+void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
+  if (chunk->number != 0) return;
+  if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
+  if (!headers_) return;
   chunk->after_header = true;
   text->erase(0, text->find('\n') + 1);
 }
@@ -97,7 +101,7 @@ Status Inputs::Next(uint32_t near, TextChunk* chunk, std::string* text, bool* fo
     }
     if (!*found && !left) return OkStatus();
   }
-  TakeHeader(chunk, text);
+  TakeBegin(chunk, text);
   return OkStatus();
 }
 
@@ -107,8 +111,8 @@ Status Inputs::CheckUnchanged() const {
     const int64_t modified_ns = ModifiedNs(state->path, &bytes);
     if (bytes != state->file_bytes || modified_ns != state->modified_ns) {
       return UserError(state->path + ": changed while it was read (" +
-                       std::to_string(state->file_bytes) + " bytes, now " + std::to_string(bytes) +
-                       ")");
+                       std::to_string(state->file_bytes) + " bytes, now " +
+                       (bytes < 0 ? "gone" : std::to_string(bytes)) + ")");
     }
   }
   return OkStatus();

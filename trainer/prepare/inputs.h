@@ -19,9 +19,9 @@ namespace elastor {
 // A piece of whole lines of one input. Which lines are in which chunk depends on the input alone.
 struct TextChunk {
   uint32_t input = 0;
-  uint32_t number = 0;  // in its input
-  int64_t text_at = 0;  // in the (unpacked) input
-  int64_t text_bytes = 0;
+  uint32_t number = 0;        // in its input
+  int64_t text_at = 0;        // in the (unpacked) input
+  int64_t text_bytes = 0;     // with what has been taken from the text
   bool after_header = false;  // a first line, of column names, has been taken from the text
 };
 
@@ -72,7 +72,8 @@ class Inputs {
   };
   explicit Inputs(bool headers) : headers_(headers) {}
   Status ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found);
-  void TakeHeader(TextChunk* chunk, std::string* text) const;
+  // Takes a byte order mark and a header line from the first chunk of an input.
+  void TakeBegin(TextChunk* chunk, std::string* text) const;
 
   const bool headers_;
   std::vector<std::unique_ptr<State>> states_;

@@ -1,16 +1,21 @@
 #include "trainer/prepare/prepare.h"
 
+#include <limits.h>
 #include <time.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "core/base/thread_pool.h"
+#include "core/base/utf8.h"
+#include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/prepare/encoding_state.h"
 #include "trainer/prepare/field_statistics.h"
@@ -19,6 +24,7 @@
 #include "trainer/prepare/rank_values.h"
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/run_identity.h"
+#include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/work_file.h"
@@ -58,8 +64,13 @@ class TextRun {
   Status Run();
 
  private:
+  Status CheckRows(const TextPassResult& text) const;
   StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const RowPlaces& places);
+  StatusOr<EncodingState> TakeUpEncoding() const;
+  void WarnOfLabels(const Measures& measures) const;
   std::string Work(const char* name) const { return writer_->work_path() + "/" + name; }
+  std::string StatisticsPath() const { return writer_->partial_path() + "/" + kStatisticsFile; }
+  std::string VocabularyFolder() const { return writer_->partial_path() + "/" + kVocabularyFolder; }
 
   const PrepareOptions& options_;
   const PreparePlan plan_;
@@ -73,6 +84,29 @@ class TextRun {
   std::unique_ptr<WorkFile> values_;
 };
 
+// User error without any row; an input without one is told.
+Status TextRun::CheckRows(const TextPassResult& text) const {
+  std::vector<int64_t> rows(inputs_.size(), 0);
+  for (const SpilledChunk& chunk : text.chunks) rows[chunk.input] += chunk.rows;
+  if (std::ranges::max(rows) == 0) return UserError(inputs_.front() + ": no rows found");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == 0 && options_.warn) options_.warn(inputs_[i] + ": has no rows");
+  }
+  return OkStatus();
+}
+
+// A column of one value is seldom the label's.
+void TextRun::WarnOfLabels(const Measures& measures) const {
+  for (const Split split : {Split::kTrain, Split::kValidation}) {
+    const SplitTally& tally = measures.splits[static_cast<int>(split)];
+    const bool all_equal = tally.positives == 0 || tally.positives == tally.rows;
+    if (tally.rows == 0 || !all_equal || !options_.warn) continue;
+    options_.warn("the label of all " + std::to_string(tally.rows) + " " + SplitName(split) +
+                  " rows is " + (tally.positives == 0 ? "0" : "1") +
+                  "; is the LABEL field's column right?");
+  }
+}
+
 // Statistics, vocabularies and ids; its last act is to note that they are complete.
 StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const RowPlaces& places) {
   std::vector<GivenVocabulary> given;
@@ -85,11 +119,12 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
   ELASTOR_ASSIGN_OR_RETURN(
       const Measures measures,
       MeasureRows(options_, plan_, text, places, *rows_, *values_, pool_, counts.get()));
+  WarnOfLabels(measures);
   ELASTOR_RETURN_IF_ERROR(counts->Map());
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> ids, WorkFile::Open(Work("ids")));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> scratch,
                            WorkFile::Open(Work("scratch")));
-  const std::string folder = writer_->partial_path() + "/" + kVocabularyFolder;
+  const std::string folder = VocabularyFolder();
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
   ELASTOR_ASSIGN_OR_RETURN(
       const RankedValues ranked,
@@ -102,12 +137,26 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
     state.vocabularies.push_back(saved.checksum);
   }
   if (!options_.vocabulary_from.empty()) state.unknown_shares = UnknownShares(plan_, ranked);
-  ELASTOR_RETURN_IF_ERROR(
-      WriteFileAtomically(writer_->partial_path() + "/" + kStatisticsFile,
-                          StatisticsJson(plan_, measures, ranked, text.bad_rows)));
-  // Ids have no checksum: whoever reads the state must find them as they are.
+  const std::string statistics = StatisticsJson(plan_, measures, ranked, text.bad_rows);
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StatisticsPath(), statistics));
+  state.statistics_checksum = HashTextOf(statistics);
+  // Whoever reads the state must find the ids as they are.
   ELASTOR_RETURN_IF_ERROR(ids->Sync());
+  ELASTOR_RETURN_IF_ERROR(ids->Map());
+  ELASTOR_ASSIGN_OR_RETURN(state.ids_checksum, ids->Checksum());
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(Work(kStateFile), StateJson(state)));
+  return state;
+}
+
+// What an earlier run has made of all text.
+StatusOr<EncodingState> TextRun::TakeUpEncoding() const {
+  ELASTOR_ASSIGN_OR_RETURN(const EncodingState state, ReadState(Work(kStateFile)));
+  ELASTOR_RETURN_IF_ERROR(CheckFile(StatisticsPath(), state.statistics_checksum));
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    if (state.vocabularies[i].empty()) continue;
+    const std::string file = VocabularyFileName(plan_.ids[i].field->name());
+    ELASTOR_RETURN_IF_ERROR(CheckFile(VocabularyFolder() + "/" + file, state.vocabularies[i]));
+  }
   return state;
 }
 
@@ -124,13 +173,11 @@ Status TextRun::Run() {
   report_->text_bytes = text.text_bytes;
   report_->segments = static_cast<int64_t>(text.runs.size());
   const RowPlaces places(plan_, text.chunks, input_splits_);
-  if (places.rows(0) + places.rows(1) + places.rows(2) == 0) {
-    return UserError(inputs_.front() + ": no rows found");
-  }
+  ELASTOR_RETURN_IF_ERROR(CheckRows(text));
   std::error_code error;
   EncodingState state;
   if (fs::exists(Work(kStateFile), error)) {
-    ELASTOR_ASSIGN_OR_RETURN(state, ReadState(Work(kStateFile)));
+    ELASTOR_ASSIGN_OR_RETURN(state, TakeUpEncoding());
   } else {
     ELASTOR_ASSIGN_OR_RETURN(state, MakeEncoding(text, places));
   }
@@ -147,6 +194,10 @@ Status TextRun::Run() {
   Encoding encoding = {state.scales, {}, plan_.id_bytes()};
   encoding.ids_at = PlaceIds(text, encoding.id_bytes, ids.get());
   ELASTOR_RETURN_IF_ERROR(ids->Map());
+  ELASTOR_ASSIGN_OR_RETURN(const std::string ids_checksum, ids->Checksum());
+  if (ids_checksum != state.ids_checksum) {
+    return MachineError(Work("ids") + ": damaged; begin anew with --restart");
+  }
   ELASTOR_RETURN_IF_ERROR(
       WriteBlocks(options_, plan_, text, places, encoding, *rows_, *ids, pool_, writer_));
   for (const fs::directory_entry& file : fs::directory_iterator(writer_->work_path(), error)) {
@@ -155,7 +206,8 @@ Status TextRun::Run() {
   return writer_->Commit(state.scales);
 }
 
-// A file that stands in two splits would be tested on what it has taught.
+// A file that stands in two splits would be tested on what it has taught, and rows of one that
+// stands twice in a split would count twice.
 Status CheckSplitInputs(const PrepareOptions& options) {
   std::map<std::string, const char*> splits;
   for (const auto& [paths, flag] : {std::pair(&options.inputs, "--input"),
@@ -165,10 +217,29 @@ Status CheckSplitInputs(const PrepareOptions& options) {
       std::error_code error;
       const fs::path file = fs::weakly_canonical(path, error);
       const auto [first, is_new] = splits.emplace(error ? path : file.string(), flag);
-      if (is_new || first->second == flag) continue;
+      if (is_new) continue;
+      if (first->second == flag) {
+        return UserError(path + ": stands twice in " + flag + "; expected each file once");
+      }
       return UserError(path + ": stands in " + first->second + " and in " + flag +
                        "; expected other rows in each split");
     }
+  }
+  return OkStatus();
+}
+
+// The name of a field with a vocabulary is that of a file, too.
+Status CheckVocabularyNames(const Schema& schema) {
+  constexpr size_t kMostBytes = NAME_MAX - std::string_view(".tmp").size();
+  for (const Field& field : schema.fields()) {
+    const bool categorical = field.type() == Field::CATEGORICAL ||
+                             field.type() == Field::MULTI_HOT || field.type() == Field::SEQUENCE;
+    if (!categorical || field.encoding() != Field::VOCABULARY) continue;
+    const size_t bytes = VocabularyFileName(field.name()).size();
+    if (bytes <= kMostBytes) continue;
+    return UserError("field " + field.name() + ": its vocabulary's file name would have " +
+                     std::to_string(bytes) + " bytes; expected " + std::to_string(kMostBytes) +
+                     " at most");
   }
   return OkStatus();
 }
@@ -177,6 +248,9 @@ Status CheckOptions(const PrepareOptions& options) {
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
   const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
   if (options.output_dir.empty()) return UserError("--output_dir is missing");
+  if (!IsUtf8(options.output_dir)) {
+    return UserError("--output_dir is not UTF-8; expected a name that the trainer can be given");
+  }
   if (synthetic && (by_input || !options.inputs.empty())) {
     return UserError("--input is not used by layout SYNTHETIC");
   }
@@ -190,7 +264,39 @@ Status CheckOptions(const PrepareOptions& options) {
         "--validation_input and --test_input split by file: remove the shares of "
         "`split` from the schema");
   }
+  ELASTOR_RETURN_IF_ERROR(CheckVocabularyNames(options.schema));
   return CheckSplitInputs(options);
+}
+
+// Where the set goes: a link stands for the folder it leads to.
+StatusOr<std::string> OutputFolder(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return path;
+  const fs::path target = fs::canonical(path, error);
+  if (!error) return target.string();
+  return UserError(path + ": is a link that leads nowhere; expected a folder, or nothing");
+}
+
+// Clear removes everything in the folder: nothing but an earlier run's may be there.
+Status CheckPartialFolder(const DatasetWriter& writer) {
+  std::set<std::string> ours = {fs::path(writer.begun_path()).filename(),
+                                fs::path(writer.work_path()).filename(),
+                                kMetaFile,
+                                kStatisticsFile,
+                                kVocabularyFolder,
+                                "blocks.journal"};
+  for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
+    ours.insert(SplitFileName(split));
+  }
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(writer.partial_path(), error)) {
+    const fs::path name = entry.path().filename();
+    if (ours.contains(name.extension() == ".tmp" ? name.stem() : name)) continue;
+    return UserError(entry.path().string() + ": is not of an unfinished run, and " +
+                     writer.partial_path() + " will be removed; expected it elsewhere");
+  }
+  return OkStatus();
 }
 
 // Whether there is an unfinished run of this identity, to be taken up.
@@ -212,15 +318,37 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
   if (unfinished) {
     ELASTOR_RETURN_IF_ERROR(writer->Continue(pool));
   } else {
+    ELASTOR_RETURN_IF_ERROR(CheckPartialFolder(*writer));
     ELASTOR_RETURN_IF_ERROR(writer->Clear());
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(writer->begun_path(), identity));
   }
   const Status status = options.schema.layout() == Schema::SYNTHETIC
                             ? WriteSynthetic(options, pool, writer)
                             : TextRun(options, pool, writer, report).Run();
-  // What the user must change makes it another run; a machine can be put right.
-  if (status.code() == StatusCode::kUser) writer->Discard();
+  if (status.ok()) return status;
+  std::error_code error;
+  if (!fs::exists(writer->begun_path(), error)) {
+    return MachineError(writer->partial_path() + ": moved or removed while it was written (" +
+                        status.message() + ")");
+  }
+  // What the user must change makes it another run; a machine can be put right, and so can be what
+  // a complete set's name is taken by.
+  if (status.code() == StatusCode::kUser && !writer->complete()) writer->Discard();
   return status;
+}
+
+// What is right for the program but seldom meant.
+void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
+  const int64_t train = info.rows[0], validation = info.rows[1];
+  if (!options.warn || train == 0) return;
+  if (validation == 0) {
+    options.warn(
+        "no validation rows, so training on this set tells no AUC; "
+        "--validation_input or a share in the schema's `split` makes some");
+  } else if (!options.validation_inputs.empty() && validation > train) {
+    options.warn("more validation rows (" + std::to_string(validation) + ") than training rows (" +
+                 std::to_string(train) + "); are --input and --validation_input swapped?");
+  }
 }
 
 }  // namespace
@@ -235,13 +363,17 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
   const DatasetInfo info =
       synthetic ? SyntheticInfo(options.schema) : PreparePlan(options.schema).Info();
+  ELASTOR_ASSIGN_OR_RETURN(const std::string folder, OutputFolder(options.output_dir));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
-                           DatasetWriter::Open(options.output_dir, info));
+                           DatasetWriter::Open(folder, info));
   ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, identity, &pool, writer.get(), &report));
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> made, Dataset::Open(options.output_dir));
-  std::copy_n(made->info().rows, 3, report.rows);
-  report.best_auc = made->info().best_auc;
-  for (const DatasetInfo::Categorical& field : made->info().categorical) {
+  const StatusOr<std::unique_ptr<Dataset>> opened = Dataset::Open(folder);
+  if (!opened.ok()) return MachineError("what was written: " + opened.status().message());
+  const Dataset& dataset = **opened;
+  WarnOfSplits(options, dataset.info());
+  std::copy_n(dataset.info().rows, 3, report.rows);
+  report.best_auc = dataset.info().best_auc;
+  for (const DatasetInfo::Categorical& field : dataset.info().categorical) {
     if (field.shares < 0) report.ids += field.ids;
   }
   report.cpu_seconds = CpuSeconds() - cpu_begin;

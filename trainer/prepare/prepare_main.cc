@@ -5,7 +5,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -17,6 +16,7 @@
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
+#include "trainer/run/standard_streams.h"
 
 DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf text format).");
 DEFINE_string(input, "", "Raw files, plain or gzip, comma separated; may be given repeatedly.");
@@ -51,7 +51,8 @@ constexpr double kMostMemoryGib = 1 << 20;
 // How often a value occurs in a segment must fit 32 bits; a value takes a byte of text at least.
 constexpr int64_t kMostSegmentMib = 2048;
 
-// gflags keeps only the last value of a flag: joins all values of the flags that name files.
+// gflags keeps only the last value of a flag: joins all values of the flags that name files. -h is
+// --help.
 std::vector<std::string> JoinInputs(int argc, char** argv) {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> inputs = {
@@ -62,6 +63,10 @@ std::vector<std::string> JoinInputs(int argc, char** argv) {
     const size_t equals = std::min(argument.find('='), argument.size());
     const auto input =
         i > 0 && dashes > 0 ? inputs.find(argument.substr(dashes, equals - dashes)) : inputs.end();
+    if (i > 0 && argument == "-h") {
+      arguments.push_back("--help");
+      continue;
+    }
     if (input == inputs.end() || (equals == argument.size() && i + 1 == argc)) {
       arguments.push_back(argument);
       continue;
@@ -85,25 +90,37 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-void PrintReport(const PrepareReport& report) {
+std::string ReportText(const PrepareReport& report) {
+  std::string text;
+  const auto add = [&text](const std::string& name, int digits, double value) {
+    char number[64];
+    std::snprintf(number, sizeof(number), "%.*f", digits, value);
+    text += name + "=" + number + "\n";
+  };
+  const auto add_count = [&text](const std::string& name, int64_t count) {
+    text += name + "=" + std::to_string(count) + "\n";
+  };
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
-    std::printf("%s_rows=%" PRId64 "\n", SplitName(split), report.rows[static_cast<int>(split)]);
+    add_count(std::string(SplitName(split)) + "_rows", report.rows[static_cast<int>(split)]);
   }
-  std::printf("ids=%" PRId64 "\nbad_rows=%" PRId64 "\nseconds=%.3f\n", report.ids, report.bad_rows,
-              report.seconds);
+  add_count("ids", report.ids);
+  add_count("bad_rows", report.bad_rows);
+  add("seconds", 3, report.seconds);
   if (report.text_bytes > 0) {
     const double megabytes = static_cast<double>(report.text_bytes) * 1e-6;
-    std::printf("text_mb=%.1f\ntext_mb_per_s=%.1f\ntext_mb_per_cpu_s=%.1f\n", megabytes,
-                megabytes / report.seconds, megabytes / report.cpu_seconds);
+    add("text_mb", 1, megabytes);
+    add("text_mb_per_s", 1, megabytes / report.seconds);
+    add("text_mb_per_cpu_s", 1, megabytes / report.cpu_seconds);
   }
   if (report.segments > 0) {
-    std::printf("segments=%" PRId64 "\nwork_mb=%.1f\n", report.segments,
-                static_cast<double>(report.work_bytes) * 1e-6);
+    add_count("segments", report.segments);
+    add("work_mb", 1, static_cast<double>(report.work_bytes) * 1e-6);
   }
   for (const auto& [field, share] : report.unknown_shares) {
-    std::printf("unknown_share_of_%s=%.6f\n", field.c_str(), share);
+    add("unknown_share_of_" + field, 6, share);
   }
-  if (report.best_auc >= 0) std::printf("best_auc=%.6f\n", report.best_auc);
+  if (report.best_auc >= 0) add("best_auc", 6, report.best_auc);
+  return text;
 }
 
 int AllCores() {
@@ -146,8 +163,18 @@ Status Run() {
   const StatusOr<PrepareReport> report = Prepare(options);
   progress.EndLine();
   if (!report.ok()) return report.status();
-  PrintReport(*report);
-  return OkStatus();
+  return WriteToStdout(ReportText(*report));
+}
+
+std::string HelpText() {
+  std::string text =
+      "prepare --schema=S.textproto --input=FILE[,FILE...] --output_dir=D [--threads=N]\n";
+  std::vector<gflags::CommandLineFlagInfo> flags;
+  gflags::GetAllFlags(&flags);
+  for (const gflags::CommandLineFlagInfo& flag : flags) {
+    if (flag.filename.ends_with("prepare_main.cc")) text += gflags::DescribeOneFlag(flag);
+  }
+  return text;
 }
 
 // Chunks and tables come and go all the time: giving their memory back to the system each time
@@ -158,10 +185,9 @@ void KeepFreedMemory() {
 }
 
 int Main(int argc, char** argv) {
+  PrepareStandardStreams();
   KeepFreedMemory();
   google::InitGoogleLogging(argv[0]);
-  gflags::SetUsageMessage(
-      "prepare --schema=S.textproto --input=FILE[,FILE...] --output_dir=D [--threads=N]");
   std::vector<std::string> arguments = JoinInputs(argc, argv);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
@@ -169,12 +195,15 @@ int Main(int argc, char** argv) {
   char** values = pointers.data();
   google::gflags_exitfunc = [](int) { std::exit(kExitUser); };
   gflags::ParseCommandLineNonHelpFlags(&count, &values, /*remove_flags=*/true);
+  Status status;
   if (FLAGS_help) {
-    gflags::ShowUsageWithFlagsRestrict(argv[0], "prepare_main");
-    return 0;
+    status = WriteToStdout(HelpText());
+  } else if (count > 1) {
+    status = UserError(std::string("unexpected argument '") + values[1] +
+                       "'; several files are --input=A,B");
+  } else {
+    status = Run();
   }
-  Status status =
-      count > 1 ? UserError(std::string("unexpected argument '") + values[1] + "'") : Run();
   if (status.ok()) return 0;
   std::fprintf(stderr, "prepare: %s\n", status.message().c_str());
   return static_cast<int>(status.code());

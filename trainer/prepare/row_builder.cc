@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "trainer/prepare/value_text.h"
@@ -62,7 +63,7 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
       chunk_->numeric.push_back(std::numeric_limits<double>::quiet_NaN());
       return true;
     case Field::LABEL:
-      return AddLabel(field.column, text);
+      return AddLabel(field.column, field.name, text);
     case Field::WEIGHT:
       return AddWeight(field, text);
     case Field::GROUP:
@@ -78,16 +79,16 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
   }
 }
 
-bool RowBuilder::AddLabel(int64_t column, std::string_view text) {
+bool RowBuilder::AddLabel(int64_t column, const std::string& name, std::string_view text) {
   float label;
-  if (!ParseLabel(text, &label)) return Fail(column + 1, "label", text, "0, 1 or -1");
+  if (!ParseLabel(text, &label)) return Fail(column + 1, name, text, "0, 1 or -1");
   chunk_->labels.push_back(label);
   return true;
 }
 
 bool RowBuilder::AddNumber(const FieldPlan& field, std::string_view text) {
   double value;
-  if (!ParseNumber(text, &value)) return FailField(field, text, "a number");
+  if (!ParseNumber(text, &value)) return FailNumber(field, text);
   const bool log2 = field.transform == Field::LOG2_STANDARDIZE || field.transform == Field::LOG2;
   chunk_->numeric.push_back(log2 ? Log2Transform(value) : value);
   return true;
@@ -144,9 +145,7 @@ void RowBuilder::EndBag(const FieldPlan& field) {
 bool RowBuilder::Make(const FieldPlan& field, std::string_view text, int64_t* value) {
   if (field.transform == Field::BUCKET || field.transform == Field::LOG2_BUCKET) {
     double number;
-    if (!ParseNumber(text, &number) || number < kLeastBucketed) {
-      return FailField(field, text, "a number");
-    }
+    if (!ParseNumber(text, &number) || number < kLeastBucketed) return FailNumber(field, text);
     const auto& boundaries = field.boundaries;
     *value =
         field.transform == Field::LOG2_BUCKET
@@ -211,10 +210,27 @@ bool RowBuilder::Fail(int64_t column, const std::string& name, std::string_view 
               ": found " + Shown(found) + ", expected " + expected);
 }
 
+bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {
+  if (MeansMissing(found)) {
+    return FailField(field, found, "a number, or an empty text where it is missing");
+  }
+  const std::string text(found);
+  char* end;
+  std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && end == text.c_str() + text.size();
+  return FailField(field, found, number ? "a decimal number within float range" : "a number");
+}
+
 bool RowBuilder::Fail(std::string what) {
   failed_ = true;
   if (chunk_->bad.size() < kKeptBadRows) chunk_->bad.push_back({chunk_->lines, std::move(what)});
   return false;
+}
+
+void RowBuilder::Hint(const std::string& hint) {
+  if (!chunk_->bad.empty() && chunk_->bad.back().line == chunk_->lines) {
+    chunk_->bad.back().what += hint;
+  }
 }
 
 void RowBuilder::End() {

@@ -44,7 +44,7 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
   bool Add(const FieldPlan& field, std::string_view text);
 
-  bool AddLabel(int64_t column, std::string_view text);
+  bool AddLabel(int64_t column, const std::string& name, std::string_view text);
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
@@ -56,6 +56,9 @@ class RowBuilder {
   bool Fail(int64_t column, const std::string& name, std::string_view found,
             const std::string& expected);
   bool Fail(std::string what);
+  // Adds to what the line's Fail has noted.
+  void Hint(const std::string& hint);
+  bool at_first_line() const { return chunk_->lines == 0; }
 
   // Ends the line: keeps the row, or takes back what was added of it.
   void End();
@@ -71,6 +74,7 @@ class RowBuilder {
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
     return Fail(field.column + 1, field.name, found, expected);
   }
+  bool FailNumber(const FieldPlan& field, std::string_view found);
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -82,7 +83,9 @@ struct RowParser::Plan {
   void ParseQuotedLine(const ScannedLine& line, QuotedColumns* columns, ParsedChunk* chunk,
                        RowBuilder* row) const;
   template <typename Columns>
-  void ParseColumns(const Columns& columns, RowBuilder* row) const;
+  void ParseColumns(const Columns& columns, std::string_view line, RowBuilder* row) const;
+  std::string CountHint(std::string_view line, int64_t found) const;
+  std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
   void ParseLibsvm(ParsedChunk* chunk) const;
   void ParsePairs(std::string_view line, RowBuilder* row) const;
   bool ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const;
@@ -175,7 +178,7 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
     if (quotes && text.find('"') != std::string_view::npos) {
       ParseQuotedLine(line, &quoted_columns, chunk, &row);
     } else {
-      ParseColumns(PlainColumns(line), &row);
+      ParseColumns(PlainColumns(line), text, &row);
     }
     row.End();
   }
@@ -185,18 +188,49 @@ void RowParser::Plan::ParseQuotedLine(const ScannedLine& line, QuotedColumns* co
                                       ParsedChunk* chunk, RowBuilder* row) const {
   int64_t bad;
   if (columns->Split(&chunk->text, line, delimiter, &bad)) {
-    ParseColumns(*columns, row);
+    ParseColumns(*columns, row->Text(line.begin, line.end), row);
   } else {
     row->Fail("column " + std::to_string(bad + 1) +
               ": found a quote that is not closed, expected one before the delimiter");
   }
 }
 
+// What may be the reason when a line has not as many columns as it should.
+std::string RowParser::Plan::CountHint(std::string_view line, int64_t found) const {
+  if (found == 1) {
+    constexpr std::string_view kDelimiters = "\t,;|";
+    const auto count = [line](char c) { return std::ranges::count(line, c); };
+    const char most = *std::ranges::max_element(kDelimiters, {}, count);
+    return "; the delimiter is " + DelimiterText(delimiter) +
+           (count(most) == 0 ? ""
+                             : ", the line has " + std::to_string(count(most)) + " times " +
+                                   DelimiterText(most));
+  }
+  if (line.find('\r') != std::string_view::npos) return "; the line has carriage returns within";
+  if (!quoted && line.find('"') != std::string_view::npos) {
+    return "; values in quotes need quoted: true in the schema";
+  }
+  return "";
+}
+
+// The same for a value that is none of its field.
+std::string RowParser::Plan::ValueHint(const FieldPlan& field, std::string_view text,
+                                       bool first_line) const {
+  if (!quoted && text.size() > 1 && text.front() == '"' && text.back() == '"') {
+    return "; values in quotes need quoted: true in the schema";
+  }
+  const bool letter = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
+  const bool name = text == field.name || (field.type == Field::LABEL && letter);
+  if (schema.header() || !first_line || !name) return "";
+  return "; a line of column names needs header: true in the schema";
+}
+
 template <typename Columns>
-void RowParser::Plan::ParseColumns(const Columns& found, RowBuilder* row) const {
+void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
+                                   RowBuilder* row) const {
   if (found.count() != columns) {
     row->Fail("found " + std::to_string(found.count()) + " columns, expected " +
-              std::to_string(columns));
+              std::to_string(columns) + CountHint(line, found.count()));
     return;
   }
   if (split_by_hash && hash_column != kWholeLine) {
@@ -204,7 +238,10 @@ void RowParser::Plan::ParseColumns(const Columns& found, RowBuilder* row) const 
     row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
   }
   for (const FieldPlan& field : fields) {
-    if (!row->Add(field, row->Text(found.begin(field.column), found.end(field.column)))) return;
+    const std::string_view text = row->Text(found.begin(field.column), found.end(field.column));
+    if (row->Add(field, text)) continue;
+    row->Hint(ValueHint(field, text, row->at_first_line()));
+    return;
   }
 }
 
@@ -230,7 +267,7 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
     line.remove_prefix(word.size());
     return word;
   };
-  if (!row->AddLabel(0, next())) return;
+  if (!row->AddLabel(0, "label", next())) return;
   const int64_t named = static_cast<int64_t>(fields.size());
   const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
   int64_t pairs = 0;

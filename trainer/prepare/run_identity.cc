@@ -4,37 +4,39 @@
 #include <google/protobuf/text_format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "trainer/data/block_format.h"
+#include "trainer/prepare/text_source.h"
 
 namespace elastor {
 namespace {
 
 // Raised when working files of an unfinished run mean something else than before.
-constexpr int kWorkVersion = 1;
+constexpr int kWorkVersion = 2;
 
 StatusOr<nlohmann::json> FileIdentity(const std::string& path, const char* split) {
+  ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat facts = {};
   std::string head(64 << 10, '\0');
   ssize_t got = -1;
   if (file >= 0 && fstat(file, &facts) == 0) got = pread(file, head.data(), head.size(), 0);
-  const std::string reason = std::strerror(errno);
+  const std::string reason = path + ": cannot read: " + std::strerror(errno);
   if (file >= 0) close(file);
-  if (got < 0) return UserError(path + ": cannot read: " + reason);
+  if (file < 0) return UserError(reason);
+  if (got < 0) return MachineError(reason);
   const int64_t modified_ns = int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
   return nlohmann::json{{"path", path},
                         {"split", split},
                         {"bytes", facts.st_size},
                         {"modified_ns", modified_ns},
-                        {"head", XXH3_64bits(head.data(), got)}};
+                        {"head", HashTextOf({head.data(), static_cast<size_t>(got)})}};
 }
 
 }  // namespace
@@ -61,19 +63,22 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
         FileIdentity(options.vocabulary_from + "/" + kMetaFile, "vocabulary_from"));
     identity["vocabulary_from"] = file;
   }
-  return identity.dump(1) + "\n";
+  // A path need not be UTF-8.
+  return identity.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string IdentityDifference(const std::string& begun, const std::string& now) {
   const nlohmann::json a = nlohmann::json::parse(begun, nullptr, /*allow_exceptions=*/false);
   const nlohmann::json b = nlohmann::json::parse(now);
   if (a == b) return "";
-  if (!a.is_object() || a.value("version", 0) != kWorkVersion) return "another version";
-  if (a.value("schema", "") != b.at("schema")) return "another schema";
-  if (a.value("vocabulary_from", nlohmann::json()) != b.at("vocabulary_from")) {
-    return "another --vocabulary_from";
-  }
-  const nlohmann::json before = a.value("inputs", nlohmann::json::array());
+  // What may stand in `a` is anything.
+  const auto part = [](const nlohmann::json& of, const char* key) {
+    return of.is_object() ? of.value(key, nlohmann::json()) : nlohmann::json();
+  };
+  if (part(a, "version") != b.at("version")) return "another version of prepare's working files";
+  if (part(a, "schema") != b.at("schema")) return "another schema";
+  if (part(a, "vocabulary_from") != b.at("vocabulary_from")) return "another --vocabulary_from";
+  const nlohmann::json before = part(a, "inputs");
   const nlohmann::json& inputs = b.at("inputs");
   if (before.size() != inputs.size()) {
     return std::to_string(before.size()) + " inputs, now " + std::to_string(inputs.size());
@@ -81,7 +86,7 @@ std::string IdentityDifference(const std::string& begun, const std::string& now)
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string path = inputs[i].at("path");
     for (const char* key : {"path", "split", "bytes", "modified_ns", "head"}) {
-      if (before[i].value(key, nlohmann::json()) == inputs[i].at(key)) continue;
+      if (before.is_array() && part(before[i], key) == inputs[i].at(key)) continue;
       const bool is_changed = std::strcmp(key, "path") != 0 && std::strcmp(key, "split") != 0;
       return is_changed ? "an input that has changed since, " + path
                         : "other inputs (" + path + ")";

@@ -3,10 +3,10 @@
 #include <xxhash.h>
 
 #include <cctype>
-#include <cinttypes>
 #include <cstdio>
 #include <utility>
 
+#include "core/base/hash_text.h"
 #include "trainer/prepare/text_source.h"
 #include "trainer/prepare/vocabulary.h"
 
@@ -45,11 +45,7 @@ std::string Unescaped(std::string_view text) {
 // XXH3-64 of bytes that come in pieces.
 struct VocabularyFileWriter::Hash {
   Hash() { XXH3_64bits_reset(state.get()); }
-  std::string Digest() const {
-    char digits[17];
-    std::snprintf(digits, sizeof(digits), "%016" PRIx64, XXH3_64bits_digest(state.get()));
-    return digits;
-  }
+  std::string Digest() const { return HashText(XXH3_64bits_digest(state.get())); }
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state{XXH3_createState(),
                                                                  &XXH3_freeState};
 };
@@ -101,7 +97,7 @@ StatusOr<SavedVocabulary> VocabularyFileWriter::Finish() {
 }
 
 Status CopyVocabularyFile(const std::string& from, const std::string& to) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::Open(from));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::OpenPlain(from));
   ELASTOR_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Open(to));
   std::string text;
   while (true) {
@@ -113,7 +109,7 @@ Status CopyVocabularyFile(const std::string& from, const std::string& to) {
 
 StatusOr<GivenVocabulary> ReadVocabularyFile(const std::string& path, const SavedVocabulary& saved,
                                              int64_t memory_bytes, WorkFile* values) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::Open(path));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::OpenPlain(path));
   GivenVocabulary given;
   given.saved = saved;
   given.path = path;
@@ -148,8 +144,7 @@ StatusOr<GivenVocabulary> ReadVocabularyFile(const std::string& path, const Save
     if (vocabulary.bytes() > memory_bytes) ELASTOR_RETURN_IF_ERROR(finish_run());
   }
   ELASTOR_RETURN_IF_ERROR(finish_run());
-  char digits[17];
-  std::snprintf(digits, sizeof(digits), "%016" PRIx64, XXH3_64bits_digest(hash.get()));
+  const std::string digits = HashText(XXH3_64bits_digest(hash.get()));
   if (digits != saved.checksum || first_id != saved.rows) {
     return UserError(path + ": found " + std::to_string(first_id - 1) + " values (checksum " +
                      digits + "), expected " + std::to_string(saved.rows - 1) + " (" +

@@ -1,7 +1,6 @@
 #include "trainer/prepare/schema_file.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,44 +10,23 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "trainer/experiment/text_message.h"
 #include "trainer/prepare/column_names.h"
+#include "trainer/prepare/file_kind.h"
+#include "trainer/prepare/value_text.h"
 
 namespace elastor {
 namespace {
 
 constexpr double kShareTolerance = 1e-6;
 constexpr int64_t kMostBuckets = int64_t{1} << 48;
+constexpr int64_t kMostSchemaBytes = 16 << 20;
+constexpr int64_t kMostSyntheticFields = 1 << 16;
 
-// Keeps the first error of a text as "line:column: message".
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (!text_.empty()) return;
-    text_ = std::to_string(line + 1) + ":" + std::to_string(column + 1) + ": " + message;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-// meta.json holds names, and JSON is UTF-8.
-bool IsUtf8(const std::string& text) {
-  for (size_t i = 0; i < text.size();) {
-    const uint8_t lead = text[i++];
-    const int more = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-    if (more < 0 || lead > 0xf4 || i + more > text.size()) return false;
-    uint32_t code = more == 0 ? lead : lead & (0x3f >> more);
-    for (const size_t end = i + more; i < end; ++i) {
-      const uint8_t next = text[i];
-      if ((next & 0xc0) != 0x80) return false;
-      code = code << 6 | (next & 0x3f);
-    }
-    const bool too_long = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-    if (too_long || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-  }
-  return true;
+// meta.json and the lines of errors hold names.
+bool HasControlCharacter(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 bool IsCategorical(Field::Type type) {
@@ -67,7 +45,7 @@ Status CheckCharacter(const std::string& what, const std::string& text) {
   const bool usable = text.empty() || (text.size() == 1 && text[0] != '\n' && text[0] != '\r' &&
                                        text[0] != '\0' && text[0] != '"');
   if (usable) return OkStatus();
-  return Wrong(what, "'" + text + "'", "one character, no quote and no line feed");
+  return Wrong(what, Shown(text), "one character, no quote and no line feed");
 }
 
 Status CheckTransform(const Field& field) {
@@ -167,7 +145,7 @@ Status CheckPlace(const Schema& schema, int number) {
   for (int i = 0; i < number; ++i) {
     if (schema.fields(i).name() == field.column()) return OkStatus();
   }
-  return Wrong("column", "'" + field.column() + "'", "an earlier field, as there is no header");
+  return Wrong("column", Shown(field.column()), "an earlier field, as there is no header");
 }
 
 // Gives a field that shares the encoding of the one it shares.
@@ -185,7 +163,7 @@ Status ResolveShares(Schema* schema, int number) {
     field.set_offset(other.offset());
     return OkStatus();
   }
-  return Wrong("shares", "'" + field.shares() + "'",
+  return Wrong("shares", Shown(field.shares()),
                "an earlier categorical field that shares none itself");
 }
 
@@ -203,9 +181,10 @@ Status CheckFields(Schema* schema) {
   std::map<Field::Type, std::string> only;  // fields of types of which there is one at most
   for (int i = 0; i < schema->fields_size(); ++i) {
     const Field& field = schema->fields(i);
-    if (field.name().empty() || !IsUtf8(field.name())) {
-      return UserError("field number " + std::to_string(i + 1) +
-                       (field.name().empty() ? " has no name" : " has a name that is not UTF-8"));
+    if (field.name().empty() || HasControlCharacter(field.name())) {
+      return UserError(
+          "field number " + std::to_string(i + 1) +
+          (field.name().empty() ? " has no name" : " has a control character in its name"));
     }
     const std::string name = "field " + field.name() + ": ";
     if (!names.insert(field.name()).second) return UserError(name + "is named twice");
@@ -253,26 +232,36 @@ Status CheckSplit(const Schema& schema) {
       std::any_of(schema.fields().begin(), schema.fields().end(),
                   [&](const Field& field) { return field.name() == split.hash_field(); });
   if (schema.layout() == Schema::DELIMITED && named) return OkStatus();
-  return UserError("split: hash_field is '" + split.hash_field() +
-                   "'; expected a field of layout DELIMITED");
+  return UserError("split: hash_field is " + Shown(split.hash_field()) +
+                   "; expected a field of layout DELIMITED");
 }
 
 Status CheckSynthetic(const Synthetic& plan) {
   if (plan.rows() < 1) return UserError("synthetic.rows must be at least 1");
-  if (plan.numeric_fields() < 0 || plan.categorical_fields() < 0 || plan.multi_hot_fields() < 0 ||
-      plan.numeric_fields() + plan.categorical_fields() + plan.multi_hot_fields() < 2) {
-    return UserError("synthetic needs at least two fields");
+  int64_t fields = 0;
+  for (const int64_t count :
+       {plan.numeric_fields(), plan.categorical_fields(), plan.multi_hot_fields()}) {
+    if (count < 0) return UserError("synthetic: a number of fields is negative");
+    fields += count;
+  }
+  if (fields < 2) return UserError("synthetic needs at least two fields");
+  if (fields > kMostSyntheticFields) {
+    return UserError("synthetic has " + std::to_string(fields) + " fields; expected 2^16 at most");
   }
   if (plan.categorical_fields() + plan.multi_hot_fields() > 0 &&
       (plan.ids_per_field() < 1 || plan.ids_per_field() > kMostBuckets)) {
     return UserError("synthetic.ids_per_field must be 1 to 2^48");
   }
-  if (plan.zipf_exponent() < 0) return UserError("synthetic.zipf_exponent is negative");
+  if (!(plan.zipf_exponent() >= 0 && plan.zipf_exponent() <= 100)) {
+    return UserError("synthetic.zipf_exponent must be 0 to 100");
+  }
   if (plan.rank() < 0 || plan.rank() > 256) return UserError("synthetic.rank must be 0 to 256");
   if (plan.teacher() == Synthetic::COORDINATE_MIXING && plan.rank() > 0 && plan.rank() < 4) {
     return UserError("synthetic.rank must be at least 4 for COORDINATE_MIXING");
   }
-  if (plan.signal() < 0) return UserError("synthetic.signal is negative");
+  if (!(plan.signal() >= 0 && plan.signal() <= 1000)) {
+    return UserError("synthetic.signal must be 0 to 1000");
+  }
   if (!(plan.base_rate() >= 0 && plan.base_rate() < 1)) {
     return UserError("synthetic.base_rate must be in [0, 1)");
   }
@@ -283,7 +272,7 @@ Status CheckSynthetic(const Synthetic& plan) {
 }
 
 Status CheckSchema(Schema* schema) {
-  if (!IsUtf8(schema->name())) return UserError("name is not UTF-8");
+  if (HasControlCharacter(schema->name())) return UserError("name has a control character");
   if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
   if (schema->rows_per_block() < 0 || schema->rows_per_block() > (1 << 20)) {
     return UserError("rows_per_block must be 0 to 2^20");
@@ -304,10 +293,7 @@ Status CheckSchema(Schema* schema) {
 
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {
   Schema schema;
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(text, &schema)) return UserError(source + ":" + error.text());
+  ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, source, &schema));
   if (Status status = CheckSchema(&schema); !status.ok()) {
     return UserError(source + ": " + status.message());
   }
@@ -315,7 +301,16 @@ StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source)
 }
 
 StatusOr<Schema> ReadSchemaFile(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) == 0 && facts.st_size > kMostSchemaBytes) {
+    return UserError(path + ": found " + std::to_string(facts.st_size) +
+                     " bytes, expected a schema of 16 MiB at most");
+  }
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  if (const FileKind* kind = KindOfFile(std::string_view(text).substr(0, kKindBytes))) {
+    return UserError(path + ": found " + std::string(kind->what) +
+                     ", expected a schema in protobuf text");
+  }
   return ParseSchema(text, path);
 }
 

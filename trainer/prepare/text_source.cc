@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "trainer/prepare/file_kind.h"
+
 namespace elastor {
 namespace {
 
@@ -16,7 +18,36 @@ constexpr size_t kInputBytes = 1 << 18;
 constexpr size_t kLongestLine = 64 << 20;
 constexpr int kGzipWindow = 15 + 16;  // zlib: largest window, gzip header and trailer
 
+Status ReadError(const std::string& path) {
+  return MachineError(path + ": cannot read: " + std::strerror(errno));
+}
+
+// The first bytes of what gzip data hold, as far as they can be unpacked.
+std::string FirstUnpacked(std::string packed) {
+  std::string text(kKindBytes, '\0');
+  z_stream stream = {};
+  if (inflateInit2(&stream, kGzipWindow) != Z_OK) return "";
+  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  inflate(&stream, Z_SYNC_FLUSH);
+  text.resize(text.size() - stream.avail_out);
+  inflateEnd(&stream);
+  return text;
+}
+
 }  // namespace
+
+Status CheckInputFile(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) {
+    return UserError(path + ": cannot open: " + std::strerror(errno));
+  }
+  if (S_ISREG(facts.st_mode)) return OkStatus();
+  return UserError(path + (S_ISDIR(facts.st_mode) ? ": is a folder" : ": is a pipe or a device") +
+                   ", expected a file, as it may be read again");
+}
 
 struct TextSource::Inflater {
   z_stream stream = {};
@@ -30,24 +61,39 @@ TextSource::~TextSource() {
   if (file_ >= 0) close(file_);
 }
 
-StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path) {
+StatusOr<std::unique_ptr<TextSource>> TextSource::OpenPlain(const std::string& path) {
   std::unique_ptr<TextSource> source(new TextSource(path));
-  source->file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
   struct stat facts = {};
+  source->file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (source->file_ < 0 || fstat(source->file_, &facts) != 0) {
     return UserError(path + ": cannot open: " + std::strerror(errno));
   }
-  if (!S_ISREG(facts.st_mode)) return UserError(path + ": is a folder or a pipe, expected a file");
   source->file_bytes_ = facts.st_size;
   ELASTOR_RETURN_IF_ERROR(source->FillInput());
-  const std::string& head = source->input_;
-  if (head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b') {
-    source->inflater_ = std::make_unique<Inflater>();
-    if (inflateInit2(&source->inflater_->stream, kGzipWindow) != Z_OK) {
-      return MachineError(path + ": zlib cannot start");
-    }
-  }
   return source;
+}
+
+StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path) {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, OpenPlain(path));
+  if (!IsGzip(source->input_)) {
+    ELASTOR_RETURN_IF_ERROR(source->CheckText(source->input_, ""));
+    return source;
+  }
+  source->inflater_ = std::make_unique<Inflater>();
+  if (inflateInit2(&source->inflater_->stream, kGzipWindow) != Z_OK) {
+    return MachineError(path + ": no memory to unpack gzip data");
+  }
+  // What was packed may be an archive, or packed twice.
+  ELASTOR_RETURN_IF_ERROR(source->CheckText(FirstUnpacked(source->input_), " within gzip data"));
+  return source;
+}
+
+Status TextSource::CheckText(std::string_view begin, const char* where) const {
+  const FileKind* kind = KindOfFile(begin.substr(0, kKindBytes));
+  if (kind == nullptr) return OkStatus();
+  return UserError(path_ + ": found " + std::string(kind->what) + where +
+                   ", expected text, plain or gzip; " + std::string(kind->remedy));
 }
 
 Status TextSource::FillInput() {
@@ -58,7 +104,7 @@ Status TextSource::FillInput() {
     got = read(file_, input_.data(), kInputBytes);
   } while (got < 0 && errno == EINTR);
   input_.resize(std::max<ssize_t>(got, 0));
-  if (got < 0) return UserError(path_ + ": cannot read: " + std::strerror(errno));
+  if (got < 0) return ReadError(path_);
   return OkStatus();
 }
 
@@ -78,6 +124,7 @@ Status TextSource::Inflate(std::string* text, int64_t bytes) {
   inflater_->inside_member = code != Z_STREAM_END;
   if (code == Z_STREAM_END) inflateReset(&stream);
   if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) return OkStatus();
+  if (code == Z_MEM_ERROR) return MachineError(path_ + ": no memory to unpack gzip data");
   return UserError(path_ + ": damaged gzip data at byte " + std::to_string(consumed_bytes_) + " (" +
                    (stream.msg != nullptr ? stream.msg : "no reason given") + ")");
 }
@@ -104,7 +151,7 @@ Status TextSource::ReadPlain(std::string* text, int64_t bytes) {
     got = read(file_, text->data() + before, bytes);
   } while (got < 0 && errno == EINTR);
   text->resize(before + std::max<ssize_t>(got, 0));
-  if (got < 0) return UserError(path_ + ": cannot read: " + std::strerror(errno));
+  if (got < 0) return ReadError(path_);
   consumed_bytes_ += got;
   at_end_ = got == 0;
   return OkStatus();
@@ -163,7 +210,7 @@ Status TextSource::Skip(int64_t bytes, int64_t chunk_bytes) {
   input_.clear();
   input_at_ = 0;
   if (lseek(file_, consumed_bytes_, SEEK_SET) < 0) {
-    return UserError(path_ + ": cannot read: " + std::strerror(errno));
+    return ReadError(path_);
   }
   return OkStatus();
 }

@@ -4,22 +4,30 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/base/status.h"
 
 namespace elastor {
 
+// User error when `path` is no file: folders have no text, and a pipe cannot be read again.
+Status CheckInputFile(const std::string& path);
+
 // The text of one input file, plain or gzip (told by its first bytes; several members are joined),
 // in pieces of whole lines. Not thread-safe.
 class TextSource {
  public:
-  // User error when it is not a file that can be read.
+  // User error when it is not a file that can be read, or by its first bytes (of what gzip data
+  // hold, too) something else than text.
   static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
+  // The same for a text whose first bytes may be any.
+  static StatusOr<std::unique_ptr<TextSource>> OpenPlain(const std::string& path);
   ~TextSource();
 
   // Replaces *text by the next whole lines, about `bytes` of them (more when a line is longer); a
   // last line without a line feed gets one. Empty at the end. User error naming file and byte for a
-  // gzip stream that is cut off or damaged, and for a line of more than 64 MiB.
+  // gzip stream that is cut off or damaged, and for a line of more than 64 MiB; machine error when
+  // reading fails.
   Status Next(int64_t bytes, std::string* text);
 
   // Goes on behind the next `bytes` bytes of text, which an earlier Next(chunk_bytes) has given one
@@ -32,6 +40,8 @@ class TextSource {
  private:
   struct Inflater;
   explicit TextSource(std::string path);
+  // User error when text that begins so is of another kind; `where` follows the kind in it.
+  Status CheckText(std::string_view begin, const char* where) const;
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
   Status FillAtEnd(std::string* text, int64_t bytes);
   Status FillInput();

@@ -3,13 +3,16 @@
 #include <fast_float/fast_float.h>
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "core/base/canonical_math.h"
+#include "core/base/utf8.h"
 
 namespace elastor {
 namespace {
@@ -146,10 +149,30 @@ double Log2Transform(double x) {
 
 std::string Shown(std::string_view text) {
   std::string shown = "'";
-  for (const char c : text.substr(0, kShownBytes)) {
-    shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  for (size_t at = 0; at < text.size();) {
+    if (at >= kShownBytes) return shown + "...'";
+    const int bytes = Utf8Bytes(text.substr(at));
+    const unsigned char byte = text[at];
+    if (bytes == 0) {
+      char escape[8];
+      std::snprintf(escape, sizeof(escape), "\\x%02x", byte);
+      shown += escape;
+    } else {
+      shown += byte < 0x20 || byte == 0x7f ? "?" : text.substr(at, bytes);
+    }
+    at += std::max(bytes, 1);
   }
-  return shown + (text.size() > kShownBytes ? "...'" : "'");
+  return shown + "'";
+}
+
+bool MeansMissing(std::string_view text) {
+  constexpr std::string_view kTexts[] = {"na",  "n/a", "nan", "null", "none",
+                                         "nil", "\\n", "-",   "?"};
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+  }
+  return std::ranges::find(kTexts, lower) != std::end(kTexts);
 }
 
 }  // namespace elastor

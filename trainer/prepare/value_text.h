@@ -27,7 +27,10 @@ int64_t WeekdayOf(int64_t seconds);  // 0 = Monday .. 6
 // x > 2: floor(ln(x)^2), else x.
 double Log2Transform(double x);
 
-// `text` in quotes, cut to a few bytes that can be printed.
+// Whether `text` is what other programs write for a missing value: NA, NULL, nan, \N, ...
+bool MeansMissing(std::string_view text);
+
+// `text` in quotes, cut to a few characters; bytes that are none as \xff, control characters as ?.
 std::string Shown(std::string_view text);
 
 }  // namespace elastor

@@ -1,13 +1,84 @@
 #include "trainer/prepare/work_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <mutex>
+
+#include "core/base/hash_text.h"
 
 namespace elastor {
+namespace {
+
+constexpr int64_t kMostPadding = 7;  // of places that are multiples of 8
+
+Status ShorterThanWritten(const std::string& path) {
+  return MachineError(path + ": shorter than what was written to it; begin anew with --restart");
+}
+
+// The mapped working files, for the handler of a signal: one that is no more has no begin.
+struct Mapping {
+  std::atomic<const char*> begin{nullptr};
+  std::atomic<int64_t> bytes{0};
+  char line[1024];  // what is said when its bytes cannot be read
+};
+constexpr int kMostMappings = 64;
+Mapping mappings[kMostMappings];
+struct sigaction earlier_action;
+
+// A read of a mapped file that is shorter now, or whose disk fails. A fault elsewhere happens again
+// under whoever handled it before.
+void HandleBusError(int, siginfo_t* info, void*) {
+  const char* const address = static_cast<const char*>(info->si_addr);
+  for (const Mapping& mapping : mappings) {
+    const char* const begin = mapping.begin;
+    if (begin == nullptr || address < begin || address >= begin + mapping.bytes) continue;
+    [[maybe_unused]] const ssize_t told =
+        write(STDERR_FILENO, mapping.line, std::strlen(mapping.line));
+    _exit(static_cast<int>(StatusCode::kMachine));
+  }
+  sigaction(SIGBUS, &earlier_action, nullptr);
+}
+
+void InstallHandler() {
+  struct sigaction action = {};
+  action.sa_sigaction = HandleBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, &earlier_action);
+}
+
+// Without a free place the mapping is used as it is.
+void WatchMapping(const char* begin, int64_t bytes, const std::string& path) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  static const bool installed = (InstallHandler(), true);
+  static_cast<void>(installed);
+  for (Mapping& mapping : mappings) {
+    if (mapping.begin != nullptr) continue;
+    std::snprintf(mapping.line, sizeof(mapping.line),
+                  "prepare: %.900s: cannot read: it was cut off, or its disk fails\n",
+                  path.c_str());
+    mapping.bytes = bytes;
+    mapping.begin = begin;
+    return;
+  }
+}
+
+void ForgetMapping(const char* begin) {
+  for (Mapping& mapping : mappings) {
+    const char* expected = begin;
+    mapping.begin.compare_exchange_strong(expected, nullptr);
+  }
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<WorkFile>> WorkFile::Open(const std::string& path) {
   std::unique_ptr<WorkFile> work(new WorkFile(path));
@@ -17,6 +88,7 @@ StatusOr<std::unique_ptr<WorkFile>> WorkFile::Open(const std::string& path) {
 }
 
 WorkFile::~WorkFile() {
+  if (data_ != nullptr) ForgetMapping(data_);
   if (data_ != nullptr) munmap(const_cast<char*>(data_), mapped_);
   if (file_ >= 0) close(file_);
 }
@@ -44,7 +116,7 @@ Status WorkFile::ReadAt(int64_t at, int64_t bytes, char* buffer) const {
     const ssize_t got = pread(file_, buffer, bytes, at);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return MachineError(path_ + ": cannot read: " + std::strerror(errno));
-    if (got == 0) return MachineError(path_ + ": shorter than what was written to it");
+    if (got == 0) return ShorterThanWritten(path_);
     buffer += got;
     at += got;
     bytes -= got;
@@ -60,15 +132,32 @@ Status WorkFile::Sync() {
 Status WorkFile::Map() {
   const int64_t end = end_;
   if (end == 0) return OkStatus();
+  const int64_t written = lseek(file_, 0, SEEK_END);
+  if (written + kMostPadding < end) return ShorterThanWritten(path_);
   // Reserved places may end in padding that was never written.
-  if (lseek(file_, 0, SEEK_END) < end && ftruncate(file_, end) != 0) {
+  if (written < end && ftruncate(file_, end) != 0) {
     return MachineError(path_ + ": cannot write: " + std::strerror(errno));
   }
   void* mapped = mmap(nullptr, end, PROT_READ, MAP_SHARED, file_, 0);
   if (mapped == MAP_FAILED) return MachineError(path_ + ": cannot map: " + std::strerror(errno));
   data_ = static_cast<const char*>(mapped);
   mapped_ = end;
+  WatchMapping(data_, mapped_, path_);
   return OkStatus();
+}
+
+StatusOr<std::string> WorkFile::Checksum() const {
+  constexpr int64_t kPieceBytes = 1 << 20;
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                      &XXH3_freeState);
+  XXH3_64bits_reset(hash.get());
+  std::string piece;
+  for (int64_t at = 0; at < mapped_; at += kPieceBytes) {
+    piece.resize(std::min(kPieceBytes, mapped_ - at));
+    ELASTOR_RETURN_IF_ERROR(ReadAt(at, static_cast<int64_t>(piece.size()), piece.data()));
+    XXH3_64bits_update(hash.get(), piece.data(), piece.size());
+  }
+  return HashText(XXH3_64bits_digest(hash.get()));
 }
 
 void WorkFile::Forget(int64_t at, int64_t bytes) const {

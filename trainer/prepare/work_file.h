@@ -29,8 +29,12 @@ class WorkFile {
 
   // What was written survives a crash of the machine.
   Status Sync();
-  // Maps everything reserved so far, which must have been written, for reading.
+  // Maps everything reserved so far, for reading. Machine error when it has not been written, but
+  // for padding. Should the mapping lose its bytes later (the file is cut off, its disk fails), the
+  // process ends with exit code 3 and a line naming the file.
   Status Map();
+  // XXH3-64 of what is mapped, as text.
+  StatusOr<std::string> Checksum() const;
   const char* data() const { return data_; }
   int64_t size() const { return mapped_; }
   // Gives back the memory behind part of the mapping; it is read again when touched.

@@ -44,5 +44,24 @@ TEST(BadRowLedgerTest, InFileOrderWhateverOrderChunksArriveIn) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST(BadRowLedgerTest, RowsUpToTheLimitAreToldAndTheNextIsTheError) {
+  for (const int64_t limit : {0, 1, 2}) {
+    std::vector<std::string> told;
+    BadRowLedger ledger({"a"}, limit, [&](const std::string& text) { told.push_back(text); });
+    const Status status = ledger.Add(0, 0, {9, 3, {{1, "x"}, {2, "y"}, {4, "z"}}, 0});
+    EXPECT_EQ(told.size(), static_cast<size_t>(limit));
+    told.push_back(status.message().substr(0, 6));
+    const std::vector<std::string> rows = {"bad row: a:2: x", "bad row: a:3: y"};
+    for (int64_t i = 0; i < limit; ++i) EXPECT_EQ(told[i], rows[i]);
+    EXPECT_EQ(told.back(), limit == 0 ? "a:2: x" : limit == 1 ? "a:3: y" : "a:5: z");
+  }
+}
+
+// Of a run that goes on, what was bad in the chunks of the earlier one is only counted.
+TEST(BadRowLedgerTest, TooManyInAChunkThatWasReadBefore) {
+  BadRowLedger ledger({"a"}, 1, nullptr);
+  EXPECT_EQ(ledger.Add(0, 0, {9, 3, {}, 0}).message(), "a; 3 bad rows so far, max_bad_rows is 1");
+}
+
 }  // namespace
 }  // namespace elastor

@@ -7,7 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/prepare/prepare_reference.h"
@@ -167,6 +172,133 @@ TEST(InterruptedTest, ADamagedWorkingFileIsNoticed) {
   }
 }
 
+// A killed run whose ids and encoding are complete, in `output_dir`.partial.
+PrepareOptions KilledWhileWriting(const std::string& name) {
+  PrepareOptions options = SeriesOptions(name);
+  std::filesystem::remove_all(options.output_dir + ".partial");
+  int calls = 0;
+  options.progress = [&](const PrepareProgress&) { ++calls; };
+  EXPECT_TRUE(Prepare(options).ok());
+  std::filesystem::remove_all(options.output_dir);
+  options.progress = nullptr;
+  EXPECT_TRUE(PrepareKilledAt(options, calls - 2));
+  EXPECT_TRUE(std::filesystem::exists(options.output_dir + ".partial/work/encoding.json"));
+  return options;
+}
+
+TEST(InterruptedTest, DamageOfWhatIsMadeOfAllTextIsNoticed) {
+  const std::string damages[] = {"flip ids",
+                                 "cut ids",
+                                 "remove ids",
+                                 "digit encoding.json",
+                                 "flip ../stats.json",
+                                 "flip ../vocabulary/word.tsv",
+                                 "remove ../vocabulary/word.tsv"};
+  for (const std::string& damage : damages) {
+    PrepareOptions options = KilledWhileWriting("damaged");
+    const std::string file =
+        options.output_dir + ".partial/work/" + damage.substr(damage.find(' ') + 1);
+    std::string bytes = FileBytes(file);
+    if (damage[0] == 'f') bytes[bytes.size() / 3] ^= 1;
+    if (damage[0] == 'd') bytes[bytes.find("\"scales\"") + 40] ^= 1;
+    if (damage[0] == 'c') bytes.resize(bytes.size() / 2);
+    std::filesystem::remove(file);
+    if (damage[0] != 'r') std::ofstream(file, std::ios::binary) << bytes;
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kMachine) << damage;
+    EXPECT_THAT(status.message(), HasSubstr("begin anew with --restart")) << damage;
+    options.restart = true;
+    EXPECT_TRUE(Prepare(options).ok());
+  }
+}
+
+TEST(InterruptedTest, WhateverStandsInBegunJsonIsAnswered) {
+  PrepareOptions options = KilledWhileWriting("out");
+  const std::string begun = options.output_dir + ".partial/begun.json";
+  const std::string text = FileBytes(begun);
+  EXPECT_THAT(text, testing::ContainsRegex("\"head\": \"[0-9a-f]{16}\""));
+  std::vector<std::string> others = {
+      "", "[]", "3", "garbage", "{\"version\":\"x\"}", "{\"version\":2,\"schema\":3}"};
+  // The whole identity with one value of another kind each.
+  for (const char* key : {"version", "schema", "inputs", "vocabulary_from", "path", "head"}) {
+    const size_t at = text.find(std::string("\"") + key + "\":") + strlen(key) + 3;
+    for (const char* value : {" {}, \"x\":", " [[3], \"\"], \"x\":", " true, \"x\":"}) {
+      others.push_back(text.substr(0, at) + value + text.substr(at));
+    }
+  }
+  for (const std::string& other : others) {
+    std::ofstream(begun) << other;
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser) << other;
+    EXPECT_THAT(status.message(), HasSubstr("an unfinished run with ")) << other;
+  }
+}
+
+// Runs Prepare in a process of its own that calls `disturb` at the first progress report of
+// `phase`. Returns the wait status, and what it said on stderr.
+int PrepareDisturbed(PrepareOptions options, const std::string& phase,
+                     const std::function<void()>& disturb, std::string* said) {
+  const std::string log = ScratchPath("stderr");
+  const pid_t child = fork();
+  if (child == 0) {
+    EXPECT_NE(freopen(log.c_str(), "w", stderr), nullptr);
+    bool done = false;
+    options.progress = [&](const PrepareProgress& now) {
+      if (!std::exchange(done, done || now.phase == phase) && done) disturb();
+    };
+    const Status status = Prepare(options).status();
+    fprintf(stderr, "%s\n", status.message().c_str());
+    fflush(stderr);
+    _exit(static_cast<int>(status.code()));
+  }
+  int state = 0;
+  waitpid(child, &state, 0);
+  *said = FileBytes(log);
+  return state;
+}
+
+TEST(InterruptedTest, AWorkingFileCutOffUnderItsReaderEndsWithALine) {
+  for (const auto& [phase, file] :
+       {std::pair("ranking values", "values"), std::pair("ranking values", "counts"),
+        std::pair("writing", "ids")}) {
+    PrepareOptions options = SeriesOptions("out");
+    std::filesystem::remove_all(options.output_dir + ".partial");
+    const std::string path = options.output_dir + ".partial/work/" + file;
+    std::string said;
+    const int state = PrepareDisturbed(
+        options, phase, [&, &path = path] { std::filesystem::resize_file(path, 0); }, &said);
+    EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 3) << file << ": " << state;
+    EXPECT_THAT(said, HasSubstr("work/" + std::string(file) + ": cannot read: it was cut off"));
+    EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+  }
+}
+
+TEST(InterruptedTest, AFolderMovedOrTakenMeanwhileIsTheMachines) {
+  for (const std::string phase : {"measuring", "writing"}) {
+    PrepareOptions options = SeriesOptions("moved");
+    std::filesystem::remove_all(options.output_dir + ".partial");
+    const std::string partial = options.output_dir + ".partial", other = ScratchPath("other");
+    std::string said;
+    const int state = PrepareDisturbed(
+        options, phase, [&] { std::filesystem::rename(partial, other); }, &said);
+    EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 3) << phase << ": " << state;
+    EXPECT_THAT(said, HasSubstr("moved.partial: moved or removed while it was written"));
+  }
+  // What is complete when its name turns out to be taken is kept.
+  PrepareOptions options = SeriesOptions("taken");
+  std::filesystem::remove_all(options.output_dir + ".partial");
+  std::string said;
+  const int state = PrepareDisturbed(
+      options, "writing",
+      [&] { std::filesystem::create_directories(options.output_dir + "/another"); }, &said);
+  EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 2) << state;
+  std::filesystem::remove_all(options.output_dir);
+  int calls = 0;
+  options.progress = [&](const PrepareProgress&) { ++calls; };
+  EXPECT_TRUE(Prepare(options).ok());
+  EXPECT_EQ(calls, 0);
+}
+
 TEST(InterruptedTest, AnInputThatChangesMeanwhileIsAnError) {
   PrepareOptions options = SeriesOptions("out");
   bool changed = false;
@@ -212,6 +344,40 @@ TEST(InterruptedTest, NoSpaceIsAMachineErrorAndTheNextRunGoesOn) {
     ExpectSameSets(whole_dir, options.output_dir);
   }
   EXPECT_GT(refused, 8);
+}
+
+// What the program itself adds: standard streams. `command` follows a complete command line.
+int RunProgram(const std::string& command, std::string* said) {
+  const std::string schema = WriteScratch("schema", std::string(kRawSchema));
+  const std::string input = WriteScratch("in.tsv", RawTexts(0, 50));
+  const std::string log = ScratchPath("stderr");
+  const std::string line = std::string(std::getenv("PREPARE")) + " --schema=" + schema +
+                           " --input=" + input + " --output_dir=" + ScratchPath("set") + " 2>" +
+                           log + " " + command;
+  const int state = std::system(("bash -c 'set -o pipefail; " + line + "'").c_str());
+  *said = FileBytes(log);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+TEST(ProgramTest, AReportThatCannotBeWrittenIsAnError) {
+  std::string said;
+  EXPECT_EQ(RunProgram(">/dev/full", &said), 3);
+  EXPECT_THAT(said, HasSubstr("prepare: stdout: cannot write: No space left on device\n"));
+  EXPECT_EQ(RunProgram("--help >/dev/full", &said), 3);
+  EXPECT_THAT(said, HasSubstr("prepare: stdout: cannot write: No space left on device\n"));
+}
+
+TEST(ProgramTest, AReaderWhoLeavesAndClosedStreamsDoNoHarm) {
+  std::string said;
+  EXPECT_EQ(RunProgram("| true", &said), 0);
+  EXPECT_EQ(RunProgram(">&- <&-", &said), 0);
+  EXPECT_EQ(RunProgram("2>&- >&-", &said), 0);
+}
+
+TEST(ProgramTest, HelpAnswers) {
+  std::string said;
+  EXPECT_EQ(RunProgram("-h | grep -q vocabulary_from", &said), 0);
+  EXPECT_EQ(RunProgram("--help | grep -q vocabulary_from", &said), 0);
 }
 
 }  // namespace

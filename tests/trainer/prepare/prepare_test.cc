@@ -149,7 +149,8 @@ TEST(PrepareTest, BadRowsAreLocatedCountedAndSkipped) {
   EXPECT_THAT(warnings,
               ElementsAre(HasSubstr("in.tsv:2: found 2 columns, expected 3"),
                           HasSubstr("in.tsv:3: column 2 (n): found 'x7', expected a number"),
-                          HasSubstr("in.tsv:5: column 1 (label): found '2', expected 0, 1 or -1")));
+                          HasSubstr("in.tsv:5: column 1 (label): found '2', expected 0, 1 or -1"),
+                          HasSubstr("no validation rows")));
   EXPECT_THAT(ReadAll(*OpenOrDie(options.output_dir), Split::kTrain).ids, ElementsAre(1, 3));
 
   options.inputs.push_back(WriteScratch("in2.tsv", "0\t1\t4\n"));
@@ -225,6 +226,117 @@ TEST(PrepareTest, UsersMistakes) {
                            {WriteScratch("cut.gz", packed.substr(0, packed.size() / 2))}, "out2")),
       testing::AllOf(HasSubstr("cut.gz: gzip data cut off at byte "),
                      HasSubstr(std::to_string(packed.size() / 2))));
+}
+
+// The bytes of the three splits.
+std::string SplitBytes(const std::string& set) {
+  std::string bytes;
+  for (const char* file : {"train.rows", "validation.rows", "test.rows"}) {
+    bytes += FileBytes(set + "/" + file);
+  }
+  return bytes;
+}
+
+TEST(PrepareTest, AByteOrderMarkIsNoPartOfTheFirstValue) {
+  const std::string mark = "\xef\xbb\xbf", rows = "0\tx\n1\ty\n0\tx\n";
+  for (const bool header : {false, true}) {
+    const std::string schema = (header ? "header: true " : "") + std::string(kWord);
+    const std::string text = (header ? "label\tf\n" : "") + rows;
+    PrepareOptions plain = OptionsOf(schema, {WriteScratch("plain", text)}, "plain_set");
+    ASSERT_TRUE(Prepare(plain).ok());
+    for (const std::string& bytes : {mark + text, Gzip(mark + text)}) {
+      PrepareOptions marked = OptionsOf(schema, {WriteScratch("marked", bytes)}, "marked_set");
+      const auto report = Prepare(marked);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      EXPECT_EQ(SplitBytes(marked.output_dir), SplitBytes(plain.output_dir));
+    }
+  }
+}
+
+TEST(PrepareTest, BytesThatAreNotUtf8AreValuesAndNamesOfInputs) {
+  // Also as gzip, zip and a byte order mark begin.
+  const std::string text = "0\t\xff\xfe\n1\t\x1f\x8b\n0\tPK\3\4\n1\t\xef\xbb\xbf\n0\t\xc3\n";
+  PrepareOptions options = OptionsOf(kWord, {WriteScratch("in\xe9.tsv", text)}, "out");
+  ASSERT_TRUE(Prepare(options).ok());
+  const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  PrepareOptions later = OptionsOf(kWord, options.inputs, "later");
+  later.vocabulary_from = options.output_dir;
+  const auto report = Prepare(later);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(ReadAll(*OpenOrDie(later.output_dir), Split::kTrain).ids, rows.ids);
+  // The first value of its vocabulary begins like gzip data.
+  EXPECT_EQ(FileBytes(options.output_dir + "/vocabulary/f.tsv").substr(0, 2), "\x1f\x8b");
+}
+
+TEST(PrepareTest, WhatIsSeldomMeantIsTold) {
+  std::vector<std::string> warnings;
+  const auto warnings_of = [&](PrepareOptions options) {
+    warnings.clear();
+    options.warn = [&](const std::string& message) { warnings.push_back(message); };
+    const auto report = Prepare(options);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return warnings;
+  };
+  const std::string rows = "0\tx\n1\ty\n0\tx\n1\tx\n";
+  const PrepareOptions options = OptionsOf(kWord, {WriteScratch("in", rows)}, "out");
+  EXPECT_THAT(warnings_of(options), ElementsAre(HasSubstr("no validation rows, so")));
+  EXPECT_THAT(warnings_of(OptionsOf("split { train: 0.5 validation: 0.5 } " + std::string(kWord),
+                                    options.inputs, "out")),
+              testing::IsEmpty());
+  PrepareOptions by_file = OptionsOf(kWord, {WriteScratch("small", "0\tx\n1\ty\n")}, "out");
+  by_file.validation_inputs = options.inputs;
+  EXPECT_THAT(warnings_of(by_file), ElementsAre(HasSubstr("are --input and --validation_input "
+                                                          "swapped?")));
+  std::swap(by_file.inputs, by_file.validation_inputs);
+  by_file.output_dir = ScratchPath("out");
+  EXPECT_THAT(warnings_of(by_file), testing::IsEmpty());
+  by_file.inputs.push_back(WriteScratch("empty", ""));
+  by_file.output_dir = ScratchPath("out");
+  EXPECT_THAT(warnings_of(by_file), ElementsAre(HasSubstr("empty: has no rows")));
+  by_file.inputs = {WriteScratch("ones", "1\tx\n1\ty\n")};
+  by_file.output_dir = ScratchPath("out");
+  EXPECT_THAT(warnings_of(by_file),
+              ElementsAre(HasSubstr("the label of all 2 train rows is 1; is the LABEL field's")));
+}
+
+TEST(PrepareTest, WhatStandsInTheWayIsRefusedBeforeAnyWork) {
+  const std::string input = WriteScratch("in", "0\tx\n1\ty\n");
+  const auto message_of = [](const PrepareOptions& options) {
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  PrepareOptions options = OptionsOf(
+      kWord, {input, testing::TempDir() + "/./" + std::filesystem::path(input).filename().string()},
+      "out");
+  EXPECT_THAT(message_of(options), HasSubstr("stands twice in --input; expected each file once"));
+  options.inputs = {input};
+  // A folder of the user's, of the name that working files go to.
+  std::filesystem::create_directories(options.output_dir + ".partial");
+  std::ofstream(options.output_dir + ".partial/mine.tsv") << "0\tx\n";
+  EXPECT_THAT(message_of(options), HasSubstr(".partial/mine.tsv: is not of an unfinished run"));
+  EXPECT_EQ(FileBytes(options.output_dir + ".partial/mine.tsv"), "0\tx\n");
+  std::filesystem::remove_all(options.output_dir + ".partial");
+
+  options.output_dir = ScratchPath("out\xe9");
+  EXPECT_THAT(message_of(options), HasSubstr("--output_dir is not UTF-8"));
+  std::filesystem::create_symlink("nowhere", options.output_dir = ScratchPath("dangling"));
+  EXPECT_THAT(message_of(options), HasSubstr("dangling: is a link that leads nowhere"));
+  const PrepareOptions long_name = OptionsOf("fields { name: 'y' type: LABEL } fields { name: '" +
+                                                 std::string(250, 'f') + "' type: CATEGORICAL }",
+                                             {input}, "long");
+  EXPECT_THAT(message_of(long_name), HasSubstr("would have 254 bytes; expected 251 at most"));
+}
+
+TEST(PrepareTest, ALinkToAnEmptyFolderIsTheFolder) {
+  const std::string folder = ScratchPath("folder");
+  PrepareOptions options = OptionsOf(kWord, {WriteScratch("in", "0\tx\n1\ty\n")}, "link");
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink(folder, options.output_dir);
+  options.output_dir += "/";
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(OpenOrDie(folder)->rows(Split::kTrain), 2);
 }
 
 }  // namespace

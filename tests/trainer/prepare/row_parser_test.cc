@@ -59,7 +59,48 @@ TEST(RowParserTest, Labels) {
   const ParsedChunk chunk = ParseText(kLabel, "0\n1\n-1\n+1\n1.0\n0.0\n2\n\n0.5\nyes\n");
   EXPECT_THAT(chunk.labels, ElementsAre(0, 1, 0, 1, 1, 0));
   EXPECT_EQ(chunk.bad_rows, 4);
-  EXPECT_EQ(chunk.bad[1].what, "column 1 (label): found '', expected 0, 1 or -1");
+  EXPECT_EQ(chunk.bad[1].what, "column 1 (y): found '', expected 0, 1 or -1");
+}
+
+// What a first bad line says to someone whose schema does not fit the file.
+std::string FirstWhat(const std::string& schema, const std::string& text) {
+  const ParsedChunk chunk = ParseText(schema, text);
+  EXPECT_FALSE(chunk.bad.empty());
+  return chunk.bad.empty() ? "" : chunk.bad[0].what;
+}
+
+TEST(RowParserTest, ABadLineTellsWhatTheSchemaMayLack) {
+  EXPECT_EQ(FirstWhat(kNumber, "0,1,2\n"),
+            "found 1 columns, expected 2; the delimiter is a tab, the line has 2 times ','");
+  EXPECT_EQ(FirstWhat("delimiter: ';' " + kNumber, "0\t1\n"),
+            "found 1 columns, expected 2; the delimiter is ';', the line has 1 times a tab");
+  EXPECT_EQ(FirstWhat(kNumber, "0\n"), "found 1 columns, expected 2; the delimiter is a tab");
+  EXPECT_EQ(FirstWhat(kNumber, "0\t1\r1\t2\r\n"),
+            "found 3 columns, expected 2; the line has carriage returns within");
+  EXPECT_EQ(FirstWhat("delimiter: ',' " + kNumber, "0,\"1,5\"\n"),
+            "found 3 columns, expected 2; values in quotes need quoted: true in the schema");
+  EXPECT_EQ(FirstWhat(kNumber, "\"0\"\t1\n"),
+            "column 1 (y): found '\"0\"', expected 0, 1 or -1; values in quotes need quoted: true "
+            "in the schema");
+  const std::string names = "; a line of column names needs header: true in the schema";
+  EXPECT_EQ(FirstWhat(kNumber, "Label\tn\n"),
+            "column 1 (y): found 'Label', expected 0, 1 or -1" + names);
+  EXPECT_EQ(FirstWhat("fields { name: 'n' type: NUMERIC } " + std::string(kLabel), "n\ty\n"),
+            "column 1 (n): found 'n', expected a number" + names);
+  EXPECT_EQ(FirstWhat(kNumber, "0\t1\nyes\t1\n"), "column 1 (y): found 'yes', expected 0, 1 or -1");
+}
+
+TEST(RowParserTest, TextsForMissingNumbersAreNamed) {
+  for (const char* text : {"NA", "n/a", "NULL", "None", "nan", "\\N", "-", "?"}) {
+    EXPECT_EQ(FirstWhat(kNumber, std::string("0\t") + text + "\n"),
+              std::string("column 2 (n): found '") + text +
+                  "', expected a number, or an empty text where it is missing");
+  }
+  for (const char* text : {"inf", "-Infinity", "1e39", "0x10"}) {
+    EXPECT_EQ(FirstWhat(kNumber, std::string("0\t") + text + "\n"),
+              std::string("column 2 (n): found '") + text +
+                  "', expected a decimal number within float range");
+  }
 }
 
 TEST(RowParserTest, ColumnsAndEmptyLines) {
@@ -235,7 +276,7 @@ TEST(RowParserTest, HeaderFindsColumns) {
   EXPECT_EQ(chunk.ids[1], Hash("ann") % 7);
   EXPECT_EQ(chunk.TextOf(chunk.ids[2]), "bob");
   EXPECT_EQ(chunk.bad[0].what, "found 3 columns, expected 4");
-  EXPECT_EQ(chunk.bad[1].what, "column 3 (label): found '7', expected 0, 1 or -1");
+  EXPECT_EQ(chunk.bad[1].what, "column 3 (click): found '7', expected 0, 1 or -1");
 }
 
 TEST(RowParserTest, HeaderMistakes) {

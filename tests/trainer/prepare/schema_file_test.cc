@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 namespace elastor {
@@ -16,21 +17,69 @@ std::string MessageOf(const std::string& text) {
 }
 
 TEST(SchemaFileTest, MistakesNameFileLineAndField) {
-  EXPECT_EQ(MessageOf("layout: LIBSVM\n\nfield { }"),
-            "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\".");
-  EXPECT_EQ(MessageOf("fields { name: 'a' type: WORD }").rfind("s.textproto:1:", 0), 0u);
+  EXPECT_EQ(
+      MessageOf("layout: LIBSVM\n\nfield { }"),
+      "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
+      "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
+      "header, quoted; did you mean 'fields'?");
+  EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
+            "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
+            "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
+            "TIME, IGNORED");
   EXPECT_EQ(MessageOf("layout: LIBSVM"), "s.textproto: no fields");
   EXPECT_EQ(MessageOf("fields { } fields { name: 'a' }"),
             "s.textproto: field number 1 has no name");
   EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL } fields { name: 'gr\xf6\xdf"
                       "e' }"),
-            "s.textproto: field number 2 has a name that is not UTF-8");
+            "s.textproto:1:43: name is not UTF-8");
+  EXPECT_EQ(MessageOf("fields { name: 'a\\nb' }"),
+            "s.textproto: field number 1 has a control character in its name");
   EXPECT_TRUE(
       ParseSchema("fields { name: 'gr\xc3\xb6\xc3\x9f\x65 \xe7\x94\xb7' type: LABEL }", "s").ok());
   EXPECT_EQ(MessageOf("fields { name: 'a' } fields { name: 'a' }"),
             "s.textproto: field a: is named twice");
   EXPECT_EQ(MessageOf("layout: SYNTHETIC synthetic { rows: 5 }"),
             "s.textproto: synthetic needs at least two fields");
+}
+
+// The parser takes any number for an enum, and any bytes for a string.
+TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
+  const std::string fields = "fields { name: 'y' type: LABEL } ";
+  EXPECT_EQ(MessageOf("layout: 5"),
+            "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC");
+  EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
+            "s.textproto:2:20: type is 9");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),
+            "s.textproto:1:51: by is 7; expected one of: ORDER, HASH");
+  EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 3 buckets: 9 }"),
+            "s.textproto:1:71: encoding is 3; expected one of: VOCABULARY, HASH, IDENTITY");
+  EXPECT_EQ(MessageOf("name: '\\377' " + fields), "s.textproto:1:1: name is not UTF-8");
+  EXPECT_EQ(MessageOf("delimiter: '\xff' " + fields), "s.textproto:1:1: delimiter is not UTF-8");
+  EXPECT_EQ(MessageOf(fields + "fields { name: 'a' column: '\xe9' }"),
+            "s.textproto:1:53: column is not UTF-8");
+}
+
+TEST(SchemaFileTest, NumbersOfPlantedDataThatNothingCanBeMadeOf) {
+  const std::string plan = "layout: SYNTHETIC synthetic { rows: 5 numeric_fields: 2 ";
+  for (const char* field : {"signal: nan", "signal: inf", "zipf_exponent: inf",
+                            "categorical_fields: 2147483647 multi_hot_fields: 2147483647"}) {
+    EXPECT_EQ(ParseSchema(plan + field + " }", "s").status().code(), StatusCode::kUser) << field;
+  }
+}
+
+TEST(SchemaFileTest, FilesThatAreNoSchema) {
+  const auto message_of = [](const std::string& bytes) {
+    const std::string path = testing::TempDir() + "/schema";
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Status status = ReadSchemaFile(path).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message().substr(path.size());
+  };
+  EXPECT_EQ(message_of("\x1f\x8b\x08"), ": found gzip data, expected a schema in protobuf text");
+  EXPECT_EQ(message_of(std::string("\xff\xfel\0", 4)),
+            ": found UTF-16 text, expected a schema in protobuf text");
+  EXPECT_EQ(message_of(std::string((16 << 20) + 1, '1')),
+            ": found 16777217 bytes, expected a schema of 16 MiB at most");
 }
 
 // What one field, beside a label, has wrong with it.

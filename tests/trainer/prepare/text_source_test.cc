@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
+#include <utility>
 
 #include "tests/trainer/prepare/scratch.h"
 
@@ -91,8 +93,58 @@ TEST(TextSourceTest, SkippedChunksAreLikeReadOnes) {
   }
 }
 
-TEST(TextSourceTest, FoldersAreRefused) {
-  EXPECT_EQ(TextSource::Open(testing::TempDir()).status().code(), StatusCode::kUser);
+// A pipe without a writer would be waited for.
+TEST(TextSourceTest, FoldersAndPipesAreRefusedAtOnce) {
+  const std::string folder = testing::TempDir(), pipe = ScratchPath("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& [path, what] :
+       {std::pair(folder, "is a folder"), std::pair(pipe, "is a pipe or a device")}) {
+    for (const Status& status : {TextSource::Open(path).status(), CheckInputFile(path)}) {
+      EXPECT_EQ(status.code(), StatusCode::kUser);
+      EXPECT_THAT(status.message(), HasSubstr(what));
+    }
+  }
+}
+
+TEST(TextSourceTest, AFailedReadIsTheMachines) {
+  const std::string path = "/proc/self/mem";  // a file whose first byte cannot be read
+  const Status status = TextSource::Open(path).status();
+  EXPECT_EQ(status.code(), StatusCode::kMachine);
+  EXPECT_THAT(status.message(), HasSubstr("/proc/self/mem: cannot read: "));
+}
+
+TEST(TextSourceTest, WhatIsNoTextIsNamed) {
+  using namespace std::string_literals;
+  const std::string tar = "train.txt"s + std::string(248, '\0') + "ustar";
+  const struct {
+    std::string bytes;
+    const char* what;
+  } kFiles[] = {
+      {"PK\3\4rest"s, "a zip archive, expected text, plain or gzip; unpack it with unzip"},
+      {"\x28\xb5\x2f\xfd\x04"s, "zstd data, expected text, plain or gzip; unpack it with zstd -d"},
+      {"\xfd\x37zXZ\0"s, "xz data"},
+      {"BZh91AY&SY"s, "bzip2 data"},
+      {"\x04\x22\x4d\x18"s, "lz4 data"},
+      {tar, "a tar archive"},
+      {"PAR1\x15\x04"s, "a Parquet file"},
+      {"\xff\xfe\x30\0"s, "UTF-16 text"},
+      {"\n <!DOCTYPE HTML>"s, "an HTML or XML page"},
+      {"version https://git-lfs.github.com/spec/v1\n"s, "a pointer of Git LFS"},
+      {std::string(9, '\0'), "zero bytes"},
+      {Gzip(tar), "a tar archive within gzip data"},
+      {Gzip(Gzip("0\t1\n")), "gzip data within gzip data"},
+  };
+  for (const auto& file : kFiles) {
+    const Status status = TextSource::Open(WriteScratch("file", file.bytes)).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    EXPECT_THAT(status.message(), HasSubstr(std::string("file: found ") + file.what));
+  }
+  for (const char* text : {"PK\t1\n", "BZh9\t1\n", "PAR1\tx\n",
+                           "\xef\xbb\xbf"
+                           "0\n",
+                           "ustar"}) {
+    EXPECT_TRUE(TextSource::Open(WriteScratch("text", text)).ok()) << text;
+  }
 }
 
 }  // namespace

@@ -55,5 +55,12 @@ TEST(ValueTextTest, ShownIsShortAndPrintable) {
   EXPECT_EQ(Shown(std::string(41, 'x')), "'" + std::string(40, 'x') + "...'");
 }
 
+TEST(ValueTextTest, ShownIsWholeCharactersAndNamesOtherBytes) {
+  EXPECT_EQ(Shown("a\tb\x7f"), "'a?b?'");
+  EXPECT_EQ(Shown("caf\xe9 \xc3\xa9"), "'caf\\xe9 \xc3\xa9'");
+  EXPECT_EQ(Shown(std::string(39, 'a') + "\xc3\xa9"), "'" + std::string(39, 'a') + "\xc3\xa9'");
+  EXPECT_EQ(Shown(std::string(41, 'a')), "'" + std::string(40, 'a') + "...'");
+}
+
 }  // namespace
 }  // namespace elastor
