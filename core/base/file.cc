@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -116,12 +117,12 @@ Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
                         const std::function<void(std::string_view)>& use) {
   const Descriptor file(path, O_RDONLY);
   if (file.value() < 0) return SystemError(path, "open");
-  std::string piece(piece_bytes, '\0');
+  const auto piece = std::make_unique_for_overwrite<char[]>(piece_bytes);
   while (true) {
-    const ssize_t count = Retry([&] { return read(file.value(), piece.data(), piece.size()); });
+    const ssize_t count = Retry([&] { return read(file.value(), piece.get(), piece_bytes); });
     if (count < 0) return SystemError(path, "read");
     if (count == 0) return OkStatus();
-    use({piece.data(), static_cast<size_t>(count)});
+    use({piece.get(), static_cast<size_t>(count)});
   }
 }
 

@@ -59,7 +59,11 @@ constexpr char kSchema[] = R"(
 constexpr char kExperiment[] = R"(
   model { mlp { hidden: 4 } }
   embedding { width: 2 }
-  training { batch_size: 64 epochs: 2 log_every_steps: 1 monitor { best_weights: true } }
+  # The first evaluation stays the best one, so that its weights are needed at the end.
+  training {
+    batch_size: 64 epochs: 2 log_every_steps: 1
+    monitor { best_weights: true min_improvement: 100 }
+  }
   evaluation { slice_by: "item" slice_values: 3 }
   spectrum { disabled: true }
   parallel { virtual_shards: 4 }
@@ -170,11 +174,13 @@ class Campaign {
                      const std::vector<std::string>& overrides) const {
     const StatusOr<Experiment> experiment = LoadExperiment(Path("experiment.textproto"), overrides);
     CHECK(experiment.ok()) << experiment.status().message();
-    return {.mode = mode,
-            .experiment = *experiment,
-            .output_dir = Path(output),
-            .split = Split::kTest,
-            .numerics = NumericsFingerprint("cpu")};
+    RunOptions options;
+    options.mode = mode;
+    options.experiment = *experiment;
+    options.output_dir = Path(output);
+    options.split = Split::kTest;
+    options.numerics = NumericsFingerprint("cpu");
+    return options;
   }
   Status Train(const std::string& output, const std::vector<std::string>& overrides,
                bool resume) const {
@@ -195,6 +201,7 @@ class Campaign {
   Outcome InChild(const Run& run) const {
     const std::string line = Path("line");
     fs::remove(line);
+    std::fflush(stdout);
     const pid_t child = fork();
     CHECK_GE(child, 0);
     if (child == 0) {

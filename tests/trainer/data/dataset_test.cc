@@ -435,7 +435,7 @@ TEST(DatasetTest, RowsThatAreNotAsTheMetaFileSays) {
               HasSubstr("/train.rows: block 0 at byte 0: row 6 of the block, field b: found id 6; "
                         "expected less than 6"));
   EXPECT_THAT(read(changed([](Json& m) { m["categorical"][0]["multi_hot"] = true; })),
-              HasSubstr("/train.rows: block 0 at byte 0: its bags do not fill its 160 bytes"));
+              HasSubstr("/train.rows: block 5 does not fit meta.json"));
   EXPECT_THAT(read(changed([](Json& m) { m["splits"]["train"]["rows"] = 53; })),
               HasSubstr("/train.rows: block 5 at byte 800: its bags do not fill its "));
   EXPECT_THAT(read(changed([](Json& m) { m["splits"]["train"]["rows"] = 61; })),
