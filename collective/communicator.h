@@ -55,8 +55,8 @@ class Communicator {
   Status AllReduceSum(Phase phase, std::span<int64_t> values);
   Status AllReduceMax(Phase phase, std::span<int64_t> values);
 
-  // This rank has told an error of its own and ends without the others. The lowest ranks are let
-  // know, so that none of them tells of it again when the launcher ends the job.
+  // This rank has told why the job ends, and ends itself without another call. The others are let
+  // know: those that wait, then or later, end too and say nothing.
   virtual void Abandon() {}
 
   const PhaseRecord& record(Phase phase) const { return records_[static_cast<size_t>(phase)]; }

@@ -74,13 +74,12 @@ constexpr int kReportTag = 0;
 constexpr double kTerminatedSeconds = 0.3;
 
 // Every rank may see what ends a job. The lowest one says so at once; the others leave it time, and
-// stay silent when the launcher ends them meanwhile (mpirun's SIGTERM comes a second after the end
-// of the first rank).
-void LetLowerRanksSpeak(int rank, const std::function<bool()>& terminated) {
-  const bool before = terminated();
+// stay silent when they notice meanwhile that somebody `spoke`, or are being ended (mpirun's
+// SIGTERM comes a second after the end of the first rank).
+void LetLowerRanksSpeak(int rank, const std::function<bool()>& spoke) {
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1500) * std::min(rank, 4);
   while (Clock::now() < end) {
-    if (!before && terminated()) std::_Exit(kMachineExitCode);
+    if (spoke()) std::_Exit(kMachineExitCode);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -94,7 +93,8 @@ class BlockingCallWatch {
       : thread_([=, this] {
           std::unique_lock lock(mutex_);
           if (done_changed_.wait_for(lock, Seconds(seconds), [this] { return done_; })) return;
-          LetLowerRanksSpeak(rank, terminated);
+          const bool before = terminated();
+          LetLowerRanksSpeak(rank, [&] { return !before && terminated(); });
           std::fprintf(stderr, "elastor: rank %d: %s did not complete within %g s%s\n", rank, call,
                        seconds, hint);
           std::_Exit(kMachineExitCode);
@@ -132,19 +132,25 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     Start(Numbered({CallKind::kFinalize}));
     Meet();
-    if (rank() < kObservers) ReadReports(Clock::now());
+    ReadReports(Clock::now());
     const BlockingCallWatch watch("MPI_Finalize", "", deadline_seconds_, rank(),
                                   options_.terminated);
     MPI_Finalize();
   }
 
   void Abandon() override {
-    SendReports(/*told=*/true);
-    // Messages of this size leave at once unless the network is in the way.
+    told_ = MakeReport();
+    told_.told = true;
+    std::vector<MPI_Request> requests(size(), MPI_REQUEST_NULL);
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank()) continue;
+      MPI_Isend(&told_, sizeof told_, MPI_BYTE, r, kReportTag, MPI_COMM_WORLD, &requests[r]);
+    }
+    // Messages of this size leave at once unless the network, or a stopped rank, is in the way.
     const Clock::time_point end = Clock::now() + kLookInterval;
     int sent = 0;
     while (!sent && Clock::now() < end) {
-      MPI_Testall(kObservers, report_requests_, &sent, MPI_STATUSES_IGNORE);
+      MPI_Testall(size(), requests.data(), &sent, MPI_STATUSES_IGNORE);
     }
   }
 
@@ -357,11 +363,11 @@ class MpiCommunicator final : public Communicator {
       next_report_ = now;
     }
     if (now >= next_report_) {
-      SendReports(/*told=*/false);
-      if (rank() < kObservers) board_.Add(rank(), MakeReport(/*told=*/false), now);
+      SendReports();
+      if (rank() < kObservers) board_.Add(rank(), MakeReport(), now);
       next_report_ = now + std::chrono::duration_cast<Clock::duration>(ReportInterval());
     }
-    if (rank() < kObservers) ReadReports(now);
+    ReadReports(now);
     if (!board_.conflict().empty()) End(board_.conflict() + kIsItThisProgram);
     if (terminated_at_) SayTerminated(now);
     if (Seconds(now - start_).count() > deadline_seconds_) {
@@ -390,33 +396,33 @@ class MpiCommunicator final : public Communicator {
   void SayTerminated(Clock::time_point now) {
     const bool due =
         Seconds(now - *terminated_at_).count() > kTerminatedSeconds * (1 + 0.5 * rank());
-    if (!due || rank() >= kObservers || said_terminated_ || board_.told()) return;
+    if (!due || rank() >= kObservers || said_terminated_) return;
     said_terminated_ = true;
     const std::vector<int> late = LateRanks(*terminated_at_ - kLookInterval * 4);
     if (rank() > 0 && std::find(late.begin(), late.end(), 0) == late.end()) return;
     Print(Describe(call_) + ": SIGTERM came" + DescribeWaiting(late));
   }
 
-  WaitReport MakeReport(bool told) const {
+  WaitReport MakeReport() const {
     WaitReport report;
     report.call = call_;
     report.history = history_;
-    report.told = told;
     return report;
   }
 
   // A report that is still under way is not followed by another.
-  void SendReports(bool told) {
+  void SendReports() {
     for (int observer = 0; observer < std::min(kObservers, size()); ++observer) {
       int sent = 0;
       MPI_Test(&report_requests_[observer], &sent, MPI_STATUS_IGNORE);
       if (!sent || observer == rank()) continue;
-      reports_[observer] = MakeReport(told);
+      reports_[observer] = MakeReport();
       MPI_Isend(&reports_[observer], sizeof(WaitReport), MPI_BYTE, observer, kReportTag,
                 MPI_COMM_WORLD, &report_requests_[observer]);
     }
   }
 
+  // Ends the process when another rank has told why the job ends.
   void ReadReports(Clock::time_point now) {
     while (true) {
       int there = 0;
@@ -434,6 +440,7 @@ class MpiCommunicator final : public Communicator {
         End("rank " + std::to_string(rank()) + ": a message of rank " +
             std::to_string(status.MPI_SOURCE) + " is not this program's" + kIsItThisProgram);
       }
+      if (report.told) std::_Exit(kMachineExitCode);
       board_.Add(status.MPI_SOURCE, report, now);
     }
   }
@@ -480,7 +487,12 @@ class MpiCommunicator final : public Communicator {
 
   // Ends the job with a line.
   [[noreturn]] void End(const std::string& line) {
-    LetLowerRanksSpeak(rank(), options_.terminated);
+    const bool terminated = options_.terminated();
+    const bool reads = !std::exchange(ending_, true);  // unless it is reading that failed
+    LetLowerRanksSpeak(rank(), [&] {
+      if (reads) ReadReports(Clock::now());
+      return !terminated && options_.terminated();
+    });
     Print(line);
     Abandon();
     MPI_Abort(MPI_COMM_WORLD, kMachineExitCode);
@@ -505,11 +517,13 @@ class MpiCommunicator final : public Communicator {
   // What a wait that takes long needs.
   Clock::time_point next_look_;
   Clock::time_point next_report_;
-  WaitReport reports_[kObservers];  // on their way
+  WaitReport reports_[kObservers];  // on their way, as is told_
+  WaitReport told_;
   MPI_Request report_requests_[kObservers] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   WaitBoard board_;  // of an observer
   std::optional<Clock::time_point> terminated_at_;
   bool said_terminated_ = false;
+  bool ending_ = false;
 };
 
 bool StartedByMpiLauncher() {

@@ -17,7 +17,6 @@ std::string DescribeConflict(int a, const Call& call_of_a, int b, const Call& ca
 
 void WaitBoard::Add(int rank, const WaitReport& report, Clock::time_point now) {
   entries_[rank] = {report, now};
-  told_ = told_ || report.told;
   if (!conflict_.empty()) return;
   for (int other = 0; other < static_cast<int>(entries_.size()); ++other) {
     const WaitReport& theirs = entries_[other].report;

@@ -17,7 +17,7 @@ struct WaitReport {
   uint64_t mark = kMark;
   Call call;
   uint64_t history = 0;
-  bool told = false;  // the rank has told an error of its own and ends
+  bool told = false;  // the rank has told why the job ends, and ends itself
 };
 
 // The last report of every rank, as the lowest ranks keep them to say who is late and who makes
@@ -31,8 +31,6 @@ class WaitBoard {
 
   // The ranks without a report since then.
   std::vector<int> SilentSince(Clock::time_point since) const;
-  // Whether any rank has told an error of its own.
-  bool told() const { return told_; }
   // "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)": two ranks whose calls of the same
   // number differ, or followed different ones; empty as long as there are none.
   const std::string& conflict() const { return conflict_; }
@@ -44,7 +42,6 @@ class WaitBoard {
   };
 
   std::vector<Entry> entries_;  // by rank
-  bool told_ = false;
   std::string conflict_;
 };
 

@@ -72,15 +72,5 @@ TEST(WaitBoardTest, RemembersCallsBeforeThePresentOne) {
             "calls");
 }
 
-TEST(WaitBoardTest, KnowsWhenARankHasToldItsOwnError) {
-  WaitBoard board(2);
-  board.Add(0, ReportOf({kSum}), kStart);
-  EXPECT_FALSE(board.told());
-  WaitReport last = ReportOf({kSum});
-  last.told = true;
-  board.Add(1, last, kStart);
-  EXPECT_TRUE(board.told());
-}
-
 }  // namespace
 }  // namespace elastor
