@@ -35,7 +35,7 @@ expect_end() {
     fail "$3: expected exit code $1 and '$2', found $status and: $(tail --lines=2 log)"
 }
 must "${tiny[@]}" --output_dir=run
-grep --quiet 'tiny\|RANK_ELASTOR: 5 steps on 1 rank in' log || fail "expected '5 steps on 1 rank': $(cat log)"
+grep --quiet 'RANK_ELASTOR: 5 steps on 1 rank in' log || fail "expected '5 steps on 1 rank': $(cat log)"
 
 # A folder that holds other things stays as it is.
 mkdir used
