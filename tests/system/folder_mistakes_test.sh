@@ -35,7 +35,7 @@ expect_end() {
     fail "$3: expected exit code $1 and '$2', found $status and: $(tail --lines=2 log)"
 }
 must "${tiny[@]}" --output_dir=run
-grep --quiet 'tiny\|RANK_ELASTOR: 5 steps on 1 rank in' log || fail "expected '5 steps on 1 rank': $(cat log)"
+grep --quiet 'RANK_ELASTOR: 5 steps on 1 rank in' log || fail "expected '5 steps on 1 rank': $(cat log)"
 
 # A folder that holds other things stays as it is.
 mkdir used
@@ -119,8 +119,9 @@ lost='--output_dir=gone: was removed or moved while this run was writing there'
 interrupt_with 'mv gone moved'
 expect_end 3 "$lost" 'a folder that was moved'
 [[ ! -e gone ]] || fail "the folder was made again: $(find gone)"
+# What is missed first, while rm goes through the folder, may be any of its files.
 interrupt_with 'rm -rf gone' --set=checkpoint.every_steps=20 --set=training.log_every_steps=19
-expect_end 3 'was removed or' 'a folder that was removed, with checkpoints'
+expect_end 3 'gone' 'a folder that was removed, with checkpoints'
 interrupt_with 'touch gone/checkpoints' --set=checkpoint.every_steps=1000
 expect_end 3 'gone/checkpoints: mkdir: File exists' 'a file in the place of checkpoints'
 interrupt_with 'rm gone/metrics.jsonl'
