@@ -109,60 +109,60 @@ sed --in-place '0,/"item"/s//"itam"/' data/meta.json
 expect_line 2 "data/meta.json: the text does not match its hash" fresh 1
 sed --in-place 's/"itam"/"item"/' data/meta.json
 
-# ---- Files that change while a run reads them. disturbed RANKS CODE TEXT COMMAND...: a run that
-# would take long, disturbed by the command once it trains, must end with that code and one line
-# that holds the text.
-disturbed() {
-  local ranks=$1 code=$2 text=$3 log=disturbed.log pid status
-  shift 3
+# ---- Files that change while a run reads them.
+# disturb RANKS EPOCHS COMMAND...: a run into disturbed/, on data in changing/, with the command in
+# its middle; its exit code. What it says is in the file `said`.
+disturb() {
+  local ranks=$1 epochs=$2 pid
+  shift 2
   rm -rf changing disturbed
   cp --recursive data changing
   on_ranks "$ranks" "${train[@]}" --set=data.path=changing --output_dir=disturbed \
-    --set=training.epochs=3000 >$log 2>&1 &
+    --set=training.epochs="$epochs" --set=checkpoint.disabled=true >said 2>&1 &
   pid=$!
-  for ((i = 0; i < 200; ++i)); do
-    grep --quiet '"event":"eval"' disturbed/metrics.jsonl 2>/dev/null && break
-    sleep 0.05
-  done
+  timeout 60 tail --follow=name --retry --pid="$pid" disturbed/metrics.jsonl 2>/dev/null |
+    grep --quiet --max-count=1 '"event":"eval"'
   "$@"
   wait "$pid"
+}
+# refused RANKS CODE TEXT COMMAND...: a run that the command disturbs must end with that code and one
+# line that holds the text. (Undisturbed it would take a minute.)
+refused() {
+  local ranks=$1 code=$2 text=$3 status
+  shift 3
+  disturb "$ranks" 3000 "$@"
   status=$?
-  if [[ $status -ne $code || $(grep --count --invert-match '^\[warn\] Epoll' $log) -ne 1 ]] ||
-    ! grep --quiet --fixed-strings -- "$text" $log; then
+  if [[ $status -ne $code || $(grep --count --invert-match '^\[warn\] Epoll' said) -ne 1 ]] ||
+    ! grep --quiet --fixed-strings -- "$text" said; then
     fail "disturbed by $*: expected exit code $code and one line with: $text"
-    printf '  found exit code %d and:\n%s\n' "$status" "$(tail --lines=20 $log)"
+    printf '  found exit code %d and:\n%s\n' "$status" "$(tail --lines=20 said)"
   fi
 }
 other_block() {
   dd if=/dev/urandom of=changing/train.rows bs=64 count=1 seek=100 conv=notrunc status=none
 }
-# By who puts the time of change back.
+# By who puts the time of the last write back.
 other_label() {
   cp --preserve=timestamps changing/train.rows copy
   flip changing/train.rows 3
   touch --reference=copy changing/train.rows
 }
-same_bytes() { cat data/train.rows >copy && dd if=copy of=changing/train.rows conv=notrunc status=none; }
 cut_off() { truncate --size=5000 changing/train.rows; }
 validation_cut_off() { truncate --size=100 changing/validation.rows; }
-disturbed 1 2 "changing/train.rows: block 0 at byte 0 does not match its checksum" other_block
-disturbed 3 2 "changing/train.rows: block 0 at byte 0 does not match its checksum" other_label
-disturbed 1 3 "changing/train.rows: cut off at byte 5000 while it was read" cut_off
-disturbed 3 3 "changing/train.rows: cut off at byte 5000 while it was read" cut_off
-disturbed 2 3 "changing/validation.rows: cut off at byte 100 while it was read" validation_cut_off
+refused 1 2 "changing/train.rows: block 0 at byte 0 does not match its checksum" other_block
+refused 3 2 "changing/train.rows: block 0 at byte 0 does not match its checksum" other_label
+refused 1 3 "changing/train.rows: cut off at byte 5000 while it was read" cut_off
+refused 3 3 "changing/train.rows: cut off at byte 5000 while it was read" cut_off
+refused 2 3 "changing/validation.rows: cut off at byte 100 while it was read" validation_cut_off
 
-# The same bytes written again change nothing, nor does another file in the place of the one that
-# is read.
-quiet() { # COMMAND...
-  rm -rf changing quiet
-  cp --recursive data changing
-  "${train[@]}" --set=data.path=changing --output_dir=quiet --set=training.max_steps=60 \
-    --set=training.epochs=2 >log 2>&1 &
-  "$@"
-  wait $! || fail "$*: $(cat log)"
-  [[ $(digest_of quiet) == "$digest" ]] || fail "$*: another digest"
-}
-quiet same_bytes
-
-# A set that an earlier version of prepare wrote gives the results that it gave, with one warning.
+# The same bytes written once more, or another file in the place of the one that is read, change
+# nothing.
+same_bytes() { dd if=data/train.rows of=changing/train.rows conv=notrunc status=none; }
+another_file() { head --bytes=9000 data/train.rows >another && mv another changing/train.rows; }
+disturb 1 100 true || fail "undisturbed: $(cat said)"
+digest=$(digest_of disturbed)
+for harmless in same_bytes another_file; do
+  disturb 2 100 $harmless || fail "$harmless: $(cat said)"
+  [[ $(digest_of disturbed) == "$digest" ]] || fail "$harmless: another digest"
+done
 exit "$((failures > 0))"

@@ -48,14 +48,21 @@ void EncodeIds(const DatasetInfo& info, const Rows& rows, const BlockSections& s
   }
 }
 
+// Where bags end in a heap, never beyond it; each is read from memory, which may change, once.
+struct BagEnds {
+  const volatile uint32_t* ends;
+  int64_t heap_ids;
+  int64_t operator[](int64_t bag) const { return std::min<int64_t>(ends[bag], heap_ids); }
+};
+
 std::string IdOutsideTable(const DatasetInfo::Categorical& field, int64_t row, uint64_t id) {
   return "row " + std::to_string(row) + " of the block, field " + field.name + ": found id " +
          std::to_string(id) + "; expected less than " + std::to_string(field.ids);
 }
 
 template <typename Id>
-std::string IdMistake(const DatasetInfo& info, const char* block, const BlockSections& sections,
-                      int64_t rows) {
+std::string IdMistake(const DatasetInfo& info, const char* block, int64_t bytes,
+                      const BlockSections& sections, int64_t rows) {
   std::vector<const DatasetInfo::Categorical*> singles, bags;
   for (const DatasetInfo::Categorical& field : info.categorical) {
     (field.multi_hot ? bags : singles).push_back(&field);
@@ -74,13 +81,14 @@ std::string IdMistake(const DatasetInfo& info, const char* block, const BlockSec
   for (int64_t i = 0; outside > 0 && i < rows * width; ++i) {
     if (ids[i] > last[i % width]) return IdOutsideTable(*singles[i % width], i / width, ids[i]);
   }
-  const uint32_t* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
+  const BagEnds ends = {reinterpret_cast<const uint32_t*>(block + sections.ends_at),
+                        (bytes - sections.heap_at) / static_cast<int64_t>(sizeof(Id))};
   const Id* const heap = reinterpret_cast<const Id*>(block + sections.heap_at);
   const int64_t bag_width = static_cast<int64_t>(bags.size());
-  uint32_t at = 0;
+  int64_t at = 0;
   for (int64_t bag = 0; bag < rows * bag_width; ++bag) {
     const DatasetInfo::Categorical& field = *bags[bag % bag_width];
-    for (; at < ends[bag]; ++at) {
+    for (const int64_t end = ends[bag]; at < end; ++at) {
       if (heap[at] > static_cast<Id>(field.ids - 1)) {
         return IdOutsideTable(field, bag / bag_width, heap[at]);
       }
@@ -162,8 +170,8 @@ std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t byt
     return "its bags do not fill its " + std::to_string(bytes) + " bytes; " + kMetaFile +
            " is of other data";
   }
-  return IdBytes(info) == 8 ? IdMistake<uint64_t>(info, block, sections, rows)
-                            : IdMistake<uint32_t>(info, block, sections, rows);
+  return IdBytes(info) == 8 ? IdMistake<uint64_t>(info, block, bytes, sections, rows)
+                            : IdMistake<uint32_t>(info, block, bytes, sections, rows);
 }
 
 BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
@@ -190,7 +198,7 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
   }
 }
 
-void BlockReader::Append(const char* block, int64_t block_rows, int64_t row) {
+void BlockReader::Append(const char* block, int64_t bytes, int64_t block_rows, int64_t row) {
   const BlockSections sections =
       block_rows == info_.rows_per_block ? full_ : BlockSections(info_, block_rows);
   const int64_t numeric = info_.numeric.size();
@@ -203,25 +211,29 @@ void BlockReader::Append(const char* block, int64_t block_rows, int64_t row) {
   AppendValue(info_.has_times, block + sections.times_at, row, &rows_->times);
   rows_->numeric.insert(rows_->numeric.end(), values, values + numeric);
   if (id_bytes_ == 8) {
-    AppendIds<uint64_t>(block, sections, row);
+    AppendIds<uint64_t>(block, bytes, sections, row);
   } else {
-    AppendIds<uint32_t>(block, sections, row);
+    AppendIds<uint32_t>(block, bytes, sections, row);
   }
 }
 
 template <typename Id>
-void BlockReader::AppendIds(const char* block, const BlockSections& sections, int64_t row) {
+void BlockReader::AppendIds(const char* block, int64_t bytes, const BlockSections& sections,
+                            int64_t row) {
   const Id* single = reinterpret_cast<const Id*>(block + sections.ids_at) + row * single_;
   if (multi_ == 0) {
     rows_->ids.insert(rows_->ids.end(), single, single + single_);
     return;
   }
-  const uint32_t* ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
+  const BagEnds ends = {reinterpret_cast<const uint32_t*>(block + sections.ends_at),
+                        (bytes - sections.heap_at) / static_cast<int64_t>(sizeof(Id))};
   const Id* heap = reinterpret_cast<const Id*>(block + sections.heap_at);
   int64_t bag = row * multi_;
   for (const DatasetInfo::Categorical& field : info_.categorical) {
     if (field.multi_hot) {
-      rows_->ids.insert(rows_->ids.end(), heap + (bag == 0 ? 0 : ends[bag - 1]), heap + ends[bag]);
+      const int64_t end = ends[bag];
+      const int64_t begin = bag == 0 ? 0 : std::min(ends[bag - 1], end);
+      rows_->ids.insert(rows_->ids.end(), heap + begin, heap + end);
       ++bag;
     } else {
       rows_->ids.push_back(static_cast<int64_t>(*single++));

@@ -50,17 +50,18 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows);
 // do not fit the block, an id outside its table. Empty: nothing.
 std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows);
 
-// Copies rows of verified blocks into a Rows; made once per read.
+// Copies rows of verified blocks into a Rows; made once per read. Of a block that somebody writes
+// to meanwhile it copies anything, but nothing from outside the block.
 class BlockReader {
  public:
   // Empties *rows and makes room for `count` rows.
   BlockReader(const DatasetInfo& info, int64_t count, Rows* rows);
-  // Appends row `row` of a block of `block_rows` rows whose bytes begin at `block`.
-  void Append(const char* block, int64_t block_rows, int64_t row);
+  // Appends row `row` of a block of `block_rows` rows, which has `bytes` bytes from `block`.
+  void Append(const char* block, int64_t bytes, int64_t block_rows, int64_t row);
 
  private:
   template <typename Id>
-  void AppendIds(const char* block, const BlockSections& sections, int64_t row);
+  void AppendIds(const char* block, int64_t bytes, const BlockSections& sections, int64_t row);
 
   const DatasetInfo& info_;
   const int id_bytes_;

@@ -74,6 +74,7 @@ class MappedSplit {
                                                      const PreparedMeta::SplitFile& expected);
 
   const char* block(int64_t number) const { return file_.data() + index_[number].offset; }
+  int64_t block_bytes(int64_t number) const { return static_cast<int64_t>(index_[number].bytes); }
   int64_t block_rows(int64_t number) const {
     return std::min(info_.rows_per_block, rows_ - number * info_.rows_per_block);
   }
@@ -243,7 +244,7 @@ Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Ra
   const uint32_t contents = file.contents();
   BlockReader reader(info_, positions.size(), rows);
   ELASTOR_RETURN_IF_ERROR(visit(contents, [&](int64_t block, int64_t row) {
-    reader.Append(file.block(block), file.block_rows(block), row);
+    reader.Append(file.block(block), file.block_bytes(block), file.block_rows(block), row);
   }));
   if (positions.size() == 0) return OkStatus();
   // What was copied are the verified bytes, unless the file was written to since they were
