@@ -36,11 +36,13 @@ pick() { # WORD...: one of them
 # ranks_of MPIRUN: the process ids of its ranks.
 ranks_of() { pgrep --parent "$1" --full -- --output_dir; }
 
-handles() { # PROCESS SIGNAL: whether it has a handler
-  local caught number
+# loading PROCESS SIGNAL: whether the trainer does not run there yet: no handler, and no thread of MPI's either.
+loading() {
+  local caught threads number
   caught=$(sed --quiet 's/^SigCgt:\t//p' "/proc/$1/status" 2>/dev/null)
+  threads=$(sed --quiet 's/^Threads:\t//p' "/proc/$1/status" 2>/dev/null)
   number=$(kill -l "$2")
-  ((0x${caught:-0} >> (number - 1) & 1))
+  ((threads == 1 && !(0x${caught:-0} >> (number - 1) & 1)))
 }
 
 gone() { # PROCESS: within 3 s
@@ -56,7 +58,8 @@ for ((i = 0; i < jobs; ++i)); do
   pick INT TERM USR1 && signal=$picked
   pick one all mpirun && target=$picked
   pick 2 3 4 && ranks=$picked
-  delay=$(printf '0.%03d' $((RANDOM % 1000)))
+  moment=$((RANDOM % 1000))
+  delay=$(printf '0.%03d' $((moment * moment / 1000))) # a third in the first tenth of the second
   set -m # mpirun gets a process group of its own, in which SIGINT is not ignored
   mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$trainer" \
     --experiment="$work/endless.textproto" --set=data.path="$work/data" \
@@ -73,7 +76,9 @@ for ((i = 0; i < jobs; ++i)); do
   esac
   outcome=
   if [[ $target != mpirun ]]; then
-    for process in "${targets[@]}"; do handles "$process" "$signal" || outcome=loading,; done
+    for process in "${targets[@]}"; do
+      if loading "$process" "$signal"; then outcome=loading,; fi
+    done
   fi
   kill -"$signal" "${targets[@]}" 2>/dev/null
   sleep 0.3
