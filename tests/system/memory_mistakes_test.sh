@@ -75,11 +75,17 @@ expect 3 'for computing: Resource temporarily unavailable' \
 expect 3 'of 1000 for reading ahead' \
   limited 300000 "${tiny[@]}" --set=data.path=small "$new" --set=data.reader_threads=1000
 
-# One rank of three lacks address space: it speaks, and the job ends at once.
-expect 2 'memory: rank 1 needs at least 25' mpirun -q --oversubscribe --bind-to none \
-  -np 1 "${tiny[@]}" --set=data.path=huge "$new" : \
-  -np 1 bash -c "ulimit -v 10000000; exec ${tiny[*]} --set=data.path=huge $new" : \
-  -np 1 "${tiny[@]}" --set=data.path=huge "$new"
+# One rank of three lacks address space, or has stacks too large for it: it speaks, and the job
+# ends at once.
+beside_limited() { # LIMITS FLAGS...
+  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
+    -np 1 "${tiny[@]}" "${@:2}" "$new" : \
+    -np 1 bash -c "$1; exec ${tiny[*]} ${*:2} $new" : -np 1 "${tiny[@]}" "${@:2}" "$new"
+}
+expect 2 'memory: rank 1 needs at least 25' \
+  beside_limited 'ulimit -v 10000000' --set=data.path=huge
+expect 3 'rank 1: cannot start thread 1 of 1 for reading ahead' \
+  beside_limited 'ulimit -v 10000000; ulimit -s 4000000' --set=data.path=small
 
 # Whatever the limit, a program that starts at all ends well or with one line of its own.
 expect_end() { # LIMIT COMMAND...
@@ -98,7 +104,7 @@ expect_end() { # LIMIT COMMAND...
   esac
 }
 ends_well=0 ends_in_a_line=0
-for limit in $(seq 16500 3500 51500); do
+for limit in $(seq 16500 5000 51500); do
   expect_end "$limit" "${tiny[@]}" --set=data.path=small --output_dir="run$limit" \
     --set=parallel.threads=2
   expect_end "$limit" "$prepare" --schema=small.textproto --output_dir="data$limit" --threads=2

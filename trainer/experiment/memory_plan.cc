@@ -119,6 +119,7 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
   most_.assign(tables_.size(), 0);
   const bool bounded =
       options.trains && TrainingRows() > 0 && experiment.training().warm_start().path().empty();
+  const int64_t rows_read = std::min(TrainingRows(), Product({Steps(), BatchRows()}));
   for (size_t f = 0; f < fields.size(); ++f) {
     const int t = fields[f].table;
     if (f < options.occurring_ids.size()) {
@@ -208,17 +209,19 @@ MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank
 
 void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory) const {
   const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
-  int64_t surely = 0, most = 0, all = 0;
+  int64_t surely = 0, all = 0;
+  int64_t most = 0;  // a row that is alone on its page takes the page
   int64_t stored = 0, stored_most = 0, stored_all = 0;  // in a checkpoint, by this rank
   for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
     const Rows rows = RowsOf(t, shards, rank);
     const int64_t elements = tables_[t].width + SlotElements(kind, tables_[t].width);
-    const int64_t row = RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
+    const int64_t row = options_.on_device
+                            ? elements * kElement
+                            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
     const int64_t bytes = Product({rows.all, row});
     Add(bytes + BitBytes(rows.all), &all);
     Add(Product({rows.surely, row}), &surely);
     if (rows.surely == rows.all) Add(BitBytes(rows.all), &surely);
-    // A row that is alone on its page takes the page.
     Add(std::min(bytes, Product({rows.most, std::max(row, kPageBytes)})), &most);
     const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
     const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
@@ -226,13 +229,18 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     Add(Product({rows.most / copies, record}), &stored_most);
     Add(Product({rows.all / copies, record}), &stored_all);
   }
+  if (!options_.trains) {
+    const int64_t row = std::max(tables_.empty() ? 0 : tables_[0].width * kElement, kPageBytes);
+    most = std::min(most, Product({options_.model_rows.end / shards.ranks() + 1, row}));
+    most = std::max(most, surely);
+  }
   if (options_.on_device) {
     // All rows are taken at once (embedding/cuda/row_tables.h): on the device, or beyond the limit
     // half of it there and the rest in page-locked memory.
     const int64_t limit = experiment_.parallel().device_embedding_bytes();
     const int64_t there = limit > 0 && all > limit ? limit / 2 : all;
     Add(limit > 0 && all > limit ? 0 : there, &memory->device);
-    surely = most = all - there;
+    surely = most = all -= there;
   }
   memory->surely[static_cast<int>(MemoryPart::kTableRows)] = surely;
   memory->unsure_rows = std::max(int64_t{0}, most - surely);

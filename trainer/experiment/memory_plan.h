@@ -64,6 +64,7 @@ class MemoryPlan {
              const Options& options);
 
   const Experiment& experiment() const { return experiment_; }
+  bool trains() const { return options_.trains; }
   // The same run with other fields that do not change the graph.
   MemoryPlan With(const Experiment& experiment) const;
   // With tables of another width; the rest stays.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/file.h"
@@ -18,6 +19,7 @@ namespace {
 // More ranks are not tried for what would fit.
 constexpr int kMostRanks = 4096;
 constexpr size_t kPartsTold = 3;
+static_assert(std::is_trivially_copyable_v<RankReport>, "travels as bytes");
 
 std::string Gigabytes(int64_t bytes) {
   char text[32];
@@ -174,6 +176,7 @@ class Remedies {
   }
 
   std::string Width() const {
+    if (!plan_.trains()) return "";  // the model has its width
     const int64_t width = Largest(plan_.experiment().embedding().width(),
                                   [&](int64_t narrower) { return plan_.WithTableWidth(narrower); });
     return width == 0 ? "" : "embedding.width=" + std::to_string(width) + " at most";
@@ -305,11 +308,12 @@ StatusOr<std::string> CheckMemory(const MemoryPlan& plan, const ShardPlan& shard
 Range RowsOfModel(const std::string& model_dir, int64_t width) {
   int64_t bytes = 0;
   std::error_code failed;  // the loading tells what is wrong with the folder
-  for (const auto& entry :
-       std::filesystem::directory_iterator(DirectoryToRead(model_dir), failed)) {
-    if (!entry.path().filename().string().starts_with("embedding-")) continue;
-    const auto size = entry.file_size(failed);
-    if (!failed) bytes += static_cast<int64_t>(size);
+  std::filesystem::directory_iterator entry(DirectoryToRead(model_dir), failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    if (!entry->path().filename().string().starts_with("embedding-")) continue;
+    std::error_code unknown;
+    const uintmax_t size = entry->file_size(unknown);
+    if (!unknown) bytes += static_cast<int64_t>(size);
   }
   constexpr int64_t kKeyBytes = sizeof(int64_t);
   const int64_t weights = width * static_cast<int64_t>(sizeof(float));
