@@ -2,8 +2,6 @@
 
 #include <xxhash.h>
 
-#include <cinttypes>
-#include <cstdio>
 #include <utility>
 
 namespace elastor {
@@ -13,12 +11,6 @@ constexpr size_t kDigits = 16;
 constexpr std::string_view kSealEnd = "\"\n}\n";
 
 }  // namespace
-
-std::string HashText(uint64_t hash) {
-  char text[kDigits + 1];
-  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
-  return text;
-}
 
 std::string HashTextOf(std::string_view bytes) {
   return HashText(XXH3_64bits(bytes.data(), bytes.size()));

@@ -1,14 +1,20 @@
 #ifndef ELASTOR_CORE_BASE_HASH_TEXT_H_
 #define ELASTOR_CORE_BASE_HASH_TEXT_H_
 
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
 namespace elastor {
 
 // XXH3-64 in texts: 16 lower-case hex digits. (Readers of JSON keep 53 bits of a number.)
-std::string HashText(uint64_t hash);
+inline std::string HashText(uint64_t hash) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
+  return text;
+}
 std::string HashTextOf(std::string_view bytes);
 
 // A JSON object that ends with its own hash. `text` ends with the opening quote of that last
