@@ -2,8 +2,6 @@
 
 #include <xxhash.h>
 
-#include <cinttypes>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -17,12 +15,6 @@ constexpr std::string_view kSealEnd = "\"\n}\n";
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
-
-std::string HashText(uint64_t hash) {
-  char text[kDigits + 1];
-  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
-  return text;
-}
 
 std::string HashTextOf(std::string_view bytes) {
   return HashText(XXH3_64bits(bytes.data(), bytes.size()));

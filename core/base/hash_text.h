@@ -1,7 +1,9 @@
 #ifndef ELASTOR_CORE_BASE_HASH_TEXT_H_
 #define ELASTOR_CORE_BASE_HASH_TEXT_H_
 
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -10,7 +12,11 @@
 namespace elastor {
 
 // XXH3-64 in texts: 16 lower-case hex digits. (Readers of JSON keep 53 bits of a number.)
-std::string HashText(uint64_t hash);
+inline std::string HashText(uint64_t hash) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
+  return text;
+}
 std::string HashTextOf(std::string_view bytes);
 bool IsHashText(std::string_view text);
 // REQUIRES: IsHashText(text)

@@ -75,7 +75,11 @@ class FirstError : public google::protobuf::io::ErrorCollector {
       : root_(root), file_text_(file_text) {}
 
   void AddError(int line, int column, const std::string& what) override {
-    if (text_.empty()) text_ = At(line, column) + what + PossibleNames(line, column, what);
+    // A file of another kind may be one word of megabytes.
+    constexpr size_t kMostBytes = 300;
+    if (!text_.empty()) return;
+    text_ = At(line, column) + what.substr(0, kMostBytes) +
+            (what.size() > kMostBytes ? "..." : "") + PossibleNames(line, column, what);
   }
   const std::string& text() const { return text_; }
 

@@ -234,8 +234,11 @@ StatusOr<TextPassResult> TextPass::Run() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (failure_.ok()) failure_ = status;
   });
+  // What is wrong with text that changes is first of all that.
+  if (failure_.code() != StatusCode::kMachine) {
+    ELASTOR_RETURN_IF_ERROR(inputs_->CheckUnchanged());
+  }
   ELASTOR_RETURN_IF_ERROR(failure_);
-  ELASTOR_RETURN_IF_ERROR(inputs_->CheckUnchanged());
   std::sort(result_.chunks.begin(), result_.chunks.end(),
             [](const SpilledChunk& a, const SpilledChunk& b) {
               return a.input != b.input ? a.input < b.input : a.number < b.number;

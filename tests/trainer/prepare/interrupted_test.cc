@@ -194,10 +194,13 @@ TEST(InterruptedTest, DamageOfWhatIsMadeOfAllTextIsNoticed) {
                                  "flip ../stats.json",
                                  "flip ../vocabulary/word.tsv",
                                  "remove ../vocabulary/word.tsv"};
+  PrepareOptions options = KilledWhileWriting("damaged");
+  const std::string partial = options.output_dir + ".partial", kept = ScratchPath("kept");
+  std::filesystem::rename(partial, kept);
   for (const std::string& damage : damages) {
-    PrepareOptions options = KilledWhileWriting("damaged");
-    const std::string file =
-        options.output_dir + ".partial/work/" + damage.substr(damage.find(' ') + 1);
+    std::filesystem::remove_all(partial);
+    std::filesystem::copy(kept, partial, std::filesystem::copy_options::recursive);
+    const std::string file = partial + "/work/" + damage.substr(damage.find(' ') + 1);
     std::string bytes = FileBytes(file);
     if (damage[0] == 'f') bytes[bytes.size() / 3] ^= 1;
     if (damage[0] == 'd') bytes[bytes.find("\"scales\"") + 40] ^= 1;
@@ -207,9 +210,9 @@ TEST(InterruptedTest, DamageOfWhatIsMadeOfAllTextIsNoticed) {
     const Status status = Prepare(options).status();
     EXPECT_EQ(status.code(), StatusCode::kMachine) << damage;
     EXPECT_THAT(status.message(), HasSubstr("begin anew with --restart")) << damage;
-    options.restart = true;
-    EXPECT_TRUE(Prepare(options).ok());
   }
+  options.restart = true;
+  EXPECT_TRUE(Prepare(options).ok());
 }
 
 TEST(InterruptedTest, WhateverStandsInBegunJsonIsAnswered) {
@@ -300,16 +303,21 @@ TEST(InterruptedTest, AFolderMovedOrTakenMeanwhileIsTheMachines) {
 }
 
 TEST(InterruptedTest, AnInputThatChangesMeanwhileIsAnError) {
-  PrepareOptions options = SeriesOptions("out");
-  bool changed = false;
-  options.progress = [&](const PrepareProgress&) {
-    if (!changed) std::ofstream(options.inputs[1], std::ios::app) << RawTexts(7, 8);
-    changed = true;
-  };
-  const Status status = Prepare(options).status();
-  EXPECT_EQ(status.code(), StatusCode::kUser);
-  EXPECT_THAT(status.message(), HasSubstr("b.tsv: changed while it was read"));
-  EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+  const std::function<void(const std::string&)> kChanges[] = {
+      [](const std::string& path) { std::ofstream(path, std::ios::app) << RawTexts(7, 8); },
+      [](const std::string& path) { std::filesystem::resize_file(path, 1000); },
+      [](const std::string& path) { std::filesystem::remove(path); }};
+  for (const auto& change : kChanges) {
+    PrepareOptions options = SeriesOptions("out");
+    bool changed = false;
+    options.progress = [&](const PrepareProgress&) {
+      if (!std::exchange(changed, true)) change(options.inputs[1]);
+    };
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    EXPECT_THAT(status.message(), HasSubstr("b.tsv: changed while it was read"));
+    EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+  }
 }
 
 // Prepare in a process whose files may not grow beyond `bytes`; the exit code.

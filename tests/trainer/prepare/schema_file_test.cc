@@ -80,6 +80,7 @@ TEST(SchemaFileTest, FilesThatAreNoSchema) {
             ": found UTF-16 text, expected a schema in protobuf text");
   EXPECT_EQ(message_of(std::string((16 << 20) + 1, '1')),
             ": found 16777217 bytes, expected a schema of 16 MiB at most");
+  EXPECT_LT(message_of("layout: " + std::string(1 << 20, '1')).size(), 400u);
 }
 
 // What one field, beside a label, has wrong with it.
