@@ -64,7 +64,7 @@ prepare one_tag --schema=schema_of_one_tag --input=rows.tsv
 trained="run/model/manifest.json was trained on"
 untransformed="data.path: untransformed: numeric field price: transform NONE; $trained LOG2_STANDARDIZE"
 expect_line 2 "$untransformed" evaluate 1 untransformed
-expect_line 2 "$untransformed" evaluate 2 untransformed --mode=predict
+expect_line 2 "$untransformed" evaluate 3 untransformed --mode=predict
 expect_line 2 "$untransformed" evaluate 1 untransformed --mode=spectra
 expect_line 2 "data.path: new: numeric field price: mean " evaluate 1 new
 expect_line 2 "categorical field tags: keeps the first 1; $trained first 64" evaluate 1 one_tag
@@ -102,7 +102,7 @@ for file in data/train.rows data/validation.rows data/meta.json data/stats.json 
   data/vocabulary/item.tsv; do
   flip $file 200
   expect_line 2 "$file: " fresh 1
-  expect_line 2 "$file: " fresh 3
+  [[ $file != data/train.rows ]] || expect_line 2 "$file: " fresh 3
   flip $file 200
 done
 sed --in-place '0,/"item"/s//"itam"/' data/meta.json
