@@ -1,81 +1,17 @@
 #include "core/base/mapped_file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 namespace elastor {
 
-// Watches are never freed, only used again, so that the handler may walk them without a lock.
-struct MappedFile::Watch {
-  std::atomic<char*> begin = nullptr;  // null: not in use
-  std::atomic<int64_t> bytes = 0;
-  std::atomic<int64_t> unreadable_at = -1;  // offset of the first page that could not be read
-  Watch* next = nullptr;
-};
-
 namespace {
-
-std::mutex watches_mutex;  // for who adds and reuses watches
-std::atomic<MappedFile::Watch*> watches = nullptr;
-struct sigaction earlier_action;
-const int64_t page_bytes = sysconf(_SC_PAGESIZE);
-
-// Puts zeros in place of the page that could not be read and of all behind it. Calls nothing but
-// mmap and sigaction, which are system calls without locks. A fault that is not of a mapped file
-// happens again under whoever handled it before (Open MPI, a debugger's runtime, the system).
-void HandleBusError(int, siginfo_t* info, void*) {
-  const int saved_errno = errno;
-  const char* const address = static_cast<const char*>(info->si_addr);
-  for (MappedFile::Watch* watch = watches; watch != nullptr; watch = watch->next) {
-    char* const begin = watch->begin;
-    const int64_t bytes = watch->bytes;
-    if (begin == nullptr || address < begin || address >= begin + bytes) continue;
-    const int64_t offset = (address - begin) / page_bytes * page_bytes;
-    if (mmap(begin + offset, bytes - offset, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1,
-             0) == MAP_FAILED) {
-      break;
-    }
-    int64_t none = -1;
-    watch->unreadable_at.compare_exchange_strong(none, offset);
-    errno = saved_errno;
-    return;
-  }
-  sigaction(SIGBUS, &earlier_action, nullptr);
-  errno = saved_errno;
-}
-
-void InstallHandler() {
-  struct sigaction action = {};
-  action.sa_sigaction = HandleBusError;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(SIGBUS, &action, &earlier_action);
-}
-
-MappedFile::Watch* WatchMapping(char* begin, int64_t bytes) {
-  const std::lock_guard lock(watches_mutex);
-  static const bool installed = (InstallHandler(), true);
-  static_cast<void>(installed);
-  MappedFile::Watch* watch = watches;
-  while (watch != nullptr && watch->begin != nullptr) watch = watch->next;
-  if (watch == nullptr) {
-    watch = new MappedFile::Watch;
-    watch->next = watches;
-    watches = watch;
-  }
-  watch->bytes = bytes;
-  watch->unreadable_at = -1;
-  watch->begin = begin;
-  return watch;
-}
 
 bool Equal(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
@@ -120,7 +56,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path, Links links) {
   }
   file.data_ = static_cast<const char*>(mapped);
   file.bytes_ = facts.st_size;
-  file.watch_ = WatchMapping(static_cast<char*>(mapped), file.bytes_);
+  file.watch_ = std::make_unique<MappingWatch>(static_cast<char*>(mapped), file.bytes_);
   return file;
 }
 
@@ -136,7 +72,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (watch_ != nullptr) watch_->begin = nullptr;
+  watch_.reset();
   if (data_ != nullptr) munmap(const_cast<char*>(data_), bytes_);
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -147,10 +83,10 @@ Status MappedFile::CutOff(int64_t found) const {
 }
 
 Status MappedFile::CheckReadable() const {
-  if (watch_ == nullptr || watch_->unreadable_at < 0) return OkStatus();
+  if (watch_ == nullptr || watch_->unreadable_at() < 0) return OkStatus();
   struct stat facts = {};
   if (fstat(descriptor_, &facts) == 0 && facts.st_size < bytes_) return CutOff(facts.st_size);
-  return MachineError(path_ + ": cannot read at byte " + std::to_string(watch_->unreadable_at) +
+  return MachineError(path_ + ": cannot read at byte " + std::to_string(watch_->unreadable_at()) +
                       ": an error of the disk or of the network that holds it");
 }
 

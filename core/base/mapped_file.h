@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "core/base/mapping_watch.h"
 #include "core/base/status.h"
 
 namespace elastor {
@@ -23,9 +25,9 @@ struct FileStamp {
   bool operator==(const FileStamp& other) const;
 };
 
-// A file mapped into memory, read-only. A page that cannot be read (the file was cut off, its disk
-// or server fails) would end the process by SIGBUS. Here it reads as zeros from then on, and
-// CheckReadable tells: whoever has used the bytes asks afterwards. Thread-safe.
+// A file mapped into memory, read-only. A page that cannot be read reads as zeros
+// (mapping_watch.h), and CheckReadable tells: whoever has used the bytes asks afterwards.
+// Thread-safe.
 class MappedFile {
  public:
   enum class Links { kFollow, kRefuse };
@@ -44,8 +46,6 @@ class MappedFile {
   // As of now. Machine error when the file has become shorter, or the system does not tell.
   StatusOr<FileStamp> Stamp() const;
 
-  struct Watch;  // what the handler of SIGBUS knows of a mapping
-
  private:
   MappedFile() = default;
   Status CutOff(int64_t found) const;
@@ -54,7 +54,7 @@ class MappedFile {
   int descriptor_ = -1;
   const char* data_ = nullptr;
   int64_t bytes_ = 0;
-  Watch* watch_ = nullptr;
+  std::unique_ptr<MappingWatch> watch_;  // null when the file is empty
 };
 
 }  // namespace elastor

@@ -1,16 +1,13 @@
 #include "trainer/prepare/work_file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <mutex>
 
 #include "core/base/hash_text.h"
 
@@ -23,61 +20,6 @@ Status ShorterThanWritten(const std::string& path) {
   return MachineError(path + ": shorter than what was written to it; begin anew with --restart");
 }
 
-// The mapped working files, for the handler of a signal: one that is no more has no begin.
-struct Mapping {
-  std::atomic<const char*> begin{nullptr};
-  std::atomic<int64_t> bytes{0};
-  char line[1024];  // what is said when its bytes cannot be read
-};
-constexpr int kMostMappings = 64;
-Mapping mappings[kMostMappings];
-struct sigaction earlier_action;
-
-// A read of a mapped file that is shorter now, or whose disk fails. A fault elsewhere happens again
-// under whoever handled it before.
-void HandleBusError(int, siginfo_t* info, void*) {
-  const char* const address = static_cast<const char*>(info->si_addr);
-  for (const Mapping& mapping : mappings) {
-    const char* const begin = mapping.begin;
-    if (begin == nullptr || address < begin || address >= begin + mapping.bytes) continue;
-    [[maybe_unused]] const ssize_t told =
-        write(STDERR_FILENO, mapping.line, std::strlen(mapping.line));
-    _exit(static_cast<int>(StatusCode::kMachine));
-  }
-  sigaction(SIGBUS, &earlier_action, nullptr);
-}
-
-void InstallHandler() {
-  struct sigaction action = {};
-  action.sa_sigaction = HandleBusError;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(SIGBUS, &action, &earlier_action);
-}
-
-// Without a free place the mapping is used as it is.
-void WatchMapping(const char* begin, int64_t bytes, const std::string& path) {
-  static std::mutex mutex;
-  const std::lock_guard<std::mutex> lock(mutex);
-  static const bool installed = (InstallHandler(), true);
-  static_cast<void>(installed);
-  for (Mapping& mapping : mappings) {
-    if (mapping.begin != nullptr) continue;
-    std::snprintf(mapping.line, sizeof(mapping.line),
-                  "prepare: %.900s: cannot read: it was cut off, or its disk fails\n",
-                  path.c_str());
-    mapping.bytes = bytes;
-    mapping.begin = begin;
-    return;
-  }
-}
-
-void ForgetMapping(const char* begin) {
-  for (Mapping& mapping : mappings) {
-    const char* expected = begin;
-    mapping.begin.compare_exchange_strong(expected, nullptr);
-  }
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<WorkFile>> WorkFile::Open(const std::string& path) {
@@ -88,7 +30,7 @@ StatusOr<std::unique_ptr<WorkFile>> WorkFile::Open(const std::string& path) {
 }
 
 WorkFile::~WorkFile() {
-  if (data_ != nullptr) ForgetMapping(data_);
+  watch_.reset();
   if (data_ != nullptr) munmap(const_cast<char*>(data_), mapped_);
   if (file_ >= 0) close(file_);
 }
@@ -142,7 +84,9 @@ Status WorkFile::Map() {
   if (mapped == MAP_FAILED) return MachineError(path_ + ": cannot map: " + std::strerror(errno));
   data_ = static_cast<const char*>(mapped);
   mapped_ = end;
-  WatchMapping(data_, mapped_, path_);
+  watch_ = std::make_unique<MappingWatch>(
+      static_cast<char*>(mapped), mapped_,
+      "prepare: " + path_ + ": cannot read: it was cut off, or its disk fails");
   return OkStatus();
 }
 

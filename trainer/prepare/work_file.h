@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/mapping_watch.h"
 #include "core/base/status.h"
 
 namespace elastor {
@@ -48,6 +49,7 @@ class WorkFile {
   std::atomic<int64_t> end_{0};
   const char* data_ = nullptr;
   int64_t mapped_ = 0;
+  std::unique_ptr<MappingWatch> watch_;  // of data_
 };
 
 }  // namespace elastor
