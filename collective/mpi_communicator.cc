@@ -337,7 +337,7 @@ class MpiCommunicator final : public Communicator {
       int done = 0;
       const int error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                                     statuses_.data());
-      if (error != MPI_SUCCESS) EndOnError(error);
+      if (error != MPI_SUCCESS) EndOnRequests(error);
       if (done) break;
       const Clock::time_point now = Clock::now();
       if (now >= next_look_) LookAround(now);
@@ -449,7 +449,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> missing;
     for (size_t i = 0; i < requests_.size(); ++i) {
       int done = 0;
-      MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
+      MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
       if (!done && pending_[i].peer != kNoPeer) missing.push_back(pending_[i].peer);
     }
     std::sort(missing.begin(), missing.end());
@@ -458,22 +458,24 @@ class MpiCommunicator final : public Communicator {
   }
 
   void CheckMpi(int error) {
-    if (error == MPI_SUCCESS) return;
+    if (error != MPI_SUCCESS) EndOnMpi(error);
+  }
+
+  [[noreturn]] void EndOnMpi(int error) {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(error, text, &length);
     End(Describe(call_) + " failed: " + std::string(text, length));
   }
 
-  [[noreturn]] void EndOnError(int error) {
-    if (error == MPI_ERR_IN_STATUS) {
-      for (size_t i = 0; i < statuses_.size(); ++i) {
-        if (statuses_[i].MPI_ERROR == MPI_ERR_TRUNCATE) EndOnLength(pending_[i], "more");
-        if (statuses_[i].MPI_ERROR != MPI_ERR_PENDING) CheckMpi(statuses_[i].MPI_ERROR);
-      }
+  // `error` is that of all requests together.
+  [[noreturn]] void EndOnRequests(int error) {
+    for (size_t i = 0; error == MPI_ERR_IN_STATUS && i < statuses_.size(); ++i) {
+      const int own = statuses_[i].MPI_ERROR;
+      if (own == MPI_ERR_TRUNCATE) EndOnLength(pending_[i], "more");
+      if (own != MPI_SUCCESS && own != MPI_ERR_PENDING) EndOnMpi(own);
     }
-    CheckMpi(error);
-    LOG(FATAL) << "MPI_Testall failed without an error";
+    EndOnMpi(error);
   }
 
   [[noreturn]] void EndOnLength(const Pending& pending, const std::string& found) {

@@ -92,6 +92,8 @@ endless 3 stopped_first --set=parallel.deadline_seconds=2
 kill -STOP "${ranks[0]}"
 ended 3 '^elastor: rank 1: .* did not complete within 2 s; waiting for rank 0$' 'SIGSTOP of rank 0'
 
+# Time for a busy machine: from here on mpirun sends SIGTERM after 2 s, SIGKILL after 2 more.
+export OMPI_MCA_odls_base_sigkill_timeout=2
 # A dead one leaves a line although mpirun itself is told to be quiet.
 endless 3 dead
 kill -KILL "${ranks[1]}"
@@ -102,6 +104,8 @@ endless 2 terminated
 kill -TERM $mpirun
 ended 1 '^trainer: stopped by a signal at step [0-9]*; start the same command again with --resume' \
   'SIGTERM to mpirun'
+
+unset OMPI_MCA_odls_base_sigkill_timeout
 
 mkdir "$work/early"
 TEST_TMPDIR=$work/early bash "$(dirname "$0")/early_signals.sh" "$trainer" "$prepare" 4 $$ ||
