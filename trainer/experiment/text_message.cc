@@ -119,7 +119,7 @@ std::string WrongValue(const Message& message, const FieldDescriptor& field, int
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return "";
   const std::string value = index < 0 ? reflection.GetString(message, &field)
                                       : reflection.GetRepeatedString(message, &field, index);
-  return IsUtf8(value) ? "" : "is not UTF-8";
+  return IsUtf8(value) ? "" : "is not UTF-8; expected UTF-8 text";
 }
 
 // The first such value of a message, as "line:column: field what"; empty: none.

@@ -31,7 +31,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
             "s.textproto: field number 1 has no name");
   EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL } fields { name: 'gr\xf6\xdf"
                       "e' }"),
-            "s.textproto:1:43: name is not UTF-8");
+            "s.textproto:1:43: name is not UTF-8; expected UTF-8 text");
   EXPECT_EQ(MessageOf("fields { name: 'a\\nb' }"),
             "s.textproto: field number 1 has a control character in its name");
   EXPECT_TRUE(
@@ -53,10 +53,12 @@ TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
             "s.textproto:1:51: by is 7; expected one of: ORDER, HASH");
   EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 3 buckets: 9 }"),
             "s.textproto:1:71: encoding is 3; expected one of: VOCABULARY, HASH, IDENTITY");
-  EXPECT_EQ(MessageOf("name: '\\377' " + fields), "s.textproto:1:1: name is not UTF-8");
-  EXPECT_EQ(MessageOf("delimiter: '\xff' " + fields), "s.textproto:1:1: delimiter is not UTF-8");
+  EXPECT_EQ(MessageOf("name: '\\377' " + fields),
+            "s.textproto:1:1: name is not UTF-8; expected UTF-8 text");
+  EXPECT_EQ(MessageOf("delimiter: '\xff' " + fields),
+            "s.textproto:1:1: delimiter is not UTF-8; expected UTF-8 text");
   EXPECT_EQ(MessageOf(fields + "fields { name: 'a' column: '\xe9' }"),
-            "s.textproto:1:53: column is not UTF-8");
+            "s.textproto:1:53: column is not UTF-8; expected UTF-8 text");
 }
 
 TEST(SchemaFileTest, NumbersOfPlantedDataThatNothingCanBeMadeOf) {
