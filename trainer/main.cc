@@ -249,6 +249,9 @@ int Main(int argc, char** argv) {
   Communicator& communicator = **world;
 
   const Status status = Run(invocation, communicator);
+  // The outcome stands: a launcher that ends the last ranks because the first have left changes it
+  // no more.
+  RememberStopSignals();
   const int exit_code = static_cast<int>(status.code());
   if (status.ok()) return exit_code;
   if (status.code() == StatusCode::kMachine && !status.agreed()) {
