@@ -133,8 +133,10 @@ Status CheckModel(const ModelConfig& model) {
 }  // namespace
 
 std::string RangeWords(const FieldRule& rule) {
-  if (rule.has_min() && rule.has_below()) {
-    return "a number in [" + ShortText(rule.min()) + ", " + ShortText(rule.below()) + ")";
+  if (rule.has_below() && (rule.has_min() || rule.has_above())) {
+    return std::string("a number in ") +
+           (rule.has_min() ? "[" + ShortText(rule.min()) : "(" + ShortText(rule.above())) + ", " +
+           ShortText(rule.below()) + ")";
   }
   if (rule.has_above()) {
     return rule.above() == 0 ? "a positive number" : "more than " + ShortText(rule.above());
