@@ -143,7 +143,9 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"model.mixing.block_width=7"},
        "model.rank_elastor.mixing.block_width: 7; expected a divisor of tokens * token_width = "
        "390"},
-      {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a positive number"},
+      {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a number in (0, 1001)"},
+      {{"model.kind=DCN_V2", "model.dcn_v2.cross_layers=1001"},
+       "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},
       {{"model.tokenizer.hidden=-1"},
        "model.rank_elastor.tokenizer.hidden: -1; expected 0 or more"},
       {{"model.head.kind=FLATTEN_MLP", "model.head.hidden=4,-4"},
