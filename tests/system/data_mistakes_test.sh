@@ -87,6 +87,14 @@ expect_line 2 "training.warm_start: categorical field item: vocabulary " \
   "${warm[@]}" --set=data.path=new_ids --set=training.warm_start.path=run_of_ids/model
 rm -rf warm
 
+# A model holds the vocabularies, and knows them.
+diff --recursive data/vocabulary run/model/vocabulary || fail "the model's vocabularies are others"
+"$trainer" --mode=verify --model=run/model >log 2>&1 || fail "verify: $(cat log)"
+cp --recursive run/model other_values
+echo 'another' >>other_values/vocabulary/item.tsv
+expect_line 2 "other_values/vocabulary/item.tsv: has the hash " \
+  "$trainer" --mode=verify --model=other_values
+
 # ---- Damage: the same code in every file, on every number of ranks.
 flip() { # FILE OFFSET
   local byte

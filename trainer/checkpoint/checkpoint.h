@@ -27,6 +27,8 @@ namespace elastor {
 //   embedding-RRRRR-of-NNNNN.safetensors, one per rank that wrote: for every table '<table>/keys'
 //                      I64 [n], '<table>/rows' F32 [n, width] and '<table>/m', '/v' or '/a', rows
 //                      in order of (partition, key)
+//   vocabulary/FIELD.tsv  the training data's vocabularies, in a model that a run ends with; their
+//                      hashes are in the manifest's `encoding`
 // Every row is in one file. Rows that never occurred in training are in none: they are made from
 // the seed, as in training.
 
@@ -65,8 +67,10 @@ class CheckpointWriter {
   ~CheckpointWriter();  // waits for the thread; what was not finished is removed
 
   // Collective. REQUIRES: not active(). All ranks return the same status; on error nothing is
-  // active. An existing `path` is replaced when Finish publishes.
-  Status Start(const std::string& path, const CheckpointMetadata& metadata);
+  // active. An existing `path` is replaced when Finish publishes. vocabularies_from: the folder of
+  // the prepared set whose vocabulary files come along; empty: none do.
+  Status Start(const std::string& path, const CheckpointMetadata& metadata,
+               const std::string& vocabularies_from = "");
   bool active() const;
   // Whether this rank's files are written, or have failed: Finish does not wait for this rank.
   bool done() const;

@@ -25,6 +25,7 @@ struct CheckpointMetadata {
   std::string data;          // Dataset::fingerprint() of the training data
   // Of the training data; none: a folder of version 1 does not tell.
   std::optional<DataEncoding> encoding = {};
+  bool has_vocabularies = false;  // the folder holds the vocabularies of `encoding`; by the writer
 };
 
 }  // namespace elastor

@@ -15,6 +15,7 @@
 #include "trainer/checkpoint/digest_records.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/row_share.h"
+#include "trainer/checkpoint/vocabularies.h"
 
 namespace elastor {
 namespace {
@@ -73,6 +74,7 @@ struct CheckpointWriter::State {
   StagingMemory staging;
   std::string path;
   CheckpointMetadata metadata;
+  std::string vocabularies_from;  // a data set's folder, if they are to be copied
   std::optional<RowShare> rows;
   std::optional<DenseCopy> dense;
   bool copied = false;
@@ -123,7 +125,9 @@ Status CheckpointWriter::State::WriteFiles() {
   ELASTOR_ASSIGN_OR_RETURN(embedding_file, rows->Write(partial(), name));
   if (communicator.rank() != 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(dense_file, dense->Write(partial() + "/" + kDenseFile));
-  return OkStatus();
+  return metadata.has_vocabularies
+             ? CopyVocabularies(*metadata.encoding, vocabularies_from, partial())
+             : OkStatus();
 }
 
 Status CheckpointWriter::State::WaitForAll() {
@@ -179,14 +183,21 @@ CheckpointWriter::~CheckpointWriter() {
     std::filesystem::remove(partial + "/" + name, ignored);
   };
   remove(EmbeddingFileName(state_->communicator.rank(), state_->communicator.size()));
-  if (state_->communicator.rank() == 0) remove(kDenseFile);
+  if (state_->communicator.rank() == 0) {
+    remove(kDenseFile);
+    std::filesystem::remove_all(partial + "/" + kVocabularyFolder, ignored);
+  }
   std::filesystem::remove(partial, ignored);
 }
 
-Status CheckpointWriter::Start(const std::string& path, const CheckpointMetadata& metadata) {
+Status CheckpointWriter::Start(const std::string& path, const CheckpointMetadata& metadata,
+                               const std::string& vocabularies_from) {
   CHECK(!active()) << path << ": the checkpoint before is not finished";
   state_->path = path;
   state_->metadata = metadata;
+  state_->metadata.has_vocabularies =
+      !vocabularies_from.empty() && metadata.encoding && HasVocabularies(*metadata.encoding);
+  state_->vocabularies_from = vocabularies_from;
   Status made;
   if (state_->communicator.rank() == 0) {
     made = RemoveDirectory(state_->partial());

@@ -18,7 +18,7 @@ namespace elastor {
 namespace {
 
 constexpr char kFormat[] = "elastor-checkpoint";
-constexpr int kVersion = 2;  // 1: without `encoding`
+constexpr int kVersion = 2;  // 1: without `encoding` and `vocabularies`
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 const char* ContentsName(Contents contents) {
@@ -142,7 +142,10 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
                                  json.Member("experiment").Text(),
                                  json.Member("data").Text(),
                                  {}};
-  if (json.json().at("version") != 1) metadata.encoding = ParseEncoding(json.Member("encoding"));
+  if (json.json().at("version") != 1) {
+    metadata.encoding = ParseEncoding(json.Member("encoding"));
+    metadata.has_vocabularies = json.Member("vocabularies").Bool();
+  }
   return metadata;
 }
 
@@ -225,6 +228,7 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
                      {"experiment", metadata.experiment},
                      {"data", metadata.data},
                      {"encoding", encoding},
+                     {"vocabularies", metadata.has_vocabularies},
                      {"tables", tables},
                      {"dense", dense}};
   // A line an entry and a line a file.

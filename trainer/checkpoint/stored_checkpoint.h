@@ -19,6 +19,7 @@ class StoredCheckpoint {
   // Collective: rank 0 reads the manifest for all.
   static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator);
 
+  const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   std::string manifest_path() const { return directory_ + "/" + kManifestFile; }
 

@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/checkpoint/vocabularies.h"
 
 namespace elastor {
 namespace {
@@ -97,7 +98,13 @@ int64_t PiecesOf(const Manifest& manifest) {
 // This rank's part of the files.
 Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, Digest* digest) {
   const Manifest& manifest = stored.manifest();
-  if (rank == 0) ELASTOR_RETURN_IF_ERROR(VerifyDense(stored, digest));
+  if (rank == 0) {
+    ELASTOR_RETURN_IF_ERROR(VerifyDense(stored, digest));
+    const CheckpointMetadata& metadata = manifest.metadata;
+    if (metadata.has_vocabularies) {
+      ELASTOR_RETURN_IF_ERROR(VerifyVocabularies(*metadata.encoding, stored.directory()));
+    }
+  }
   const int64_t files = static_cast<int64_t>(manifest.embedding.size());
   const Range own = PartOf(rank, ranks, files);
   for (int64_t f = own.begin; f < own.end; ++f) {

@@ -12,6 +12,7 @@
 #include "configs/proto/control.pb.h"
 #include "core/base/clock.h"
 #include "trainer/data/batch_source.h"
+#include "trainer/data/block_format.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/stop_signals.h"
@@ -353,7 +354,10 @@ Status TrainingRun::Finish() {
   metadata.state_digest = digest;
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, log_.CheckInPlace()));
   CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
-  ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata));
+  // Vocabularies that are whole since the run began; those of version 2 nobody has looked at.
+  const bool verified = context_.dataset->version() >= kPreparedVersion;
+  ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata,
+                                      verified ? experiment_.data().path() : ""));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
