@@ -56,7 +56,7 @@ ends_soon() {
   [[ $((SECONDS - start)) -le $seconds ]] || fail "${*:3}: took $((SECONDS - start)) s, expected $seconds"
 }
 soon=(--set=parallel.start_seconds=1)
-ends_soon 8 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
+ends_soon 45 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
   mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
 
 # endless RANKS RUN ARGUMENT...: a job in the background, once it trains; sets $mpirun and the array $ranks,
@@ -85,12 +85,12 @@ ended() {
 }
 
 # A stopped rank is blamed, and it alone.
-endless 4 stopped --set=parallel.deadline_seconds=2
+endless 4 stopped --set=parallel.deadline_seconds=4
 kill -STOP "${ranks[2]}"
-ended 3 '^elastor: rank 0: .* did not complete within 2 s; waiting for rank 2$' 'SIGSTOP of rank 2'
-endless 3 stopped_first --set=parallel.deadline_seconds=2
+ended 3 '^elastor: rank 0: .* did not complete within 4 s; waiting for rank 2$' 'SIGSTOP of rank 2'
+endless 3 stopped_first --set=parallel.deadline_seconds=4
 kill -STOP "${ranks[0]}"
-ended 3 '^elastor: rank 1: .* did not complete within 2 s; waiting for rank 0$' 'SIGSTOP of rank 0'
+ended 3 '^elastor: rank 1: .* did not complete within 4 s; waiting for rank 0$' 'SIGSTOP of rank 0'
 
 # Time for a busy machine: from here on mpirun sends SIGTERM after 2 s, SIGKILL after 2 more.
 export OMPI_MCA_odls_base_sigkill_timeout=2
