@@ -128,8 +128,9 @@ disturb() {
   on_ranks "$ranks" "${train[@]}" --set=data.path=changing --output_dir=disturbed \
     --set=training.epochs="$epochs" --set=checkpoint.disabled=true >said 2>&1 &
   pid=$!
-  timeout 60 tail --follow=name --retry --pid="$pid" disturbed/metrics.jsonl 2>/dev/null |
-    grep --quiet --max-count=1 '"event":"eval"'
+  until grep --quiet '"event":"eval"' disturbed/metrics.jsonl 2>/dev/null || ! kill -0 "$pid"; do
+    sleep 0.1
+  done
   "$@"
   wait "$pid"
 }
