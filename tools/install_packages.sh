@@ -27,6 +27,7 @@ packages=(
   libxxhash-dev
   nlohmann-json3-dev
   openmpi-bin
+  procps
   protobuf-compiler
   zlib1g-dev
 )
