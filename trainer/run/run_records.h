@@ -51,7 +51,7 @@ struct CommunicationRecord {
 
 struct Summary {
   std::string name;            // of the experiment
-  std::string mode = "train";  // or evaluate, predict, spectra
+  std::string mode = "train";  // or evaluate, predict, spectra, theory
   // Of those modes: the folder of the model that was used, and in mode predict the file written.
   std::string model = {};
   std::string predictions = {};
