@@ -50,13 +50,13 @@ double LiftingBound(double k, int64_t width) {
 
 std::vector<Claim> FeedForwardClaims() {
   return {
-      {"2.2 rank one, ReLU", "rank(F(c v^T)) <= 2", "rank(X) is 1", Relation::kAtMost},
-      {"2.2 rank one, GELU", "rank(F(c v^T)) <= 2", "rank(X) is 1", Relation::kAtMost},
-      {"2.2 contraction, linear", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
+      {"2.2 rank one (ReLU)", "rank(F(c v^T)) <= 2", "rank(X) is 1", Relation::kAtMost},
+      {"2.2 rank one (GELU)", "rank(F(c v^T)) <= 2", "rank(X) is 1", Relation::kAtMost},
+      {"2.2 contraction (linear)", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
        Relation::kBelow},
-      {"2.2 contraction, ReLU", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
+      {"2.2 contraction (ReLU)", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
        Relation::kBelow},
-      {"2.2 contraction, GELU", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
+      {"2.2 contraction (GELU)", "erank(F(X)) < erank(X)", "erank(X) / D is below 1",
        Relation::kBelow},
       {"3.2 lifting", "rank(act(XA) * XC) >= min(D, k (k+1) / 2)", "m / (k log D) is large",
        Relation::kAtLeast},

@@ -341,7 +341,7 @@ std::string TheoryCsv(const std::vector<TheoryRow>& rows) {
       "representation,stage,claim,samples,holds,assumption,bound,measured,measured_per_bound,"
       "statement,assumes\n";
   for (const TheoryRow& row : rows) {
-    text += row.representation + "," + row.stage + "," + Quoted(row.claim.name) + ",";
+    text += row.representation + "," + row.stage + "," + row.claim.name + ",";
     text += std::to_string(row.samples) + "," + std::to_string(row.holds) + ",";
     text += AssumptionValue("%.9g", row) + "," + Number("%.9g", row.bound) + ",";
     text += Number("%.9g", row.measured) + "," + Number("%.9g", row.ratio) + ",";
