@@ -18,7 +18,7 @@ struct EffectiveRank {
   double entropy = 0;
 };
 
-// Effective ranks and singular values of X [tokens, width] of eight rows of a batch at a time, from
+// Effective ranks and singular values of X [tokens, width] of kRows rows of a batch at a time, from
 // the eigenvalues of the smaller Gram matrix, in double. Eigenvalues below their rounding error,
 // n eps * largest for n = min(tokens, width), count as 0. What is found for a row does not depend
 // on the rows beside it.
@@ -40,7 +40,6 @@ class Spectrum {
   double singular_value(int64_t n, int64_t i) const { return singular_values_[n * kRows + i]; }
 
  private:
-  void MakeGram();
   // Lanes with a trace that is not finite become zero matrices.
   void TakeTraces();
   void MakeRanks();

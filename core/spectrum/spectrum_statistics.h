@@ -15,12 +15,13 @@ namespace elastor {
 // depend on how rows are spread over threads and ranks. Thread-compatible: one a thread, merged.
 class SpectrumStatistics {
  public:
-  static constexpr int64_t kBins = 32;
+  static constexpr int64_t kBins = 1024;
 
   explicit SpectrumStatistics(int64_t max_rank) : profile_(max_rank) {}
 
-  // Row i of the last Measure. REQUIRES: the spectrum's max_rank is this one's.
-  void Add(const Spectrum& spectrum, int64_t i);
+  // Row i of the last Measure; `before`, unless null: the same row's ranks at the stage before this
+  // one. REQUIRES: the spectrum's max_rank is this one's.
+  void Add(const Spectrum& spectrum, int64_t i, const EffectiveRank* before = nullptr);
   void Merge(const SpectrumStatistics& other);
 
   // Words for an integer all-reduce: the element-wise sum over ranks, given to SetWords of an
@@ -30,9 +31,16 @@ class SpectrumStatistics {
   void SetWords(std::span<const int64_t> words);
 
   int64_t rows() const { return rows_; }
-  struct Distribution {
+  // Standard deviations are of the rows, with rows - 1 below the sum; one row: 0.
+  struct Moments {
     double mean = 0;
-    double stddev = 0;  // of the rows, with rows - 1 below the sum; one row: 0
+    double stddev = 0;
+  };
+  struct Distribution {
+    Moments rank;
+    Moments change;      // rank - before, of all rows; 0 where Add was given no `before`
+    int64_t rising = 0;  // rows whose rank is above that before
+    int64_t falling = 0;
     // Bin b counts ranks in [b, b + 1) * max_rank / kBins, the last one all above, too. NaN: in
     // none.
     std::array<int64_t, kBins> histogram{};
@@ -47,18 +55,29 @@ class SpectrumStatistics {
   struct Kind {
     ExactSum sum;
     ExactSum squares;
+    ExactSum change_sum;
+    ExactSum change_squares;
+    int64_t rising = 0;
+    int64_t falling = 0;
     std::array<int64_t, kBins> histogram{};
   };
   void AddTo(double rank, Kind* kind) const;
+  static void AddChange(double change, Kind* kind);
+  Moments MomentsOf(const ExactSum& sum, const ExactSum& squares) const;
   Distribution DistributionOf(const Kind& kind) const;
-  template <typename Self, typename Visit>
-  static void ForEachSum(Self& self, const Visit& visit);
+  // Every integer and every sum of an object, in one order.
+  template <typename Self, typename VisitCount, typename VisitSum>
+  static void ForEach(Self& self, const VisitCount& visit_count, const VisitSum& visit_sum);
 
   int64_t rows_ = 0;
   Kind stable_;
   Kind entropy_;
   std::vector<ExactSum> profile_;
 };
+
+// The rank below which a share q of a histogram's rows lies, rows being taken as evenly spread over
+// their bin, [b, b + 1) * max_rank / size. No rows: NaN. REQUIRES: 0 <= q <= 1.
+double HistogramQuantile(std::span<const int64_t> histogram, double max_rank, double q);
 
 }  // namespace elastor
 

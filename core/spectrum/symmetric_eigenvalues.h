@@ -4,16 +4,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/spectrum/spectrum_kernels.h"
+
 namespace elastor {
 
 // Eigenvalues of kMatrices small symmetric matrices at once, one a vector lane, in double: by
 // Householder reflections to tridiagonal form, then the root-free QL iteration of Pal, Walker and
-// Kahan with Wilkinson's shift (EISPACK tqlrat, LAPACK dsterf). A lane that has converged keeps its
-// values while others go on, so results do not depend on the matrices beside. Every operation is
-// exactly rounded and in a fixed order. Absolute error about n eps times the largest eigenvalue.
+// Kahan with Wilkinson's shift (EISPACK tqlrat, LAPACK dsterf). A lane goes its own way through the
+// iteration, so results do not depend on the matrices beside. Every operation is exactly rounded
+// and in a fixed order. Absolute error about n eps times the largest eigenvalue.
 class SymmetricEigenvalues {
  public:
-  static constexpr int64_t kMatrices = 8;
+  static constexpr int64_t kMatrices = kSpectrumLanes;
 
   explicit SymmetricEigenvalues(int64_t n);
 
@@ -23,21 +25,13 @@ class SymmetricEigenvalues {
   // REQUIRES: all elements finite and below 2^1000.
   void Compute();
   // After Compute, descending in i: kMatrices doubles.
-  const double* Value(int64_t i) const { return &diagonal_[i * kMatrices]; }
+  const double* Value(int64_t i) const { return &values_[i * kMatrices]; }
 
  private:
-  void Scale();
-  void Tridiagonalize();
-  void IterateToDiagonal();
-  void SortAndUnscale();
-
   const int64_t n_;
-  std::vector<double> lower_;     // [n (n + 1) / 2][kMatrices]
-  std::vector<double> diagonal_;  // [n]; then the eigenvalues
-  std::vector<double> squares_;   // [n], of the off-diagonal; the last is 0
-  std::vector<double> v_;         // [n], of a reflection
-  std::vector<double> q_;         // [n]
-  std::vector<double> unscale_;   // [1], powers of two
+  std::vector<double> lower_;   // [n (n + 1) / 2][kMatrices]
+  std::vector<double> values_;  // [n][kMatrices]
+  std::vector<double> scratch_;
 };
 
 }  // namespace elastor

@@ -7,38 +7,86 @@
 #include <span>
 #include <utility>
 
-#include "core/spectrum/spectrum.h"
 #include "core/spectrum/spectrum_statistics.h"
 #include "trainer/evaluate/value_texts.h"
 
 namespace elastor {
 namespace {
 
-SpectrumStatistics MeasurePass(const Probe& probe, int64_t rows, const Panels<const float>& x) {
-  Spectrum spectrum(probe.shape.tokens, probe.shape.width);
-  SpectrumStatistics statistics(spectrum.max_rank());
-  for (int64_t row = 0; row < rows; row += Spectrum::kRows) {
-    spectrum.Measure<float>(x, row);
-    for (int64_t i = 0; i < std::min(Spectrum::kRows, rows - row); ++i) statistics.Add(spectrum, i);
+// What one thread measures of the probes.
+class SpectrumWorker {
+ public:
+  explicit SpectrumWorker(std::span<const Probe> probes) {
+    for (const Probe& probe : probes) {
+      spectra_.emplace_back(probe.shape.tokens, probe.shape.width);
+      statistics_.emplace_back(spectra_.back().max_rank());
+    }
   }
-  return statistics;
-}
 
-SpectrumRecord MakeRecord(const Probe& probe, const SpectrumStatistics& statistics) {
-  const auto stable = statistics.stable();
-  const auto entropy = statistics.entropy();
-  SpectrumRecord record;
-  record.stage = probe.name;
-  record.samples = statistics.rows();
-  record.max_rank = std::min(probe.shape.tokens, probe.shape.width);
-  record.stable_rank_mean = stable.mean;
-  record.entropy_rank_mean = entropy.mean;
-  record.stable_rank_stddev = stable.stddev;
-  record.entropy_rank_stddev = entropy.stddev;
-  record.stable_rank_histogram.assign(stable.histogram.begin(), stable.histogram.end());
-  record.entropy_rank_histogram.assign(entropy.histogram.begin(), entropy.histogram.end());
-  record.profile = statistics.profile();
-  return record;
+  // ranks: [pass.rows][probes], unless null.
+  void Measure(const EvaluatedRows<float>& pass, EffectiveRank* ranks) {
+    EffectiveRank before[Spectrum::kRows];
+    for (int64_t row = 0; row < pass.rows; row += Spectrum::kRows) {
+      const int64_t rows = std::min(Spectrum::kRows, pass.rows - row);
+      for (size_t s = 0; s < spectra_.size(); ++s) {
+        spectra_[s].Measure<float>(pass.probe(static_cast<int>(s)), row);
+        for (int64_t i = 0; i < rows; ++i) {
+          statistics_[s].Add(spectra_[s], i, s == 0 ? nullptr : &before[i]);
+          before[i] = spectra_[s].rank(i);
+          if (ranks != nullptr) ranks[(row + i) * spectra_.size() + s] = before[i];
+        }
+      }
+    }
+  }
+  const std::vector<SpectrumStatistics>& statistics() const { return statistics_; }
+
+ private:
+  std::vector<Spectrum> spectra_;
+  std::vector<SpectrumStatistics> statistics_;
+};
+
+// Workers for threads that come and go.
+class SpectrumWorkers {
+ public:
+  explicit SpectrumWorkers(std::span<const Probe> probes) : probes_(probes) {}
+
+  void Measure(const EvaluatedRows<float>& pass, EffectiveRank* ranks) {
+    std::unique_ptr<SpectrumWorker> worker;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        worker = std::move(idle_.back());
+        idle_.pop_back();
+      }
+    }
+    if (worker == nullptr) worker = std::make_unique<SpectrumWorker>(probes_);
+    worker->Measure(pass, ranks);
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(worker));
+  }
+  // Of every probe, by all workers. While none works.
+  std::vector<SpectrumStatistics> Merged() const {
+    std::vector<SpectrumStatistics> merged = SpectrumWorker(probes_).statistics();
+    for (const auto& worker : idle_) {
+      for (size_t s = 0; s < merged.size(); ++s) merged[s].Merge(worker->statistics()[s]);
+    }
+    return merged;
+  }
+
+ private:
+  const std::span<const Probe> probes_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<SpectrumWorker>> idle_;
+};
+
+RankRecord MakeRankRecord(const SpectrumStatistics::Distribution& found) {
+  return {.mean = found.rank.mean,
+          .stddev = found.rank.stddev,
+          .histogram = {found.histogram.begin(), found.histogram.end()},
+          .change_mean = found.change.mean,
+          .change_stddev = found.change.stddev,
+          .rising = found.rising,
+          .falling = found.falling};
 }
 
 }  // namespace
@@ -154,25 +202,23 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
   });
 }
 
-StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, int64_t samples) {
+StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, int64_t samples,
+                                                                  const RanksMeasured& measured) {
+  static_assert(kRankBins == SpectrumStatistics::kBins);
   const std::span<const Probe> probes = graph_->probes();
-  std::vector<SpectrumStatistics> statistics;  // of every probe; by all threads
-  for (const Probe& probe : probes) {
-    statistics.emplace_back(std::min(probe.shape.tokens, probe.shape.width));
-  }
-  std::mutex mutex;
+  SpectrumWorkers workers(probes);
+  std::vector<EffectiveRank> ranks;  // [rows of the batch][probes], where somebody asks for them
   const auto visit = [&](const EvaluatedRows<float>& pass) {
-    for (size_t s = 0; s < probes.size(); ++s) {
-      const SpectrumStatistics own =
-          MeasurePass(probes[s], pass.rows, pass.probe(static_cast<int>(s)));
-      const std::lock_guard lock(mutex);
-      statistics[s].Merge(own);
-    }
+    workers.Measure(pass, measured ? &ranks[pass.begin * probes.size()] : nullptr);
   };
-  const int64_t rows = std::min(samples, dataset_->rows(split));
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(
-      split, rows, [&](const LocalBatch& batch) { return step_->Evaluate(batch, visit); }));
+  const auto work = [&](const LocalBatch& batch) -> Status {
+    if (measured) ranks.resize(batch.rows() * probes.size());
+    ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
+    return measured ? measured(batch.first_index, ranks) : OkStatus();
+  };
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, std::min(samples, dataset_->rows(split)), work));
 
+  std::vector<SpectrumStatistics> statistics = workers.Merged();
   std::vector<int64_t> words;
   for (const SpectrumStatistics& own : statistics) own.AppendWords(&words);
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kMetrics, words));
@@ -181,9 +227,14 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
   for (size_t s = 0; s < probes.size(); ++s) {
     statistics[s].SetWords(rest.first(statistics[s].word_count()));
     rest = rest.subspan(statistics[s].word_count());
-    records.push_back(MakeRecord(probes[s], statistics[s]));
-    records.back().step = step_->steps();
-    records.back().split = SplitName(split);
+    records.push_back({.step = step_->steps(),
+                       .split = SplitName(split),
+                       .stage = probes[s].name,
+                       .samples = statistics[s].rows(),
+                       .max_rank = std::min(probes[s].shape.tokens, probes[s].shape.width),
+                       .stable = MakeRankRecord(statistics[s].stable()),
+                       .entropy = MakeRankRecord(statistics[s].entropy()),
+                       .profile = statistics[s].profile()});
   }
   return records;
 }

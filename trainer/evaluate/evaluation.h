@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
+#include "core/spectrum/spectrum.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/metrics.h"
@@ -48,9 +50,13 @@ class Evaluation {
   using Visit = std::function<void(int64_t first_row, const EvaluatedRows<float>& pass)>;
   Status VisitRows(Split split, int64_t rows, const Visit& visit);
 
-  // Effective ranks of every probe over the first `samples` rows. REQUIRES: samples > 0, and the
-  // split has rows.
-  StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples);
+  // Effective ranks of every probe over the first `samples` rows. `measured` (may be empty) is
+  // called with this rank's rows of each batch: index in the split of the first, and ranks
+  // [rows][probes]. REQUIRES: samples > 0, and the split has rows.
+  using RanksMeasured =
+      std::function<Status(int64_t first_row, std::span<const EffectiveRank> ranks)>;
+  StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples,
+                                                        const RanksMeasured& measured);
 
  private:
   // Calls work with this rank's part of each batch of the first `rows`.

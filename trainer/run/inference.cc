@@ -92,7 +92,7 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
   if (options.mode == Mode::kSpectra) {
     ELASTOR_ASSIGN_OR_RETURN(measured.spectrum,
                              context->evaluation().MeasureSpectrum(
-                                 options.split, options.experiment.spectrum().samples()));
+                                 options.split, options.experiment.spectrum().samples(), {}));
     measured.rows = measured.spectrum[0].samples;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     for (SpectrumRecord& record : measured.spectrum) {

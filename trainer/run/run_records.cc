@@ -46,10 +46,20 @@ std::string Deed(const Summary& summary) {
   return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }
 
+// Neighbouring bins together, kLogBins in all.
+std::vector<int64_t> Coarse(const std::vector<int64_t>& histogram) {
+  constexpr size_t kLogBins = 32;
+  static_assert(kRankBins % kLogBins == 0);
+  std::vector<int64_t> coarse(kLogBins);
+  for (size_t b = 0; b < histogram.size(); ++b)
+    coarse[b * kLogBins / histogram.size()] += histogram[b];
+  return coarse;
+}
+
 Json SpectrumJson(const SpectrumRecord& record) {
   return {{"stage", record.stage},
-          {"stable_rank_mean", record.stable_rank_mean},
-          {"entropy_rank_mean", record.entropy_rank_mean}};
+          {"stable_rank_mean", record.stable.mean},
+          {"entropy_rank_mean", record.entropy.mean}};
 }
 
 void AddValues(const BinaryValues& values, Json* json) {
@@ -104,10 +114,10 @@ std::string ToJson(const SpectrumRecord& record) {
   json.update(SpectrumJson(record));
   json.update(Json{{"samples", record.samples},
                    {"max_rank", record.max_rank},
-                   {"stable_rank_stddev", record.stable_rank_stddev},
-                   {"entropy_rank_stddev", record.entropy_rank_stddev},
-                   {"stable_rank_histogram", record.stable_rank_histogram},
-                   {"entropy_rank_histogram", record.entropy_rank_histogram},
+                   {"stable_rank_stddev", record.stable.stddev},
+                   {"entropy_rank_stddev", record.entropy.stddev},
+                   {"stable_rank_histogram", Coarse(record.stable.histogram)},
+                   {"entropy_rank_histogram", Coarse(record.entropy.histogram)},
                    {"profile", record.profile}});
   return Line(json);
 }
@@ -193,7 +203,7 @@ std::string ToText(const Summary& summary) {
     text += "effective rank (mean over samples):\n";
     for (const SpectrumRecord& record : summary.spectrum) {
       AppendFormat(&text, "  %-*s  stable %6.2f  entropy %6.2f\n", static_cast<int>(width),
-                   record.stage.c_str(), record.stable_rank_mean, record.entropy_rank_mean);
+                   record.stage.c_str(), record.stable.mean, record.entropy.mean);
     }
   }
   AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());

@@ -322,7 +322,7 @@ Status TrainingRun::Evaluate(Split split, bool scheduled) {
 Status TrainingRun::MeasureSpectrum() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(spectrum_, context_.evaluation().MeasureSpectrum(
-                                          Split::kValidation, experiment_.spectrum().samples()));
+                                          Split::kValidation, experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }

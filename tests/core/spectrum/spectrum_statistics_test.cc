@@ -67,12 +67,13 @@ TEST(SpectrumStatisticsTest, MeanDeviationHistogramAndProfile) {
   }
   constexpr double kRounding = 1e-12;
   const auto found = statistics.entropy();
-  EXPECT_NEAR(found.mean, mean, kRounding);
-  EXPECT_NEAR(found.stddev, std::sqrt(squares / (kRows - 1)), kRounding);
+  EXPECT_NEAR(found.rank.mean, mean, kRounding);
+  EXPECT_NEAR(found.rank.stddev, std::sqrt(squares / (kRows - 1)), kRounding);
   EXPECT_TRUE(std::equal(histogram.begin(), histogram.end(), found.histogram.begin()));
   const auto stable = statistics.stable();
   EXPECT_EQ(std::accumulate(stable.histogram.begin(), stable.histogram.end(), int64_t{0}), kRows);
-  EXPECT_LT(stable.mean, found.mean);  // of one row's ranks the entropy's is the larger one
+  EXPECT_LT(stable.rank.mean,
+            found.rank.mean);  // of one row's ranks the entropy's is the larger one
   for (int64_t n = 0; n < kTokens; ++n) EXPECT_NEAR(statistics.profile()[n], profile[n], kRounding);
   EXPECT_EQ(statistics.profile()[0], 1);
 }
@@ -96,6 +97,41 @@ TEST(SpectrumStatisticsTest, DoesNotDependOnTheSpread) {
   }
 }
 
+TEST(SpectrumStatisticsTest, ChangesRowByRow) {
+  const Matrices matrices;
+  Spectrum spectrum(kTokens, kWidth);
+  spectrum.Measure<float>(matrices.x(), 0);
+  SpectrumStatistics statistics(kTokens);
+  for (int64_t i = 0; i < 4; ++i) {
+    EffectiveRank before = spectrum.rank(i);
+    // Changes of the stable rank: -1, 0, 1, 2; of the entropy rank: 0.5 each.
+    before.stable -= static_cast<double>(i - 1);
+    before.entropy -= 0.5;
+    statistics.Add(spectrum, i, &before);
+  }
+  constexpr double kRounding = 1e-12;
+  const auto stable = statistics.stable();
+  EXPECT_NEAR(stable.change.mean, 0.5, kRounding);
+  EXPECT_NEAR(stable.change.stddev, std::sqrt(5.0 / 3), kRounding);
+  EXPECT_EQ(stable.rising, 2);
+  EXPECT_EQ(stable.falling, 1);
+  const auto entropy = statistics.entropy();
+  EXPECT_NEAR(entropy.change.mean, 0.5, kRounding);
+  EXPECT_NEAR(entropy.change.stddev, 0, 1e-7);
+  EXPECT_EQ(entropy.rising, 4);
+  EXPECT_EQ(entropy.falling, 0);
+}
+
+TEST(SpectrumStatisticsTest, Quantiles) {
+  const std::vector<int64_t> histogram = {0, 2, 0, 6};  // of [0, 8]: two in [2, 4), six in [6, 8]
+  EXPECT_DOUBLE_EQ(HistogramQuantile(histogram, 8, 0), 2);
+  EXPECT_DOUBLE_EQ(HistogramQuantile(histogram, 8, 0.125), 3);
+  EXPECT_DOUBLE_EQ(HistogramQuantile(histogram, 8, 0.25), 4);
+  EXPECT_DOUBLE_EQ(HistogramQuantile(histogram, 8, 0.625), 7);
+  EXPECT_DOUBLE_EQ(HistogramQuantile(histogram, 8, 1), 8);
+  EXPECT_TRUE(std::isnan(HistogramQuantile(std::vector<int64_t>{0, 0}, 8, 0.5)));
+}
+
 TEST(SpectrumStatisticsTest, EdgesOfTheHistogram) {
   // Identity: both ranks 4, in the last bin; zero: both 0, in the first.
   Matrices matrices;
@@ -105,12 +141,12 @@ TEST(SpectrumStatisticsTest, EdgesOfTheHistogram) {
   spectrum.Measure<float>(matrices.x(), 0);
   SpectrumStatistics statistics(kTokens);
   statistics.Add(spectrum, 0);
-  EXPECT_EQ(statistics.stable().stddev, 0);
+  EXPECT_EQ(statistics.stable().rank.stddev, 0);
   statistics.Add(spectrum, 1);
   for (const auto& found : {statistics.stable(), statistics.entropy()}) {
     EXPECT_EQ(found.histogram.front(), 1);
     EXPECT_EQ(found.histogram.back(), 1);
-    EXPECT_DOUBLE_EQ(found.mean, 2);
+    EXPECT_DOUBLE_EQ(found.rank.mean, 2);
   }
   for (const double mean : statistics.profile()) EXPECT_DOUBLE_EQ(mean, 0.5);
 }
@@ -123,7 +159,7 @@ TEST(SpectrumStatisticsTest, NotANumberSpoilsMeansButNotCounts) {
   SpectrumStatistics statistics(kTokens);
   for (int64_t i = 0; i < Spectrum::kRows; ++i) statistics.Add(spectrum, i);
   const auto found = statistics.entropy();
-  EXPECT_TRUE(std::isnan(found.mean));
+  EXPECT_TRUE(std::isnan(found.rank.mean));
   EXPECT_EQ(std::accumulate(found.histogram.begin(), found.histogram.end(), int64_t{0}),
             Spectrum::kRows - 1);
 }

@@ -6,10 +6,13 @@
 #include <Eigen/SVD>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/kernels/cpu/isa.h"
+#include "core/spectrum/spectrum_kernels.h"
 
 namespace elastor {
 namespace {
@@ -158,6 +161,37 @@ TEST(SpectrumTest, ARowsBitsDoNotDependOnItsNeighbours) {
     EXPECT_EQ(std::bit_cast<uint64_t>(a.stable), std::bit_cast<uint64_t>(b.stable)) << row;
     EXPECT_EQ(std::bit_cast<uint64_t>(a.entropy), std::bit_cast<uint64_t>(b.entropy)) << row;
     EXPECT_EQ(std::isnan(a.stable), row % 11 == 10) << row;
+  }
+}
+
+// Every kernel of both instruction sets, on matrices of many kinds side by side.
+TEST(SpectrumTest, TheSameBitsByEveryInstructionSet) {
+  if (!CpuHas(Isa::kV4)) GTEST_SKIP() << "this CPU lacks AVX-512";
+  for (const int64_t n : {1, 2, 15, 20}) {
+    const int64_t columns = n + 11;
+    std::vector<double> matrix(n * columns * kSpectrumLanes);
+    FillNormal(4, n, 1, static_cast<int64_t>(matrix.size()), matrix.data());
+    for (size_t i = 0; i < matrix.size(); ++i) {
+      const size_t lane = i % kSpectrumLanes;
+      if (lane % 5 == 0) matrix[i] *= static_cast<double>(i % 37 == 0) * 1e3;  // sparse
+      if (lane % 5 == 1) matrix[i] = 1 + 1e-9 * matrix[i];                     // nearly rank one
+    }
+    std::vector<double> results[2];
+    for (const SpectrumKernels* kernels : {&v3::kSpectrumKernels, &v4::kSpectrumKernels}) {
+      std::vector<double> lower(n * (n + 1) / 2 * kSpectrumLanes);
+      std::vector<double> eigenvalues(n * kSpectrumLanes), singular_values(n * kSpectrumLanes);
+      std::vector<double> scratch(kEigenvalueScratch * n * kSpectrumLanes);
+      std::vector<double> entropy_rank(kSpectrumLanes);
+      kernels->gram(matrix.data(), n, columns, lower.data());
+      std::vector<double>& all = results[kernels == &v4::kSpectrumKernels];
+      all = lower;
+      ASSERT_TRUE(kernels->eigenvalues(n, lower.data(), eigenvalues.data(), scratch.data()));
+      kernels->entropy_rank(n, eigenvalues.data(), singular_values.data(), entropy_rank.data());
+      for (const auto& part : {eigenvalues, singular_values, entropy_rank}) {
+        all.insert(all.end(), part.begin(), part.end());
+      }
+    }
+    EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), results[0].size() * 8), 0) << n;
   }
 }
 

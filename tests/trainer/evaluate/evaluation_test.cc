@@ -122,7 +122,7 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
     }
     found.eval = eval;
   }
-  auto records = evaluation.MeasureSpectrum(Split::kValidation, kSamples);
+  auto records = evaluation.MeasureSpectrum(Split::kValidation, kSamples, {});
   EXPECT_TRUE(records.ok()) << records.status().message();
   found.records = std::move(records).value();
   for (const SpectrumRecord& record : found.records) found.spectra += ToJson(record) + "\n";
@@ -235,11 +235,11 @@ TEST(EvaluationTest, SpectrumOfTheFirstRows) {
   for (const SpectrumRecord& record : found.records) {
     EXPECT_EQ(record.samples, kSamples);
     EXPECT_EQ(record.max_rank, 3);
-    EXPECT_GE(record.stable_rank_mean, 1);
-    EXPECT_LE(record.stable_rank_mean, record.entropy_rank_mean);
-    EXPECT_LE(record.entropy_rank_mean, 3);
-    EXPECT_GT(record.entropy_rank_stddev, 0);
-    for (const auto& histogram : {record.stable_rank_histogram, record.entropy_rank_histogram}) {
+    EXPECT_GE(record.stable.mean, 1);
+    EXPECT_LE(record.stable.mean, record.entropy.mean);
+    EXPECT_LE(record.entropy.mean, 3);
+    EXPECT_GT(record.entropy.stddev, 0);
+    for (const auto& histogram : {record.stable.histogram, record.entropy.histogram}) {
       EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), int64_t{0}), kSamples);
     }
     ASSERT_EQ(record.profile.size(), 3u);

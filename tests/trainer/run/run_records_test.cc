@@ -82,24 +82,31 @@ TEST(RunRecordsTest, Train) {
 }
 
 TEST(RunRecordsTest, Spectrum) {
-  const SpectrumRecord record = {.step = 3,
-                                 .split = "test",
-                                 .stage = "block0.mixing",
-                                 .samples = 4,
-                                 .max_rank = 3,
-                                 .stable_rank_mean = 1.5,
-                                 .entropy_rank_mean = 2.5,
-                                 .stable_rank_stddev = 0.5,
-                                 .entropy_rank_stddev = 0.25,
-                                 .stable_rank_histogram = {1, 3},
-                                 .entropy_rank_histogram = {0, 4},
-                                 .profile = {1, 0.5, 0.25}};
+  // The first bin and the last.
+  const auto halves = [](int64_t low, int64_t high) {
+    std::vector<int64_t> histogram(kRankBins);
+    histogram.front() = low;
+    histogram.back() = high;
+    return histogram;
+  };
+  const std::string zeros = ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,";
+  const SpectrumRecord record = {
+      .step = 3,
+      .split = "test",
+      .stage = "block0.mixing",
+      .samples = 4,
+      .max_rank = 3,
+      .stable = {.mean = 1.5, .stddev = 0.5, .histogram = halves(1, 3)},
+      .entropy = {.mean = 2.5, .stddev = 0.25, .histogram = halves(0, 4)},
+      .profile = {1, 0.5, 0.25}};
   EXPECT_EQ(ToJson(record),
             "{\"event\":\"spectrum\",\"step\":3,\"split\":\"test\",\"stage\":\"block0.mixing\","
             "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5,\"samples\":4,\"max_rank\":3,"
             "\"stable_rank_stddev\":0.5,\"entropy_rank_stddev\":0.25,"
-            "\"stable_rank_histogram\":[1,3],\"entropy_rank_histogram\":[0,4],"
-            "\"profile\":[1.0,0.5,0.25]}");
+            "\"stable_rank_histogram\":[1" +
+                zeros + "3],\"entropy_rank_histogram\":[0" + zeros +
+                "4],"
+                "\"profile\":[1.0,0.5,0.25]}");
 }
 
 TEST(RunRecordsTest, Checkpoint) {
@@ -131,8 +138,8 @@ Summary MakeSummary() {
   summary.numerics = "x86-64-v3";
   summary.isa = "v4";
   summary.wall_s = 2;
-  summary.spectrum = {{.stage = "tokens", .stable_rank_mean = 1.25, .entropy_rank_mean = 2.5},
-                      {.stage = "block1.ffn", .stable_rank_mean = 10, .entropy_rank_mean = 11}};
+  summary.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}},
+                      {.stage = "block1.ffn", .stable = {.mean = 10}, .entropy = {.mean = 11}}};
   summary.communication = {{"row_exchange", 3, 300, 0.5}};
   return summary;
 }
