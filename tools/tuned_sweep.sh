@@ -15,10 +15,11 @@
 # values), comparison.md and comparison.csv. The same command again goes on where it was.
 # ELASTOR_PROGRAMS: where the programs are; default: bazel-bin.
 set -euo pipefail
-if [[ " $* " =~ \ (-h|--help)\  || $# -lt 3 ]]; then
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
-  exit 2
+  exit
 fi
+[[ $# -ge 3 ]] || { echo 'tuned_sweep: expected SWEEP DATA OUTPUT_DIR' >&2; exit 2; }
 programs=${ELASTOR_PROGRAMS:-bazel-bin}
 sweep=$1 data=$2 output=$3
 shift 3
