@@ -75,7 +75,8 @@ class Planner {
     ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, Resolve(combination));
     ELASTOR_ASSIGN_OR_RETURN(const Data* data, OpenData(experiment));
     PlannedRun run;
-    run.folder = FolderName(labels, RunHash(experiment, data->fingerprint, numerics_));
+    run.folder =
+        FolderName(labels, RunHash(experiment, data->fingerprint, numerics_, sweep_.predictions()));
     const auto [same, added] = folders_.emplace(HashOfFolder(run.folder), run.folder);
     if (!added) {
       return UserError("runs " + same->second + " and " + run.folder +
@@ -97,6 +98,7 @@ class Planner {
     run.steps = steps_per_epoch * training.epochs();
     if (training.max_steps() > 0) run.steps = std::min(run.steps, training.max_steps());
     run.samples = std::min(run.steps * batch, data->info.rows[0] * training.epochs());
+    run.predictions = sweep_.predictions();
     run.experiment = ExperimentText(WithAbsolutePaths(experiment));
     plan_.runs.push_back(std::move(run));
     return OkStatus();
@@ -231,6 +233,10 @@ std::vector<std::string> Command(const PlannedRun& run, const SweepFiles& files,
   command.push_back(trainer);
   command.push_back("--experiment=" + files.Experiment(run.folder));
   command.push_back("--output_dir=" + files.Run(run.folder));
+  if (!run.predictions.empty()) {
+    command.push_back("--split=" + run.predictions);
+    command.push_back("--predictions");
+  }
   if (resume) command.push_back("--resume");
   return command;
 }

@@ -19,11 +19,12 @@ struct PlannedRun {
   std::vector<std::string> columns;  // by Plan::columns
   int ranks = 1, threads = 1;
   int64_t dense_parameters = 0, embedding_parameters = 0;
-  int64_t multiply_adds = 0;    // of a sample, forward
-  int64_t bytes_of_rank = 0;    // surely touched, of the rank of which most is
-  int64_t steps = 0;            // 0: not known, without data
-  int64_t samples = 0;          // of all steps
-  std::string experiment = {};  // as a text; empty in a plan that was read
+  int64_t multiply_adds = 0;     // of a sample, forward
+  int64_t bytes_of_rank = 0;     // surely touched, of the rank of which most is
+  int64_t steps = 0;             // 0: not known, without data
+  int64_t samples = 0;           // of all steps
+  std::string experiment = {};   // as a text; empty in a plan that was read
+  std::string predictions = {};  // Sweep.predictions; empty in a plan that was read
 
   int cores() const { return ranks * threads; }
   int64_t bytes() const;  // of all ranks, with the libraries' own memory

@@ -69,13 +69,14 @@ bool IsMachineFailure(int exit_code) {
 }  // namespace
 
 std::string RunHash(const Experiment& experiment, const std::string& data_fingerprint,
-                    const std::string& numerics) {
+                    const std::string& numerics, const std::string& predictions) {
   std::string bytes = DistinctFields(experiment).SerializeAsString();
   for (const std::string& part :
        {data_fingerprint, std::to_string(experiment.training().max_steps()),
         experiment.training().warm_start().path(), numerics}) {
     bytes += '\0' + part;
   }
+  if (!predictions.empty()) bytes += '\0' + predictions;
   std::array<char, kHashDigits + 1> hex;
   std::snprintf(hex.data(), hex.size(), "%016llx",
                 static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
@@ -115,6 +116,7 @@ std::optional<RunResult> ReadResult(const std::string& run_directory) {
   result.steps = IntegerOf(json, "steps");
   result.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
   result.wall_s = NumberOf(json, "wall_s").value_or(0);
+  result.peak_memory_bytes = IntegerOf(json, "peak_memory_bytes");
   return result;
 }
 

@@ -34,11 +34,11 @@ struct SweepFiles {
 };
 
 // What decides a run's bits, as 16 hex digits: its numeric fields that differ from their defaults,
-// what its data set contains, where it stops, where it begins and the numerics of the build. A
-// field that a later version adds changes no hash while it has its default. REQUIRES: the
-// experiment is resolved.
+// what its data set contains, where it stops, where it begins, the numerics of the build and the
+// split that it leaves predictions of (empty: none). A field that a later version adds changes no
+// hash while it has its default. REQUIRES: the experiment is resolved.
 std::string RunHash(const Experiment& experiment, const std::string& data_fingerprint,
-                    const std::string& numerics);
+                    const std::string& numerics, const std::string& predictions = "");
 
 // "label_label-HASH", of letters that need no quotes; labels beyond some length are cut.
 std::string FolderName(const std::vector<std::string>& labels, const std::string& hash);
@@ -49,6 +49,7 @@ struct RunResult {
   std::optional<double> auc, logloss, gauc;
   int64_t rows = 0, steps = 0;
   double samples_per_s = 0, wall_s = 0;
+  int64_t peak_memory_bytes = 0;  // of rank 0
   std::string state_digest;
 };
 // Nothing when the run has no whole summary.

@@ -126,6 +126,10 @@ StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> 
   const Status complete = Complete(&sweep);
   if (!complete.ok()) return Status(complete.code(), path + ": " + complete.message());
   ELASTOR_RETURN_IF_ERROR(ApplySweepOverrides(overrides, &sweep));
+  if (const std::string& split = sweep.predictions();
+      !split.empty() && split != "validation" && split != "test") {
+    return UserError(path + ": predictions: '" + split + "'; expected validation or test");
+  }
   if (sweep.resources().ranks() < 0 || sweep.resources().threads() < 0) {
     return UserError(path + ": resources: expected positive numbers");
   }

@@ -122,9 +122,10 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files) {
 Status WriteTable(const Plan& plan, const SweepFiles& files) {
   std::vector<std::string> names = {"folder"};
   names.insert(names.end(), plan.columns.begin(), plan.columns.end());
-  for (const char* name : {"ranks", "threads", "dense_parameters", "embedding_parameters",
-                           "multiply_adds", "state", "exit_code", "steps", "rows", "auc", "logloss",
-                           "gauc", "state_digest", "wall_s", "samples_per_s", "attempts"}) {
+  for (const char* name :
+       {"ranks", "threads", "dense_parameters", "embedding_parameters", "multiply_adds", "state",
+        "exit_code", "steps", "rows", "auc", "logloss", "gauc", "state_digest", "samples", "wall_s",
+        "samples_per_s", "peak_memory_bytes", "attempts"}) {
     names.push_back(name);
   }
   std::string text = Line(names);
@@ -144,8 +145,10 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
                    : "",
           done ? std::to_string(result.steps) : "", done ? std::to_string(result.rows) : "",
           Digits(result.auc), Digits(result.logloss), Digits(result.gauc), result.state_digest,
+          done ? std::to_string(run.samples) : "",
           done ? Formatted("%.3f", result.wall_s) : "",
           done ? Formatted("%.0f", result.samples_per_s) : "",
+          done ? std::to_string(result.peak_memory_bytes) : "",
           std::to_string(status.attempts.started)}) {
       values.push_back(std::move(value));
     }

@@ -44,6 +44,8 @@ DEFINE_string(model, "",
               "with --mode=evaluate, predict, spectra, theory or verify: RUN/model or a folder of "
               "RUN/checkpoints");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
+DEFINE_bool(predictions, false,
+            "with --mode=train: write predictions.csv of the evaluation at the end, too");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
@@ -101,6 +103,10 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (FLAGS_resume && needs.mode != Mode::kTrain) {
     return UserError("--resume: only --mode=train can continue; found --mode=" + FLAGS_mode);
   }
+  if (FLAGS_predictions && needs.mode != Mode::kTrain) {
+    return UserError("--predictions: only --mode=train writes them besides; found --mode=" +
+                     FLAGS_mode);
+  }
   if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
@@ -143,6 +149,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .resume = FLAGS_resume,
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
+                        .predictions = FLAGS_predictions,
                         .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
 }
@@ -183,6 +190,7 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--resume", FLAGS_resume ? "true" : "false"},
       {"--model", FLAGS_model.empty() ? "not given" : "given"},
       {"--split", FLAGS_split},
+      {"--predictions", FLAGS_predictions ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},
   };

@@ -153,4 +153,8 @@ HostMemory ReadHostMemory(const std::string& root) {
   return memory;
 }
 
+int64_t PeakMemoryBytes(const std::string& root) {
+  return kKibibyte * NumberOf(root + "/proc/self/status", "VmHWM:", 0);
+}
+
 }  // namespace elastor

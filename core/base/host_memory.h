@@ -26,6 +26,10 @@ struct HostMemory {
 // root: where /proc and /sys are found; for tests. Limits of the process are its own always.
 HostMemory ReadHostMemory(const std::string& root = "");
 
+// The most memory that this process has had at a time, in bytes: its pages in RAM, those of mapped
+// files included. 0 when the kernel does not tell.
+int64_t PeakMemoryBytes(const std::string& root = "");
+
 }  // namespace elastor
 
 #endif  // ELASTOR_CORE_BASE_HOST_MEMORY_H_

@@ -9,38 +9,58 @@
 //   paper         none         M = LN_D(X + W X)                      Z = F(M)
 //   public code   RMS_nk       M = RMS_D(X + W RMS_TD(X))             Z = M + F(RMS_D(M))
 //                              RankMixer: RMS_D(LN_D(X + PX))
+//
+// Without its map (Table 3) RankElastor mixes by block transpose, P for W, or not at all: M is the
+// norm of X.
 #include "core/models/models.h"
 #include "core/models/token_layers.h"
 
 namespace elastor {
 namespace {
 
-// Full mixing W vec(X) + b, or with blocks of width d* > 1 (W (x) I_{d*}) vec(X) + b (Theorem 3.1).
-// vec(X) is token after token; the paper's vec(X^T) is the same vector.
-Layer LearnedMixing(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config) {
-  const Shape shape = TokenShape(config);
-  LinearOp mix;
-  mix.tokens = config.mixing().block_width();
-  mix.in = mix.out = shape.features() / mix.tokens;
-  if (mix.tokens > 1) mix.weights = LinearOp::Weights::kInterleaved;
-  const bool public_code = PublicCode(config);
-  Layer pre_norm = [](Value x) { return x; };
-  if (public_code) pre_norm = Norm(graph, name + ".pre_norm", RmsNorm(shape.features()));
-  const Layer map = Linear(graph, name, mix);
-  const Layer norm =
-      Norm(graph, name + ".norm", public_code ? RmsNorm(shape.width) : LayerNorm(shape.width));
-  return [=](Value x) { return norm(graph->Add(x, map(pre_norm(x)))); };
+// W vec(X) + b, or with blocks of width d* > 1 (W (x) I_{d*}) vec(X) + b (Theorem 3.1). vec(X) is
+// token after token; the paper's vec(X^T) is the same vector.
+Layer LearnedMap(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config) {
+  LinearOp map;
+  map.tokens = config.mixing().block_width();
+  map.in = map.out = TokenShape(config).features() / map.tokens;
+  if (map.tokens > 1) map.weights = LinearOp::Weights::kInterleaved;
+  return Linear(graph, name, map);
 }
 
-Layer TransposeMixing(GraphBuilder* graph, const std::string& block,
-                      const TokenModelConfig& config) {
+// P vec(X).
+Layer BlockTranspose(GraphBuilder* graph, const TokenModelConfig& config) {
   BlockTransposeOp transpose;
   transpose.tokens = config.tokens();
   transpose.width = config.token_width();
-  const Layer norm = Norm(graph, block + ".mixing.norm", LayerNorm(transpose.width));
+  return [=](Value x) { return graph->Apply(transpose, x); };
+}
+
+Layer RankElastorMixing(GraphBuilder* graph, const std::string& name,
+                        const TokenModelConfig& config) {
+  const Shape shape = TokenShape(config);
+  const MixingConfig::Kind kind = config.mixing().kind();
+  const bool mixes = kind != MixingConfig::IDENTITY;
+  const bool public_code = PublicCode(config);
+  Layer pre_norm = [](Value x) { return x; };
+  if (public_code && mixes) pre_norm = Norm(graph, name + ".pre_norm", RmsNorm(shape.features()));
+  Layer map;
+  if (kind == MixingConfig::LEARNED) map = LearnedMap(graph, name, config);
+  if (kind == MixingConfig::BLOCK_TRANSPOSE) map = BlockTranspose(graph, config);
+  const Layer norm =
+      Norm(graph, name + ".norm", public_code ? RmsNorm(shape.width) : LayerNorm(shape.width));
+  if (!mixes) return norm;
+  return [=](Value x) { return norm(graph->Add(x, map(pre_norm(x)))); };
+}
+
+Layer RankMixerMixing(GraphBuilder* graph, const std::string& block,
+                      const TokenModelConfig& config) {
+  const int64_t width = config.token_width();
+  const Layer transpose = BlockTranspose(graph, config);
+  const Layer norm = Norm(graph, block + ".mixing.norm", LayerNorm(width));
   Layer second_norm = [](Value m) { return m; };
-  if (PublicCode(config)) second_norm = Norm(graph, block + ".norm", RmsNorm(transpose.width));
-  return [=](Value x) { return second_norm(norm(graph->Add(x, graph->Apply(transpose, x)))); };
+  if (PublicCode(config)) second_norm = Norm(graph, block + ".norm", RmsNorm(width));
+  return [=](Value x) { return second_norm(norm(graph->Add(x, transpose(x)))); };
 }
 
 Layer FeedForwardBlock(GraphBuilder* graph, const std::string& name,
@@ -73,13 +93,13 @@ Value TokenModel(GraphBuilder* graph, const TokenModelConfig& config,
 
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config) {
   return TokenModel(graph, config, [&](const std::string& block) {
-    return LearnedMixing(graph, block + ".mixing", config);
+    return RankElastorMixing(graph, block + ".mixing", config);
   });
 }
 
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config) {
   return TokenModel(graph, config, [&](const std::string& block) {
-    return TransposeMixing(graph, block, config);
+    return RankMixerMixing(graph, block, config);
   });
 }
 

@@ -57,10 +57,10 @@ must_sweep() {
   cat "$work/log"
 }
 
-# same_table OUTPUT WHAT: all columns but wall_s, samples_per_s and attempts.
+# same_table OUTPUT WHAT: all columns but wall_s, samples_per_s, peak_memory_bytes and attempts.
 same_table() {
-  diff <(sed 's/\(,[^,]*\)\{3\}$//' "$work/whole/runs.csv") \
-    <(sed 's/\(,[^,]*\)\{3\}$//' "$1/runs.csv") || fail "$2: another table than the undisturbed one (<)"
+  diff <(sed 's/\(,[^,]*\)\{4\}$//' "$work/whole/runs.csv") \
+    <(sed 's/\(,[^,]*\)\{4\}$//' "$1/runs.csv") || fail "$2: another table than the undisturbed one (<)"
 }
 
 # no_orphans OUTPUT: its runs end when the launcher has.

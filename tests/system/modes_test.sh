@@ -66,6 +66,9 @@ cmp one/model/dense.safetensors three/model/dense.safetensors || fail 'dense wei
 run 3 together --mode=predict --model=three/model --split=test
 run 1 alone --mode=predict --model=one/model --split=test --set=training.eval_batch_size=1
 cmp together/predictions.csv alone/predictions.csv || fail 'predictions differ'
+run 3 trained --predictions --split=test
+cmp together/predictions.csv trained/predictions.csv || fail 'predictions of training differ'
+expect_same 'eval of training' "$(last_eval together)" "$(last_eval trained)"
 expect_same 'lines' 401 "$(wc --lines <together/predictions.csv)"
 expect_same 'header' 'index,label,probability' "$(head --lines=1 together/predictions.csv)"
 expect_same 'order' "$(seq 0 399)" \

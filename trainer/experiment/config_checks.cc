@@ -103,31 +103,51 @@ Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
     return Mistake(path + ".tokens * token_width", std::to_string(features),
                    "at most " + std::to_string(kMaxTokenFeatures));
   }
-  const int64_t block = model.mixing().block_width();
-  if (!model.has_mixing() || features % block == 0) return OkStatus();
-  return Mistake(path + ".mixing.block_width", std::to_string(block),
+  return OkStatus();
+}
+
+// `who`: what swaps the blocks.
+Status CheckBlockTranspose(const std::string& path, const std::string& who,
+                           const TokenModelConfig& model) {
+  if (model.token_width() % model.tokens() == 0) return OkStatus();
+  const std::string tokens = std::to_string(model.tokens());
+  return UserError(path + ".token_width: " + std::to_string(model.token_width()) +
+                   " is not a multiple of " + path + ".tokens " + tokens + "; " + who + " swaps " +
+                   tokens + " x " + tokens +
+                   " blocks of D / T columns (the public code uses T = D = 26)");
+}
+
+Status CheckRankElastor(const TokenModelConfig& model) {
+  const std::string path = "model.rank_elastor";
+  ELASTOR_RETURN_IF_ERROR(CheckTokenModel(path, model));
+  const MixingConfig& mixing = model.mixing();
+  const std::string block = std::to_string(mixing.block_width());
+  if (mixing.kind() != MixingConfig::LEARNED && mixing.block_width() > 1) {
+    return Mistake(path + ".mixing.block_width", block,
+                   "1, as mixing.kind is not LEARNED and has no map");
+  }
+  if (mixing.kind() == MixingConfig::BLOCK_TRANSPOSE) {
+    return CheckBlockTranspose(path, "mixing.kind: BLOCK_TRANSPOSE", model);
+  }
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (!model.has_mixing() || features % mixing.block_width() == 0) return OkStatus();
+  return Mistake(path + ".mixing.block_width", block,
                  "a divisor of tokens * token_width = " + std::to_string(features));
 }
 
 Status CheckRankMixer(const TokenModelConfig& model) {
+  ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model));
   if (model.has_mixing()) {
     return UserError(
         "model.rank_mixer.mixing: RankMixer swaps blocks of tokens and has no such map; expected "
         "none, or rank_elastor");
   }
-  if (model.token_width() % model.tokens() == 0) return OkStatus();
-  const std::string tokens = std::to_string(model.tokens());
-  return UserError("model.rank_mixer.token_width: " + std::to_string(model.token_width()) +
-                   " is not a multiple of model.rank_mixer.tokens " + tokens +
-                   "; RANK_MIXER swaps " + tokens + " x " + tokens +
-                   " blocks of D / T columns (the public code uses T = D = 26)");
+  return CheckBlockTranspose("model.rank_mixer", "RANK_MIXER", model);
 }
 
 Status CheckModel(const ModelConfig& model) {
-  if (model.has_rank_elastor()) return CheckTokenModel("model.rank_elastor", model.rank_elastor());
-  if (!model.has_rank_mixer()) return OkStatus();
-  ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model.rank_mixer()));
-  return CheckRankMixer(model.rank_mixer());
+  if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
+  return model.has_rank_mixer() ? CheckRankMixer(model.rank_mixer()) : OkStatus();
 }
 
 }  // namespace

@@ -16,10 +16,6 @@
 namespace elastor {
 namespace {
 
-std::string PredictionsPath(const RunOptions& options) {
-  return options.output_dir + "/predictions.csv";
-}
-
 const char* ModeName(Mode mode) {
   if (mode == Mode::kPredict) return "predict";
   if (mode == Mode::kTheory) return "theory";
@@ -31,23 +27,6 @@ struct Measured {
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
-
-// In mode predict, writes every row's prediction meanwhile.
-StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* context) {
-  if (options.mode != Mode::kPredict) return context->evaluation().Measure(options.split, {});
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<PredictionsFile> predictions,
-                           PredictionsFile::Open(PredictionsPath(options), context->communicator));
-  ELASTOR_ASSIGN_OR_RETURN(
-      const MetricValues metrics,
-      context->evaluation().Measure(options.split,
-                                    [&](int64_t first_row, const std::vector<float>& labels,
-                                        const std::vector<float>& logits) {
-                                      return predictions->Append(first_row, labels, logits);
-                                    }));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
-  ELASTOR_RETURN_IF_ERROR(predictions->Commit());
-  return metrics;
-}
 
 // The whole table, on `samples` rows; the weights are the initial ones afterwards.
 StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, int64_t samples,
@@ -107,7 +86,10 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     logged = WriteTheory(theory, options, *context);
   } else {
-    ELASTOR_ASSIGN_OR_RETURN(measured.metrics, MeasureMetrics(options, context));
+    ELASTOR_ASSIGN_OR_RETURN(measured.metrics,
+                             options.mode == Mode::kPredict
+                                 ? MeasureAndPredict(options, context)
+                                 : context->evaluation().Measure(options.split, {}));
     measured.rows = measured.metrics.rows;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     logged = context->log->Append(
@@ -118,6 +100,25 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
 }
 
 }  // namespace
+
+std::string PredictionsPath(const RunOptions& options) {
+  return options.output_dir + "/predictions.csv";
+}
+
+StatusOr<MetricValues> MeasureAndPredict(const RunOptions& options, RunContext* context) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<PredictionsFile> predictions,
+                           PredictionsFile::Open(PredictionsPath(options), context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const MetricValues metrics,
+      context->evaluation().Measure(options.split,
+                                    [&](int64_t first_row, const std::vector<float>& labels,
+                                        const std::vector<float>& logits) {
+                                      return predictions->Append(first_row, labels, logits);
+                                    }));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
+  ELASTOR_RETURN_IF_ERROR(predictions->Commit());
+  return metrics;
+}
 
 Status CheckModelFlag(const std::string& model_dir) {
   std::error_code ignored;

@@ -5,6 +5,7 @@
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
+#include "trainer/evaluate/metrics.h"
 #include "trainer/run/run_context.h"
 
 namespace elastor {
@@ -16,6 +17,11 @@ namespace elastor {
 // output_dir is filled when all is measured: a command that fails before leaves nothing there.
 // Collective.
 Status RunInference(const RunOptions& options, Communicator& communicator);
+
+// The metrics of options.split; every row's prediction goes to PredictionsPath meanwhile.
+// Collective.
+StatusOr<MetricValues> MeasureAndPredict(const RunOptions& options, RunContext* context);
+std::string PredictionsPath(const RunOptions& options);  // output_dir/predictions.csv
 
 // What is wrong with --model before any file of it is read: a run's folder in the place of a
 // model's.

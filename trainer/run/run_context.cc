@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/host_memory.h"
 #include "core/kernels/cpu/isa.h"
 #include "glog/logging.h"
 #include "trainer/data/block_format.h"
@@ -175,6 +176,7 @@ StatusOr<Summary> RunContext::MakeSummary() {
   summary.numeric_hash = NumericHash(experiment);
   ELASTOR_ASSIGN_OR_RETURN(summary.communication, CommunicationRecords(*communicator, *backend_));
   summary.wall_s = SecondsSince(start);
+  summary.peak_memory_bytes = PeakMemoryBytes();
   return summary;
 }
 

@@ -33,6 +33,7 @@ struct RunOptions {
   bool resume = false;     // mode train: output_dir's run goes on from its last checkpoint
   std::string model_dir;   // the model or checkpoint folder of modes that read one
   Split split = Split::kValidation;  // what is evaluated: validation or test
+  bool predictions = false;          // mode train: the last evaluation writes predictions.csv
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 };

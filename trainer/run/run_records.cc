@@ -156,7 +156,8 @@ std::string ToJson(const Summary& summary) {
                {"numerics", summary.numerics},
                {"isa", summary.isa},
                {"numeric_hash", summary.numeric_hash},
-               {"wall_s", summary.wall_s}};
+               {"wall_s", summary.wall_s},
+               {"peak_memory_bytes", summary.peak_memory_bytes}};
   json["spectrum"] = Json::array();
   for (const SpectrumRecord& record : summary.spectrum) {
     json["spectrum"].push_back(SpectrumJson(record));

@@ -50,11 +50,10 @@ struct CommunicationRecord {
 };
 
 struct Summary {
-  std::string name;            // of the experiment
-  std::string mode = "train";  // or evaluate, predict, spectra, theory
-  // Of those modes: the folder of the model that was used, and in mode predict the file written.
-  std::string model = {};
-  std::string predictions = {};
+  std::string name;                // of the experiment
+  std::string mode = "train";      // or evaluate, predict, spectra, theory
+  std::string model = {};          // of those modes: the folder of the model that was used
+  std::string predictions = {};    // the file that was written; empty: none
   std::string split;               // of the last evaluation; empty: not evaluated
   int64_t rows = 0;                // of that evaluation
   std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
@@ -78,6 +77,7 @@ struct Summary {
   std::string isa = {};      // of rank 0's kernels, on which no number depends: "v3" or "v4"
   std::string numeric_hash;  // of the experiment
   double wall_s = 0;
+  int64_t peak_memory_bytes = 0;              // of rank 0's process
   std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one a probe
   std::vector<CommunicationRecord> communication = {};
 };

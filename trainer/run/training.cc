@@ -14,6 +14,7 @@
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/run/inference.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/stop_signals.h"
 #include "trainer/run/training_control.h"
@@ -58,7 +59,8 @@ Status CheckMonitor(const TrainingConfig& training, const Dataset& dataset) {
 // same calls, and all return the same status.
 class TrainingRun {
  public:
-  // checkpoint: where the run continues; empty: at its beginning. context outlives the object.
+  // checkpoint: where the run continues; empty: at its beginning. options and context outlive the
+  // object.
   TrainingRun(const RunOptions& options, const std::string& checkpoint, RunContext* context);
 
   Status Train();
@@ -75,6 +77,8 @@ class TrainingRun {
   Status LogStep(const StepResult& result);
   Status ScheduledEvaluation();
   Status Evaluate(Split split, bool scheduled);
+  Status EvaluateAtEnd();
+  Status Record(Split split, bool scheduled, const MetricValues& metrics);
   Status MeasureSpectrum();
   Status WriteLastCheckpoint();
   Status Finish();
@@ -85,8 +89,7 @@ class TrainingRun {
   bool Due(int64_t every) const { return every > 0 && step() % every == 0; }
   int64_t Requests() const;
 
-  const std::string output_dir_;
-  const Split split_;  // of the last evaluation
+  const RunOptions& options_;
   const std::string checkpoint_;
   const Experiment& experiment_;
   RunContext& context_;
@@ -109,8 +112,7 @@ class TrainingRun {
 
 TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoint,
                          RunContext* context)
-    : output_dir_(options.output_dir),
-      split_(options.split),
+    : options_(options),
       checkpoint_(checkpoint),
       experiment_(context->experiment),
       context_(*context),
@@ -235,10 +237,10 @@ void TrainingRun::WarnOfEmptySplits() {
   const std::string begin = "warning: " + experiment_.data().path() + ": the ";
   if (context_.dataset->rows(Split::kValidation) == 0) {
     log_.ShowLine(begin + "validation split has no rows: no effective ranks are measured, and no " +
-                  (split_ == Split::kTest ? "AUC and logloss before the end"
-                                          : "AUC and logloss; the summary has none"));
+                  (options_.split == Split::kTest ? "AUC and logloss before the end"
+                                                  : "AUC and logloss; the summary has none"));
   }
-  if (split_ == Split::kTest && context_.dataset->rows(Split::kTest) == 0) {
+  if (options_.split == Split::kTest && context_.dataset->rows(Split::kTest) == 0) {
     log_.ShowLine(begin + "test split has no rows: --split=test measures nothing at the end");
   }
 }
@@ -314,6 +316,19 @@ Status TrainingRun::ScheduledEvaluation() {
 Status TrainingRun::Evaluate(Split split, bool scheduled) {
   if (context_.dataset->rows(split) == 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, context_.evaluation().Measure(split, {}));
+  return Record(split, scheduled, metrics);
+}
+
+Status TrainingRun::EvaluateAtEnd() {
+  const Split split = options_.split;
+  if (!options_.predictions || context_.dataset->rows(split) == 0) {
+    return Evaluate(split, /*scheduled=*/false);
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, MeasureAndPredict(options_, &context_));
+  return Record(split, /*scheduled=*/false, metrics);
+}
+
+Status TrainingRun::Record(Split split, bool scheduled, const MetricValues& metrics) {
   if (split == Split::kValidation) evaluated_step_ = step();
   evaluated_ = {SplitName(split), step(), metrics, scheduled};
   return log_.Append(evaluated_);
@@ -347,8 +362,9 @@ Status TrainingRun::Finish() {
       monitor.best_weights() && control.has_best() && control.best_step() != control.step();
   if (restored) ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
   if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
-  if (restored || evaluated_step_ != step() || split_ != Split::kValidation) {
-    ELASTOR_RETURN_IF_ERROR(Evaluate(split_, /*scheduled=*/false));
+  const bool evaluated = !restored && evaluated_step_ == step();
+  if (!evaluated || options_.split != Split::kValidation || options_.predictions) {
+    ELASTOR_RETURN_IF_ERROR(EvaluateAtEnd());
   }
   CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, control);
   metadata.state_digest = digest;
@@ -356,11 +372,12 @@ Status TrainingRun::Finish() {
   CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
   // Vocabularies that are whole since the run began; those of version 2 nobody has looked at.
   const bool verified = context_.dataset->version() >= kPreparedVersion;
-  ELASTOR_RETURN_IF_ERROR(model.Start(output_dir_ + "/" + kModelDirectory, metadata,
+  ELASTOR_RETURN_IF_ERROR(model.Start(options_.output_dir + "/" + kModelDirectory, metadata,
                                       verified ? experiment_.data().path() : ""));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
+  if (options_.predictions) summary.predictions = PredictionsPath(options_);
   summary.split = evaluated_.split;
   summary.rows = evaluated_.metrics.rows;
   summary.auc = evaluated_.metrics.auc;

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace elastor {
 namespace {
@@ -26,6 +29,7 @@ class FakeHost {
     std::ofstream(root_ + path) << text;
   }
   HostMemory Read() const { return ReadHostMemory(root_); }
+  const std::string& root() const { return root_; }
 
  private:
   const std::string root_;
@@ -39,6 +43,16 @@ TEST(HostMemoryTest, AHostWithoutControlGroups) {
   EXPECT_FALSE(memory.host.empty());
   EXPECT_EQ(memory.group, "");
   EXPECT_EQ(memory.group_bytes, kNoMemoryLimit);
+}
+
+TEST(HostMemoryTest, PeakOfThisProcess) {
+  const FakeHost host("peak");
+  host.Write("/proc/self/status", "Name:\tt\nVmPeak:\t  900 kB\nVmHWM:\t  300 kB\nVmRSS:\t 5 kB\n");
+  EXPECT_EQ(PeakMemoryBytes(host.root()), 300 * 1024);
+  EXPECT_EQ(PeakMemoryBytes(host.root() + "/none"), 0);
+  const int64_t before = PeakMemoryBytes();
+  std::vector<char> more(size_t{1} << 26, 'x');
+  EXPECT_GE(PeakMemoryBytes(), std::max(before, static_cast<int64_t>(more.size())));
 }
 
 // Slurm limits a job or a step; the process's own group below it has no limit.

@@ -42,7 +42,10 @@ inline std::vector<ModelCase> ModelCases() {
   paper("MeanPool", "head { kind: MEAN_POOL }");
   paper("FlattenMlp", "head { kind: FLATTEN_MLP hidden: [8, 5] }");
   paper("BlockMixing", "mixing { block_width: 3 }");
+  paper("IdentityMixing", "mixing { kind: IDENTITY }");
+  paper("TransposeMixing", "mixing { kind: BLOCK_TRANSPOSE }");
   paper("TwoLayer", "feed_forward { kind: TWO_LAYER }");
+  paper("TwoLayerRelu", "feed_forward { kind: TWO_LAYER activation: RELU }");
   paper("ReGlu", "feed_forward { activation: RELU }");
   paper("SwiGlu", "feed_forward { activation: SWISH }");
   paper("OneBlock", "blocks: 1");
@@ -58,6 +61,9 @@ inline std::vector<ModelCase> ModelCases() {
   add("Dropout", "rank_elastor" + public_code + "dropout: 0.25 }");
   add("GroupedPublicCode",
       "rank_elastor" + public_code + "tokenizer { kind: GROUPED } mixing { block_width: 2 } }");
+  add("IdentityMixingPublicCode", "rank_elastor" + public_code + "mixing { kind: IDENTITY } }");
+  add("TransposeMixingPublicCode",
+      "rank_elastor" + public_code + "mixing { kind: BLOCK_TRANSPOSE } }");
   add("TwoLayerRankMixerPublicCode",
       "rank_mixer" + public_code + "feed_forward { kind: TWO_LAYER } }");
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");

@@ -112,5 +112,37 @@ TEST(ModelParametersTest, RankElastorPaper) {
   EXPECT_EQ(graph.multiply_adds(), 3 * 7 * 6 + 2 * (18 * 18 + feed_forward) + 18);
 }
 
+// Table 3: RankElastor without full mixing is RankMixer with the gated P-FFN, if the tokens are
+// mixed by block transpose; mixed by nothing, it has the same weights.
+TEST(ModelParametersTest, RankElastorWithoutFullMixing) {
+  const std::string fields = " { tokens: 3 token_width: 6 feed_forward { kind: GATED } ";
+  const auto logits = [&](const std::string& text) {
+    const Graph graph = MakeTestModel(kCaseFeatures, text).graph();
+    CpuExecutor<float> executor(graph);
+    std::vector<float> weights(graph.parameters().flat_size());
+    graph.parameters().Initialize(/*seed=*/3, weights.data());
+    executor.Prepare(weights.data());
+    Workspace<float> workspace(executor.workspace_plan(), kRows);
+    const std::vector<float> numeric(kRows * kCaseFeatures.numeric_fields, 0.5f);
+    Pass<float> pass;
+    pass.workspace = &workspace;
+    pass.leaves = PassLeaves(kRows);
+    pass.numeric = numeric.data();
+    PanelBuffer<float> e(kRows, graph.features().inputs(), /*seed=*/4);
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t f = 0; f < graph.features().inputs(); ++f) {
+        executor.Embeddings(pass).At(row, f) = e.view().At(row, f);
+      }
+    }
+    executor.Forward(pass);
+    std::vector<float> values;
+    for (int64_t row = 0; row < kRows; ++row) values.push_back(executor.Logits(pass).At(row, 0));
+    return values;
+  };
+  const std::vector<float> mixer = logits("rank_mixer" + fields + "}");
+  EXPECT_EQ(logits("rank_elastor" + fields + "mixing { kind: BLOCK_TRANSPOSE } }"), mixer);
+  EXPECT_NE(logits("rank_elastor" + fields + "mixing { kind: IDENTITY } }"), mixer);
+}
+
 }  // namespace
 }  // namespace elastor

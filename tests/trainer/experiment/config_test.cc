@@ -143,6 +143,13 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"model.mixing.block_width=7"},
        "model.rank_elastor.mixing.block_width: 7; expected a divisor of tokens * token_width = "
        "390"},
+      {{"model.mixing.kind=IDENTITY", "model.mixing.block_width=2"},
+       "model.rank_elastor.mixing.block_width: 2; expected 1, as mixing.kind is not LEARNED and "
+       "has no map"},
+      {{"model.mixing.kind=BLOCK_TRANSPOSE"},
+       "model.rank_elastor.token_width: 26 is not a multiple of model.rank_elastor.tokens 15; "
+       "mixing.kind: BLOCK_TRANSPOSE swaps 15 x 15 blocks of D / T columns (the public code uses "
+       "T = D = 26)"},
       {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a number in (0, 1001)"},
       {{"model.kind=DCN_V2", "model.dcn_v2.cross_layers=1001"},
        "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},

@@ -138,6 +138,7 @@ Summary MakeSummary() {
   summary.numerics = "x86-64-v3";
   summary.isa = "v4";
   summary.wall_s = 2;
+  summary.peak_memory_bytes = 4096;
   summary.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}},
                       {.stage = "block1.ffn", .stable = {.mean = 10}, .entropy = {.mean = 11}}};
   summary.communication = {{"row_exchange", 3, 300, 0.5}};
@@ -160,6 +161,7 @@ TEST(RunRecordsTest, SummaryAsJson) {
   EXPECT_EQ(json["numerics"], "x86-64-v3");
   EXPECT_EQ(json["isa"], "v4");
   EXPECT_EQ(json["wall_s"], 2);
+  EXPECT_EQ(json["peak_memory_bytes"], 4096);
   ASSERT_EQ(json["spectrum"].size(), 2u);
   EXPECT_EQ(json["spectrum"][1]["entropy_rank_mean"], 11);
   ASSERT_EQ(json["communication"].size(), 1u);

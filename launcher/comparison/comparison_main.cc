@@ -1,0 +1,83 @@
+// comparison: models compared by the predictions of finished runs (docs/operations.md).
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "launcher/comparison/comparison.h"
+#include "launcher/comparison/report.h"
+#include "launcher/comparison/runs.h"
+#include "trainer/run/command_line.h"
+#include "trainer/run/standard_streams.h"
+
+DEFINE_string(markdown, "", "a file for the tables, which are printed, too");
+DEFINE_string(csv, "", "a file for all figures");
+DEFINE_string(against, "", "compare this model with all others; default: every pair");
+DEFINE_int32(resamples, 1000, "of the rows, for the bootstrap; 0: none");
+DEFINE_uint64(seed, 1, "of the resamples");
+
+namespace elastor {
+namespace {
+
+constexpr char kSourceFile[] = "comparison_main.cc";
+constexpr int kLeastResamples = 100, kMostResamples = 1'000'000;
+
+Status CheckFlags(const std::vector<std::string>& folders) {
+  if (folders.empty()) return UserError("no run; expected folders of runs with predictions");
+  if (FLAGS_resamples == 0) return OkStatus();
+  if (FLAGS_resamples >= kLeastResamples && FLAGS_resamples <= kMostResamples) return OkStatus();
+  return UserError("--resamples=" + std::to_string(FLAGS_resamples) + ": expected 0, or " +
+                   std::to_string(kLeastResamples) + " to " + std::to_string(kMostResamples));
+}
+
+Status Run(const std::vector<std::string>& folders) {
+  ELASTOR_RETURN_IF_ERROR(CheckFlags(folders));
+  ELASTOR_ASSIGN_OR_RETURN(const ComparedRuns runs, ReadComparedRuns(folders));
+  std::string names;
+  bool known = FLAGS_against.empty();
+  for (const ComparedModel& model : runs.models) {
+    names += (names.empty() ? "" : ", ") + model.name;
+    known = known || model.name == FLAGS_against;
+  }
+  if (!known) return UserError("--against=" + FLAGS_against + ": expected one of " + names);
+  const Comparison comparison =
+      Compare(runs.labels, runs.models,
+              {.resamples = FLAGS_resamples, .seed = FLAGS_seed, .against = FLAGS_against});
+  const std::string text = ToMarkdown(runs, comparison);
+  if (!FLAGS_markdown.empty()) ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_markdown, text));
+  if (!FLAGS_csv.empty()) {
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_csv, ToCsv(runs, comparison)));
+  }
+  return WriteToStdout(text);
+}
+
+int Main(int argc, char** argv) {
+  PrepareStandardStreams();
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  google::InitGoogleLogging(argv[0]);
+  // What does not begin with a dash is a folder.
+  std::vector<std::string> flags, folders;
+  for (int i = 1; i < argc; ++i) (argv[i][0] == '-' ? flags : folders).push_back(argv[i]);
+  Status status;
+  if (const StatusOr<CommandLine> parsed = ParseCommandLine(flags, kSourceFile); !parsed.ok()) {
+    status = parsed.status();
+  } else if (parsed.value().help) {
+    status = WriteToStdout("comparison RUN...: models compared by the predictions of their runs\n" +
+                           FlagsHelp(kSourceFile));
+  } else {
+    status = Run(folders);
+  }
+  if (!status.ok()) std::fprintf(stderr, "comparison: %s\n", status.message().c_str());
+  return static_cast<int>(status.code());
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) { return elastor::Main(argc, argv); }

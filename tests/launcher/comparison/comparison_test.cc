@@ -1,0 +1,264 @@
+#include "launcher/comparison/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/random.h"
+#include "launcher/comparison/row_statistics.h"
+
+namespace elastor {
+namespace {
+
+// Normal numbers of one stream.
+class Normals {
+ public:
+  explicit Normals(uint64_t key) : key_(key) {}
+  double Next() {
+    const PhiloxBlock block = Philox(key_, {next_++, 0, 0, 0});
+    return NormalFromBits(block[0], block[1]).first;
+  }
+
+ private:
+  const uint64_t key_;
+  uint32_t next_ = 0;
+};
+
+struct Rows {
+  std::vector<uint8_t> labels;
+  std::vector<float> scores;
+};
+
+// Scores in steps of `step`, so that some are equal.
+Rows MakeRows(int64_t count, uint64_t key, double step) {
+  Rows rows;
+  Normals normals(key);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool positive = normals.Next() > 0.5;
+    const double score = 0.5 + 0.1 * (normals.Next() + positive);
+    rows.labels.push_back(positive);
+    rows.scores.push_back(static_cast<float>(step * std::round(score / step)));
+  }
+  return rows;
+}
+
+double Kernel(float positive, float negative) {
+  return positive > negative ? 1 : positive == negative ? 0.5 : 0;
+}
+
+// All pairs of a positive and a negative.
+double AucOfPairs(const Rows& rows) {
+  double sum = 0, pairs = 0;
+  for (size_t i = 0; i < rows.labels.size(); ++i) {
+    for (size_t j = 0; j < rows.labels.size(); ++j) {
+      if (rows.labels[i] != 1 || rows.labels[j] != 0) continue;
+      sum += Kernel(rows.scores[i], rows.scores[j]);
+      ++pairs;
+    }
+  }
+  return sum / pairs;
+}
+
+TEST(RowStatisticsTest, PlacementsAreMeansOverPairs) {
+  for (const double step : {1e-6, 0.05, 0.3}) {
+    const Rows rows = MakeRows(83, /*key=*/3, step);
+    const std::vector<double> placements = Placements(rows.labels, rows.scores);
+    EXPECT_NEAR(MeanOfPositives(rows.labels, placements), AucOfPairs(rows), 1e-13) << step;
+    for (size_t i = 0; i < rows.labels.size(); ++i) {
+      double sum = 0, count = 0;
+      for (size_t j = 0; j < rows.labels.size(); ++j) {
+        if (rows.labels[j] == rows.labels[i]) continue;
+        sum += rows.labels[i] == 1 ? Kernel(rows.scores[i], rows.scores[j])
+                                   : Kernel(rows.scores[j], rows.scores[i]);
+        ++count;
+      }
+      EXPECT_NEAR(placements[i], sum / count, 1e-13) << step << " " << i;
+    }
+  }
+}
+
+TEST(RowStatisticsTest, DeLongVarianceIsThatOfItsDefinition) {
+  const Rows rows = MakeRows(61, /*key=*/5, 0.05);
+  const std::vector<double> placements = Placements(rows.labels, rows.scores);
+  double variance = 0;
+  for (const int label : {0, 1}) {
+    double sum = 0, squares = 0, count = 0;
+    for (size_t i = 0; i < rows.labels.size(); ++i) {
+      if (rows.labels[i] != label) continue;
+      sum += placements[i];
+      squares += placements[i] * placements[i];
+      ++count;
+    }
+    variance += (squares - sum * sum / count) / (count - 1) / count;
+  }
+  EXPECT_NEAR(DeLongVariance(rows.labels, placements), variance, 1e-14);
+}
+
+TEST(RowStatisticsTest, AResampleIsItsRowsRepeated) {
+  const Rows rows = MakeRows(97, /*key=*/7, 0.05);
+  const ResampledAuc resampled(rows.labels, rows.scores);
+  std::vector<uint32_t> ones(rows.labels.size(), 1);
+  EXPECT_NEAR(resampled.Of(ones), AucOfPairs(rows), 1e-13);
+  for (uint32_t resample = 0; resample < 3; ++resample) {
+    const std::vector<uint32_t> counts = ResampleCounts(/*seed=*/1, resample, 97);
+    Rows repeated;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      repeated.labels.insert(repeated.labels.end(), counts[i], rows.labels[i]);
+      repeated.scores.insert(repeated.scores.end(), counts[i], rows.scores[i]);
+    }
+    EXPECT_EQ(repeated.labels.size(), 97u);
+    EXPECT_NEAR(resampled.Of(counts), AucOfPairs(repeated), 1e-13) << resample;
+  }
+  EXPECT_NE(ResampleCounts(1, 0, 97), ResampleCounts(1, 1, 97));
+  EXPECT_NE(ResampleCounts(1, 0, 97), ResampleCounts(2, 0, 97));
+}
+
+TEST(RowStatisticsTest, LossesAreCrossEntropies) {
+  const std::vector<double> losses =
+      Losses(std::vector<uint8_t>{1, 0, 1}, std::vector<float>{0.25f, 0.25f, 0.0f});
+  EXPECT_NEAR(losses[0], std::log(4.0), 1e-14);
+  EXPECT_NEAR(losses[1], std::log(4.0 / 3), 1e-14);
+  EXPECT_NEAR(losses[2], 15 * std::log(10.0), 1e-9);
+}
+
+TEST(ComparisonTest, StudentQuantiles) {
+  const struct {
+    double freedom, quantile;
+  } known[] = {{1, 12.7062},  {4, 2.77645},  {8, 2.30600},  {9, 2.26216},
+               {18, 2.10092}, {30, 2.04227}, {120, 1.97993}};
+  for (const auto& [freedom, quantile] : known) {
+    EXPECT_NEAR(StudentQuantile(freedom), quantile, 1e-3 * quantile) << freedom;
+  }
+  EXPECT_NEAR(StudentQuantile(std::numeric_limits<double>::infinity()), 1.959964, 1e-6);
+  EXPECT_EQ(StudentQuantile(4.9), StudentQuantile(4));
+}
+
+// Rows of the logit `signal`, which models see with noise of their own, alike in all their runs
+// (`of_model`), and of each run.
+struct Drawn {
+  std::vector<uint8_t> labels;
+  std::vector<double> signal;
+
+  Drawn(int64_t rows, uint64_t key) {
+    Normals normals(key);
+    for (int64_t i = 0; i < rows; ++i) {
+      signal.push_back(normals.Next());
+      labels.push_back(signal.back() + 1.5 * normals.Next() > 1);
+    }
+  }
+  ComparedModel Model(const std::string& name, double of_model, double of_run, int runs,
+                      uint64_t key) const {
+    ComparedModel model = {.name = name, .dense_parameters = 1, .runs = {}};
+    Normals model_noise(key);
+    std::vector<double> seen;
+    for (const double each : signal) seen.push_back(each + of_model * model_noise.Next());
+    for (int run = 1; run <= runs; ++run) {
+      Normals noise(1000 * key + run);
+      ComparedRun& compared = model.runs.emplace_back();
+      compared.seed = run;
+      for (const double each : seen) {
+        const double logit = each + of_run * noise.Next() - 1;
+        compared.probabilities.push_back(static_cast<float>(1 / (1 + std::exp(-logit))));
+      }
+    }
+    return model;
+  }
+};
+
+double Width(const Interval& interval) { return interval.high - interval.low; }
+
+TEST(ComparisonTest, ABetterModelIsOrderedAndAnEqualOneIsNot) {
+  const Drawn drawn(2000, /*key=*/1);
+  const std::vector<ComparedModel> models = {
+      drawn.Model("good", 0.1, 0.1, 4, 11), drawn.Model("bad", 1, 0.1, 4, 12),
+      drawn.Model("also_good", 0.1, 0.1, 4, 13), drawn.Model("single", 1, 0.1, 1, 14)};
+  const Comparison comparison = Compare(drawn.labels, models, {});
+  ASSERT_EQ(comparison.pairs.size(), 6u);
+  const PairFigures& good_bad = comparison.pairs[0];
+  EXPECT_TRUE(good_bad.auc.differs_from_0());
+  EXPECT_GT(good_bad.auc.value, 0);
+  EXPECT_TRUE(good_bad.logloss.differs_from_0());
+  EXPECT_LT(good_bad.logloss.value, 0);
+  const PairFigures& equals = comparison.pairs[1];
+  EXPECT_FALSE(equals.auc.differs_from_0());
+  EXPECT_FALSE(equals.logloss.differs_from_0());
+  // Of one run nobody knows what another seed gives.
+  const PairFigures& unknown = comparison.pairs[2];
+  EXPECT_FALSE(unknown.auc.seeds.has_value());
+  EXPECT_FALSE(unknown.auc.differs_from_0());
+  EXPECT_GT(unknown.auc.delong.low, 0);
+  for (const PairFigures& pair : comparison.pairs) {
+    for (const Uncertain* figures : {&pair.auc, &pair.logloss}) {
+      EXPECT_NEAR(Width(*figures->rows) / Width(figures->delong), 1, 0.1);
+      if (!figures->both) continue;
+      EXPECT_GE(Width(*figures->both), Width(figures->delong));
+      EXPECT_GT(*figures->smallest, Width(*figures->both) / 2);
+    }
+  }
+}
+
+// Welch's interval, by hand.
+TEST(ComparisonTest, IntervalsOverSeedsAreWelchs) {
+  const Drawn drawn(300, /*key=*/2);
+  const std::vector<ComparedModel> models = {drawn.Model("a", 0.5, 0.4, 3, 21),
+                                             drawn.Model("b", 0.5, 0.8, 5, 22)};
+  const Comparison comparison = Compare(drawn.labels, models, {.resamples = 0});
+  double value = 0, variance = 0, share = 0;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<double> aucs;
+    for (const ComparedRun& run : models[i].runs) {
+      aucs.push_back(AucOfPairs({drawn.labels, run.probabilities}));
+    }
+    double mean = 0, squares = 0;
+    for (const double auc : aucs) mean += auc / aucs.size();
+    for (const double auc : aucs) squares += (auc - mean) * (auc - mean);
+    const double of_mean = squares / (aucs.size() - 1) / aucs.size();
+    value += i == 0 ? mean : -mean;
+    variance += of_mean;
+    share += of_mean * of_mean / (aucs.size() - 1);
+  }
+  const double half = StudentQuantile(variance * variance / share) * std::sqrt(variance);
+  const Uncertain& difference = comparison.pairs[0].auc;
+  EXPECT_NEAR(difference.value, value, 1e-12);
+  EXPECT_NEAR(difference.seeds->low, value - half, 1e-12);
+  EXPECT_NEAR(difference.seeds->high, value + half, 1e-12);
+  EXPECT_FALSE(difference.rows.has_value());
+}
+
+TEST(ComparisonTest, AModelsFiguresAreItsOwn) {
+  const Drawn drawn(400, /*key=*/3);
+  const ComparedModel a = drawn.Model("a", 0.5, 0.4, 3, 31), b = drawn.Model("b", 1, 0.4, 2, 32),
+                      c = drawn.Model("c", 1, 0.4, 2, 33);
+  const ComparisonOptions options = {.resamples = 100};
+  const Comparison two = Compare(drawn.labels, {a, b}, options);
+  const Comparison three = Compare(drawn.labels, {c, b, a}, {.resamples = 100, .against = "a"});
+  ASSERT_EQ(three.pairs.size(), 2u);
+  const PairFigures &pair = two.pairs[0], &same = three.pairs[1];
+  EXPECT_EQ(same.first, 2u);
+  EXPECT_EQ(same.second, 1u);
+  EXPECT_EQ(pair.auc.value, same.auc.value);
+  EXPECT_EQ(pair.auc.rows->low, same.auc.rows->low);
+  EXPECT_EQ(pair.logloss.rows->high, same.logloss.rows->high);
+  EXPECT_EQ(pair.auc.both->high, same.auc.both->high);
+  EXPECT_EQ(two.models[0].auc.rows->low, three.models[2].auc.rows->low);
+}
+
+// Models of equal quality on other rows and seeds in every draw: few orders are claimed.
+TEST(ComparisonTest, OrdersByChanceAreRare) {
+  constexpr int kDraws = 300;
+  int ordered = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const Drawn drawn(250, 100 + draw);
+    const std::vector<ComparedModel> models = {drawn.Model("a", 0.6, 0.6, 3, 5000 + 2 * draw),
+                                               drawn.Model("b", 0.6, 0.6, 3, 5001 + 2 * draw)};
+    ordered += Compare(drawn.labels, models, {.resamples = 0}).pairs[0].auc.differs_from_0();
+  }
+  EXPECT_LE(ordered, kDraws * 0.08);
+}
+
+}  // namespace
+}  // namespace elastor

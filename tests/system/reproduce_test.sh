@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# tools/reproduce.sh on a few planted rows: tuning, runs with predictions, their comparison, the same
+# again, what is missing; and the mistakes of who compares. The programs lie as in bazel-bin.
+set -uo pipefail
+
+export ELASTOR_PROGRAMS=$PWD
+prepare=$PWD/trainer/prepare/prepare
+work=$TEST_TMPDIR
+source tests/system/spread_run.sh
+compare() { "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "$@"; }
+# expect_text FILE PATTERN
+expect_text() {
+  grep --quiet -- "$2" "$1" || fail "no '$2' in $1: $(<"$1")"
+}
+
+mkdir --parents "$work/data"
+sed 's/rows: 400000/rows: 4000/' configs/planted/coordinate_mixing_schema.textproto >"$work/schema.textproto"
+"$prepare" --schema="$work/schema.textproto" --output_dir="$work/data/planted" >/dev/null || exit 1
+
+# reproduce NAME...
+reproduce() {
+  tools/reproduce.sh "$@" --data="$work/data" --output="$work/out" -- --seeds=2 \
+    --set=base.training.epochs=1 >"$work/log" 2>&1
+}
+reproduce planted || fail "planted: exit code $?: $(tail --lines=3 "$work/log")"
+out=$work/out/planted_mixing
+expect_text "$out/comparison.md" '^400 rows of the test split, '
+[[ $(grep --count '^| Rank.* is better \|^| Rank.* none ' "$out/comparison.md") -ge 8 ]] ||
+  fail "pairs: $(<"$out/comparison.md")"
+[[ $(wc --lines <"$out/comparison.csv") -eq 31 ]] || fail "comparison.csv: $(<"$out/comparison.csv")"
+[[ $(wc --lines <"$out/trials.csv") -eq 16 && $(grep --count ',yes' "$out/trials.csv") -eq 5 ]] ||
+  fail "trials.csv: $(<"$out/trials.csv")"
+# The best trial of a model, and what its runs were trained with.
+best=$(grep '^RankMixer,' "$out/trials.csv" | sort --field-separator=, --key=4,4g | head --lines=1)
+[[ $best == *,yes* ]] || fail "not the best trial was chosen: $(<"$out/trials.csv")"
+rate=$(cut --delimiter=, --fields=2 <<<"$best")
+runs=("$out"/tuned/runs/RankMixer_seed*)
+[[ ${#runs[@]} -eq 2 ]] || fail "runs of RankMixer: ${runs[*]}"
+expect_text "${runs[0]}/experiment.textproto" "learning_rate: $(printf '%g' "$rate")\$"
+
+# Again: nothing is trained, and the tables are the same.
+cp "$out/comparison.csv" "$work/before.csv"
+reproduce planted || fail "planted again: exit code $?"
+grep --quiet ' start ' "$work/log" && fail 'planted again: something was trained'
+cmp "$work/before.csv" "$out/comparison.csv" || fail 'planted again: other figures'
+
+reproduce table3
+[[ $? -eq 2 ]] || fail "without data: expected exit code 2"
+expect_text "$work/log" "data/criteo is missing; make it: .*--schema=configs/criteo/schema.textproto"
+expect_line 2 'expected all, planted' tools/reproduce.sh tabel3
+expect_line 2 'expected SWEEP DATA OUTPUT_DIR' tools/tuned_sweep.sh
+
+# The order of the folders changes no figure.
+all=("$out"/tuned/runs/*)
+compare "${all[@]}" --csv="$work/all.csv" >/dev/null || fail 'comparison'
+diff <(sort "$work/before.csv" | grep ',"RankMixer",,') \
+  <(compare "${runs[1]}" "${runs[0]}" --csv="$work/two.csv" >/dev/null; grep ',"RankMixer",,' "$work/two.csv" | sort) ||
+  fail 'two runs alone: other figures'
+compare "${all[@]}" --against=RankMixer >"$work/against.md" || fail '--against'
+[[ $(grep --count '^| RankMixer - ' "$work/against.md") -eq 8 ]] || fail "--against: $(<"$work/against.md")"
+
+expect_line 2 'no run; expected folders' compare
+expect_line 2 'is a second run of RankMixer with seed 1' compare "${runs[0]}" "${runs[0]}"
+expect_line 2 '--against=x: expected one of RankMixer' compare "${runs[0]}" --against=x
+expect_line 2 '--resamples=5: expected 0, or 100' compare "${runs[0]}" --resamples=5
+expect_line 2 'predictions.csv: open' compare "$out"/trials/runs/RankMixer_learning_rate1e-3*
+# A run of the same name with another learning rate, of the validation split, and with the
+# predictions of another run.
+other() { # FOLDER FLAG...
+  "$ELASTOR_PROGRAMS/trainer/trainer" --experiment="${runs[0]}/experiment.textproto" --predictions \
+    --output_dir="$work/$1" "${@:2}" >/dev/null 2>&1 || fail "$*"
+}
+other rate --split=test --set=optimizer.learning_rate=3e-3 --set=training.seed=7
+expect_line 2 'optimizer.learning_rate: 0.003; expected ' compare "${runs[0]}" "$work/rate"
+other validation --set=training.seed=7
+expect_line 2 'predicted 400 rows of the validation split; expected the 400 rows of the test split' \
+  compare "${runs[0]}" "$work/validation"
+cp "${runs[0]}/predictions.csv" "$work/rate/predictions.csv"
+expect_line 2 "; expected the summary's " compare "$work/rate"
+sed --in-place '3s/.*/1,0,nan/' "$work/rate/predictions.csv"
+expect_line 2 'predictions.csv:3: expected 1, a label of 0 or 1 and a probability' compare "$work/rate"
+expect_line 2 '--predictions: only --mode=train' "$ELASTOR_PROGRAMS/trainer/trainer" --predictions \
+  --experiment="${runs[0]}/experiment.textproto" --mode=evaluate --model="$work/rate/model" \
+  --output_dir="$work/new"
+
+exit "$((failures > 0))"

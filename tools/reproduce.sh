@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# The tables and figures of the RankElastor paper, as far as the data are there. docs/reproduce.md says
+# what each is, what the paper has and what came out. From the top of the repository:
+#
+#   tools/reproduce.sh [NAME...] [--data=runs/data] [--output=runs/reproduce] [-- FLAG...]
+#
+# NAME: all (the default), or some of
+#   planted   full mixing against block transpose on rows that tell them apart; needs no data
+#   table2    all models on Criteo and Avazu
+#   table3    full mixing and the gated P-FFN, each taken away
+#   options   one choice of RankElastor changed at a time: block mixing, gates, expansion, norms, ...
+#   figure4   seconds an epoch, samples a second, memory, weights and multiply-adds of all models
+#   frappe    the published recipes on Frappe, five seeds
+# --data: has the prepared sets criteo, avazu and frappe as folders. What is missing is named with the
+#     command that makes it, and left out; the exit code is then 2.
+# FLAG: for tools/tuned_sweep.sh, after its own: --seeds=3, --set=base.training.batch_size=4096
+#
+# The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
+# bazel-bin, built first.
+set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
+all=(planted table2 table3 options figure4 frappe)
+names=() flags=()
+data=runs/data output=runs/reproduce
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --data=*) data=${1#*=} ;;
+    --output=*) output=${1#*=} ;;
+    --) shift; flags=("$@"); break ;;
+    all) names+=("${all[@]}") ;;
+    *)
+      [[ " ${all[*]} " == *" $1 "* ]] ||
+        { echo "reproduce: $1: expected all, ${all[*]}, --data or --output" >&2; exit 2; }
+      names+=("$1")
+      ;;
+  esac
+  shift
+done
+[[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
+if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
+  source tools/environment.sh
+  bazel build //launcher:launcher //launcher/comparison //trainer:trainer //trainer/prepare:prepare
+fi
+export ELASTOR_PROGRAMS=${ELASTOR_PROGRAMS:-bazel-bin}
+mkdir -p "$output"
+missing=0
+
+# has SET INPUT: whether it is prepared.
+has() {
+  [[ -e $data/$1/meta.json ]] && return
+  echo "reproduce: $data/$1 is missing; make it: $ELASTOR_PROGRAMS/trainer/prepare/prepare" \
+    "--schema=configs/$1/schema.textproto $2 --output_dir=$data/$1" >&2
+  missing=2
+  return 1
+}
+has_criteo() { has criteo --input=train.txt; }
+has_avazu() { has avazu --input=train.csv; }
+has_frappe() {
+  has frappe '--input=train.libsvm --validation_input=valid.libsvm --test_input=test.libsvm'
+}
+
+# compared SWEEP SET FLAG...: tunes, trains and compares.
+compared() {
+  local sweep=$1 set=$2
+  shift 2
+  echo "== $sweep"
+  tools/tuned_sweep.sh "configs/sweeps/$sweep.textproto" "$set" "$output/$sweep" "$@" "${flags[@]}"
+}
+
+planted() {
+  local set=$data/planted
+  [[ -e $set/meta.json ]] ||
+    "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$set" \
+      --schema=configs/planted/coordinate_mixing_schema.textproto
+  compared planted_mixing "$set" --tune=optimizer.learning_rate=1e-3,2e-3,4e-3 --seeds=5
+}
+
+table2() {
+  if has_criteo; then compared table2_criteo "$data/criteo" --seeds=5; fi
+  if has_avazu; then compared table2_avazu "$data/avazu" --seeds=5; fi
+}
+
+table3() {
+  if has_criteo; then compared table3_criteo "$data/criteo"; fi
+  if has_avazu; then compared table3_avazu "$data/avazu"; fi
+}
+
+options() {
+  local each=(--seeds=5 --against=RankElastor --tune=optimizer.learning_rate=2.5e-4,5e-4,1e-3,2e-3,4e-3)
+  if has_criteo; then compared options_criteo "$data/criteo" "${each[@]}"; fi
+  if has_avazu; then compared options_avazu "$data/avazu" "${each[@]}"; fi
+}
+
+# One run a model, one after the other, and its costs from the launcher's table.
+figure4() {
+  has_criteo || return 0
+  local cores
+  cores=$(taskset --cpu-list --pid $$ | sed 's/.*[:,-] *//')
+  taskset --cpu-list "$cores" "$ELASTOR_PROGRAMS/launcher/launcher" \
+    --trainer="$ELASTOR_PROGRAMS/trainer/trainer" --sweep=configs/sweeps/table2_criteo.textproto \
+    --set=base.data.path="$data/criteo" --output_dir="$output/figure4"
+  awk -F, '
+    NR == 1 {
+      for (i = 1; i <= NF; ++i) column[$i] = i
+      print "| model | dense parameters | multiply-adds | samples/s | seconds an epoch | peak memory |"
+      print "|---|---|---|---|---|---|"
+      next
+    }
+    {
+      printf "| %s | %d | %d | %d | %.2f | %.0f MiB |\n", $column["model"], $column["dense_parameters"],
+        $column["multiply_adds"], $column["samples_per_s"],
+        $column["samples"] / $column["samples_per_s"], $column["peak_memory_bytes"] / 1048576
+    }' "$output/figure4/runs.csv" | tee "$output/figure4.md"
+}
+
+# Published recipes are not tuned again.
+frappe() {
+  has_frappe || return 0
+  local config model runs=()
+  for config in configs/frappe/*.textproto; do
+    model=$(basename "$config" .textproto)
+    [[ $model == *schema ]] && continue
+    {
+      echo "base_file: \"$config\""
+      echo "set: \"name=$model\" set: \"spectrum.disabled=true\" predictions: \"test\""
+      echo 'axis { field: "training.seed" values: "1" values: "2" values: "3" values: "4" values: "5" }'
+    } >"$output/frappe_$model.textproto"
+    "$ELASTOR_PROGRAMS/launcher/launcher" --trainer="$ELASTOR_PROGRAMS/trainer/trainer" \
+      --sweep="$output/frappe_$model.textproto" --set=base.data.path="$data/frappe" \
+      --output_dir="$output/frappe_$model"
+    runs+=("$output/frappe_$model"/runs/*)
+  done
+  "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "${runs[@]}" --markdown="$output/frappe.md" \
+    --csv="$output/frappe.csv"
+}
+
+for name in "${names[@]}"; do "$name"; done
+exit "$missing"
