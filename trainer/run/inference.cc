@@ -22,26 +22,26 @@ const char* ModeName(Mode mode) {
 }
 
 struct Measured {
-  MetricValues metrics;                  // of no rows when spectra were asked for
+  EvalRecord evaluated;                  // without a split when spectra were asked for
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
 
 // In mode predict, writes every row's prediction meanwhile.
-StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* context) {
-  if (options.mode != Mode::kPredict) return context->evaluation().Measure(options.split, {});
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<PredictionsFile> predictions,
-                           PredictionsFile::Open(PredictionsPath(options), context->communicator));
+StatusOr<EvalRecord> MeasureMetrics(const RunOptions& options, RunContext* context) {
+  if (options.mode != Mode::kPredict) return context->Evaluate(options.split, {});
   ELASTOR_ASSIGN_OR_RETURN(
-      const MetricValues metrics,
-      context->evaluation().Measure(options.split,
-                                    [&](int64_t first_row, const std::vector<float>& labels,
-                                        const std::vector<float>& logits) {
-                                      return predictions->Append(first_row, labels, logits);
-                                    }));
+      const std::unique_ptr<PredictionsFile> predictions,
+      PredictionsFile::Open(PredictionsPath(options), context->task, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const EvalRecord evaluated,
+      context->Evaluate(options.split, [&](int64_t first_row, const std::vector<float>& labels,
+                                           const std::vector<float>& logits) {
+        return predictions->Append(first_row, labels, logits);
+      }));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
   ELASTOR_RETURN_IF_ERROR(predictions->Commit());
-  return metrics;
+  return evaluated;
 }
 
 // What was asked for; its records, of a model of `step` steps, begin the log.
@@ -59,11 +59,11 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
       if (logged.ok()) logged = context->log->Append(record);
     }
   } else {
-    ELASTOR_ASSIGN_OR_RETURN(measured.metrics, MeasureMetrics(options, context));
-    measured.rows = measured.metrics.rows;
+    ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, MeasureMetrics(options, context));
+    measured.evaluated.step = step;
+    measured.rows = measured.evaluated.rows;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
-    logged = context->log->Append(
-        EvalRecord{.split = SplitName(options.split), .step = step, .metrics = measured.metrics});
+    logged = context->log->Append(measured.evaluated);
   }
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, logged));
   return measured;
@@ -100,12 +100,10 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
   summary.mode = ModeName(options.mode);
   summary.model = options.model_dir;
   if (options.mode == Mode::kPredict) summary.predictions = PredictionsPath(options);
+  if (options.mode != Mode::kSpectra) context->AddEvaluation(measured.evaluated, &summary);
   summary.split = SplitName(options.split);
   summary.rows = measured.rows;
   summary.spectrum = measured.spectrum;
-  summary.auc = measured.metrics.auc;
-  summary.gauc = measured.metrics.gauc;
-  if (options.mode != Mode::kSpectra) summary.logloss = measured.metrics.logloss;
   summary.steps = metadata.control.step();
   summary.epochs = metadata.control.epoch();
   summary.samples_per_s = static_cast<double>(measured.rows) / (summary.wall_s - loaded);

@@ -313,9 +313,9 @@ Status TrainingRun::ScheduledEvaluation() {
 
 Status TrainingRun::Evaluate(Split split, bool scheduled) {
   if (context_.dataset->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, context_.evaluation().Measure(split, {}));
+  ELASTOR_ASSIGN_OR_RETURN(evaluated_, context_.Evaluate(split, {}));
   if (split == Split::kValidation) evaluated_step_ = step();
-  evaluated_ = {SplitName(split), step(), metrics, scheduled};
+  evaluated_.scheduled = scheduled;
   return log_.Append(evaluated_);
 }
 
@@ -361,11 +361,7 @@ Status TrainingRun::Finish() {
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
-  summary.split = evaluated_.split;
-  summary.rows = evaluated_.metrics.rows;
-  summary.auc = evaluated_.metrics.auc;
-  summary.gauc = evaluated_.metrics.gauc;
-  if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;
+  if (!evaluated_.split.empty()) context_.AddEvaluation(evaluated_, &summary);
   summary.steps = control.step();
   summary.epochs = control.epoch();
   if (control.has_best()) {
