@@ -70,7 +70,8 @@ int64_t Graph::numbers_moved() const {
   return sum;
 }
 
-GraphBuilder::GraphBuilder(const FeatureShape& features) : features_(features) {
+GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
+    : features_(features), outputs_(outputs) {
   EmbeddingInputOp input;
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;

@@ -90,10 +90,12 @@ class Graph {
 // declared twice, a value that nothing uses) is a program error.
 class GraphBuilder {
  public:
-  // Node 0, E, is there from the start, with the parameters of numeric fields.
-  explicit GraphBuilder(const FeatureShape& features);
+  // Node 0, E, is there from the start, with the parameters of numeric fields. outputs: of the
+  // task, which the model's last linear map must have.
+  explicit GraphBuilder(const FeatureShape& features, int64_t outputs = 1);
 
   const FeatureShape& features() const { return features_; }
+  int64_t outputs() const { return outputs_; }
   Value Embeddings() const { return {0}; }
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
@@ -124,6 +126,7 @@ class GraphBuilder {
   void CheckNewName(const std::string& name) const;
 
   FeatureShape features_;
+  int64_t outputs_;
   ParameterLayout parameters_;
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;

@@ -53,12 +53,21 @@ struct DropoutKey {
 template <typename T>
 void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y);
 
+// One number a row, `stride` apart.
+template <typename T>
+struct Strided {
+  T* data = nullptr;
+  int64_t stride = 1;
+  [[gnu::always_inline]] T& operator[](int64_t row) const { return data[row * stride]; }
+};
+
 // Binary cross-entropy with logits of `rows` real rows. logits: [rows, 1]. For each real row:
 //   loss[row] = max(z, 0) - z y + log1p(exp(-|z|)),  dlogits = (sigmoid(z) - y) * weight * scale;
-// loss is in double, unweighted; weights may be null (= 1); dlogits of padded rows is 0.
+// loss is in double, unweighted; weights may be null (= 1). Both are 0 where y is not-a-number, and
+// dlogits is in padded rows.
 template <typename T>
-void BceWithLogits(Panels<const T> logits, const float* labels, const float* weights, T scale,
-                   double* loss, Panels<T> dlogits);
+void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const float* weights,
+                   T scale, Strided<double> loss, Panels<T> dlogits);
 
 // 1 / (1 + exp(-z)), the function behind predictions.
 template <typename T>

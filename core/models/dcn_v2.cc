@@ -1,8 +1,8 @@
 // DCNv2 (Wang et al. 2021): explicit crosses of features beside or below a deep network.
 //
 //   x_0 = E;  x_{l+1} = x_0 * (W_l x_l + b_l) + x_l  for every cross layer l
-//   stacked:   logit = linear(deep(x_L))
-//   parallel:  logit = linear([x_L, deep(x_0)])
+//   stacked:   logits = linear(deep(x_L))
+//   parallel:  logits = linear([x_L, deep(x_0)])
 #include "core/models/layers.h"
 #include "core/models/models.h"
 
@@ -24,7 +24,7 @@ Value DcnV2(GraphBuilder* graph, const DcnV2Config& config) {
   deep.hidden.assign(config.hidden().begin(), config.hidden().end());
   deep.dropout = config.dropout();
   if (config.structure() == DcnV2Config::STACKED) {
-    deep.outputs = 1;
+    deep.outputs = graph->outputs();
     return Mlp(graph, "deep", deep)(x);
   }
   const Value both[] = {x, Mlp(graph, "deep", deep)(x0)};
@@ -32,7 +32,7 @@ Value DcnV2(GraphBuilder* graph, const DcnV2Config& config) {
   concat.first_features = fields.features();
   LinearOp head;
   head.in = fields.features() + deep.hidden.back();
-  head.out = 1;
+  head.out = graph->outputs();
   return Linear(graph, "head", head)(graph->Apply(concat, both));
 }
 

@@ -9,11 +9,12 @@
 
 namespace elastor {
 
-// Every model there is: from the embeddings to the logit. Configs are resolved and valid.
+// Every model there is: from the embeddings to the task's logits. Configs are resolved and valid.
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
+Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {
@@ -25,17 +26,21 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return DcnV2(graph, config.dcn_v2());
     case ModelConfig::kMlp:
       return MlpModel(graph, config.mlp());
+    case ModelConfig::kMmoe:
+      return Mmoe(graph, config.mmoe());
     case ModelConfig::MODEL_NOT_SET:
       break;
   }
   LOG(FATAL) << "the experiment is not resolved: it chooses no model";
 }
 
-// The graph of the model that `config` chooses.
-inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features) {
-  GraphBuilder graph(features);
-  const Value logit = BuildModel(&graph, config);
-  return std::move(graph).Finish(logit);
+// The graph of the model that `config` chooses, with as many logits as the task has outputs.
+inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features,
+                       int64_t outputs = 1) {
+  GraphBuilder graph(features, outputs);
+  const Value logits = BuildModel(&graph, config);
+  CHECK_EQ(graph.shape(logits).features(), outputs);
+  return std::move(graph).Finish(logits);
 }
 
 }  // namespace elastor

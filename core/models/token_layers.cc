@@ -95,7 +95,7 @@ Layer Head(GraphBuilder* graph, const std::string& name, const TokenModelConfig&
   MlpOptions options;
   options.inputs = mean_pool ? config.token_width() : TokenShape(config).features();
   options.hidden.assign(config.head().hidden().begin(), config.head().hidden().end());
-  options.outputs = 1;
+  options.outputs = graph->outputs();
   options.dropout = config.dropout();
   const Layer mlp = Mlp(graph, name, options);
   if (!mean_pool) return mlp;

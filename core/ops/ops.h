@@ -12,6 +12,7 @@
 #include "core/ops/gated_feed_forward.h"
 #include "core/ops/linear.h"
 #include "core/ops/mean_pool.h"
+#include "core/ops/mixture.h"
 #include "core/ops/multiply.h"
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
@@ -21,8 +22,8 @@ namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
 using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp, EmbeddingInputOp,
-                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MultiplyOp,
-                        NormOp, PadOp, ReluOp>;
+                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MixtureOp,
+                        MultiplyOp, NormOp, PadOp, ReluOp>;
 
 }  // namespace elastor
 

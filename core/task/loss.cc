@@ -9,9 +9,19 @@ namespace {
 template <typename T>
 class BinaryCrossEntropy final : public Loss<T> {
  public:
+  explicit BinaryCrossEntropy(const Task& task) : task_(task) {}
   void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const override {
-    BceWithLogits<T>(rows.outputs, rows.labels, rows.weights, rows.scale, losses, doutputs);
+    for (int64_t i = 0; i < task_.outputs(); ++i) {
+      const Task::Label& label = task_.learned[i];
+      const Strided<const float> labels = {rows.labels + label.column, task_.labels()};
+      BceWithLogits<T>(rows.outputs.Slice(i, 1), labels, rows.weights,
+                       rows.scale * static_cast<T>(label.weight), {losses + i, task_.outputs()},
+                       doutputs.Slice(i, 1));
+    }
   }
+
+ private:
+  const Task task_;
 };
 
 }  // namespace
@@ -20,7 +30,7 @@ template <typename T>
 std::unique_ptr<Loss<T>> MakeLoss(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kBinary:
-      return std::make_unique<BinaryCrossEntropy<T>>();
+      return std::make_unique<BinaryCrossEntropy<T>>(task);
   }
   LOG(FATAL) << "no such task";
 }

@@ -138,7 +138,7 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
     return UserError(path + ": " + reason);
   }
   const StatusOr<std::unique_ptr<Dataset>> data = Dataset::Open(experiment.data().path());
-  if (data.ok()) {
+  if (data.ok() && MakeTask(experiment, (*data)->info()).ok()) {
     const int64_t multiply_adds = MakeGraph(experiment, (*data)->info()).multiply_adds();
     run.sizes["multiply_adds"] = static_cast<double>(multiply_adds);
   }

@@ -24,9 +24,10 @@ std::string Lower(std::string name) {
 Json ModelJson(const ModelConfig& config) {
   Json model;
   model["kind"] = config.has_mlp()          ? "mlp"
+                  : config.has_mmoe()       ? "mmoe"
                   : config.has_rank_mixer() ? "rank_mixer"
                                             : "rank_elastor";
-  if (config.has_mlp()) return model;
+  if (config.has_mlp() || config.has_mmoe()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
   model["convention"] = Lower(TokenModelConfig::Convention_Name(tokens.convention()));
@@ -39,13 +40,17 @@ Json ModelJson(const ModelConfig& config) {
   return model;
 }
 
-// Per row: label, weight, numeric values (null: missing) and one list of ids a field.
+// Per row: two labels (null: missing), weight, numeric values (null: missing) and one list of ids a
+// field.
 Json BatchJson(int step) {
   const int64_t fields = static_cast<int64_t>(GoldenFields().size());
-  const Rows rows = GoldenRows(step, 0, GoldenBatchRows(step));
+  const Rows rows = GoldenRows(step, 0, GoldenBatchRows(step), /*labels=*/2);
   const int64_t numeric_fields = static_cast<int64_t>(rows.numeric.size()) / rows.rows;
   Json batch;
-  batch["labels"] = rows.labels;
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const float second = rows.labels[2 * row + 1];
+    batch["labels"].push_back({rows.labels[2 * row], std::isnan(second) ? Json() : Json(second)});
+  }
   batch["weights"] = rows.weights;
   for (int64_t row = 0; row < rows.rows; ++row) {
     Json values;
@@ -79,6 +84,12 @@ Json WeightsJson(const GoldenCase& golden) {
   return weights;
 }
 
+Json LabelWeights(const Task& task) {
+  Json weights;
+  for (const Task::Label& label : task.learned) weights.push_back(label.weight);
+  return weights;
+}
+
 Json StartJson() {
   Json start;
   start["learning_rate"] = kGoldenLearningRate;
@@ -95,6 +106,7 @@ Json StartJson() {
                                    {"clip_norm", golden.clip_norm},
                                    {"leaves", golden.leaves},
                                    {"sample_weights", golden.sample_weights},
+                                   {"label_weights", LabelWeights(golden.task)},
                                    {"weights", WeightsJson(golden)}};
   }
   return start;

@@ -137,8 +137,30 @@ class Model(nn.Module):
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
         e = torch.cat(parts, 1).flatten(1)  # [B, n k]
         if self.spec["kind"] == "mlp":
-            return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)[:, 0]
-        return self.token_model(w, e)[:, 0]
+            return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)
+        if self.spec["kind"] == "mmoe":
+            return self.mmoe(w, e)
+        return self.token_model(w, e)
+
+    def mmoe(self, w, e):
+        """Ma et al. 2018, eq. 6 and 7: expert by expert, task by task."""
+        experts = []
+        for i in range(w("experts.hidden0.weight").shape[0]):
+            x, layer = e, 0
+            while f"experts.hidden{layer}.weight" in w:
+                of_layer = w.under(f"experts.hidden{layer}")
+                x = torch.relu(F.linear(x, of_layer("weight")[i], of_layer("bias")[i]))
+                layer += 1
+            experts.append(x)
+        logits = []
+        for t, gate in enumerate(w("gates.weight")):
+            shares = torch.softmax(F.linear(e, gate), 1)
+            x = sum(shares[:, i : i + 1] * expert for i, expert in enumerate(experts))
+            for name, activation in (("hidden0", torch.relu), ("output", lambda y: y)):
+                layer = w.under("towers." + name)
+                x = activation(F.linear(x, layer("weight")[t], layer("bias")[t]))
+            logits.append(x)
+        return torch.cat(logits, 1)
 
     def token_model(self, w, e):
         x = self.tokenize(w.under("tokenizer"), e)
@@ -213,8 +235,19 @@ def penalty(model, start):
     return total
 
 
+def cross_entropies(logits, labels):
+    """[rows, labels]: of the first labels, as many as there are logits; 0 where one is missing."""
+    labels = labels[:, : logits.shape[1]]
+    known = ~torch.isnan(labels)
+    losses = F.binary_cross_entropy_with_logits(
+        logits, torch.where(known, labels, torch.zeros_like(labels)), reduction="none"
+    )
+    return torch.where(known, losses, torch.zeros_like(losses))
+
+
 def tensors(batch, fields):
-    labels, weights = (torch.tensor(batch[key], dtype=torch.float64) for key in ("labels", "weights"))
+    labels = [[math.nan if v is None else v for v in row] for row in batch["labels"]]
+    labels, weights = (torch.tensor(v, dtype=torch.float64) for v in (labels, batch["weights"]))
     rows = [[math.nan if v is None else v for v in row] for row in batch["numeric"]]
     bags = []
     for field in range(len(fields)):
@@ -239,11 +272,11 @@ def train(case, start):
     result = {"loss": [], "l2": [], "gradient_norm": [], "initial": sums(model)}
     for batch in start["batches"]:
         labels, weights, numeric, bags = tensors(batch, start["fields"])
-        loss = F.binary_cross_entropy_with_logits(
-            model(numeric, bags), labels, reduction="none" if case["sample_weights"] else "mean"
-        )
-        if case["sample_weights"]:
-            loss = (weights * loss).sum() / weights.sum()
+        if not case["sample_weights"]:
+            weights = torch.ones_like(weights)
+        of_labels = torch.tensor(case["label_weights"], dtype=torch.float64)
+        losses = cross_entropies(model(numeric, bags), labels) @ of_labels
+        loss = (weights * losses).sum() / weights.sum()
         l2 = penalty(model, start)
         optimizer.zero_grad()
         (loss + l2).backward()
@@ -254,7 +287,7 @@ def train(case, start):
     result["final"] = sums(model)
     model.batch_norm.training = False
     labels, _, numeric, bags = tensors(start["evaluation"], start["fields"])
-    logloss = F.binary_cross_entropy_with_logits(model(numeric, bags), labels)
+    logloss = cross_entropies(model(numeric, bags), labels).sum() / len(labels)
     result["evaluation_logloss"] = logloss.item()
     return result
 

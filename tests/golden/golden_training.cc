@@ -83,7 +83,16 @@ GoldenCase MlpGhostBatchNorm() {
   return golden;
 }
 
-void AppendRow(int step, int64_t row, Rows* rows) {
+GoldenCase MmoeTwoLabels() {
+  GoldenCase golden = {"mmoe_two_labels",
+                       Model("mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 }"), 0.3};
+  golden.model.outputs = 2;
+  golden.task = {.row_labels = 2, .learned = {{"click", 0, 1}, {"conversion", 1, 0.75}}};
+  golden.sample_weights = true;
+  return golden;
+}
+
+void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
   const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
@@ -107,6 +116,10 @@ void AppendRow(int step, int64_t row, Rows* rows) {
   end_bag();
   rows->ids.push_back(below(6));
   end_bag();
+  if (labels == 1) return;
+  const bool missing = rows->labels.back() == 0 || uniform() < 0.2;
+  const float label = uniform() < 0.5 ? 1.0f : 0.0f;
+  rows->labels.push_back(missing ? std::numeric_limits<float>::quiet_NaN() : label);
 }
 
 // All tables with Adam on every row, which is what PyTorch's Adam does.
@@ -132,6 +145,7 @@ struct Trainer {
 
   static TrainStepOptions StepOptions(const GoldenCase& golden) {
     TrainStepOptions options;
+    options.task = golden.task;
     options.leaves = golden.leaves;
     options.seed = kGoldenSeed;
     options.batch_rows = GoldenBatchRows(0);
@@ -148,7 +162,7 @@ struct Trainer {
     const int64_t batch_rows = GoldenBatchRows(index);
     const Range own =
         LocalPositions(batch_rows, communicator->rank(), communicator->size(), golden.leaves);
-    Rows rows = GoldenRows(index, own.begin, own.end);
+    Rows rows = GoldenRows(index, own.begin, own.end, golden.task.labels());
     if (!golden.sample_weights) rows.weights.clear();
     LocalBatch batch;
     FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), golden.leaves,
@@ -162,11 +176,11 @@ struct Trainer {
     return *result;
   }
 
-  // The sum over this rank's rows.
+  // The sum over this rank's rows and their labels.
   double EvaluationLoss(int index) {
     double sum = 0;
     const auto add = [&](const EvaluatedRows<T>& pass) {
-      for (int64_t i = 0; i < pass.rows; ++i) sum += pass.losses[i];
+      for (int64_t i = 0; i < pass.rows * graph.outputs(); ++i) sum += pass.losses[i];
     };
     const Status status = step.Evaluate(MakeBatch(index), add);
     CHECK(status.ok()) << status.message();
@@ -207,7 +221,8 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 const std::vector<GoldenCase>& GoldenCases() {
   static const auto& cases = *new std::vector<GoldenCase>{
       RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(), RankMixerPublicCode(),
-      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm()};
+      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm(),
+      MmoeTwoLabels()};
   return cases;
 }
 
@@ -231,9 +246,9 @@ int64_t GoldenBatchRows(int step) {
   return kRows[step % 4];
 }
 
-Rows GoldenRows(int step, int64_t begin, int64_t end) {
+Rows GoldenRows(int step, int64_t begin, int64_t end, int64_t labels) {
   Rows rows;
-  for (int64_t row = begin; row < end; ++row) AppendRow(step, row, &rows);
+  for (int64_t row = begin; row < end; ++row) AppendRow(step, row, labels, &rows);
   return rows;
 }
 

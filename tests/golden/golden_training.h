@@ -24,6 +24,7 @@ struct GoldenCase {
   double clip_norm = 0;
   int64_t leaves = 4;
   bool sample_weights = false;
+  Task task = {};
 };
 inline void PrintTo(const GoldenCase& golden, std::ostream* out) { *out << golden.name; }
 const std::vector<GoldenCase>& GoldenCases();
@@ -37,8 +38,9 @@ inline constexpr double kGoldenEmbeddingL2 = 5e-3;
 const std::vector<TableSpec>& GoldenTables();
 const std::vector<FieldSpec>& GoldenFields();
 int64_t GoldenBatchRows(int step);
-// Rows [begin, end) of the batch of `step`, which counts from 0.
-Rows GoldenRows(int step, int64_t begin, int64_t end);
+// Rows [begin, end) of the batch of `step`, which counts from 0. labels: of a row, 1 or 2, of which
+// the second is missing where the first is 0 and here and there besides.
+Rows GoldenRows(int step, int64_t begin, int64_t end, int64_t labels);
 
 // Values by name: the dense parameters and "embedding/<table>", row after row.
 using GoldenWeights = std::map<std::string, std::vector<double>>;

@@ -32,8 +32,8 @@ namespace elastor {
 // Every row is in one file. Rows that never occurred in training are in none: they are made from
 // the seed, as in training.
 
-// All that a model's predictions depend on besides its weights: model, embedding and training.seed
-// of the experiment, and the data's fields.
+// All that a model's predictions depend on besides its weights: model, embedding, training.seed and
+// the chosen labels of the experiment, and the data's fields and labels.
 struct ModelIdentity {
   const Experiment& experiment;
   const DatasetInfo& data;

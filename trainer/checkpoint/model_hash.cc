@@ -14,7 +14,18 @@ Experiment ModelPart(const Experiment& experiment) {
   *part.mutable_model() = experiment.model();
   *part.mutable_embedding() = experiment.embedding();
   part.mutable_training()->set_seed(experiment.training().seed());
+  if (!experiment.task().labels().empty()) {
+    *part.mutable_task()->mutable_labels() = experiment.task().labels();
+  }
   return part;
+}
+
+std::string LabelsText(const Experiment& experiment) {
+  std::string text;
+  for (const std::string& label : experiment.task().labels()) {
+    text += (text.empty() ? "" : ", ") + label;
+  }
+  return text.empty() ? "all" : text;
 }
 
 }  // namespace
@@ -34,7 +45,13 @@ Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& me
   ELASTOR_ASSIGN_OR_RETURN(const Experiment stored,
                            ParseExperiment(metadata.experiment, manifest_path + ": experiment"));
   ELASTOR_ASSIGN_OR_RETURN(const Experiment trained, CompleteStored(stored));
-  const std::string difference = NumericDifference(ModelPart(model.experiment), ModelPart(trained));
+  std::string difference;
+  if (LabelsText(model.experiment) != LabelsText(trained)) {
+    difference =
+        "task.labels: " + LabelsText(model.experiment) + "; expected " + LabelsText(trained);
+  } else {
+    difference = NumericDifference(ModelPart(model.experiment), ModelPart(trained));
+  }
   if (!difference.empty()) {
     return UserError(difference + ", as in " + manifest_path +
                      ": a model's experiment must be that of its training");
@@ -51,8 +68,16 @@ Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& me
 Status CheckEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,
                      const ModelIdentity& model) {
   if (!metadata.encoding) return OkStatus();
-  const std::string difference =
-      EncodingDifference(EncodingOf(model.data), *metadata.encoding, manifest_path);
+  const DataEncoding data = EncodingOf(model.data);
+  // Without names in the experiment, a model learns all labels.
+  if (model.experiment.task().labels().empty()) {
+    const std::string difference = LabelDifference(data, *metadata.encoding, manifest_path);
+    if (!difference.empty()) {
+      return UserError("data.path: " + model.experiment.data().path() + ": " + difference +
+                       "; expected data with the labels that the model has learned");
+    }
+  }
+  const std::string difference = EncodingDifference(data, *metadata.encoding, manifest_path);
   if (difference.empty()) return OkStatus();
   return UserError("data.path: " + model.experiment.data().path() + ": " + difference +
                    "; prepare the rows with the training set's schema and "

@@ -13,9 +13,9 @@ namespace elastor {
 
 // The rows of one global batch that one rank computes: those of its leaves, in order.
 struct LocalBatch {
-  int64_t global_rows = 0;  // of the whole batch
-  int64_t first_index = 0;  // index in the epoch of local row 0
-  std::vector<float> labels;
+  int64_t global_rows = 0;       // of the whole batch
+  int64_t first_index = 0;       // index in the epoch of local row 0
+  std::vector<float> labels;     // [rows][labels], NaN = missing
   std::vector<float> numeric;    // [rows][numeric fields], NaN = missing
   std::vector<float> weights;    // of the rows; empty: all 1
   std::vector<uint64_t> groups;  // of the rows; empty: none

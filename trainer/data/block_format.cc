@@ -125,7 +125,7 @@ int IdBytes(const DatasetInfo& info) {
 BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
   const int64_t multi = MultiHotFields(info);
   const int64_t single = static_cast<int64_t>(info.categorical.size()) - multi;
-  weights_at = RoundUpTo8(rows * 4);
+  weights_at = RoundUpTo8(rows * info.label_count() * 4);
   groups_at = weights_at + (info.has_weights ? RoundUpTo8(rows * 4) : 0);
   times_at = groups_at + (info.has_groups ? rows * 8 : 0);
   numeric_at = times_at + (info.has_times ? rows * 8 : 0);
@@ -137,7 +137,7 @@ BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
 std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   const int64_t bags = rows.rows * static_cast<int64_t>(info.categorical.size());
   const int64_t multi = MultiHotFields(info);
-  CHECK_EQ(static_cast<int64_t>(rows.labels.size()), rows.rows);
+  CHECK_EQ(static_cast<int64_t>(rows.labels.size()), rows.rows * info.label_count());
   CHECK_EQ(rows.numeric.size(), rows.rows * info.numeric.size());
   CHECK_EQ(static_cast<int64_t>(rows.weights.size()), info.has_weights ? rows.rows : 0);
   CHECK_EQ(static_cast<int64_t>(rows.groups.size()), info.has_groups ? rows.rows : 0);
@@ -189,7 +189,7 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
   rows->weights.clear();
   rows->groups.clear();
   rows->times.clear();
-  rows->labels.reserve(count);
+  rows->labels.reserve(count * info.label_count());
   rows->numeric.reserve(count * info.numeric.size());
   rows->ids.reserve(count * info.categorical.size());
   if (multi_ > 0) {
@@ -202,10 +202,11 @@ void BlockReader::Append(const char* block, int64_t bytes, int64_t block_rows, i
   const BlockSections sections =
       block_rows == info_.rows_per_block ? full_ : BlockSections(info_, block_rows);
   const int64_t numeric = info_.numeric.size();
-  const float* labels = reinterpret_cast<const float*>(block);
+  const int64_t label_count = info_.label_count();
+  const float* labels = reinterpret_cast<const float*>(block) + row * label_count;
   const float* values = reinterpret_cast<const float*>(block + sections.numeric_at) + row * numeric;
   ++rows_->rows;
-  rows_->labels.push_back(labels[row]);
+  rows_->labels.insert(rows_->labels.end(), labels, labels + label_count);
   AppendValue(info_.has_weights, block + sections.weights_at, row, &rows_->weights);
   AppendValue(info_.has_groups, block + sections.groups_at, row, &rows_->groups);
   AppendValue(info_.has_times, block + sections.times_at, row, &rows_->times);

@@ -28,9 +28,9 @@ struct BlockEntry {
 int IdBytes(const DatasetInfo& info);
 
 // Where things lie in a block of `rows` rows. All sections begin at multiples of 8 bytes, in this
-// order: labels f32[rows]; if the data set has them, weights f32[rows], groups u64[rows], times
-// i64[rows]; numeric f32[rows][numeric], ids[rows][single], ends u32[rows][multi], heap of ids. Bag
-// b = row * multi + field of the block holds heap[ends[b - 1], ends[b]), ends[-1] being 0.
+// order: labels f32[rows][labels]; if the data set has them, weights f32[rows], groups u64[rows],
+// times i64[rows]; numeric f32[rows][numeric], ids[rows][single], ends u32[rows][multi], heap of
+// ids. Bag b = row * multi + field of the block holds heap[ends[b - 1], ends[b]), ends[-1] being 0.
 struct BlockSections {
   BlockSections(const DatasetInfo& info, int64_t rows);
   int64_t weights_at = 0;

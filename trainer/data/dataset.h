@@ -37,7 +37,12 @@ struct DatasetInfo {
     std::string keeps = {};
     std::string vocabulary = {};  // XXH3-64 of the vocabulary file; empty: none
   };
+  struct Label {
+    std::string name;
+    double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
+  };
   std::string name;
+  std::vector<Label> labels;  // when there are several; empty: one, without a name
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
   bool has_weights = false;
@@ -45,7 +50,9 @@ struct DatasetInfo {
   bool has_times = false;
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t rows_per_block = 0;
-  double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
+  double best_auc = -1;  // of the only label, as Label's
+
+  int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
 };
 
 // Rows as the trainer wants them. `numeric` is [rows][numeric fields], NaN = missing. Bag
@@ -53,7 +60,7 @@ struct DatasetInfo {
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
   int64_t rows = 0;
-  std::vector<float> labels;
+  std::vector<float> labels;  // [rows][labels]: 0, 1 or, where there are several, NaN = missing
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;

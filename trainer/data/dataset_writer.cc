@@ -228,9 +228,16 @@ Status DatasetWriter::WriteJournal(int split, size_t first_block) {
 void DatasetWriter::SetInfo(const DatasetInfo& info) {
   CHECK_EQ(info.numeric.size(), info_.numeric.size());
   CHECK_EQ(info.categorical.size(), info_.categorical.size());
+  CHECK_EQ(info.labels.size(), info_.labels.size());
   const int64_t rows_per_block = info_.rows_per_block;
   info_ = info;
   info_.rows_per_block = rows_per_block;
+}
+
+void DatasetWriter::set_best_auc(const std::vector<double>& best_auc) {
+  CHECK_EQ(static_cast<int64_t>(best_auc.size()), info_.label_count());
+  if (info_.labels.empty()) info_.best_auc = best_auc[0];
+  for (size_t i = 0; i < info_.labels.size(); ++i) info_.labels[i].best_auc = best_auc[i];
 }
 
 int64_t DatasetWriter::rows_written(Split split) const {

@@ -77,7 +77,8 @@ class DatasetWriter {
   Status Commit(const std::vector<NumericScale>& scales);
   // Removes working files and gives the folder its name.
   Status Publish();
-  void set_best_auc(double best_auc) { info_.best_auc = best_auc; }
+  // Of every label.
+  void set_best_auc(const std::vector<double>& best_auc);
   // By categorical field: XXH3-64 of its vocabulary file, or empty.
   void set_vocabularies(std::vector<std::string> checksums) { vocabularies_ = checksums; }
 

@@ -127,7 +127,16 @@ DatasetInfo::Categorical ParseCategorical(const JsonEntry& json,
 
 }  // namespace
 
-DataEncoding EncodingOf(const DatasetInfo& info) { return {info.numeric, info.categorical}; }
+double ParseBestAuc(const JsonEntry& json) {
+  if (!json.Has("best_auc")) return -1;
+  const double best_auc = json.Member("best_auc").Number();
+  if (best_auc < 0 || best_auc > 1) json.Member("best_auc").Wrong("a number from 0 to 1");
+  return best_auc;
+}
+
+DataEncoding EncodingOf(const DatasetInfo& info) {
+  return {info.numeric, info.categorical, info.labels};
+}
 
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
                             const std::string& trained_name) {
@@ -161,6 +170,18 @@ std::string EncodingDifference(const DataEncoding& data, const DataEncoding& tra
   return difference;
 }
 
+std::string LabelDifference(const DataEncoding& data, const DataEncoding& trained,
+                            const std::string& trained_name) {
+  const auto names = [](const DataEncoding& encoding) {
+    std::string text;
+    for (const DatasetInfo::Label& label : encoding.labels) {
+      text += (text.empty() ? "" : ", ") + label.name;
+    }
+    return text.empty() ? "one without a name" : text;
+  };
+  return Comparison{"labels", trained_name}("are", names(data), names(trained));
+}
+
 void AddEncodingJson(const DataEncoding& encoding, Json* json) {
   Json& numeric = (*json)["numeric"] = Json::array();
   for (const DatasetInfo::Numeric& field : encoding.numeric) {
@@ -181,6 +202,11 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
     if (!field.keeps.empty()) entry["keeps"] = field.keeps;
     if (!field.vocabulary.empty()) entry["vocabulary_checksum"] = field.vocabulary;
   }
+  for (const DatasetInfo::Label& label : encoding.labels) {
+    Json& entry = (*json)["labels"].emplace_back();
+    entry["name"] = label.name;
+    if (label.best_auc >= 0) entry["best_auc"] = label.best_auc;
+  }
 }
 
 DataEncoding ParseEncoding(const JsonEntry& json) {
@@ -198,6 +224,12 @@ DataEncoding ParseEncoding(const JsonEntry& json) {
     check_name(field);
     encoding.categorical.push_back(ParseCategorical(field, encoding.categorical));
   }
+  if (!json.Has("labels")) return encoding;
+  for (const JsonEntry& label : json.Member("labels").Elements()) {
+    check_name(label);
+    encoding.labels.push_back({label.Member("name").Text(), ParseBestAuc(label)});
+  }
+  if (encoding.labels.size() < 2) json.Member("labels").Wrong("none, or two and more");
   return encoding;
 }
 

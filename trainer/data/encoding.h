@@ -14,6 +14,7 @@ namespace elastor {
 struct DataEncoding {
   std::vector<DatasetInfo::Numeric> numeric;
   std::vector<DatasetInfo::Categorical> categorical;
+  std::vector<DatasetInfo::Label> labels = {};  // as DatasetInfo's
 };
 DataEncoding EncodingOf(const DatasetInfo& info);
 
@@ -30,10 +31,17 @@ std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo:
 std::string IdDifference(const DatasetInfo::Categorical& data,
                          const DatasetInfo::Categorical& trained, const std::string& trained_name);
 
-// The members "numeric" and "categorical" of meta.json and of a manifest's "encoding".
+// Of the labels, which EncodingDifference does not compare: what a model has learned is chosen.
+std::string LabelDifference(const DataEncoding& data, const DataEncoding& trained,
+                            const std::string& trained_name);
+
+// The members "numeric", "categorical" and, of several labels, "labels" of meta.json and of a
+// manifest's "encoding".
 void AddEncodingJson(const DataEncoding& encoding, Json* json);
 // Throws a std::string as JsonEntry does.
 DataEncoding ParseEncoding(const JsonEntry& json);
+// The member "best_auc"; -1: there is none. Throws likewise.
+double ParseBestAuc(const JsonEntry& json);
 
 }  // namespace elastor
 

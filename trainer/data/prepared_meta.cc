@@ -63,18 +63,14 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   DatasetInfo& info = meta.info;
   info.name = json.Member("name").Text();
   info.rows_per_block = json.Member("rows_per_block").Integer(1, kMostRowsPerBlock);
-  if (json.Has("best_auc")) {
-    info.best_auc = json.Member("best_auc").Number();
-    if (info.best_auc < 0 || info.best_auc > 1) {
-      json.Member("best_auc").Wrong("a number from 0 to 1");
-    }
-  }
+  info.best_auc = ParseBestAuc(json);
   info.has_weights = json.Member("weights").Bool();
   info.has_groups = json.Member("groups").Bool();
   info.has_times = json.Member("times").Bool();
   DataEncoding encoding = ParseEncoding(json);
   info.numeric = std::move(encoding.numeric);
   info.categorical = std::move(encoding.categorical);
+  info.labels = std::move(encoding.labels);
   const int64_t id_bytes = IdBytes(info);
   if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
     json.Member("id_bytes").Wrong(std::to_string(id_bytes) + ", by the ids of the fields");

@@ -153,7 +153,7 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
   return all;
 }
 
-StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predicted) {
+StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
   const Slices& slices = named->slices;
   const std::unique_ptr<Metrics> metrics = MakeMetrics(
@@ -166,13 +166,13 @@ StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predict
     for (int64_t i = 0; i < pass.rows; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {
         logits[(pass.begin + i) * outputs + o] = pass.logits.At(i, o);
+        losses[(pass.begin + i) * outputs + o] = pass.losses[i * outputs + o];
       }
-      losses[pass.begin + i] = pass.losses[i];
     }
   };
   const auto work = [&](const LocalBatch& batch) -> Status {
     logits.resize(batch.rows() * outputs);
-    losses.resize(batch.rows());
+    losses.resize(batch.rows() * outputs);
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     slices.Find(batch.sparse, &row_slices);
     metrics->Add({.logits = logits,
@@ -184,14 +184,16 @@ StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predict
     return predicted ? predicted(batch.first_index, batch.labels, logits) : OkStatus();
   };
   ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, dataset_->rows(split), work));
-  ELASTOR_ASSIGN_OR_RETURN(MetricValues values, metrics->Reduce(*communicator_));
-  for (size_t s = 0; s < values.slices.size(); ++s) {
-    const Slices::Slice& slice = slices.slices()[s];
-    values.slices[s].field = dataset_->info().categorical[slice.field].name;
-    values.slices[s].id = slice.id;
-    if (!named->texts.empty()) values.slices[s].value = named->texts[s];
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> all, metrics->Reduce(*communicator_));
+  for (MetricValues& values : all) {
+    for (size_t s = 0; s < values.slices.size(); ++s) {
+      const Slices::Slice& slice = slices.slices()[s];
+      values.slices[s].field = dataset_->info().categorical[slice.field].name;
+      values.slices[s].id = slice.id;
+      if (!named->texts.empty()) values.slices[s].value = named->texts[s];
+    }
   }
-  return values;
+  return all;
 }
 
 Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {

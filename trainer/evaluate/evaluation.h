@@ -36,13 +36,14 @@ class Evaluation {
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
              Communicator* communicator, const Options& options);
 
-  // Metrics over all rows and slices, with gAUC where the data set has groups. The slices of a
-  // split are chosen, in a pass of their own over its ids, the first time; texts of their values
-  // are known to rank 0 only. `predicted` (may be empty) is called with this rank's rows of each
-  // batch: index in the split of the first, labels and logits.
+  // Metrics of every learned label over all rows and slices, with gAUC where the data set has
+  // groups. The slices of a split are chosen, in a pass of their own over its ids, the first time;
+  // texts of their values are known to rank 0 only. `predicted` (may be empty) is called with this
+  // rank's rows of each batch: index in the split of the first, labels and logits, as many a row as
+  // the task has labels and outputs.
   using Predicted = std::function<Status(int64_t first_row, const std::vector<float>& labels,
                                          const std::vector<float>& logits)>;
-  StatusOr<MetricValues> Measure(Split split, const Predicted& predicted);
+  StatusOr<std::vector<MetricValues>> Measure(Split split, const Predicted& predicted);
 
   // Calls visit with every pass over this rank's rows among the first `rows` of a split, on the
   // computing threads, several at once; first_row: index in the split of the pass's first.

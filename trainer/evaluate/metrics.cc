@@ -61,24 +61,30 @@ BinaryValues BinarySums::Values() const {
 }
 
 void BinaryMetrics::Add(const ScoredRows& rows) {
-  CHECK_EQ(rows.logits.size(), rows.labels.size());
-  CHECK_EQ(rows.logits.size(), rows.losses.size());
-  if (!rows.weights.empty()) CHECK_EQ(rows.logits.size(), rows.weights.size());
-  if (grouped_) CHECK_EQ(rows.logits.size(), rows.groups.size());
+  const size_t count = rows.labels.size() / columns_;
+  CHECK_EQ(rows.labels.size(), count * columns_);
+  CHECK_EQ(rows.logits.size(), count * outputs_);
+  CHECK_EQ(rows.losses.size(), count * outputs_);
+  if (!rows.weights.empty()) CHECK_EQ(count, rows.weights.size());
+  if (grouped_) CHECK_EQ(count, rows.groups.size());
   const auto add = [&](size_t row, int64_t stratum) {
-    const float logit = rows.logits[row];
-    const float label = rows.labels[row];
-    CHECK(label == 0 || label == 1) << "label " << label;
+    const float logit = rows.logits[row * outputs_ + output_];
+    const float label = rows.labels[row * columns_ + label_.column];
     if (std::isnan(logit)) {
       nan_logit_ = true;
       return;
     }
+    if (std::isnan(label)) {
+      unlabelled_ += stratum == 0;
+      return;
+    }
+    CHECK(label == 0 || label == 1) << "label " << label;
     const float weight = rows.weights.empty() ? 1.0f : rows.weights[row];
-    sums_[stratum].Add(logit, label == 1, rows.losses[row], weight);
+    sums_[stratum].Add(logit, label == 1, rows.losses[row * outputs_ + output_], weight);
     areas_.Add(stratum, logit, label == 1);
     if (grouped_ && stratum == 0) grouped_areas_.Add(rows.groups[row], logit, label == 1);
   };
-  for (size_t row = 0; row < rows.logits.size(); ++row) add(row, 0);
+  for (size_t row = 0; row < count; ++row) add(row, 0);
   for (const RowSlice& slice : rows.slices) add(slice.row, 1 + slice.slice);
 }
 
@@ -86,7 +92,7 @@ void BinaryMetrics::Add(const ScoredRows& rows) {
 Status BinaryMetrics::SumOverRanks(Communicator& communicator) {
   std::vector<int64_t> words;
   for (const BinarySums& sums : sums_) sums.AppendWords(&words);
-  words.push_back(nan_logit_);
+  words.insert(words.end(), {nan_logit_, unlabelled_});
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
   std::span<const int64_t> rest = words;
   for (BinarySums& sums : sums_) {
@@ -95,11 +101,10 @@ Status BinaryMetrics::SumOverRanks(Communicator& communicator) {
   }
   if (rest[0] > 0) return DivergedError("evaluation: a logit is not a number");
   if (!sums_[0].finite()) return DivergedError("evaluation: a row's loss is not finite");
-  if (sums_[0].positives() + sums_[0].negatives() == 0) {
-    return UserError("evaluation: the split has no rows");
-  }
-  if (sums_[0].weightless()) return UserError("evaluation: the weights of the split sum to 0");
-  return OkStatus();
+  const bool labelled = sums_[0].positives() + sums_[0].negatives() > 0;
+  if (!labelled && rest[1] == 0) return UserError("evaluation: the split has no rows");
+  if (!labelled || !sums_[0].weightless()) return OkStatus();
+  return UserError("evaluation: the weights of the split sum to 0");
 }
 
 StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
@@ -110,11 +115,12 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
     negatives.push_back(sums.negatives());
   }
   LOG_IF(WARNING, communicator.rank() == 0 && (positives[0] == 0 || negatives[0] == 0))
-      << "all " << positives[0] + negatives[0] << " labels are " << (positives[0] == 0 ? 0 : 1)
-      << ": no AUC";
+      << "all " << positives[0] + negatives[0] << " labels " << label_.name
+      << (label_.name.empty() ? "" : " ") << "are " << (positives[0] == 0 ? 0 : 1) << ": no AUC";
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::optional<double>> areas,
                            areas_.Reduce(positives, negatives, communicator));
   MetricValues values;
+  values.label = label_.name;
   static_cast<BinaryValues&>(values) = sums_[0].Values();
   values.auc = areas[0];
   for (size_t s = 1; s < sums_.size(); ++s) {
@@ -131,10 +137,36 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
   return values;
 }
 
+namespace {
+
+// One after the other.
+class MetricsOfLabels final : public Metrics {
+ public:
+  MetricsOfLabels(const Task& task, int64_t slices, bool grouped) {
+    for (int64_t i = 0; i < task.outputs(); ++i) labels_.emplace_back(task, i, slices, grouped);
+  }
+  void Add(const ScoredRows& rows) override {
+    for (BinaryMetrics& label : labels_) label.Add(rows);
+  }
+  StatusOr<std::vector<MetricValues>> Reduce(Communicator& communicator) override {
+    std::vector<MetricValues> all;
+    for (BinaryMetrics& label : labels_) {
+      ELASTOR_ASSIGN_OR_RETURN(MetricValues values, label.Reduce(communicator));
+      all.push_back(std::move(values));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<BinaryMetrics> labels_;
+};
+
+}  // namespace
+
 std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped) {
   switch (task.kind) {
     case Task::Kind::kBinary:
-      return std::make_unique<BinaryMetrics>(slices, grouped);
+      return std::make_unique<MetricsOfLabels>(task, slices, grouped);
   }
   LOG(FATAL) << "no such task";
 }

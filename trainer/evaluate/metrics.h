@@ -20,9 +20,9 @@ namespace elastor {
 // rank, and the same bits however the rows are spread. Weights count in all but rows, positives and
 // AUC.
 struct BinaryValues {
-  int64_t rows = 0;
+  int64_t rows = 0;  // that have the label
   int64_t positives = 0;
-  double logloss = 0;                        // mean cross-entropy
+  double logloss = 0;                        // mean cross-entropy; not-a-number without rows
   std::optional<double> auc;                 // none when all labels are of one class
   std::optional<double> normalized_entropy;  // logloss / entropy of the base rate; none likewise
   std::optional<double> calibration;         // sum of predictions / positives; none: no positives
@@ -36,6 +36,7 @@ struct SliceValues : BinaryValues {
 };
 
 struct MetricValues : BinaryValues {
+  std::string label;           // whose these are; empty: the only one
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
   int64_t gauc_groups = 0;     // groups with both classes
   std::vector<SliceValues> slices = {};
@@ -73,11 +74,11 @@ struct RowSlice {
   int64_t slice;
 };
 
-// Rows of one rank with their predictions; one entry a row, of logits and labels as many as the
-// task's outputs and labels.
+// Rows of one rank with their predictions; one entry a row, of logits and losses as many as the
+// task's outputs, of labels as many as its labels.
 struct ScoredRows {
   std::span<const float> logits;
-  std::span<const float> labels;
+  std::span<const float> labels;          // not-a-number: none
   std::span<const double> losses;         // without weights
   std::span<const float> weights = {};    // empty: all 1
   std::span<const uint64_t> groups = {};  // used when `grouped`
@@ -89,37 +90,51 @@ class Metrics {
  public:
   virtual ~Metrics() = default;
   virtual void Add(const ScoredRows& rows) = 0;
-  // Collective; once. Slices have no names yet. Diverged when an output is NaN or a loss not finite
-  // on any rank; user error when no rank has a row, or weights sum to 0.
-  virtual StatusOr<MetricValues> Reduce(Communicator& communicator) = 0;
+  // Collective; once. Of every learned label, in the task's order. Slices have no names yet.
+  // Diverged when an output is NaN or a loss not finite on any rank; user error when no rank has a
+  // row, or the weights of the rows with a label sum to 0.
+  virtual StatusOr<std::vector<MetricValues>> Reduce(Communicator& communicator) = 0;
 };
 
 // The metrics of a task. slices: how many there are. grouped: rows have groups, and what is
 // averaged over groups is wanted.
 std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped);
 
-// Of binary labels: of all rows, of every slice, and gAUC. Sums are exact, AUC counts in integers
-// (trainer/evaluate/area_under_curve.h).
+// Of one binary label: of all rows that have it, of every slice, and gAUC. Sums are exact, AUC
+// counts in integers (trainer/evaluate/area_under_curve.h).
 //
 // Memory: that of StratifiedAuc for each row and slice it is in, and of GroupedAuc when grouped.
 // Thread-compatible.
-class BinaryMetrics final : public Metrics {
+class BinaryMetrics {
  public:
-  // slices: how many there are. grouped: rows have groups, and gAUC is wanted.
-  BinaryMetrics(int64_t slices, bool grouped)
-      : grouped_(grouped), sums_(1 + slices), areas_(1 + slices) {}
+  // output: which of the task's. slices: how many there are. grouped: rows have groups, and gAUC is
+  // wanted.
+  BinaryMetrics(const Task& task, int64_t output, int64_t slices, bool grouped)
+      : label_(task.learned[output]),
+        output_(output),
+        outputs_(task.outputs()),
+        columns_(task.labels()),
+        grouped_(grouped),
+        sums_(1 + slices),
+        areas_(1 + slices) {}
 
-  void Add(const ScoredRows& rows) override;
-  StatusOr<MetricValues> Reduce(Communicator& communicator) override;
+  // As Metrics'.
+  void Add(const ScoredRows& rows);
+  StatusOr<MetricValues> Reduce(Communicator& communicator);
 
  private:
   Status SumOverRanks(Communicator& communicator);
 
+  const Task::Label label_;
+  const int64_t output_;
+  const int64_t outputs_;
+  const int64_t columns_;
   const bool grouped_;
   // Of all rows, then of every slice.
   std::vector<BinarySums> sums_;
   StratifiedAuc areas_;
   GroupedAuc grouped_areas_;
+  int64_t unlabelled_ = 0;  // rows
   bool nan_logit_ = false;
 };
 

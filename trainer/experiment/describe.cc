@@ -101,6 +101,7 @@ Status CheckShape(const Experiment& experiment) {
 
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
+  ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
   const Graph graph = MakeGraph(experiment, data);
   const ParameterLayout& layout = graph.parameters();
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
@@ -127,6 +128,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"ranks", ranks},
       {"virtual_shards", experiment.parallel().virtual_shards()},
       {"fields", graph.features().fields()},
+      {"outputs", task.outputs()},
       {"dense_parameters", layout.element_count()},
       {"multiply_adds_per_sample_forward", graph.multiply_adds()},
       // Forward, input gradients and weight gradients: three products, two FLOPs a multiply-add.
@@ -149,6 +151,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,
                                      int ranks) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
+  ELASTOR_RETURN_IF_ERROR(MakeTask(experiment, data).status());
   const Graph graph = MakeGraph(experiment, data);
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan shards, MakePlan(experiment, tables, ranks));

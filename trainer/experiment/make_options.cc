@@ -1,5 +1,6 @@
 #include "trainer/experiment/make_options.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/models/models.h"
@@ -53,12 +54,55 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 }  // namespace
 
+StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
+  const TaskConfig& config = experiment.task();
+  const auto expected = [&] {
+    std::string names;
+    for (const auto& label : data.labels) names += (names.empty() ? "" : ", ") + label.name;
+    return "; expected " +
+           (names.empty() ? "none, as the data has one label, without a name" : "of " + names);
+  };
+  Task task;
+  task.row_labels = data.label_count();
+  if (config.labels().empty() && !data.labels.empty()) {
+    task.learned.clear();
+    for (const auto& label : data.labels) task.learned.push_back({label.name, task.outputs()});
+  }
+  if (!config.labels().empty()) task.learned.clear();
+  for (const std::string& name : config.labels()) {
+    const auto at = std::ranges::find(data.labels, name, &DatasetInfo::Label::name);
+    if (at == data.labels.end()) return UserError("task.labels: " + name + expected());
+    if (std::ranges::count(config.labels(), name) > 1) {
+      return UserError("task.labels: " + name + " stands there twice; expected every name once");
+    }
+    task.learned.push_back({name, at - data.labels.begin()});
+  }
+  if (!config.weights().empty() && config.weights_size() != task.outputs()) {
+    return UserError("task.weights: " + std::to_string(config.weights_size()) +
+                     " numbers; expected one for each of " + std::to_string(task.outputs()) +
+                     (task.outputs() == 1 ? " label" : " labels"));
+  }
+  for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
+  const std::string& monitored = experiment.training().monitor().label();
+  if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;
+  return UserError("training.monitor.label: " + monitored +
+                   (data.labels.empty() ? expected() : "; expected a label that is learned"));
+}
+
+int64_t MonitoredLabel(const Experiment& experiment, const Task& task) {
+  const std::string& name = experiment.training().monitor().label();
+  if (name.empty()) return 0;
+  const auto at = std::ranges::find(task.learned, name, &Task::Label::name);
+  return at == task.learned.end() ? -1 : at - task.learned.begin();
+}
+
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
   return MakeModel(experiment.model(),
                    {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
-                    .embedding_stddev = experiment.embedding().init_stddev()});
+                    .embedding_stddev = experiment.embedding().init_stddev()},
+                   MakeTask(experiment, data).value().outputs());
 }
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
@@ -107,6 +151,7 @@ Precision PrecisionOf(const TrainingConfig& training) {
 TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data) {
   const OptimizerConfig& optimizer = experiment.optimizer();
   TrainStepOptions options;
+  options.task = MakeTask(experiment, data).value();
   options.leaves = experiment.parallel().virtual_shards();
   options.batch_rows = experiment.training().batch_size();
   options.sample_weights = data.has_weights;
@@ -144,6 +189,7 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
 DatasetInfo AssumedData(const DataShape& shape) {
   DatasetInfo info;
   info.name = "assumed";
+  for (const std::string& label : shape.labels()) info.labels.push_back({label});
   for (int i = 0; i < shape.numeric_fields(); ++i) {
     info.numeric.push_back({"I" + std::to_string(i + 1)});
   }

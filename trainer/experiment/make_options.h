@@ -18,7 +18,14 @@ namespace elastor {
 
 // From the experiment's words to the parts' own options. Experiments are resolved and valid.
 
-// The graph of the experiment's model over the data's fields.
+// Which labels of the data are learned. User error in one line when task, or the monitor's label,
+// names one that the data does not have.
+StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data);
+// Place among the learned labels of the one that training.monitor.label names; 0 without a name.
+int64_t MonitoredLabel(const Experiment& experiment, const Task& task);
+
+// The graph of the experiment's model over the data's fields. This and MakeTrainStepOptions REQUIRE
+// that MakeTask accepts the two.
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
 // One table a categorical field that shares no other's.

@@ -105,8 +105,13 @@ std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
     const SplitTally& tally = measures.splits[split];
     Json& part = json["splits"][NameOf(split)];
     part["rows"] = tally.rows;
-    part["positives"] = tally.positives;
-    part["label_rate"] = Share(tally.positives, tally.rows);
+    for (size_t i = 0; i < plan.labels.size(); ++i) {
+      const SplitTally::Label& label = tally.labels[i];
+      Json& of_label = plan.labels.size() == 1 ? part : part["labels"][plan.labels[i]];
+      if (plan.labels.size() > 1) of_label["rows"] = label.rows;
+      of_label["positives"] = label.positives;
+      of_label["label_rate"] = Share(label.positives, label.rows);
+    }
   }
   json["numeric"] = Json::array();
   for (size_t field = 0; field < plan.numeric.size(); ++field) {

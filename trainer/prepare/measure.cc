@@ -44,6 +44,7 @@ class Measurer {
 
   void Clear(Tallies* tallies) const {
     for (SplitTally& tally : *tallies) {
+      tally.labels.resize(plan_.labels.size());
       tally.numeric.resize(plan_.numeric.size());
       tally.values.resize(plan_.ids.size(), 0);
       tally.empty_bags.resize(plan_.ids.size(), 0);
@@ -116,7 +117,13 @@ void Measurer::MeasureNumeric(const PackedColumn& column, const std::vector<uint
 void Measurer::MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows,
                             int split, SegmentCounts* counts, SplitTally* tally) const {
   tally->rows += static_cast<int64_t>(rows.size());
-  for (const uint32_t row : rows) tally->positives += chunk.label(row) > 0.5f;
+  for (size_t i = 0; i < plan_.labels.size(); ++i) {
+    for (const uint32_t row : rows) {
+      const float label = chunk.label(row, static_cast<int64_t>(i));
+      tally->labels[i].rows += !std::isnan(label);
+      tally->labels[i].positives += label > 0.5f;
+    }
+  }
   for (size_t field = 0; field < plan_.numeric.size(); ++field) {
     MeasureNumeric(chunk.numeric(static_cast<int64_t>(field)), rows, &tally->numeric[field]);
   }
@@ -199,7 +206,10 @@ Status Measurer::Work() {
   for (int split = 0; split < 3; ++split) {
     SplitTally& all = measures_.splits[split];
     all.rows += tallies[split].rows;
-    all.positives += tallies[split].positives;
+    for (size_t i = 0; i < all.labels.size(); ++i) {
+      all.labels[i].rows += tallies[split].labels[i].rows;
+      all.labels[i].positives += tallies[split].labels[i].positives;
+    }
     for (size_t i = 0; i < all.numeric.size(); ++i) {
       all.numeric[i].Merge(tallies[split].numeric[i]);
     }

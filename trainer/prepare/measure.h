@@ -37,8 +37,13 @@ struct NumericTally {
 };
 
 struct SplitTally {
+  // Of one label: rows that have it, and those where it is 1.
+  struct Label {
+    int64_t rows = 0;
+    int64_t positives = 0;
+  };
   int64_t rows = 0;
-  int64_t positives = 0;
+  std::vector<Label> labels;
   std::vector<NumericTally> numeric;  // by field
   std::vector<int64_t> values;        // by column of PreparePlan::ids
   std::vector<int64_t> empty_bags;    // the same

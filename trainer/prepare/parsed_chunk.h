@@ -21,7 +21,7 @@ struct ParsedChunk {
   std::string made;  // values that stand in no column: hours, buckets
   int64_t lines = 0;
   int64_t rows = 0;
-  std::vector<float> labels;
+  std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`

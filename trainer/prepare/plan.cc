@@ -46,6 +46,7 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
   split_by_hash =
       split.by() == SplitPlan::HASH && split.train() + split.validation() + split.test() > 0;
   for (const Field& field : schema.fields()) {
+    if (field.type() == Field::LABEL) labels.push_back(field.name());
     weights |= field.type() == Field::WEIGHT;
     groups |= field.type() == Field::GROUP;
     times |= field.type() == Field::TIME;
@@ -60,6 +61,7 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
     ids.push_back(
         {&field, bag, bag ? bags++ : singles++, owner.encoding() == Field::VOCABULARY, table});
   }
+  if (labels.empty()) labels.emplace_back();
 }
 
 DatasetInfo PreparePlan::Info() const {
@@ -69,6 +71,9 @@ DatasetInfo PreparePlan::Info() const {
   info.has_weights = weights;
   info.has_groups = groups;
   info.has_times = times;
+  for (const std::string& label : labels) {
+    if (labels.size() > 1) info.labels.push_back({label});
+  }
   for (const Field* field : numeric) info.numeric.push_back({field->name()});
   for (size_t i = 0; i < ids.size(); ++i) {
     const IdColumn& column = ids[i];

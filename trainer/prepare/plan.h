@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_PREPARE_PLAN_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
@@ -28,6 +29,7 @@ struct PreparePlan {
   int id_bytes() const { return IdBytes(Info()); }
 
   const Schema& schema;
+  std::vector<std::string> labels;  // names; of LIBSVM's empty
   std::vector<const Field*> numeric;
   std::vector<IdColumn> ids;
   int64_t singles = 0;

@@ -99,11 +99,15 @@ Status TextRun::CheckRows(const TextPassResult& text) const {
 void TextRun::WarnOfLabels(const Measures& measures) const {
   for (const Split split : {Split::kTrain, Split::kValidation}) {
     const SplitTally& tally = measures.splits[static_cast<int>(split)];
-    const bool all_equal = tally.positives == 0 || tally.positives == tally.rows;
-    if (tally.rows == 0 || !all_equal || !options_.warn) continue;
-    options_.warn("the label of all " + std::to_string(tally.rows) + " " + SplitName(split) +
-                  " rows is " + (tally.positives == 0 ? "0" : "1") +
-                  "; is the LABEL field's column right?");
+    for (size_t i = 0; i < plan_.labels.size(); ++i) {
+      const auto [rows, positives] = tally.labels[i];
+      if (tally.rows == 0 || !options_.warn || (positives > 0 && positives < rows)) continue;
+      const std::string which = plan_.labels.size() == 1 ? "" : " " + plan_.labels[i];
+      const std::string what = rows == 0 ? "missing" : positives == 0 ? "0" : "1";
+      options_.warn("the label" + which + " of all " +
+                    std::to_string(rows == 0 ? tally.rows : rows) + " " + SplitName(split) +
+                    " rows is " + what + "; is the LABEL field's column right?");
+    }
   }
 }
 
@@ -373,6 +377,9 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   WarnOfSplits(options, dataset.info());
   std::copy_n(dataset.info().rows, 3, report.rows);
   report.best_auc = dataset.info().best_auc;
+  for (const DatasetInfo::Label& label : dataset.info().labels) {
+    if (label.best_auc >= 0) report.best_aucs.emplace_back(label.name, label.best_auc);
+  }
   for (const DatasetInfo::Categorical& field : dataset.info().categorical) {
     if (field.shares < 0) report.ids += field.ids;
   }

@@ -18,9 +18,10 @@ struct PrepareReport {
   int64_t text_bytes = 0;  // of all inputs, unpacked
   int64_t work_bytes = 0;  // of all working files, which are gone
   int64_t segments = 0;
-  double best_auc = -1;    // SYNTHETIC; < 0: unknown
+  double best_auc = -1;    // SYNTHETIC, of the only label; < 0: unknown
   double seconds = 0;      // wall clock
   double cpu_seconds = 0;  // of all threads
+  std::vector<std::pair<std::string, double>> best_aucs;  // SYNTHETIC, of each of several labels
   // With vocabulary_from, of every field with a vocabulary: the share of its values that are not in
   // it.
   std::vector<std::pair<std::string, double>> unknown_shares;

@@ -120,6 +120,7 @@ std::string ReportText(const PrepareReport& report) {
     add("unknown_share_of_" + field, 6, share);
   }
   if (report.best_auc >= 0) add("best_auc", 6, report.best_auc);
+  for (const auto& [label, best_auc] : report.best_aucs) add("best_auc_of_" + label, 6, best_auc);
   return text;
 }
 

@@ -48,10 +48,12 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
 
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, ParsedChunk* chunk) : chunk_(chunk) {
   for (const FieldPlan& field : fields) {
+    labels_ += field.type == Field::LABEL;
     numeric_ += field.type == Field::NUMERIC;
     single_ += field.type == Field::CATEGORICAL;
     multi_ += IsBag(field.type);
   }
+  labels_ = std::max<size_t>(labels_, 1);  // LIBSVM's is no field
 }
 
 bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
@@ -80,8 +82,9 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
 }
 
 bool RowBuilder::AddLabel(int64_t column, const std::string& name, std::string_view text) {
-  float label;
-  if (!ParseLabel(text, &label)) return Fail(column + 1, name, text, "0, 1 or -1");
+  float label = std::numeric_limits<float>::quiet_NaN();
+  const bool missing = labels_ > 1 && text.empty();
+  if (!missing && !ParseLabel(text, &label)) return Fail(column + 1, name, text, "0, 1 or -1");
   chunk_->labels.push_back(label);
   return true;
 }
@@ -245,7 +248,7 @@ void RowBuilder::End() {
     column->resize(std::min(column->size(), chunk_->rows * per_row));
   };
   ++chunk_->bad_rows;
-  take_back(&chunk_->labels, 1);
+  take_back(&chunk_->labels, labels_);
   take_back(&chunk_->numeric, numeric_);
   take_back(&chunk_->ids, single_);
   take_back(&chunk_->bag_ends, multi_);

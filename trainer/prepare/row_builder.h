@@ -78,6 +78,7 @@ class RowBuilder {
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;
+  size_t labels_ = 0;
   size_t numeric_ = 0;  // fields of a row
   size_t single_ = 0;
   size_t multi_ = 0;

@@ -192,7 +192,8 @@ Status CheckFields(Schema* schema) {
     if (status.ok()) status = ResolveShares(schema, i);
     if (!status.ok()) return UserError(name + status.message());
     if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
-    if (const auto [at, first] = only.try_emplace(field.type(), field.name()); !first) {
+    const auto [at, first] = only.try_emplace(field.type(), field.name());
+    if (!first && field.type() != Field::LABEL) {
       return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
                        "field, and " + at->second + " is one");
     }
@@ -264,6 +265,10 @@ Status CheckSynthetic(const Synthetic& plan) {
   }
   if (!(plan.base_rate() >= 0 && plan.base_rate() < 1)) {
     return UserError("synthetic.base_rate must be in [0, 1)");
+  }
+  if (plan.labels() < 0 || plan.labels() > 64) return UserError("synthetic.labels must be 0 to 64");
+  if (!(std::abs(plan.label_correlation()) <= 1)) {
+    return UserError("synthetic.label_correlation must be -1 to 1");
   }
   if (!(plan.missing_share() >= 0 && plan.missing_share() < 1)) {
     return UserError("synthetic.missing_share must be in [0, 1)");

@@ -2,15 +2,29 @@
 
 #include <xxhash.h>
 
+#include <cmath>
+#include <limits>
+
 namespace elastor {
+namespace {
+
+constexpr uint8_t kMissingLabel = 2;
+
+}  // namespace
 
 std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
                       const ValueNumbers& numbers, const std::vector<uint8_t>& splits) {
   const int64_t rows = chunk.rows;
   std::string bytes;
   bytes.reserve(chunk.text.size());
-  const std::vector<uint8_t> labels(chunk.labels.begin(), chunk.labels.end());
-  PackedColumn::AppendIntegers(labels.data(), rows, 1, &bytes);
+  std::vector<uint8_t> labels;
+  for (const float label : chunk.labels) {
+    labels.push_back(std::isnan(label) ? kMissingLabel : static_cast<uint8_t>(label));
+  }
+  const int64_t label_count = static_cast<int64_t>(plan.labels.size());
+  for (int64_t label = 0; label < label_count; ++label) {
+    PackedColumn::AppendIntegers(labels.data() + label, rows, label_count, &bytes);
+  }
   if (plan.weights) {
     const std::vector<double> weights(chunk.weights.begin(), chunk.weights.end());
     PackedColumn::AppendNumeric(weights.data(), rows, 1, &bytes);
@@ -52,7 +66,8 @@ Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
   rows_ = chunk.rows;
   const char* at = bytes_.data();
   const auto column = [&](int64_t count) { return PackedColumn(at, count, &at); };
-  labels_ = column(rows_);
+  labels_.resize(plan_.labels.size());
+  for (PackedColumn& label : labels_) label = column(rows_);
   if (plan_.weights) weights_ = column(rows_);
   if (plan_.groups) groups_ = column(rows_);
   if (plan_.times) times_ = column(rows_);
@@ -75,6 +90,11 @@ Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
     numbers_[i] = column(count);
   }
   return OkStatus();
+}
+
+float UnpackedChunk::label(int64_t row, int64_t label) const {
+  const uint64_t code = labels_[label].Integer(row);
+  return code == kMissingLabel ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(code);
 }
 
 }  // namespace elastor

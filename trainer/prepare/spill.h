@@ -44,7 +44,8 @@ class UnpackedChunk {
   Status Read(const WorkFile& file, const SpilledChunk& chunk);
 
   int64_t rows() const { return rows_; }
-  float label(int64_t row) const { return static_cast<float>(labels_.Integer(row)); }
+  // NaN = missing.
+  float label(int64_t row, int64_t label) const;
   float weight(int64_t row) const { return static_cast<float>(weights_.Numeric(row)); }
   uint64_t group(int64_t row) const { return groups_.Integer(row); }
   int64_t time(int64_t row) const { return static_cast<int64_t>(times_.Integer(row)); }
@@ -59,7 +60,8 @@ class UnpackedChunk {
   const PreparePlan& plan_;
   std::string bytes_;
   int64_t rows_ = 0;
-  PackedColumn labels_, weights_, groups_, times_, splits_;
+  std::vector<PackedColumn> labels_;
+  PackedColumn weights_, groups_, times_, splits_;
   std::vector<PackedColumn> numeric_;
   std::vector<PackedColumn> numbers_;
   std::vector<std::vector<uint32_t>> ends_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -19,18 +20,32 @@ std::string Numbered(char letter, int number) { return letter + std::to_string(n
 // One block of rows being made.
 struct Draft {
   std::string block;
-  std::vector<double> logits;
-  std::vector<float> labels;
+  std::vector<double> logits;  // [rows][labels]
+  std::vector<float> labels;   // [rows][labels]
 };
 
 void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
   Rows rows;
   draft->logits.clear();
   for (int64_t row = range.begin; row < range.end; ++row) {
-    draft->logits.push_back(teacher.AppendRow(row, &rows));
+    const std::vector<double> logits = teacher.AppendRow(row, &rows);
+    draft->logits.insert(draft->logits.end(), logits.begin(), logits.end());
   }
   draft->block = EncodeBlock(info, rows);
   draft->labels = std::move(rows.labels);
+}
+
+// Of the rows that have the label. scores, labels: [rows][count].
+double BestAuc(const std::vector<double>& scores, const std::vector<float>& labels, size_t count,
+               size_t label) {
+  std::vector<double> own_scores;
+  std::vector<float> own_labels;
+  for (size_t at = label; at < labels.size(); at += count) {
+    if (std::isnan(labels[at])) continue;
+    own_scores.push_back(scores[at]);
+    own_labels.push_back(labels[at]);
+  }
+  return ExactAuc(own_scores, own_labels);
 }
 
 }  // namespace
@@ -40,6 +55,9 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
   DatasetInfo info;
   info.name = schema.name();
   info.rows_per_block = schema.rows_per_block();
+  for (int i = 1; plan.labels() > 1 && i <= plan.labels(); ++i) {
+    info.labels.push_back({Numbered('L', i)});
+  }
   for (int i = 1; i <= plan.numeric_fields(); ++i) {
     info.numeric.push_back({Numbered('N', i)});
   }
@@ -78,6 +96,7 @@ double ExactAuc(const std::vector<double>& scores, const std::vector<float>& lab
 
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
   const Teacher teacher(options.schema.synthetic());
+  const int64_t labels_a_row = teacher.labels();
   const int64_t total = options.schema.synthetic().rows();
   const int64_t block_rows = writer->info().rows_per_block;
   const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
@@ -99,8 +118,8 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       });
       for (int64_t i = 0; i < count; ++i) {
         const Draft& draft = drafts[i];
-        ELASTOR_RETURN_IF_ERROR(
-            writer->AppendEncoded(split, static_cast<int64_t>(draft.labels.size()), draft.block));
+        ELASTOR_RETURN_IF_ERROR(writer->AppendEncoded(
+            split, static_cast<int64_t>(draft.labels.size()) / labels_a_row, draft.block));
         if (split != Split::kValidation) continue;
         logits.insert(logits.end(), draft.logits.begin(), draft.logits.end());
         labels.insert(labels.end(), draft.labels.begin(), draft.labels.end());
@@ -112,7 +131,11 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       }
     }
   }
-  writer->set_best_auc(ExactAuc(logits, labels));
+  std::vector<double> best;
+  for (int64_t i = 0; i < labels_a_row; ++i) {
+    best.push_back(BestAuc(logits, labels, labels_a_row, i));
+  }
+  writer->set_best_auc(best);
   return writer->Commit({});
 }
 

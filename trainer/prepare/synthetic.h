@@ -19,7 +19,8 @@ namespace elastor {
 // REQUIRES: schema.layout() == SYNTHETIC.
 DatasetInfo SyntheticInfo(const Schema& schema);
 
-// Writes and commits the rows, with the AUC of the true logits on the validation split as best_auc.
+// Writes and commits the rows, with the AUC of each label's true logits on the validation split as
+// its best_auc.
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer);
 
 // The area under the ROC curve of `scores` for labels 0 and 1, ties counted half; -1 when there is

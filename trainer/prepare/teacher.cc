@@ -77,8 +77,7 @@ Teacher::Teacher(const Synthetic& plan)
       rank_(RankOf(plan)),
       numeric_(plan.numeric_fields()),
       columns_(plan.categorical_fields() + plan.multi_hot_fields()),
-      sum_mean_(rank_, 0),
-      sum_stddev_(rank_, 1) {
+      labels_(std::max(plan.labels(), 1)) {
   Calibrate();
 }
 
@@ -110,14 +109,15 @@ void Teacher::AppendFeatures(int64_t row, Rows* rows) const {
   }
 }
 
-Teacher::Latents Teacher::LatentsOf(const Rows& rows) const {
+Teacher::Latents Teacher::LatentsOf(const Rows& rows, int64_t row, int64_t label) const {
   Latents latents;
   latents.sum.assign(rank_, 0);
   std::vector<double> normals(rank_ + 1), vector(rank_);
   // Adds `weight` times the latent vector and weight of (field, id) to the field's vector.
   const auto add = [&](int64_t field, uint64_t id, double weight) {
+    const int64_t eye = label * (numeric_ + columns_) + field + 1;
     const uint64_t key =
-        MakeRandomKey(plan_.seed(), RandomPurpose::kSynthetic, static_cast<uint32_t>(field + 1));
+        MakeRandomKey(plan_.seed(), RandomPurpose::kSynthetic, static_cast<uint32_t>(eye));
     FillNormal(key, id, 1.0, rank_ + 1, normals.data());
     for (int64_t c = 0; c < rank_; ++c) vector[c] += weight * normals[c];
     latents.first_order += weight * normals[rank_];
@@ -130,11 +130,11 @@ Teacher::Latents Teacher::LatentsOf(const Rows& rows) const {
     }
   };
   for (int64_t field = 0; field < numeric_; ++field) {
-    const float value = rows.numeric[(rows.rows - 1) * numeric_ + field];
+    const float value = rows.numeric[row * numeric_ + field];
     if (!std::isnan(value)) add(columns_ + field, 0, value);
     end_field();
   }
-  const int64_t first_bag = (rows.rows - 1) * columns_;
+  const int64_t first_bag = row * columns_;
   for (int64_t field = 0; field < columns_; ++field) {
     const int64_t bag = first_bag + field;
     const int64_t begin = rows.offsets.empty() ? bag : rows.offsets[bag];
@@ -145,7 +145,7 @@ Teacher::Latents Teacher::LatentsOf(const Rows& rows) const {
   return latents;
 }
 
-double Teacher::RawScore(const Latents& latents) const {
+double Teacher::Score(const Latents& latents, const Label& label) const {
   const double fields = static_cast<double>(numeric_ + columns_);
   if (plan_.teacher() == Synthetic::LOW_RANK) {
     double square_of_sum = 0;
@@ -156,53 +156,84 @@ double Teacher::RawScore(const Latents& latents) const {
   }
   const auto z = [&](int64_t c) {
     c %= rank_;
-    return (latents.sum[c] - sum_mean_[c]) / sum_stddev_[c];
+    return (latents.sum[c] - label.sum_mean[c]) / label.sum_stddev[c];
   };
   double score = 0;
   for (int64_t c = 0; c < rank_; ++c) score += z(c) * z(c + 1) * (1 + z(c + 3));
   return score / std::sqrt(static_cast<double>(rank_));
 }
 
-void Teacher::StandardizeSums(const std::vector<Latents>& sample) {
+void Teacher::StandardizeSums(const std::vector<Latents>& sample, Label* label) const {
   for (int64_t c = 0; c < rank_; ++c) {
     const Moments moments =
         MomentsOf(static_cast<int64_t>(sample.size()), [&](int64_t i) { return sample[i].sum[c]; });
-    sum_mean_[c] = moments.mean;
-    sum_stddev_[c] = moments.stddev;
+    label->sum_mean.push_back(moments.mean);
+    label->sum_stddev.push_back(moments.stddev);
   }
 }
 
-void Teacher::Calibrate() {
-  std::vector<Latents> sample(std::min<int64_t>(plan_.rows(), kCalibrationRows));
-  Rows rows;
-  for (size_t i = 0; i < sample.size(); ++i) {
-    AppendFeatures(static_cast<int64_t>(i), &rows);
-    sample[i] = LatentsOf(rows);
-  }
-  if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample);
-  std::vector<double> scores;
-  for (const Latents& latents : sample) scores.push_back(RawScore(latents));
-  const int64_t count = static_cast<int64_t>(scores.size());
-  const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
-  scale_ = OrDefault(plan_.signal(), kDefaultSignal) / moments.stddev;
-  // The shift that makes the mean probability the base rate, by bisection.
+double Teacher::Mix(int64_t label, double first, double own) const {
+  const double share = plan_.label_correlation();
+  return label == 0 ? own : share * first + std::sqrt(1 - share * share) * own;
+}
+
+// The shift that makes the mean probability the base rate, by bisection.
+double Teacher::ShiftOf(const std::vector<double>& mixed) const {
   const double rate = OrDefault(plan_.base_rate(), kDefaultBaseRate);
   double low = -100, high = 100;
   for (int step = 0; step < 60; ++step) {
     const double shift = (low + high) / 2;
     double sum = 0;
-    for (const double score : scores) sum += Sigmoid(scale_ * (score - moments.mean) + shift);
-    (sum / static_cast<double>(count) < rate ? low : high) = shift;
+    for (const double logit : mixed) sum += Sigmoid(logit + shift);
+    (sum / static_cast<double>(mixed.size()) < rate ? low : high) = shift;
   }
-  shift_ = (low + high) / 2 - scale_ * moments.mean;
+  return (low + high) / 2;
 }
 
-double Teacher::AppendRow(int64_t row, Rows* rows) const {
+void Teacher::Calibrate() {
+  const int64_t count = std::min<int64_t>(plan_.rows(), kCalibrationRows);
+  Rows rows;
+  for (int64_t row = 0; row < count; ++row) AppendFeatures(row, &rows);
+  std::vector<double> first(count);
+  for (int64_t number = 0; number < labels(); ++number) {
+    Label& label = labels_[number];
+    std::vector<Latents> sample;
+    for (int64_t row = 0; row < count; ++row) sample.push_back(LatentsOf(rows, row, number));
+    if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample, &label);
+    std::vector<double> scores, mixed;
+    for (const Latents& latents : sample) scores.push_back(Score(latents, label));
+    const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
+    label.mean = moments.mean;
+    label.scale = OrDefault(plan_.signal(), kDefaultSignal) / moments.stddev;
+    for (int64_t i = 0; i < count; ++i) {
+      const double own = label.Centred(scores[i]);
+      if (number == 0) first[i] = own;
+      mixed.push_back(Mix(number, first[i], own));
+    }
+    label.shift = ShiftOf(mixed);
+  }
+}
+
+std::vector<double> Teacher::AppendRow(int64_t row, Rows* rows) const {
   AppendFeatures(row, rows);
-  const double logit = scale_ * RawScore(LatentsOf(*rows)) + shift_;
-  const PhiloxBlock bits = RowBits(plan_, row, kLabelItem, 0);
-  rows->labels.push_back(Uniform53(bits[0], bits[1]) < Sigmoid(logit) ? 1.0f : 0.0f);
-  return logit;
+  std::vector<double> logits;
+  double first = 0;
+  for (int64_t number = 0; number < labels(); ++number) {
+    const Label& label = labels_[number];
+    const double score = Score(LatentsOf(*rows, rows->rows - 1, number), label);
+    if (number == 0) {
+      first = label.Centred(score);
+      logits.push_back(label.scale * score + (label.shift - label.scale * label.mean));
+    } else {
+      logits.push_back(Mix(number, first, label.Centred(score)) + label.shift);
+    }
+    const PhiloxBlock bits = RowBits(plan_, row, kLabelItem + static_cast<uint32_t>(number), 0);
+    const bool missing =
+        plan_.after_first() && number > 0 && rows->labels[(rows->rows - 1) * labels()] == 0;
+    const float value = Uniform53(bits[0], bits[1]) < Sigmoid(logits[number]) ? 1.0f : 0.0f;
+    rows->labels.push_back(missing ? std::numeric_limits<float>::quiet_NaN() : value);
+  }
+  return logits;
 }
 
 }  // namespace elastor

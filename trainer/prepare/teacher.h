@@ -16,8 +16,11 @@ class Teacher {
   // Calibrates mean and standard deviation of the logit on the first rows.
   explicit Teacher(const Synthetic& plan);
 
-  // Appends row `row` to *rows (offsets only with multi-hot fields) and returns its true logit.
-  double AppendRow(int64_t row, Rows* rows) const;
+  int64_t labels() const { return static_cast<int64_t>(labels_.size()); }
+
+  // Appends row `row` to *rows (offsets only with multi-hot fields) and returns the true logits of
+  // its labels, also of those that are missing.
+  std::vector<double> AppendRow(int64_t row, Rows* rows) const;
 
  private:
   // What the teacher sees of a row.
@@ -30,20 +33,30 @@ class Teacher {
   void AppendFeatures(int64_t row, Rows* rows) const;
   void AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const;
   int64_t BagLength(int64_t row, int64_t field) const;
-  // Of the last row of *rows.
-  Latents LatentsOf(const Rows& rows) const;
-  double RawScore(const Latents& latents) const;
-  void StandardizeSums(const std::vector<Latents>& sample);
+  // What makes the logit of a label from its score.
+  struct Label {
+    std::vector<double> sum_mean;  // COORDINATE_MIXING: over the first rows, [rank]
+    std::vector<double> sum_stddev;
+    double mean = 0;  // of the scores of the first rows
+    double scale = 1;
+    double shift = 0;
+
+    double Centred(double score) const { return scale * (score - mean); }
+  };
+  // Of a row of *rows, to the eye of a label, which has latent vectors of its own.
+  Latents LatentsOf(const Rows& rows, int64_t row, int64_t label) const;
+  double Score(const Latents& latents, const Label& label) const;
+  void StandardizeSums(const std::vector<Latents>& sample, Label* label) const;
+  // The true logit but for its shift; `first` is the first label's centred score.
+  double Mix(int64_t label, double first, double own) const;
+  double ShiftOf(const std::vector<double>& mixed) const;
   void Calibrate();
 
   const Synthetic plan_;
   const int64_t rank_;
   const int64_t numeric_;
-  const int64_t columns_;         // categorical and multi-hot
-  std::vector<double> sum_mean_;  // COORDINATE_MIXING: over the first rows, [rank]
-  std::vector<double> sum_stddev_;
-  double scale_ = 1;
-  double shift_ = 0;
+  const int64_t columns_;  // categorical and multi-hot
+  std::vector<Label> labels_;
 };
 
 }  // namespace elastor

@@ -130,7 +130,11 @@ void BlockPass::GatherBags(const UnpackedChunk& chunk, uint32_t segment,
 void BlockPass::Gather(const UnpackedChunk& chunk, uint32_t segment,
                        const std::vector<uint32_t>& rows, Rows* out) const {
   out->rows += static_cast<int64_t>(rows.size());
-  for (const uint32_t row : rows) out->labels.push_back(chunk.label(row));
+  for (const uint32_t row : rows) {
+    for (size_t i = 0; i < plan_.labels.size(); ++i) {
+      out->labels.push_back(chunk.label(row, static_cast<int64_t>(i)));
+    }
+  }
   for (size_t i = 0; plan_.weights && i < rows.size(); ++i) {
     out->weights.push_back(chunk.weight(rows[i]));
   }

@@ -23,7 +23,7 @@ const char* ModeName(Mode mode) {
 }
 
 struct Measured {
-  MetricValues metrics;                  // of no rows in modes spectra and theory
+  EvalRecord evaluated;                  // without a split in modes spectra and theory
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
@@ -86,14 +86,13 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     logged = WriteTheory(theory, options, *context);
   } else {
-    ELASTOR_ASSIGN_OR_RETURN(measured.metrics,
-                             options.mode == Mode::kPredict
-                                 ? MeasureAndPredict(options, context)
-                                 : context->evaluation().Measure(options.split, {}));
-    measured.rows = measured.metrics.rows;
+    ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, options.mode == Mode::kPredict
+                                                     ? MeasureAndPredict(options, context)
+                                                     : context->Evaluate(options.split, {}));
+    measured.evaluated.step = step;
+    measured.rows = measured.evaluated.rows;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
-    logged = context->log->Append(
-        EvalRecord{.split = SplitName(options.split), .step = step, .metrics = measured.metrics});
+    logged = context->log->Append(measured.evaluated);
   }
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, logged));
   return measured;
@@ -105,19 +104,19 @@ std::string PredictionsPath(const RunOptions& options) {
   return options.output_dir + "/predictions.csv";
 }
 
-StatusOr<MetricValues> MeasureAndPredict(const RunOptions& options, RunContext* context) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<PredictionsFile> predictions,
-                           PredictionsFile::Open(PredictionsPath(options), context->communicator));
+StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context) {
   ELASTOR_ASSIGN_OR_RETURN(
-      const MetricValues metrics,
-      context->evaluation().Measure(options.split,
-                                    [&](int64_t first_row, const std::vector<float>& labels,
-                                        const std::vector<float>& logits) {
-                                      return predictions->Append(first_row, labels, logits);
-                                    }));
+      const std::unique_ptr<PredictionsFile> predictions,
+      PredictionsFile::Open(PredictionsPath(options), context->task, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const EvalRecord evaluated,
+      context->Evaluate(options.split, [&](int64_t first_row, const std::vector<float>& labels,
+                                           const std::vector<float>& logits) {
+        return predictions->Append(first_row, labels, logits);
+      }));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
   ELASTOR_RETURN_IF_ERROR(predictions->Commit());
-  return metrics;
+  return evaluated;
 }
 
 Status CheckModelFlag(const std::string& model_dir) {
@@ -152,12 +151,10 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
   summary.mode = ModeName(options.mode);
   summary.model = options.model_dir;
   if (options.mode == Mode::kPredict) summary.predictions = PredictionsPath(options);
+  if (!measured.evaluated.split.empty()) context->AddEvaluation(measured.evaluated, &summary);
   summary.split = SplitName(options.split);
   summary.rows = measured.rows;
   summary.spectrum = measured.spectrum;
-  summary.auc = measured.metrics.auc;
-  summary.gauc = measured.metrics.gauc;
-  if (measured.metrics.rows > 0) summary.logloss = measured.metrics.logloss;
   summary.steps = metadata.control.step();
   summary.epochs = metadata.control.epoch();
   summary.samples_per_s = static_cast<double>(measured.rows) / (summary.wall_s - loaded);

@@ -5,7 +5,6 @@
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
-#include "trainer/evaluate/metrics.h"
 #include "trainer/run/run_context.h"
 
 namespace elastor {
@@ -20,7 +19,7 @@ Status RunInference(const RunOptions& options, Communicator& communicator);
 
 // The metrics of options.split; every row's prediction goes to PredictionsPath meanwhile.
 // Collective.
-StatusOr<MetricValues> MeasureAndPredict(const RunOptions& options, RunContext* context);
+StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context);
 std::string PredictionsPath(const RunOptions& options);  // output_dir/predictions.csv
 
 // What is wrong with --model before any file of it is read: a run's folder in the place of a

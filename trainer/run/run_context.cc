@@ -61,6 +61,12 @@ RunLog::Use UseOfLog(const RunOptions& options) {
   return options.resume ? RunLog::Use::kResumedTraining : RunLog::Use::kTraining;
 }
 
+// That any model can reach, where the data set knows it.
+std::optional<double> BestAuc(const DatasetInfo& data, const Task::Label& label) {
+  const double best = data.labels.empty() ? data.best_auc : data.labels[label.column].best_auc;
+  return best < 0 ? std::nullopt : std::optional<double>(best);
+}
+
 // What the phases that were used took, between hosts and between devices.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
                                                                 Backend& backend) {
@@ -94,6 +100,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   const bool first_rank = communicator->rank() == 0;
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
+  ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
   const Experiment planned = ForMode(options);
@@ -128,6 +135,7 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       log(std::move(log)),
       tables(MakeTables(experiment, this->dataset->info())),
       pool(experiment.parallel().threads()),
+      task(MakeTask(experiment, this->dataset->info()).value()),
       graph(MakeGraph(experiment, this->dataset->info())) {}
 
 Status RunContext::BeginLog() { return AgreeOnStatus(*communicator, log->Begin(plan.ToString())); }
@@ -143,7 +151,8 @@ Status RunContext::MakeBackend(const RunOptions& options) {
                                          ? MakeCudaBackend(backend_options)
                                          : MakeCpuBackend(backend_options));
   evaluation_.emplace(dataset.get(), &graph, backend_->step(), communicator,
-                      Evaluation::Options{.leaves = experiment.parallel().virtual_shards(),
+                      Evaluation::Options{.task = task,
+                                          .leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
                                           .dataset_path = experiment.data().path()});
@@ -163,10 +172,39 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
   return metadata;
 }
 
+StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predicted& predicted) {
+  EvalRecord record;
+  ELASTOR_ASSIGN_OR_RETURN(record.labels, evaluation_->Measure(split, predicted));
+  record.split = SplitName(split);
+  record.step = step().steps();
+  record.rows = dataset->rows(split);
+  record.metrics = record.labels[MonitoredLabel(experiment, task)];
+  if (record.labels.size() == 1) record.labels.clear();
+  return record;
+}
+
+void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const {
+  summary->split = record.split;
+  summary->rows = record.rows;
+  summary->auc = record.metrics.auc;
+  summary->logloss = record.metrics.logloss;
+  summary->gauc = record.metrics.gauc;
+  summary->label = record.metrics.label;
+  for (size_t i = 0; i < record.labels.size(); ++i) {
+    const MetricValues& values = record.labels[i];
+    summary->labels.push_back({.name = values.label,
+                               .rows = values.rows,
+                               .auc = values.auc,
+                               .best_auc = BestAuc(dataset->info(), task.learned[i]),
+                               .logloss = values.logloss,
+                               .gauc = values.gauc});
+  }
+}
+
 StatusOr<Summary> RunContext::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
-  if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
+  summary.best_auc = BestAuc(dataset->info(), task.learned[MonitoredLabel(experiment, task)]);
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
   summary.dense_parameters = graph.parameters().element_count();

@@ -54,6 +54,10 @@ struct RunContext {
   Status BeginLog();
   // Collective. The part of the summary that is alike for all modes, up to now.
   StatusOr<Summary> MakeSummary();
+  // An evaluation of the model as it is now. Collective, as Evaluation::Measure.
+  StatusOr<EvalRecord> Evaluate(Split split, const Evaluation::Predicted& predicted);
+  // What the summary says of an evaluation.
+  void AddEvaluation(const EvalRecord& record, Summary* summary) const;
   // To be read; or written, with step().WeightsChanged() afterwards.
   StateView State() {
     return {&graph.parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
@@ -74,6 +78,7 @@ struct RunContext {
   const std::unique_ptr<RunLog> log;
   const std::vector<TableSpec> tables;
   ThreadPool pool;
+  const Task task;
   const Graph graph;
 
  private:

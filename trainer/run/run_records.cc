@@ -56,6 +56,17 @@ std::vector<int64_t> Coarse(const std::vector<int64_t>& histogram) {
   return coarse;
 }
 
+// A line for each figure that is there; `whose`: "validation".
+void AddFigures(const std::string& whose, const Summary::Label& label, std::string* text) {
+  if (label.auc) {
+    AppendFormat(text, "%s AUC: %.4f", whose.c_str(), *label.auc);
+    if (label.best_auc) AppendFormat(text, " (best possible: %.4f)", *label.best_auc);
+    *text += "\n";
+  }
+  if (label.logloss) AppendFormat(text, "%s logloss: %.4f\n", whose.c_str(), *label.logloss);
+  if (label.gauc) AppendFormat(text, "%s gAUC: %.4f\n", whose.c_str(), *label.gauc);
+}
+
 Json SpectrumJson(const SpectrumRecord& record) {
   return {{"stage", record.stage},
           {"stable_rank_mean", record.stable.mean},
@@ -78,6 +89,16 @@ Json SliceJson(const SliceValues& slice) {
   return json;
 }
 
+// All that is known of a label.
+void AddMetrics(const MetricValues& metrics, Json* json) {
+  AddValues(metrics, json);
+  if (metrics.gauc) {
+    (*json)["gauc"] = *metrics.gauc;
+    (*json)["gauc_groups"] = metrics.gauc_groups;
+  }
+  for (const SliceValues& slice : metrics.slices) (*json)["slices"].push_back(SliceJson(slice));
+}
+
 }  // namespace
 
 std::string ToJson(const TrainRecord& record) {
@@ -95,17 +116,15 @@ std::string ToJson(const TrainRecord& record) {
 }
 
 std::string ToJson(const EvalRecord& record) {
-  const MetricValues& metrics = record.metrics;
   Json json = {{"event", "eval"},
                {"split", record.split},
                {"step", record.step},
                {"scheduled", record.scheduled}};
-  AddValues(metrics, &json);
-  if (metrics.gauc) {
-    json["gauc"] = *metrics.gauc;
-    json["gauc_groups"] = metrics.gauc_groups;
+  if (!record.metrics.label.empty()) json["label"] = record.metrics.label;
+  AddMetrics(record.metrics, &json);
+  for (const MetricValues& label : record.labels) {
+    AddMetrics(label, &(json["labels"].emplace_back() = {{"label", label.label}}));
   }
-  for (const SliceValues& slice : metrics.slices) json["slices"].push_back(SliceJson(slice));
   return Line(json);
 }
 
@@ -158,6 +177,15 @@ std::string ToJson(const Summary& summary) {
                {"numeric_hash", summary.numeric_hash},
                {"wall_s", summary.wall_s},
                {"peak_memory_bytes", summary.peak_memory_bytes}};
+  if (!summary.label.empty()) json["label"] = summary.label;
+  for (const Summary::Label& label : summary.labels) {
+    json["labels"].push_back({{"label", label.name},
+                              {"rows", label.rows},
+                              {"auc", OrNull(label.auc)},
+                              {"best_auc", OrNull(label.best_auc)},
+                              {"logloss", OrNull(label.logloss)},
+                              {"gauc", OrNull(label.gauc)}});
+  }
   json["spectrum"] = Json::array();
   for (const SpectrumRecord& record : summary.spectrum) {
     json["spectrum"].push_back(SpectrumJson(record));
@@ -182,18 +210,18 @@ std::string ToText(const Summary& summary) {
   AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",
                static_cast<long long>(summary.dense_parameters),
                static_cast<long long>(summary.embedding_parameters));
-  if (summary.auc) {
-    AppendFormat(&text, "%s AUC: %.4f", summary.split.c_str(), *summary.auc);
-    if (summary.best_auc) AppendFormat(&text, " (best possible: %.4f)", *summary.best_auc);
-    text += "\n";
+  if (summary.labels.empty()) {
+    AddFigures(summary.split, {{}, 0, summary.auc, summary.best_auc, summary.logloss, summary.gauc},
+               &text);
   }
-  if (summary.logloss) {
-    AppendFormat(&text, "%s logloss: %.4f\n", summary.split.c_str(), *summary.logloss);
+  for (const Summary::Label& label : summary.labels) {
+    AddFigures(summary.split + " " + label.name, label, &text);
   }
-  if (summary.gauc) AppendFormat(&text, "%s gAUC: %.4f\n", summary.split.c_str(), *summary.gauc);
   if (summary.best_step && summary.best_metric) {
-    AppendFormat(&text, "best %s: %.4f at step %lld%s\n", summary.monitor.c_str(),
-                 *summary.best_metric, static_cast<long long>(*summary.best_step),
+    const std::string monitor =
+        (summary.labels.empty() ? "" : summary.label + " ") + summary.monitor;
+    AppendFormat(&text, "best %s: %.4f at step %lld%s\n", monitor.c_str(), *summary.best_metric,
+                 static_cast<long long>(*summary.best_step),
                  summary.early_stopped ? ", stopped early" : "");
   }
   if (!summary.spectrum.empty()) {

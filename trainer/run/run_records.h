@@ -17,7 +17,7 @@ namespace elastor {
 struct TrainRecord {
   int64_t step = 0;  // steps done
   int64_t epoch = 0;
-  double loss = 0;  // cross-entropy alone
+  double loss = 0;  // the task's, without l2
   double l2 = 0;
   double learning_rate = 0;                                        // of that step
   double gradient_norm = 0;                                        // before clipping
@@ -28,7 +28,10 @@ struct TrainRecord {
 struct EvalRecord {
   std::string split;
   int64_t step = 0;
-  MetricValues metrics = {};
+  int64_t rows = 0;           // of the split
+  MetricValues metrics = {};  // of the label that the monitor follows
+  // Where several are learned: of all of them, that one included.
+  std::vector<MetricValues> labels = {};
   bool scheduled = false;  // one that control (plateau, early stop, best weights) acts upon
 };
 
@@ -60,6 +63,17 @@ struct Summary {
   std::optional<double> best_auc;  // that any model can reach, where the data set knows it
   std::optional<double> logloss;
   std::optional<double> gauc;  // none: no groups, or none with both classes
+  // Where several labels are learned: the one these five are of, and those of each.
+  std::string label = {};
+  struct Label {
+    std::string name;
+    int64_t rows = 0;  // that have it
+    std::optional<double> auc;
+    std::optional<double> best_auc;
+    std::optional<double> logloss;
+    std::optional<double> gauc;
+  };
+  std::vector<Label> labels = {};
   int64_t steps = 0;
   int64_t epochs = 0;
   // Of the scheduled evaluations; none: there was none.

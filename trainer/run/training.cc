@@ -78,7 +78,7 @@ class TrainingRun {
   Status ScheduledEvaluation();
   Status Evaluate(Split split, bool scheduled);
   Status EvaluateAtEnd();
-  Status Record(Split split, bool scheduled, const MetricValues& metrics);
+  Status Record(EvalRecord evaluated, bool scheduled);
   Status MeasureSpectrum();
   Status WriteLastCheckpoint();
   Status Finish();
@@ -315,8 +315,8 @@ Status TrainingRun::ScheduledEvaluation() {
 
 Status TrainingRun::Evaluate(Split split, bool scheduled) {
   if (context_.dataset->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, context_.evaluation().Measure(split, {}));
-  return Record(split, scheduled, metrics);
+  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, context_.Evaluate(split, {}));
+  return Record(std::move(evaluated), scheduled);
 }
 
 Status TrainingRun::EvaluateAtEnd() {
@@ -324,13 +324,14 @@ Status TrainingRun::EvaluateAtEnd() {
   if (!options_.predictions || context_.dataset->rows(split) == 0) {
     return Evaluate(split, /*scheduled=*/false);
   }
-  ELASTOR_ASSIGN_OR_RETURN(const MetricValues metrics, MeasureAndPredict(options_, &context_));
-  return Record(split, /*scheduled=*/false, metrics);
+  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, MeasureAndPredict(options_, &context_));
+  return Record(std::move(evaluated), /*scheduled=*/false);
 }
 
-Status TrainingRun::Record(Split split, bool scheduled, const MetricValues& metrics) {
-  if (split == Split::kValidation) evaluated_step_ = step();
-  evaluated_ = {SplitName(split), step(), metrics, scheduled};
+Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
+  evaluated_ = std::move(evaluated);
+  if (evaluated_.split == SplitName(Split::kValidation)) evaluated_step_ = step();
+  evaluated_.scheduled = scheduled;
   return log_.Append(evaluated_);
 }
 
@@ -378,11 +379,7 @@ Status TrainingRun::Finish() {
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
   if (options_.predictions) summary.predictions = PredictionsPath(options_);
-  summary.split = evaluated_.split;
-  summary.rows = evaluated_.metrics.rows;
-  summary.auc = evaluated_.metrics.auc;
-  summary.gauc = evaluated_.metrics.gauc;
-  if (!evaluated_.split.empty()) summary.logloss = evaluated_.metrics.logloss;
+  if (!evaluated_.split.empty()) context_.AddEvaluation(evaluated_, &summary);
   summary.steps = control.step();
   summary.epochs = control.epoch();
   if (control.has_best()) {

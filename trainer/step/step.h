@@ -29,7 +29,7 @@ struct StepTimes {
 inline constexpr int kRequestBits = 4;
 
 struct StepResult {
-  double loss = 0;                               // mean cross-entropy, weighted
+  double loss = 0;                               // the task's, weighted
   double l2 = 0;                                 // penalty: sum of lambda/2 w^2
   double gradient_norm = 0;                      // before clipping
   std::array<int64_t, kRequestBits> requests{};  // how many ranks set each bit
@@ -48,7 +48,7 @@ struct EvaluatedRows {
   int64_t begin = 0;  // of the batch's local rows
   int64_t rows = 0;
   Panels<const T> logits;          // [rows, outputs of the task]
-  const double* losses = nullptr;  // [rows], unweighted
+  const double* losses = nullptr;  // [rows][outputs], unweighted
   // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
   std::function<Panels<const T>(int probe)> probe;
 };

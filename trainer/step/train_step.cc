@@ -43,9 +43,12 @@ std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicato
 // What one computing thread owns.
 template <typename T>
 struct TrainStep<T>::Thread {
-  Thread(const WorkspacePlan& plan, int64_t max_rows, const ParameterLayout& layout,
-         const Range& leaves)
-      : leaves(leaves), workspace(plan, max_rows), fold(&layout, leaves), losses(max_rows) {}
+  Thread(const WorkspacePlan& plan, int64_t max_rows, int64_t outputs,
+         const ParameterLayout& layout, const Range& leaves)
+      : leaves(leaves),
+        workspace(plan, max_rows),
+        fold(&layout, leaves),
+        losses(max_rows * outputs) {}
   Range leaves;
   Workspace<T> workspace;
   GradientFold<T> fold;
@@ -85,7 +88,8 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       const ThreadShare share =
           ShareOfThread(options, graph->needs_whole_leaf(), own_leaves_, t, pool->threads());
       threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
-                                                  graph->parameters(), share.leaves));
+                                                  graph->outputs(), graph->parameters(),
+                                                  share.leaves));
     }
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
@@ -261,8 +265,12 @@ void TrainStep<T>::ComputePass(const LocalBatch& batch, int64_t begin, const Pas
                     .weights = weights,
                     .scale = scale},
                    thread.losses.data(), leaf.Of(executor_.LogitGradients(pass)));
+    const double* losses = thread.losses.data();
     for (int64_t i = 0; i < leaf.rows; ++i) {
-      thread.loss.Add(weights == nullptr ? thread.losses[i] : weights[i] * thread.losses[i]);
+      for (const Task::Label& label : options_.task.learned) {
+        const double loss = label.weight * *losses++;
+        thread.loss.Add(weights == nullptr ? loss : weights[i] * loss);
+      }
     }
   }
   executor_.Backward(pass);

@@ -112,8 +112,8 @@ T Sigmoid(T z) {
 }
 
 template <typename T>
-void BceWithLogits(Panels<const T> logits, const float* labels, const float* weights, T scale,
-                   double* loss, Panels<T> dlogits) {
+void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const float* weights,
+                   T scale, Strided<double> loss, Panels<T> dlogits) {
   CHECK_EQ(logits.features, 1);
   CheckSameShape<T>(logits, dlogits);
   for (int64_t row = 0; row < logits.panels() * kPanelRows; row += kLanes<T>) {
@@ -124,6 +124,8 @@ void BceWithLogits(Panels<const T> logits, const float* labels, const float* wei
     Vec<T> gradient = {};
     for (int lane = 0; lane < kLanes<T> && row + lane < logits.rows; ++lane) {
       const T label = labels[row + lane];
+      loss[row + lane] = 0;
+      if (std::isnan(label)) continue;
       const T weight = weights == nullptr ? T(1) : static_cast<T>(weights[row + lane]);
       const double logit = z[lane];
       loss[row + lane] = (logit < 0 ? 0.0 : logit) - logit * label + log_term[lane];
@@ -133,18 +135,18 @@ void BceWithLogits(Panels<const T> logits, const float* labels, const float* wei
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                            \
-  template void Add<T>(Panels<const T>, Panels<const T>, Panels<T>);                      \
-  template void Multiply<T>(Panels<const T>, Panels<const T>, Panels<T>);                 \
-  template void Relu<T>(Panels<const T>, Panels<T>, Panels<T>);                           \
-  template void Copy<T>(Panels<const T>, Panels<T>);                                      \
-  template void Fill<T>(T, Panels<T>);                                                    \
-  template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);          \
-  template void MeanPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);                \
-  template void MeanPoolBackward<T>(int64_t, int64_t, Panels<const T>, Panels<T>);        \
-  template T Sigmoid<T>(T);                                                               \
-  template void BceWithLogits<T>(Panels<const T>, const float*, const float*, T, double*, \
-                                 Panels<T>);
+#define ELASTOR_INSTANTIATE(T)                                                           \
+  template void Add<T>(Panels<const T>, Panels<const T>, Panels<T>);                     \
+  template void Multiply<T>(Panels<const T>, Panels<const T>, Panels<T>);                \
+  template void Relu<T>(Panels<const T>, Panels<T>, Panels<T>);                          \
+  template void Copy<T>(Panels<const T>, Panels<T>);                                     \
+  template void Fill<T>(T, Panels<T>);                                                   \
+  template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);         \
+  template void MeanPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);               \
+  template void MeanPoolBackward<T>(int64_t, int64_t, Panels<const T>, Panels<T>);       \
+  template T Sigmoid<T>(T);                                                              \
+  template void BceWithLogits<T>(Panels<const T>, Strided<const float>, const float*, T, \
+                                 Strided<double>, Panels<T>);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(double)
 #undef ELASTOR_INSTANTIATE

@@ -90,15 +90,24 @@ struct DeviceDropout {
 template <typename A>
 void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 
-// Binary cross-entropy (core/kernels/elementwise.h). logits: float [rows]. labels, weights (null:
-// 1): by local row; local_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the
-// batch.
-//   losses[r] = weight * loss (double; 0 in padding),  dlogits = (sigmoid(z) - y) * weight *
-//   inverse
-// dlogits may be null (evaluation; losses are then unweighted).
-void BceWithLogits(Stream& stream, int64_t rows, const float* logits, const float* labels,
-                   const float* weights, const float* inverse_weight, const int32_t* local_row,
-                   double* losses, float* dlogits);
+// Which label of a row is learned by which output.
+struct BceLabel {
+  int64_t outputs = 1;  // of a row
+  int64_t output = 0;
+  int64_t columns = 1;  // labels of a row
+  int64_t column = 0;
+  double weight = 1;  // of the label
+};
+// Binary cross-entropy (core/kernels/elementwise.h) of one label. logits, losses, dlogits: [rows]
+// [outputs], of which it reads and writes one column. labels [..][columns], weights (null: 1): by
+// local row; local_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the batch.
+//   losses = weight * (label's weight * loss), in double,
+//   dlogits = (sigmoid(z) - y) * weight * (inverse * label's weight);
+// both are 0 in padding and where y is not-a-number. dlogits may be null (evaluation; losses are
+// then unweighted).
+void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const float* logits,
+                   const float* labels, const float* weights, const float* inverse_weight,
+                   const int32_t* local_row, double* losses, float* dlogits);
 
 // Numeric fields: values [local rows][count]; y: [rows, 1, >= count * width], its first features.
 template <typename A>

@@ -8,11 +8,23 @@ namespace {
 
 class DeviceBinaryCrossEntropy final : public DeviceLoss {
  public:
+  explicit DeviceBinaryCrossEntropy(const Task& task) : task_(task) {}
   void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
                float* doutputs) const override {
-    BceWithLogits(stream, rows.rows, rows.outputs, rows.labels, rows.weights, rows.inverse_weight,
-                  rows.local_row, losses, doutputs);
+    for (int64_t i = 0; i < task_.outputs(); ++i) {
+      const Task::Label& label = task_.learned[i];
+      const BceLabel one = {.outputs = task_.outputs(),
+                            .output = i,
+                            .columns = task_.labels(),
+                            .column = label.column,
+                            .weight = label.weight};
+      BceWithLogits(stream, rows.rows, one, rows.outputs, rows.labels, rows.weights,
+                    rows.inverse_weight, rows.local_row, losses, doutputs);
+    }
   }
+
+ private:
+  const Task task_;
 };
 
 }  // namespace
@@ -20,7 +32,7 @@ class DeviceBinaryCrossEntropy final : public DeviceLoss {
 std::unique_ptr<DeviceLoss> MakeDeviceLoss(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kBinary:
-      return std::make_unique<DeviceBinaryCrossEntropy>();
+      return std::make_unique<DeviceBinaryCrossEntropy>(task);
   }
   LOG(FATAL) << "no such task";
 }

@@ -150,31 +150,39 @@ double ExactLoss(double z, double y) {
   return std::max(z, 0.0) - z * y + std::log1p(std::exp(-std::fabs(z)));
 }
 
+// A label among three of a row, which every fifth row lacks.
 TYPED_TEST(ElementwiseTest, BceWithLogits) {
   using T = TypeParam;
-  constexpr int64_t kRows = 37;
+  constexpr int64_t kRows = 37, kStride = 3;
   constexpr double kTolerance = sizeof(T) == 4 ? 4e-7 : 1e-14;
-  PanelBuffer<T> logits(kRows, 1, 1), gradient(kRows, 1, 2), in_place(kRows, 1, 1);
-  std::vector<float> labels, weights;
+  PanelBuffer<T> logits(kRows, 1, 1), gradient(kRows, 1, 2);
+  std::vector<float> labels(kRows * kStride, 0.5f), weights;
   for (int64_t row = 0; row < kRows; ++row) {
     logits.view().At(row, 0) *= 20;
-    labels.push_back(row % 2 == 0 ? 1 : 0);
+    labels[row * kStride + 1] =
+        row % 5 == 3 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(row % 2);
     weights.push_back(0.5f + 0.1f * row);
   }
-  Copy<T>(logits.read(), in_place.view());
   for (const bool weighted : {false, true}) {
-    std::vector<double> loss(kRows), loss_again(kRows);
+    std::vector<double> loss(2 * kRows, -7);
     const float* weight_data = weighted ? weights.data() : nullptr;
-    BceWithLogits<T>(logits.read(), labels.data(), weight_data, T(0.25), loss.data(),
-                     gradient.view());
+    BceWithLogits<T>(logits.read(), {labels.data() + 1, kStride}, weight_data, T(0.25),
+                     {loss.data(), 2}, gradient.view());
     for (int64_t row = 0; row < kRows; ++row) {
       const double z = logits.view().At(row, 0);
-      EXPECT_NEAR(loss[row], ExactLoss(z, labels[row]), kTolerance);
+      const float label = labels[row * kStride + 1];
+      EXPECT_EQ(loss[2 * row + 1], -7);
+      EXPECT_EQ(Sigmoid(logits.view().At(row, 0)), Sigmoid(static_cast<T>(z)));
+      if (std::isnan(label)) {
+        EXPECT_EQ(loss[2 * row], 0);
+        EXPECT_EQ(gradient.view().At(row, 0), 0);
+        continue;
+      }
+      EXPECT_NEAR(loss[2 * row], ExactLoss(z, label), kTolerance);
       const double weight = weighted ? weights[row] : 1;
       const double probability = 1 / (1 + std::exp(-z));
-      EXPECT_NEAR(gradient.view().At(row, 0), (probability - labels[row]) * weight * 0.25,
+      EXPECT_NEAR(gradient.view().At(row, 0), (probability - label) * weight * 0.25,
                   2 * kTolerance);
-      EXPECT_EQ(Sigmoid(logits.view().At(row, 0)), Sigmoid(static_cast<T>(z)));
     }
     for (int64_t row = kRows; row < 48; ++row) EXPECT_EQ(gradient.view().At(row, 0), 0);
   }
@@ -191,7 +199,7 @@ TEST(BceTest, GradientIsTheDerivativeOfTheLoss) {
       logits.view().At(2, 0) = z + kStep;
       const std::vector<float> labels(3, label);
       double loss[3];
-      BceWithLogits<double>(logits.read(), labels.data(), nullptr, 1.0, loss, gradient.view());
+      BceWithLogits<double>(logits.read(), {labels.data()}, nullptr, 1.0, {loss}, gradient.view());
       EXPECT_NEAR(gradient.view().At(1, 0), (loss[2] - loss[0]) / (2 * kStep), kTolerance);
     }
   }
@@ -202,7 +210,7 @@ TEST(BceTest, NanIsNotHidden) {
   logits.view().At(0, 0) = std::numeric_limits<float>::quiet_NaN();
   const float label = 1;
   double loss;
-  BceWithLogits<float>(logits.read(), &label, nullptr, 1.0f, &loss, gradient.view());
+  BceWithLogits<float>(logits.read(), {&label}, nullptr, 1.0f, {&loss}, gradient.view());
   EXPECT_TRUE(std::isnan(loss));
   EXPECT_TRUE(std::isnan(gradient.view().At(0, 0)));
 }

@@ -69,6 +69,13 @@ inline std::vector<ModelCase> ModelCases() {
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");
   add("DcnV2Stacked", "dcn_v2 { cross_layers: 2 hidden: [9, 5] }");
   add("DcnV2Parallel", "dcn_v2 { structure: PARALLEL hidden: [9, 5] dropout: 0.25 }");
+  add("Mmoe", "mmoe { experts: 3 expert_hidden: [6, 5] tower_hidden: 4 }");
+  cases.back().outputs = 2;
+  add("MmoeOneLabel", "mmoe { experts: 2 expert_hidden: 7 tower_hidden: [4, 3] dropout: 0.25 }");
+  paper("RankElastorTwoLabels", "head { kind: FLATTEN_MLP hidden: 8 }");
+  cases.back().outputs = 2;
+  add("DcnV2ThreeLabels", "dcn_v2 { structure: PARALLEL hidden: 9 }");
+  cases.back().outputs = 3;
   return cases;
 }
 

@@ -58,13 +58,15 @@ TEST_P(ModelTest, OneRowEqualsItsBatchRow) {
       }
     }
     executor.Forward(pass);
-    std::vector<uint32_t> bits;
+    std::vector<std::vector<uint32_t>> bits(rows);
     for (int64_t row = 0; row < rows; ++row) {
-      bits.push_back(std::bit_cast<uint32_t>(executor.Logits(pass).At(row, 0)));
+      for (int64_t i = 0; i < graph_.outputs(); ++i) {
+        bits[row].push_back(std::bit_cast<uint32_t>(executor.Logits(pass).At(row, i)));
+      }
     }
     return bits;
   };
-  const std::vector<uint32_t> all = logits(0, kRows);
+  const std::vector<std::vector<uint32_t>> all = logits(0, kRows);
   for (int64_t row = 0; row < kRows; ++row) EXPECT_EQ(logits(row, 1)[0], all[row]) << row;
 }
 
@@ -93,6 +95,21 @@ TEST(ModelParametersTest, MlpBatchNorm) {
   EXPECT_FALSE(plain.needs_whole_leaf());
   EXPECT_STREQ(graph.whole_leaf_op(), "batch norm");
   EXPECT_EQ(graph.parameters().element_count(), plain.parameters().element_count() + 9 + 5);
+}
+
+// Three experts of 20 -> 6 -> 5, two gates and two towers of 5 -> 4 -> 1.
+TEST(ModelParametersTest, Mmoe) {
+  TestModel model =
+      MakeTestModel(kCaseFeatures, "mmoe { experts: 3 expert_hidden: [6, 5] tower_hidden: 4 }");
+  model.outputs = 2;
+  const Graph graph = model.graph();
+  const int64_t numeric = 2 * 2 * 4;
+  EXPECT_EQ(graph.parameters().element_count(),
+            numeric + 3 * (20 * 6 + 6 + 6 * 5 + 5) + 2 * 20 * 3 + 2 * (5 * 4 + 4 + 4 + 1));
+  EXPECT_EQ(graph.multiply_adds(), 3 * (20 * 6 + 6 * 5) + 2 * 20 * 3 + 2 * 3 * 5 + 2 * (5 * 4 + 4));
+  ASSERT_EQ(graph.probes().size(), 3u);
+  EXPECT_EQ(graph.probes()[1].shape, (Shape{3, 5}));
+  EXPECT_EQ(graph.probes()[2].shape, (Shape{2, 5}));
 }
 
 // Parameters by the paper's formulas, T = 3, D = 6, r = 2, two blocks, 20 embedding features in

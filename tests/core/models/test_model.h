@@ -9,12 +9,13 @@
 
 namespace elastor {
 
-// A model for tests, and the fields it is built for.
+// A model for tests, and the fields and outputs it is built for.
 struct TestModel {
   ModelConfig config;
   FeatureShape features;
+  int64_t outputs = 1;
 
-  Graph graph() const { return MakeModel(config, features); }
+  Graph graph() const { return MakeModel(config, features, outputs); }
 };
 
 // The model that `text` describes, a ModelConfig in text format in which a later value of a field

@@ -365,6 +365,31 @@ TEST(ElementwiseTest, GradientsOfOpsWithTwoInputs) {
   }));
 }
 
+// Two mixtures of three tokens, whose gates are the features behind them.
+TEST(MixtureTest, GradientsAndByHand) {
+  MixtureOp mixture;
+  mixture.mixture = {.experts = 3, .width = 5, .mixtures = 2};
+  ExpectGradients(GraphOf(7, [&](GraphBuilder* graph, Value x) {
+    const Value both[] = {Linear(graph, "x", LinearOf(1, 7, 15, Weights::kOwn, {}))(x),
+                          Linear(graph, "gates", LinearOf(1, 7, 6, Weights::kOwn, {}))(x)};
+    return graph->Apply(mixture, both);
+  }));
+
+  mixture.mixture = {.experts = 2, .width = 2, .mixtures = 2};
+  const Graph graph = GraphOf(8, [&](GraphBuilder* graph, Value x) {
+    const Value both[] = {Linear(graph, "x", LinearOf(1, 8, 4, Weights::kOwn, {}))(x),
+                          Linear(graph, "gates", LinearOf(1, 8, 4, Weights::kOwn, {}))(x)};
+    return graph->Apply(mixture, both);
+  });
+  OpRun run(graph, 1);
+  Numbers first(4 * 8), last(4 * 8);
+  for (int i = 0; i < 4; ++i) first[i * 8 + i] = last[i * 8 + 4 + i] = 1;
+  run.Set("x.weight", first);
+  run.Set("gates.weight", last);
+  // Weights 1/2, 1/2; and 1, 0, as far as gates of 1000 and 0 tell.
+  EXPECT_EQ(run.Forward({3, 5, 7, 11, 4, 4, 1000, 0}), Numbers({5, 8, 3, 5}));
+}
+
 // Seven features in three groups of three: the last one is (x6, 0, 0).
 TEST(PadTest, ByHand) {
   const Graph graph = GraphOf(7, [](GraphBuilder* graph, Value x) {

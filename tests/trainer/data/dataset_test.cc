@@ -406,10 +406,67 @@ TEST(DatasetTest, EntriesAreCheckedByTypeAndRange) {
        "rows_per_block: found 0; expected an integer from 1 to 2147483648"},
       {[](Json& m) { m["weights"] = "no"; }, "weights: found \"no\"; expected true or false"},
       {[](Json& m) { m["best_auc"] = 2; }, "best_auc: found 2; expected a number from 0 to 1"},
+      {[](Json& m) {
+         m["labels"] = {{{"name", "click"}}};
+       },
+       "labels: found [{\"name\":\"click\"}]; expected none, or two and more"},
+      {[](Json& m) {
+         m["labels"] = {{{"name", "click"}, {"best_auc", -1}}, {{"name", "a"}}};
+       },
+       "labels[0].best_auc: found -1; expected a number from 0 to 1"},
+      {[](Json& m) {
+         m["labels"] = {{{"name", "click"}}, {{"name", "a"}}};
+       },
+       "labels[1].name: found \"a\"; expected a name that no field before has"},
       {[](Json& m) { m["meta_xxh3"] = "0123456789abcdef"; },
        "the text does not match its hash; the file is damaged or was edited"},
   };
   for (const auto& [change, message] : mistakes) EXPECT_EQ(error_of(change), message);
+}
+
+// Row r has the labels r % 2 and, but for every third row, r % 5 == 0.
+TEST(DatasetTest, SeveralLabels) {
+  DatasetInfo info = SmallInfo();
+  info.labels = {{"click"}, {"conversion"}};
+  const std::string path = FreshPath();
+  auto writer = DatasetWriter::Create(path, info);
+  ASSERT_TRUE(writer.ok());
+  const auto rows_of = [](int64_t begin, int64_t end) {
+    Rows rows = SmallRows(begin, end);
+    rows.labels.clear();
+    for (int64_t r = begin; r < end; ++r) {
+      rows.labels.push_back(static_cast<float>(r % 2));
+      rows.labels.push_back(r % 3 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                       : static_cast<float>(r % 5 == 0));
+    }
+    return rows;
+  };
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, rows_of(0, 10)).ok());
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, rows_of(10, 17)).ok());
+  (*writer)->set_best_auc({0.75, -1});
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  const auto dataset = Dataset::Open(path);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().message();
+  ASSERT_EQ((*dataset)->info().label_count(), 2);
+  EXPECT_EQ((*dataset)->info().labels[0].best_auc, 0.75);
+  EXPECT_EQ((*dataset)->info().labels[1].name, "conversion");
+  EXPECT_LT((*dataset)->info().labels[1].best_auc, 0);
+  Rows rows;
+  ASSERT_TRUE((*dataset)->Read(Split::kTrain, RowOrder(), 0, {3, 17}, &rows).ok());
+  ASSERT_EQ(rows.labels.size(), 28u);
+  for (size_t i = 0; i < 14; ++i) {
+    const int64_t r = rows.ids[2 * i];
+    EXPECT_EQ(rows.labels[2 * i], r % 2);
+    EXPECT_EQ(std::isnan(rows.labels[2 * i + 1]), r % 3 == 0);
+    if (r % 3 != 0) {
+      EXPECT_EQ(rows.labels[2 * i + 1], r % 5 == 0);
+    }
+    EXPECT_EQ(rows.numeric[i], static_cast<float>(r) / 4);
+  }
+  DataEncoding one = EncodingOf(SmallInfo()), two = EncodingOf(info);
+  EXPECT_EQ(LabelDifference(two, two, "M"), "");
+  EXPECT_EQ(LabelDifference(one, two, "M"),
+            "labels: are one without a name; M was trained on click, conversion");
 }
 
 // What meta.json of version 2 says wrongly and the rows show.

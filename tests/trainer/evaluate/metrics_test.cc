@@ -113,7 +113,7 @@ StatusOr<MetricValues> ReduceOver(int ranks, const Predictions& predictions) {
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      BinaryMetrics metrics(predictions.slice_count, !predictions.groups.empty());
+      BinaryMetrics metrics({}, 0, predictions.slice_count, !predictions.groups.empty());
       AddRows(predictions, PartOf(r, ranks, predictions.rows()), &metrics);
       results[r] = metrics.Reduce(*communicators[r]);
     });
@@ -143,6 +143,71 @@ TEST(MetricsTest, AucIsThatOfAllPairs) {
       EXPECT_EQ(values.value().auc, expected) << ranks << " ranks";
     }
   }
+}
+
+// Three rows with two labels; the first is learned by the second output. The second label is there
+// where the first is 1, and nowhere on the last rank.
+TEST(MetricsTest, SeveralLabelsByHand) {
+  const Task task = {.row_labels = 2, .learned = {{"conversion", 1}, {"click", 0}}};
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> labels = {1, 0, 0, none, 1, 1, 0, none};
+  const float up = std::log(3.0f);
+  const std::vector<float> logits = {up, 0, 9, -up, up, up, -9, up};
+  std::vector<double> losses;
+  for (size_t i = 0; i < 4; ++i) {
+    const float conversion = labels[2 * i + 1];
+    losses.push_back(std::isnan(conversion) ? 0 : Loss(logits[2 * i], conversion));
+    losses.push_back(Loss(logits[2 * i + 1], labels[2 * i]));
+  }
+  const auto communicators = MakeThreadCommunicators(2, {});
+  std::vector<StatusOr<std::vector<MetricValues>>> results(2, std::vector<MetricValues>());
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      const auto metrics = MakeMetrics(task, /*slices=*/1, /*grouped=*/false);
+      const size_t first = r == 0 ? 0 : 6, count = r == 0 ? 6 : 2;
+      const std::vector<RowSlice> slices = {{0, 0}};
+      metrics->Add({.logits = std::span(logits).subspan(first, count),
+                    .labels = std::span(labels).subspan(first, count),
+                    .losses = std::span(losses).subspan(first, count),
+                    .slices = slices});
+      results[r] = metrics->Reduce(*communicators[r]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(results[0].ok());
+  const MetricValues& conversion = results[0].value()[0];
+  EXPECT_EQ(conversion.label, "conversion");
+  EXPECT_EQ(conversion.rows, 2);
+  EXPECT_EQ(conversion.positives, 1);
+  EXPECT_EQ(conversion.auc, 0.5);  // equal logits
+  // -log(1/4) and -log(3/4); probabilities of 3/4 twice for one positive.
+  EXPECT_NEAR(conversion.logloss, (std::log(4.0) + std::log(4.0 / 3)) / 2, 1e-6);
+  EXPECT_NEAR(*conversion.calibration, 1.5, 1e-6);
+  EXPECT_EQ(conversion.slices[0].rows, 1);
+  const MetricValues& click = results[0].value()[1];
+  EXPECT_EQ(click.rows, 4);
+  EXPECT_EQ(click.positives, 2);
+  // Of four pairs: 0 beats -up, loses to up; up beats -up, ties with up.
+  EXPECT_EQ(click.auc, 2.5 / 4);
+  EXPECT_EQ(click.slices[0].rows, 2);
+  ExpectSame(results[1].value()[0], conversion);
+  ExpectSame(results[1].value()[1], click);
+}
+
+// A label that no row of the split has is no reason to end a run.
+TEST(MetricsTest, ALabelWithoutRows) {
+  const Task task = {.row_labels = 2, .learned = {{"a", 0}, {"b", 1}}};
+  const auto metrics = MakeMetrics(task, /*slices=*/0, /*grouped=*/false);
+  const std::vector<float> labels = {1, std::numeric_limits<float>::quiet_NaN()}, logits = {2, 3};
+  const std::vector<double> losses = {Loss(2, 1), 0};
+  metrics->Add({.logits = logits, .labels = labels, .losses = losses});
+  const auto values = metrics->Reduce(*MakeSelfCommunicator());
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ((*values)[1].rows, 0);
+  EXPECT_TRUE(std::isnan((*values)[1].logloss));
+  EXPECT_FALSE((*values)[1].auc.has_value());
+  EXPECT_EQ((*values)[0].rows, 1);
 }
 
 TEST(MetricsTest, HandComputed) {

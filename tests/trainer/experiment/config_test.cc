@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
+#include "trainer/experiment/make_options.h"
 #include "trainer/experiment/overrides.h"
 
 namespace elastor {
@@ -98,6 +99,51 @@ TEST(ConfigTest, MlpDefaults) {
   EXPECT_EQ(experiment.name(), "MLP");
   EXPECT_THAT(experiment.model().mlp().hidden(), testing::ElementsAre(400, 400, 400));
   EXPECT_FALSE(experiment.model().mlp().batch_norm());
+}
+
+// What an experiment learns of data with the labels click, like and buy.
+TEST(ConfigTest, Task) {
+  DatasetInfo data;
+  data.labels = {{"click"}, {"like"}, {"buy"}};
+  const auto task_of = [&](const std::vector<std::string>& overrides) {
+    return MakeTask(Resolved(overrides), data);
+  };
+  const Task all = task_of({}).value();
+  EXPECT_EQ(all.labels(), 3);
+  ASSERT_EQ(all.outputs(), 3);
+  EXPECT_EQ(all.learned[2].name, "buy");
+  EXPECT_EQ(all.learned[2].column, 2);
+  EXPECT_EQ(all.learned[2].weight, 1);
+  const Experiment chosen =
+      Resolved({"task.labels=buy,click", "task.weights=0.5,2", "training.monitor.label=click"});
+  const Task two = MakeTask(chosen, data).value();
+  EXPECT_EQ(two.labels(), 3);
+  ASSERT_EQ(two.outputs(), 2);
+  EXPECT_EQ(two.learned[0].column, 2);
+  EXPECT_EQ(two.learned[0].weight, 0.5);
+  EXPECT_EQ(two.learned[1].column, 0);
+  EXPECT_EQ(MonitoredLabel(chosen, two), 1);
+  EXPECT_EQ(MonitoredLabel(Resolved(), all), 0);
+
+  const auto mistake = [&](const std::vector<std::string>& overrides) {
+    return task_of(overrides).status().message();
+  };
+  EXPECT_EQ(mistake({"task.labels=click,share"}),
+            "task.labels: share; expected of click, like, buy");
+  EXPECT_EQ(mistake({"task.labels=buy,buy"}),
+            "task.labels: buy stands there twice; expected every name once");
+  EXPECT_EQ(mistake({"task.weights=1,2"}),
+            "task.weights: 2 numbers; expected one for each of 3 labels");
+  EXPECT_EQ(mistake({"task.labels=buy", "training.monitor.label=click"}),
+            "training.monitor.label: click; expected a label that is learned");
+  data.labels.clear();
+  EXPECT_EQ(task_of({}).value().outputs(), 1);
+  EXPECT_EQ(task_of({"task.weights=3"}).value().learned[0].weight, 3);
+  EXPECT_EQ(mistake({"task.labels=click"}),
+            "task.labels: click; expected none, as the data has one label, without a name");
+  EXPECT_EQ(
+      mistake({"training.monitor.label=click"}),
+      "training.monitor.label: click; expected none, as the data has one label, without a name");
 }
 
 TEST(ConfigTest, ResolvingTwiceIsResolvingOnce) {

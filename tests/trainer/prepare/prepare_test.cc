@@ -42,6 +42,39 @@ constexpr char kSmallText[] =
     "1\t1\t2\taa\t10\tx\n"
     "1\t1\t3\trare\t14\tx\n";
 
+// A conversion is known after a click alone.
+TEST(PrepareTest, SeveralLabels) {
+  const std::string schema =
+      "fields { name: 'click' type: LABEL } fields { name: 'f' type: CATEGORICAL } "
+      "fields { name: 'conversion' type: LABEL } max_bad_rows: 1 split { train: 0.5 test: 0.5 }";
+  const std::string text = "0\ta\t\n1\tb\t0\n1\ta\t2\n\tc\t1\n1\tb\t-1\n";
+  PrepareOptions options = OptionsOf(schema, {WriteScratch("in.tsv", text)}, "out");
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->bad_rows, 1);
+  EXPECT_THAT(warnings,
+              testing::Contains(HasSubstr(
+                  "the label conversion of all 1 train rows is 0; is the LABEL field's column")));
+  const auto dataset = OpenOrDie(options.output_dir);
+  ASSERT_EQ(dataset->info().labels.size(), 2u);
+  EXPECT_EQ(dataset->info().labels[1].name, "conversion");
+  const Rows train = ReadAll(*dataset, Split::kTrain), test = ReadAll(*dataset, Split::kTest);
+  ASSERT_EQ(train.labels.size(), 4u);
+  ASSERT_EQ(test.labels.size(), 4u);
+  EXPECT_EQ(train.labels[0], 0);
+  EXPECT_TRUE(std::isnan(train.labels[1]));
+  EXPECT_EQ(train.labels[2], 1);
+  EXPECT_EQ(train.labels[3], 0);
+  EXPECT_TRUE(std::isnan(test.labels[0]));
+  EXPECT_EQ(test.labels[1], 1);
+  EXPECT_EQ(test.labels[2], 1);
+  EXPECT_EQ(test.labels[3], 0);
+  const std::string statistics = FileBytes(options.output_dir + "/stats.json");
+  EXPECT_THAT(statistics, HasSubstr("\"conversion\""));
+}
+
 TEST(PrepareTest, EveryValueOfASmallFile) {
   const PrepareOptions options =
       OptionsOf(kSmallSchema, {WriteScratch("in.tsv", kSmallText)}, "out");

@@ -99,7 +99,6 @@ TEST(SchemaFileTest, MistakesInAField) {
     const char* field;
     const char* message;
   } kMistakes[] = {
-      {"type: LABEL", "type is LABEL; expected one such field, and y is one"},
       {"type: CATEGORICAL encoding: HASH",
        "buckets is 0; expected 1 to 2^48 for HASH and IDENTITY"},
       {"type: CATEGORICAL encoding: IDENTITY buckets: 281474976710657",

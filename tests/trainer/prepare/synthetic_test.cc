@@ -21,6 +21,20 @@ std::string SchemaOf(const std::string& teacher) {
          teacher + " }";
 }
 
+double Correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const double count = static_cast<double>(a.size());
+  double sum_a = 0, sum_b = 0, aa = 0, bb = 0, ab = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum_a += a[i];
+    sum_b += b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+    ab += a[i] * b[i];
+  }
+  return (ab - sum_a * sum_b / count) /
+         std::sqrt((aa - sum_a * sum_a / count) * (bb - sum_b * sum_b / count));
+}
+
 TEST(SyntheticTest, ExactAuc) {
   EXPECT_EQ(ExactAuc({1, 2, 3, 4}, {0, 0, 1, 1}), 1);
   EXPECT_EQ(ExactAuc({1, 2, 3, 4}, {0, 1, 0, 1}), 0.75);
@@ -40,7 +54,9 @@ TEST(SyntheticTest, BestAucIsThatOfTheTeacher) {
     const Teacher planted(options.schema.synthetic());
     std::vector<double> logits;
     Rows again;
-    for (int64_t row = 10000; row < 18000; ++row) logits.push_back(planted.AppendRow(row, &again));
+    for (int64_t row = 10000; row < 18000; ++row) {
+      logits.push_back(planted.AppendRow(row, &again)[0]);
+    }
     EXPECT_EQ(again.labels, validation.labels);
     EXPECT_EQ(again.ids, validation.ids);
     EXPECT_EQ(again.offsets, validation.offsets);
@@ -51,6 +67,39 @@ TEST(SyntheticTest, BestAucIsThatOfTheTeacher) {
     for (const float label : validation.labels) positives += label;
     EXPECT_NEAR(positives / 8000, 0.2, 0.02);
   }
+}
+
+// The first of three labels is that of data with one; the others follow it as far as they should.
+TEST(SyntheticTest, SeveralLabels) {
+  const std::string labels = "labels: 3 label_correlation: 0.6 after_first: true";
+  const PrepareOptions one = OptionsOf(SchemaOf(""), {}, "one");
+  const PrepareOptions several = OptionsOf(SchemaOf(labels), {}, "several");
+  ASSERT_TRUE(Prepare(one).ok());
+  ASSERT_TRUE(Prepare(several).ok());
+  const auto dataset = OpenOrDie(several.output_dir);
+  ASSERT_EQ(dataset->info().labels.size(), 3u);
+  EXPECT_EQ(dataset->info().labels[2].name, "L3");
+  const Rows alone = ReadAll(*OpenOrDie(one.output_dir), Split::kValidation);
+  const Rows rows = ReadAll(*dataset, Split::kValidation);
+  EXPECT_EQ(rows.ids, alone.ids);
+  const Teacher planted(several.schema.synthetic());
+  std::vector<double> first, third, scores;
+  std::vector<float> known;
+  Rows again;
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    const std::vector<double> logits = planted.AppendRow(10000 + i, &again);
+    first.push_back(logits[0]);
+    third.push_back(logits[2]);
+    ASSERT_EQ(rows.labels[3 * i], alone.labels[i]);
+    for (const int64_t label : {1, 2}) {
+      ASSERT_EQ(std::isnan(rows.labels[3 * i + label]), alone.labels[i] == 0) << i;
+    }
+    if (alone.labels[i] == 0) continue;
+    scores.push_back(logits[2]);
+    known.push_back(rows.labels[3 * i + 2]);
+  }
+  EXPECT_EQ(dataset->info().labels[2].best_auc, ExactAuc(scores, known));
+  EXPECT_NEAR(Correlation(first, third), 0.6, 0.05);
 }
 
 TEST(SyntheticTest, IdsAreHeavyTailedAndNumbersStandardNormal) {

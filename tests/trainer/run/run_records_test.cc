@@ -57,6 +57,50 @@ TEST(RunRecordsTest, EvalWithSlices) {
   EXPECT_EQ(Json::parse(ToJson(record))["slices"][0]["value"], "no\uFFFDutf");
 }
 
+// What is monitored stands where it does of one label.
+TEST(RunRecordsTest, SeveralLabels) {
+  EvalRecord record = {.split = "validation", .step = 7};
+  MetricValues click, buy;
+  click.label = "click";
+  click.rows = 100;
+  click.auc = 0.75;
+  buy.label = "buy";
+  buy.rows = 9;
+  buy.logloss = std::numeric_limits<double>::quiet_NaN();
+  record.metrics = click;
+  record.labels = {click, buy};
+  const Json json = Json::parse(ToJson(record));
+  EXPECT_EQ(json["label"], "click");
+  EXPECT_EQ(json["auc"], 0.75);
+  ASSERT_EQ(json["labels"].size(), 2u);
+  EXPECT_EQ(json["labels"][0]["auc"], 0.75);
+  EXPECT_EQ(json["labels"][1]["label"], "buy");
+  EXPECT_EQ(json["labels"][1]["rows"], 9);
+  EXPECT_TRUE(json["labels"][1]["logloss"].is_null());
+
+  Summary summary;
+  summary.split = "test";
+  summary.auc = 0.75;
+  summary.label = "click";
+  summary.labels = {{"click", 100, 0.75, 0.8, 0.5, {}}, {"buy", 9, 0.625, {}, 0.25, {}}};
+  summary.monitor = "auc";
+  summary.best_step = 40;
+  summary.best_metric = 0.75;
+  const std::string text = ToText(summary);
+  EXPECT_NE(text.find("test click AUC: 0.7500 (best possible: 0.8000)\n"
+                      "test click logloss: 0.5000\n"
+                      "test buy AUC: 0.6250\n"
+                      "test buy logloss: 0.2500\n"
+                      "best click auc: 0.7500 at step 40\n"),
+            std::string::npos)
+      << text;
+  const Json of_summary = Json::parse(ToJson(summary));
+  EXPECT_EQ(of_summary["label"], "click");
+  EXPECT_EQ(of_summary["labels"][0]["best_auc"], 0.8);
+  EXPECT_TRUE(of_summary["labels"][1]["best_auc"].is_null());
+  EXPECT_FALSE(Json::parse(ToJson(Summary())).contains("labels"));
+}
+
 TEST(RunRecordsTest, NumbersReadBackExactly) {
   TrainRecord record;
   record.loss = 0x1.5555555555555p-2;

@@ -51,7 +51,7 @@ const std::vector<FieldSpec>& Fields() {
   return fields;
 }
 
-void AppendRow(int64_t index, Rows* rows) {
+void AppendRow(int64_t index, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(index, RandomPurpose::kSynthetic, 0);
   const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
@@ -73,6 +73,11 @@ void AppendRow(int64_t index, Rows* rows) {
   end_bag();
   rows->ids.push_back(index >= kLateIndex ? kLateId : below(16));
   end_bag();
+  for (int64_t i = 1; i < labels; ++i) {
+    const bool missing = uniform() < 0.3;
+    const float label = uniform() < 0.5 ? 1.0f : 0.0f;
+    rows->labels.push_back(missing ? std::numeric_limits<float>::quiet_NaN() : label);
+  }
 }
 
 LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& communicator,
@@ -83,7 +88,7 @@ LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& comm
   const Range own = LocalPositions(batch_rows, rank, ranks, leaves);
   Rows rows;
   for (int64_t i = own.begin; i < own.end; ++i) {
-    AppendRow(training.row ? training.row(begin + i) : begin + i, &rows);
+    AppendRow(training.row ? training.row(begin + i) : begin + i, training.task.labels(), &rows);
     if (training.weight) rows.weights.push_back(training.weight(begin + i));
   }
   LocalBatch batch;
@@ -121,6 +126,7 @@ ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) 
 
 TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread) {
   TrainStepOptions options;
+  options.task = training.task;
   options.leaves = training.leaves;
   options.batch_rows = *std::max_element(training.batch_rows.begin(), training.batch_rows.end());
   options.sample_weights = training.weight != nullptr;
@@ -208,7 +214,8 @@ class Rank {
     const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
     const Status status = step_.Evaluate(batch, [own](const EvaluatedRows<float>& pass) {
-      for (int64_t i = 0; i < pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, 0);
+      for (int64_t i = 0; i < pass.rows; ++i)
+        own[pass.begin + i] = pass.logits.At(i, pass.logits.features - 1);
     });
     CHECK(status.ok()) << status.message();
   }
@@ -264,6 +271,10 @@ void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.n
 std::vector<TinyCase> TinyCases() {
   using enum OptimizerKind;
   const TestModel mlp = TinyModel(kTinyMlp);
+  TestModel mmoe = TinyModel(kTinyMmoe);
+  mmoe.outputs = 2;
+  // Of three labels the last, which rows lack, and the first.
+  const Task two_of_three = {.row_labels = 3, .learned = {{"c", 2, 0.5}, {"a", 0, 1}}};
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -281,6 +292,7 @@ std::vector<TinyCase> TinyCases() {
       {"MlpBatchNorm", {.model = TinyModel(kTinyBatchNorm), .leaves = 8}},
       {"MlpBatchNormWeights",
        {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
+      {"MmoeTwoLabels", {.model = mmoe, .task = two_of_three, .weight = TinyWeight}},
   };
 }
 

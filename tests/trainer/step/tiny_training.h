@@ -26,6 +26,7 @@ namespace elastor {
 // absent leaves, dropout, clipping and L2.
 struct TinyTraining {
   TestModel model;
+  Task task = {};
   OptimizerKind sparse = OptimizerKind::kLazyAdam;
   OptimizerKind dense = OptimizerKind::kDenseAdam;
   int64_t leaves = 16;
@@ -74,7 +75,7 @@ std::string ToString(const Spread& spread);
 
 struct Outcome {
   std::vector<StepResult> steps;
-  std::vector<float> logits;  // of the evaluations, in row order
+  std::vector<float> logits;  // of the evaluations, in row order; of several the last
   std::string digest;         // summed over the ranks
   std::string error;          // of a step that failed, alike on all ranks; the run ends there
 };
@@ -102,6 +103,8 @@ inline constexpr char kTinyRankMixerPublicCode[] =
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyMmoe[] =
+    "mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 dropout: 0.1 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.

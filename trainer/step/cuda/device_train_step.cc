@@ -75,7 +75,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
   const LeafShape largest = {
       own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
   executor_.Reserve(largest);
-  losses_.Resize(largest.rows());
+  losses_.Resize(largest.rows() * graph->outputs());
   gradients_.Reserve(device.reproducible ? own.size() : 1);
   graph->parameters().Initialize(options.seed, host_weights_.data());
   WeightsChanged();
@@ -218,7 +218,8 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                   .inverse_weight = &inputs_.scalars.data()->inverse_weight,
                   .local_row = pass.inputs.local_row},
                  losses_.data(), executor_.LogitGradients());
-  AddToExactSum(compute, losses_.data(), pass.shape.rows(), &sums_.data()->loss);
+  AddToExactSum(compute, losses_.data(), pass.shape.rows() * options_.task.outputs(),
+                &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
     bucket_ready(bucket);
@@ -348,20 +349,20 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   const int64_t device_rows = pass.shape.rows();
   const int64_t outputs = options_.task.outputs();
   std::vector<float> device_logits(device_rows * outputs);
-  std::vector<double> device_losses(device_rows);
+  std::vector<double> device_losses(device_rows * outputs);
   Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * outputs);
-  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows);
+  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows * outputs);
   compute.Synchronize();
   const int64_t rows = batch.rows();
   std::vector<float> logits(PanelElements(rows, outputs));
-  std::vector<double> losses(rows);
+  std::vector<double> losses(rows * outputs);
   const Panels<float> logit_panels = {logits.data(), rows, outputs, PanelStride(outputs)};
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t device_row = geometry.DeviceRowOf(row);
     for (int64_t o = 0; o < outputs; ++o) {
       logit_panels.At(row, o) = device_logits[device_row * outputs + o];
+      losses[row * outputs + o] = device_losses[device_row * outputs + o];
     }
-    losses[row] = device_losses[device_row];
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());
@@ -377,7 +378,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
     visit({.begin = begin,
            .rows = end - begin,
            .logits = logit_panels.Rows(begin, end - begin),
-           .losses = losses.data() + begin,
+           .losses = losses.data() + begin * outputs,
            .probe = probe_panels});
   });
   return OkStatus();

@@ -128,7 +128,7 @@ class DeviceTrainStep final : public Step<float> {
   std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
-  Buffer<double> losses_;  // of every device row
+  Buffer<double> losses_;  // of every device row and output
   Buffer<StepSums> sums_;
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;

@@ -89,7 +89,7 @@ DeviceModelOptions Options(Precision precision, int64_t leaf_rows) {
 class DeviceExecutorTest : public testing::TestWithParam<ModelCase> {
  protected:
   LeafBatch Batch(std::vector<int32_t> counts, int64_t leaf_rows) const {
-    return MakeLeafBatch(graph_.features(), std::move(counts), leaf_rows);
+    return MakeLeafBatch(graph_, std::move(counts), leaf_rows);
   }
   PassResult RunOnCpu(const LeafBatch& batch, bool training = true) const {
     return RunOnHost(graph_, weights_, batch, kSeed, training);
@@ -139,7 +139,7 @@ TEST_P(DeviceExecutorTest, RoundedProducts) {
         return std::vector<double>(begin, begin + graph_.features().inputs());
       };
       if (RootMeanSquareDifference(part(rounded), part(exact)) <= bound) continue;
-      batch.dlogits[row] = 0;
+      std::fill_n(batch.dlogits.begin() + row * graph_.outputs(), graph_.outputs(), 0.0f);
       ++flipped;
     }
     EXPECT_LE(flipped, kMostFlippedRows);

@@ -1,5 +1,6 @@
 #include "tests/core/graph/cuda/device_run.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -43,8 +44,9 @@ int64_t LeafBatch::FirstRow(int64_t leaf) const {
   return std::accumulate(counts.begin(), counts.begin() + leaf, int64_t{0});
 }
 
-LeafBatch MakeLeafBatch(const FeatureShape& features, std::vector<int32_t> counts,
+LeafBatch MakeLeafBatch(const elastor::Graph& graph, std::vector<int32_t> counts,
                         int64_t leaf_rows) {
+  const FeatureShape& features = graph.features();
   LeafBatch batch;
   batch.counts = std::move(counts);
   batch.leaf_rows = leaf_rows;
@@ -55,7 +57,7 @@ LeafBatch MakeLeafBatch(const FeatureShape& features, std::vector<int32_t> count
     batch.numeric[i] = std::numeric_limits<float>::quiet_NaN();
   }
   batch.embeddings = BFloat16Numbers(batch.rows() * features.inputs(), /*seed=*/13);
-  batch.dlogits = BFloat16Numbers(batch.rows(), /*seed=*/14);
+  batch.dlogits = BFloat16Numbers(batch.rows() * graph.outputs(), /*seed=*/14);
   return batch;
 }
 
@@ -110,7 +112,9 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
     if (!training) continue;
     const Panels<double> dlogits = executor.LogitGradients(pass);
     for (int64_t r = 0; r < dlogits.panels() * kPanelRows; ++r) {
-      dlogits.At(r, 0) = r < rows ? batch.dlogits[first + r] : 0.0;
+      for (int64_t i = 0; i < graph.outputs(); ++i) {
+        dlogits.At(r, i) = r < rows ? batch.dlogits[(first + r) * graph.outputs() + i] : 0.0;
+      }
     }
     executor.Backward(pass);
     Append(Rows(executor.EmbeddingGradients(pass)), &result.embedding_gradients);
@@ -145,7 +149,7 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   gradients_.Reserve(count);
 
   std::vector<A> e(device_rows * inputs, A(0.0f));
-  std::vector<float> dlogits(device_rows);
+  std::vector<float> dlogits(device_rows * graph.outputs());
   host_local_row_.assign(device_rows, -1);
   for (int64_t leaf = begin; leaf < begin + count; ++leaf) {
     for (int64_t r = 0; r < batch.counts[leaf]; ++r) {
@@ -155,7 +159,8 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
       for (int64_t f = graph.features().numeric_features(); f < inputs; ++f) {
         e[device_row * inputs + f] = A(batch.embeddings[row * inputs + f]);
       }
-      dlogits[device_row] = batch.dlogits[row];
+      std::copy_n(batch.dlogits.begin() + row * graph.outputs(), graph.outputs(),
+                  dlogits.begin() + device_row * graph.outputs());
     }
   }
   const int64_t fields = graph.features().numeric_fields;
@@ -165,7 +170,7 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   cuda::Upload(stream_, host_local_row_, &local_row_);
   cuda::Upload(stream_, e, &embeddings_);
   cuda::Upload(stream_, dlogits, &dlogits_);
-  logits_.Resize(device_rows);
+  logits_.Resize(device_rows * graph.outputs());
   for (const Probe& probe : graph.probes()) {
     probes_.emplace_back(&stream_, device_rows * probe.shape.features());
   }

@@ -17,13 +17,13 @@ struct LeafBatch {
   uint32_t step = 0;
   std::vector<float> numeric;     // [rows][numeric fields], some missing
   std::vector<float> embeddings;  // [rows][n k]
-  std::vector<float> dlogits;     // [rows]
+  std::vector<float> dlogits;     // [rows][outputs]
 
   int64_t leaves() const { return static_cast<int64_t>(counts.size()); }
   int64_t rows() const { return FirstRow(leaves()); }
   int64_t FirstRow(int64_t leaf) const;
 };
-LeafBatch MakeLeafBatch(const FeatureShape& features, std::vector<int32_t> counts,
+LeafBatch MakeLeafBatch(const elastor::Graph& graph, std::vector<int32_t> counts,
                         int64_t leaf_rows);
 
 // Parameters that are not at their initial 0 and 1.

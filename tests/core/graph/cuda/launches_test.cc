@@ -53,7 +53,7 @@ class LaunchesTest : public testing::TestWithParam<ModelCase> {};
 TEST_P(LaunchesTest, NoMoreThanKnown) {
   if (!emulation::CurrentSchedule().lazy) GTEST_SKIP() << "calls run at once";
   const elastor::Graph graph = GetParam().graph();
-  const LeafBatch batch = MakeLeafBatch(graph.features(), {7, 6}, /*leaf_rows=*/7);
+  const LeafBatch batch = MakeLeafBatch(graph, {7, 6}, /*leaf_rows=*/7);
   DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, 2,
                        {.canonical_rows = 14, .canonical_leaves = 2});
   DeviceExecutor<float>& executor = run.executor();

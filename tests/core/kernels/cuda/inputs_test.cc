@@ -177,47 +177,55 @@ class LossTest : public testing::Test {
   Stream stream_;
 };
 
+// The third of three labels, learned by the second of two outputs; every seventh row lacks it.
 TEST_F(LossTest, BceWithLogitsIsTheCpus) {
   const DeviceRows padded(300, {300, 120, 0, 299});
   const int64_t rows = padded.real_rows();
   const float inverse = 0.37f;
+  const BceLabel label = {.outputs = 2, .output = 1, .columns = 3, .column = 2, .weight = 0.6};
   std::vector<float> logits = RandomValues<float>(rows, 1, 30);
-  std::vector<float> labels = RandomValues<float>(rows, 2);
-  for (float& label : labels) label = label > 0 ? 1.0f : 0.0f;
+  std::vector<float> labels = RandomValues<float>(3 * rows, 2);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = labels[i] > 0 ? 1.0f : 0.0f;
+  for (int64_t row = 3; row < rows; row += 7) {
+    labels[3 * row + 2] = std::numeric_limits<float>::quiet_NaN();
+  }
   std::vector<float> weights = RandomValues<float>(rows, 3);
   for (float& weight : weights) weight = std::fabs(weight) + 0.1f;
-  std::vector<float> by_device_row(padded.shape.rows(), 1e30f);
+  std::vector<float> by_device_row(2 * padded.shape.rows(), 1e30f);
   for (size_t p = 0; p < padded.local_row.size(); ++p) {
-    if (padded.local_row[p] >= 0) by_device_row[p] = logits[padded.local_row[p]];
+    if (padded.local_row[p] >= 0) by_device_row[2 * p + 1] = logits[padded.local_row[p]];
   }
   const Buffer<float> device_logits = Upload(stream_, by_device_row);
   const Buffer<float> device_labels = Upload(stream_, labels);
   const Buffer<float> device_weights = Upload(stream_, weights);
   const Buffer<float> device_inverse = Upload<float>(stream_, {inverse});
   const Buffer<int32_t> local_row = Upload(stream_, padded.local_row);
-  const Buffer<double> losses(&stream_, padded.shape.rows());
-  const Buffer<float> dlogits(&stream_, padded.shape.rows());
+  const Buffer<double> losses(&stream_, 2 * padded.shape.rows());
+  const Buffer<float> dlogits(&stream_, 2 * padded.shape.rows());
   for (const bool weighted : {false, true}) {
     HostPanels gradient(rows, 1);
     std::vector<double> expected(rows);
-    elastor::BceWithLogits<float>(HostPanels(rows, 1, logits).read(), labels.data(),
-                                  weighted ? weights.data() : nullptr, inverse, expected.data(),
+    elastor::BceWithLogits<float>(HostPanels(rows, 1, logits).read(), {labels.data() + 2, 3},
+                                  weighted ? weights.data() : nullptr,
+                                  inverse * static_cast<float>(label.weight), {expected.data()},
                                   gradient.view());
     for (const bool training : {false, true}) {
-      BceWithLogits(stream_, padded.shape.rows(), device_logits.data(), device_labels.data(),
+      BceWithLogits(stream_, padded.shape.rows(), label, device_logits.data(), device_labels.data(),
                     weighted ? device_weights.data() : nullptr, device_inverse.data(),
                     local_row.data(), losses.data(), training ? dlogits.data() : nullptr);
       const std::vector<double> got = Download(stream_, losses);
       for (size_t p = 0; p < padded.local_row.size(); ++p) {
         const int64_t row = padded.local_row[p];
-        const double weight = weighted && training && row >= 0 ? weights[row] : 1;
-        ASSERT_EQ(got[p], row < 0 ? 0 : weight * expected[row]) << "device row " << p;
+        const double weight = weighted && row >= 0 ? weights[row] : 1;
+        const double loss = row < 0 ? 0 : expected[row];
+        ASSERT_EQ(got[2 * p + 1], training ? weight * (label.weight * loss) : loss)
+            << "device row " << p;
       }
     }
     const std::vector<float> got = Download(stream_, dlogits);
     for (size_t p = 0; p < padded.local_row.size(); ++p) {
       const int64_t row = padded.local_row[p];
-      ASSERT_EQ(got[p], row < 0 ? 0 : gradient.view().At(row, 0)) << "device row " << p;
+      ASSERT_EQ(got[2 * p + 1], row < 0 ? 0 : gradient.view().At(row, 0)) << "device row " << p;
     }
   }
 }

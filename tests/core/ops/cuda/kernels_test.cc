@@ -108,6 +108,17 @@ std::vector<Case> Cases() {
     const Value both[] = {x, g->Linear(x, 1, kTokens * kWidth, Weights::kOwn)};
     return g->Linear(g->Apply(MultiplyOp{}, both), kTokens, 3, Weights::kOwn);
   });
+  for (const bool tokens : {false, true}) {
+    add(tokens ? "MixtureOfTokens" : "Mixture", [tokens](Builder* g) {
+      MixtureOp mixture;
+      mixture.mixture = {.experts = kTokens, .width = kWidth, .mixtures = 2};
+      const Value x = g->Tokens();
+      const Value experts =
+          g->Linear(x, tokens ? kTokens : 1, tokens ? kWidth : kTokens * kWidth, Weights::kOwn);
+      const Value both[] = {experts, g->Linear(x, 1, 2 * kTokens, Weights::kOwn)};
+      return g->Linear(g->Apply(mixture, both), 2, 3, Weights::kOwn);
+    });
+  }
   add("Concat", [](Builder* g) {
     const Value x = g->Tokens();
     const Value both[] = {x, g->Linear(x, kTokens, 3, Weights::kOwn)};
@@ -243,7 +254,7 @@ TEST_P(KernelsTest, EqualsTheCpus) {
   for (const std::vector<int32_t>& counts :
        {std::vector<int32_t>{9}, std::vector<int32_t>{9, 8}, std::vector<int32_t>{9, 8, 9, 3}}) {
     const int64_t leaves = static_cast<int64_t>(counts.size());
-    const LeafBatch batch = MakeLeafBatch(graph.features(), counts, /*leaf_rows=*/9);
+    const LeafBatch batch = MakeLeafBatch(graph, counts, /*leaf_rows=*/9);
     for (const bool training : {false, true}) {
       SCOPED_TRACE(testing::Message() << leaves << " leaves, training " << training);
       const PassResult host = RunOnHost(graph, weights, batch, kSeed, training);
