@@ -123,8 +123,15 @@ Status CheckRankMixer(const TokenModelConfig& model) {
                    " blocks of D / T columns (the public code uses T = D = 26)");
 }
 
+Status CheckAutoInt(const AutoIntConfig& model) {
+  if (model.attention_width() % model.heads() == 0) return OkStatus();
+  return Mistake("model.auto_int.heads", std::to_string(model.heads()),
+                 "a divisor of attention_width = " + std::to_string(model.attention_width()));
+}
+
 Status CheckModel(const ModelConfig& model) {
   if (model.has_rank_elastor()) return CheckTokenModel("model.rank_elastor", model.rank_elastor());
+  if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
   if (!model.has_rank_mixer()) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model.rank_mixer()));
   return CheckRankMixer(model.rank_mixer());
