@@ -14,6 +14,7 @@ Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
+Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
@@ -26,6 +27,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return DcnV2(graph, config.dcn_v2());
     case ModelConfig::kMlp:
       return MlpModel(graph, config.mlp());
+    case ModelConfig::kAutoInt:
+      return AutoInt(graph, config.auto_int());
     case ModelConfig::kMmoe:
       return Mmoe(graph, config.mmoe());
     case ModelConfig::MODEL_NOT_SET:

@@ -103,6 +103,8 @@ inline constexpr char kTinyRankMixerPublicCode[] =
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyAutoInt[] =
+    "auto_int { attention_layers: 2 attention_width: 6 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMmoe[] =
     "mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 dropout: 0.1 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
