@@ -7,6 +7,18 @@
 
 namespace elastor {
 
+int64_t FeatureShape::encoded_sequences() const {
+  return std::ranges::count(sequences, false, &SequenceShape::pooled);
+}
+
+int64_t FeatureShape::positions() const {
+  int64_t positions = 0;
+  for (const SequenceShape& sequence : sequences) {
+    if (!sequence.pooled) positions += sequence.positions;
+  }
+  return positions;
+}
+
 Graph::Graph(const FeatureShape& features, ParameterLayout parameters, std::vector<Node> nodes,
              std::vector<Probe> probes)
     : features_(features),
@@ -74,6 +86,7 @@ GraphBuilder::GraphBuilder(const FeatureShape& features) : features_(features) {
   EmbeddingInputOp input;
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;
+  input.positions = features.positions();
   input.width = features.embedding_width;
   std::vector<int> parameters;
   if (features.numeric_fields > 0) {
@@ -84,7 +97,13 @@ GraphBuilder::GraphBuilder(const FeatureShape& features) : features_(features) {
     }
   }
   Apply(input, std::span<const Value>(), parameters);
-  Measure("embedding", Embeddings());
+  probes_.push_back({"embedding", {features.fields(), features.embedding_width}, /*node=*/0});
+}
+
+void GraphBuilder::SetEmbeddings(Value encoded) {
+  CHECK_EQ(probes_.size(), 1u) << "the model has begun";
+  embeddings_ = encoded;
+  probes_[0].node = encoded.node;
 }
 
 void GraphBuilder::CheckNewName(const std::string& name) const {
@@ -131,6 +150,7 @@ Value GraphBuilder::Measure(const std::string& name, Value value, Shape shape) {
 }
 
 Graph GraphBuilder::Finish(Value outputs) && {
+  CHECK_EQ(shape(embeddings_).features(), features_.inputs()) << "positions that nothing encodes";
   CHECK_EQ(outputs.node + 1, static_cast<int>(nodes_.size()));
   parameters_.Finish();
   return Graph(features_, std::move(parameters_), std::move(nodes_), std::move(probes_));

@@ -15,6 +15,16 @@ Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 
+inline Activation GateActivation(FeedForwardConfig::Gate gate) {
+  if (gate == FeedForwardConfig::RELU) return Activation::kRelu;
+  if (gate == FeedForwardConfig::SWISH) return Activation::kSwish;
+  return Activation::kGelu;
+}
+
+// Makes of the graph's embeddings what the model reads: an encoder's result in the place of every
+// encoded sequence.
+void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
+
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {
     case ModelConfig::kRankElastor:
@@ -34,6 +44,7 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
 // The graph of the model that `config` chooses.
 inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features) {
   GraphBuilder graph(features);
+  EncodeSequences(&graph, config.sequences());
   const Value logit = BuildModel(&graph, config);
   return std::move(graph).Finish(logit);
 }

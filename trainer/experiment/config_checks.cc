@@ -123,7 +123,23 @@ Status CheckRankMixer(const TokenModelConfig& model) {
                    " blocks of D / T columns (the public code uses T = D = 26)");
 }
 
+Status CheckSequences(const SequencesConfig& sequences) {
+  if (sequences.fields().empty()) {
+    return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
+  }
+  if (!sequences.targets().empty() && sequences.targets_size() != sequences.fields_size()) {
+    return Mistake("model.sequences.targets", std::to_string(sequences.targets_size()) + " names",
+                   "none, or one for each of the " + std::to_string(sequences.fields_size()) +
+                       " model.sequences.fields");
+  }
+  if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
+    return Mistake("model.sequences", "no encoder", "mean or din");
+  }
+  return OkStatus();
+}
+
 Status CheckModel(const ModelConfig& model) {
+  if (model.has_sequences()) ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences()));
   if (model.has_rank_elastor()) return CheckTokenModel("model.rank_elastor", model.rank_elastor());
   if (!model.has_rank_mixer()) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckTokenModel("model.rank_mixer", model.rank_mixer()));

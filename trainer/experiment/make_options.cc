@@ -1,10 +1,12 @@
 #include "trainer/experiment/make_options.h"
 
 #include <string>
+#include <utility>
 
 #include "core/models/models.h"
 #include "embedding/row_store.h"
 #include "glog/logging.h"
+#include "trainer/experiment/sequences.h"
 
 namespace elastor {
 namespace {
@@ -53,12 +55,19 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 }  // namespace
 
+std::vector<SequenceShape> MakeSequences(const Experiment& experiment, const DatasetInfo& data) {
+  StatusOr<std::vector<SequenceShape>> sequences = FindSequences(experiment, data);
+  CHECK(sequences.ok()) << sequences.status().message();
+  return std::move(sequences).value();
+}
+
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
   return MakeModel(experiment.model(),
                    {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
-                    .embedding_stddev = experiment.embedding().init_stddev()});
+                    .embedding_stddev = experiment.embedding().init_stddev(),
+                    .sequences = MakeSequences(experiment, data)});
 }
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
@@ -71,19 +80,27 @@ std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInf
   return tables;
 }
 
-std::vector<FieldSpec> MakeFields(const DatasetInfo& data) {
+std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<FieldSpec> fields;
   int tables = 0;
   for (const auto& field : data.categorical) {
     const int table = field.shares >= 0 ? fields[field.shares].table : tables++;
     fields.push_back({field.name, table, field.mean_pooling ? Pooling::kMean : Pooling::kSum});
   }
+  for (const SequenceShape& sequence : MakeSequences(experiment, data)) {
+    if (sequence.pooled) {
+      fields[sequence.field].pooling = Pooling::kMean;
+    } else {
+      fields.insert(fields.end(), sequence.positions,
+                    {sequence.name, fields[sequence.field].table, Pooling::kSum});
+    }
+  }
   return fields;
 }
 
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
   return {.tables = MakeTables(experiment, data),
-          .fields = MakeFields(data),
+          .fields = MakeFields(experiment, data),
           .optimizer = MakeSparseOptimizer(experiment.optimizer()),
           .seed = static_cast<uint64_t>(experiment.training().seed()),
           .leaves = experiment.parallel().virtual_shards()};

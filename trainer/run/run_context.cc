@@ -8,6 +8,7 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
+#include "trainer/experiment/sequences.h"
 #include "trainer/run/memory_check.h"
 
 namespace elastor {
@@ -95,6 +96,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
+  ELASTOR_RETURN_IF_ERROR(FindSequences(options.experiment, (*dataset)->info()).status());
   const Experiment planned = ForMode(options);
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,
