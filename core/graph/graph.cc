@@ -7,6 +7,18 @@
 
 namespace elastor {
 
+int64_t FeatureShape::encoded_sequences() const {
+  return std::ranges::count(sequences, false, &SequenceShape::pooled);
+}
+
+int64_t FeatureShape::positions() const {
+  int64_t positions = 0;
+  for (const SequenceShape& sequence : sequences) {
+    if (!sequence.pooled) positions += sequence.positions;
+  }
+  return positions;
+}
+
 Graph::Graph(const FeatureShape& features, ParameterLayout parameters, std::vector<Node> nodes,
              std::vector<Probe> probes)
     : features_(features),
@@ -75,6 +87,7 @@ GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
   EmbeddingInputOp input;
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;
+  input.positions = features.positions();
   input.width = features.embedding_width;
   std::vector<int> parameters;
   if (features.numeric_fields > 0) {
@@ -85,7 +98,13 @@ GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
     }
   }
   Apply(input, std::span<const Value>(), parameters);
-  Measure("embedding", Embeddings());
+  probes_.push_back({"embedding", {features.fields(), features.embedding_width}, /*node=*/0});
+}
+
+void GraphBuilder::SetEmbeddings(Value encoded) {
+  CHECK_EQ(probes_.size(), 1u) << "the model has begun";
+  embeddings_ = encoded;
+  probes_[0].node = encoded.node;
 }
 
 void GraphBuilder::CheckNewName(const std::string& name) const {
@@ -132,6 +151,7 @@ Value GraphBuilder::Measure(const std::string& name, Value value, Shape shape) {
 }
 
 Graph GraphBuilder::Finish(Value outputs) && {
+  CHECK_EQ(shape(embeddings_).features(), features_.inputs()) << "positions that nothing encodes";
   CHECK_EQ(outputs.node + 1, static_cast<int>(nodes_.size()));
   parameters_.Finish();
   return Graph(features_, std::move(parameters_), std::move(nodes_), std::move(probes_));

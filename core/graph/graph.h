@@ -11,16 +11,34 @@
 
 namespace elastor {
 
+// A behaviour sequence that the model reads id by id (docs/models.md, "Behaviour sequences").
+struct SequenceShape {
+  std::string name;
+  int64_t field = 0;      // its place among the categorical fields
+  int64_t target = 0;     // the place of the field that it is compared with
+  int64_t positions = 0;  // L: so many of its latest ids
+  // The tables pool these ids by their mean: the sequence takes no positions of E.
+  bool pooled = false;
+};
+
 // The fields that a model is built for.
 struct FeatureShape {
   int64_t numeric_fields = 0;
   int64_t categorical_fields = 0;
   int64_t embedding_width = 0;     // k
   double embedding_stddev = 1e-4;  // of the first values of the numeric fields' vectors
+  std::vector<SequenceShape> sequences = {};
 
   int64_t fields() const { return numeric_fields + categorical_fields; }
   int64_t inputs() const { return fields() * embedding_width; }  // n k
   int64_t numeric_features() const { return numeric_fields * embedding_width; }
+
+  // Sequences that take positions, and how many positions in all.
+  int64_t encoded_sequences() const;
+  int64_t positions() const;
+  // Features of E, and those of them that the tables put there.
+  int64_t embedding_features() const { return inputs() + positions() * embedding_width; }
+  int64_t table_features() const { return embedding_features() - numeric_features(); }
 };
 
 // The output of a node, which has the node's number.
@@ -42,7 +60,8 @@ struct Probe {
   int node = -1;
 };
 
-// A model: a static graph of ops from the embeddings E (node 0) to the outputs, the logits (the
+// A model: a static graph of ops from the embeddings E (node 0: those of the fields, then those of
+// the sequences' positions) to the outputs, the logits (the
 // last node). Every node comes after its inputs, and the outputs depend on all of them. It is data:
 // executors run it (cpu/cpu_executor.h, cuda/device_executor.h).
 //
@@ -59,7 +78,7 @@ class Graph {
   std::span<const Node> nodes() const { return nodes_; }
   int size() const { return static_cast<int>(nodes_.size()); }
   const Node& operator[](int node) const { return nodes_[node]; }
-  // What is measured, in order; probe 0 is E itself as [n, k].
+  // What is measured, in order; probe 0 is what the model reads of E, as [n, k].
   std::span<const Probe> probes() const { return probes_; }
   int64_t outputs() const { return nodes_.back().shape.features(); }  // logits per row
 
@@ -96,7 +115,10 @@ class GraphBuilder {
 
   const FeatureShape& features() const { return features_; }
   int64_t outputs() const { return outputs_; }
-  Value Embeddings() const { return {0}; }
+  // E [n, k], as the model reads it: node 0, in which an encoder may have put what it makes of a
+  // sequence.
+  Value Embeddings() const { return embeddings_; }
+  void SetEmbeddings(Value encoded);
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
   // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
@@ -130,6 +152,7 @@ class GraphBuilder {
   ParameterLayout parameters_;
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
+  Value embeddings_ = {0};
   uint32_t dropout_layers_ = 0;
 };
 

@@ -17,6 +17,16 @@ Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
 
+inline Activation GateActivation(FeedForwardConfig::Gate gate) {
+  if (gate == FeedForwardConfig::RELU) return Activation::kRelu;
+  if (gate == FeedForwardConfig::SWISH) return Activation::kSwish;
+  return Activation::kGelu;
+}
+
+// Makes of the graph's embeddings what the model reads: an encoder's result in the place of every
+// encoded sequence.
+void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
+
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {
     case ModelConfig::kRankElastor:
@@ -41,6 +51,7 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
 inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features,
                        int64_t outputs = 1) {
   GraphBuilder graph(features, outputs);
+  EncodeSequences(&graph, config.sequences());
   const Value logits = BuildModel(&graph, config);
   CHECK_EQ(graph.shape(logits).features(), outputs);
   return std::move(graph).Finish(logits);

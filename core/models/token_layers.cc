@@ -1,13 +1,9 @@
 #include "core/models/token_layers.h"
 
+#include "core/models/models.h"
+
 namespace elastor {
 namespace {
-
-Activation GateActivation(FeedForwardConfig::Gate gate) {
-  if (gate == FeedForwardConfig::RELU) return Activation::kRelu;
-  if (gate == FeedForwardConfig::SWISH) return Activation::kSwish;
-  return Activation::kGelu;
-}
 
 // Declares the maps "lift" (the up-projections), "down" and "residual" of gated P-FFNs, each with a
 // bias where `biases`.

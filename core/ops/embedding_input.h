@@ -5,8 +5,9 @@
 
 namespace elastor {
 
-// E [n, k]: the embedding of every field, numeric fields first. The categorical fields' vectors are
-// put there by the embedding tables before the pass. A numeric field's vector is value * vector, or
+// E [n + positions, k]: the embedding of every field, numeric fields first, and behind them those of
+// the sequences' positions (docs/models.md, "Behaviour sequences"). All but the numeric fields'
+// vectors are put there by the embedding tables before the pass. A numeric field's vector is value * vector, or
 // the field's `missing` vector where the value is NaN.
 //
 // Parameters, with numeric fields only: vectors and missing, [numeric_fields, k] each.
@@ -14,12 +15,13 @@ struct EmbeddingInputOp : OpBase {
   static constexpr const char* kName = "embedding input";
   int64_t numeric_fields = 0;
   int64_t categorical_fields = 0;
+  int64_t positions = 0;
   int64_t width = 0;  // k
 
   int64_t numeric_features() const { return numeric_fields * width; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK(inputs.empty());
-    return {numeric_fields + categorical_fields, width};
+    return {numeric_fields + categorical_fields + positions, width};
   }
 };
 ELASTOR_DECLARE_KERNELS(EmbeddingInputOp)

@@ -18,13 +18,15 @@
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/target_attention.h"
 
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op = std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp,
-                        EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp,
-                        MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, ReluOp>;
+using Op =
+    std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp,
+                 EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp,
+                 MixtureOp, MultiplyOp, NormOp, PadOp, ReluOp, TargetAttentionOp>;
 
 }  // namespace elastor
 

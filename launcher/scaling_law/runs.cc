@@ -18,6 +18,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/sequences.h"
 
 namespace elastor {
 namespace {
@@ -138,7 +139,8 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
     return UserError(path + ": " + reason);
   }
   const StatusOr<std::unique_ptr<Dataset>> data = Dataset::Open(experiment.data().path());
-  if (data.ok() && MakeTask(experiment, (*data)->info()).ok()) {
+  if (data.ok() && MakeTask(experiment, (*data)->info()).ok() &&
+      FindSequences(experiment, (*data)->info()).ok()) {
     const int64_t multiply_adds = MakeGraph(experiment, (*data)->info()).multiply_adds();
     run.sizes["multiply_adds"] = static_cast<double>(multiply_adds);
   }

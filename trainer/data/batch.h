@@ -2,10 +2,12 @@
 #define ELASTOR_TRAINER_DATA_BATCH_H_
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/leaves.h"
+#include "core/graph/graph.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
 
@@ -19,6 +21,7 @@ struct LocalBatch {
   std::vector<float> numeric;    // [rows][numeric fields], NaN = missing
   std::vector<float> weights;    // of the rows; empty: all 1
   std::vector<uint64_t> groups;  // of the rows; empty: none
+  std::vector<int32_t> lengths;  // [rows][encoded sequences]: positions that the row has
   SparseBatch sparse;            // ids, and the leaves' rows
 
   int64_t rows() const { return sparse.rows; }
@@ -55,6 +58,12 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
   }
   sparse.leaf_offsets.push_back(positions.size());
 }
+
+// Makes of the sequences' bags what the model reads: of each its latest ids, at most
+// SequenceShape::positions. A pooled one keeps them as its bag. Those of an encoded one, oldest
+// first, become a bag of one id each behind the fields' bags, the sequence's own bag and those of
+// positions that the row does not have being empty. Sequences follow one another in their order.
+void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch);
 
 }  // namespace elastor
 

@@ -39,6 +39,7 @@ Status BatchSource::Next(LocalBatch* batch) {
   FillLocalBatch(begin, std::min(options_.batch_rows, rows_ - begin), options_.rank, options_.ranks,
                  options_.leaves, static_cast<int64_t>(dataset_->info().categorical.size()),
                  &buffer_, batch);
+  LayOutSequences(options_.sequences, batch);
   ++delivered_;
   return OkStatus();
 }

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_DATA_BATCH_SOURCE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/base/status.h"
 #include "trainer/data/batch.h"
@@ -22,6 +23,7 @@ class BatchSource {
     int rank = 0;
     int ranks = 1;
     int readers = 1;  // threads that read ahead
+    std::vector<SequenceShape> sequences = {};  // that the model reads
   };
   // dataset outlives the object.
   BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options);

@@ -114,6 +114,7 @@ Status Evaluation::ForEachBatch(Split split, int64_t rows,
         AgreeOnStatus(*communicator_,
                       dataset_->Read(split, file_order, 0, {at + own.begin, at + own.end}, &read)));
     FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
+    LayOutSequences(graph_->features().sequences, &batch);
     ELASTOR_RETURN_IF_ERROR(work(batch));
   }
   return OkStatus();

@@ -151,7 +151,23 @@ Status CheckAutoInt(const AutoIntConfig& model) {
                  "a divisor of attention_width = " + std::to_string(model.attention_width()));
 }
 
+Status CheckSequences(const SequencesConfig& sequences) {
+  if (sequences.fields().empty()) {
+    return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
+  }
+  if (!sequences.targets().empty() && sequences.targets_size() != sequences.fields_size()) {
+    return Mistake("model.sequences.targets", std::to_string(sequences.targets_size()) + " names",
+                   "none, or one for each of the " + std::to_string(sequences.fields_size()) +
+                       " model.sequences.fields");
+  }
+  if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
+    return Mistake("model.sequences", "no encoder", "mean or din");
+  }
+  return OkStatus();
+}
+
 Status CheckModel(const ModelConfig& model) {
+  if (model.has_sequences()) ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences()));
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
   return model.has_rank_mixer() ? CheckRankMixer(model.rank_mixer()) : OkStatus();

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
+#include "trainer/experiment/sequences.h"
 
 namespace elastor {
 namespace {
@@ -102,6 +103,7 @@ Status CheckShape(const Experiment& experiment) {
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
+  ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
   const Graph graph = MakeGraph(experiment, data);
   const ParameterLayout& layout = graph.parameters();
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
@@ -152,6 +154,7 @@ StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const Dataset
                                      int ranks) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
   ELASTOR_RETURN_IF_ERROR(MakeTask(experiment, data).status());
+  ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
   const Graph graph = MakeGraph(experiment, data);
   const std::vector<TableSpec> tables = MakeTables(experiment, data);
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan shards, MakePlan(experiment, tables, ranks));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/models/models.h"
 #include "embedding/row_store.h"
 #include "glog/logging.h"
+#include "trainer/experiment/sequences.h"
 
 namespace elastor {
 namespace {
@@ -96,12 +98,19 @@ int64_t MonitoredLabel(const Experiment& experiment, const Task& task) {
   return at == task.learned.end() ? -1 : at - task.learned.begin();
 }
 
+std::vector<SequenceShape> MakeSequences(const Experiment& experiment, const DatasetInfo& data) {
+  StatusOr<std::vector<SequenceShape>> sequences = FindSequences(experiment, data);
+  CHECK(sequences.ok()) << sequences.status().message();
+  return std::move(sequences).value();
+}
+
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
   return MakeModel(experiment.model(),
                    {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
-                    .embedding_stddev = experiment.embedding().init_stddev()},
+                    .embedding_stddev = experiment.embedding().init_stddev(),
+                    .sequences = MakeSequences(experiment, data)},
                    MakeTask(experiment, data).value().outputs());
 }
 
@@ -115,19 +124,27 @@ std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInf
   return tables;
 }
 
-std::vector<FieldSpec> MakeFields(const DatasetInfo& data) {
+std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<FieldSpec> fields;
   int tables = 0;
   for (const auto& field : data.categorical) {
     const int table = field.shares >= 0 ? fields[field.shares].table : tables++;
     fields.push_back({field.name, table, field.mean_pooling ? Pooling::kMean : Pooling::kSum});
   }
+  for (const SequenceShape& sequence : MakeSequences(experiment, data)) {
+    if (sequence.pooled) {
+      fields[sequence.field].pooling = Pooling::kMean;
+    } else {
+      fields.insert(fields.end(), sequence.positions,
+                    {sequence.name, fields[sequence.field].table, Pooling::kSum});
+    }
+  }
   return fields;
 }
 
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
   return {.tables = MakeTables(experiment, data),
-          .fields = MakeFields(data),
+          .fields = MakeFields(experiment, data),
           .optimizer = MakeSparseOptimizer(experiment.optimizer()),
           .seed = static_cast<uint64_t>(experiment.training().seed()),
           .leaves = experiment.parallel().virtual_shards()};

@@ -16,7 +16,8 @@
 
 namespace elastor {
 
-// From the experiment's words to the parts' own options. Experiments are resolved and valid.
+// From the experiment's words to the parts' own options. Experiments are resolved and valid, and
+// FindSequences finds theirs in the data.
 
 // Which labels of the data are learned. User error in one line when task, or the monitor's label,
 // names one that the data does not have.
@@ -30,7 +31,8 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
 // One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
-std::vector<FieldSpec> MakeFields(const DatasetInfo& data);
+// The data's fields; behind them a field for every position of an encoded sequence.
+std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data);
 
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
 

@@ -114,13 +114,13 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
       options_(options),
       workspace_(CpuExecutor<float>(*graph).workspace_plan()),
       tables_(MakeTables(experiment, data)) {
-  const std::vector<FieldSpec> fields = MakeFields(data);
+  const std::vector<FieldSpec> fields = MakeFields(experiment, data);
   occurring_.assign(tables_.size(), 0);
   most_.assign(tables_.size(), 0);
   const bool bounded =
       options.trains && TrainingRows() > 0 && experiment.training().warm_start().path().empty();
   const int64_t rows_read = std::min(TrainingRows(), Product({Steps(), BatchRows()}));
-  for (size_t f = 0; f < fields.size(); ++f) {
+  for (size_t f = 0; f < data.categorical.size(); ++f) {
     const int t = fields[f].table;
     if (f < options.occurring_ids.size()) {
       occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
@@ -299,9 +299,10 @@ void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
   if (!options_.trains) return;  // evaluations may be of any split
   int64_t single = 0;
   for (const DatasetInfo::Categorical& field : data_->categorical) single += !field.multi_hot;
-  const auto fields = static_cast<int64_t>(data_->categorical.size());
+  const FeatureShape& features = graph_->features();
+  const int64_t fields = features.categorical_fields + features.positions();
   int64_t row =
-      kElement * (1 + static_cast<int64_t>(data_->numeric.size()) + data_->has_weights) +
+      kElement * (1 + features.numeric_fields + data_->has_weights + features.encoded_sequences()) +
       static_cast<int64_t>(sizeof(int64_t)) * (single + data_->has_groups + data_->has_times);
   if (single < fields) row += static_cast<int64_t>(sizeof(int64_t)) * fields;  // where bags end
   const int64_t rows =

@@ -38,7 +38,11 @@ void ConvertModel(const Message& source, const FieldDescriptor& chosen, ModelCon
   }
   std::string text;
   CHECK(TextFormat::PrintToString(*shared, &text));
+  SequencesConfig sequences;
+  const bool reads_sequences = model->has_sequences();
+  sequences.Swap(model->mutable_sequences());
   model->Clear();
+  if (reads_sequences) model->mutable_sequences()->Swap(&sequences);
   CHECK(TextFormat::ParseFromString(text, model->GetReflection()->MutableMessage(model, &chosen)));
   // The one field of the token models that only RankElastor has.
   if (model->has_rank_mixer()) model->mutable_rank_mixer()->clear_mixing();
@@ -77,7 +81,7 @@ Status MoveFlatFields(ModelConfig* model) {
   reflection.ListFields(*model, &fields);
   std::vector<std::string> flat;
   for (const FieldDescriptor* field : fields) {
-    if (field->real_containing_oneof() == nullptr) flat.push_back(field->name());
+    if (field->options().deprecated()) flat.push_back(field->name());
   }
   if (flat.empty()) return OkStatus();
   if (const FieldDescriptor* chosen = ChosenModel(*model); chosen != nullptr) {

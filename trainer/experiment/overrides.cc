@@ -30,6 +30,7 @@ Status CompletePath(const ModelConfig& model, std::vector<std::string>* path) {
   if (path->size() < 2 || path->front() != "model") return OkStatus();
   const FieldDescriptor* chosen = ChosenModel(model);
   const FieldDescriptor* named = ModelConfig::descriptor()->FindFieldByName((*path)[1]);
+  if (named != nullptr && named->name() == "sequences") return OkStatus();
   if (named == nullptr || named->real_containing_oneof() == nullptr) {
     if (chosen == nullptr) chosen = ModelConfig::descriptor()->FindOneofByName("model")->field(0);
     path->insert(path->begin() + 1, chosen->name());

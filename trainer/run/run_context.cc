@@ -9,6 +9,7 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
+#include "trainer/experiment/sequences.h"
 #include "trainer/run/memory_check.h"
 
 namespace elastor {
@@ -103,6 +104,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
+  ELASTOR_RETURN_IF_ERROR(FindSequences(options.experiment, (*dataset)->info()).status());
   const Experiment planned = ForMode(options);
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan,

@@ -156,7 +156,8 @@ Status TrainingRun::Train() {
                            .first_step = record.step(),
                            .rank = context_.communicator->rank(),
                            .ranks = context_.communicator->size(),
-                           .readers = experiment_.data().reader_threads()});
+                           .readers = experiment_.data().reader_threads(),
+                           .sequences = context_.graph.features().sequences});
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {

@@ -79,8 +79,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       next_{embedding->MakeRouting()} {
   static_assert(kParameterBlock == kSliceBlock);
   CHECK_EQ(graph->outputs(), options.task.outputs());
-  const FeatureShape& features = graph->features();
-  CHECK_EQ(features.inputs() - features.numeric_features(), embedding->output_features());
+  CHECK_EQ(graph->features().table_features(), embedding->output_features());
   if (graph->needs_whole_leaf()) CHECK_GT(options.batch_rows, 0);
   {
     const MemoryPurpose purpose("activations of a computing thread");
@@ -289,6 +288,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, const Pas
   pass.leaves = leaves;
   pass.training = training;
   pass.numeric = batch.numeric.data() + begin * graph_->features().numeric_fields;
+  pass.lengths = batch.lengths.data() + begin * graph_->features().encoded_sequences();
   pass.seed = options_.seed;
   pass.step = static_cast<uint32_t>(this->steps());
   pass.first_row = batch.first_index + begin;

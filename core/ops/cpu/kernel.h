@@ -27,6 +27,8 @@ struct Pass {
   PassLeaves leaves;
   bool training = false;           // false: no dropout, nothing saved for Backward
   const float* numeric = nullptr;  // [rows][numeric fields] without padding, NaN = missing
+  // [rows][encoded sequences] without padding: a row's positions of each; null without sequences.
+  const int32_t* lengths = nullptr;
   uint64_t seed = 0;
   uint32_t step = 0;
   int64_t first_row = 0;  // epoch index of row 0

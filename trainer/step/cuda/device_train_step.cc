@@ -66,8 +66,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       gate_(&streams->compute, 1),
       host_outcome_(1) {
   CHECK_EQ(graph->outputs(), options.task.outputs());
-  CHECK_EQ(graph->features().inputs() - graph->features().numeric_features(),
-           embedding->output_features());
+  CHECK_EQ(graph->features().table_features(), embedding->output_features());
   routed_->ids = embedding->MakeRouting();
   next_->ids = embedding->MakeRouting();
   const Range own = LeavesOfRank(communicator->rank(), communicator->size(), options.leaves);

@@ -1,0 +1,21 @@
+#ifndef ELASTOR_TRAINER_EXPERIMENT_SEQUENCES_H_
+#define ELASTOR_TRAINER_EXPERIMENT_SEQUENCES_H_
+
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// The sequences that a resolved and valid experiment's model reads, found in the data. User error
+// in one line naming the field: one that the data lack, or have not as a SEQUENCE; a target that is
+// no single id of the same table; more positions than the data keep.
+StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
+                                                   const DatasetInfo& data);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_EXPERIMENT_SEQUENCES_H_
