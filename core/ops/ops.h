@@ -16,13 +16,14 @@
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/slice.h"
 
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
 using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp, EmbeddingInputOp,
                         GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MultiplyOp,
-                        NormOp, PadOp, ReluOp>;
+                        NormOp, PadOp, ReluOp, SliceOp>;
 
 }  // namespace elastor
 
