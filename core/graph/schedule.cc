@@ -107,8 +107,10 @@ class Scheduler {
     repeated_.assign(n_, false);
     for (int i = 0; i < n_; ++i) {
       const std::vector<int>& inputs = graph_[i].inputs;
+      int64_t first_feature = 0;
       if (traits_[i].repeats_input && layouts_[i] == layouts_[inputs[0]]) {
         buffer_of[i] = buffer_of[inputs[0]];
+        first_feature = schedule_.nodes[inputs[0]].output.first_feature + traits_[i].first_repeated;
         repeated_[i] = repeated_[inputs[0]] = true;
       }
       if (buffer_of[i] < 0) {
@@ -129,7 +131,7 @@ class Scheduler {
       BufferLife& life = schedule_.buffers[buffer_of[i]];
       if (i == 0) life.first = -1;  // filled before the pass
       life.last = std::max(life.last, LastRead(i));
-      schedule_.nodes[i].output = {buffer_of[i], 0, graph_[i].shape, layouts_[i]};
+      schedule_.nodes[i].output = {buffer_of[i], first_feature, graph_[i].shape, layouts_[i]};
     }
   }
 

@@ -22,6 +22,7 @@ Value DcnV2(GraphBuilder* graph, const DcnV2Config& config) {
   MlpOptions deep;
   deep.inputs = fields.features();
   deep.hidden.assign(config.hidden().begin(), config.hidden().end());
+  if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
   deep.dropout = config.dropout();
   if (config.structure() == DcnV2Config::STACKED) {
     deep.outputs = graph->outputs();

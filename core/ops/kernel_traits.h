@@ -1,6 +1,8 @@
 #ifndef ELASTOR_CORE_OPS_KERNEL_TRAITS_H_
 #define ELASTOR_CORE_OPS_KERNEL_TRAITS_H_
 
+#include <cstdint>
+
 namespace elastor {
 
 // How activations [rows, tokens, features] lie on a device: a row's tokens together, or a token's
@@ -15,8 +17,10 @@ struct KernelTraits {
   // Forward: the input may lie in the output's memory, as its first features; then it is not
   // copied.
   bool extends_input = false;
-  // Forward: the output is the input itself. Where both have one layout, they share memory.
+  // Forward: the output is the input itself, or its features from `first_repeated` on. Where both
+  // have one layout, they share memory.
   bool repeats_input = false;
+  int64_t first_repeated = 0;
 
   // Backward reads the values of the first so many inputs; the output's value, or its sign alone.
   int reads_inputs = 0;

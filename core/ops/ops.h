@@ -18,6 +18,7 @@
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/slice.h"
 #include "core/ops/target_attention.h"
 
 namespace elastor {
@@ -26,7 +27,7 @@ namespace elastor {
 using Op =
     std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp,
                  EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp,
-                 MixtureOp, MultiplyOp, NormOp, PadOp, ReluOp, TargetAttentionOp>;
+                 MixtureOp, MultiplyOp, NormOp, PadOp, ReluOp, SliceOp, TargetAttentionOp>;
 
 }  // namespace elastor
 

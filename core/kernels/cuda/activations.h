@@ -54,6 +54,11 @@ struct Activations {
     const int64_t width = tokens * features / count;
     return {data, rows, count, width, row_stride, width};
   }
+  // Tokens [begin, begin + count).
+  Activations Tokens(int64_t begin, int64_t count) const {
+    CHECK_LE(begin + count, tokens);
+    return {data + begin * token_stride, rows, count, features, row_stride, token_stride};
+  }
   // Features [begin, begin + count) of every token.
   Activations Slice(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, features);

@@ -11,6 +11,7 @@
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/slice.h"
 
 namespace elastor {
 namespace {
@@ -185,6 +186,47 @@ class ReluKernel final : public CpuKernel<T> {
   int derivative_;  // saved: 1 where x > 0, else 0
 };
 
+template <typename T>
+class SliceKernel final : public CpuKernel<T> {
+ public:
+  SliceKernel(const SliceOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override {
+    return {
+        .repeats_input = op_.one_run(), .first_repeated = op_.first_feature(), .adds_addend = true};
+  }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    if (op_.one_run()) return;  // it is x itself
+    ForEachRun(operands.inputs[0], operands.output,
+               [](Panels<const T> x, Panels<T> y) { Copy<T>(x, y); });
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    const Panels<T> dx = operands.dinputs[0];
+    const Panels<const T> addend = operands.addends[0];
+    if (addend.data == nullptr) {
+      Fill<T>(T{0}, dx);
+    } else if (addend.data != dx.data) {
+      Copy<T>(addend, dx);
+    }
+    ForEachRun(dx, operands.doutput,
+               [](Panels<T> sum, Panels<const T> dy) { Add<T>(sum, dy, sum); });
+  }
+
+ private:
+  // Calls work(of x, of y) for every run of features that lie together in both.
+  template <typename X, typename Y, typename Work>
+  void ForEachRun(Panels<X> x, Panels<Y> y, const Work& work) const {
+    const int64_t runs = op_.one_run() ? 1 : op_.slice.tokens;
+    const int64_t length = y.features / runs;
+    for (int64_t i = 0; i < runs; ++i) {
+      work(x.Slice(op_.first_feature() + i * op_.width, length), y.Slice(i * length, length));
+    }
+  }
+
+  const SliceOp op_;
+};
+
 }  // namespace
 
 ELASTOR_DEFINE_CPU_KERNEL(AddOp, AddKernel)
@@ -195,5 +237,6 @@ ELASTOR_DEFINE_CPU_KERNEL(MeanPoolOp, MeanPoolKernel)
 ELASTOR_DEFINE_CPU_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_CPU_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_CPU_KERNEL(ReluOp, ReluKernel)
+ELASTOR_DEFINE_CPU_KERNEL(SliceOp, SliceKernel)
 
 }  // namespace elastor

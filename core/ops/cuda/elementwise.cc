@@ -10,6 +10,7 @@
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/slice.h"
 
 namespace elastor::cuda {
 namespace {
@@ -220,21 +221,15 @@ void PadKernel<A>::Forward(const DevicePass&, const ForwardOperands<A>& operands
   const Activations<const A> x = operands.inputs[0].WithTokens(1);
   const Activations<A> y = operands.output;
   if (x.data == y.data) return;
-  const auto tokens = [&](int64_t begin, int64_t count) {
-    Activations<A> part = y;
-    part.data += begin * y.token_stride;
-    part.tokens = count;
-    return part;
-  };
   const int64_t whole = x.features / y.features;
   const int64_t rest = x.features % y.features;
   if (whole > 0) {
-    Copy<A>(stream, x.Slice(0, whole * y.features).WithTokens(whole), tokens(0, whole));
+    Copy<A>(stream, x.Slice(0, whole * y.features).WithTokens(whole), y.Tokens(0, whole));
   }
   if (whole == y.tokens) return;
-  Fill<A>(stream, 0, tokens(whole, y.tokens - whole));
+  Fill<A>(stream, 0, y.Tokens(whole, y.tokens - whole));
   if (rest > 0) {
-    Copy<A>(stream, x.Slice(whole * y.features, rest), tokens(whole, 1).Slice(0, rest));
+    Copy<A>(stream, x.Slice(whole * y.features, rest), y.Tokens(whole, 1).Slice(0, rest));
   }
 }
 
@@ -268,6 +263,47 @@ class ReluKernel final : public DeviceKernel<A> {
   DeviceKernelContext<A>* context_;
 };
 
+template <typename A>
+class SliceKernel final : public DeviceKernel<A> {
+ public:
+  SliceKernel(const SliceOp& op, DeviceKernelContext<A>* context) : op_(op), context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.adds_addend = true;
+    traits.any_layout = true;
+    traits.row_major_input = context_->regroups_inputs(op_.tokens);
+    traits.row_major_dinput = context_->regroups_first_input(op_.tokens);
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    Copy<A>(context_->stream(), Slice(operands.inputs[0]), operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    Stream& stream = context_->stream();
+    const Activations<A> dx = operands.dinputs[0];
+    const Activations<const A> addend = operands.addends[0];
+    if (addend.data == nullptr) {
+      Fill<A>(stream, 0, dx);
+      Copy<A>(stream, operands.doutput, Slice(dx));
+    } else {
+      if (addend.data != dx.data) Copy<A>(stream, addend, dx);
+      Add<A>(stream, Slice(dx), operands.doutput, Slice(dx));
+    }
+  }
+
+ private:
+  template <typename B>
+  Activations<B> Slice(Activations<B> x) const {
+    return x.WithTokens(op_.tokens)
+        .Tokens(op_.first_token, op_.slice.tokens)
+        .Slice(op_.first_column, op_.slice.width);
+  }
+
+  SliceOp op_;
+  DeviceKernelContext<A>* context_;
+};
+
 }  // namespace
 
 ELASTOR_DEFINE_DEVICE_KERNEL(AddOp, AddKernel)
@@ -278,5 +314,6 @@ ELASTOR_DEFINE_DEVICE_KERNEL(MeanPoolOp, MeanPoolKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(ReluOp, ReluKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(SliceOp, SliceKernel)
 
 }  // namespace elastor::cuda

@@ -335,5 +335,40 @@ TEST(ScheduleTest, MemoryIsSharedOnTheWayBack) {
   EXPECT_LE(CpuExecutor<float>(chain).workspace_plan().elements_per_panel, (kMaps + 3) * buffer);
 }
 
+// Slices of E lie in E, and on the way back each is added to one gradient, in place.
+TEST(ScheduleTest, SlicesShareMemoryBothWays) {
+  GraphBuilder graph(kOneField);
+  std::vector<Value> slices;
+  for (const int64_t first : {0, 2, 3}) {
+    SliceOp op;
+    op.width = kFeatures;
+    op.first_column = first;
+    op.slice = {1, 3};
+    slices.push_back(graph.Apply(op, graph.Embeddings()));
+  }
+  const Value sum = graph.Add(graph.Add(slices[0], slices[1]), slices[2]);
+  const Graph slicing = std::move(graph).Finish(sum);
+  std::vector<KernelTraits> traits(slicing.size());
+  for (const Value slice : slices) {
+    traits[slice.node] = {
+        .repeats_input = true,
+        .first_repeated = std::get<SliceOp>(slicing[slice.node].op).first_feature(),
+        .adds_addend = true};
+  }
+  traits[sum.node - 1].in_place_inputs = traits[sum.node].in_place_inputs = 2;
+  const Schedule schedule = MakeSchedule(slicing, traits);
+  const BufferView de = schedule.nodes[0].doutput;
+  for (const Value slice : slices) {
+    const NodeSchedule& node = schedule.nodes[slice.node];
+    EXPECT_EQ(node.output.buffer, schedule.nodes[0].output.buffer);
+    EXPECT_EQ(node.output.first_feature, traits[slice.node].first_repeated);
+    EXPECT_EQ(node.dinputs[0].buffer, de.buffer);
+    EXPECT_EQ(node.addends[0].buffer, slice.node == slices.back().node ? -1 : de.buffer);
+    EXPECT_TRUE(node.sums.empty());
+  }
+  // The sums may not lie over a slice: that is E's memory.
+  EXPECT_NE(schedule.nodes[sum.node - 1].output.buffer, schedule.nodes[0].output.buffer);
+}
+
 }  // namespace
 }  // namespace elastor

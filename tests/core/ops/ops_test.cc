@@ -498,6 +498,56 @@ TEST(PadTest, ByHand) {
   EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6, 7}), Numbers({321.5, 654.5, 7.5}));
 }
 
+SliceOp SliceOf(Shape x, int64_t first_token, int64_t first_column, Shape slice) {
+  SliceOp op;
+  op.tokens = x.tokens;
+  op.width = x.width;
+  op.first_token = first_token;
+  op.first_column = first_column;
+  op.slice = slice;
+  return op;
+}
+
+TEST(SliceTest, Gradients) {
+  constexpr Shape kShape = {3, 4};
+  // Tokens; columns; a part of one token.
+  for (const SliceOp& op : {SliceOf(kShape, 1, 0, {2, 4}), SliceOf(kShape, 0, 1, {3, 2}),
+                            SliceOf(kShape, 2, 1, {1, 3})}) {
+    for (const bool used_again : {false, true}) {
+      ExpectGradients(GraphOf(12, [&](GraphBuilder* graph, Value e) {
+        const Value x = Linear(graph, "map", LinearOf(1, 12, 12, Weights::kOwn, {}))(e);
+        const Value y = graph->Apply(op, x);
+        if (!used_again) return y;
+        ConcatOp concat;
+        concat.first_features = op.slice.features();
+        const Value both[] = {y, x};
+        return graph->Apply(concat, both);
+      }));
+    }
+  }
+}
+
+// x = (1 2 3, -4 5 -6), of which y = (-4 5 -6) and z = (2, 5): relu(y), z and x are outputs. A
+// slice may lie in x, and the ReLU may not work in place there.
+TEST(SliceTest, ByHand) {
+  const Graph graph = GraphOf(6, [](GraphBuilder* graph, Value x) {
+    const Value y = graph->Apply(SliceOf({2, 3}, 1, 0, {1, 3}), x);
+    const Value relu = graph->Apply(ReluOp{}, y);
+    const Value z = graph->Apply(SliceOf({2, 3}, 0, 1, {2, 1}), x);
+    ConcatOp concat;
+    concat.first_features = 3;
+    const Value relu_and_z[] = {relu, z};
+    const Value slices = graph->Apply(concat, relu_and_z);
+    concat.first_features = 5;
+    const Value all[] = {slices, x};
+    return graph->Apply(concat, all);
+  });
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 2, 3, -4, 5, -6}), Numbers({0, 5, 0, 2, 5, 1, 2, 3, -4, 5, -6}));
+  EXPECT_EQ(run.Backward({7, 8, 9, 10, 20, 100, 200, 300, 400, 500, 600}),
+            Numbers({100, 210, 300, 400, 528, 600}));
+}
+
 TEST(MlpTest, Gradients) {
   using HiddenNorm = MlpOptions::HiddenNorm;
   const auto graph = [](const MlpOptions& options) {

@@ -160,6 +160,32 @@ std::vector<Case> Cases() {
     const Value x = g->Apply(pad, g->Embeddings());
     return g->Add(g->Linear(x, 2, 5, Weights::kOwn), g->Linear(x, 2, 5, Weights::kShared));
   });
+  const auto slice = [](Builder* g, Value x, Shape of, int64_t first_token, int64_t first_column,
+                        Shape shape) {
+    SliceOp op;
+    op.tokens = of.tokens;
+    op.width = of.width;
+    op.first_token = first_token;
+    op.first_column = first_column;
+    op.slice = shape;
+    return g->Apply(op, x);
+  };
+  constexpr Shape kAll = {kTokens, kWidth};
+  add("SlicesOfTokensAndColumns", [=](Builder* g) {
+    const Value x = g->Tokens();
+    const Value tokens = slice(g, x, kAll, 1, 0, {2, kWidth});
+    const Value columns = slice(g, x, kAll, 0, 3, {kTokens, 4});
+    return g->Add(g->Linear(tokens, 2, 4, Weights::kOwn),
+                  g->Linear(columns, kTokens, 2, Weights::kOwn));
+  });
+  add("SliceOfOtherTokens", [=](Builder* g) {
+    return slice(g, g->Tokens(), {2, 2 * kWidth}, 1, 5, {1, 7});
+  });
+  add("SlicesOfAProbe", [=](Builder* g) {
+    const Value x = g->Measure("x", g->Linear(g->Embeddings(), 1, 6, Weights::kOwn));
+    const Value y = g->Measure("y", slice(g, x, {3, 2}, 1, 0, {2, 2}));
+    return g->Apply(ReluOp{}, g->Add(slice(g, x, {3, 2}, 0, 0, {2, 2}), y));
+  });
   add("LayerNorm", [](Builder* g) { return g->Norm(g->Tokens(), LayerNorm(kWidth)); });
   add("RmsNorm", [](Builder* g) {
     return g->Linear(g->Norm(g->Tokens(), RmsNorm(kWidth)), kTokens, 3, Weights::kOwn);
