@@ -402,7 +402,7 @@ double DistanceFromReach(const Matrix& x, const Matrix& z, int64_t block_width) 
   const MatrixXd blocks = ToEigen(BlocksOf(x, block_width)).transpose();  // [d*, K]
   const MatrixXd wanted =
       (ToEigen(BlocksOf(z, block_width)) - ToEigen(BlocksOf(x, block_width))).transpose();
-  Eigen::ColPivHouseholderQR<MatrixXd> decomposition(blocks);
+  Eigen::JacobiSVD<MatrixXd> decomposition(blocks, Eigen::ComputeThinU | Eigen::ComputeThinV);
   decomposition.setThreshold(kRankTolerance);
   const MatrixXd w = decomposition.solve(wanted);
   return (blocks * w - wanted).norm() / Vec(z).norm();
