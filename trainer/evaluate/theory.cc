@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -257,23 +257,26 @@ int64_t CountWeights(const Graph& graph, const std::string& prefix) {
 
 std::string Quoted(const std::string& text) { return '"' + text + '"'; }
 
-void AppendFormat(std::string* text, const char* format, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  *text += line;
-}
-
 std::string Number(const char* format, double value) {
-  std::string text;
-  if (std::isfinite(value)) AppendFormat(&text, format, value);
+  char text[32] = "";
+  if (std::isfinite(value)) std::snprintf(text, sizeof(text), format, value);
   return text;
 }
 
 std::string AssumptionValue(const char* format, const TheoryRow& row) {
   return row.claim.assumption.empty() ? "" : Number(format, row.assumption);
+}
+
+// One line of the table for people.
+std::string TextLine(const std::array<std::string, 8>& columns, const std::string& statement) {
+  constexpr int kWidths[] = {-10, -13, -24, 6, 10, 10, 10, 7};  // negative: to the left
+  std::string line;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const size_t width = std::abs(kWidths[c]);
+    const std::string blanks(width - std::min(width, columns[c].size()), ' ');
+    line += (kWidths[c] < 0 ? columns[c] + blanks : blanks + columns[c]) + " ";
+  }
+  return line + " " + statement + "\n";
 }
 
 }  // namespace
@@ -351,18 +354,16 @@ std::string TheoryCsv(const std::vector<TheoryRow>& rows) {
 }
 
 std::string TheoryText(const std::vector<TheoryRow>& rows) {
-  std::string text;
-  AppendFormat(&text, "%-10s %-13s %-26s %6s %10s %10s %10s %8s  %s\n", "X", "stage", "claim",
-               "holds", "assumption", "bound", "measured", "ratio", "statement (assumption)");
+  std::string text =
+      TextLine({"X", "stage", "claim", "holds", "assumption", "bound", "measured", "ratio"},
+               "statement (assumption)");
   for (const TheoryRow& row : rows) {
     const double share = 100 * static_cast<double>(row.holds) / static_cast<double>(row.samples);
-    AppendFormat(&text, "%-10s %-13s %-26s %5.1f%% %10s %10s %10s %8s  ",
-                 row.representation.c_str(), row.stage.c_str(), row.claim.name.c_str(), share,
-                 AssumptionValue("%.4g", row).c_str(), Number("%.5g", row.bound).c_str(),
-                 Number("%.5g", row.measured).c_str(), Number("%.3f", row.ratio).c_str());
-    text += row.claim.statement;
-    if (!row.claim.assumption.empty()) text += " (" + row.claim.assumption + ")";
-    text += "\n";
+    const std::string& assumption = row.claim.assumption;
+    text += TextLine({row.representation, row.stage, row.claim.name, Number("%.1f%%", share),
+                      AssumptionValue("%.4g", row), Number("%.5g", row.bound),
+                      Number("%.5g", row.measured), Number("%.3f", row.ratio)},
+                     row.claim.statement + (assumption.empty() ? "" : " (" + assumption + ")"));
   }
   return text;
 }

@@ -402,7 +402,7 @@ double DistanceFromReach(const Matrix& x, const Matrix& z, int64_t block_width) 
   const MatrixXd blocks = ToEigen(BlocksOf(x, block_width)).transpose();  // [d*, K]
   const MatrixXd wanted =
       (ToEigen(BlocksOf(z, block_width)) - ToEigen(BlocksOf(x, block_width))).transpose();
-  Eigen::ColPivHouseholderQR<MatrixXd> decomposition(blocks);
+  Eigen::JacobiSVD<MatrixXd> decomposition(blocks, Eigen::ComputeThinU | Eigen::ComputeThinV);
   decomposition.setThreshold(kRankTolerance);
   const MatrixXd w = decomposition.solve(wanted);
   return (blocks * w - wanted).norm() / Vec(z).norm();
@@ -429,10 +429,20 @@ TEST(Theorem31Test, CounterexampleBlocksThatSpanReachEverything) {
   EXPECT_GT(DistanceFromReach(x, z, 26), 0.5);
 }
 
+// Nor does a low effective rank confine the blocks: those of width 15 of an X of rank one do not
+// respect the rows of width 26, and span R^15.
+TEST(Theorem31Test, CounterexampleRankOneWhoseBlocksSpan) {
+  const Matrix x = OfRank(1, kTokens, kWidth, 1), z = Gaussian(kTokens, kWidth, 2000);
+  EXPECT_NEAR(RanksOf(x).stable, 1, kTolerance * 100);
+  EXPECT_EQ(RanksOf(BlocksOf(x, 15)).algebraic, 15);
+  EXPECT_LT(DistanceFromReach(x, z, 15), 1e-10);
+}
+
 TEST(Theorem31Test, BlockMixingReachesExactlyTheSpanOfItsBlocks) {
   const int64_t d = 13;
   for (int64_t rank = 1; rank <= 5; ++rank) {
-    const Matrix x = OfRank(rank, kTokens, kWidth, rank);  // its blocks span 2 rank dimensions
+    // d* divides D: blocks span at most rank * D / d* dimensions, here all of these.
+    const Matrix x = OfRank(rank, kTokens, kWidth, rank);
     const MatrixXd blocks = ToEigen(BlocksOf(x, d));
     EXPECT_EQ(RanksOf(BlocksOf(x, d)).algebraic, 2 * rank);
     Matrix inside = x;

@@ -297,6 +297,9 @@ TEST(EvaluationTest, TheoryCountsTheParametersOfThePaper) {
   EXPECT_EQ(counts("rank_elastor { tokens: 15 token_width: 26 blocks: 1 "
                    "feed_forward { kind: GATED expansion: 3 } }"),
             (std::vector<double>{152100, 101400, 101400}));
+  EXPECT_EQ(counts("rank_elastor { tokens: 15 token_width: 26 blocks: 1 "
+                   "feed_forward { kind: TWO_LAYER expansion: 1 } }"),
+            (std::vector<double>{152100, 20280, 20280}));
   EXPECT_EQ(counts("rank_mixer { tokens: 13 token_width: 26 blocks: 1 "
                    "feed_forward { kind: TWO_LAYER expansion: 1 } }"),
             (std::vector<double>{0, 17576, 17576}));
