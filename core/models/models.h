@@ -14,6 +14,7 @@ Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
+Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {
@@ -25,6 +26,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return DcnV2(graph, config.dcn_v2());
     case ModelConfig::kMlp:
       return MlpModel(graph, config.mlp());
+    case ModelConfig::kAutoInt:
+      return AutoInt(graph, config.auto_int());
     case ModelConfig::MODEL_NOT_SET:
       break;
   }

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "core/ops/add.h"
+#include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/block_transpose.h"
 #include "core/ops/concat.h"
@@ -20,9 +21,9 @@
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op = std::variant<AddOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp, EmbeddingInputOp,
-                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MultiplyOp,
-                        NormOp, PadOp, ReluOp>;
+using Op = std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp,
+                        EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp,
+                        MeanPoolOp, MultiplyOp, NormOp, PadOp, ReluOp>;
 
 }  // namespace elastor
 

@@ -145,9 +145,17 @@ Status CheckRankMixer(const TokenModelConfig& model) {
   return CheckBlockTranspose("model.rank_mixer", "RANK_MIXER", model);
 }
 
+Status CheckAutoInt(const AutoIntConfig& model) {
+  if (model.attention_width() % model.heads() == 0) return OkStatus();
+  return Mistake("model.auto_int.heads", std::to_string(model.heads()),
+                 "a divisor of attention_width = " + std::to_string(model.attention_width()));
+}
+
 Status CheckModel(const ModelConfig& model) {
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
-  return model.has_rank_mixer() ? CheckRankMixer(model.rank_mixer()) : OkStatus();
+  if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
+  if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
+  return OkStatus();
 }
 
 }  // namespace

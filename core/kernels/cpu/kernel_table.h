@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/kernels/attention.h"
 #include "core/kernels/cpu/vec.h"
 #include "core/kernels/matmul.h"
 #include "core/kernels/norm.h"
@@ -49,7 +50,18 @@ struct KernelTable {
                         Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
                         Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
                         T* scratch);
+  // scratch: 3 * kAttentionQueries * shape.keys * kPanelRows elements.
+  void (*attention_forward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                            Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                            Panels<T> y, T* scratch);
+  void (*attention_backward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
+                             Panels<T> dposition_bias, T* scratch);
 };
+
+// Queries whose weights are held at a time.
+inline constexpr int64_t kAttentionQueries = 24;
 
 // Eight chains and a sum for gain and for bias.
 inline constexpr int64_t kNormScratch = 18;

@@ -69,6 +69,13 @@ inline std::vector<ModelCase> ModelCases() {
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");
   add("DcnV2Stacked", "dcn_v2 { cross_layers: 2 hidden: [9, 5] }");
   add("DcnV2Parallel", "dcn_v2 { structure: PARALLEL hidden: [9, 5] dropout: 0.25 }");
+  add("AutoInt", "auto_int { attention_layers: 2 attention_width: 6 heads: 2 scale: true }");
+  add("AutoIntPlus",
+      "auto_int { attention_layers: 2 attention_width: 8 heads: 1 layer_norm: true hidden: [9, 5] "
+      "dropout: 0.25 }");
+  add("AutoIntPlusBatchNorm",
+      "auto_int { attention_layers: 1 attention_width: 4 residual: false hidden: 9 batch_norm: "
+      "true }");
   return cases;
 }
 

@@ -230,6 +230,99 @@ TEST(NormTest, Gradients) {
   }
 }
 
+// Queries, keys and values are maps of x, and so is the length, which is also a part of the output:
+// attention gives it no gradient.
+Graph AttentionGraph(const AttentionOp& op, bool with_length) {
+  constexpr int64_t kFeatures = 12;
+  const AttentionShape& a = op.attention;
+  return GraphOf(kFeatures, [&](GraphBuilder* graph, Value x) {
+    const auto map = [&](const std::string& name, int64_t out) {
+      return Linear(graph, name, LinearOf(1, kFeatures, out, Weights::kOwn, {}))(x);
+    };
+    std::vector<Value> inputs = {map("query", a.queries * a.heads * a.width),
+                                 map("key", a.keys * a.heads * a.width),
+                                 map("value", a.keys * a.heads * a.value_width)};
+    if (with_length) {
+      const int weight = graph->Parameter("length.weight", {1, kFeatures}, {.stddev = 3}, {});
+      LinearOp length = LinearOf(1, kFeatures, 1, Weights::kOwn, {});
+      length.bias = false;
+      inputs.push_back(graph->Apply(length, x, {weight}));
+    }
+    std::vector<int> parameters;
+    if (op.position_bias) {
+      parameters = {graph->Parameter("bias", {a.differences()}, {.stddev = 0.5}, Decay::kNone)};
+    }
+    const Value y = graph->Apply(op, inputs, parameters);
+    if (!with_length) return y;
+    ConcatOp concat;
+    concat.first_features = graph->shape(y).features();
+    const Value both[] = {y, inputs.back()};
+    return graph->Apply(concat, both);
+  });
+}
+
+TEST(AttentionTest, Gradients) {
+  for (const AttentionKind kind : {AttentionKind::kSoftmax, AttentionKind::kSilu}) {
+    AttentionOp op;
+    op.attention = {.kind = kind,
+                    .queries = 4,
+                    .keys = 4,
+                    .heads = 2,
+                    .width = 3,
+                    .value_width = 5,
+                    .scale = 0.5};
+    for (const bool causal : {false, true}) {
+      for (const bool length : {false, true}) {
+        for (const bool bias : {false, true}) {
+          SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << causal << length << bias);
+          op.attention.causal = causal;
+          op.position_bias = bias;
+          ExpectGradients(AttentionGraph(op, length));
+        }
+      }
+    }
+    op.attention.queries = 1;
+    op.attention.causal = false;
+    ExpectGradients(AttentionGraph(op, /*with_length=*/true));
+  }
+}
+
+// Queries, keys and values are one value: its gradient has three parts.
+TEST(AttentionTest, OfOneValue) {
+  AttentionOp op;
+  op.attention = {.queries = 3, .keys = 3, .heads = 2, .width = 2, .value_width = 2};
+  ExpectGradients(GraphOf(12, [&](GraphBuilder* graph, Value x) {
+    const Value inputs[] = {x, x, x};
+    return graph->Apply(op, inputs);
+  }));
+}
+
+// Two keys, the first of which has the score ln 3 and the second 0, which is not seen by the second
+// row.
+TEST(AttentionTest, ByHand) {
+  AttentionOp op;
+  op.attention = {.queries = 1, .keys = 2, .width = 1, .value_width = 1};
+  const Graph graph = GraphOf(6, [&](GraphBuilder* graph, Value x) {
+    const auto map = [&](const std::string& name, int64_t out) {
+      LinearOp pick = LinearOf(1, 6, out, Weights::kOwn, {});
+      pick.bias = false;
+      return Linear(graph, name, pick)(x);
+    };
+    const Value inputs[] = {map("query", 1), map("key", 2), map("value", 2), map("length", 1)};
+    return graph->Apply(op, inputs);
+  });
+  OpRun run(graph, 3);
+  run.Set("query.weight", {1, 0, 0, 0, 0, 0});
+  run.Set("key.weight", {0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});
+  run.Set("value.weight", {0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0});
+  run.Set("length.weight", {0, 0, 0, 0, 0, 1});
+  const double ln3 = std::log(3.0);
+  const Numbers y = run.Forward({ln3, 1, 0, 8, 4, 2, ln3, 1, 0, 8, 4, 1, ln3, 1, 0, 8, 4, 0});
+  EXPECT_NEAR(y[0], 0.75 * 8 + 0.25 * 4, 1e-14);
+  EXPECT_EQ(y[1], 8);
+  EXPECT_EQ(y[2], 0);
+}
+
 constexpr int64_t kNormFeatures = 3;
 Graph BatchNormGraph() {
   return GraphOfLayer(kNormFeatures, [](GraphBuilder* graph, const std::string& name) {

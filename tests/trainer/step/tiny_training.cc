@@ -275,6 +275,7 @@ std::vector<TinyCase> TinyCases() {
         .dense = kAdagrad,
         .leaves = 8}},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
+      {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},

@@ -102,6 +102,8 @@ inline constexpr char kTinyRankMixerPublicCode[] =
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyAutoInt[] =
+    "auto_int { attention_layers: 2 attention_width: 6 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.

@@ -29,6 +29,26 @@ void NormBackwardKernel(const NormShape& shape, Panels<const T> saved_normalized
                         Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
                         Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
                         T* scratch);
+template <typename T>
+void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                            Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                            Panels<T> y, T* scratch);
+template <typename T>
+void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
+                             Panels<T> dposition_bias, T* scratch);
+
+// A panel is one vector of rows or several.
+template <typename T>
+inline constexpr int64_t kVectorsPerPanel = kPanelRows / kLanes<T>;
+
+// Where feature `feature` of the vector-th vector of rows of a view lies.
+template <typename T>
+ELASTOR_INLINE T* Line(Panels<T> view, int64_t vector, int64_t feature) {
+  return view.Panel(vector / kVectorsPerPanel<T>) + feature * view.feature_stride +
+         vector % kVectorsPerPanel<T> * kLanes<T>;
+}
 
 ELASTOR_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -6,20 +6,9 @@ namespace elastor {
 inline namespace ELASTOR_ISA {
 namespace {
 
-// A panel is one vector of rows or several.
-template <typename T>
-inline constexpr int64_t kVectorsPerPanel = kPanelRows / kLanes<T>;
-
 // Vectors of rows that are normalised side by side: alone, one would wait for its sums. Going back
 // they would need more registers for addresses than there are.
 inline constexpr int64_t kSideBySide = 2;
-
-// Where feature `feature` of the vector-th vector of rows of a view lies.
-template <typename T>
-ELASTOR_INLINE T* Line(Panels<T> view, int64_t vector, int64_t feature) {
-  return view.Panel(vector / kVectorsPerPanel<T>) + feature * view.feature_stride +
-         vector % kVectorsPerPanel<T> * kLanes<T>;
-}
 
 // One group's features for kCount successive vectors of rows, the first of which begins a panel
 // or, with the next one, lies within it.

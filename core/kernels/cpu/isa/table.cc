@@ -14,6 +14,8 @@ constexpr KernelTable<T> kTable = {
     .bias_gradient = BiasGradientKernel<T>,
     .norm_forward = NormForwardKernel<T>,
     .norm_backward = NormBackwardKernel<T>,
+    .attention_forward = AttentionForwardKernel<T>,
+    .attention_backward = AttentionBackwardKernel<T>,
 };
 
 }  // namespace

@@ -172,6 +172,35 @@ std::vector<Case> Cases() {
                               /*bias=*/false);
     return g->Apply(ReluOp{}, BatchNorm(g, g->Name(), 12)(x));
   });
+  for (const AttentionKind kind : {AttentionKind::kSoftmax, AttentionKind::kSilu}) {
+    const std::string name = kind == AttentionKind::kSilu ? "SiluAttention" : "SoftmaxAttention";
+    const auto attention = [=](int64_t queries, int64_t keys, bool causal, bool bias, int inputs) {
+      AttentionOp op;
+      op.attention = {.kind = kind,
+                      .queries = queries,
+                      .keys = keys,
+                      .heads = 2,
+                      .width = 3,
+                      .value_width = 5,
+                      .scale = 0.75,
+                      .causal = causal};
+      op.position_bias = bias;
+      return [=](Builder* g) {
+        const Value x = g->Tokens();
+        // The tokens of the last one are not those that attention reads.
+        std::vector<Value> values = {g->Linear(x, queries, 6, Weights::kOwn),
+                                     g->Linear(x, keys, 6, Weights::kOwn),
+                                     g->Linear(x, 1, keys * 10, Weights::kOwn)};
+        if (inputs > 3) values.push_back(g->Linear(x, 1, 1, Weights::kOwn));
+        std::vector<int> parameters;
+        if (bias) parameters.push_back(g->Declare({op.attention.differences()}));
+        return g->Apply(op, values, parameters);
+      };
+    };
+    add(name, attention(4, 4, false, false, 3));
+    add(name + "OfOneQuery", attention(1, 8, false, true, 4));
+    add(name + "Causal", attention(4, 4, true, true, 4));
+  }
   add("BlockTranspose", [](Builder* g) {
     BlockTransposeOp op;
     op.tokens = kTokens;

@@ -1,0 +1,76 @@
+#ifndef ELASTOR_CORE_KERNELS_ATTENTION_H_
+#define ELASTOR_CORE_KERNELS_ATTENTION_H_
+
+#include <cstdint>
+
+#include "core/base/build_config.h"
+#include "core/tensor/panels.h"
+
+namespace elastor {
+
+// Multi-head attention between the tokens of one row: queries q [Tq, h, d], keys k [Tk, h, d] and
+// values v [Tk, h, dv], token after token and in a token head after head. For every head
+//
+//   s_ij = scale (q_i . k_j) + b_{i-j}            b: the position bias, where there is one
+//   w_ij = exp(s_ij - m_i) / sum_j' exp(s_ij' - m_i), m_i = max_j s_ij     kSoftmax
+//   w_ij = SiLU(s_ij) / Tk                                                 kSilu
+//   y_i  = sum_j w_ij v_j                         y [Tq, h, dv]
+//
+// kSilu is the pointwise aggregated attention of HSTU (Zhai et al. 2024, eq. 2): without a softmax
+// the weights tell how often something was seen, and Tk, not the row's length, divides them.
+//
+// A row may have a length, the number of its keys: the first ones. i sees j where j < length, and
+// where `causal` also j <= i < length: query i then is position i. Weights of what is not seen are
+// exactly 0, whatever finite numbers lie there, and a query that sees nothing has y_i = 0.
+//
+// Order of additions of an element, on the CPU: every sum is one FMA chain from +0, that of s_ij
+// over the features of the head ascending, that of y_i and dq_i over j, that of dv_j and dk_j over
+// i; the sum of the softmax are additions over j, as are those of db over heads and then over i.
+// +0 is added to what a chain gives, so that skipping weights of 0 at the end of one changes no
+// bit. Multiplying by `scale`, adding b and dividing (by one multiplication with the reciprocal)
+// round each.
+enum class AttentionKind { kSoftmax, kSilu };
+
+struct AttentionShape {
+  AttentionKind kind = AttentionKind::kSoftmax;
+  int64_t queries = 0;      // Tq
+  int64_t keys = 0;         // Tk
+  int64_t heads = 1;        // h
+  int64_t width = 0;        // d, of a head
+  int64_t value_width = 0;  // dv, of a head
+  double scale = 1;
+  bool causal = false;  // then Tq = Tk
+
+  // Differences i - j that are seen, from first_difference() on: elements of the position bias.
+  [[gnu::always_inline]] ELASTOR_HOST_DEVICE int64_t differences() const {
+    return causal ? keys : queries + keys - 1;
+  }
+  [[gnu::always_inline]] ELASTOR_HOST_DEVICE int64_t first_difference() const {
+    return causal ? 0 : 1 - keys;
+  }
+};
+
+// The element of the position bias that (query, key) has. REQUIRES: not causal, or key <= query.
+[[gnu::always_inline]] ELASTOR_HOST_DEVICE inline int64_t DifferenceOf(const AttentionShape& shape,
+                                                                       int64_t query, int64_t key) {
+  return query - key - shape.first_difference();
+}
+
+// q: [rows, Tq h d], k: [rows, Tk h d], v: [rows, Tk h dv], y: [rows, Tq h dv], different memory.
+// lengths: [rows, 1], or empty. position_bias: differences() elements, or null.
+template <typename T>
+void AttentionForward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                      Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                      Panels<T> y);
+
+// The weights are computed again. dq, dk, dv: as q, k, v. dposition_bias: [rows, differences()]
+// receives what each row adds to the gradient of the position bias; empty where there is none.
+template <typename T>
+void AttentionBackward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                       Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                       Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
+                       Panels<T> dposition_bias);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_KERNELS_ATTENTION_H_

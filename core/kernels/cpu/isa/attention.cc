@@ -1,0 +1,303 @@
+#include "core/kernels/cpu/isa/kernels.h"
+#include "core/kernels/cpu/vec_math.h"
+
+namespace elastor {
+inline namespace ELASTOR_ISA {
+namespace {
+
+// A matrix for each row of a vector of rows: its elements are vectors.
+template <typename T>
+struct LaneMatrix {
+  T* data;
+  int64_t row_stride;
+  int64_t column_stride;
+
+  ELASTOR_INLINE T* At(int64_t i, int64_t j) const {
+    return data + i * row_stride + j * column_stride;
+  }
+  ELASTOR_INLINE LaneMatrix From(int64_t i, int64_t j) const {
+    return {At(i, j), row_stride, column_stride};
+  }
+  ELASTOR_INLINE LaneMatrix Transposed() const { return {data, column_stride, row_stride}; }
+  ELASTOR_INLINE operator LaneMatrix<const T>() const { return {data, row_stride, column_stride}; }
+};
+
+// Elements of a product that are computed at once: they, a column of one factor and an element of
+// the other fit the 16 (v3) or 32 (v4) registers.
+constexpr int kTileRows = sizeof(FloatVec) == 64 ? 6 : 3;
+constexpr int kTileColumns = sizeof(FloatVec) == 64 ? 4 : 3;
+
+// c (+)= a b, `terms` columns of a and rows of b. kAdd: the chains go on from c.
+template <typename T, int kRows, int kColumns>
+void ProductTile(int64_t terms, LaneMatrix<const T> a, LaneMatrix<const T> b, LaneMatrix<T> c,
+                 Store store) {
+  Vec<T> sum[kRows][kColumns] = {};
+  if (store == Store::kAdd) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kColumns; ++j) sum[i][j] = Load(c.At(i, j));
+    }
+  }
+  for (int64_t r = 0; r < terms; ++r) {
+    Vec<T> factors[kColumns];
+    for (int j = 0; j < kColumns; ++j) factors[j] = Load(b.At(r, j));
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      const Vec<T> factor = Load(a.At(i, r));
+      for (int j = 0; j < kColumns; ++j) sum[i][j] = Fma(factor, factors[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kColumns; ++j) Save(c.At(i, j), sum[i][j] + Broadcast(T(0)));
+  }
+}
+
+// Calls tile(std::integral_constant<int, count>) for 0 < count <= kMost.
+template <int kMost, typename Tile>
+ELASTOR_INLINE void WithCount(int64_t count, const Tile& tile) {
+  if constexpr (kMost > 1) {
+    if (count < kMost) return WithCount<kMost - 1>(count, tile);
+  }
+  tile(std::integral_constant<int, kMost>());
+}
+
+// c (+)= a b, of rows x columns elements.
+template <typename T>
+void Product(int64_t rows, int64_t columns, int64_t terms, LaneMatrix<const T> a,
+             LaneMatrix<const T> b, LaneMatrix<T> c, Store store) {
+  for (int64_t i = 0; i < rows; i += kTileRows) {
+    WithCount<kTileRows>(Least(kTileRows, rows - i), [&](auto count) {
+      int64_t j = 0;
+      for (; j + kTileColumns <= columns; j += kTileColumns) {
+        ProductTile<T, count, kTileColumns>(terms, a.From(i, 0), b.From(0, j), c.From(i, j), store);
+      }
+      for (; j < columns; ++j) {
+        ProductTile<T, count, 1>(terms, a.From(i, 0), b.From(0, j), c.From(i, j), store);
+      }
+    });
+  }
+}
+
+// Vector `vector` of rows of a view [rows, tokens, heads, width]: the tokens of one head, from
+// `token` on.
+template <typename T>
+ELASTOR_INLINE LaneMatrix<T> Tokens(Panels<T> view, int64_t vector, int64_t heads, int64_t width,
+                                    int64_t head, int64_t token) {
+  return {Line(view, vector, (token * heads + head) * width), heads * width * view.feature_stride,
+          view.feature_stride};
+}
+
+// The lengths of a vector of rows.
+template <typename T>
+struct Lengths {
+  Vec<T> lanes;
+  int64_t longest;
+
+  ELASTOR_INLINE Lengths(Panels<const T> view, int64_t vector, int64_t keys)
+      : lanes(Broadcast(static_cast<T>(keys))), longest(keys) {
+    if (view.data == nullptr) return;
+    const Vec<T> given = Load(Line(view, vector, 0));
+    lanes = given < lanes ? given : lanes;
+    longest = 0;
+    for (int i = 0; i < kLanes<T>; ++i) {
+      if (lanes[i] > static_cast<T>(longest)) {
+        longest = static_cast<int64_t>(lanes[i]);
+        if (static_cast<T>(longest) < lanes[i]) ++longest;
+      }
+    }
+  }
+};
+
+// Some queries of a head and the keys that any of the rows sees from them.
+template <typename T>
+struct Block {
+  int64_t first_query;
+  int64_t queries;
+  int64_t keys;
+
+  ELASTOR_INLINE Block(const AttentionShape& shape, int64_t first, int64_t longest)
+      : first_query(first),
+        queries(Least(kAttentionQueries, shape.queries - first)),
+        keys(shape.causal && first >= longest ? 0
+             : shape.causal                   ? Least(longest, first + queries)
+                                              : longest) {}
+};
+
+// Turns the products q . k of a block into weights and, for kSilu, receives their derivatives by
+// the scores.
+template <typename T>
+void WeightsOf(const AttentionShape& shape, const Block<T>& block, Vec<T> lengths,
+               const T* position_bias, LaneMatrix<T> weights, LaneMatrix<T> slopes) {
+  using V = Vec<T>;
+  const V zero = {};
+  const V scale = Broadcast(static_cast<T>(shape.scale));
+  const V share = Broadcast(T(1) / static_cast<T>(shape.keys));
+  for (int64_t i = 0; i < block.queries; ++i) {
+    const int64_t query = block.first_query + i;
+    V seen = lengths;
+    if (shape.causal) {
+      const V position = Broadcast(static_cast<T>(query));
+      seen = position < lengths ? position + 1 : zero;
+    }
+    const auto score = [&](int64_t j) [[gnu::always_inline]] {
+      const V scaled = Load(weights.At(i, j)) * scale;
+      // The bias of a key behind a causal query is of no account.
+      if (position_bias == nullptr || (shape.causal && j > query)) return scaled;
+      return scaled + Broadcast(position_bias[DifferenceOf(shape, query, j)]);
+    };
+    const auto if_seen = [&](int64_t j, V value, V otherwise) [[gnu::always_inline]] {
+      return Broadcast(static_cast<T>(j)) < seen ? value : otherwise;
+    };
+    if (shape.kind == AttentionKind::kSilu) {
+      for (int64_t j = 0; j < block.keys; ++j) {
+        const ValueAndSlope<V> silu = Swish(score(j));
+        Save(weights.At(i, j), if_seen(j, silu.value * share, zero));
+        Save(slopes.At(i, j), if_seen(j, silu.slope * share, zero));
+      }
+      continue;
+    }
+    const V lowest = Broadcast(static_cast<T>(-__builtin_inf()));
+    V most = lowest;
+    for (int64_t j = 0; j < block.keys; ++j) {
+      const V s = score(j);
+      Save(weights.At(i, j), s);
+      most = AtLeast(most, if_seen(j, s, lowest));
+    }
+    V sum = zero;
+    for (int64_t j = 0; j < block.keys; ++j) {
+      const V e = if_seen(j, Exp(Load(weights.At(i, j)) - most), zero);
+      Save(weights.At(i, j), e);
+      sum += e;
+    }
+    const V inverse = sum > zero ? Broadcast(T(1)) / sum : zero;
+    for (int64_t j = 0; j < block.keys; ++j) {
+      Save(weights.At(i, j), Load(weights.At(i, j)) * inverse);
+    }
+  }
+}
+
+// Turns the gradients of a block's weights into those of the products q . k, and adds those of the
+// scores to the position bias's.
+template <typename T>
+void ScoreGradients(const AttentionShape& shape, const Block<T>& block, LaneMatrix<const T> weights,
+                    LaneMatrix<const T> slopes, LaneMatrix<T> gradients, Panels<T> dposition_bias,
+                    int64_t vector) {
+  using V = Vec<T>;
+  const V scale = Broadcast(static_cast<T>(shape.scale));
+  for (int64_t i = 0; i < block.queries; ++i) {
+    const int64_t query = block.first_query + i;
+    V along = {};
+    if (shape.kind == AttentionKind::kSoftmax) {
+      for (int64_t j = 0; j < block.keys; ++j) {
+        along = Fma(Load(weights.At(i, j)), Load(gradients.At(i, j)), along);
+      }
+    }
+    for (int64_t j = 0; j < block.keys; ++j) {
+      const V slope = Load((shape.kind == AttentionKind::kSilu ? slopes : weights).At(i, j));
+      const V d = slope * (Load(gradients.At(i, j)) - along);
+      if (dposition_bias.data != nullptr && !(shape.causal && j > query)) {
+        T* const sum = Line(dposition_bias, vector, DifferenceOf(shape, query, j));
+        Save(sum, Load(sum) + d);
+      }
+      Save(gradients.At(i, j), d * scale);
+    }
+  }
+}
+
+template <typename T>
+void Zero(int64_t rows, int64_t columns, LaneMatrix<T> c) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) Save(c.At(i, j), Vec<T>{});
+  }
+}
+
+template <typename T>
+ELASTOR_INLINE LaneMatrix<T> Scratch(const AttentionShape& shape, T* scratch, int64_t number) {
+  return {scratch + number * kAttentionQueries * shape.keys * kLanes<T>, shape.keys * kLanes<T>,
+          kLanes<T>};
+}
+
+}  // namespace
+
+template <typename T>
+void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                            Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                            Panels<T> y, T* scratch) {
+  const int64_t d = shape.width;
+  const int64_t dv = shape.value_width;
+  const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
+  const LaneMatrix<T> slopes = Scratch(shape, scratch, 1);
+  for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
+    const Lengths<T> length(lengths, vector, shape.keys);
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const auto tokens = [&](auto view, int64_t width, int64_t token) [[gnu::always_inline]] {
+        return Tokens(view, vector, shape.heads, width, head, token);
+      };
+      for (int64_t first = 0; first < shape.queries; first += kAttentionQueries) {
+        const Block<T> block(shape, first, length.longest);
+        Product<T>(block.queries, block.keys, d, tokens(q, d, first), tokens(k, d, 0).Transposed(),
+                   weights, Store::kOverwrite);
+        WeightsOf<T>(shape, block, length.lanes, position_bias, weights, slopes);
+        Product<T>(block.queries, dv, block.keys, weights, tokens(v, dv, 0), tokens(y, dv, first),
+                   Store::kOverwrite);
+      }
+    }
+  }
+}
+
+template <typename T>
+void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
+                             Panels<T> dposition_bias, T* scratch) {
+  const int64_t width = shape.width;
+  const int64_t value_width = shape.value_width;
+  const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
+  const LaneMatrix<T> slopes = Scratch(shape, scratch, 1);
+  const LaneMatrix<T> gradients = Scratch(shape, scratch, 2);
+  for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
+    const Lengths<T> length(lengths, vector, shape.keys);
+    for (int64_t f = 0; f < dposition_bias.features; ++f) {
+      Save(Line(dposition_bias, vector, f), Vec<T>{});
+    }
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const auto tokens = [&](auto view, int64_t w, int64_t token) [[gnu::always_inline]] {
+        return Tokens(view, vector, shape.heads, w, head, token);
+      };
+      const auto dk_head = tokens(dk, width, 0);
+      const auto dv_head = tokens(dv, value_width, 0);
+      Zero(shape.keys, width, dk_head);
+      Zero(shape.keys, value_width, dv_head);
+      for (int64_t first = 0; first < shape.queries; first += kAttentionQueries) {
+        const Block<T> block(shape, first, length.longest);
+        const auto q_block = tokens(q, width, first);
+        const auto dy_block = tokens(dy, value_width, first);
+        Product<T>(block.queries, block.keys, width, q_block, tokens(k, width, 0).Transposed(),
+                   weights, Store::kOverwrite);
+        WeightsOf<T>(shape, block, length.lanes, position_bias, weights, slopes);
+        Product<T>(block.queries, block.keys, value_width, dy_block,
+                   tokens(v, value_width, 0).Transposed(), gradients, Store::kOverwrite);
+        ScoreGradients<T>(shape, block, weights, slopes, gradients, dposition_bias, vector);
+        Product<T>(block.keys, value_width, block.queries, weights.Transposed(), dy_block, dv_head,
+                   Store::kAdd);
+        Product<T>(block.queries, width, block.keys, gradients, tokens(k, width, 0),
+                   tokens(dq, width, first), Store::kOverwrite);
+        Product<T>(block.keys, width, block.queries, gradients.Transposed(), q_block, dk_head,
+                   Store::kAdd);
+      }
+    }
+  }
+}
+
+#define ELASTOR_INSTANTIATE(T)                                                                     \
+  template void AttentionForwardKernel<T>(const AttentionShape&, Panels<const T>, Panels<const T>, \
+                                          Panels<const T>, Panels<const T>, const T*, Panels<T>,   \
+                                          T*);                                                     \
+  template void AttentionBackwardKernel<T>(                                                        \
+      const AttentionShape&, Panels<const T>, Panels<const T>, Panels<const T>, Panels<const T>,   \
+      const T*, Panels<const T>, Panels<T>, Panels<T>, Panels<T>, Panels<T>, T*);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(double)
+#undef ELASTOR_INSTANTIATE
+
+}  // namespace ELASTOR_ISA
+}  // namespace elastor

@@ -1,0 +1,41 @@
+// AutoInt (Song et al. 2019): layers of self-attention over the fields; AutoInt+ with a deep
+// network beside them.
+//
+//   x_0 = E;  x_{l+1} = interacting layer(x_l)
+//   logit = linear([x_L, deep(x_0)])
+#include "core/models/attention_layers.h"
+#include "core/models/models.h"
+
+namespace elastor {
+
+Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
+  const Value x0 = graph->Embeddings();
+  InteractingOptions interacting;
+  interacting.heads = config.heads();
+  interacting.width = config.attention_width();
+  interacting.scale = config.scale();
+  interacting.residual = config.residual();
+  interacting.layer_norm = config.layer_norm();
+  Value x = x0;
+  for (int64_t l = 0; l < config.attention_layers(); ++l) {
+    const std::string name = IndexedName("attention", l);
+    interacting.input = graph->shape(x);
+    x = graph->Measure(name, Interacting(graph, name, interacting)(x));
+  }
+  LinearOp head;
+  head.in = graph->shape(x).features();
+  head.out = 1;
+  if (config.hidden().empty()) return Linear(graph, "head", head)(x);
+  MlpOptions deep;
+  deep.inputs = graph->features().inputs();
+  deep.hidden.assign(config.hidden().begin(), config.hidden().end());
+  if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
+  deep.dropout = config.dropout();
+  const Value both[] = {x, Mlp(graph, "deep", deep)(x0)};
+  ConcatOp concat;
+  concat.first_features = head.in;
+  head.in += deep.hidden.back();
+  return Linear(graph, "head", head)(graph->Apply(concat, both));
+}
+
+}  // namespace elastor

@@ -1,0 +1,40 @@
+#ifndef ELASTOR_CORE_OPS_ATTENTION_H_
+#define ELASTOR_CORE_OPS_ATTENTION_H_
+
+#include "core/kernels/attention.h"
+#include "core/ops/op.h"
+
+namespace elastor {
+
+// Multi-head attention between the tokens of a row: formulas, lengths and order of additions in
+// core/kernels/attention.h.
+//
+// Inputs: q of Tq * h * d features, k of Tk * h * d, v of Tk * h * dv; optionally the row's length,
+// one feature, whose gradient is 0. Output: [Tq, h dv].
+// Parameter: the position bias [differences()] where `position_bias`. Its gradient: a row's, summed
+// over the rows as a linear map's bias (BiasGradient).
+struct AttentionOp : OpBase {
+  static constexpr const char* kName = "attention";
+  AttentionShape attention;
+  bool position_bias = false;
+
+  int64_t multiply_adds() const {
+    const AttentionShape& a = attention;
+    return a.heads * a.queries * a.keys * (a.width + a.value_width);
+  }
+  Shape OutputShape(std::span<const Shape> inputs) const {
+    const AttentionShape& a = attention;
+    CHECK_GE(inputs.size(), 3u);
+    CHECK_EQ(inputs[0].features(), a.queries * a.heads * a.width);
+    CHECK_EQ(inputs[1].features(), a.keys * a.heads * a.width);
+    CHECK_EQ(inputs[2].features(), a.keys * a.heads * a.value_width);
+    if (inputs.size() > 3) CHECK_EQ(inputs[3].features(), 1);
+    if (a.causal) CHECK_EQ(a.queries, a.keys);
+    return {a.queries, a.heads * a.value_width};
+  }
+};
+ELASTOR_DECLARE_KERNELS(AttentionOp)
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_OPS_ATTENTION_H_

@@ -1,0 +1,87 @@
+#include "core/ops/attention.h"
+
+#include "core/kernels/cuda/attention.h"
+#include "core/kernels/cuda/elementwise.h"
+#include "core/ops/cuda/kernel.h"
+
+namespace elastor::cuda {
+namespace {
+
+template <typename A>
+class AttentionKernel final : public DeviceKernel<A> {
+ public:
+  AttentionKernel(const AttentionOp& op, DeviceKernelContext<A>* context)
+      : shape_(op.attention), position_bias_(op.position_bias), context_(context) {
+    const auto reserve = [&](int64_t elements) {
+      return context->Reserve(DeviceLife::kBackward,
+                              {.row = elements * static_cast<int64_t>(sizeof(float))});
+    };
+    weights_ = reserve(AttentionScratch(shape_));
+    gradients_ = reserve(AttentionScratch(shape_));
+    if (!position_bias_) return;
+    row_gradients_ = reserve(shape_.differences());
+    sums_ = context->ReserveColumnSums(shape_.differences());
+  }
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.reads_inputs = kMaxInputs;
+    traits.any_layout = true;
+    for (int i = 0; i < context_->inputs(); ++i) {
+      if (context_->input(i).tokens != Tokens(i)) traits.row_major_input = true;
+    }
+    traits.row_major_dinput = traits.row_major_input;
+    return traits;
+  }
+
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    const auto& in = operands.inputs;
+    AttentionForward<A>(context_->stream(), shape_, Cut(in[0], 0), Cut(in[1], 1), Cut(in[2], 2),
+                        in[3], bias(), operands.output);
+  }
+
+  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
+    Stream& stream = context_->stream();
+    const auto& in = operands.inputs;
+    const auto& din = operands.dinputs;
+    float* const row_gradients =
+        position_bias_ ? context_->template Data<float>(row_gradients_) : nullptr;
+    AttentionBackward<A>(stream, shape_, Cut(in[0], 0), Cut(in[1], 1), Cut(in[2], 2), in[3], bias(),
+                         operands.doutput, Cut(din[0], 0), Cut(din[1], 1), Cut(din[2], 2),
+                         row_gradients, context_->template Data<float>(weights_),
+                         context_->template Data<float>(gradients_));
+    if (din[3].data != nullptr) Fill<A>(stream, 0, din[3]);
+    if (!position_bias_) return;
+    const LeafGradients::Target target = context_->Open(pass, 0, 1);
+    LeafColumnSums<float>(stream, pass.shape,
+                          Activations<const float>(Activations<float>::RowMajor(
+                              row_gradients, pass.shape.rows(), 1, shape_.differences())),
+                          target.data, target.map_stride, target.leaf_stride,
+                          context_->template Data<float>(sums_));
+    context_->Close(pass, 0);
+  }
+
+ private:
+  int64_t Tokens(int input) const {
+    return input == 0 ? shape_.queries : input < 3 ? shape_.keys : 1;
+  }
+  template <typename B>
+  Activations<B> Cut(const Activations<B>& view, int input) const {
+    return view.WithTokens(Tokens(input));
+  }
+  const float* bias() const { return position_bias_ ? context_->values(0) : nullptr; }
+
+  AttentionShape shape_;
+  bool position_bias_;
+  DeviceKernelContext<A>* context_;
+  int weights_;             // [rows, h, Tq, Tk]
+  int gradients_;           // of the scores, alike
+  int row_gradients_ = -1;  // every row's of the position bias
+  int sums_ = -1;
+};
+
+}  // namespace
+
+ELASTOR_DEFINE_DEVICE_KERNEL(AttentionOp, AttentionKernel)
+
+}  // namespace elastor::cuda
