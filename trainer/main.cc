@@ -37,10 +37,11 @@ DEFINE_string(output_dir, "", "where the run is written; a new directory");
 DEFINE_string(
     mode, "train",
     "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
-    "effective ranks; verify: every byte of a model or checkpoint against its manifest; describe: "
+    "effective ranks; theory: what RankElastor's theorems say of it; verify: every byte of a model "
+    "or checkpoint against its manifest; describe: "
     "print parameters, FLOPs, memory and shard plan as JSON");
 DEFINE_string(model, "",
-              "with --mode=evaluate, predict, spectra or verify: RUN/model or a folder of "
+              "with --mode=evaluate, predict, spectra, theory or verify: RUN/model or a folder of "
               "RUN/checkpoints");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_bool(predictions, false,
@@ -78,9 +79,10 @@ struct ModeNeeds {
   bool reads;   // --model
 };
 constexpr ModeNeeds kModes[] = {
-    {Mode::kTrain, "train", true, false},    {Mode::kEvaluate, "evaluate", true, true},
-    {Mode::kPredict, "predict", true, true}, {Mode::kSpectra, "spectra", true, true},
-    {Mode::kVerify, "verify", false, true},  {Mode::kDescribe, "describe", false, false},
+    {Mode::kTrain, "train", true, false},        {Mode::kEvaluate, "evaluate", true, true},
+    {Mode::kPredict, "predict", true, true},     {Mode::kSpectra, "spectra", true, true},
+    {Mode::kTheory, "theory", true, true},       {Mode::kVerify, "verify", false, true},
+    {Mode::kDescribe, "describe", false, false},
 };
 
 StatusOr<ModeNeeds> ChosenMode() {
@@ -118,7 +120,7 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
   if (!needs.reads && !FLAGS_model.empty()) {
     return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
-                     " reads no model; expected evaluate, predict, spectra or verify");
+                     " reads no model; expected evaluate, predict, spectra, theory or verify");
   }
   return OkStatus();
 }

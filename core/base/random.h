@@ -20,6 +20,7 @@ enum class RandomPurpose : uint32_t {
   kDropout = 3,
   kDataOrder = 4,
   kSynthetic = 5,
+  kTheory = 6,
 };
 
 // Philox key for one stream. `layer` is a stable small number or hash of a tensor's name.

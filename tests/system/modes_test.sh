@@ -90,6 +90,24 @@ run 3 spectra --mode=spectra --model=measured/model
 spectrum_of() { grep '"event":"spectrum"' "$1/metrics.jsonl"; }
 expect_same 'spectra' "$(spectrum_of measured)" "$(spectrum_of spectra)"
 
+# The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
+run 1 theory --mode=theory --model=one/model --set=spectrum.samples=300
+run 3 theory_on_three --mode=theory --model=one/model --set=spectrum.samples=300
+cmp theory/theory.csv theory_on_three/theory.csv || fail 'theory.csv differs'
+for rows in parameters gaussian 'rank 1' initial trained; do
+  grep --quiet "^$rows,.*,3\." theory/theory.csv || fail "theory.csv has no rows '$rows'"
+done
+expect_same 'samples' '2.1 lower bound,300' \
+  "$(grep '^trained,.*2.1 lower' theory/theory.csv | cut --delimiter=, --fields=3,4)"
+# What training measured at these rows, from the same probes.
+expect_same 'the theorems agree with the spectrum' \
+  "$(run 1 few --mode=spectra --model=one/model --set=spectrum.samples=300; spectrum_of few |
+    sed --quiet 's/.*"block0.mixing".*"stable_rank_mean":\([0-9]*\.[0-9]\{6\}\).*/\1/p')" \
+  "$(grep '^trained,block0.mixing,mixing of' theory/theory.csv |
+    awk -F, '{ printf "%.6f", substr($8, 1, 8) }')"
+expect_mistake 3 'expected rank_elastor or rank_mixer' --mode=theory --model=one/model \
+  --set=model.kind=MLP
+
 # Rows that training never met come from the seed; another seed is another model.
 expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4
 expect_mistake 1 "tensor 'tokenizer.output.weight' is F32" \

@@ -146,6 +146,14 @@ StatusOr<MetricValues> Evaluation::Measure(Split split, const Predicted& predict
   return values;
 }
 
+Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
+  return ForEachBatch(split, rows, [&](const LocalBatch& batch) {
+    return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) {
+      visit(batch.first_index + pass.begin, pass);
+    });
+  });
+}
+
 StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, int64_t samples) {
   const std::span<const Probe> probes = graph_->probes();
   std::vector<SpectrumStatistics> statistics;  // of every probe; by all threads

@@ -42,6 +42,12 @@ class Evaluation {
                                          const std::vector<float>& logits)>;
   StatusOr<MetricValues> Measure(Split split, const Predicted& predicted);
 
+  // Calls visit with every pass over this rank's rows among the first `rows` of a split, on the
+  // computing threads, several at once; first_row: index in the split of the pass's first.
+  // REQUIRES: the split has as many rows.
+  using Visit = std::function<void(int64_t first_row, const EvaluatedRows<float>& pass)>;
+  Status VisitRows(Split split, int64_t rows, const Visit& visit);
+
   // Effective ranks of every probe over the first `samples` rows. REQUIRES: samples > 0, and the
   // split has rows.
   StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples);

@@ -1,27 +1,68 @@
 #include "trainer/run/inference.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "core/base/file.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/predictions_file.h"
+#include "trainer/evaluate/theory.h"
+#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {
 
 const char* ModeName(Mode mode) {
   if (mode == Mode::kPredict) return "predict";
+  if (mode == Mode::kTheory) return "theory";
   return mode == Mode::kSpectra ? "spectra" : "evaluate";
 }
 
 struct Measured {
-  MetricValues metrics;                  // of no rows when spectra were asked for
+  MetricValues metrics;                  // of no rows in modes spectra and theory
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
+
+// The whole table, on `samples` rows; the weights are the initial ones afterwards.
+StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, int64_t samples,
+                                                    RunContext* context) {
+  const uint64_t seed = options.experiment.training().seed();
+  const TheoryModel model = {.graph = &context->graph,
+                             .config = &context->experiment.model(),
+                             .weights = context->step().weights(),
+                             .seed = seed};
+  const auto measure = [&](const std::string& representation) {
+    return MeasureTheory(representation, model, options.split, samples, &context->evaluation(),
+                         context->communicator);
+  };
+  std::vector<TheoryRow> rows = CountParameters(model);
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> random,
+                           MeasureRandomTheory(model, options.split, samples,
+                                               &context->evaluation(), context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> trained, measure("trained"));
+  context->State().embedding->ForgetRows();
+  context->graph.parameters().Initialize(seed, context->step().weights());
+  context->step().WeightsChanged();
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> initial, measure("initial"));
+  for (const auto* part : {&random, &initial, &trained}) {
+    rows.insert(rows.end(), part->begin(), part->end());
+  }
+  return rows;
+}
+
+// theory.csv, and the same on stdout.
+Status WriteTheory(const std::vector<TheoryRow>& rows, const RunOptions& options,
+                   const RunContext& context) {
+  if (context.communicator->rank() != 0) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(context.log->CheckInPlace());
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(options.output_dir + "/theory.csv", TheoryCsv(rows)));
+  return WriteToStdout(TheoryText(rows));
+}
 
 // What was asked for; its records, of a model of `step` steps, begin the log.
 StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
@@ -37,6 +78,13 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
       record.step = step;
       if (logged.ok()) logged = context->log->Append(record);
     }
+  } else if (options.mode == Mode::kTheory) {
+    measured.rows =
+        std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
+    ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> theory,
+                             MeasureTheoryTable(options, measured.rows, context));
+    ELASTOR_RETURN_IF_ERROR(context->BeginLog());
+    logged = WriteTheory(theory, options, *context);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(measured.metrics,
                              options.mode == Mode::kPredict
@@ -83,6 +131,9 @@ Status CheckModelFlag(const std::string& model_dir) {
 }
 
 Status RunInference(const RunOptions& options, Communicator& communicator) {
+  if (options.mode == Mode::kTheory) {
+    ELASTOR_RETURN_IF_ERROR(CheckTheoryModel(options.experiment.model()));
+  }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
                            RunContext::Open(options, /*steps_done=*/0, &communicator));
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
@@ -106,7 +157,7 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
   summary.spectrum = measured.spectrum;
   summary.auc = measured.metrics.auc;
   summary.gauc = measured.metrics.gauc;
-  if (options.mode != Mode::kSpectra) summary.logloss = measured.metrics.logloss;
+  if (measured.metrics.rows > 0) summary.logloss = measured.metrics.logloss;
   summary.steps = metadata.control.step();
   summary.epochs = metadata.control.epoch();
   summary.samples_per_s = static_cast<double>(measured.rows) / (summary.wall_s - loaded);

@@ -41,6 +41,7 @@ std::string Deed(const Summary& summary) {
   if (summary.mode == "train") return Count(summary.steps, "step");
   const std::string verb = summary.mode == "predict"   ? "predicted "
                            : summary.mode == "spectra" ? "measured effective ranks of "
+                           : summary.mode == "theory"  ? "tested theorems on "
                                                        : "evaluated ";
   return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/models/test_model.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/evaluate/theory.h"
 #include "trainer/run/run_records.h"
 #include "trainer/step/train_step.h"
 
@@ -80,6 +81,7 @@ struct Found {
   std::vector<float> logits;  // of this rank's rows, as they came
   std::string spectra;
   std::vector<SpectrumRecord> records;
+  std::vector<TheoryRow> theory;
 };
 
 // What one rank finds; twice, since slices are chosen once.
@@ -124,6 +126,16 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
   EXPECT_TRUE(records.ok()) << records.status().message();
   found.records = std::move(records).value();
   for (const SpectrumRecord& record : found.records) found.spectra += ToJson(record) + "\n";
+
+  const ModelConfig config = Model().config;
+  const TheoryModel model = {&graph, &config, step.weights(), /*seed=*/5};
+  found.theory = CountParameters(model);
+  for (const auto& part :
+       {MeasureRandomTheory(model, Split::kValidation, kSamples, &evaluation, &communicator),
+        MeasureTheory("here", model, Split::kValidation, kSamples, &evaluation, &communicator)}) {
+    EXPECT_TRUE(part.ok()) << part.status().message();
+    found.theory.insert(found.theory.end(), part->begin(), part->end());
+  }
   return found;
 }
 
@@ -147,6 +159,7 @@ TEST(EvaluationTest, SameNumbersOnAnyRanksAndThreads) {
     const Found other = Measure(*data, ranks, threads);
     EXPECT_EQ(other.eval, one.eval) << ranks << " ranks, " << threads << " threads";
     EXPECT_EQ(other.spectra, one.spectra) << ranks << " ranks, " << threads << " threads";
+    EXPECT_EQ(TheoryCsv(other.theory), TheoryCsv(one.theory));
   }
 }
 
@@ -233,6 +246,63 @@ TEST(EvaluationTest, SpectrumOfTheFirstRows) {
     EXPECT_EQ(record.profile[0], 1);
     EXPECT_GE(record.profile[1], record.profile[2]);
   }
+}
+
+const TheoryRow& RowOf(const Found& found, const std::string& representation,
+                       const std::string& stage, const std::string& claim) {
+  const auto row = std::ranges::find_if(found.theory, [&](const TheoryRow& r) {
+    return r.representation == representation && r.stage == stage && r.claim.name == claim;
+  });
+  EXPECT_NE(row, found.theory.end()) << representation << " " << stage << " " << claim;
+  return *row;
+}
+
+TEST(EvaluationTest, TheoryOfTheFirstRows) {
+  const auto data = MakeData();
+  const Found found = Measure(*data, 2, 1);
+  // The ranks before and after the model's own parts are those that the spectrum found.
+  const char* const parts[][2] = {{"block0.mixing", "mixing of the model"},
+                                  {"block0.ffn", "P-FFN of the model"},
+                                  {"block1.mixing", "mixing of the model"},
+                                  {"block1.ffn", "P-FFN of the model"}};
+  for (size_t i = 0; i < std::size(parts); ++i) {
+    const TheoryRow& row = RowOf(found, "here", parts[i][0], parts[i][1]);
+    EXPECT_EQ(row.samples, kSamples);
+    EXPECT_DOUBLE_EQ(row.bound, found.records[i + 1].stable_rank_mean);
+    EXPECT_DOUBLE_EQ(row.measured, found.records[i + 2].stable_rank_mean);
+  }
+  EXPECT_EQ(RowOf(found, "rank 1", "", "2.2 rank one (ReLU)").holds, kSamples);
+  EXPECT_EQ(RowOf(found, "rank 1", "", "2.2 contraction (ReLU)").holds, 0);
+  // T 3, D 8, r 2: (T D)^2 weights of the mixing, T (3 r + 1) D^2 of the P-FFN.
+  EXPECT_EQ(RowOf(found, "parameters", "block1.mixing", "3.3 mixing").measured, 576);
+  EXPECT_EQ(RowOf(found, "parameters", "block1.mixing", "3.3 mixing").holds, 1);
+  EXPECT_EQ(RowOf(found, "parameters", "block1.ffn", "3.3 P-FFN").bound, 448);
+  EXPECT_EQ(RowOf(found, "parameters", "block1.ffn", "3.3 P-FFN").holds, 0);
+  EXPECT_EQ(RowOf(found, "parameters", "block1.ffn", "3.3 P-FFN instead").measured, 1344);
+  EXPECT_EQ(RowOf(found, "parameters", "block1.ffn", "3.3 P-FFN instead").holds, 1);
+}
+
+// Section 3.3 with the paper's shape: RankElastor's gated P-FFN with r = 3 and its mixing, and
+// RankMixer's P-FFN of width D.
+TEST(EvaluationTest, TheoryCountsTheParametersOfThePaper) {
+  const auto counts = [](const std::string& text) {
+    const TestModel model = MakeTestModel({.categorical_fields = 39, .embedding_width = 20}, text);
+    const Graph graph = model.graph();
+    std::vector<double> measured;
+    for (const TheoryRow& row : CountParameters({&graph, &model.config})) {
+      measured.push_back(row.measured);
+    }
+    return measured;
+  };
+  EXPECT_EQ(counts("rank_elastor { tokens: 15 token_width: 26 blocks: 1 "
+                   "feed_forward { kind: GATED expansion: 3 } }"),
+            (std::vector<double>{152100, 101400, 101400}));
+  EXPECT_EQ(counts("rank_elastor { tokens: 15 token_width: 26 blocks: 1 "
+                   "feed_forward { kind: TWO_LAYER expansion: 1 } }"),
+            (std::vector<double>{152100, 20280, 20280}));
+  EXPECT_EQ(counts("rank_mixer { tokens: 13 token_width: 26 blocks: 1 "
+                   "feed_forward { kind: TWO_LAYER expansion: 1 } }"),
+            (std::vector<double>{0, 17576, 17576}));
 }
 
 }  // namespace

@@ -240,6 +240,8 @@ TEST(RunRecordsTest, InferenceForPeople) {
   summary.mode = "spectra";
   EXPECT_TRUE(ToText(summary).starts_with(
       "tiny: measured effective ranks of 1 row of the test split on 1 rank in"));
+  summary.mode = "theory";
+  EXPECT_TRUE(ToText(summary).starts_with("tiny: tested theorems on 1 row of the test split on"));
 }
 
 TEST(RunRecordsTest, SummaryForPeople) {
