@@ -10,6 +10,7 @@
 #   table3    full mixing and the gated P-FFN, each taken away
 #   options   one choice of RankElastor changed at a time: block mixing, gates, expansion, norms, ...
 #   figure4   seconds an epoch, samples a second, memory, weights and multiply-adds of all models
+#   theory    the paper's theorems on random, initial and trained representations (--mode=theory)
 #   frappe    the published recipes on Frappe, five seeds
 # --data: has the prepared sets criteo, avazu and frappe as folders. What is missing is named with the
 #     command that makes it, and left out; the exit code is then 2.
@@ -22,7 +23,7 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
   exit
 fi
-all=(planted table2 table3 options figure4 frappe)
+all=(planted table2 table3 options figure4 theory frappe)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -114,6 +115,23 @@ figure4() {
         $column["multiply_adds"], $column["samples_per_s"],
         $column["samples"] / $column["samples_per_s"], $column["peak_memory_bytes"] / 1048576
     }' "$output/figure4/runs.csv" | tee "$output/figure4.md"
+}
+
+# As docs/reproduce_theory.md has it; what is there is not done again.
+theory() {
+  has_criteo || return 0
+  local model kind run
+  for model in RANK_MIXER RANK_ELASTOR; do
+    kind=GATED
+    [[ $model == RANK_MIXER ]] && kind=TWO_LAYER
+    run=$output/theory_$model
+    [[ -e $run/summary.json ]] ||
+      "$ELASTOR_PROGRAMS/trainer/trainer" --flagfile=configs/scale.flags --set=data.path="$data/criteo" \
+        --set=model.kind=$model --set=model.tokens=13 --set=model.feed_forward.kind=$kind --output_dir="$run"
+    [[ -e $run.table/summary.json ]] ||
+      "$ELASTOR_PROGRAMS/trainer/trainer" --mode=theory --experiment="$run/experiment.textproto" \
+        --model="$run/model" --output_dir="$run.table"
+  done
 }
 
 # Published recipes are not tuned again.

@@ -169,8 +169,9 @@ Status CheckSequences(const SequencesConfig& sequences) {
 Status CheckModel(const ModelConfig& model) {
   if (model.has_sequences()) ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences()));
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
+  if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
-  return model.has_rank_mixer() ? CheckRankMixer(model.rank_mixer()) : OkStatus();
+  return OkStatus();
 }
 
 }  // namespace

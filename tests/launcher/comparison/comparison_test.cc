@@ -201,8 +201,8 @@ TEST(ComparisonTest, ABetterModelIsOrderedAndAnEqualOneIsNot) {
   }
 }
 
-// Welch's interval, by hand.
-TEST(ComparisonTest, IntervalsOverSeedsAreWelchs) {
+// Welch's interval, and that of the sum of both variances, by hand.
+TEST(ComparisonTest, IntervalsOverSeedsAndOverBoth) {
   const Drawn drawn(300, /*key=*/2);
   const std::vector<ComparedModel> models = {drawn.Model("a", 0.5, 0.4, 3, 21),
                                              drawn.Model("b", 0.5, 0.8, 5, 22)};
@@ -227,6 +227,14 @@ TEST(ComparisonTest, IntervalsOverSeedsAreWelchs) {
   EXPECT_NEAR(difference.seeds->low, value - half, 1e-12);
   EXPECT_NEAR(difference.seeds->high, value + half, 1e-12);
   EXPECT_FALSE(difference.rows.has_value());
+
+  const double row_error = Width(difference.delong) / 2 / StudentQuantile(INFINITY);
+  const double both = row_error * row_error + variance;
+  const double half_of_both = StudentQuantile(both * both / share) * std::sqrt(both);
+  EXPECT_GT(both, 1.2 * row_error * row_error);
+  EXPECT_NEAR(difference.both->low, value - half_of_both, 1e-12);
+  EXPECT_NEAR(difference.both->high, value + half_of_both, 1e-12);
+  EXPECT_NEAR(*difference.smallest, half_of_both + 0.8416212 * std::sqrt(both), 1e-8);
 }
 
 TEST(ComparisonTest, AModelsFiguresAreItsOwn) {
