@@ -78,6 +78,7 @@ class DatasetWriter {
   // Removes working files and gives the folder its name.
   Status Publish();
   void set_best_auc(double best_auc) { info_.best_auc = best_auc; }
+  void set_best_gauc(double best_gauc) { info_.best_gauc = best_gauc; }
   // By categorical field: XXH3-64 of its vocabulary file, or empty.
   void set_vocabularies(std::vector<std::string> checksums) { vocabularies_ = checksums; }
 

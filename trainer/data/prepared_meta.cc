@@ -63,11 +63,11 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   DatasetInfo& info = meta.info;
   info.name = json.Member("name").Text();
   info.rows_per_block = json.Member("rows_per_block").Integer(1, kMostRowsPerBlock);
-  if (json.Has("best_auc")) {
-    info.best_auc = json.Member("best_auc").Number();
-    if (info.best_auc < 0 || info.best_auc > 1) {
-      json.Member("best_auc").Wrong("a number from 0 to 1");
-    }
+  for (const auto& [name, best] :
+       {std::pair("best_auc", &info.best_auc), std::pair("best_gauc", &info.best_gauc)}) {
+    if (!json.Has(name)) continue;
+    *best = json.Member(name).Number();
+    if (*best < 0 || *best > 1) json.Member(name).Wrong("a number from 0 to 1");
   }
   info.has_weights = json.Member("weights").Bool();
   info.has_groups = json.Member("groups").Bool();
@@ -118,6 +118,7 @@ std::string PreparedMetaText(const PreparedMeta& meta) {
   json["rows_per_block"] = info.rows_per_block;
   json["id_bytes"] = IdBytes(info);
   if (info.best_auc >= 0) json["best_auc"] = info.best_auc;
+  if (info.best_gauc >= 0) json["best_gauc"] = info.best_gauc;
   for (int split = 0; split < 3; ++split) {
     json["splits"][SplitName(static_cast<Split>(split))] = {
         {"rows", info.rows[split]},

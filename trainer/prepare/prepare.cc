@@ -373,6 +373,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   WarnOfSplits(options, dataset.info());
   std::copy_n(dataset.info().rows, 3, report.rows);
   report.best_auc = dataset.info().best_auc;
+  report.best_gauc = dataset.info().best_gauc;
   for (const DatasetInfo::Categorical& field : dataset.info().categorical) {
     if (field.shares < 0) report.ids += field.ids;
   }

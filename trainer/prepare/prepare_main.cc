@@ -120,6 +120,7 @@ std::string ReportText(const PrepareReport& report) {
     add("unknown_share_of_" + field, 6, share);
   }
   if (report.best_auc >= 0) add("best_auc", 6, report.best_auc);
+  if (report.best_gauc >= 0) add("best_gauc", 6, report.best_gauc);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ struct Draft {
   std::string block;
   std::vector<double> logits;
   std::vector<float> labels;
+  std::vector<uint64_t> groups;
 };
 
 void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
@@ -31,6 +33,7 @@ void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& ran
   }
   draft->block = EncodeBlock(info, rows);
   draft->labels = std::move(rows.labels);
+  draft->groups = std::move(rows.groups);
 }
 
 }  // namespace
@@ -50,6 +53,11 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
   for (int i = 1; i <= plan.multi_hot_fields(); ++i) {
     info.categorical.push_back(
         {Numbered('M', i), plan.ids_per_field(), true, false, -1, "planted"});
+  }
+  if (plan.teacher() == Synthetic::HISTORY) {
+    info.has_groups = true;
+    info.categorical.push_back({"history", plan.ids_per_field(), true, true, 0, "planted",
+                                "last " + std::to_string(plan.history_length())});
   }
   return info;
 }
@@ -76,6 +84,24 @@ double ExactAuc(const std::vector<double>& scores, const std::vector<float>& lab
   return static_cast<double>(twice / 2 / positives / negatives);
 }
 
+double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,
+                 const std::vector<uint64_t>& groups) {
+  std::map<uint64_t, std::pair<std::vector<double>, std::vector<float>>> by_group;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    by_group[groups[i]].first.push_back(scores[i]);
+    by_group[groups[i]].second.push_back(labels[i]);
+  }
+  double sum = 0, rows = 0;
+  for (const auto& [group, of_group] : by_group) {
+    const double auc = ExactAuc(of_group.first, of_group.second);
+    if (auc < 0) continue;
+    const auto count = static_cast<double>(of_group.second.size());
+    sum += count * auc;
+    rows += count;
+  }
+  return rows == 0 ? -1 : sum / rows;
+}
+
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
   const Teacher teacher(options.schema.synthetic());
   const int64_t total = options.schema.synthetic().rows();
@@ -83,6 +109,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
   const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
   std::vector<double> logits;
   std::vector<float> labels;
+  std::vector<uint64_t> groups;
   std::vector<Draft> drafts(4 * pool->threads());
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     const Range range = splits[static_cast<int>(split)];
@@ -104,6 +131,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
         if (split != Split::kValidation) continue;
         logits.insert(logits.end(), draft.logits.begin(), draft.logits.end());
         labels.insert(labels.end(), draft.labels.begin(), draft.labels.end());
+        groups.insert(groups.end(), draft.groups.begin(), draft.groups.end());
       }
       if (options.progress) {
         const int64_t done = std::min(range.begin + (first + count) * block_rows, range.end);
@@ -113,6 +141,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
     }
   }
   writer->set_best_auc(ExactAuc(logits, labels));
+  writer->set_best_gauc(ExactGauc(logits, labels, groups));
   return writer->Commit({});
 }
 

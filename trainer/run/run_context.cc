@@ -168,6 +168,7 @@ StatusOr<Summary> RunContext::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
   if (dataset->info().best_auc >= 0) summary.best_auc = dataset->info().best_auc;
+  if (dataset->info().best_gauc >= 0) summary.best_gauc = dataset->info().best_gauc;
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
   summary.dense_parameters = graph.parameters().element_count();

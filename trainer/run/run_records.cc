@@ -130,6 +130,7 @@ std::string ToJson(const Summary& summary) {
                {"best_auc", OrNull(summary.best_auc)},
                {"logloss", OrNull(summary.logloss)},
                {"gauc", OrNull(summary.gauc)},
+               {"best_gauc", OrNull(summary.best_gauc)},
                {"steps", summary.steps},
                {"epochs", summary.epochs},
                {"monitor", summary.monitor},
@@ -178,7 +179,11 @@ std::string ToText(const Summary& summary) {
   if (summary.logloss) {
     AppendFormat(&text, "%s logloss: %.4f\n", summary.split.c_str(), *summary.logloss);
   }
-  if (summary.gauc) AppendFormat(&text, "%s gAUC: %.4f\n", summary.split.c_str(), *summary.gauc);
+  if (summary.gauc) {
+    AppendFormat(&text, "%s gAUC: %.4f", summary.split.c_str(), *summary.gauc);
+    if (summary.best_gauc) AppendFormat(&text, " (best possible: %.4f)", *summary.best_gauc);
+    text += "\n";
+  }
   if (summary.best_step && summary.best_metric) {
     AppendFormat(&text, "best %s: %.4f at step %lld%s\n", summary.monitor.c_str(),
                  *summary.best_metric, static_cast<long long>(*summary.best_step),

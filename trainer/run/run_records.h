@@ -59,6 +59,7 @@ struct Summary {
   int64_t rows = 0;                // of that evaluation
   std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
   std::optional<double> best_auc;  // that any model can reach, where the data set knows it
+  std::optional<double> best_gauc;  // likewise
   std::optional<double> logloss;
   std::optional<double> gauc;  // none: no groups, or none with both classes
   int64_t steps = 0;

@@ -63,6 +63,13 @@ inline std::vector<ModelCase> ModelCases() {
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");
   add("DcnV2Stacked", "dcn_v2 { cross_layers: 2 hidden: [9, 5] }");
   add("DcnV2Parallel", "dcn_v2 { structure: PARALLEL hidden: [9, 5] dropout: 0.25 }");
+  // The second field is a sequence that is compared with the first; so is the third.
+  add("DinMlp", "mlp { hidden: [9, 5] } sequences { din { hidden: 6 } }");
+  cases.back().features.sequences = {{"first", 1, 0, 5}, {"second", 2, 0, 3}};
+  add("DinSoftmaxRankMixer",
+      "rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } } "
+      "sequences { din { hidden: [6, 4] activation: SWISH softmax: true } }");
+  cases.back().features.sequences = {{"history", 1, 2, 6}};
   return cases;
 }
 

@@ -89,6 +89,7 @@ LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& comm
   LocalBatch batch;
   FillLocalBatch(begin, batch_rows, rank, ranks, leaves, static_cast<int64_t>(Fields().size()),
                  &rows, &batch);
+  LayOutSequences(training.model.features.sequences, &batch);
   return batch;
 }
 
@@ -113,6 +114,9 @@ ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) 
   ShardedEmbedding<float>::Options options;
   options.tables = Tables();
   options.fields = Fields();
+  for (const SequenceShape& sequence : training.model.features.sequences) {
+    options.fields.insert(options.fields.end(), sequence.positions, Fields()[sequence.field]);
+  }
   options.optimizer = SparseOptions(training.sparse, training.l2);
   options.seed = training.seed;
   options.leaves = training.leaves;
@@ -264,6 +268,9 @@ void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.n
 std::vector<TinyCase> TinyCases() {
   using enum OptimizerKind;
   const TestModel mlp = TinyModel(kTinyMlp);
+  // Keeps the last 3 of the bag's 0 to 4 ids.
+  TestModel din = TinyModel(kTinyDin);
+  din.features.sequences = {{"bag", 2, 0, 3}};
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -275,6 +282,7 @@ std::vector<TinyCase> TinyCases() {
         .dense = kAdagrad,
         .leaves = 8}},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
+      {"DinLazyAdam", {.model = din}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},

@@ -103,6 +103,7 @@ inline constexpr char kTinyRankMixerPublicCode[] =
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyDin[] = "mlp { hidden: [16, 8] } sequences { din { hidden: [12, 6] } }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.
 float TinyWeight(int64_t index);
