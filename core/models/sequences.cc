@@ -16,13 +16,12 @@ Value TargetAttention(GraphBuilder* graph, const DinConfig& config, TargetAttent
   for (int64_t i = 0; i < op.layers(); ++i) {
     const int64_t in = op.layer_in(i);
     const int64_t out = op.layer_out(i);
-    const std::string name =
-        i + 1 < op.layers() ? IndexedName("din." + field + ".hidden", i) : "din." + field + ".score";
-    parameters.push_back(graph->Parameter(name + ".weight", {out, in}, Init::XavierNormal(in, out),
-                                          Decay::kDense));
-    if (!op.has_bias(i)) continue;
+    const std::string name = i + 1 < op.layers() ? IndexedName("din." + field + ".hidden", i)
+                                                 : "din." + field + ".score";
     parameters.push_back(
-        graph->Parameter(name + ".bias", {out}, Init::Constant(0), Decay::kNone));
+        graph->Parameter(name + ".weight", {out, in}, Init::XavierNormal(in, out), Decay::kDense));
+    if (!op.has_bias(i)) continue;
+    parameters.push_back(graph->Parameter(name + ".bias", {out}, Init::Constant(0), Decay::kNone));
   }
   return graph->Apply(op, e, parameters);
 }

@@ -10,7 +10,8 @@ namespace elastor {
 
 // Target attention over a behaviour sequence (Zhou et al. 2018, "Deep Interest Network", eq. 3).
 // The input x = [e_1 .. e_n, h_1 .. h_L], vectors of k features, ends with the sequence's L
-// positions, of which a row has the first m, its length (Pass::lengths). With the target a = e_target:
+// positions, of which a row has the first m, its length (Pass::lengths). With the target a =
+// e_target:
 //
 //   s_t = MLP([a, h_t, a - h_t, a * h_t])          for t <= m; one MLP for all positions
 //   w_t = s_t, or with `softmax` exp(s_t - max s) / sum_u exp(s_u - max s)

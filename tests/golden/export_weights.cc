@@ -21,8 +21,18 @@ std::string Lower(std::string name) {
   return name;
 }
 
-Json ModelJson(const ModelConfig& config) {
+Json ModelJson(const TestModel& test_model) {
+  const ModelConfig& config = test_model.config;
   Json model;
+  for (const SequenceShape& sequence : test_model.features.sequences) {
+    const DinConfig& din = config.sequences().din();
+    model["sequence"] = {{"name", sequence.name},
+                         {"field", sequence.field},
+                         {"target", sequence.target},
+                         {"positions", sequence.positions},
+                         {"activation", Lower(FeedForwardConfig::Gate_Name(din.activation()))},
+                         {"softmax", din.softmax()}};
+  }
   model["kind"] = config.has_mlp()          ? "mlp"
                   : config.has_mmoe()       ? "mmoe"
                   : config.has_rank_mixer() ? "rank_mixer"
@@ -102,7 +112,7 @@ Json StartJson() {
   for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));
   start["evaluation"] = BatchJson(kGoldenSteps);
   for (const GoldenCase& golden : GoldenCases()) {
-    start["cases"][golden.name] = {{"model", ModelJson(golden.model.config)},
+    start["cases"][golden.name] = {{"model", ModelJson(golden.model)},
                                    {"clip_norm", golden.clip_norm},
                                    {"leaves", golden.leaves},
                                    {"sample_weights", golden.sample_weights},

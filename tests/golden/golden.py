@@ -135,7 +135,10 @@ class Model(nn.Module):
         for field, (ids, offsets) in zip(self.fields, bags):
             table = w("embedding/" + field["table"])
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
-        e = torch.cat(parts, 1).flatten(1)  # [B, n k]
+        e = torch.cat(parts, 1)
+        if "sequence" in self.spec:
+            e = self.target_attention(w, e, bags)
+        e = e.flatten(1)  # [B, n k]
         if self.spec["kind"] == "mlp":
             return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)
         if self.spec["kind"] == "mmoe":
@@ -161,6 +164,31 @@ class Model(nn.Module):
                 x = activation(F.linear(x, layer("weight")[t], layer("bias")[t]))
             logits.append(x)
         return torch.cat(logits, 1)
+
+    def target_attention(self, w, e, bags):
+        """Deep Interest Network: the sequence's place in e [B, n, k] gets the weighted sum of its
+        last L positions, row by row."""
+        spec = self.spec["sequence"]
+        first = e.shape[1] - len(self.fields)  # numeric fields
+        activation = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}[spec["activation"]]
+        table = w("embedding/" + self.fields[spec["field"]]["table"])
+        ids, offsets = bags[spec["field"]]
+        network = w.under("din." + spec["name"])
+        rows = []
+        for bag, target in zip(torch.tensor_split(ids, offsets[1:]), e[:, first + spec["target"]]):
+            h = table[bag[-spec["positions"]:]]  # [m, k]
+            a = target.expand_as(h)
+            x = torch.cat([a, h, a - h, a * h], 1)
+            i = 0
+            while f"hidden{i}.weight" in network:
+                x = activation(linear(network.under(f"hidden{i}"), x))
+                i += 1
+            weights = linear(network.under("score"), x)  # [m, 1]
+            if spec["softmax"]:
+                weights = weights.softmax(0)
+            rows.append((weights * h).sum(0))
+        place = first + spec["field"]
+        return torch.cat([e[:, :place], torch.stack(rows)[:, None], e[:, place + 1 :]], 1)
 
     def token_model(self, w, e):
         x = self.tokenize(w.under("tokenizer"), e)

@@ -83,6 +83,24 @@ GoldenCase MlpGhostBatchNorm() {
   return golden;
 }
 
+// The last 2 of the bag's 0 to 3 ids, compared with "first".
+GoldenCase Din() {
+  GoldenCase golden = {"din_mlp", Model("mlp { hidden: 12 } sequences { din { hidden: [9, 6] } }"),
+                       0.2};
+  golden.model.features.sequences = {{"bag", 2, 0, 2}};
+  return golden;
+}
+
+GoldenCase DinSoftmax() {
+  GoldenCase golden = {
+      "din_softmax_rank_elastor",
+      Model("rank_elastor { tokens: 4 token_width: 6 feed_forward { expansion: 2 } } "
+            "sequences { din { hidden: 7 activation: GELU softmax: true } }"),
+      2.5};
+  golden.model.features.sequences = {{"bag", 2, 3, 3}};
+  return golden;
+}
+
 GoldenCase MmoeTwoLabels() {
   GoldenCase golden = {"mmoe_two_labels",
                        Model("mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 }"), 0.3};
@@ -136,6 +154,10 @@ struct Trainer {
     typename ShardedEmbedding<T>::Options options;
     options.tables = GoldenTables();
     options.fields = GoldenFields();
+    for (const SequenceShape& sequence : golden.model.features.sequences) {
+      options.fields.insert(options.fields.end(), sequence.positions,
+                            GoldenFields()[sequence.field]);
+    }
     options.optimizer.rule.kind = OptimizerKind::kDenseAdam;
     options.optimizer.l2 = kGoldenEmbeddingL2;
     options.seed = kGoldenSeed;
@@ -167,6 +189,7 @@ struct Trainer {
     LocalBatch batch;
     FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), golden.leaves,
                    static_cast<int64_t>(GoldenFields().size()), &rows, &batch);
+    LayOutSequences(golden.model.features.sequences, &batch);
     return batch;
   }
 
@@ -219,10 +242,13 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases = *new std::vector<GoldenCase>{
-      RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(), RankMixerPublicCode(),
-      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm(),
-      MmoeTwoLabels()};
+  static const auto& cases =
+      *new std::vector<GoldenCase>{RankElastorPaper(), RankElastorPublicCode(),
+                                   RankMixerPaper(),   RankMixerPublicCode(),
+                                   MlpCase(),          MlpSampleWeights(),
+                                   MlpBatchNorm(),     MlpGhostBatchNorm(),
+                                   MmoeTwoLabels(),    Din(),
+                                   DinSoftmax()};
   return cases;
 }
 

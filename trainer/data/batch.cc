@@ -10,7 +10,7 @@ void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch
   batch->lengths.clear();
   if (sequences.empty()) return;
   SparseBatch& sparse = batch->sparse;
-  CHECK(!sparse.offsets.empty()) << "a data set without bags";
+  CHECK(sparse.rows == 0 || !sparse.offsets.empty()) << "a data set without bags";
   const int64_t fields = sparse.fields;
   std::vector<const SequenceShape*> sequence_of(fields, nullptr);  // by field; null: none
   for (const SequenceShape& sequence : sequences) {

@@ -22,7 +22,7 @@ class BatchSource {
     int64_t first_step = 0;  // steps done before
     int rank = 0;
     int ranks = 1;
-    int readers = 1;  // threads that read ahead
+    int readers = 1;                            // threads that read ahead
     std::vector<SequenceShape> sequences = {};  // that the model reads
   };
   // dataset outlives the object.

@@ -50,7 +50,8 @@ struct DatasetInfo {
   bool has_times = false;
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t rows_per_block = 0;
-  double best_auc = -1;  // of the only label, as Label's
+  double best_auc = -1;   // of the only label, as Label's
+  double best_gauc = -1;  // likewise, where rows have groups
 
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
 };

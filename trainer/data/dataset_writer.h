@@ -79,6 +79,7 @@ class DatasetWriter {
   Status Publish();
   // Of every label.
   void set_best_auc(const std::vector<double>& best_auc);
+  void set_best_gauc(double best_gauc) { info_.best_gauc = best_gauc; }
   // By categorical field: XXH3-64 of its vocabulary file, or empty.
   void set_vocabularies(std::vector<std::string> checksums) { vocabularies_ = checksums; }
 

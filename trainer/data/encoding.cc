@@ -127,11 +127,11 @@ DatasetInfo::Categorical ParseCategorical(const JsonEntry& json,
 
 }  // namespace
 
-double ParseBestAuc(const JsonEntry& json) {
-  if (!json.Has("best_auc")) return -1;
-  const double best_auc = json.Member("best_auc").Number();
-  if (best_auc < 0 || best_auc > 1) json.Member("best_auc").Wrong("a number from 0 to 1");
-  return best_auc;
+double ParseBest(const JsonEntry& json, const char* name) {
+  if (!json.Has(name)) return -1;
+  const double best = json.Member(name).Number();
+  if (best < 0 || best > 1) json.Member(name).Wrong("a number from 0 to 1");
+  return best;
 }
 
 DataEncoding EncodingOf(const DatasetInfo& info) {
@@ -227,7 +227,7 @@ DataEncoding ParseEncoding(const JsonEntry& json) {
   if (!json.Has("labels")) return encoding;
   for (const JsonEntry& label : json.Member("labels").Elements()) {
     check_name(label);
-    encoding.labels.push_back({label.Member("name").Text(), ParseBestAuc(label)});
+    encoding.labels.push_back({label.Member("name").Text(), ParseBest(label, "best_auc")});
   }
   if (encoding.labels.size() < 2) json.Member("labels").Wrong("none, or two and more");
   return encoding;

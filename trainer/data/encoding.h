@@ -40,8 +40,8 @@ std::string LabelDifference(const DataEncoding& data, const DataEncoding& traine
 void AddEncodingJson(const DataEncoding& encoding, Json* json);
 // Throws a std::string as JsonEntry does.
 DataEncoding ParseEncoding(const JsonEntry& json);
-// The member "best_auc"; -1: there is none. Throws likewise.
-double ParseBestAuc(const JsonEntry& json);
+// A member such as "best_auc", from 0 to 1; -1: there is none. Throws likewise.
+double ParseBest(const JsonEntry& json, const char* name);
 
 }  // namespace elastor
 

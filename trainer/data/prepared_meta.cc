@@ -63,7 +63,8 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   DatasetInfo& info = meta.info;
   info.name = json.Member("name").Text();
   info.rows_per_block = json.Member("rows_per_block").Integer(1, kMostRowsPerBlock);
-  info.best_auc = ParseBestAuc(json);
+  info.best_auc = ParseBest(json, "best_auc");
+  info.best_gauc = ParseBest(json, "best_gauc");
   info.has_weights = json.Member("weights").Bool();
   info.has_groups = json.Member("groups").Bool();
   info.has_times = json.Member("times").Bool();
@@ -114,6 +115,7 @@ std::string PreparedMetaText(const PreparedMeta& meta) {
   json["rows_per_block"] = info.rows_per_block;
   json["id_bytes"] = IdBytes(info);
   if (info.best_auc >= 0) json["best_auc"] = info.best_auc;
+  if (info.best_gauc >= 0) json["best_gauc"] = info.best_gauc;
   for (int split = 0; split < 3; ++split) {
     json["splits"][SplitName(static_cast<Split>(split))] = {
         {"rows", info.rows[split]},

@@ -67,7 +67,8 @@ StatusOr<int64_t> FindTarget(const std::string& name, int64_t field, const Datas
   const std::string& sequence = data.categorical[field].name;
   const std::string expected = "expected a categorical field of one id that shares the table of '" +
                                sequence + "': " + NamesOf(data, allowed);
-  if (name.empty()) return UserError("model.sequences: '" + sequence + "' has no target; " + expected);
+  if (name.empty())
+    return UserError("model.sequences: '" + sequence + "' has no target; " + expected);
   return UserError("model.sequences.targets: '" + name + "' is " +
                    (Find(data, name) < 0 ? "no categorical field of the data"
                                          : "of another table, or of several ids") +
@@ -77,8 +78,10 @@ StatusOr<int64_t> FindTarget(const std::string& name, int64_t field, const Datas
 StatusOr<int64_t> FindLength(int64_t max_length, const Categorical& field) {
   const int64_t kept = KeptIds(field);
   if (max_length == 0 && kept == 0) {
-    return UserError("model.sequences.max_length: must be given, as the data do not say how many "
-                     "ids of '" + field.name + "' they keep");
+    return UserError(
+        "model.sequences.max_length: must be given, as the data do not say how many "
+        "ids of '" +
+        field.name + "' they keep");
   }
   if (max_length == 0) return kept;
   if (kept == 0 || max_length <= kept) return max_length;

@@ -380,6 +380,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   for (const DatasetInfo::Label& label : dataset.info().labels) {
     if (label.best_auc >= 0) report.best_aucs.emplace_back(label.name, label.best_auc);
   }
+  report.best_gauc = dataset.info().best_gauc;
   for (const DatasetInfo::Categorical& field : dataset.info().categorical) {
     if (field.shares < 0) report.ids += field.ids;
   }

@@ -19,6 +19,7 @@ struct PrepareReport {
   int64_t work_bytes = 0;  // of all working files, which are gone
   int64_t segments = 0;
   double best_auc = -1;    // SYNTHETIC, of the only label; < 0: unknown
+  double best_gauc = -1;   // HISTORY, likewise
   double seconds = 0;      // wall clock
   double cpu_seconds = 0;  // of all threads
   std::vector<std::pair<std::string, double>> best_aucs;  // SYNTHETIC, of each of several labels

@@ -121,6 +121,7 @@ std::string ReportText(const PrepareReport& report) {
   }
   if (report.best_auc >= 0) add("best_auc", 6, report.best_auc);
   for (const auto& [label, best_auc] : report.best_aucs) add("best_auc_of_" + label, 6, best_auc);
+  if (report.best_gauc >= 0) add("best_gauc", 6, report.best_gauc);
   return text;
 }
 

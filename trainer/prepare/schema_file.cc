@@ -245,6 +245,7 @@ Status CheckSynthetic(const Synthetic& plan) {
     if (count < 0) return UserError("synthetic: a number of fields is negative");
     fields += count;
   }
+  fields += plan.teacher() == Synthetic::HISTORY;
   if (fields < 2) return UserError("synthetic needs at least two fields");
   if (fields > kMostSyntheticFields) {
     return UserError("synthetic has " + std::to_string(fields) + " fields; expected 2^16 at most");
@@ -259,6 +260,20 @@ Status CheckSynthetic(const Synthetic& plan) {
   if (plan.rank() < 0 || plan.rank() > 256) return UserError("synthetic.rank must be 0 to 256");
   if (plan.teacher() == Synthetic::COORDINATE_MIXING && plan.rank() > 0 && plan.rank() < 4) {
     return UserError("synthetic.rank must be at least 4 for COORDINATE_MIXING");
+  }
+  if (plan.teacher() == Synthetic::HISTORY) {
+    if (plan.categorical_fields() < 1) {
+      return UserError("synthetic.categorical_fields must be at least 1 for HISTORY");
+    }
+    if (plan.users() < 1 || plan.history_length() < 1 || plan.history_length() > 4096) {
+      return UserError("synthetic: HISTORY needs users, and a history_length of 1 to 4096");
+    }
+    if (plan.interests() < 1 || plan.interests() > plan.ids_per_field()) {
+      return UserError("synthetic.interests must be 1 to ids_per_field for HISTORY");
+    }
+    if (plan.labels() > 1) return UserError("synthetic.labels must be 0 or 1 for HISTORY");
+  } else if (plan.users() != 0 || plan.history_length() != 0 || plan.interests() != 0) {
+    return UserError("synthetic: users, history_length and interests are for HISTORY");
   }
   if (!(plan.signal() >= 0 && plan.signal() <= 1000)) {
     return UserError("synthetic.signal must be 0 to 1000");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ struct Draft {
   std::string block;
   std::vector<double> logits;  // [rows][labels]
   std::vector<float> labels;   // [rows][labels]
+  std::vector<uint64_t> groups;
 };
 
 void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
@@ -33,6 +35,7 @@ void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& ran
   }
   draft->block = EncodeBlock(info, rows);
   draft->labels = std::move(rows.labels);
+  draft->groups = std::move(rows.groups);
 }
 
 // Of the rows that have the label. scores, labels: [rows][count].
@@ -69,6 +72,11 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
     info.categorical.push_back(
         {Numbered('M', i), plan.ids_per_field(), true, false, -1, "planted"});
   }
+  if (plan.teacher() == Synthetic::HISTORY) {
+    info.has_groups = true;
+    info.categorical.push_back({"history", plan.ids_per_field(), true, true, 0, "planted",
+                                "last " + std::to_string(plan.history_length())});
+  }
   return info;
 }
 
@@ -94,6 +102,24 @@ double ExactAuc(const std::vector<double>& scores, const std::vector<float>& lab
   return static_cast<double>(twice / 2 / positives / negatives);
 }
 
+double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,
+                 const std::vector<uint64_t>& groups) {
+  std::map<uint64_t, std::pair<std::vector<double>, std::vector<float>>> by_group;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    by_group[groups[i]].first.push_back(scores[i]);
+    by_group[groups[i]].second.push_back(labels[i]);
+  }
+  double sum = 0, rows = 0;
+  for (const auto& [group, of_group] : by_group) {
+    const double auc = ExactAuc(of_group.first, of_group.second);
+    if (auc < 0) continue;
+    const auto count = static_cast<double>(of_group.second.size());
+    sum += count * auc;
+    rows += count;
+  }
+  return rows == 0 ? -1 : sum / rows;
+}
+
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
   const Teacher teacher(options.schema.synthetic());
   const int64_t labels_a_row = teacher.labels();
@@ -102,6 +128,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
   const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
   std::vector<double> logits;
   std::vector<float> labels;
+  std::vector<uint64_t> groups;
   std::vector<Draft> drafts(4 * pool->threads());
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     const Range range = splits[static_cast<int>(split)];
@@ -123,6 +150,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
         if (split != Split::kValidation) continue;
         logits.insert(logits.end(), draft.logits.begin(), draft.logits.end());
         labels.insert(labels.end(), draft.labels.begin(), draft.labels.end());
+        groups.insert(groups.end(), draft.groups.begin(), draft.groups.end());
       }
       if (options.progress) {
         const int64_t done = std::min(range.begin + (first + count) * block_rows, range.end);
@@ -136,6 +164,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
     best.push_back(BestAuc(logits, labels, labels_a_row, i));
   }
   writer->set_best_auc(best);
+  writer->set_best_gauc(ExactGauc(logits, labels, groups));
   return writer->Commit({});
 }
 

@@ -20,12 +20,15 @@ namespace elastor {
 DatasetInfo SyntheticInfo(const Schema& schema);
 
 // Writes and commits the rows, with the AUC of each label's true logits on the validation split as
-// its best_auc.
+// its best_auc, and their gAUC as best_gauc where rows have groups (then they have one label).
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer);
 
 // The area under the ROC curve of `scores` for labels 0 and 1, ties counted half; -1 when there is
 // one class only.
 double ExactAuc(const std::vector<double>& scores, const std::vector<float>& labels);
+// gAUC (docs/models.md, "Metrics"); -1 when no group has both classes.
+double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,
+                 const std::vector<uint64_t>& groups);
 
 }  // namespace elastor
 

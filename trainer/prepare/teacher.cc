@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "core/base/canonical_math.h"
 #include "core/base/random.h"
+#include "xxhash.h"
 
 namespace elastor {
 namespace {
@@ -21,6 +23,7 @@ constexpr double kFirstOrderShare = 0.5;
 constexpr uint32_t kNumericItem = 0;
 constexpr uint32_t kIdItem = 1 << 30;
 constexpr uint32_t kLabelItem = 2u << 30;
+constexpr uint32_t kHistoryItem = 3u << 30;  // of a user in place of a row
 
 double OrDefault(double value, double otherwise) { return value == 0 ? otherwise : value; }
 
@@ -76,7 +79,9 @@ Teacher::Teacher(const Synthetic& plan)
     : plan_(plan),
       rank_(RankOf(plan)),
       numeric_(plan.numeric_fields()),
-      columns_(plan.categorical_fields() + plan.multi_hot_fields()),
+      columns_(plan.categorical_fields() + plan.multi_hot_fields() +
+               (plan.teacher() == Synthetic::HISTORY)),
+      history_(plan.teacher() == Synthetic::HISTORY),
       labels_(std::max(plan.labels(), 1)) {
   Calibrate();
 }
@@ -100,13 +105,61 @@ void Teacher::AppendFeatures(int64_t row, Rows* rows) const {
     rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
                                     : static_cast<float>(NormalFromBits(bits[0], bits[1]).first));
   }
-  const bool bags = plan_.multi_hot_fields() > 0;
+  const bool bags = plan_.multi_hot_fields() > 0 || history_;
   if (bags && rows->offsets.empty()) rows->offsets.push_back(0);
-  for (int64_t field = 0; field < columns_; ++field) {
+  for (int64_t field = 0; field < columns_ - history_; ++field) {
     const int64_t length = field < plan_.categorical_fields() ? 1 : BagLength(row, field);
     for (int64_t i = 0; i < length; ++i) AppendId(row, field, i, rows);
     if (bags) rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
   }
+  if (history_) AppendHistory(row, rows);
+}
+
+// What a user saw at a place of the stream of items that they see.
+int64_t Teacher::HistoryItem(int64_t user, int64_t place) const {
+  const PhiloxBlock bits = RowBits(plan_, user, kHistoryItem, static_cast<uint32_t>(place));
+  return HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(),
+                     OrDefault(plan_.zipf_exponent(), kDefaultZipfExponent));
+}
+
+// Row r is the (r / users)-th visit of user r mod users, who sees one item more at each. Half
+// of the rows have an item of the interest of one that the history has.
+void Teacher::AppendHistory(int64_t row, Rows* rows) const {
+  const int64_t user = row % plan_.users();
+  const int64_t visit = row / plan_.users();
+  const auto length = static_cast<int64_t>(RowBits(plan_, user, kHistoryItem, ~0u)[0] %
+                                           (static_cast<uint32_t>(plan_.history_length()) + 1));
+  const int64_t end = plan_.history_length() + visit;
+  for (int64_t place = end - length; place < end; ++place) {
+    rows->ids.push_back(HistoryItem(user, place));
+  }
+  rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
+  const std::string name = std::to_string(user);
+  rows->groups.push_back(XXH3_64bits(name.data(), name.size()));
+  const PhiloxBlock bits = RowBits(plan_, row, kHistoryItem + 1, 0);
+  if (length == 0 || bits[0] % 2 == 0) return;
+  const int64_t seen = rows->ids[rows->ids.size() - 1 - bits[1] % length];
+  const int64_t interest = seen % plan_.interests();
+  const int64_t items = (plan_.ids_per_field() - 1 - interest) / plan_.interests() + 1;
+  rows->ids[rows->offsets[(rows->rows - 1) * columns_]] =
+      interest + static_cast<int64_t>(bits[2] % static_cast<uint64_t>(items)) * plan_.interests();
+}
+
+double Teacher::ItemWeight(int64_t item) const {
+  double weight;
+  FillNormal(MakeRandomKey(plan_.seed(), RandomPurpose::kSynthetic, 1), item, 1.0, 1, &weight);
+  return weight;
+}
+
+double Teacher::HistoryScore(const Rows& rows, int64_t row) const {
+  const int64_t first_bag = row * columns_;
+  const int64_t item = rows.ids[rows.offsets[first_bag]];
+  double score = 0;
+  for (int64_t i = rows.offsets[first_bag + columns_ - 1]; i < rows.offsets[first_bag + columns_];
+       ++i) {
+    if ((rows.ids[i] - item) % plan_.interests() == 0) score += ItemWeight(rows.ids[i]);
+  }
+  return score;
 }
 
 Teacher::Latents Teacher::LatentsOf(const Rows& rows, int64_t row, int64_t label) const {
@@ -198,9 +251,15 @@ void Teacher::Calibrate() {
   for (int64_t number = 0; number < labels(); ++number) {
     Label& label = labels_[number];
     std::vector<Latents> sample;
-    for (int64_t row = 0; row < count; ++row) sample.push_back(LatentsOf(rows, row, number));
-    if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample, &label);
     std::vector<double> scores, mixed;
+    for (int64_t row = 0; row < count; ++row) {
+      if (history_) {
+        scores.push_back(HistoryScore(rows, row));
+      } else {
+        sample.push_back(LatentsOf(rows, row, number));
+      }
+    }
+    if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample, &label);
     for (const Latents& latents : sample) scores.push_back(Score(latents, label));
     const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
     label.mean = moments.mean;
@@ -220,7 +279,8 @@ std::vector<double> Teacher::AppendRow(int64_t row, Rows* rows) const {
   double first = 0;
   for (int64_t number = 0; number < labels(); ++number) {
     const Label& label = labels_[number];
-    const double score = Score(LatentsOf(*rows, rows->rows - 1, number), label);
+    const double score = history_ ? HistoryScore(*rows, rows->rows - 1)
+                                  : Score(LatentsOf(*rows, rows->rows - 1, number), label);
     if (number == 0) {
       first = label.Centred(score);
       logits.push_back(label.scale * score + (label.shift - label.scale * label.mean));

@@ -33,6 +33,11 @@ class Teacher {
   void AppendFeatures(int64_t row, Rows* rows) const;
   void AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const;
   int64_t BagLength(int64_t row, int64_t field) const;
+  // HISTORY: the item of a row, and its history.
+  int64_t HistoryItem(int64_t user, int64_t place) const;
+  void AppendHistory(int64_t row, Rows* rows) const;
+  double ItemWeight(int64_t item) const;
+  double HistoryScore(const Rows& rows, int64_t row) const;
   // What makes the logit of a label from its score.
   struct Label {
     std::vector<double> sum_mean;  // COORDINATE_MIXING: over the first rows, [rank]
@@ -55,7 +60,8 @@ class Teacher {
   const Synthetic plan_;
   const int64_t rank_;
   const int64_t numeric_;
-  const int64_t columns_;  // categorical and multi-hot
+  const int64_t columns_;  // categorical, multi-hot and the history
+  const bool history_;     // HISTORY
   std::vector<Label> labels_;
 };
 

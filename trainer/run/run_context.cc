@@ -207,6 +207,7 @@ StatusOr<Summary> RunContext::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
   summary.best_auc = BestAuc(dataset->info(), task.learned[MonitoredLabel(experiment, task)]);
+  if (dataset->info().best_gauc >= 0) summary.best_gauc = dataset->info().best_gauc;
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
   summary.dense_parameters = graph.parameters().element_count();

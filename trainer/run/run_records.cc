@@ -57,14 +57,18 @@ std::vector<int64_t> Coarse(const std::vector<int64_t>& histogram) {
 }
 
 // A line for each figure that is there; `whose`: "validation".
-void AddFigures(const std::string& whose, const Summary::Label& label, std::string* text) {
+void AddFigures(const std::string& whose, const Summary::Label& label,
+                const std::optional<double>& best_gauc, std::string* text) {
   if (label.auc) {
     AppendFormat(text, "%s AUC: %.4f", whose.c_str(), *label.auc);
     if (label.best_auc) AppendFormat(text, " (best possible: %.4f)", *label.best_auc);
     *text += "\n";
   }
   if (label.logloss) AppendFormat(text, "%s logloss: %.4f\n", whose.c_str(), *label.logloss);
-  if (label.gauc) AppendFormat(text, "%s gAUC: %.4f\n", whose.c_str(), *label.gauc);
+  if (!label.gauc) return;
+  AppendFormat(text, "%s gAUC: %.4f", whose.c_str(), *label.gauc);
+  if (best_gauc) AppendFormat(text, " (best possible: %.4f)", *best_gauc);
+  *text += "\n";
 }
 
 Json SpectrumJson(const SpectrumRecord& record) {
@@ -160,6 +164,7 @@ std::string ToJson(const Summary& summary) {
                {"best_auc", OrNull(summary.best_auc)},
                {"logloss", OrNull(summary.logloss)},
                {"gauc", OrNull(summary.gauc)},
+               {"best_gauc", OrNull(summary.best_gauc)},
                {"steps", summary.steps},
                {"epochs", summary.epochs},
                {"monitor", summary.monitor},
@@ -212,10 +217,10 @@ std::string ToText(const Summary& summary) {
                static_cast<long long>(summary.embedding_parameters));
   if (summary.labels.empty()) {
     AddFigures(summary.split, {{}, 0, summary.auc, summary.best_auc, summary.logloss, summary.gauc},
-               &text);
+               summary.best_gauc, &text);
   }
   for (const Summary::Label& label : summary.labels) {
-    AddFigures(summary.split + " " + label.name, label, &text);
+    AddFigures(summary.split + " " + label.name, label, std::nullopt, &text);
   }
   if (summary.best_step && summary.best_metric) {
     const std::string monitor =

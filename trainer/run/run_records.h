@@ -53,14 +53,15 @@ struct CommunicationRecord {
 };
 
 struct Summary {
-  std::string name;                // of the experiment
-  std::string mode = "train";      // or evaluate, predict, spectra, theory
-  std::string model = {};          // of those modes: the folder of the model that was used
-  std::string predictions = {};    // the file that was written; empty: none
-  std::string split;               // of the last evaluation; empty: not evaluated
-  int64_t rows = 0;                // of that evaluation
-  std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
-  std::optional<double> best_auc;  // that any model can reach, where the data set knows it
+  std::string name;                 // of the experiment
+  std::string mode = "train";       // or evaluate, predict, spectra, theory
+  std::string model = {};           // of those modes: the folder of the model that was used
+  std::string predictions = {};     // the file that was written; empty: none
+  std::string split;                // of the last evaluation; empty: not evaluated
+  int64_t rows = 0;                 // of that evaluation
+  std::optional<double> auc;        // of that evaluation; none: one class, or not evaluated
+  std::optional<double> best_auc;   // that any model can reach, where the data set knows it
+  std::optional<double> best_gauc;  // likewise
   std::optional<double> logloss;
   std::optional<double> gauc;  // none: no groups, or none with both classes
   // Where several labels are learned: the one these five are of, and those of each.

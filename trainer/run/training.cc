@@ -338,8 +338,9 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
 
 Status TrainingRun::MeasureSpectrum() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(spectrum_, context_.evaluation().MeasureSpectrum(
-                                          Split::kValidation, experiment_.spectrum().samples(), {}));
+  ELASTOR_ASSIGN_OR_RETURN(
+      spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
+                                                       experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }

@@ -52,8 +52,7 @@ class TargetAttentionKernel final : public CpuKernel<T> {
 
   void Repack(const T* parameters, int part, int parts) override {
     for (Layer& layer : layers_) {
-      const auto w =
-          MatrixView<T>::RowMajor(parameters + layer.weight.offset, layer.out, layer.in);
+      const auto w = MatrixView<T>::RowMajor(parameters + layer.weight.offset, layer.out, layer.in);
       layer.forward.PackPart({{w}}, part, parts);
       layer.transposed.PackPart({{w.Transposed()}}, part, parts);
     }
@@ -222,9 +221,8 @@ class TargetAttentionKernel final : public CpuKernel<T> {
 
   void CopyScores(const PanelRows& rows, Panels<const T> scores, Panels<T> w) const {
     for (int64_t t = 0; t < rows.longest; ++t) {
-      ForEachVector([&](int64_t lane) {
-        Save(&w.At(lane, t), Load(&scores.At(t * kPanelRows + lane, 0)));
-      });
+      ForEachVector(
+          [&](int64_t lane) { Save(&w.At(lane, t), Load(&scores.At(t * kPanelRows + lane, 0))); });
     }
   }
 
@@ -308,8 +306,8 @@ class TargetAttentionKernel final : public CpuKernel<T> {
     }
   }
 
-  // dh_t, and what the target gets on top of its part of dy, from the gradient `inputs` of the first
-  // layer's input.
+  // dh_t, and what the target gets on top of its part of dy, from the gradient `inputs` of the
+  // first layer's input.
   void InputGradients(const PanelRows& rows, Panels<const T> x, Panels<const T> w,
                       Panels<const T> dy, Panels<const T> inputs, Panels<T> dx) const {
     const int64_t k = op_.width;
@@ -325,9 +323,8 @@ class TargetAttentionKernel final : public CpuKernel<T> {
           const auto part = [&](int64_t i) { return Load(&from.At(lane, i * k + f)); };
           const Vec<T> h = Load(&Field(x, op_.fields + t).At(lane, f));
           sum = Select(rows, lane, t, Fma(part(3), h, (sum + part(0)) + part(2)), sum);
-          const Vec<T> dh =
-              Fma(part(3), target, Fma(Load(&w.At(lane, t)), Load(&dy.At(lane, f)),
-                                       part(1) - part(2)));
+          const Vec<T> dh = Fma(
+              part(3), target, Fma(Load(&w.At(lane, t)), Load(&dy.At(lane, f)), part(1) - part(2)));
           Save(&Field(dx, op_.fields + t).At(lane, f), Select(rows, lane, t, dh, zero));
         }
         Save(&da.At(lane, f), Load(&da.At(lane, f)) + sum);

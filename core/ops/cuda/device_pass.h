@@ -17,6 +17,8 @@ struct PassInputs {
   const int64_t* first_row = nullptr;    // epoch index of local row 0
   const uint32_t* step = nullptr;        // numbers random choices
   const int64_t* batch_rows = nullptr;   // of the whole batch
+  // [local rows][encoded sequences]: positions that the row has; null without sequences.
+  const int32_t* lengths = nullptr;
 };
 
 struct DevicePass {

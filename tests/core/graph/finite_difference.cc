@@ -29,6 +29,22 @@ std::vector<float> NumericValues(int64_t fields) {
   return values;
 }
 
+}  // namespace
+
+std::vector<int32_t> SequenceLengths(const FeatureShape& features, int64_t rows) {
+  std::vector<int32_t> lengths;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (const SequenceShape& sequence : features.sequences) {
+      if (sequence.pooled) continue;
+      const auto i = static_cast<int64_t>(lengths.size());
+      lengths.push_back(static_cast<int32_t>((3 * row + i) % (sequence.positions + 1)));
+    }
+  }
+  return lengths;
+}
+
+namespace {
+
 class Check {
  public:
   Check(const Graph& graph, const GradientCheck& check)
@@ -36,13 +52,14 @@ class Check {
         check_(check),
         executor_(graph, check.rewrites),
         numeric_(NumericValues(graph.features().numeric_fields)),
+        lengths_(SequenceLengths(graph.features(), kRows)),
         workspace_(executor_.workspace_plan(), kRows),
         sink_(&graph.parameters()),
         weights_(graph.parameters().flat_size()),
-        x_(kRows, graph.features().inputs(), /*seed=*/1),
+        x_(kRows, graph.features().embedding_features(), /*seed=*/1),
         y_(kRows, graph.outputs(), /*seed=*/2),
         dy_(kRows, graph.outputs(), /*seed=*/3),
-        dx_(kRows, graph.features().inputs(), /*seed=*/4) {
+        dx_(kRows, graph.features().embedding_features(), /*seed=*/4) {
     dy_.ZeroPadding();
     graph.parameters().Initialize(/*seed=*/5, weights_.data());
     // Gains away from 1 and biases away from 0.
@@ -82,6 +99,7 @@ class Check {
     pass.leaves = PassLeaves(kRows);
     pass.training = training;
     pass.numeric = numeric_.data();
+    pass.lengths = lengths_.data();
     pass.seed = 8;
     pass.step = 9;
     pass.first_row = 10;
@@ -140,7 +158,7 @@ class Check {
 
   void ExpectPaddingIsZero() {
     for (int64_t row = kRows; row < dx_.view().panels() * kPanelRows; ++row) {
-      for (int64_t f = 0; f < graph_.features().inputs(); ++f) {
+      for (int64_t f = 0; f < graph_.features().embedding_features(); ++f) {
         ASSERT_EQ(dx_.view().At(row, f), 0) << row << ", " << f;
       }
     }
@@ -180,10 +198,10 @@ class Check {
   void ExpectInputGradient() {
     const int64_t first =
         graph_.features().numeric_features();  // the others are written by Forward
-    const int64_t features = graph_.features().inputs() - first;
+    const int64_t features = graph_.features().table_features();
     double squares = 0;
     for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t f = first; f < graph_.features().inputs(); ++f) {
+      for (int64_t f = first; f < graph_.features().embedding_features(); ++f) {
         squares += dx_.view().At(row, f) * dx_.view().At(row, f);
       }
     }
@@ -210,6 +228,7 @@ class Check {
   const GradientCheck check_;
   CpuExecutor<double> executor_;
   const std::vector<float> numeric_;
+  const std::vector<int32_t> lengths_;
   std::mt19937_64 random_{11};
   Workspace<double> workspace_;
   FlatSink<double> sink_;

@@ -49,6 +49,9 @@ class FlatSink final : public GradientSink<T> {
   std::vector<int> closed_;
 };
 
+// [rows][encoded sequences]: lengths of every kind, none and all positions among them.
+std::vector<int32_t> SequenceLengths(const FeatureShape& features, int64_t rows);
+
 // Compares Backward with central differences of sum(c * outputs), c random, at random weights and
 // embeddings: sampled elements of every parameter and of E, in double, with numeric fields some of
 // whose values are missing. Also: every element of every gradient is written, statistics too, which

@@ -57,7 +57,7 @@ Passed<T> TrainNode(const Graph& graph, CpuRewrites rewrites, const std::vector<
   for (size_t i = 0; i < numeric.size(); i += 5) {
     numeric[i] = std::numeric_limits<float>::quiet_NaN();
   }
-  const std::vector<T> e = RandomNumbers<T>(rows * features.inputs(), /*seed=*/4);
+  const std::vector<T> e = RandomNumbers<T>(rows * features.embedding_features(), /*seed=*/4);
   Pass<T> pass;
   pass.leaves = PassLeaves(node.begin, std::span(offsets).subspan(node.begin, node.size() + 1));
   Workspace<T> workspace(executor.workspace_plan(), pass.rows());
@@ -68,6 +68,8 @@ Passed<T> TrainNode(const Graph& graph, CpuRewrites rewrites, const std::vector<
   pass.training = true;
   pass.first_row = offsets[node.begin];
   pass.numeric = numeric.data() + pass.first_row * features.numeric_fields;
+  const std::vector<int32_t> lengths = SequenceLengths(features, rows);
+  pass.lengths = lengths.data() + pass.first_row * features.encoded_sequences();
   pass.seed = 8;
   // work(row of the batch, the views' row, feature).
   const auto each = [&](int64_t count, const auto& work) {
@@ -79,8 +81,8 @@ Passed<T> TrainNode(const Graph& graph, CpuRewrites rewrites, const std::vector<
       }
     }
   };
-  each(features.inputs(), [&](int64_t row, int64_t at, int64_t f) {
-    executor.Embeddings(pass).At(at, f) = e[row * features.inputs() + f];
+  each(features.embedding_features(), [&](int64_t row, int64_t at, int64_t f) {
+    executor.Embeddings(pass).At(at, f) = e[row * features.embedding_features() + f];
   });
   executor.Forward(pass);
   Passed<T> passed;
@@ -94,7 +96,7 @@ Passed<T> TrainNode(const Graph& graph, CpuRewrites rewrites, const std::vector<
   });
   executor.Backward(pass);
   sink.End();
-  each(features.inputs(), [&](int64_t, int64_t at, int64_t f) {
+  each(features.embedding_features(), [&](int64_t, int64_t at, int64_t f) {
     passed.de.push_back(executor.EmbeddingGradients(pass).At(at, f));
   });
   passed.gradients = sink.gradients();
@@ -256,7 +258,9 @@ TEST_P(GraphOfModelTest, PerSampleGradientsSumToTheBatchs) {
   executor.Prepare(weights.data());
   const std::vector<float> numeric =
       RandomNumbers<float>(kRows * features.numeric_fields, /*seed=*/12);
-  const std::vector<double> e = RandomNumbers<double>(kRows * features.inputs(), /*seed=*/4);
+  const std::vector<int32_t> lengths = SequenceLengths(features, kRows);
+  const std::vector<double> e =
+      RandomNumbers<double>(kRows * features.embedding_features(), /*seed=*/4);
   Workspace<double> workspace(executor.workspace_plan(), kRows);
   StoringSink<double> sink(&graph_.parameters());
   const auto gradient = [&](int64_t first, int64_t rows) {
@@ -267,10 +271,11 @@ TEST_P(GraphOfModelTest, PerSampleGradientsSumToTheBatchs) {
     pass.leaves = PassLeaves(rows);
     pass.training = true;
     pass.numeric = numeric.data() + first * features.numeric_fields;
+    pass.lengths = lengths.data() + first * features.encoded_sequences();
     pass.first_row = first;
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t f = 0; f < features.inputs(); ++f) {
-        executor.Embeddings(pass).At(row, f) = e[(first + row) * features.inputs() + f];
+      for (int64_t f = 0; f < features.embedding_features(); ++f) {
+        executor.Embeddings(pass).At(row, f) = e[(first + row) * features.embedding_features() + f];
       }
     }
     executor.Forward(pass);

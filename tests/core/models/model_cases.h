@@ -83,6 +83,13 @@ inline std::vector<ModelCase> ModelCases() {
   cases.back().outputs = 2;
   add("DcnV2ThreeLabels", "dcn_v2 { structure: PARALLEL hidden: 9 }");
   cases.back().outputs = 3;
+  // The second field is a sequence that is compared with the first; so is the third.
+  add("DinMlp", "mlp { hidden: [9, 5] } sequences { din { hidden: 6 } }");
+  cases.back().features.sequences = {{"first", 1, 0, 5}, {"second", 2, 0, 3}};
+  add("DinSoftmaxRankMixer",
+      "rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } } "
+      "sequences { din { hidden: [6, 4] activation: SWISH softmax: true } }");
+  cases.back().features.sequences = {{"history", 1, 2, 6}};
   return cases;
 }
 

@@ -45,15 +45,17 @@ TEST_P(ModelTest, OneRowEqualsItsBatchRow) {
   for (size_t i = 0; i < numeric.size(); i += 5) {
     numeric[i] = std::numeric_limits<float>::quiet_NaN();
   }
-  PanelBuffer<float> e(kRows, features.inputs(), /*seed=*/4);
+  const std::vector<int32_t> lengths = SequenceLengths(features, kRows);
+  PanelBuffer<float> e(kRows, features.embedding_features(), /*seed=*/4);
   Workspace<float> workspace(executor.workspace_plan(), kRows);
   const auto logits = [&](int64_t first_row, int64_t rows) {
     Pass<float> pass;
     pass.workspace = &workspace;
     pass.leaves = PassLeaves(rows);
     pass.numeric = numeric.data() + first_row * features.numeric_fields;
+    pass.lengths = lengths.data() + first_row * features.encoded_sequences();
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t f = 0; f < features.inputs(); ++f) {
+      for (int64_t f = 0; f < features.embedding_features(); ++f) {
         executor.Embeddings(pass).At(row, f) = e.view().At(first_row + row, f);
       }
     }

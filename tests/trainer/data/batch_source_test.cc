@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -129,6 +130,64 @@ TEST(BatchSourceTest, RanksShareABatchByLeaves) {
 }
 
 // As any damaged file: another attempt does not help.
+// Row r has bags "pooled" and "encoded" of r mod 5 and r mod 4 ids, and a single id.
+TEST(BatchSourceTest, LaysOutWhatThePreparedSetHasOfSequences) {
+  constexpr int64_t kSetRows = 40;
+  std::filesystem::remove_all(DataPath());
+  DatasetInfo info;
+  info.categorical = {{"pooled", 100, true, false}, {"item", 100}, {"encoded", 100, true, true, 1}};
+  info.rows_per_block = kSetRows;
+  auto writer = DatasetWriter::Create(DataPath(), info);
+  ASSERT_TRUE(writer.ok());
+  Rows rows;
+  rows.rows = kSetRows;
+  rows.offsets = {0};
+  for (int64_t row = 0; row < kSetRows; ++row) {
+    rows.labels.push_back(static_cast<float>(row % 2));
+    const auto add = [&](int64_t count, int64_t first) {
+      for (int64_t i = 0; i < count; ++i) rows.ids.push_back(first + i);
+      rows.offsets.push_back(static_cast<int64_t>(rows.ids.size()));
+    };
+    add(row % 5, 10);
+    add(1, row);
+    add(row % 4, 20);
+  }
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  const auto dataset = std::move(Dataset::Open(DataPath())).value();
+  BatchSource source(dataset.get(), {.shuffled = false},
+                     {.batch_rows = kSetRows,
+                      .leaves = 4,
+                      .epochs = 1,
+                      .sequences = {{"encoded", 2, 1, 2, false}, {"pooled", 0, 0, 3, true}}});
+  LocalBatch batch;
+  ASSERT_TRUE(source.Next(&batch).ok());
+  ASSERT_EQ(batch.sparse.fields, 3 + 2);
+  ASSERT_EQ(batch.lengths.size(), static_cast<size_t>(kSetRows));
+  for (int64_t row = 0; row < kSetRows; ++row) {
+    const auto bag = [&](int64_t field) {
+      const int64_t* const ends = batch.sparse.offsets.data() + row * 5 + field;
+      return std::vector<int64_t>(batch.sparse.ids.begin() + ends[0],
+                                  batch.sparse.ids.begin() + ends[1]);
+    };
+    // The latest ids of `all` that begin with `first`, oldest first.
+    const auto latest = [](int64_t all, int64_t first, int64_t most) {
+      std::vector<int64_t> ids;
+      for (int64_t i = std::max<int64_t>(0, all - most); i < all; ++i) ids.push_back(first + i);
+      return ids;
+    };
+    EXPECT_EQ(bag(0), latest(row % 5, 10, 3));
+    EXPECT_EQ(bag(1), std::vector<int64_t>{row});
+    EXPECT_EQ(bag(2), std::vector<int64_t>{});
+    const std::vector<int64_t> positions = latest(row % 4, 20, 2);
+    EXPECT_EQ(batch.lengths[row], static_cast<int32_t>(positions.size()));
+    for (size_t t = 0; t < 2; ++t) {
+      EXPECT_EQ(bag(3 + static_cast<int64_t>(t)),
+                t < positions.size() ? std::vector<int64_t>{positions[t]} : std::vector<int64_t>{});
+    }
+  }
+}
+
 TEST(BatchSourceTest, DamagedDataIsAUserError) {
   MakeNumberedRows();
   const std::string file = DataPath() + "/train.rows";

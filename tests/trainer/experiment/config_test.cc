@@ -13,6 +13,7 @@
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/experiment/sequences.h"
 
 namespace elastor {
 namespace {
@@ -234,6 +235,75 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
     EXPECT_EQ(status.code(), StatusCode::kUser) << mistake.message;
     EXPECT_EQ(status.message(), mistake.message);
   }
+}
+
+DatasetInfo DataWithSequences() {
+  DatasetInfo data;
+  data.categorical = {{.name = "item", .ids = 9},
+                      {.name = "shop", .ids = 9},
+                      {.name = "tags", .ids = 9, .multi_hot = true, .keeps = "first 8"},
+                      {.name = "seen", .ids = 9, .multi_hot = true, .shares = 0, .keeps = "last 5"},
+                      {.name = "old", .ids = 9, .multi_hot = true}};
+  return data;
+}
+
+TEST(ConfigTest, FindsSequencesInTheData) {
+  const Experiment experiment =
+      Resolved({"model.sequences.fields=seen", "model.sequences.din.softmax=true"});
+  const auto found = FindSequences(experiment, DataWithSequences());
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ((*found)[0].field, 3);
+  EXPECT_EQ((*found)[0].target, 0);
+  EXPECT_EQ((*found)[0].positions, 5);
+  EXPECT_FALSE((*found)[0].pooled);
+  // Another model reads the same sequences.
+  const Experiment other = Resolved({"model.sequences.fields=seen", "model.sequences.max_length=3",
+                                     "model.sequences.din.hidden=7", "model.kind=MLP"});
+  EXPECT_TRUE(other.model().has_mlp());
+  EXPECT_EQ(other.model().sequences().max_length(), 3);
+  EXPECT_FALSE(Resolved().model().has_sequences());
+}
+
+TEST(ConfigTest, AMistakenSequenceIsToldInOneLine) {
+  const std::string sequences = "; the data's sequences: seen, old";
+  const std::string target =
+      "; expected a categorical field of one id that shares the table of 'seen': item";
+  const auto fields = [](const std::string& names) { return "model.sequences.fields=" + names; };
+  const auto targets = [](const std::string& names) { return "model.sequences.targets=" + names; };
+  for (const auto& [overrides, message] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{fields("sean")},
+            "model.sequences.fields: 'sean' is no categorical field of the data" + sequences},
+           {{fields("item")}, "model.sequences.fields: 'item' is no SEQUENCE" + sequences},
+           {{fields("tags")}, "model.sequences.fields: 'tags' is no SEQUENCE" + sequences},
+           {{fields("seen,seen")}, "model.sequences.fields: 'seen' twice; expected it once"},
+           {{fields("seen"), targets("shop")},
+            "model.sequences.targets: 'shop' is of another table, or of several ids" + target},
+           {{fields("seen"), targets("x")},
+            "model.sequences.targets: 'x' is no categorical field of the data" + target},
+           {{fields("seen"), "model.sequences.max_length=6"},
+            "model.sequences.max_length: 6, but the data keep the last 5 ids of 'seen'; expected "
+            "at most as many, or data with a larger max_length"},
+           {{fields("seen"), "evaluation.slice_by=seen"},
+            "evaluation.slice_by: 'seen' is read as a sequence; expected another field, or no "
+            "model.sequences"},
+           {{fields("old")},
+            "model.sequences: 'old' has no target; expected a categorical field of one id that "
+            "shares the table of 'old': none"}}) {
+    std::vector<std::string> all = overrides;
+    all.push_back("model.sequences.din.softmax=true");
+    EXPECT_EQ(FindSequences(Resolved(all), DataWithSequences()).status().message(), message);
+  }
+  const auto invalid = [](const std::vector<std::string>& overrides) {
+    return ValidateExperiment(Resolved(overrides)).message();
+  };
+  EXPECT_EQ(invalid({fields("seen")}), "model.sequences: no encoder; expected mean or din");
+  EXPECT_EQ(invalid({"model.sequences.max_length=3"}),
+            "model.sequences.fields: empty; expected names of SEQUENCE fields");
+  EXPECT_EQ(invalid({fields("seen"), targets("a,b")}),
+            "model.sequences.targets: 2 names; expected none, or one for each of the 1 "
+            "model.sequences.fields");
 }
 
 TEST(ConfigTest, EveryRankNeedsALeaf) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,58 @@ TEST(SyntheticTest, SeveralLabels) {
   }
   EXPECT_EQ(dataset->info().labels[2].best_auc, ExactAuc(scores, known));
   EXPECT_NEAR(Correlation(first, third), 0.6, 0.05);
+}
+
+TEST(SyntheticTest, ExactGauc) {
+  // Groups 7 and 8 have both classes, 9 has one.
+  EXPECT_EQ(ExactGauc({1, 2, 3, 4, 5, 6, 0}, {0, 1, 1, 0, 1, 1, 0}, {7, 7, 8, 8, 8, 9, 7}),
+            (3 * 1.0 + 3 * 0.5) / 6);
+  EXPECT_EQ(ExactGauc({1, 2}, {0, 1}, {7, 8}), -1);
+}
+
+TEST(SyntheticTest, HistoriesAreWhatUsersSawBefore) {
+  const PrepareOptions options = OptionsOf(
+      "name: 'planted' layout: SYNTHETIC split { train: 0.5 validation: 0.5 } "
+      "synthetic { rows: 8000 seed: 3 categorical_fields: 2 ids_per_field: 60 teacher: HISTORY "
+      "users: 50 history_length: 6 interests: 20 signal: 3 }",
+      {}, "out");
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const auto dataset = OpenOrDie(options.output_dir);
+  EXPECT_EQ(dataset->info().categorical[2].keeps, "last 6");
+  EXPECT_EQ(dataset->info().categorical[2].shares, 0);
+  const Rows rows = ReadAll(*dataset, Split::kTrain);
+  std::map<int64_t, int64_t> lengths;
+  int64_t with_match = 0, slid = 0, compared = 0;
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const auto history = [&](int64_t r) {
+      return std::vector<int64_t>(rows.ids.begin() + rows.offsets[3 * r + 2],
+                                  rows.ids.begin() + rows.offsets[3 * r + 3]);
+    };
+    const std::vector<int64_t> now = history(row);
+    ++lengths[static_cast<int64_t>(now.size())];
+    with_match += std::any_of(now.begin(), now.end(), [&](int64_t id) {
+      return (id - rows.ids[rows.offsets[3 * row]]) % 20 == 0;
+    });
+    if (row + 50 >= rows.rows || now.empty()) continue;
+    EXPECT_EQ(rows.groups[row], rows.groups[row + 50]);
+    // A visit later the oldest is gone.
+    const std::vector<int64_t> next = history(row + 50);
+    ASSERT_EQ(next.size(), now.size());
+    ++compared;
+    slid += std::equal(now.begin() + 1, now.end(), next.begin());
+  }
+  EXPECT_EQ(lengths.size(), 7u);
+  EXPECT_GT(with_match, rows.rows / 2 * 8 / 10);
+  EXPECT_EQ(slid, compared);
+  const Rows validation = ReadAll(*dataset, Split::kValidation);
+  const Teacher planted(options.schema.synthetic());
+  std::vector<double> logits;
+  Rows again;
+  for (int64_t row = 4000; row < 8000; ++row) logits.push_back(planted.AppendRow(row, &again)[0]);
+  EXPECT_EQ(again.ids, validation.ids);
+  EXPECT_EQ(dataset->info().best_gauc, ExactGauc(logits, validation.labels, validation.groups));
+  EXPECT_GT(dataset->info().best_gauc, 0.6);
 }
 
 TEST(SyntheticTest, IdsAreHeavyTailedAndNumbersStandardNormal) {

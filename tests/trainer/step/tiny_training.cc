@@ -94,6 +94,7 @@ LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& comm
   LocalBatch batch;
   FillLocalBatch(begin, batch_rows, rank, ranks, leaves, static_cast<int64_t>(Fields().size()),
                  &rows, &batch);
+  LayOutSequences(training.model.features.sequences, &batch);
   return batch;
 }
 
@@ -118,6 +119,9 @@ ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) 
   ShardedEmbedding<float>::Options options;
   options.tables = Tables();
   options.fields = Fields();
+  for (const SequenceShape& sequence : training.model.features.sequences) {
+    options.fields.insert(options.fields.end(), sequence.positions, Fields()[sequence.field]);
+  }
   options.optimizer = SparseOptions(training.sparse, training.l2);
   options.seed = training.seed;
   options.leaves = training.leaves;
@@ -275,6 +279,9 @@ std::vector<TinyCase> TinyCases() {
   mmoe.outputs = 2;
   // Of three labels the last, which rows lack, and the first.
   const Task two_of_three = {.row_labels = 3, .learned = {{"c", 2, 0.5}, {"a", 0, 1}}};
+  // Keeps the last 3 of the bag's 0 to 4 ids.
+  TestModel din = TinyModel(kTinyDin);
+  din.features.sequences = {{"bag", 2, 0, 3}};
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -287,6 +294,7 @@ std::vector<TinyCase> TinyCases() {
         .leaves = 8}},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
+      {"DinLazyAdam", {.model = din}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},

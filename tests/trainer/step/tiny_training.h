@@ -108,6 +108,7 @@ inline constexpr char kTinyAutoInt[] =
 inline constexpr char kTinyMmoe[] =
     "mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 dropout: 0.1 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyDin[] = "mlp { hidden: [16, 8] } sequences { din { hidden: [12, 6] } }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.
 float TinyWeight(int64_t index);

@@ -23,21 +23,23 @@ struct StepScalars {
 class BatchUpload {
  public:
   explicit BatchUpload(Stream* upload)
-      : upload_(upload), numeric_(upload), labels_(upload), weights_(upload) {}
+      : upload_(upload), numeric_(upload), labels_(upload), weights_(upload), lengths_(upload) {}
 
   // The batch is copied before the call returns. REQUIRES: what the last Finish enqueued is done.
   void Begin(const LocalBatch& batch);
 
   // Copies, on the computing stream, to the given device arrays (weights may be null).
-  void Finish(Stream& compute, float* numeric, float* labels, float* weights);
+  void Finish(Stream& compute, float* numeric, float* labels, float* weights, int32_t* lengths);
 
  private:
   Stream* upload_;
   Event uploaded_;
   PinnedBuffer<float> pinned_;
+  PinnedBuffer<int32_t> pinned_lengths_;
   Buffer<float> numeric_;
   Buffer<float> labels_;
   Buffer<float> weights_;
+  Buffer<int32_t> lengths_;
 };
 
 }  // namespace elastor::cuda

@@ -21,11 +21,12 @@ int64_t LongestLeaf(int64_t rows, int64_t leaves) { return (rows + leaves - 1) /
 }  // namespace
 
 template <typename A>
-DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, int64_t numeric_fields,
+DeviceTrainStep<A>::Inputs::Inputs(Stream* stream, int64_t rows, const FeatureShape& features,
                                    int64_t label_count, bool weighted)
-    : numeric(stream, rows * numeric_fields),
+    : numeric(stream, rows * features.numeric_fields),
       labels(stream, rows * label_count),
       weights(stream, weighted ? rows : 0),
+      lengths(stream, rows * features.encoded_sequences()),
       scalars(stream, 1),
       host_scalars(1) {}
 
@@ -54,10 +55,10 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       optimizer_(options.dense, graph->parameters(), reducer_.slices(), &streams->compute),
       weights_(&streams->compute, graph->parameters().flat_size()),
       host_weights_(graph->parameters().flat_size()),
-      inputs_(&streams->compute, options.batch_rows, graph->features().numeric_fields,
-              options.task.labels(), options.sample_weights),
-      evaluation_inputs_(&streams->compute, device.evaluation_rows,
-                         graph->features().numeric_fields, options.task.labels(), false),
+      inputs_(&streams->compute, options.batch_rows, graph->features(), options.task.labels(),
+              options.sample_weights),
+      evaluation_inputs_(&streams->compute, device.evaluation_rows, graph->features(),
+                         options.task.labels(), false),
       routed_(std::make_unique<Routed>(&streams->route)),
       next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
@@ -161,7 +162,7 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
   CHECK_LE(batch.rows() * options_.task.labels(), inputs->labels.size());
   const bool weighted = training && options_.sample_weights;
   routed->dense.Finish(compute, inputs->numeric.data(), inputs->labels.data(),
-                       weighted ? inputs->weights.data() : nullptr);
+                       weighted ? inputs->weights.data() : nullptr, inputs->lengths.data());
   inputs->host_scalars[0] = {
       .first_row = batch.first_index,
       .batch_rows = batch.global_rows,
@@ -175,7 +176,8 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
                      .leaf_counts = geometry.leaf_counts(),
                      .first_row = &scalars->first_row,
                      .step = &scalars->step,
-                     .batch_rows = &scalars->batch_rows},
+                     .batch_rows = &scalars->batch_rows,
+                     .lengths = inputs->lengths.data()},
           .training = training};
 }
 

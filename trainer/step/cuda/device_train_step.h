@@ -74,11 +74,12 @@ class DeviceTrainStep final : public Step<float> {
   };
   // Where kernels read a batch: the same addresses at every step.
   struct Inputs {
-    Inputs(Stream* stream, int64_t rows, int64_t numeric_fields, int64_t label_count,
+    Inputs(Stream* stream, int64_t rows, const FeatureShape& features, int64_t label_count,
            bool weighted);
     Buffer<float> numeric;
     Buffer<float> labels;
     Buffer<float> weights;
+    Buffer<int32_t> lengths;
     Buffer<StepScalars> scalars;
     PinnedBuffer<StepScalars> host_scalars;
   };

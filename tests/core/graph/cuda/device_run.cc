@@ -9,6 +9,7 @@
 #include "core/graph/per_sample.h"
 #include "core/kernels/cuda/elementwise.h"
 #include "tests/core/cuda/device_arrays.h"
+#include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
 
 namespace elastor::cuda {
@@ -56,7 +57,8 @@ LeafBatch MakeLeafBatch(const elastor::Graph& graph, std::vector<int32_t> counts
   for (size_t i = 0; i < batch.numeric.size(); i += 5) {
     batch.numeric[i] = std::numeric_limits<float>::quiet_NaN();
   }
-  batch.embeddings = BFloat16Numbers(batch.rows() * features.inputs(), /*seed=*/13);
+  batch.lengths = SequenceLengths(features, batch.rows());
+  batch.embeddings = BFloat16Numbers(batch.rows() * features.embedding_features(), /*seed=*/13);
   batch.dlogits = BFloat16Numbers(batch.rows() * graph.outputs(), /*seed=*/14);
   return batch;
 }
@@ -77,7 +79,7 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
   const std::vector<double> values(weights.begin(), weights.end());
   executor.Prepare(values.data());
   Workspace<double> workspace(executor.workspace_plan(), batch.leaf_rows);
-  const int64_t inputs = graph.features().inputs();
+  const int64_t inputs = graph.features().embedding_features();
   PassResult result;
   result.probes.resize(graph.probes().size());
   for (int64_t leaf = 0; leaf < batch.leaves(); ++leaf) {
@@ -94,6 +96,7 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
     pass.leaves = PassLeaves(rows);
     pass.training = training;
     pass.numeric = batch.numeric.data() + first * graph.features().numeric_fields;
+    pass.lengths = batch.lengths.data() + first * graph.features().encoded_sequences();
     pass.seed = seed;
     pass.step = batch.step;
     pass.first_row = batch.first_row + first;
@@ -133,13 +136,14 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
       embeddings_(&stream_),
       dlogits_(&stream_),
       numeric_(&stream_),
+      lengths_(&stream_),
       local_row_(&stream_),
       counts_(&stream_, count),
       first_row_(Upload(stream_, std::vector<int64_t>{batch.first_row + batch.FirstRow(begin)})),
       step_(Upload(stream_, std::vector<uint32_t>{batch.step})),
       batch_rows_(Upload(stream_, std::vector<int64_t>{batch.rows()})),
       logits_(&stream_) {
-  const int64_t inputs = graph.features().inputs();
+  const int64_t inputs = graph.features().embedding_features();
   const int64_t first = batch.FirstRow(begin);
   const int64_t rows = batch.FirstRow(begin + count) - first;
   pass_.shape = {count, batch.leaf_rows};
@@ -166,6 +170,9 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   const int64_t fields = graph.features().numeric_fields;
   Copy(stream_, numeric_.Resize(rows * fields), batch.numeric.data() + first * fields,
        rows * fields);
+  const int64_t sequences = graph.features().encoded_sequences();
+  Copy(stream_, lengths_.Resize(rows * sequences), batch.lengths.data() + first * sequences,
+       rows * sequences);
   Copy(stream_, counts_.data(), batch.counts.data() + begin, count);
   cuda::Upload(stream_, host_local_row_, &local_row_);
   cuda::Upload(stream_, e, &embeddings_);
@@ -174,8 +181,8 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   for (const Probe& probe : graph.probes()) {
     probes_.emplace_back(&stream_, device_rows * probe.shape.features());
   }
-  pass_.inputs = {numeric_.data(),   local_row_.data(), counts_.data(),
-                  first_row_.data(), step_.data(),      batch_rows_.data()};
+  pass_.inputs = {numeric_.data(), local_row_.data(),  counts_.data(), first_row_.data(),
+                  step_.data(),    batch_rows_.data(), lengths_.data()};
 }
 
 template <typename A>

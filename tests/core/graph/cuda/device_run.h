@@ -16,7 +16,8 @@ struct LeafBatch {
   int64_t first_row = 0;        // of the epoch
   uint32_t step = 0;
   std::vector<float> numeric;     // [rows][numeric fields], some missing
-  std::vector<float> embeddings;  // [rows][n k]
+  std::vector<int32_t> lengths;   // [rows][encoded sequences]
+  std::vector<float> embeddings;  // [rows][features of E]
   std::vector<float> dlogits;     // [rows][outputs]
 
   int64_t leaves() const { return static_cast<int64_t>(counts.size()); }
@@ -32,7 +33,7 @@ std::vector<float> MakeWeights(const ParameterLayout& layout);
 // What a pass gives; rows in order, without padding.
 struct PassResult {
   std::vector<double> logits;
-  std::vector<double> embedding_gradients;     // [rows][n k]
+  std::vector<double> embedding_gradients;     // [rows][features of E]
   std::vector<std::vector<double>> gradients;  // of every leaf, flat
   std::vector<std::vector<double>> probes;     // [rows][features]
 };
@@ -77,6 +78,7 @@ class DeviceRun {
   Buffer<A> embeddings_;
   Buffer<float> dlogits_;
   Buffer<float> numeric_;
+  Buffer<int32_t> lengths_;
   Buffer<int32_t> local_row_;
   Buffer<int32_t> counts_;
   Buffer<int64_t> first_row_;
