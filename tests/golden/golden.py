@@ -95,7 +95,7 @@ class BatchNorm:
         return F.batch_norm(x, None, None, w("gain"), w("bias"), True, eps=BATCH_EPSILON)
 
 
-def mlp(w, x, activation, batch_norm=None):
+def hidden_layers(w, x, activation, batch_norm=None):
     i = 0
     while f"hidden{i}.weight" in w:
         layer = w.under(f"hidden{i}")
@@ -106,7 +106,11 @@ def mlp(w, x, activation, batch_norm=None):
             x = rms_norm(layer.under("norm"), x)
         x = activation(x)
         i += 1
-    return linear(w.under("output"), x)
+    return x
+
+
+def mlp(w, x, activation, batch_norm=None):
+    return linear(w.under("output"), hidden_layers(w, x, activation, batch_norm))
 
 
 class Model(nn.Module):
@@ -135,14 +139,16 @@ class Model(nn.Module):
         for field, (ids, offsets) in zip(self.fields, bags):
             table = w("embedding/" + field["table"])
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
-        e = torch.cat(parts, 1)
+        fields = torch.cat(parts, 1)  # [B, n, k]
         if "sequence" in self.spec:
-            e = self.target_attention(w, e, bags)
-        e = e.flatten(1)  # [B, n k]
+            fields = self.target_attention(w, fields, bags)
+        e = fields.flatten(1)
         if self.spec["kind"] == "mlp":
             return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)
         if self.spec["kind"] == "mmoe":
             return self.mmoe(w, e)
+        if self.spec["kind"] == "auto_int":
+            return self.auto_int(w, fields)
         return self.token_model(w, e)
 
     def mmoe(self, w, e):
@@ -189,6 +195,25 @@ class Model(nn.Module):
             rows.append((weights * h).sum(0))
         place = first + spec["field"]
         return torch.cat([e[:, :place], torch.stack(rows)[:, None], e[:, place + 1 :]], 1)
+
+    def auto_int(self, w, e):
+        x = e  # [B, n, k]
+        for i in range(self.spec["attention_layers"]):
+            x = self.interacting(w.under(f"attention{i}"), x)
+        deep = hidden_layers(w.under("deep"), e.flatten(1), torch.relu)
+        return linear(w.under("head"), torch.cat([x.flatten(1), deep], 1))
+
+    def interacting(self, w, x):
+        """Multi-head self-attention over the fields; maps shared by them."""
+        heads = self.spec["heads"]
+        q, k, v = (
+            F.linear(x, w(name + ".weight")).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        y = (torch.softmax(scores, -1) @ v).transpose(1, 2).flatten(2)
+        y = y + (F.linear(x, w("residual.weight")) if "residual.weight" in w else x)
+        return torch.relu(layer_norm(w.under("norm"), y))
 
     def token_model(self, w, e):
         x = self.tokenize(w.under("tokenizer"), e)

@@ -83,6 +83,13 @@ GoldenCase MlpGhostBatchNorm() {
   return golden;
 }
 
+GoldenCase AutoInt() {
+  return {"auto_int",
+          Model("auto_int { attention_layers: 2 attention_width: 6 heads: 2 scale: true "
+                "layer_norm: true hidden: [12, 8] }"),
+          1.0};
+}
+
 // The last 2 of the bag's 0 to 3 ids, compared with "first".
 GoldenCase Din() {
   GoldenCase golden = {"din_mlp", Model("mlp { hidden: 12 } sequences { din { hidden: [9, 6] } }"),
@@ -242,13 +249,18 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases =
-      *new std::vector<GoldenCase>{RankElastorPaper(), RankElastorPublicCode(),
-                                   RankMixerPaper(),   RankMixerPublicCode(),
-                                   MlpCase(),          MlpSampleWeights(),
-                                   MlpBatchNorm(),     MlpGhostBatchNorm(),
-                                   MmoeTwoLabels(),    Din(),
-                                   DinSoftmax()};
+  static const auto& cases = *new std::vector<GoldenCase>{RankElastorPaper(),
+                                                          RankElastorPublicCode(),
+                                                          RankMixerPaper(),
+                                                          RankMixerPublicCode(),
+                                                          MlpCase(),
+                                                          MlpSampleWeights(),
+                                                          MlpBatchNorm(),
+                                                          MlpGhostBatchNorm(),
+                                                          AutoInt(),
+                                                          MmoeTwoLabels(),
+                                                          Din(),
+                                                          DinSoftmax()};
   return cases;
 }
 
