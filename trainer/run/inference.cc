@@ -11,6 +11,7 @@
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/evaluate/theory.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/run/standard_streams.h"
 
 namespace elastor {
@@ -47,6 +48,13 @@ StatusOr<MetricValues> MeasureMetrics(const RunOptions& options, RunContext* con
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
   ELASTOR_RETURN_IF_ERROR(predictions->Commit());
   return metrics;
+}
+
+// Whether the model has the token mixing and P-FFNs that the theorems are about.
+Status CheckTheoryModel(const ModelConfig& config) {
+  if (config.has_rank_elastor() || config.has_rank_mixer()) return OkStatus();
+  return UserError("model: " + KindName(*ChosenModel(config)) +
+                   "; expected RANK_ELASTOR or RANK_MIXER, which --mode=theory is about");
 }
 
 // The whole table, on `samples` rows; the weights are the initial ones afterwards.
