@@ -15,6 +15,7 @@
 #include "core/theory/feed_forward.h"
 #include "core/theory/matrix.h"
 #include "core/theory/token_mixing.h"
+#include "glog/logging.h"
 
 namespace elastor {
 namespace {
