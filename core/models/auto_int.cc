@@ -24,7 +24,7 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
   }
   LinearOp head;
   head.in = graph->shape(x).features();
-  head.out = 1;
+  head.out = graph->outputs();
   if (config.hidden().empty()) return Linear(graph, "head", head)(x);
   MlpOptions deep;
   deep.inputs = graph->features().inputs();

@@ -105,7 +105,7 @@ expect_same 'the theorems agree with the spectrum' \
     sed --quiet 's/.*"block0.mixing".*"stable_rank_mean":\([0-9]*\.[0-9]\{6\}\).*/\1/p')" \
   "$(grep '^trained,block0.mixing,mixing of' theory/theory.csv |
     awk -F, '{ printf "%.6f", substr($8, 1, 8) }')"
-expect_mistake 3 'expected rank_elastor or rank_mixer' --mode=theory --model=one/model \
+expect_mistake 3 'model: MLP; expected RANK_ELASTOR or RANK_MIXER' --mode=theory --model=one/model \
   --set=model.kind=MLP
 
 # Rows that training never met come from the seed; another seed is another model.

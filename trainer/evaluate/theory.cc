@@ -15,6 +15,7 @@
 #include "core/theory/feed_forward.h"
 #include "core/theory/matrix.h"
 #include "core/theory/token_mixing.h"
+#include "glog/logging.h"
 
 namespace elastor {
 namespace {
@@ -280,12 +281,6 @@ std::string TextLine(const std::array<std::string, 8>& columns, const std::strin
 }
 
 }  // namespace
-
-Status CheckTheoryModel(const ModelConfig& config) {
-  if (config.has_rank_elastor() || config.has_rank_mixer()) return OkStatus();
-  return UserError(
-      "model: --mode=theory is about token mixing and P-FFNs; expected rank_elastor or rank_mixer");
-}
 
 StatusOr<std::vector<TheoryRow>> MeasureTheory(const std::string& representation,
                                                const TheoryModel& model, Split split,

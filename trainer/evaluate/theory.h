@@ -33,13 +33,10 @@ struct TheoryRow {
 // The model whose representations are measured. graph, experiment and weights outlive the object.
 struct TheoryModel {
   const Graph* graph = nullptr;
-  const ModelConfig* config = nullptr;  // of which CheckTheoryModel is ok
+  const ModelConfig* config = nullptr;  // RankElastor's or RankMixer's
   const float* weights = nullptr;       // the flat array of the graph's parameters
   uint64_t seed = 0;                    // of what the theorems draw
 };
-
-// User error unless the model is RankElastor or RankMixer.
-Status CheckTheoryModel(const ModelConfig& config);
 
 // The claims on the representations before every mixing and P-FFN over the first `samples` rows of
 // the split, with feed-forward weights drawn anew for every row; then those on the model's own

@@ -11,6 +11,7 @@
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/evaluate/theory.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/run/standard_streams.h"
 
 namespace elastor {
@@ -27,6 +28,13 @@ struct Measured {
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
+
+// Whether the model has the token mixing and P-FFNs that the theorems are about.
+Status CheckTheoryModel(const ModelConfig& config) {
+  if (config.has_rank_elastor() || config.has_rank_mixer()) return OkStatus();
+  return UserError("model: " + KindName(*ChosenModel(config)) +
+                   "; expected RANK_ELASTOR or RANK_MIXER, which --mode=theory is about");
+}
 
 // The whole table, on `samples` rows; the weights are the initial ones afterwards.
 StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, int64_t samples,

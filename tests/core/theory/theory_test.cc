@@ -246,8 +246,8 @@ TEST(Theorem21Test, AlgebraicRankOfTheTranspose) {
   }
 }
 
-// A counterexample where <X, Y> is not 0: X = A + I/100 with A orthogonal and T(A) = -A (d = 1), so
-// that M = I/50.. but in one place.
+// <X, Y> is far from 0: X = A + e1 e1^T / 100 with A orthogonal and T(A) = -A (d = 1), so that M =
+// e1 e1^T / 50 has rank one.
 TEST(Theorem21Test, CounterexampleLowerBoundWithoutOrthogonality) {
   Matrix x(4, 4);
   x(0, 1) = x(2, 3) = 1;
