@@ -74,17 +74,32 @@ GraphBuilder::GraphBuilder(const FeatureShape& features) : features_(features) {
   EmbeddingInputOp input;
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;
-  input.width = features.embedding_width;
+  input.width = features.row_width();
   std::vector<int> parameters;
   if (features.numeric_fields > 0) {
     const Init init{features.embedding_stddev, 0};
-    const std::vector<int64_t> shape = {features.numeric_fields, features.embedding_width};
+    const std::vector<int64_t> shape = {features.numeric_fields, features.row_width()};
     for (const char* name : {"numeric.vectors", "numeric.missing"}) {
       parameters.push_back(Parameter(name, shape, init, Decay::kEmbedding));
     }
   }
-  Apply(input, std::span<const Value>(), parameters);
-  Measure("embedding", Embeddings());
+  embeddings_ = Apply(input, std::span<const Value>(), parameters);
+  if (features.first_order) embeddings_ = Columns(0, features.embedding_width);
+  Measure("embedding", embeddings_);
+}
+
+Value GraphBuilder::Columns(int64_t begin, int64_t count) {
+  SliceOp columns;
+  columns.tokens = features_.fields();
+  columns.width = features_.row_width();
+  columns.first_column = begin;
+  columns.slice = {features_.fields(), count};
+  return Apply(columns, {0});
+}
+
+Value GraphBuilder::FirstOrder() {
+  CHECK(features_.first_order);
+  return Columns(features_.embedding_width, 1);
 }
 
 void GraphBuilder::CheckNewName(const std::string& name) const {

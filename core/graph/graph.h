@@ -17,10 +17,13 @@ struct FeatureShape {
   int64_t categorical_fields = 0;
   int64_t embedding_width = 0;     // k
   double embedding_stddev = 1e-4;  // of the first values of the numeric fields' vectors
+  // Every vector has one more element, behind the others: the first-order weight of a linear model.
+  bool first_order = false;
 
+  int64_t row_width() const { return embedding_width + (first_order ? 1 : 0); }
   int64_t fields() const { return numeric_fields + categorical_fields; }
-  int64_t inputs() const { return fields() * embedding_width; }  // n k
-  int64_t numeric_features() const { return numeric_fields * embedding_width; }
+  int64_t inputs() const { return fields() * row_width(); }  // of node 0
+  int64_t numeric_features() const { return numeric_fields * row_width(); }
 };
 
 // The output of a node, which has the node's number.
@@ -42,9 +45,10 @@ struct Probe {
   int node = -1;
 };
 
-// A model: a static graph of ops from the embeddings E (node 0) to the outputs, the logits (the
-// last node). Every node comes after its inputs, and the outputs depend on all of them. It is data:
-// executors run it (cpu/cpu_executor.h, cuda/device_executor.h).
+// A model: a static graph of ops from the embeddings (node 0; with first-order weights their
+// vectors are k + 1 wide, and E is a slice of them) to the outputs, the logits (the last node).
+// Every node comes after its inputs, and the outputs depend on all of them. It is data: executors
+// run it (cpu/cpu_executor.h, cuda/device_executor.h).
 //
 // The backward pass visits the nodes in reverse. A value or a parameter that is used several times
 // gets the sum of its uses' gradients: the last use's first, every earlier one added to the sum so
@@ -90,11 +94,13 @@ class Graph {
 // declared twice, a value that nothing uses) is a program error.
 class GraphBuilder {
  public:
-  // Node 0, E, is there from the start, with the parameters of numeric fields.
+  // E is there from the start, with the parameters of numeric fields.
   explicit GraphBuilder(const FeatureShape& features);
 
   const FeatureShape& features() const { return features_; }
-  Value Embeddings() const { return {0}; }
+  Value Embeddings() const { return embeddings_; }  // E [n, k]
+  // The first-order weights [n, 1], of numeric fields times their values. Once.
+  Value FirstOrder();
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
   // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
@@ -123,10 +129,13 @@ class GraphBuilder {
  private:
   void CheckNewName(const std::string& name) const;
 
+  Value Columns(int64_t begin, int64_t count);  // of node 0
+
   FeatureShape features_;
   ParameterLayout parameters_;
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
+  Value embeddings_;
   uint32_t dropout_layers_ = 0;
 };
 

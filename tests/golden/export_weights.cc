@@ -23,10 +23,9 @@ std::string Lower(std::string name) {
 
 Json ModelJson(const ModelConfig& config) {
   Json model;
-  model["kind"] = config.has_mlp()          ? "mlp"
-                  : config.has_rank_mixer() ? "rank_mixer"
-                                            : "rank_elastor";
-  if (config.has_mlp()) return model;
+  const auto* const kind = config.GetDescriptor()->FindOneofByName("model");
+  model["kind"] = config.GetReflection()->GetOneofFieldDescriptor(config, kind)->name();
+  if (!config.has_rank_elastor() && !config.has_rank_mixer()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
   model["convention"] = Lower(TokenModelConfig::Convention_Name(tokens.convention()));
@@ -72,7 +71,7 @@ Json WeightsJson(const GoldenCase& golden) {
   for (const ParameterInfo& p : graph.parameters().parameters()) {
     weights[p.name] = {{"shape", p.shape}, {"values", initial.at(p.name)}};
   }
-  for (const TableSpec& table : GoldenTables()) {
+  for (const TableSpec& table : GoldenTables(golden)) {
     const std::string name = "embedding/" + table.name;
     weights[name] = {{"shape", {table.rows, table.width}}, {"values", initial.at(name)}};
   }
@@ -84,8 +83,9 @@ Json StartJson() {
   start["learning_rate"] = kGoldenLearningRate;
   start["dense_l2"] = kGoldenDenseL2;
   start["embedding_l2"] = kGoldenEmbeddingL2;
+  const std::vector<TableSpec> tables = GoldenTables(GoldenCases()[0]);
   for (const FieldSpec& field : GoldenFields()) {
-    start["fields"].push_back({{"table", GoldenTables()[field.table].name},
+    start["fields"].push_back({{"table", tables[field.table].name},
                                {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
   }
   for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));

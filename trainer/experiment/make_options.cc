@@ -58,15 +58,20 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
                    {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
-                    .embedding_stddev = experiment.embedding().init_stddev()});
+                    .embedding_stddev = experiment.embedding().init_stddev(),
+                    .first_order = HasFirstOrder(experiment.model())});
+}
+
+int64_t TableWidth(const Experiment& experiment) {
+  return experiment.embedding().width() + (HasFirstOrder(experiment.model()) ? 1 : 0);
 }
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<TableSpec> tables;
   for (const auto& field : data.categorical) {
     if (field.shares >= 0) continue;
-    tables.push_back({field.name, field.ids, experiment.embedding().width(),
-                      experiment.embedding().init_stddev()});
+    tables.push_back(
+        {field.name, field.ids, TableWidth(experiment), experiment.embedding().init_stddev()});
   }
   return tables;
 }

@@ -21,6 +21,9 @@ namespace elastor {
 // The graph of the experiment's model over the data's fields.
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
+// Of the rows of embedding tables: embedding.width and the model's first-order weight, if it has
+// one.
+int64_t TableWidth(const Experiment& experiment);
 // One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
 std::vector<FieldSpec> MakeFields(const DatasetInfo& data);

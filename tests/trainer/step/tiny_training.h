@@ -102,6 +102,12 @@ inline constexpr char kTinyRankMixerPublicCode[] =
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyXDeepFm[] = "x_deep_fm { maps: [7, 5] hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyDcnV2LowRank[] =
+    "dcn_v2 { cross_layers: 2 rank: 3 experts: 3 hidden: [16, 8] }";
+inline constexpr char kTinyWukong[] =
+    "wukong { layers: 2 interaction_tokens: 3 compressed_tokens: 2 rank: 3 interaction_hidden: 12 "
+    "hidden: 16 dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.

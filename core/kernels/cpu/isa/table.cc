@@ -13,6 +13,8 @@ constexpr KernelTable<T> kTable = {
     .weight_gradient = WeightGradientKernel<T>,
     .bias_gradient = BiasGradientKernel<T>,
     .norm_forward = NormForwardKernel<T>,
+    .pair_products = PairProductsKernel<T>,
+    .pair_products_backward = PairProductsBackwardKernel<T>,
     .norm_backward = NormBackwardKernel<T>,
 };
 
