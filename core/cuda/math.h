@@ -71,6 +71,17 @@ ELASTOR_HOST_DEVICE inline float Sigmoid(float x) {
   return (math_internal::HasSign(x) ? e : 1.0f) / (e + 1.0f);
 }
 
+// tanh(x).
+ELASTOR_HOST_DEVICE inline float Tanh(float x) {
+  constexpr float kP[] = {-0.333333307896f, 0.133332054793f,    -0.0539466936772f,
+                          0.0217003073788f, -0.00817638038516f, 0.00214199575387f};
+  const float t = std::fabs(x);
+  const float square = x * x;
+  const float small = std::fma(x * square, math_internal::Polynomial(kP, square), x);
+  const float large = 1.0f - 2.0f / (Exp(t + t) + 1.0f);
+  return t < 0.625f ? small : std::copysign(large, x);
+}
+
 // Density phi and cumulative Phi of the normal distribution at x; bounded is x within +-13.1.
 struct Normal {
   float bounded;
@@ -113,6 +124,12 @@ ELASTOR_HOST_DEVICE inline ValueAndSlope Swish(float x) {
   const float sigmoid = Sigmoid(x);
   const float value = x * sigmoid;
   return {value, std::fma(value, 1.0f - sigmoid, sigmoid)};
+}
+
+// tanh(x) and its derivative 1 - tanh(x)^2.
+ELASTOR_HOST_DEVICE inline ValueAndSlope TanhAndSlope(float x) {
+  const float value = Tanh(x);
+  return {value, std::fma(-value, value, 1.0f)};
 }
 
 // max(x, 0) (NaN stays NaN) and 1 for x > 0, else 0.

@@ -88,11 +88,11 @@ GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;
   input.positions = features.positions();
-  input.width = features.embedding_width;
+  input.width = features.row_width();
   std::vector<int> parameters;
   if (features.numeric_fields > 0) {
     const Init init{features.embedding_stddev, 0};
-    const std::vector<int64_t> shape = {features.numeric_fields, features.embedding_width};
+    const std::vector<int64_t> shape = {features.numeric_fields, features.row_width()};
     for (const char* name : {"numeric.vectors", "numeric.missing"}) {
       parameters.push_back(Parameter(name, shape, init, Decay::kEmbedding));
     }
@@ -101,10 +101,33 @@ GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
   probes_.push_back({"embedding", {features.fields(), features.embedding_width}, /*node=*/0});
 }
 
-void GraphBuilder::SetEmbeddings(Value encoded) {
-  CHECK_EQ(probes_.size(), 1u) << "the model has begun";
-  embeddings_ = encoded;
+void GraphBuilder::SetRows(Value encoded) {
+  CHECK(probes_.size() == 1 && embeddings_.node < 0) << "the model has begun";
+  rows_ = encoded;
   probes_[0].node = encoded.node;
+}
+
+Value GraphBuilder::Embeddings() {
+  if (!features_.first_order) return rows_;
+  if (embeddings_.node < 0) {
+    embeddings_ = Columns(0, features_.embedding_width);
+    probes_[0].node = embeddings_.node;
+  }
+  return embeddings_;
+}
+
+Value GraphBuilder::Columns(int64_t begin, int64_t count) {
+  SliceOp columns;
+  columns.tokens = features_.fields();
+  columns.width = features_.row_width();
+  columns.first_column = begin;
+  columns.slice = {features_.fields(), count};
+  return Apply(columns, rows_);
+}
+
+Value GraphBuilder::FirstOrder() {
+  CHECK(features_.first_order);
+  return Columns(features_.embedding_width, 1);
 }
 
 void GraphBuilder::CheckNewName(const std::string& name) const {

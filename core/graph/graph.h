@@ -28,16 +28,19 @@ struct FeatureShape {
   int64_t embedding_width = 0;     // k
   double embedding_stddev = 1e-4;  // of the first values of the numeric fields' vectors
   std::vector<SequenceShape> sequences = {};
+  // Every vector has one more element, behind the others: the first-order weight of a linear model.
+  bool first_order = false;
 
+  int64_t row_width() const { return embedding_width + (first_order ? 1 : 0); }
   int64_t fields() const { return numeric_fields + categorical_fields; }
-  int64_t inputs() const { return fields() * embedding_width; }  // n k
-  int64_t numeric_features() const { return numeric_fields * embedding_width; }
+  int64_t inputs() const { return fields() * row_width(); }
+  int64_t numeric_features() const { return numeric_fields * row_width(); }
 
   // Sequences that take positions, and how many positions in all.
   int64_t encoded_sequences() const;
   int64_t positions() const;
-  // Features of E, and those of them that the tables put there.
-  int64_t embedding_features() const { return inputs() + positions() * embedding_width; }
+  // Features of node 0, and those of them that the tables put there.
+  int64_t embedding_features() const { return inputs() + positions() * row_width(); }
   int64_t table_features() const { return embedding_features() - numeric_features(); }
 };
 
@@ -60,10 +63,11 @@ struct Probe {
   int node = -1;
 };
 
-// A model: a static graph of ops from the embeddings E (node 0: those of the fields, then those of
-// the sequences' positions) to the outputs, the logits (the
-// last node). Every node comes after its inputs, and the outputs depend on all of them. It is data:
-// executors run it (cpu/cpu_executor.h, cuda/device_executor.h).
+// A model: a static graph of ops from the embeddings (node 0: those of the fields, then those of
+// the sequences' positions; with first-order weights the vectors are k + 1 wide, and E is a slice
+// of them) to the outputs, the logits (the last node). Every node comes after its inputs, and the
+// outputs depend on all of them. It is data: executors run it (cpu/cpu_executor.h,
+// cuda/device_executor.h).
 //
 // The backward pass visits the nodes in reverse. A value or a parameter that is used several times
 // gets the sum of its uses' gradients: the last use's first, every earlier one added to the sum so
@@ -109,16 +113,19 @@ class Graph {
 // declared twice, a value that nothing uses) is a program error.
 class GraphBuilder {
  public:
-  // Node 0, E, is there from the start, with the parameters of numeric fields. outputs: of the
-  // task, which the model's last linear map must have.
+  // Node 0 is there from the start, with the parameters of numeric fields. outputs: of the task,
+  // which the model's last linear map must have.
   explicit GraphBuilder(const FeatureShape& features, int64_t outputs = 1);
 
   const FeatureShape& features() const { return features_; }
   int64_t outputs() const { return outputs_; }
-  // E [n, k], as the model reads it: node 0, in which an encoder may have put what it makes of a
-  // sequence.
-  Value Embeddings() const { return embeddings_; }
-  void SetEmbeddings(Value encoded);
+  // The fields' vectors [n, row width]: node 0, or what an encoder has made of it.
+  Value Rows() const { return rows_; }
+  void SetRows(Value encoded);
+  // E [n, k], as the model reads it.
+  Value Embeddings();
+  // The first-order weights [n, 1], of numeric fields times their values. Once.
+  Value FirstOrder();
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
   // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
@@ -147,12 +154,15 @@ class GraphBuilder {
  private:
   void CheckNewName(const std::string& name) const;
 
+  Value Columns(int64_t begin, int64_t count);  // of the rows
+
   FeatureShape features_;
   int64_t outputs_;
   ParameterLayout parameters_;
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
-  Value embeddings_ = {0};
+  Value rows_ = {0};
+  Value embeddings_;  // E, where it is a slice of the rows
   uint32_t dropout_layers_ = 0;
 };
 

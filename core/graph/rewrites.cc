@@ -53,19 +53,28 @@ Graph Rewrite(const Graph& graph, const Fuse& fuse) {
   return Graph(graph.features(), graph.parameters(), std::move(nodes), std::move(probes));
 }
 
+// Of node i, an Add.
+std::optional<Fusion> ResidualIntoLinear(const Graph& graph, int i) {
+  if (!std::holds_alternative<AddOp>(graph[i].op)) return {};
+  const int x = graph[i].inputs[0];
+  const int linear = graph[i].inputs[1];
+  const Node& product = graph[linear];
+  if (!std::holds_alternative<LinearOp>(product.op) || product.inputs.size() > 1 ||
+      !ReadOnce(graph, linear) || !KeepsItsTurn(graph, linear, i, product.inputs[0])) {
+    return {};
+  }
+  return Fusion{{product.op, {product.inputs[0], x}, product.parameters, graph[i].shape}, linear};
+}
+
 }  // namespace
 
 Graph FuseResidualIntoLinear(const Graph& graph) {
-  return Rewrite(graph, [&](int i) -> std::optional<Fusion> {
-    if (!std::holds_alternative<AddOp>(graph[i].op)) return {};
-    const int x = graph[i].inputs[0];
-    const int linear = graph[i].inputs[1];
-    const Node& product = graph[linear];
-    if (!std::holds_alternative<LinearOp>(product.op) || product.inputs.size() > 1 ||
-        !ReadOnce(graph, linear) || !KeepsItsTurn(graph, linear, i, product.inputs[0])) {
-      return {};
-    }
-    return Fusion{{product.op, {product.inputs[0], x}, product.parameters, graph[i].shape}, linear};
+  return Rewrite(graph, [&](int i) { return ResidualIntoLinear(graph, i); });
+}
+
+Graph FuseResidualIntoLogits(const Graph& graph) {
+  return Rewrite(graph, [&](int i) {
+    return i + 1 == graph.size() ? ResidualIntoLinear(graph, i) : std::nullopt;
   });
 }
 

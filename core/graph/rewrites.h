@@ -13,6 +13,9 @@ namespace elastor {
 // x): the addition is done as the product is stored.
 Graph FuseResidualIntoLinear(const Graph& graph);
 
+// The same for the last node alone: a sum of logits.
+Graph FuseResidualIntoLogits(const Graph& graph);
+
 // Norm(Add(x, y)), where nothing else reads the sum and nothing else reads y, becomes Norm(y,
 // residual = x): the sum is formed as the norm reads it.
 Graph FuseResidualIntoNorm(const Graph& graph);

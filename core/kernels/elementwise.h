@@ -34,6 +34,10 @@ void Fill(T constant, Panels<T> y);
 template <typename T>
 void BlockTranspose(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
 
+// Sum of every token's features: y[t] = x[t*D] + x[t*D + 1] + ... ascending. x: tokens * width.
+template <typename T>
+void SumPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
+
 // Mean over tokens: y[d] = (x[0*D + d] + x[1*D + d] + ... ascending) * (1/T). x: tokens * width.
 template <typename T>
 void MeanPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);

@@ -13,6 +13,8 @@ namespace elastor {
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
+Value Wukong(GraphBuilder* graph, const WukongConfig& config);
+Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
@@ -27,6 +29,10 @@ inline Activation GateActivation(FeedForwardConfig::Gate gate) {
 // encoded sequence.
 void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 
+// Whether the model has a first-order weight for every id and numeric field
+// (FeatureShape::first_order).
+inline bool HasFirstOrder(const ModelConfig& config) { return config.has_x_deep_fm(); }
+
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {
     case ModelConfig::kRankElastor:
@@ -35,6 +41,10 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return RankMixer(graph, config.rank_mixer());
     case ModelConfig::kDcnV2:
       return DcnV2(graph, config.dcn_v2());
+    case ModelConfig::kWukong:
+      return Wukong(graph, config.wukong());
+    case ModelConfig::kXDeepFm:
+      return XDeepFm(graph, config.x_deep_fm());
     case ModelConfig::kMlp:
       return MlpModel(graph, config.mlp());
     case ModelConfig::kAutoInt:

@@ -32,9 +32,9 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config) {
   const FeatureShape& features = graph->features();
   TargetAttentionOp op;
   op.fields = features.fields() + features.positions();
-  op.width = features.embedding_width;
+  op.width = features.row_width();
   op.sequence = op.sequences = features.encoded_sequences();
-  Value e = graph->Embeddings();
+  Value e = graph->Rows();
   for (auto s = features.sequences.rbegin(); s != features.sequences.rend(); ++s) {
     if (s->pooled) continue;
     op.fields -= s->positions;
@@ -44,7 +44,7 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config) {
     --op.sequence;
     e = TargetAttention(graph, config.din(), op, s->name, e);
   }
-  if (features.encoded_sequences() > 0) graph->SetEmbeddings(e);
+  if (features.encoded_sequences() > 0) graph->SetRows(e);
 }
 
 }  // namespace elastor

@@ -7,6 +7,7 @@
 #include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/block_transpose.h"
+#include "core/ops/compressed_interaction.h"
 #include "core/ops/concat.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding_input.h"
@@ -17,17 +18,21 @@
 #include "core/ops/multiply.h"
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
+#include "core/ops/pairwise_dot.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
+#include "core/ops/softmax_gate.h"
+#include "core/ops/sum_pool.h"
 #include "core/ops/target_attention.h"
 
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
 using Op =
-    std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, ConcatOp, DropoutOp,
-                 EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp,
-                 MixtureOp, MultiplyOp, NormOp, PadOp, ReluOp, SliceOp, TargetAttentionOp>;
+    std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, CompressedInteractionOp,
+                 ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp,
+                 LinearOp, MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp, ReluOp,
+                 SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp>;
 
 }  // namespace elastor
 

@@ -33,17 +33,13 @@ Json ModelJson(const TestModel& test_model) {
                          {"activation", Lower(FeedForwardConfig::Gate_Name(din.activation()))},
                          {"softmax", din.softmax()}};
   }
-  model["kind"] = config.has_mlp()          ? "mlp"
-                  : config.has_auto_int()   ? "auto_int"
-                  : config.has_mmoe()       ? "mmoe"
-                  : config.has_rank_mixer() ? "rank_mixer"
-                                            : "rank_elastor";
-  if (config.has_mlp() || config.has_mmoe()) return model;
+  const auto* const kind = config.GetDescriptor()->FindOneofByName("model");
+  model["kind"] = config.GetReflection()->GetOneofFieldDescriptor(config, kind)->name();
   if (config.has_auto_int()) {
     model["attention_layers"] = config.auto_int().attention_layers();
     model["heads"] = config.auto_int().heads();
-    return model;
   }
+  if (!config.has_rank_elastor() && !config.has_rank_mixer()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
   model["convention"] = Lower(TokenModelConfig::Convention_Name(tokens.convention()));
@@ -93,7 +89,7 @@ Json WeightsJson(const GoldenCase& golden) {
   for (const ParameterInfo& p : graph.parameters().parameters()) {
     weights[p.name] = {{"shape", p.shape}, {"values", initial.at(p.name)}};
   }
-  for (const TableSpec& table : GoldenTables()) {
+  for (const TableSpec& table : GoldenTables(golden)) {
     const std::string name = "embedding/" + table.name;
     weights[name] = {{"shape", {table.rows, table.width}}, {"values", initial.at(name)}};
   }
@@ -111,8 +107,9 @@ Json StartJson() {
   start["learning_rate"] = kGoldenLearningRate;
   start["dense_l2"] = kGoldenDenseL2;
   start["embedding_l2"] = kGoldenEmbeddingL2;
+  const std::vector<TableSpec> tables = GoldenTables(GoldenCases()[0]);
   for (const FieldSpec& field : GoldenFields()) {
-    start["fields"].push_back({{"table", GoldenTables()[field.table].name},
+    start["fields"].push_back({{"table", tables[field.table].name},
                                {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
   }
   for (int step = 0; step < kGoldenSteps; ++step) start["batches"].push_back(BatchJson(step));

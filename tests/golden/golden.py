@@ -113,6 +113,58 @@ def mlp(w, x, activation, batch_norm=None):
     return linear(w.under("output"), hidden_layers(w, x, activation, batch_norm))
 
 
+def x_deep_fm(w, x0, first_order, batch_norm):
+    """First-order weights + a linear map of the sums of the CIN's maps + a deep network."""
+    x, pooled, i = x0, [], 0
+    while f"cin{i}.weight" in w:
+        layer = w.under(f"cin{i}")
+        x = torch.einsum("hij,bid,bjd->bhd", layer("weight"), x, x0) + layer("bias")[:, None]
+        pooled.append(x.sum(-1))
+        i += 1
+    crosses = linear(w.under("cin.output"), torch.cat(pooled, 1))
+    deep = mlp(w.under("deep"), x0.flatten(1), torch.relu, batch_norm)
+    return first_order.sum(1, keepdim=True) + crosses + deep
+
+
+def low_rank_cross(w, x, shares):
+    """softmax shares of the experts' U tanh(C tanh(V x)), and a bias."""
+    inner = w("inner.weight")  # [experts, rank, rank]
+    v = torch.tanh(F.linear(x, w("down.weight"))).unflatten(1, inner.shape[:2])
+    h = torch.tanh(torch.einsum("bei,eoi->beo", v, inner)) * shares[:, :, None]
+    return F.linear(h.flatten(1), w("weight"), w("bias"))
+
+
+def dcn_v2(w, x0, batch_norm):
+    x, i = x0, 0
+    while f"cross{i}.weight" in w:
+        layer = w.under(f"cross{i}")
+        if "gates.weight" in w:
+            cross = low_rank_cross(layer, x, F.softmax(F.linear(x, w("gates.weight")), 1))
+        else:
+            cross = linear(layer, x)
+        x = x0 * cross + x
+        i += 1
+    if "deep.output.weight" in w:
+        return mlp(w.under("deep"), x, torch.relu, batch_norm)
+    deep = hidden_layers(w.under("deep"), x0, torch.relu, batch_norm)
+    return linear(w.under("head"), torch.cat([x, deep], 1))
+
+
+def wukong(w, x):
+    """Layers of [MLP(LN(X X^T Y)); W X] + residual, and an MLP."""
+    i = 0
+    while f"layer{i}.norm.gain" in w:
+        layer = w.under(f"layer{i}")
+        map_tokens = lambda name: torch.einsum("oi,bid->bod", layer(name + ".weight"), x)
+        products = torch.einsum("bid,bjd->bij", x, map_tokens("fm.projection")).flatten(1)
+        interactions = mlp(layer.under("fm"), layer_norm(layer.under("fm.norm"), products), torch.relu)
+        parts = [interactions.unflatten(1, (-1, x.shape[2])), map_tokens("compress")]
+        residual = map_tokens("residual") if "residual.weight" in layer else x
+        x = layer_norm(layer.under("norm"), torch.cat(parts, 1) + residual)
+        i += 1
+    return mlp(w.under("head"), x.flatten(1), torch.relu)
+
+
 class Model(nn.Module):
     """Numeric values and ids to logits. Embeddings: value * vector, or the field's missing vector;
     a bag of ids is summed or averaged."""
@@ -139,10 +191,16 @@ class Model(nn.Module):
         for field, (ids, offsets) in zip(self.fields, bags):
             table = w("embedding/" + field["table"])
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
-        fields = torch.cat(parts, 1)  # [B, n, k]
+        fields = torch.cat(parts, 1)  # [B, n, k], or with a first-order weight behind each, k + 1
         if "sequence" in self.spec:
             fields = self.target_attention(w, fields, bags)
+        if self.spec["kind"] == "x_deep_fm":
+            return x_deep_fm(w, fields[..., :-1], fields[..., -1], self.batch_norm)
+        if self.spec["kind"] == "wukong":
+            return wukong(w, fields)
         e = fields.flatten(1)
+        if self.spec["kind"] == "dcn_v2":
+            return dcn_v2(w, e, self.batch_norm)
         if self.spec["kind"] == "mlp":
             return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)
         if self.spec["kind"] == "mmoe":

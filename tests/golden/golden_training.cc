@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kNumericFields = 3;
 constexpr int64_t kWidth = 5;
-constexpr double kStddev = 0.1;  // large, so that things move within twenty steps
+constexpr int64_t kRows[] = {6, 60, 15};  // of the tables
+constexpr double kStddev = 0.1;           // large, so that things move within twenty steps
 
 // 3 numeric and 4 categorical fields of 5 features: 35, which 4 and 3 do not divide.
 TestModel Model(const std::string& text) {
@@ -83,6 +84,28 @@ GoldenCase MlpGhostBatchNorm() {
   return golden;
 }
 
+GoldenCase XDeepFmCase() {
+  return {"x_deep_fm", Model("x_deep_fm { maps: [6, 4] hidden: [12, 8] }"), 0.5};
+}
+
+GoldenCase DcnV2Case() {
+  return {"dcn_v2", Model("dcn_v2 { cross_layers: 2 hidden: [12, 8] batch_norm: true }"), 0.5};
+}
+
+GoldenCase DcnV2LowRankCase() {
+  return {
+      "dcn_v2_low_rank",
+      Model("dcn_v2 { structure: PARALLEL cross_layers: 2 rank: 3 experts: 3 hidden: [12, 8] }"),
+      0.5};
+}
+
+GoldenCase WukongCase() {
+  return {"wukong",
+          Model("wukong { layers: 2 interaction_tokens: 3 compressed_tokens: 2 rank: 3 "
+                "interaction_hidden: [12, 9] hidden: 8 }"),
+          1.0};
+}
+
 GoldenCase AutoInt() {
   return {"auto_int",
           Model("auto_int { attention_layers: 2 attention_width: 6 heads: 2 scale: true "
@@ -123,7 +146,6 @@ void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   const auto uniform = [&] { return UniformFromBits(Philox(key, {counter++, 0, 0, 0})[0]); };
   const auto below = [&](int64_t n) { return static_cast<int64_t>(uniform() * n); };
   const auto end_bag = [&] { rows->offsets.push_back(static_cast<int64_t>(rows->ids.size())); };
-  const auto& tables = GoldenTables();
   if (rows->offsets.empty()) rows->offsets.push_back(0);
   ++rows->rows;
   rows->labels.push_back(uniform() < 0.4 ? 1.0f : 0.0f);
@@ -133,11 +155,11 @@ void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
     rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
                                     : static_cast<float>(2 * uniform() - 0.5));
   }
-  rows->ids.push_back(below(tables[0].rows));
+  rows->ids.push_back(below(kRows[0]));
   end_bag();
-  rows->ids.push_back(below(2) == 0 ? below(3) : below(tables[1].rows));
+  rows->ids.push_back(below(2) == 0 ? below(3) : below(kRows[1]));
   end_bag();
-  for (int64_t i = below(4); i > 0; --i) rows->ids.push_back(below(tables[2].rows));
+  for (int64_t i = below(4); i > 0; --i) rows->ids.push_back(below(kRows[2]));
   end_bag();
   rows->ids.push_back(below(6));
   end_bag();
@@ -159,7 +181,7 @@ struct Trainer {
 
   static typename ShardedEmbedding<T>::Options EmbeddingOptions(const GoldenCase& golden) {
     typename ShardedEmbedding<T>::Options options;
-    options.tables = GoldenTables();
+    options.tables = GoldenTables(golden);
     options.fields = GoldenFields();
     for (const SequenceShape& sequence : golden.model.features.sequences) {
       options.fields.insert(options.fields.end(), sequence.positions,
@@ -224,10 +246,10 @@ struct Trainer {
       (*weights)[p.name].assign(begin, begin + p.size);
     }
     embedding.ForEachRow([&](int table, int64_t key, const T* values, const T*) {
-      const TableSpec& spec = GoldenTables()[table];
+      const TableSpec spec = GoldenTables(golden)[table];
       std::vector<double>& all = (*weights)["embedding/" + spec.name];
-      all.resize(spec.rows * kWidth);
-      std::copy(values, values + kWidth, all.begin() + key * kWidth);
+      all.resize(spec.rows * spec.width);
+      std::copy(values, values + spec.width, all.begin() + key * spec.width);
     });
   }
 
@@ -257,7 +279,11 @@ const std::vector<GoldenCase>& GoldenCases() {
                                                           MlpSampleWeights(),
                                                           MlpBatchNorm(),
                                                           MlpGhostBatchNorm(),
+                                                          DcnV2Case(),
+                                                          DcnV2LowRankCase(),
+                                                          XDeepFmCase(),
                                                           AutoInt(),
+                                                          WukongCase(),
                                                           MmoeTwoLabels(),
                                                           Din(),
                                                           DinSoftmax()};
@@ -265,10 +291,11 @@ const std::vector<GoldenCase>& GoldenCases() {
 }
 
 // The first and the last field share a table; "bag" is multi-hot.
-const std::vector<TableSpec>& GoldenTables() {
-  static const auto& tables = *new std::vector<TableSpec>{
-      {"few", 6, kWidth, kStddev}, {"many", 60, kWidth, kStddev}, {"bag", 15, kWidth, kStddev}};
-  return tables;
+std::vector<TableSpec> GoldenTables(const GoldenCase& golden) {
+  const int64_t width = golden.model.features.row_width();
+  return {{"few", kRows[0], width, kStddev},
+          {"many", kRows[1], width, kStddev},
+          {"bag", kRows[2], width, kStddev}};
 }
 
 const std::vector<FieldSpec>& GoldenFields() {
@@ -280,8 +307,8 @@ const std::vector<FieldSpec>& GoldenFields() {
 }
 
 int64_t GoldenBatchRows(int step) {
-  static constexpr int64_t kRows[] = {40, 24, 33, 3};
-  return kRows[step % 4];
+  static constexpr int64_t kBatchRows[] = {40, 24, 33, 3};
+  return kBatchRows[step % 4];
 }
 
 Rows GoldenRows(int step, int64_t begin, int64_t end, int64_t labels) {
@@ -292,9 +319,10 @@ Rows GoldenRows(int step, int64_t begin, int64_t end, int64_t labels) {
 
 template <typename T>
 GoldenOutcome TrainGolden(const GoldenCase& golden, int ranks, int steps) {
-  const std::vector<int64_t> bytes_per_row(GoldenTables().size(), 3 * kWidth * sizeof(T));
+  const std::vector<TableSpec> tables = GoldenTables(golden);
+  const std::vector<int64_t> bytes_per_row(tables.size(), 3 * tables[0].width * sizeof(T));
   const StatusOr<ShardPlan> plan =
-      ShardPlan::Make(PlanKind::kRowWise, GoldenTables(), bytes_per_row, ranks, /*budget_bytes=*/0);
+      ShardPlan::Make(PlanKind::kRowWise, tables, bytes_per_row, ranks, /*budget_bytes=*/0);
   CHECK(plan.ok()) << plan.status().message();
   const auto communicators = MakeCommunicators(ranks);
   std::vector<std::unique_ptr<Trainer<T>>> trainers(ranks);

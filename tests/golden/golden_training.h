@@ -35,7 +35,7 @@ inline constexpr double kGoldenLearningRate = 0.005;
 inline constexpr double kGoldenDenseL2 = 2e-3;
 inline constexpr double kGoldenEmbeddingL2 = 5e-3;
 
-const std::vector<TableSpec>& GoldenTables();
+std::vector<TableSpec> GoldenTables(const GoldenCase& golden);
 const std::vector<FieldSpec>& GoldenFields();
 int64_t GoldenBatchRows(int step);
 // Rows [begin, end) of the batch of `step`, which counts from 0. labels: of a row, 1 or 2, of which

@@ -85,6 +85,12 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
                      (task.outputs() == 1 ? " label" : " labels"));
   }
   for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
+  if (task.outputs() > 1 && HasFirstOrder(experiment.model())) {
+    return UserError(
+        "task.labels: " + std::to_string(task.outputs()) +
+        " are learned; expected one, as the first-order weights of model.x_deep_fm are "
+        "of one label");
+  }
   const std::string& monitored = experiment.training().monitor().label();
   if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;
   return UserError("training.monitor.label: " + monitored +
@@ -110,16 +116,21 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
                     .embedding_stddev = experiment.embedding().init_stddev(),
-                    .sequences = MakeSequences(experiment, data)},
+                    .sequences = MakeSequences(experiment, data),
+                    .first_order = HasFirstOrder(experiment.model())},
                    MakeTask(experiment, data).value().outputs());
+}
+
+int64_t TableWidth(const Experiment& experiment) {
+  return experiment.embedding().width() + (HasFirstOrder(experiment.model()) ? 1 : 0);
 }
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<TableSpec> tables;
   for (const auto& field : data.categorical) {
     if (field.shares >= 0) continue;
-    tables.push_back({field.name, field.ids, experiment.embedding().width(),
-                      experiment.embedding().init_stddev()});
+    tables.push_back(
+        {field.name, field.ids, TableWidth(experiment), experiment.embedding().init_stddev()});
   }
   return tables;
 }

@@ -29,6 +29,9 @@ int64_t MonitoredLabel(const Experiment& experiment, const Task& task);
 // that MakeTask accepts the two.
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
+// Of the rows of embedding tables: embedding.width and the model's first-order weight, if it has
+// one.
+int64_t TableWidth(const Experiment& experiment);
 // One table a categorical field that shares no other's.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
 // The data's fields; behind them a field for every position of an encoded sequence.

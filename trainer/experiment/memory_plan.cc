@@ -136,9 +136,9 @@ MemoryPlan MemoryPlan::With(const Experiment& experiment) const {
   return other;
 }
 
-MemoryPlan MemoryPlan::WithTableWidth(int64_t width) const {
+MemoryPlan MemoryPlan::WithEmbeddingWidth(int64_t width) const {
   MemoryPlan other = *this;
-  for (TableSpec& table : other.tables_) table.width = width;
+  for (TableSpec& table : other.tables_) table.width += width - experiment_.embedding().width();
   return other;
 }
 
@@ -314,7 +314,7 @@ void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
   // Of an id: its column, its number, its occurrence; of this batch and the next. Of a bag: dE.
   constexpr int64_t kIdBytes = 8 + 4 + 8;
   int64_t exchange = Product({rows, single, kIdBytes, std::min<int64_t>(Steps(), 2)});
-  Add(Product({rows, fields, experiment_.embedding().width(), kElement}), &exchange);
+  Add(Product({rows, fields, TableWidth(experiment_), kElement}), &exchange);
   memory->surely[static_cast<int>(MemoryPart::kExchange)] = exchange;
 }
 

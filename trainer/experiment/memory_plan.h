@@ -68,7 +68,7 @@ class MemoryPlan {
   // The same run with other fields that do not change the graph.
   MemoryPlan With(const Experiment& experiment) const;
   // With tables of another width; the rest stays.
-  MemoryPlan WithTableWidth(int64_t width) const;
+  MemoryPlan WithEmbeddingWidth(int64_t width) const;
 
   // The experiment's plan of the tables.
   StatusOr<ShardPlan> Shards(int ranks) const;

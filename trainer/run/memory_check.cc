@@ -177,8 +177,9 @@ class Remedies {
 
   std::string Width() const {
     if (!plan_.trains()) return "";  // the model has its width
-    const int64_t width = Largest(plan_.experiment().embedding().width(),
-                                  [&](int64_t narrower) { return plan_.WithTableWidth(narrower); });
+    const int64_t width = Largest(plan_.experiment().embedding().width(), [&](int64_t narrower) {
+      return plan_.WithEmbeddingWidth(narrower);
+    });
     return width == 0 ? "" : "embedding.width=" + std::to_string(width) + " at most";
   }
 

@@ -44,7 +44,7 @@ StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment&
   } else {
     // A thousand ranks would ask a file system for one folder.
     if (communicator->rank() == 0) {
-      memory.model_rows = RowsOfModel(options.model_dir, planned.embedding().width());
+      memory.model_rows = RowsOfModel(options.model_dir, TableWidth(planned));
     }
     ELASTOR_RETURN_IF_ERROR(communicator->Broadcast(Phase::kSetup, &memory.model_rows,
                                                     sizeof(memory.model_rows), /*root=*/0));

@@ -12,12 +12,18 @@ namespace {
 
 constexpr int64_t kAlignment = 256;  // bytes: what cudaMalloc gives
 
+// The sum of logits always becomes part of the last linear map, whose output is not rounded.
+elastor::Graph Rewritten(const elastor::Graph& graph, DeviceRewrites rewrites) {
+  const elastor::Graph fused = FuseResidualIntoLogits(graph);
+  return rewrites == DeviceRewrites::kAll ? FuseResidualIntoNorm(fused) : fused;
+}
+
 }  // namespace
 
 template <typename A>
 DeviceExecutor<A>::DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options,
                                   Stream* stream, DeviceRewrites rewrites)
-    : graph_(rewrites == DeviceRewrites::kAll ? FuseResidualIntoNorm(graph) : graph),
+    : graph_(Rewritten(graph, rewrites)),
       environment_(&graph_.parameters(), options, stream),
       memory_(stream) {
   CHECK(std::holds_alternative<LinearOp>(graph_.nodes().back().op));

@@ -16,6 +16,8 @@ ELASTOR_INLINE void WithActivation(Activation activation, Body body) {
       return body([](auto v) { return Gelu(v); });
     case Activation::kSwish:
       return body([](auto v) { return Swish(v); });
+    case Activation::kTanh:
+      return body([](auto v) { return TanhAndSlope(v); });
     case Activation::kRelu:
       return body([](auto v) { return Relu(v); });
     case Activation::kIdentity:

@@ -107,6 +107,19 @@ void MeanPoolBackward(int64_t tokens, int64_t width, Panels<const T> dy, Panels<
 }
 
 template <typename T>
+void SumPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y) {
+  CHECK_EQ(x.features, tokens * width);
+  CHECK_EQ(y.features, tokens);
+  CHECK_EQ(x.rows, y.rows);
+  ForEachLine(y, [&](auto at, int64_t t) {
+    const T* const token = at(x) + t * (width - 1) * x.feature_stride;
+    Vec<T> sum = Load(token);
+    for (int64_t f = 1; f < width; ++f) sum += Load(token + f * x.feature_stride);
+    Save(at(y), sum);
+  });
+}
+
+template <typename T>
 T Sigmoid(T z) {
   return Sigmoid(Broadcast(z))[0];
 }
@@ -142,6 +155,7 @@ void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const fl
   template void Copy<T>(Panels<const T>, Panels<T>);                                     \
   template void Fill<T>(T, Panels<T>);                                                   \
   template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);         \
+  template void SumPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);                \
   template void MeanPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);               \
   template void MeanPoolBackward<T>(int64_t, int64_t, Panels<const T>, Panels<T>);       \
   template T Sigmoid<T>(T);                                                              \

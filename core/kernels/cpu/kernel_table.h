@@ -7,6 +7,7 @@
 #include "core/kernels/cpu/vec.h"
 #include "core/kernels/matmul.h"
 #include "core/kernels/norm.h"
+#include "core/kernels/pair_products.h"
 #include "core/tensor/panels.h"
 #include "core/tensor/pass_leaves.h"
 
@@ -45,6 +46,11 @@ struct KernelTable {
   void (*bias_gradient)(Panels<const T> dy, T* db, Store store);
   void (*norm_forward)(const NormShape& shape, Panels<const T> x, const T* gain, const T* bias,
                        Panels<T> y, Panels<T> saved_normalized, Panels<T> saved_scale);
+  void (*pair_products)(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
+                        const FeaturePair* end, Panels<T> z);
+  void (*pair_products_backward)(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
+                                 const FeaturePair* pairs, const FeaturePair* end, Panels<T> da,
+                                 Panels<T> db);
   // scratch: kNormScratch * NormScratchWidth(shape.width) elements.
   void (*norm_backward)(const NormShape& shape, Panels<const T> saved_normalized,
                         Panels<const T> saved_scale, const T* gain, Panels<const T> dy,

@@ -176,6 +176,13 @@ ELASTOR_INLINE ValueAndSlope<V> Swish(V x) {
   return {value, Fma(value, 1 - sigmoid, sigmoid)};
 }
 
+// tanh(x) and its derivative 1 - tanh(x)^2.
+template <typename V>
+ELASTOR_INLINE ValueAndSlope<V> TanhAndSlope(V x) {
+  const V value = Tanh(x);
+  return {value, NegativeFma(value, value, V{} + 1)};
+}
+
 // max(x, 0) (NaN stays NaN) and 1 for x > 0, else 0.
 template <typename V>
 ELASTOR_INLINE ValueAndSlope<V> Relu(V x) {

@@ -28,11 +28,11 @@ struct Product {
   static __device__ float Of(float a, float b) { return a * b; }
 };
 
-template <typename A, typename Combined>
+template <typename A, typename B, typename Y, typename Combined>
 struct PairOp {
   Activations<const A> a;
-  Activations<const A> b;
-  Activations<A> y;
+  Activations<const B> b;
+  Activations<Y> y;
 
   template <int kCount>
   struct Inputs {
@@ -96,6 +96,50 @@ struct MeanPoolOp {
   }
 };
 
+// y at feature t = the sum of x's token t.
+template <typename A>
+struct SumPoolOp {
+  Activations<const A> x;
+  Activations<A> y;
+
+  template <int kCount>
+  using Inputs = Values<kCount>;
+  template <int kCount>
+  __device__ Values<kCount> Load(const Index& index) const {
+    Values<kCount> sum;
+    for (int i = 0; i < kCount; ++i) {
+      const A* const first = At(x, {index.row, index.feature + i, 0});
+      sum.v[i] = static_cast<float>(first[0]);
+      for (int64_t f = 1; f < x.features; ++f) sum.v[i] += static_cast<float>(first[f]);
+    }
+    return sum;
+  }
+  template <int kCount>
+  __device__ void Store(const Index& index, const Values<kCount>& sum) const {
+    StoreValues<kCount>(At(y, index), sum);
+  }
+};
+
+// dx at every feature of token t = dy at feature t.
+template <typename A>
+struct SumPoolBackwardOp {
+  Activations<const A> dy;
+  Activations<A> dx;
+
+  template <int kCount>
+  using Inputs = Values<1>;
+  template <int kCount>
+  __device__ Values<1> Load(const Index& index) const {
+    return LoadValues<1>(At(dy, {index.row, 0, index.token}));
+  }
+  template <int kCount>
+  __device__ void Store(const Index& index, const Values<1>& d) const {
+    Values<kCount> all;
+    for (int i = 0; i < kCount; ++i) all.v[i] = d.v[0];
+    StoreValues<kCount>(At(dx, index), all);
+  }
+};
+
 // dx at every token = share * dy, a view that repeats its one token.
 template <typename A>
 struct MeanPoolBackwardOp {
@@ -127,13 +171,19 @@ void Copy(Stream& stream, Activations<const A> x, Activations<A> y) {
 template <typename A>
 void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
   ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
-                                  PairOp<A, Sum>{a, b, y});
+                                  PairOp<A, A, A, Sum>{a, b, y});
+}
+
+template <typename A>
+void AddTo(Stream& stream, Activations<const A> x, Activations<float> y) {
+  ForEachElement<kLargestPack<float>>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
+                                      PairOp<float, A, float, Sum>{y, x, y});
 }
 
 template <typename A>
 void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
   ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
-                                  PairOp<A, Product>{a, b, y});
+                                  PairOp<A, A, A, Product>{a, b, y});
 }
 
 template <typename A>
@@ -170,10 +220,26 @@ void MeanPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx
                                   MeanPoolBackwardOp<A>{dy, share, dx});
 }
 
+template <typename A>
+void SumPool(Stream& stream, Activations<const A> x, Activations<A> y) {
+  CHECK(x.rows == y.rows && x.tokens == y.features && y.tokens == 1);
+  ForEachElement<kLargestPack<A>>(stream, Merge::kNone, ShapeOf(y).With(y), SumPoolOp<A>{x, y});
+}
+
+template <typename A>
+void SumPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx) {
+  CHECK(dx.rows == dy.rows && dx.tokens == dy.features && dy.tokens == 1);
+  ForEachElement<kLargestPack<A>>(stream, Merge::kNone, ShapeOf(dx).With(dx),
+                                  SumPoolBackwardOp<A>{dy, dx});
+}
+
 #define ELASTOR_INSTANTIATE(A)                                                                    \
   template void Copy<A>(Stream&, Activations<const A>, Activations<A>);                           \
   template void Add<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>);      \
   template void Multiply<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>); \
+  template void AddTo<A>(Stream&, Activations<const A>, Activations<float>);                      \
+  template void SumPool<A>(Stream&, Activations<const A>, Activations<A>);                        \
+  template void SumPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);                \
   template void Fill<A>(Stream&, float, Activations<A>);                                          \
   template void MeanPool<A>(Stream&, Activations<const A>, Activations<A>);                       \
   template void MeanPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);

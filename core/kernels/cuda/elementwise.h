@@ -21,6 +21,9 @@ void Copy(Stream& stream, Activations<const A> x, Activations<A> y);
 // y = a + b. y may be a or b.
 template <typename A>
 void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
+// y = y + x.
+template <typename A>
+void AddTo(Stream& stream, Activations<const A> x, Activations<float> y);
 // y = a * b. y may be a or b.
 template <typename A>
 void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
@@ -69,6 +72,12 @@ void BlockTranspose(Stream& stream, int64_t tokens, int64_t width, Activations<c
 template <typename A>
 void TransposeFeatures(Stream& stream, int64_t a, int64_t b, Activations<const A> x,
                        Activations<A> y);
+
+// Sum of a token's features in ascending order: x [rows, T, D], y [rows, 1, T].
+template <typename A>
+void SumPool(Stream& stream, Activations<const A> x, Activations<A> y);
+template <typename A>
+void SumPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
 
 // Mean over tokens: x [rows, T, D], y [rows, 1, D]; tokens in ascending order, times 1/T.
 template <typename A>

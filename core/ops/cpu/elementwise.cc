@@ -12,6 +12,7 @@
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
+#include "core/ops/sum_pool.h"
 
 namespace elastor {
 namespace {
@@ -227,6 +228,26 @@ class SliceKernel final : public CpuKernel<T> {
   const SliceOp op_;
 };
 
+template <typename T>
+class SumPoolKernel final : public CpuKernel<T> {
+ public:
+  SumPoolKernel(const SumPoolOp& op, CpuKernelContext*) : op_(op) {}
+  KernelTraits traits() const override { return {}; }
+  void Forward(const Pass<T>&, const KernelMemory<T>&,
+               const ForwardOperands<T>& operands) const override {
+    SumPool<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
+  }
+  void Backward(const Pass<T>&, const KernelMemory<T>&,
+                const BackwardOperands<T>& operands) const override {
+    for (int64_t f = 0; f < op_.width; ++f) {
+      Copy<T>(operands.doutput, operands.dinputs[0].Every(f, op_.width, op_.tokens));
+    }
+  }
+
+ private:
+  const SumPoolOp op_;
+};
+
 }  // namespace
 
 ELASTOR_DEFINE_CPU_KERNEL(AddOp, AddKernel)
@@ -238,5 +259,6 @@ ELASTOR_DEFINE_CPU_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_CPU_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_CPU_KERNEL(ReluOp, ReluKernel)
 ELASTOR_DEFINE_CPU_KERNEL(SliceOp, SliceKernel)
+ELASTOR_DEFINE_CPU_KERNEL(SumPoolOp, SumPoolKernel)
 
 }  // namespace elastor

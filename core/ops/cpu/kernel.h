@@ -60,6 +60,7 @@ class CpuKernelContext {
         inputs_(std::move(inputs)),
         precision_(precision) {}
 
+  int inputs() const { return static_cast<int>(inputs_.size()); }
   int64_t input_features(int input) const { return inputs_[input].features(); }
 
   // Of the kernel's matrix products.

@@ -11,6 +11,7 @@
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
+#include "core/ops/sum_pool.h"
 
 namespace elastor::cuda {
 namespace {
@@ -304,6 +305,31 @@ class SliceKernel final : public DeviceKernel<A> {
   DeviceKernelContext<A>* context_;
 };
 
+template <typename A>
+class SumPoolKernel final : public DeviceKernel<A> {
+ public:
+  SumPoolKernel(const SumPoolOp& op, DeviceKernelContext<A>* context)
+      : tokens_(op.tokens), context_(context) {}
+
+  KernelTraits traits() const override {
+    KernelTraits traits;
+    traits.row_major_input = context_->regroups_inputs(tokens_);
+    traits.row_major_dinput = context_->regroups_first_input(tokens_);
+    return traits;
+  }
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    SumPool<A>(context_->stream(), operands.inputs[0].WithTokens(tokens_), operands.output);
+  }
+  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
+    SumPoolBackward<A>(context_->stream(), operands.doutput,
+                       operands.dinputs[0].WithTokens(tokens_));
+  }
+
+ private:
+  int64_t tokens_;
+  DeviceKernelContext<A>* context_;
+};
+
 }  // namespace
 
 ELASTOR_DEFINE_DEVICE_KERNEL(AddOp, AddKernel)
@@ -315,5 +341,6 @@ ELASTOR_DEFINE_DEVICE_KERNEL(MultiplyOp, MultiplyKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(PadOp, PadKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(ReluOp, ReluKernel)
 ELASTOR_DEFINE_DEVICE_KERNEL(SliceOp, SliceKernel)
+ELASTOR_DEFINE_DEVICE_KERNEL(SumPoolOp, SumPoolKernel)
 
 }  // namespace elastor::cuda

@@ -60,7 +60,6 @@ class LinearKernel final : public DeviceKernel<A> {
 template <typename A>
 LinearKernel<A>::LinearKernel(const LinearOp& op, DeviceKernelContext<A>* context)
     : op_(op), context_(context), products_(context, kWeight, op.maps(), op.out, op.in) {
-  CHECK_EQ(context->inputs(), 1) << "a residual";
   CHECK(!interleaved() || op.activation == Activation::kIdentity);
   const Shape in = {op.tokens, op.in};
   const Shape out = {op.tokens, op.out};
@@ -127,8 +126,11 @@ void LinearKernel<A>::Forward(const DevicePass& pass, const ForwardOperands<A>& 
   if (operands.logits.data != nullptr) {
     CHECK(!interleaved());
     const Activations<float> y = Problems(operands.logits, op_.out);
-    return Multiply(pass, problems, y, y);
+    Multiply(pass, problems, y, y);
+    if (context_->inputs() > 1) AddTo<A>(stream, operands.inputs[1].WithTokens(y.tokens), y);
+    return;
   }
+  CHECK_EQ(context_->inputs(), 1) << "a residual";
   const Activations<A> result =
       Problems(interleaved() ? context_->At(pass, transposed_y_) : operands.output, op_.out);
   const bool saved = !z_.empty() && op_.activation != Activation::kRelu;

@@ -96,6 +96,10 @@ TEST_F(MathTest, Activations) {
                  [](FloatVec v) { return elastor::Gelu(v).slope; });
   ExpectSameBits([](float x) { return Swish(x).value; },
                  [](FloatVec v) { return elastor::Swish(v).value; });
+  ExpectSameBits([](float x) { return TanhAndSlope(x).value; },
+                 [](FloatVec v) { return elastor::TanhAndSlope(v).value; });
+  ExpectSameBits([](float x) { return TanhAndSlope(x).slope; },
+                 [](FloatVec v) { return elastor::TanhAndSlope(v).slope; });
   ExpectSameBits([](float x) { return Swish(x).slope; },
                  [](FloatVec v) { return elastor::Swish(v).slope; });
   ExpectSameBits([](float x) { return Relu(x).value; },

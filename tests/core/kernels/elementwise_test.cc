@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/kernels/pair_products.h"
+#include "core/kernels/row_matrices.h"
 #include "gtest/gtest.h"
 #include "tests/core/kernels/panel_testing.h"
 
@@ -251,6 +253,80 @@ TYPED_TEST(ElementwiseTest, NumericEmbedding) {
       ASSERT_EQ(dmissing_alone[f], combine(missing_chain));
       ASSERT_EQ(dvectors[f], before[f] + combine(chain));
       ASSERT_EQ(dmissing[f], before[f] + combine(missing_chain));
+    }
+  }
+}
+
+TYPED_TEST(ElementwiseTest, SumPool) {
+  using T = TypeParam;
+  PanelBuffer<T> x(19, 12, 1), y(19, 3, 2);
+  SumPool<T>(3, 4, x.read(), y.view());
+  for (int64_t row = 0; row < 19; ++row) {
+    for (int64_t t = 0; t < 3; ++t) {
+      T sum = x.view().At(row, 4 * t);
+      for (int64_t f = 1; f < 4; ++f) sum += x.view().At(row, 4 * t + f);
+      ASSERT_EQ(y.view().At(row, t), sum);
+    }
+  }
+}
+
+// Columns of tokens, as the compressed interaction has them; then a view with itself.
+TYPED_TEST(ElementwiseTest, PairProducts) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 35;
+  PanelBuffer<T> wide_a(kRows, 10, 1), wide_b(kRows, 6, 2), z(kRows, 5, 3), dz(kRows, 5, 4);
+  const Panels<const T> a = wide_a.read().Every(1, 2, 5), b = wide_b.read().Every(0, 2, 3);
+  const std::vector<FeaturePair> pairs = {{0, 0}, {0, 2}, {3, 1}, {4, 0}, {4, 1}};
+  PairProducts<T>(a, b, pairs, z.view());
+  PanelBuffer<T> da(kRows, 5, 5), db(kRows, 3, 6), da_before(kRows, 5, 5), db_before(kRows, 3, 6);
+  PairProductsBackward<T>(dz.read(), a, b, pairs, da.view(), db.view());
+  const std::vector<FeaturePair> squares = {{0, 0}, {0, 1}, {1, 1}};
+  PanelBuffer<T> both(kRows, 3, 6);
+  PairProductsBackward<T>(dz.read().Slice(0, 3), b, b, squares, both.view(), both.view());
+  for (int64_t row = 0; row < kRows; ++row) {
+    T expected_a[5], expected_b[3], expected[3];
+    for (int i = 0; i < 5; ++i) expected_a[i] = da_before.view().At(row, i);
+    for (int i = 0; i < 3; ++i) expected_b[i] = expected[i] = db_before.view().At(row, i);
+    for (int q = 0; q < 5; ++q) {
+      const auto [i, j] = pairs[q];
+      const T d = dz.view().At(row, q);
+      ASSERT_EQ(z.view().At(row, q), a.At(row, i) * b.At(row, j));
+      expected_a[i] = std::fma(d, b.At(row, j), expected_a[i]);
+      expected_b[j] = std::fma(d, a.At(row, i), expected_b[j]);
+    }
+    for (int q = 0; q < 3; ++q) {
+      const auto [i, j] = squares[q];
+      const T d = dz.view().At(row, q);
+      expected[i] = std::fma(d, b.At(row, j), expected[i]);
+      expected[j] = std::fma(d, b.At(row, i), expected[j]);
+    }
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(da.view().At(row, i), expected_a[i]);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(db.view().At(row, i), expected_b[i]);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(both.view().At(row, i), expected[i]);
+  }
+}
+
+// Every element is one chain, in a whole tile and beside it.
+TYPED_TEST(ElementwiseTest, RowMatrices) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 19, kM = 4, kN = 7, kK = 5;
+  PanelBuffer<T> a(kRows, kM * kK, 1), b(kRows, kN * kK, 2), addend(kRows, kM * kN, 3);
+  PanelBuffer<T> c(kRows, kM * kN, 4), transposed(kRows, kM * kN, 5);
+  const RowMatrix<const T> b_rows = {b.read(), kK, 1};  // [n, k]
+  MultiplyRowMatrices<T>(kM, kN, kK, {a.read(), kK, 1}, b_rows.Transposed(), addend.read(),
+                         {c.view(), kN, 1});
+  MultiplyRowMatrices<T>(kN, kM, kK, b_rows, RowMatrix<const T>{a.read(), kK, 1}.Transposed(), {},
+                         {transposed.view(), kM, 1});
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t i = 0; i < kM; ++i) {
+      for (int64_t j = 0; j < kN; ++j) {
+        T sum = 0;
+        for (int64_t t = 0; t < kK; ++t) {
+          sum = std::fma(a.view().At(row, i * kK + t), b.view().At(row, j * kK + t), sum);
+        }
+        ASSERT_EQ(c.view().At(row, i * kN + j), sum + addend.view().At(row, i * kN + j));
+        ASSERT_EQ(transposed.view().At(row, j * kM + i), sum);
+      }
     }
   }
 }

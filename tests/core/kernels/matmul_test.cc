@@ -182,8 +182,8 @@ TYPED_TEST(MatMulTest, EveryCombinationOfTheEpilogue) {
   const auto a = MatrixView<T>::RowMajor(weights.data(), kOutputs, kFeatures);
   const PackedMatrix<T> packed = Packed(a);
   const std::array<Panels<const T>, 1> segments = {x.read()};
-  for (const Activation activation :
-       {Activation::kIdentity, Activation::kRelu, Activation::kGelu, Activation::kSwish}) {
+  for (const Activation activation : {Activation::kIdentity, Activation::kRelu, Activation::kGelu,
+                                      Activation::kSwish, Activation::kTanh}) {
     for (int steps = 0; steps < 64; ++steps) {
       PanelBuffer<T> y(kRows, kOutputs, 4), derivative(kRows, kOutputs, 5);
       PanelBuffer<T> unscaled(kRows, kOutputs, 6), multiplier(kRows, kOutputs, 7);

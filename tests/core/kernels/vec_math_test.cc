@@ -152,6 +152,7 @@ TEST(VecMathTest, SlopesAreDerivatives) {
     };
     check([](DoubleVec v) { return Gelu(v); });
     check([](DoubleVec v) { return Swish(v); });
+    check([](DoubleVec v) { return TanhAndSlope(v); });
     check([](DoubleVec v) { return Relu(v); });
   }
 }

@@ -90,6 +90,20 @@ inline std::vector<ModelCase> ModelCases() {
       "rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } } "
       "sequences { din { hidden: [6, 4] activation: SWISH softmax: true } }");
   cases.back().features.sequences = {{"history", 1, 2, 6}};
+  add("DcnV2BatchNorm", "dcn_v2 { structure: PARALLEL hidden: [9, 5] batch_norm: true }");
+  add("DcnV2LowRank", "dcn_v2 { cross_layers: 2 rank: 3 experts: 3 hidden: 9 }");
+  add("DcnV2LowRankIdentity",
+      "dcn_v2 { structure: PARALLEL cross_layers: 1 rank: 2 experts: 2 expert_activation: IDENTITY "
+      "hidden: 9 }");
+  add("Wukong",
+      "wukong { layers: 2 interaction_tokens: 2 compressed_tokens: 3 rank: 3 "
+      "interaction_hidden: [9, 7] hidden: 8 }");
+  add("WukongOfOtherTokens",
+      "wukong { layers: 2 interaction_tokens: 3 compressed_tokens: 4 rank: 2 "
+      "interaction_hidden: 9 hidden: [8, 6] dropout: 0.25 }");
+  add("XDeepFm", "x_deep_fm { maps: [5, 3] hidden: [9, 5] }");
+  add("XDeepFmOneLayerBatchNormDropout",
+      "x_deep_fm { maps: 18 hidden: 9 batch_norm: true dropout: 0.25 }");
   return cases;
 }
 

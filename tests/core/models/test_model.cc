@@ -10,7 +10,9 @@ TestModel MakeTestModel(const FeatureShape& features, const std::string& text) {
   Experiment experiment;
   CHECK(google::protobuf::TextFormat::MergeFromString(text, experiment.mutable_model())) << text;
   ResolveDefaults(&experiment);
-  return {experiment.model(), features};
+  TestModel model = {experiment.model(), features};
+  model.features.first_order = HasFirstOrder(model.config);
+  return model;
 }
 
 }  // namespace elastor

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -154,7 +155,7 @@ class OpRun {
 };
 
 constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu, Activation::kGelu,
-                                       Activation::kSwish};
+                                       Activation::kSwish, Activation::kTanh};
 
 TEST(LinearTest, Gradients) {
   for (const Activation activation : kActivations) {
@@ -633,6 +634,148 @@ TEST(SliceTest, ByHand) {
   EXPECT_EQ(run.Forward({1, 2, 3, -4, 5, -6}), Numbers({0, 5, 0, 2, 5, 1, 2, 3, -4, 5, -6}));
   EXPECT_EQ(run.Backward({7, 8, 9, 10, 20, 100, 200, 300, 400, 500, 600}),
             Numbers({100, 210, 300, 400, 528, 600}));
+}
+
+TEST(SumPoolTest, ByHand) {
+  const Graph graph = GraphOf(6, [](GraphBuilder* graph, Value x) {
+    SumPoolOp op;
+    op.tokens = 2;
+    op.width = 3;
+    return graph->Apply(op, x);
+  });
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 2, 3, -4, 5, -6}), Numbers({6, -5}));
+  EXPECT_EQ(run.Backward({10, 100}), Numbers({10, 10, 10, 100, 100, 100}));
+  ExpectGradients(graph);
+}
+
+// A layer of the compressed interaction network on a, the first tokens of E, and b, the others; or
+// on b alone.
+Graph InteractionGraph(int64_t maps, int64_t first, int64_t second, int64_t width, bool one_input) {
+  return GraphOf((one_input ? second : first + second) * width, [=](GraphBuilder* graph, Value e) {
+    CompressedInteractionOp op;
+    op.maps = maps;
+    op.first = one_input ? second : first;
+    if (!one_input) op.second = second;
+    op.width = width;
+    const std::vector<int> parameters = {
+        graph->Parameter("layer.weight", {maps, op.first, op.b_tokens()}, {.stddev = 0.5},
+                         Decay::kDense),
+        graph->Parameter("layer.bias", {maps}, Init::Constant(0), Decay::kNone)};
+    if (one_input) return graph->Apply(op, e, parameters);
+    const Shape shape = {first + second, width};
+    const Value a = graph->Apply(SliceOf(shape, 0, 0, {first, width}), e);
+    const Value b = graph->Apply(SliceOf(shape, first, 0, {second, width}), e);
+    const Value both[] = {a, b};
+    return graph->Apply(op, both, parameters);
+  });
+}
+
+TEST(CompressedInteractionTest, Gradients) {
+  for (const int64_t maps : {1, 3, 19}) {
+    SCOPED_TRACE(maps);
+    ExpectGradients(InteractionGraph(maps, 2, 5, 3, /*one_input=*/false));
+    ExpectGradients(InteractionGraph(maps, 0, 5, 3, /*one_input=*/true));
+  }
+  // Both inputs are one value, whose gradients the op adds.
+  ExpectGradients(GraphOf(6, [](GraphBuilder* graph, Value e) {
+    CompressedInteractionOp op;
+    op.maps = 4;
+    op.first = op.second = 3;
+    op.width = 2;
+    const std::vector<int> parameters = {
+        graph->Parameter("layer.weight", {4, 3, 3}, {.stddev = 0.5}, Decay::kDense),
+        graph->Parameter("layer.bias", {4}, Init::Constant(0), Decay::kNone)};
+    const Value both[] = {e, e};
+    return graph->Apply(op, both, parameters);
+  }));
+}
+
+// a = (1 2), b = (3 4, 5 6), one map with W = (2, -1) and a bias of 0.5: columns
+// 1 (2 3 - 5) + 0.5 and 2 (2 4 - 6) + 0.5.
+TEST(CompressedInteractionTest, ByHand) {
+  const Graph graph = InteractionGraph(1, 1, 2, 2, /*one_input=*/false);
+  OpRun run(graph, 1);
+  run.Set("layer.weight", {2, -1});
+  run.Set("layer.bias", {0.5});
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6}), Numbers({1.5, 4.5}));
+  EXPECT_EQ(run.Backward({10, 100}), Numbers({10 * (6 - 5), 100 * (8 - 6), 20, 400, -10, -200}));
+  EXPECT_EQ(run.Gradient("layer.weight"), Numbers({10 * 3 + 100 * 8, 10 * 5 + 100 * 12}));
+  EXPECT_EQ(run.Gradient("layer.bias"), Numbers({110}));
+}
+
+// x = (1 2, 3 4): W = (1 2, 5 7) makes x1 x1 + 7 x1 x2 + 7 x2 x2 of every column.
+TEST(CompressedInteractionTest, OfOneInputByHand) {
+  const Graph graph = InteractionGraph(1, 0, 2, 2, /*one_input=*/true);
+  OpRun run(graph, 1);
+  run.Set("layer.weight", {1, 2, 5, 7});
+  run.Set("layer.bias", {0});
+  EXPECT_EQ(run.Forward({1, 2, 3, 4}), Numbers({1 + 21 + 63, 4 + 56 + 112}));
+  EXPECT_EQ(run.Backward({1, 10}), Numbers({2 + 21, 10 * (4 + 28), 7 + 42, 10 * (14 + 56)}));
+  EXPECT_EQ(run.Gradient("layer.weight"), Numbers({1 + 40, 3 + 80, 3 + 80, 9 + 160}));
+}
+
+// x of `first` and `second` tokens, and an op of both.
+Graph GraphOfTwoSlices(Shape first, Shape second, const Op& op) {
+  const int64_t features = first.features() + second.features();
+  return GraphOf(features, [=](GraphBuilder* graph, Value e) {
+    const Value both[] = {
+        graph->Apply(SliceOf({1, features}, 0, 0, {1, first.features()}), e),
+        graph->Apply(SliceOf({1, features}, 0, first.features(), {1, second.features()}), e)};
+    return graph->Apply(op, both);
+  });
+}
+
+PairwiseDotOp PairwiseDotOf(int64_t first, int64_t second, int64_t width) {
+  PairwiseDotOp op;
+  op.first = first;
+  op.second = second;
+  op.width = width;
+  return op;
+}
+
+TEST(PairwiseDotTest, Gradients) {
+  // Whole tiles of the kernel, and less.
+  for (const auto& [first, second, width] :
+       {std::tuple<int64_t, int64_t, int64_t>{4, 5, 3}, {3, 6, 1}, {1, 2, 7}, {7, 3, 4}}) {
+    SCOPED_TRACE(first);
+    ExpectGradients(
+        GraphOfTwoSlices({first, width}, {second, width}, PairwiseDotOf(first, second, width)));
+  }
+  // Both inputs are one value, whose gradients the op adds.
+  ExpectGradients(GraphOf(8, [](GraphBuilder* graph, Value x) {
+    const Value both[] = {x, x};
+    return graph->Apply(PairwiseDotOf(4, 4, 2), both);
+  }));
+}
+
+// a = (1 2), b = (3 4, 5 6): 3 + 8 and 5 + 12.
+TEST(PairwiseDotTest, ByHand) {
+  const Graph graph = GraphOfTwoSlices({1, 2}, {2, 2}, PairwiseDotOf(1, 2, 2));
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6}), Numbers({11, 17}));
+  EXPECT_EQ(run.Backward({10, 100}), Numbers({530, 640, 10, 20, 100, 200}));
+}
+
+SoftmaxGateOp SoftmaxGateOf(int64_t tokens, int64_t width) {
+  SoftmaxGateOp op;
+  op.tokens = tokens;
+  op.width = width;
+  return op;
+}
+
+TEST(SoftmaxGateTest, Gradients) {
+  ExpectGradients(GraphOfTwoSlices({4, 3}, {1, 4}, SoftmaxGateOf(4, 3)));
+}
+
+// Shares 1/2, 1/2 of (8 2, 4 6); and scores so large that their exponentials are not numbers.
+TEST(SoftmaxGateTest, ByHand) {
+  const Graph graph = GraphOfTwoSlices({2, 2}, {1, 2}, SoftmaxGateOf(2, 2));
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({8, 2, 4, 6, 0.7, 0.7}), Numbers({4, 1, 2, 3}));
+  // g = (8 + 4, 12 + 6), and ds = (g - 15) / 2.
+  EXPECT_EQ(run.Backward({1, 2, 3, 1}), Numbers({0.5, 1, 1.5, 0.5, -1.5, 1.5}));
+  EXPECT_EQ(run.Forward({8, 2, 4, 6, 5000, 1000}), Numbers({8, 2, 0, 0}));
 }
 
 TEST(MlpTest, Gradients) {

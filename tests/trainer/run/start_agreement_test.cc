@@ -83,7 +83,7 @@ void VisitFields(
 TEST(StartAgreementTest, EveryFieldIsComparedOrEachRanksOwn) {
   std::set<std::string> compared;
   std::set<std::string> own;
-  for (const char* model : {"RANK_ELASTOR", "RANK_MIXER", "MLP", "DCN_V2"}) {
+  for (const char* model : {"RANK_ELASTOR", "RANK_MIXER", "MLP", "DCN_V2", "X_DEEP_FM", "WUKONG"}) {
     Experiment same;
     const std::vector<std::string> assignments = {std::string("model.kind=") + model};
     ASSERT_TRUE(ApplyOverrides(assignments, &same).ok());

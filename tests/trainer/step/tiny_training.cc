@@ -35,11 +35,11 @@ constexpr int64_t kBagIds = 40;
 constexpr int64_t kLateId = kManyIds - 1;
 constexpr int64_t kLateIndex = 60;  // first row that has it
 
-const std::vector<TableSpec>& Tables() {
-  static const auto& tables = *new std::vector<TableSpec>{{"few", kFewIds, kWidth, kStddev},
-                                                          {"many", kManyIds, kWidth, kStddev},
-                                                          {"bag", kBagIds, kWidth, kStddev}};
-  return tables;
+std::vector<TableSpec> Tables(const TinyTraining& training) {
+  const int64_t width = training.model.features.row_width();
+  return {{"few", kFewIds, width, kStddev},
+          {"many", kManyIds, width, kStddev},
+          {"bag", kBagIds, width, kStddev}};
 }
 
 // Two fields share the table "many".
@@ -99,10 +99,12 @@ LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& comm
 }
 
 ShardPlan MakePlan(const TinyTraining& training, const Spread& spread) {
-  const int64_t row = (kWidth + SlotElements(training.sparse, kWidth)) * sizeof(float);
-  const std::vector<int64_t> bytes_per_row(Tables().size(), row);
+  const std::vector<TableSpec> tables = Tables(training);
+  const int64_t width = tables[0].width;
+  const int64_t row = (width + SlotElements(training.sparse, width)) * sizeof(float);
+  const std::vector<int64_t> bytes_per_row(tables.size(), row);
   StatusOr<ShardPlan> plan =
-      ShardPlan::Make(spread.plan, Tables(), bytes_per_row, spread.ranks, /*budget_bytes=*/0);
+      ShardPlan::Make(spread.plan, tables, bytes_per_row, spread.ranks, /*budget_bytes=*/0);
   CHECK(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -117,7 +119,7 @@ SparseOptimizerOptions SparseOptions(OptimizerKind kind, double l2) {
 
 ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) {
   ShardedEmbedding<float>::Options options;
-  options.tables = Tables();
+  options.tables = Tables(training);
   options.fields = Fields();
   for (const SequenceShape& sequence : training.model.features.sequences) {
     options.fields.insert(options.fields.end(), sequence.positions, Fields()[sequence.field]);
@@ -166,6 +168,7 @@ class Rank {
         communicator_(communicator),
         pool_(spread.threads),
         graph_(training.model.graph()),
+        tables_(Tables(training)),
         parts_(MakeParts(spread, {.step = StepOptions(training, spread),
                                   .embedding = EmbeddingOptions(training),
                                   .evaluated_rows = kEvaluatedRows,
@@ -228,7 +231,7 @@ class Rank {
   Communicator* communicator_;
   ThreadPool pool_;
   const Graph graph_;
-  const std::vector<TableSpec> tables_ = Tables();
+  const std::vector<TableSpec> tables_;
   const std::unique_ptr<TinyParts> parts_;
   Step<float>& step_;
   std::vector<StepResult> steps_;
@@ -295,6 +298,10 @@ std::vector<TinyCase> TinyCases() {
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},
+      {"XDeepFmAdagrad",
+       {.model = TinyModel(kTinyXDeepFm), .sparse = kAdagrad, .dense = kAdagrad, .leaves = 8}},
+      {"DcnV2LowRank", {.model = TinyModel(kTinyDcnV2LowRank), .leaves = 8}},
+      {"WukongLazyAdam", {.model = TinyModel(kTinyWukong), .leaves = 8}},
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},

@@ -107,6 +107,12 @@ inline constexpr char kTinyAutoInt[] =
     "auto_int { attention_layers: 2 attention_width: 6 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMmoe[] =
     "mmoe { experts: 3 expert_hidden: [9, 6] tower_hidden: 5 dropout: 0.1 }";
+inline constexpr char kTinyXDeepFm[] = "x_deep_fm { maps: [7, 5] hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyDcnV2LowRank[] =
+    "dcn_v2 { cross_layers: 2 rank: 3 experts: 3 hidden: [16, 8] }";
+inline constexpr char kTinyWukong[] =
+    "wukong { layers: 2 interaction_tokens: 3 compressed_tokens: 2 rank: 3 interaction_hidden: 12 "
+    "hidden: 16 dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyDin[] = "mlp { hidden: [16, 8] } sequences { din { hidden: [12, 6] } }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";

@@ -25,6 +25,13 @@ template <typename T>
 void NormForwardKernel(const NormShape& shape, Panels<const T> x, const T* gain, const T* bias,
                        Panels<T> y, Panels<T> saved_normalized, Panels<T> saved_scale);
 template <typename T>
+void PairProductsKernel(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
+                        const FeaturePair* end, Panels<T> z);
+template <typename T>
+void PairProductsBackwardKernel(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
+                                const FeaturePair* pairs, const FeaturePair* end, Panels<T> da,
+                                Panels<T> db);
+template <typename T>
 void NormBackwardKernel(const NormShape& shape, Panels<const T> saved_normalized,
                         Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
                         Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Shape kShapes[] = {{5, 3, 26}, {1, 2, 33}, {6, 1, 1}, {9, 4, 16}, {3, 1, 104}};
 constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu, Activation::kGelu,
-                                       Activation::kSwish};
+                                       Activation::kSwish, Activation::kTanh};
 constexpr float kScale = 4;
 
 struct Point {
@@ -27,6 +27,8 @@ Point Act(Activation activation, float x) {
       return first(elastor::Gelu(Broadcast(x)));
     case Activation::kSwish:
       return first(elastor::Swish(Broadcast(x)));
+    case Activation::kTanh:
+      return first(elastor::TanhAndSlope(Broadcast(x)));
     case Activation::kIdentity:
       break;
   }

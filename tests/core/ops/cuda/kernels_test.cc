@@ -63,7 +63,8 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const auto& [name, activation] :
        {std::pair("", Activation::kIdentity), std::pair("Relu", Activation::kRelu),
-        std::pair("Gelu", Activation::kGelu), std::pair("Swish", Activation::kSwish)}) {
+        std::pair("Gelu", Activation::kGelu), std::pair("Swish", Activation::kSwish),
+        std::pair("Tanh", Activation::kTanh)}) {
     const auto add = [&, act = activation](const std::string& kind, int64_t tokens, Weights weights,
                                            bool bias) {
       cases.push_back({kind + name, [=](Builder* g) {
@@ -186,6 +187,61 @@ std::vector<Case> Cases() {
     const Value y = g->Measure("y", slice(g, x, {3, 2}, 1, 0, {2, 2}));
     return g->Apply(ReluOp{}, g->Add(slice(g, x, {3, 2}, 0, 0, {2, 2}), y));
   });
+  add("SumPool", [](Builder* g) {
+    SumPoolOp op;
+    op.tokens = kTokens;
+    op.width = kWidth;
+    return g->Apply(op, g->Tokens());
+  });
+  const auto interaction = [](Builder* g, Value a, Value b, int64_t maps) {
+    CompressedInteractionOp op;
+    op.maps = maps;
+    op.first = g->shape(a).tokens;
+    if (a.node != b.node) op.second = g->shape(b).tokens;
+    op.width = g->shape(a).width;
+    const std::vector<int> parameters = {g->Declare({maps, op.first, op.b_tokens()}),
+                                         g->Declare({maps})};
+    if (op.one_input()) return g->Apply(op, a, parameters);
+    const Value both[] = {a, b};
+    return g->Apply(op, both, parameters);
+  };
+  add("CompressedInteraction", [=](Builder* g) {
+    const Value x0 = g->Tokens();
+    return g->Add(x0, interaction(g, interaction(g, x0, x0, 3), x0, kTokens));
+  });
+  add("CompressedInteractionOfOtherTokens", [=](Builder* g) {
+    const Value x0 = g->Linear(g->Embeddings(), 1, 6, Weights::kOwn);
+    CompressedInteractionOp op;
+    op.maps = 5;
+    op.first = 2;
+    op.width = 3;
+    return g->Apply(op, x0, {g->Declare({5, 2, 2}), g->Declare({5})});
+  });
+  add("PairwiseDot", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, g->Linear(x, 1, 3 * kWidth, Weights::kOwn)};
+    PairwiseDotOp op;
+    op.first = kTokens;
+    op.second = 3;
+    op.width = kWidth;
+    return g->Linear(g->Apply(op, both), kTokens, 2, Weights::kOwn);
+  });
+  add("PairwiseDotOfOneValue", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, x};
+    PairwiseDotOp op;
+    op.first = op.second = kTokens;
+    op.width = kWidth;
+    return g->Apply(op, both);
+  });
+  add("SoftmaxGate", [](Builder* g) {
+    const Value x = g->Tokens();
+    const Value both[] = {x, g->Linear(x, 1, kTokens, Weights::kOwn)};
+    SoftmaxGateOp op;
+    op.tokens = kTokens;
+    op.width = kWidth;
+    return g->Linear(g->Apply(op, both), kTokens, 2, Weights::kOwn);
+  });
   add("LayerNorm", [](Builder* g) { return g->Norm(g->Tokens(), LayerNorm(kWidth)); });
   add("RmsNorm", [](Builder* g) {
     return g->Linear(g->Norm(g->Tokens(), RmsNorm(kWidth)), kTokens, 3, Weights::kOwn);
@@ -299,12 +355,7 @@ void ExpectNear(const std::vector<double>& found, const std::vector<double>& exp
   }
 }
 
-TEST_P(KernelsTest, EqualsTheCpus) {
-  Builder builder;
-  const Value x = GetParam().make(&builder);
-  builder.Measure("last", x);
-  const Value logit = builder.Linear(x, 1, 1, LinearOp::Weights::kOwn);
-  const elastor::Graph graph = std::move(builder).Finish(logit);
+void ExpectEqualsTheCpus(const elastor::Graph& graph) {
   const std::vector<float> weights = MakeWeights(graph.parameters());
   for (const std::vector<int32_t>& counts :
        {std::vector<int32_t>{9}, std::vector<int32_t>{9, 8}, std::vector<int32_t>{9, 8, 9, 3}}) {
@@ -335,6 +386,23 @@ TEST_P(KernelsTest, EqualsTheCpus) {
       }
     }
   }
+}
+
+TEST_P(KernelsTest, EqualsTheCpus) {
+  Builder builder;
+  const Value x = GetParam().make(&builder);
+  builder.Measure("last", x);
+  const Value logit = builder.Linear(x, 1, 1, LinearOp::Weights::kOwn);
+  ExpectEqualsTheCpus(std::move(builder).Finish(logit));
+}
+
+// What is added to the last map's output is not rounded to the activations' type and back.
+TEST(LogitsTest, SumOfMaps) {
+  Builder builder;
+  const Value x = builder.Tokens();
+  const Value a = builder.Linear(x, 1, 1, LinearOp::Weights::kOwn);
+  const Value sum = builder.Add(a, builder.Linear(x, 1, 1, LinearOp::Weights::kOwn));
+  ExpectEqualsTheCpus(std::move(builder).Finish(sum));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KernelsTest, testing::ValuesIn(Cases()),

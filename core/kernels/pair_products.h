@@ -1,0 +1,31 @@
+#ifndef ELASTOR_CORE_KERNELS_PAIR_PRODUCTS_H_
+#define ELASTOR_CORE_KERNELS_PAIR_PRODUCTS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor/panels.h"
+
+namespace elastor {
+
+// A feature of a view a and one of a view b.
+struct FeaturePair {
+  int32_t a = 0;
+  int32_t b = 0;
+};
+
+// z[row][q] = a[row][pairs[q].a] * b[row][pairs[q].b].
+template <typename T>
+void PairProducts(Panels<const T> a, Panels<const T> b, std::span<const FeaturePair> pairs,
+                  Panels<T> z);
+
+// Its gradients: for ascending q, da[row][pairs[q].a] gets the FMA of dz[row][q] and
+// b[row][pairs[q].b], then db[row][pairs[q].b] that of dz[row][q] and a[row][pairs[q].a]. da and db
+// may be the same view.
+template <typename T>
+void PairProductsBackward(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
+                          std::span<const FeaturePair> pairs, Panels<T> da, Panels<T> db);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_KERNELS_PAIR_PRODUCTS_H_
