@@ -14,8 +14,8 @@ namespace {
 
 // A panel of 16 rows is computed at a time, up to its longest row. Its positions are the rows of
 // the MLP's products, those of one t side by side in a panel. Nothing of the MLP is kept for the
-// backward pass, which computes it again: that costs a third more and keeps the memory that of one
-// panel, whatever L is.
+// backward pass, which computes it again: that costs a third more, and the memory is that of one
+// panel.
 template <typename T>
 class TargetAttentionKernel final : public CpuKernel<T> {
  public:

@@ -125,7 +125,11 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
        "--set=model.kind=NONE: expected one of " + UpperCase(ModelNames()) + ", found 'NONE'"},
       {"model.head.hidden=4,,5",
        "--set=model.head.hidden=4,,5: expected a 32-bit integer, found ''"},
-      {"model=MLP", "--set=model=MLP: model is a group of fields; set one of: " + ModelNames()},
+      {"model=MLP",
+       "--set=model=MLP: model is a group of fields; set one of: " + ModelNames() + ", sequences"},
+      {"model.sequences.field=x",
+       "--set=model.sequences.field=x: SequencesConfig has no field 'field'; it has: fields, "
+       "targets, max_length, mean, din; did you mean 'fields'?"},
       // Three that people make: a slip of the key, a field of another model, another model's path.
       {"training.bach_size=3",
        "--set=training.bach_size=3: TrainingConfig has no field 'bach_size'; it has: seed, "

@@ -92,6 +92,17 @@ TEST(TrainStepLeafTest, BatchNormOfOneLeaf) {
   }
 }
 
+// Histories have 0 to 4 ids: positions that no row has are left out exactly.
+TEST(TrainStepSequencesTest, EmptyPositionsChangeNoBit) {
+  TinyTraining training = {.model = TinyModel(kTinyDin)};
+  training.model.features.sequences = {{"bag", 2, 0, 4}};
+  const Outcome expected = Train(training, Spread{});
+  training.model.features.sequences[0].positions = 9;
+  EXPECT_EQ(Differences(expected, Train(training, {.ranks = 3, .threads = 2})), "");
+  training.model.features.sequences[0].positions = 3;
+  EXPECT_NE(expected.digest, Train(training, Spread{}).digest);
+}
+
 TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
   TinyTraining training = {.model = TinyModel(kTinyMlp)};
   const Outcome expected = Train(training, Spread{});

@@ -135,8 +135,9 @@ TEST_P(DeviceExecutorTest, RoundedProducts) {
     int flipped = 0;
     for (int64_t row = 0; row < batch.rows(); ++row) {
       const auto part = [&](const PassResult& result) {
-        const auto begin = result.embedding_gradients.begin() + row * graph_.features().inputs();
-        return std::vector<double>(begin, begin + graph_.features().inputs());
+        const auto begin =
+            result.embedding_gradients.begin() + row * graph_.features().embedding_features();
+        return std::vector<double>(begin, begin + graph_.features().embedding_features());
       };
       if (RootMeanSquareDifference(part(rounded), part(exact)) <= bound) continue;
       std::fill_n(batch.dlogits.begin() + row * graph_.outputs(), graph_.outputs(), 0.0f);
@@ -187,8 +188,9 @@ TEST_P(DeviceExecutorTest, PaddingHasNoGradient) {
   run.Enqueue(/*training=*/true);
   const std::vector<double> de = run.DeviceEmbeddingGradients();
   for (int64_t device_row = 4; device_row < kLeafRows; ++device_row) {
-    for (int64_t f = 0; f < graph_.features().inputs(); ++f) {
-      EXPECT_EQ(de[device_row * graph_.features().inputs() + f], 0) << device_row << ", " << f;
+    for (int64_t f = 0; f < graph_.features().embedding_features(); ++f) {
+      EXPECT_EQ(de[device_row * graph_.features().embedding_features() + f], 0)
+          << device_row << ", " << f;
     }
   }
 }
