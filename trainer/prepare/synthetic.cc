@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "core/base/leaves.h"
 #include "trainer/data/block_format.h"
+#include "trainer/prepare/history_teacher.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/teacher.h"
 
@@ -25,11 +28,23 @@ struct Draft {
   std::vector<uint64_t> groups;
 };
 
-void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
+// Appends a row and returns its true logit.
+using AppendRow = std::function<double(int64_t row, Rows* rows)>;
+
+AppendRow RowsOf(const Synthetic& plan) {
+  const auto of = [](auto teacher) {
+    return [teacher](int64_t row, Rows* rows) { return teacher->AppendRow(row, rows); };
+  };
+  if (plan.teacher() == Synthetic::HISTORY) return of(std::make_shared<HistoryTeacher>(plan));
+  return of(std::make_shared<Teacher>(plan));
+}
+
+void MakeDraft(const AppendRow& append_row, const DatasetInfo& info, const Range& range,
+               Draft* draft) {
   Rows rows;
   draft->logits.clear();
   for (int64_t row = range.begin; row < range.end; ++row) {
-    draft->logits.push_back(teacher.AppendRow(row, &rows));
+    draft->logits.push_back(append_row(row, &rows));
   }
   draft->block = EncodeBlock(info, rows);
   draft->labels = std::move(rows.labels);
@@ -103,7 +118,7 @@ double ExactGauc(const std::vector<double>& scores, const std::vector<float>& la
 }
 
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
-  const Teacher teacher(options.schema.synthetic());
+  const AppendRow append_row = RowsOf(options.schema.synthetic());
   const int64_t total = options.schema.synthetic().rows();
   const int64_t block_rows = writer->info().rows_per_block;
   const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
@@ -120,7 +135,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       pool->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t row = range.begin + (first + i) * block_rows;
-          MakeDraft(teacher, writer->info(), {row, std::min(row + block_rows, range.end)},
+          MakeDraft(append_row, writer->info(), {row, std::min(row + block_rows, range.end)},
                     &drafts[i]);
         }
       });

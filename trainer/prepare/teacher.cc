@@ -3,70 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 
-#include "core/base/canonical_math.h"
 #include "core/base/random.h"
-#include "xxhash.h"
+#include "trainer/prepare/planted_random.h"
 
 namespace elastor {
+
+using namespace planted;
+
 namespace {
 
-constexpr double kDefaultZipfExponent = 1.05;
-constexpr double kDefaultSignal = 1.5;
-constexpr double kDefaultBaseRate = 0.25;
-constexpr int64_t kCalibrationRows = 1 << 14;
 constexpr uint32_t kLongestBag = 4;
 constexpr double kFirstOrderShare = 0.5;
-
-// What a block of random numbers of a row is for: the third word of its counter, plus the field.
-constexpr uint32_t kNumericItem = 0;
-constexpr uint32_t kIdItem = 1 << 30;
-constexpr uint32_t kLabelItem = 2u << 30;
-constexpr uint32_t kHistoryItem = 3u << 30;  // of a user in place of a row
-
-double OrDefault(double value, double otherwise) { return value == 0 ? otherwise : value; }
-
-PhiloxBlock RowBits(const Synthetic& plan, int64_t row, uint32_t item, uint32_t position) {
-  const uint64_t key = MakeRandomKey(plan.seed(), RandomPurpose::kSynthetic, 0);
-  return Philox(key,
-                {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), item, position});
-}
-
-double Uniform53(uint32_t high, uint32_t low) {
-  return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
-}
-
-// An id in [0, ids) with P(i) the integral of x^-exponent over [i + 1, i + 2], normalised.
-int64_t HeavyTailed(double uniform, int64_t ids, double exponent) {
-  const double log_end = CanonicalLog(static_cast<double>(ids) + 1);
-  const double power = 1 - exponent;
-  double x;
-  if (std::abs(power) < 1e-9) {
-    x = CanonicalExp(uniform * log_end);
-  } else {
-    const double end = CanonicalExp(power * log_end);
-    x = CanonicalExp(CanonicalLog(1 + (end - 1) * uniform) / power);
-  }
-  return std::clamp<int64_t>(static_cast<int64_t>(x) - 1, 0, ids - 1);
-}
-
-double Sigmoid(double logit) { return 1 / (1 + CanonicalExp(-logit)); }
-
-struct Moments {
-  double mean = 0;
-  double stddev = 1;
-};
-
-template <typename Value>
-Moments MomentsOf(int64_t count, const Value& value) {
-  double sum = 0, squares = 0;
-  for (int64_t i = 0; i < count; ++i) sum += value(i);
-  const double mean = sum / static_cast<double>(count);
-  for (int64_t i = 0; i < count; ++i) squares += (value(i) - mean) * (value(i) - mean);
-  const double stddev = std::sqrt(squares / static_cast<double>(count));
-  return {mean, stddev > 0 ? stddev : 1};
-}
 
 int64_t RankOf(const Synthetic& plan) {
   if (plan.rank() > 0) return plan.rank();
@@ -79,9 +27,7 @@ Teacher::Teacher(const Synthetic& plan)
     : plan_(plan),
       rank_(RankOf(plan)),
       numeric_(plan.numeric_fields()),
-      columns_(plan.categorical_fields() + plan.multi_hot_fields() +
-               (plan.teacher() == Synthetic::HISTORY)),
-      history_(plan.teacher() == Synthetic::HISTORY),
+      columns_(plan.categorical_fields() + plan.multi_hot_fields()),
       sum_mean_(rank_, 0),
       sum_stddev_(rank_, 1) {
   Calibrate();
@@ -106,61 +52,13 @@ void Teacher::AppendFeatures(int64_t row, Rows* rows) const {
     rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
                                     : static_cast<float>(NormalFromBits(bits[0], bits[1]).first));
   }
-  const bool bags = plan_.multi_hot_fields() > 0 || history_;
+  const bool bags = plan_.multi_hot_fields() > 0;
   if (bags && rows->offsets.empty()) rows->offsets.push_back(0);
-  for (int64_t field = 0; field < columns_ - history_; ++field) {
+  for (int64_t field = 0; field < columns_; ++field) {
     const int64_t length = field < plan_.categorical_fields() ? 1 : BagLength(row, field);
     for (int64_t i = 0; i < length; ++i) AppendId(row, field, i, rows);
     if (bags) rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
   }
-  if (history_) AppendHistory(row, rows);
-}
-
-// What a user saw at a place of the stream of items that they see.
-int64_t Teacher::HistoryItem(int64_t user, int64_t place) const {
-  const PhiloxBlock bits = RowBits(plan_, user, kHistoryItem, static_cast<uint32_t>(place));
-  return HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(),
-                     OrDefault(plan_.zipf_exponent(), kDefaultZipfExponent));
-}
-
-// Row r is the (r / users)-th visit of user r mod users, who sees one item more at each. Half
-// of the rows have an item of the interest of one that the history has.
-void Teacher::AppendHistory(int64_t row, Rows* rows) const {
-  const int64_t user = row % plan_.users();
-  const int64_t visit = row / plan_.users();
-  const auto length = static_cast<int64_t>(RowBits(plan_, user, kHistoryItem, ~0u)[0] %
-                                           (static_cast<uint32_t>(plan_.history_length()) + 1));
-  const int64_t end = plan_.history_length() + visit;
-  for (int64_t place = end - length; place < end; ++place) {
-    rows->ids.push_back(HistoryItem(user, place));
-  }
-  rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
-  const std::string name = std::to_string(user);
-  rows->groups.push_back(XXH3_64bits(name.data(), name.size()));
-  const PhiloxBlock bits = RowBits(plan_, row, kHistoryItem + 1, 0);
-  if (length == 0 || bits[0] % 2 == 0) return;
-  const int64_t seen = rows->ids[rows->ids.size() - 1 - bits[1] % length];
-  const int64_t interest = seen % plan_.interests();
-  const int64_t items = (plan_.ids_per_field() - 1 - interest) / plan_.interests() + 1;
-  rows->ids[rows->offsets[(rows->rows - 1) * columns_]] =
-      interest + static_cast<int64_t>(bits[2] % static_cast<uint64_t>(items)) * plan_.interests();
-}
-
-double Teacher::ItemWeight(int64_t item) const {
-  double weight;
-  FillNormal(MakeRandomKey(plan_.seed(), RandomPurpose::kSynthetic, 1), item, 1.0, 1, &weight);
-  return weight;
-}
-
-double Teacher::HistoryScore(const Rows& rows) const {
-  const int64_t first_bag = (rows.rows - 1) * columns_;
-  const int64_t item = rows.ids[rows.offsets[first_bag]];
-  double score = 0;
-  for (int64_t i = rows.offsets[first_bag + columns_ - 1]; i < rows.offsets[first_bag + columns_];
-       ++i) {
-    if ((rows.ids[i] - item) % plan_.interests() == 0) score += ItemWeight(rows.ids[i]);
-  }
-  return score;
 }
 
 Teacher::Latents Teacher::LatentsOf(const Rows& rows) const {
@@ -226,38 +124,26 @@ void Teacher::StandardizeSums(const std::vector<Latents>& sample) {
 }
 
 void Teacher::Calibrate() {
-  std::vector<Latents> sample;
-  std::vector<double> scores;
+  std::vector<Latents> sample(std::min<int64_t>(plan_.rows(), kCalibrationRows));
   Rows rows;
-  for (int64_t i = 0; i < std::min<int64_t>(plan_.rows(), kCalibrationRows); ++i) {
-    AppendFeatures(i, &rows);
-    if (history_) {
-      scores.push_back(HistoryScore(rows));
-    } else {
-      sample.push_back(LatentsOf(rows));
-    }
+  for (size_t i = 0; i < sample.size(); ++i) {
+    AppendFeatures(static_cast<int64_t>(i), &rows);
+    sample[i] = LatentsOf(rows);
   }
   if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample);
+  std::vector<double> scores;
   for (const Latents& latents : sample) scores.push_back(RawScore(latents));
   const int64_t count = static_cast<int64_t>(scores.size());
   const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
   scale_ = OrDefault(plan_.signal(), kDefaultSignal) / moments.stddev;
-  // The shift that makes the mean probability the base rate, by bisection.
-  const double rate = OrDefault(plan_.base_rate(), kDefaultBaseRate);
-  double low = -100, high = 100;
-  for (int step = 0; step < 60; ++step) {
-    const double shift = (low + high) / 2;
-    double sum = 0;
-    for (const double score : scores) sum += Sigmoid(scale_ * (score - moments.mean) + shift);
-    (sum / static_cast<double>(count) < rate ? low : high) = shift;
-  }
-  shift_ = (low + high) / 2 - scale_ * moments.mean;
+  std::vector<double> logits;
+  for (const double score : scores) logits.push_back(scale_ * (score - moments.mean));
+  shift_ = ShiftToBaseRate(plan_, logits) - scale_ * moments.mean;
 }
 
 double Teacher::AppendRow(int64_t row, Rows* rows) const {
   AppendFeatures(row, rows);
-  const double raw = history_ ? HistoryScore(*rows) : RawScore(LatentsOf(*rows));
-  const double logit = scale_ * raw + shift_;
+  const double logit = scale_ * RawScore(LatentsOf(*rows)) + shift_;
   const PhiloxBlock bits = RowBits(plan_, row, kLabelItem, 0);
   rows->labels.push_back(Uniform53(bits[0], bits[1]) < Sigmoid(logit) ? 1.0f : 0.0f);
   return logit;

@@ -30,12 +30,7 @@ class Teacher {
   void AppendFeatures(int64_t row, Rows* rows) const;
   void AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const;
   int64_t BagLength(int64_t row, int64_t field) const;
-  // HISTORY: the item of a row, and its history.
-  int64_t HistoryItem(int64_t user, int64_t place) const;
-  void AppendHistory(int64_t row, Rows* rows) const;
-  double ItemWeight(int64_t item) const;
   // Of the last row of *rows.
-  double HistoryScore(const Rows& rows) const;
   Latents LatentsOf(const Rows& rows) const;
   double RawScore(const Latents& latents) const;
   void StandardizeSums(const std::vector<Latents>& sample);
@@ -44,8 +39,7 @@ class Teacher {
   const Synthetic plan_;
   const int64_t rank_;
   const int64_t numeric_;
-  const int64_t columns_;         // categorical, multi-hot and the history
-  const bool history_;            // HISTORY
+  const int64_t columns_;         // categorical and multi-hot
   std::vector<double> sum_mean_;  // COORDINATE_MIXING: over the first rows, [rank]
   std::vector<double> sum_stddev_;
   double scale_ = 1;
