@@ -134,7 +134,7 @@ void Main() {
   const Graph graph = MakeGraph(experiment, data);
   ShardedEmbedding<float>::Options options;
   options.tables = tables;
-  options.fields = MakeFields(data);
+  options.fields = MakeFields(experiment, data);
   options.optimizer = MakeSparseOptimizer(experiment.optimizer());
   options.leaves = experiment.parallel().virtual_shards();
   ShardedEmbedding<float> embedding(options, &plan.value(), communicator.get(), &pool);

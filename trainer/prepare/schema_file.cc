@@ -262,8 +262,8 @@ Status CheckSynthetic(const Synthetic& plan) {
     return UserError("synthetic.rank must be at least 4 for COORDINATE_MIXING");
   }
   if (plan.teacher() == Synthetic::HISTORY) {
-    if (plan.categorical_fields() < 1) {
-      return UserError("synthetic.categorical_fields must be at least 1 for HISTORY");
+    if (plan.categorical_fields() < 1 || plan.numeric_fields() + plan.multi_hot_fields() > 0) {
+      return UserError("synthetic: HISTORY has categorical fields only, and at least one");
     }
     if (plan.users() < 1 || plan.history_length() < 1 || plan.history_length() > 4096) {
       return UserError("synthetic: HISTORY needs users, and a history_length of 1 to 4096");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/base/leaves.h"
 #include "trainer/data/block_format.h"
+#include "trainer/prepare/history_teacher.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/teacher.h"
 
@@ -26,11 +28,25 @@ struct Draft {
   std::vector<uint64_t> groups;
 };
 
-void MakeDraft(const Teacher& teacher, const DatasetInfo& info, const Range& range, Draft* draft) {
+// Appends a row and returns its labels' true logits.
+using AppendRow = std::function<std::vector<double>(int64_t row, Rows* rows)>;
+
+AppendRow RowsOf(const Synthetic& plan) {
+  if (plan.teacher() == Synthetic::HISTORY) {
+    return [teacher = HistoryTeacher(plan)](int64_t row, Rows* rows) {
+      return std::vector{teacher.AppendRow(row, rows)};
+    };
+  }
+  return
+      [teacher = Teacher(plan)](int64_t row, Rows* rows) { return teacher.AppendRow(row, rows); };
+}
+
+void MakeDraft(const AppendRow& append_row, const DatasetInfo& info, const Range& range,
+               Draft* draft) {
   Rows rows;
   draft->logits.clear();
   for (int64_t row = range.begin; row < range.end; ++row) {
-    const std::vector<double> logits = teacher.AppendRow(row, &rows);
+    const std::vector<double> logits = append_row(row, &rows);
     draft->logits.insert(draft->logits.end(), logits.begin(), logits.end());
   }
   draft->block = EncodeBlock(info, rows);
@@ -121,8 +137,8 @@ double ExactGauc(const std::vector<double>& scores, const std::vector<float>& la
 }
 
 Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
-  const Teacher teacher(options.schema.synthetic());
-  const int64_t labels_a_row = teacher.labels();
+  const AppendRow append_row = RowsOf(options.schema.synthetic());
+  const int64_t labels_a_row = std::max(options.schema.synthetic().labels(), 1);
   const int64_t total = options.schema.synthetic().rows();
   const int64_t block_rows = writer->info().rows_per_block;
   const std::array<Range, 3> splits = SplitRanges(options.schema.split(), total);
@@ -139,7 +155,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
       pool->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t row = range.begin + (first + i) * block_rows;
-          MakeDraft(teacher, writer->info(), {row, std::min(row + block_rows, range.end)},
+          MakeDraft(append_row, writer->info(), {row, std::min(row + block_rows, range.end)},
                     &drafts[i]);
         }
       });

@@ -3,70 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 
-#include "core/base/canonical_math.h"
 #include "core/base/random.h"
-#include "xxhash.h"
+#include "trainer/prepare/planted_random.h"
 
 namespace elastor {
+
+using namespace planted;
+
 namespace {
 
-constexpr double kDefaultZipfExponent = 1.05;
-constexpr double kDefaultSignal = 1.5;
-constexpr double kDefaultBaseRate = 0.25;
-constexpr int64_t kCalibrationRows = 1 << 14;
 constexpr uint32_t kLongestBag = 4;
 constexpr double kFirstOrderShare = 0.5;
-
-// What a block of random numbers of a row is for: the third word of its counter, plus the field.
-constexpr uint32_t kNumericItem = 0;
-constexpr uint32_t kIdItem = 1 << 30;
-constexpr uint32_t kLabelItem = 2u << 30;
-constexpr uint32_t kHistoryItem = 3u << 30;  // of a user in place of a row
-
-double OrDefault(double value, double otherwise) { return value == 0 ? otherwise : value; }
-
-PhiloxBlock RowBits(const Synthetic& plan, int64_t row, uint32_t item, uint32_t position) {
-  const uint64_t key = MakeRandomKey(plan.seed(), RandomPurpose::kSynthetic, 0);
-  return Philox(key,
-                {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), item, position});
-}
-
-double Uniform53(uint32_t high, uint32_t low) {
-  return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
-}
-
-// An id in [0, ids) with P(i) the integral of x^-exponent over [i + 1, i + 2], normalised.
-int64_t HeavyTailed(double uniform, int64_t ids, double exponent) {
-  const double log_end = CanonicalLog(static_cast<double>(ids) + 1);
-  const double power = 1 - exponent;
-  double x;
-  if (std::abs(power) < 1e-9) {
-    x = CanonicalExp(uniform * log_end);
-  } else {
-    const double end = CanonicalExp(power * log_end);
-    x = CanonicalExp(CanonicalLog(1 + (end - 1) * uniform) / power);
-  }
-  return std::clamp<int64_t>(static_cast<int64_t>(x) - 1, 0, ids - 1);
-}
-
-double Sigmoid(double logit) { return 1 / (1 + CanonicalExp(-logit)); }
-
-struct Moments {
-  double mean = 0;
-  double stddev = 1;
-};
-
-template <typename Value>
-Moments MomentsOf(int64_t count, const Value& value) {
-  double sum = 0, squares = 0;
-  for (int64_t i = 0; i < count; ++i) sum += value(i);
-  const double mean = sum / static_cast<double>(count);
-  for (int64_t i = 0; i < count; ++i) squares += (value(i) - mean) * (value(i) - mean);
-  const double stddev = std::sqrt(squares / static_cast<double>(count));
-  return {mean, stddev > 0 ? stddev : 1};
-}
 
 int64_t RankOf(const Synthetic& plan) {
   if (plan.rank() > 0) return plan.rank();
@@ -79,9 +27,7 @@ Teacher::Teacher(const Synthetic& plan)
     : plan_(plan),
       rank_(RankOf(plan)),
       numeric_(plan.numeric_fields()),
-      columns_(plan.categorical_fields() + plan.multi_hot_fields() +
-               (plan.teacher() == Synthetic::HISTORY)),
-      history_(plan.teacher() == Synthetic::HISTORY),
+      columns_(plan.categorical_fields() + plan.multi_hot_fields()),
       labels_(std::max(plan.labels(), 1)) {
   Calibrate();
 }
@@ -105,61 +51,13 @@ void Teacher::AppendFeatures(int64_t row, Rows* rows) const {
     rows->numeric.push_back(missing ? std::numeric_limits<float>::quiet_NaN()
                                     : static_cast<float>(NormalFromBits(bits[0], bits[1]).first));
   }
-  const bool bags = plan_.multi_hot_fields() > 0 || history_;
+  const bool bags = plan_.multi_hot_fields() > 0;
   if (bags && rows->offsets.empty()) rows->offsets.push_back(0);
-  for (int64_t field = 0; field < columns_ - history_; ++field) {
+  for (int64_t field = 0; field < columns_; ++field) {
     const int64_t length = field < plan_.categorical_fields() ? 1 : BagLength(row, field);
     for (int64_t i = 0; i < length; ++i) AppendId(row, field, i, rows);
     if (bags) rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
   }
-  if (history_) AppendHistory(row, rows);
-}
-
-// What a user saw at a place of the stream of items that they see.
-int64_t Teacher::HistoryItem(int64_t user, int64_t place) const {
-  const PhiloxBlock bits = RowBits(plan_, user, kHistoryItem, static_cast<uint32_t>(place));
-  return HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(),
-                     OrDefault(plan_.zipf_exponent(), kDefaultZipfExponent));
-}
-
-// Row r is the (r / users)-th visit of user r mod users, who sees one item more at each. Half
-// of the rows have an item of the interest of one that the history has.
-void Teacher::AppendHistory(int64_t row, Rows* rows) const {
-  const int64_t user = row % plan_.users();
-  const int64_t visit = row / plan_.users();
-  const auto length = static_cast<int64_t>(RowBits(plan_, user, kHistoryItem, ~0u)[0] %
-                                           (static_cast<uint32_t>(plan_.history_length()) + 1));
-  const int64_t end = plan_.history_length() + visit;
-  for (int64_t place = end - length; place < end; ++place) {
-    rows->ids.push_back(HistoryItem(user, place));
-  }
-  rows->offsets.push_back(static_cast<int64_t>(rows->ids.size()));
-  const std::string name = std::to_string(user);
-  rows->groups.push_back(XXH3_64bits(name.data(), name.size()));
-  const PhiloxBlock bits = RowBits(plan_, row, kHistoryItem + 1, 0);
-  if (length == 0 || bits[0] % 2 == 0) return;
-  const int64_t seen = rows->ids[rows->ids.size() - 1 - bits[1] % length];
-  const int64_t interest = seen % plan_.interests();
-  const int64_t items = (plan_.ids_per_field() - 1 - interest) / plan_.interests() + 1;
-  rows->ids[rows->offsets[(rows->rows - 1) * columns_]] =
-      interest + static_cast<int64_t>(bits[2] % static_cast<uint64_t>(items)) * plan_.interests();
-}
-
-double Teacher::ItemWeight(int64_t item) const {
-  double weight;
-  FillNormal(MakeRandomKey(plan_.seed(), RandomPurpose::kSynthetic, 1), item, 1.0, 1, &weight);
-  return weight;
-}
-
-double Teacher::HistoryScore(const Rows& rows, int64_t row) const {
-  const int64_t first_bag = row * columns_;
-  const int64_t item = rows.ids[rows.offsets[first_bag]];
-  double score = 0;
-  for (int64_t i = rows.offsets[first_bag + columns_ - 1]; i < rows.offsets[first_bag + columns_];
-       ++i) {
-    if ((rows.ids[i] - item) % plan_.interests() == 0) score += ItemWeight(rows.ids[i]);
-  }
-  return score;
 }
 
 Teacher::Latents Teacher::LatentsOf(const Rows& rows, int64_t row, int64_t label) const {
@@ -230,19 +128,6 @@ double Teacher::Mix(int64_t label, double first, double own) const {
   return label == 0 ? own : share * first + std::sqrt(1 - share * share) * own;
 }
 
-// The shift that makes the mean probability the base rate, by bisection.
-double Teacher::ShiftOf(const std::vector<double>& mixed) const {
-  const double rate = OrDefault(plan_.base_rate(), kDefaultBaseRate);
-  double low = -100, high = 100;
-  for (int step = 0; step < 60; ++step) {
-    const double shift = (low + high) / 2;
-    double sum = 0;
-    for (const double logit : mixed) sum += Sigmoid(logit + shift);
-    (sum / static_cast<double>(mixed.size()) < rate ? low : high) = shift;
-  }
-  return (low + high) / 2;
-}
-
 void Teacher::Calibrate() {
   const int64_t count = std::min<int64_t>(plan_.rows(), kCalibrationRows);
   Rows rows;
@@ -251,15 +136,9 @@ void Teacher::Calibrate() {
   for (int64_t number = 0; number < labels(); ++number) {
     Label& label = labels_[number];
     std::vector<Latents> sample;
-    std::vector<double> scores, mixed;
-    for (int64_t row = 0; row < count; ++row) {
-      if (history_) {
-        scores.push_back(HistoryScore(rows, row));
-      } else {
-        sample.push_back(LatentsOf(rows, row, number));
-      }
-    }
+    for (int64_t row = 0; row < count; ++row) sample.push_back(LatentsOf(rows, row, number));
     if (plan_.teacher() == Synthetic::COORDINATE_MIXING) StandardizeSums(sample, &label);
+    std::vector<double> scores, mixed;
     for (const Latents& latents : sample) scores.push_back(Score(latents, label));
     const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
     label.mean = moments.mean;
@@ -269,7 +148,7 @@ void Teacher::Calibrate() {
       if (number == 0) first[i] = own;
       mixed.push_back(Mix(number, first[i], own));
     }
-    label.shift = ShiftOf(mixed);
+    label.shift = ShiftToBaseRate(plan_, mixed);
   }
 }
 
@@ -279,8 +158,7 @@ std::vector<double> Teacher::AppendRow(int64_t row, Rows* rows) const {
   double first = 0;
   for (int64_t number = 0; number < labels(); ++number) {
     const Label& label = labels_[number];
-    const double score = history_ ? HistoryScore(*rows, rows->rows - 1)
-                                  : Score(LatentsOf(*rows, rows->rows - 1, number), label);
+    const double score = Score(LatentsOf(*rows, rows->rows - 1, number), label);
     if (number == 0) {
       first = label.Centred(score);
       logits.push_back(label.scale * score + (label.shift - label.scale * label.mean));

@@ -33,11 +33,6 @@ class Teacher {
   void AppendFeatures(int64_t row, Rows* rows) const;
   void AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const;
   int64_t BagLength(int64_t row, int64_t field) const;
-  // HISTORY: the item of a row, and its history.
-  int64_t HistoryItem(int64_t user, int64_t place) const;
-  void AppendHistory(int64_t row, Rows* rows) const;
-  double ItemWeight(int64_t item) const;
-  double HistoryScore(const Rows& rows, int64_t row) const;
   // What makes the logit of a label from its score.
   struct Label {
     std::vector<double> sum_mean;  // COORDINATE_MIXING: over the first rows, [rank]
@@ -54,14 +49,12 @@ class Teacher {
   void StandardizeSums(const std::vector<Latents>& sample, Label* label) const;
   // The true logit but for its shift; `first` is the first label's centred score.
   double Mix(int64_t label, double first, double own) const;
-  double ShiftOf(const std::vector<double>& mixed) const;
   void Calibrate();
 
   const Synthetic plan_;
   const int64_t rank_;
   const int64_t numeric_;
-  const int64_t columns_;  // categorical, multi-hot and the history
-  const bool history_;     // HISTORY
+  const int64_t columns_;  // categorical and multi-hot
   std::vector<Label> labels_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/scratch.h"
+#include "trainer/prepare/history_teacher.h"
 #include "trainer/prepare/teacher.h"
 
 namespace elastor {
@@ -146,10 +147,10 @@ TEST(SyntheticTest, HistoriesAreWhatUsersSawBefore) {
   EXPECT_GT(with_match, rows.rows / 2 * 8 / 10);
   EXPECT_EQ(slid, compared);
   const Rows validation = ReadAll(*dataset, Split::kValidation);
-  const Teacher planted(options.schema.synthetic());
+  const HistoryTeacher planted(options.schema.synthetic());
   std::vector<double> logits;
   Rows again;
-  for (int64_t row = 4000; row < 8000; ++row) logits.push_back(planted.AppendRow(row, &again)[0]);
+  for (int64_t row = 4000; row < 8000; ++row) logits.push_back(planted.AppendRow(row, &again));
   EXPECT_EQ(again.ids, validation.ids);
   EXPECT_EQ(dataset->info().best_gauc, ExactGauc(logits, validation.labels, validation.groups));
   EXPECT_GT(dataset->info().best_gauc, 0.6);
