@@ -85,13 +85,14 @@ struct WeightedSumOp {
   template <int kCount>
   __device__ Values<kCount> Load(const Index& index) const {
     const float* const weights = p + index.row * row_weights + index.token * out_step;
-    Values<kCount> sum;
-    for (int64_t s = 0; s < in.tokens; ++s) {
-      const Values<kCount> x = LoadValues<kCount>(At(in, Index{index.row, s, index.feature}));
-      const float weight = weights[s * in_step];
-      for (int i = 0; i < kCount; ++i) {
-        sum.v[i] = s == 0 ? weight * x.v[i] : fmaf(weight, x.v[i], sum.v[i]);
-      }
+    const auto token = [&](int64_t s) {
+      return LoadValues<kCount>(At(in, Index{index.row, s, index.feature}));
+    };
+    Values<kCount> sum = token(0);
+    for (int i = 0; i < kCount; ++i) sum.v[i] *= weights[0];
+    for (int64_t s = 1; s < in.tokens; ++s) {
+      const Values<kCount> x = token(s);
+      for (int i = 0; i < kCount; ++i) sum.v[i] = fmaf(weights[s * in_step], x.v[i], sum.v[i]);
     }
     return sum;
   }
