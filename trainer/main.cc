@@ -43,6 +43,9 @@ DEFINE_string(model, "",
               "with --mode=evaluate, predict, spectra or verify: RUN/model or a folder of "
               "RUN/checkpoints");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
+DEFINE_bool(per_sample, false,
+            "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
+            "some 20 bytes each");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
@@ -99,6 +102,10 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (FLAGS_resume && needs.mode != Mode::kTrain) {
     return UserError("--resume: only --mode=train can continue; found --mode=" + FLAGS_mode);
   }
+  if (FLAGS_per_sample && needs.mode != Mode::kSpectra) {
+    return UserError("--per_sample: only --mode=spectra has ranks of samples; found --mode=" +
+                     FLAGS_mode);
+  }
   if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
@@ -141,6 +148,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .resume = FLAGS_resume,
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
+                        .per_sample = FLAGS_per_sample,
                         .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
 }
@@ -181,6 +189,7 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--resume", FLAGS_resume ? "true" : "false"},
       {"--model", FLAGS_model.empty() ? "not given" : "given"},
       {"--split", FLAGS_split},
+      {"--per_sample", FLAGS_per_sample ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},
   };

@@ -2,39 +2,15 @@
 #define ELASTOR_TRAINER_EVALUATE_PREDICTIONS_FILE_H_
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "collective/communicator.h"
-#include "core/base/file.h"
-#include "core/base/status.h"
-
 namespace elastor {
 
-// predictions.csv: index,label,probability, one line a row in the order of the rows; the same bytes
-// for any number of ranks. Every rank makes its rows' text, rank 0 writes it. All calls are
-// collective; nothing is at `path` before Commit.
-class PredictionsFile {
- public:
-  // User error, on all ranks, when the file cannot be made. communicator outlives the object.
-  static StatusOr<std::unique_ptr<PredictionsFile>> Open(const std::string& path,
-                                                         Communicator* communicator);
-
-  // This rank's rows of a batch, [first_row, first_row + labels.size()) of the file: those after
-  // the rows of the ranks below, and of the batches before.
-  Status Append(int64_t first_row, const std::vector<float>& labels,
-                const std::vector<float>& logits);
-  Status Commit();
-
- private:
-  explicit PredictionsFile(Communicator* communicator) : communicator_(communicator) {}
-
-  Communicator* communicator_;
-  std::optional<AtomicFileWriter> file_;  // on rank 0
-  std::string gathered_;
-};
+// predictions.csv, a RowsFile: its first line, and those of rows that begin at first_row.
+inline constexpr char kPredictionsHeader[] = "index,label,probability\n";
+std::string PredictionLines(int64_t first_row, const std::vector<float>& labels,
+                            const std::vector<float>& logits);
 
 }  // namespace elastor
 

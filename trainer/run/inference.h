@@ -11,7 +11,8 @@ namespace elastor {
 
 // Measures a trained model on a split, on any number of ranks: the metrics, or spectra, to the last
 // bit, that the training run would have measured there. Modes evaluate; predict, which also writes
-// predictions.csv; spectra, the effective ranks of spectrum.samples rows instead of metrics.
+// predictions.csv; spectra, the effective ranks of all rows instead of metrics, with the files of
+// evaluate/spectra_files.h.
 // output_dir is filled when all is measured: a command that fails before leaves nothing there.
 // Collective.
 Status RunInference(const RunOptions& options, Communicator& communicator);

@@ -33,6 +33,7 @@ struct RunOptions {
   bool resume = false;     // mode train: output_dir's run goes on from its last checkpoint
   std::string model_dir;   // the model or checkpoint folder of modes that read one
   Split split = Split::kValidation;  // what is evaluated: validation or test
+  bool per_sample = false;           // mode spectra: also the ranks of every row
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 };

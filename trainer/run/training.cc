@@ -226,7 +226,11 @@ Status TrainingRun::TrainSteps() {
 Status TrainingRun::BeginWriting() {
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   WarnOfEmptySplits();
-  if (step() > 0 || !experiment_.evaluation().at_start()) return OkStatus();
+  if (step() > 0) return OkStatus();
+  if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
+    ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
+  }
+  if (!experiment_.evaluation().at_start()) return OkStatus();
   return Evaluate(Split::kValidation, /*scheduled=*/false);
 }
 
@@ -321,8 +325,9 @@ Status TrainingRun::Evaluate(Split split, bool scheduled) {
 
 Status TrainingRun::MeasureSpectrum() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(spectrum_, context_.evaluation().MeasureSpectrum(
-                                          Split::kValidation, experiment_.spectrum().samples(), {}));
+  ELASTOR_ASSIGN_OR_RETURN(
+      spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
+                                                       experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
