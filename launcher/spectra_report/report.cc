@@ -115,15 +115,17 @@ std::string DriftSvg(const SpectraModel& model, int kind) {
   return ToSvg(chart);
 }
 
-// "+0.123 [+0.101, +0.145]  10 of 10 rise"
+// "+0.1230 [ +0.1010,  +0.1450]  10 of 10 rise"; of one seed without the rest.
 std::string ChangeText(const SeedMean& change, size_t seeds) {
   char line[128];
+  std::snprintf(line, sizeof(line), "%+8.4f", change.mean);
+  std::string text = line;
+  if (seeds < 2) return text;
   const bool rises = change.mean > 0;
-  std::snprintf(line, sizeof(line), "%+8.4f [%+8.4f, %+8.4f]  %3lld of %zu %s", change.mean,
-                change.low, change.high,
+  std::snprintf(line, sizeof(line), " [%+8.4f, %+8.4f]  %3lld of %zu %s", change.low, change.high,
                 static_cast<long long>(rises ? change.positive : change.negative), seeds,
                 rises ? "rise" : "fall");
-  return line;
+  return text + line;
 }
 
 }  // namespace
@@ -172,7 +174,7 @@ std::string ToText(std::span<const SpectraModel> models) {
               model.rows + "\n";
       for (int kind = 0; kind < kRankKinds; ++kind) {
         text += "  " + std::string(kRankNames[kind]) + " rank; change from the stage before, its " +
-                "interval over seeds, seeds of that sign\n";
+                "95 % interval over seeds, seeds of that sign\n";
         for (size_t stage = 0; stage < model.stages.size(); ++stage) {
           char line[160];
           std::snprintf(line, sizeof(line), "    %-*s %8.4f", static_cast<int>(width),
