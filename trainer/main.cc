@@ -46,6 +46,9 @@ DEFINE_string(model, "",
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_bool(predictions, false,
             "with --mode=train: write predictions.csv of the evaluation at the end, too");
+DEFINE_bool(per_sample, false,
+            "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
+            "some 20 bytes each");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
@@ -107,6 +110,10 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--predictions: only --mode=train writes them besides; found --mode=" +
                      FLAGS_mode);
   }
+  if (FLAGS_per_sample && needs.mode != Mode::kSpectra) {
+    return UserError("--per_sample: only --mode=spectra has ranks of samples; found --mode=" +
+                     FLAGS_mode);
+  }
   if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
@@ -150,6 +157,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .model_dir = FLAGS_model,
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                         .predictions = FLAGS_predictions,
+                        .per_sample = FLAGS_per_sample,
                         .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
 }
@@ -191,6 +199,7 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--model", FLAGS_model.empty() ? "not given" : "given"},
       {"--split", FLAGS_split},
       {"--predictions", FLAGS_predictions ? "true" : "false"},
+      {"--per_sample", FLAGS_per_sample ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},
   };

@@ -28,10 +28,12 @@ void Spectrum::Measure(Panels<const T> x, int64_t first_row) {
   CHECK_LT(first_row, x.rows);
   CHECK_EQ(first_row % kRows, 0);
   double* to = matrix_.data();
-  for (int64_t i = 0; i < short_side_; ++i) {
-    for (int64_t k = 0; k < long_side_; ++k, to += kRows) {
-      const T* const from = &x.At(first_row, i * short_stride_ + k * long_stride_);
-      for (int64_t lane = 0; lane < kRows; ++lane) to[lane] = from[lane];
+  for (int64_t first = 0; first < kRows; first += kGramLanes) {
+    for (int64_t i = 0; i < short_side_; ++i) {
+      for (int64_t k = 0; k < long_side_; ++k, to += kGramLanes) {
+        const T* const from = &x.At(first_row + first, i * short_stride_ + k * long_stride_);
+        for (int64_t lane = 0; lane < kGramLanes; ++lane) to[lane] = from[lane];
+      }
     }
   }
   ActiveSpectrumKernels().gram(matrix_.data(), short_side_, long_side_, eigenvalues_.Element(0, 0));

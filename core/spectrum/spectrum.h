@@ -2,7 +2,6 @@
 #define ELASTOR_CORE_SPECTRUM_SPECTRUM_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "core/spectrum/symmetric_eigenvalues.h"
 #include "core/tensor/panels.h"
@@ -49,10 +48,10 @@ class Spectrum {
   // Features from an element of X to the next along the short and the long side.
   const int64_t short_stride_;
   const int64_t long_stride_;
-  std::vector<double> matrix_;  // [short_side][long_side][kRows]
+  LaneArray matrix_;  // [kRows / kGramLanes][short_side][long_side][kGramLanes]
   SymmetricEigenvalues eigenvalues_;
-  double traces_[kRows];                 // squared Frobenius norms
-  std::vector<double> singular_values_;  // [short_side][kRows]
+  double traces_[kRows];       // squared Frobenius norms
+  LaneArray singular_values_;  // [short_side][kRows]
   EffectiveRank ranks_[kRows];
 };
 

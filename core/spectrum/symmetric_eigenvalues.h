@@ -2,7 +2,6 @@
 #define ELASTOR_CORE_SPECTRUM_SYMMETRIC_EIGENVALUES_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "core/spectrum/spectrum_kernels.h"
 
@@ -29,9 +28,9 @@ class SymmetricEigenvalues {
 
  private:
   const int64_t n_;
-  std::vector<double> lower_;   // [n (n + 1) / 2][kMatrices]
-  std::vector<double> values_;  // [n][kMatrices]
-  std::vector<double> scratch_;
+  LaneArray lower_;   // [n (n + 1) / 2][kMatrices]
+  LaneArray values_;  // [n][kMatrices]
+  LaneArray scratch_;
 };
 
 }  // namespace elastor

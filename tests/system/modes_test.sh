@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # A trained model gives the metrics of its training run on any number of ranks, and the same
-# predictions for a row whatever stands beside it. Arguments: the trainer, prepare.
+# predictions and effective ranks for a row whatever stands beside it. Arguments: the trainer, prepare,
+# spectra_report.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
+spectra_report=$PWD/$3
 source "$(dirname "$0")/spread_run.sh"
 cd "$TEST_TMPDIR" || exit 1
 
@@ -85,10 +87,42 @@ expect_same 'logloss' \
 state=$(echo one/checkpoints/step-*)
 run 3 of_a_checkpoint --mode=evaluate --model="$state"
 expect_same 'checkpoint: eval' "$(last_eval one)" "$(last_eval of_a_checkpoint)"
-run 1 measured --set=spectrum.disabled=false
-run 3 spectra --mode=spectra --model=measured/model
+run 1 measured --set=spectrum.disabled=false --set=spectrum.at_start=true
+run 3 spectra --mode=spectra --model=measured/model --per_sample
 spectrum_of() { grep '"event":"spectrum"' "$1/metrics.jsonl"; }
-expect_same 'spectra' "$(spectrum_of measured)" "$(spectrum_of spectra)"
+expect_same 'spectra' "$(spectrum_of measured | grep --invert-match '"step":0,')" \
+  "$(spectrum_of spectra)"
+expect_same 'stages at the start' 4 "$(spectrum_of measured | grep --count '"step":0,')"
+
+# The files of mode spectra are the same bytes on any spread; the rows' ranks have the means told.
+run 1 spectra_alone --mode=spectra --model=measured/model --per_sample \
+  --set=training.eval_batch_size=100 --set=parallel.threads=2
+for file in spectra.csv spectra_histogram.csv spectra_samples.csv spectra_stable.svg \
+  spectra_entropy.svg spectra_means.svg; do
+  cmp "spectra/$file" "spectra_alone/$file" || fail "$file differs"
+done
+expect_same 'stages of spectra.csv' 'stage embedding tokens block0.mixing block0.ffn' \
+  "$(cut --delimiter=, --fields=3 spectra/spectra.csv | xargs)"
+expect_same 'rows of spectra_samples.csv' "$(seq 0 399)" \
+  "$(tail --lines=+2 spectra/spectra_samples.csv | cut --delimiter=, --fields=1)"
+expect_same 'rows of the histogram' 400 \
+  "$(awk -F, '$1 == "tokens" && $2 == "stable" { n += $5 } END { print n }' spectra/spectra_histogram.csv)"
+column_of() { # FILE NAME ROW
+  awk -F, -v name="$2" -v row="$3" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) c = i }
+    NR == row { printf "%.5f", $c }' "$1"
+}
+# The change from block0.mixing to block0.ffn, from the file of rows and from the file of stages.
+change='NR > 1 { sum += $8 - $6; up += $8 > $6 } END { printf "%.5f %.5f", sum / (NR - 1), up / (NR - 1) }'
+expect_same 'mean change and share that rises' "$(awk -F, "$change" spectra/spectra_samples.csv)" \
+  "$(column_of spectra/spectra.csv stable_change 5) $(column_of spectra/spectra.csv stable_rising 5)"
+run 1 spectra_of_rows --mode=spectra --model=measured/model
+[[ ! -e spectra_of_rows/spectra_samples.csv ]] || fail 'ranks of samples that nobody asked for'
+"$spectra_report" measured --output_dir=report >report.log || fail 'spectra_report'
+for file in stages.csv stages_stable.svg stages_start_entropy.svg drift_stable_RANK_ELASTOR.svg; do
+  [[ -s report/$file ]] || fail "spectra_report: no $file, only $(ls report)"
+done
+expect_mistake 1 '--model: missing' --mode=spectra
+expect_mistake 1 '--per_sample: only --mode=spectra' --mode=evaluate --model=one/model --per_sample
 
 # The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
 run 1 theory --mode=theory --model=one/model --set=spectrum.samples=300

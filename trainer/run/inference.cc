@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/base/file.h"
@@ -10,6 +12,8 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/predictions_file.h"
+#include "trainer/evaluate/rows_file.h"
+#include "trainer/evaluate/spectra_files.h"
 #include "trainer/evaluate/theory.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/run/standard_streams.h"
@@ -28,6 +32,36 @@ struct Measured {
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
+
+// A RowsFile while rows are measured: `measure` fills it.
+template <typename T>
+StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, RunContext* context,
+                         const std::function<StatusOr<T>(RowsFile*)>& measure) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowsFile> file,
+                           RowsFile::Open(path, header, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(T measured, measure(file.get()));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
+  ELASTOR_RETURN_IF_ERROR(file->Commit());
+  return measured;
+}
+
+// Of every row of the split; by choice, writes the ranks of each meanwhile.
+StatusOr<std::vector<SpectrumRecord>> MeasureSpectra(const RunOptions& options,
+                                                     RunContext* context) {
+  const int64_t rows = context->dataset->rows(options.split);
+  if (!options.per_sample) return context->evaluation().MeasureSpectrum(options.split, rows, {});
+  std::vector<std::string> stages;
+  for (const Probe& probe : context->graph.probes()) stages.push_back(probe.name);
+  const auto stage_count = static_cast<int64_t>(stages.size());
+  return WithRowsFile<std::vector<SpectrumRecord>>(
+      options.output_dir + "/spectra_samples.csv", SamplesHeader(stages), context,
+      [&](RowsFile* file) {
+        return context->evaluation().MeasureSpectrum(
+            options.split, rows, [&](int64_t first_row, std::span<const EffectiveRank> ranks) {
+              return file->Append(SampleLines(first_row, stage_count, ranks));
+            });
+      });
+}
 
 // Whether the model has the token mixing and P-FFNs that the theorems are about.
 Status CheckTheoryModel(const ModelConfig& config) {
@@ -77,14 +111,15 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
   Measured measured;
   Status logged;
   if (options.mode == Mode::kSpectra) {
-    ELASTOR_ASSIGN_OR_RETURN(measured.spectrum,
-                             context->evaluation().MeasureSpectrum(
-                                 options.split, options.experiment.spectrum().samples(), {}));
+    ELASTOR_ASSIGN_OR_RETURN(measured.spectrum, MeasureSpectra(options, context));
     measured.rows = measured.spectrum[0].samples;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     for (SpectrumRecord& record : measured.spectrum) {
       record.step = step;
       if (logged.ok()) logged = context->log->Append(record);
+    }
+    if (logged.ok() && context->communicator->rank() == 0) {
+      logged = WriteSpectra(options.output_dir, options.experiment.name(), measured.spectrum);
     }
   } else if (options.mode == Mode::kTheory) {
     measured.rows =
@@ -113,18 +148,14 @@ std::string PredictionsPath(const RunOptions& options) {
 }
 
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context) {
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<PredictionsFile> predictions,
-      PredictionsFile::Open(PredictionsPath(options), context->task, context->communicator));
-  ELASTOR_ASSIGN_OR_RETURN(
-      const EvalRecord evaluated,
-      context->Evaluate(options.split, [&](int64_t first_row, const std::vector<float>& labels,
-                                           const std::vector<float>& logits) {
-        return predictions->Append(first_row, labels, logits);
-      }));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
-  ELASTOR_RETURN_IF_ERROR(predictions->Commit());
-  return evaluated;
+  return WithRowsFile<EvalRecord>(
+      PredictionsPath(options), PredictionsHeader(context->task), context, [&](RowsFile* file) {
+        return context->Evaluate(
+            options.split, [&](int64_t first_row, const std::vector<float>& labels,
+                               const std::vector<float>& logits) {
+              return file->Append(PredictionLines(context->task, first_row, labels, logits));
+            });
+      });
 }
 
 Status CheckModelFlag(const std::string& model_dir) {

@@ -34,6 +34,7 @@ struct RunOptions {
   std::string model_dir;   // the model or checkpoint folder of modes that read one
   Split split = Split::kValidation;  // what is evaluated: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
+  bool per_sample = false;           // mode spectra: also the ranks of every row
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 };

@@ -229,7 +229,11 @@ Status TrainingRun::TrainSteps() {
 Status TrainingRun::BeginWriting() {
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   WarnOfEmptySplits();
-  if (step() > 0 || !experiment_.evaluation().at_start()) return OkStatus();
+  if (step() > 0) return OkStatus();
+  if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
+    ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
+  }
+  if (!experiment_.evaluation().at_start()) return OkStatus();
   return Evaluate(Split::kValidation, /*scheduled=*/false);
 }
 

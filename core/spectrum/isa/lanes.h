@@ -54,8 +54,9 @@ ELASTOR_INLINE DoubleVec OrBits(DoubleVec a, DoubleVec b) { return _mm256_or_pd(
 // Doubles in kVecs vectors, one a matrix: several vectors, because the operations on one wait for
 // each other. Every operation is exactly defined by IEEE 754 (vec.h), so the bits of a lane are
 // those of any other width.
-template <int kVecs>
+template <int kVectors>
 struct Lanes {
+  static constexpr int kVecs = kVectors;
   static constexpr int64_t kCount = kVecs * kLanes<double>;
   DoubleVec vec[kVecs];
 

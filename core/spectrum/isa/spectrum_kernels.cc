@@ -9,15 +9,16 @@ namespace elastor {
 inline namespace ELASTOR_ISA {
 namespace {
 
-// Every matrix, and as many as leave registers for blocks of a Gram matrix.
+// Every matrix; and as many as leave registers for blocks of a Gram matrix.
 using All = Lanes<kSpectrumLanes / kLanes<double>>;
-using Group = Lanes<2>;
+using Group = Lanes<kGramLanes / kLanes<double>>;
 
 // Elements are scaled to a largest one in [1, 2).
-constexpr double kNegligibleColumn = 0x1p-200;  // squared length of what a reflection removes
-constexpr double kNegligibleSquare = 0x1p-106;  // of an off-diagonal element: (eps / 2)^2
-constexpr double kNegligibleCosine = 0x1p-400;  // squared; below, its quotient could overflow
-constexpr int kMaxSweeps = 100;                 // for one eigenvalue; two are usual
+constexpr double kNegligibleColumn = 0x1p-200;   // squared length of what a reflection removes
+constexpr double kNegligibleSquare = 0x1p-106;   // of an off-diagonal element: (eps / 2)^2
+constexpr double kNegligibleCosine = 0x1p-400;   // squared; below, its quotient could overflow
+constexpr double kNegligibleLength = 0x1p-1000;  // squared; below, its inverse could overflow
+constexpr int kMaxSweeps = 100;                  // for one eigenvalue; two are usual
 
 // Element i of an array, of the lanes from `p` on.
 template <typename L>
@@ -31,30 +32,34 @@ ELASTOR_INLINE void Put(double* p, int64_t i, L value) {
 // Of element (i, j <= i) of a lower triangle.
 ELASTOR_INLINE int64_t Lower(int64_t i, int64_t j) { return i * (i + 1) / 2 + j; }
 
-// Blocks of 2 x 2 elements are computed together, which halves the loads; a block on the diagonal
-// computes one element twice.
+// Blocks of kBlock x kBlock elements are computed together, which saves loads; beyond the last row
+// they repeat it, and on the diagonal they compute elements twice.
 void Gram(const double* m, int64_t rows, int64_t columns, double* lower) {
-  for (int64_t lane = 0; lane < kSpectrumLanes; lane += Group::kCount) {
-    const double* const from = m + lane;
-    double* const to = lower + lane;
-    for (int64_t i = 0; i < rows; i += 2) {
-      const int64_t next_i = i + 1 < rows ? i + 1 : i;
-      for (int64_t j = 0; j <= i; j += 2) {
-        const int64_t next_j = j + 1 < rows ? j + 1 : j;
-        Group sums[2][2] = {{Group::Of(0), Group::Of(0)}, {Group::Of(0), Group::Of(0)}};
-        for (int64_t k = 0; k < columns; ++k) {
-          const Group a0 = At<Group>(from, i * columns + k);
-          const Group a1 = At<Group>(from, next_i * columns + k);
-          const Group b0 = At<Group>(from, j * columns + k);
-          const Group b1 = At<Group>(from, next_j * columns + k);
-          sums[0][0] = Fma(a0, b0, sums[0][0]);
-          sums[0][1] = Fma(a0, b1, sums[0][1]);
-          sums[1][0] = Fma(a1, b0, sums[1][0]);
-          sums[1][1] = Fma(a1, b1, sums[1][1]);
+  constexpr int kBlock = Group::kVecs == 1 ? 3 : 2;
+  for (int64_t lane = 0; lane < kSpectrumLanes;
+       lane += kGramLanes, m += rows * columns * kGramLanes) {
+    for (int64_t i = 0; i < rows; i += kBlock) {
+      for (int64_t j = 0; j <= i; j += kBlock) {
+        const double* a[kBlock];
+        const double* b[kBlock];
+        Group sums[kBlock][kBlock];
+        for (int d = 0; d < kBlock; ++d) {
+          a[d] = m + (i + d < rows ? i + d : rows - 1) * columns * kGramLanes;
+          b[d] = m + (j + d < rows ? j + d : rows - 1) * columns * kGramLanes;
+          for (Group& sum : sums[d]) sum = Group::Of(0);
         }
-        for (int di = 0; di < 2 && i + di < rows; ++di) {
-          for (int dj = 0; dj < 2 && j + dj <= i + di; ++dj) {
-            Put(to, Lower(i + di, j + dj), sums[di][dj]);
+        for (int64_t k = 0; k < columns; ++k) {
+          Group ak[kBlock];
+          Group bk[kBlock];
+          for (int d = 0; d < kBlock; ++d) ak[d] = Group::Load(a[d] + k * kGramLanes);
+          for (int d = 0; d < kBlock; ++d) bk[d] = Group::Load(b[d] + k * kGramLanes);
+          for (int di = 0; di < kBlock; ++di) {
+            for (int dj = 0; dj < kBlock; ++dj) sums[di][dj] = Fma(ak[di], bk[dj], sums[di][dj]);
+          }
+        }
+        for (int di = 0; di < kBlock && i + di < rows; ++di) {
+          for (int dj = 0; dj < kBlock && j + dj <= i + di; ++dj) {
+            Put(lower + lane, Lower(i + di, j + dj), sums[di][dj]);
           }
         }
       }
@@ -189,12 +194,14 @@ bool IterateToDiagonal(int64_t n, double* diagonal, double* squares) {
       Put(squares, i + 1, Select(sweeping, s * r, old_square));
       const All old_c = c;
       const All old_gamma = gamma;
-      const auto nonzero = r > zero;
-      c = Select(nonzero, p / r, one);
-      s = Select(nonzero, square / r, zero);
+      const auto nonzero = r > All::Of(kNegligibleLength);
+      const All inverse = one / r;
+      const All inverse_c = Select(nonzero, r * (one / p), one);
+      c = Select(nonzero, p * inverse, one);
+      s = Select(nonzero, square * inverse, zero);
       gamma = c * (alpha - sigma) - s * old_gamma;
       Put(diagonal, i + 1, Select(sweeping, old_gamma + (alpha - gamma), old_diagonal));
-      p = Select(c > All::Of(kNegligibleCosine), gamma * gamma / c, old_c * square);
+      p = Select(c > All::Of(kNegligibleCosine), gamma * gamma * inverse_c, old_c * square);
       old_square = Select(ends, s * p, square);
       old_diagonal = Select(ends, sigma + gamma, alpha);
     }

@@ -1,0 +1,54 @@
+#ifndef ELASTOR_CORE_REPORT_AXIS_H_
+#define ELASTOR_CORE_REPORT_AXIS_H_
+
+#include <string>
+#include <vector>
+
+#include "core/report/chart.h"
+
+namespace elastor {
+
+// Whether a number can be drawn on the axis.
+bool IsDrawable(double value, const ChartAxis& axis);
+
+// Where numbers lie on an axis, and its ticks.
+class Scale {
+ public:
+  // The smallest range that holds the values, a little wider: `values` may be in any order, and
+  // those that cannot be drawn are ignored. With categories the axis holds these. About `ticks`
+  // ticks. Values lie between the pixels `from` and `to`, which may be the smaller.
+  Scale(const ChartAxis& axis, const std::vector<double>& values, int ticks, double from,
+        double to);
+
+  // REQUIRES: IsDrawable.
+  double At(double value) const;
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+  struct Tick {
+    double at = 0;      // pixels
+    std::string label;  // empty: a line without one
+  };
+  const std::vector<Tick>& ticks() const { return ticks_; }
+
+ private:
+  void MakeLinearTicks(double low, double high, int ticks);
+  void MakeLogarithmicTicks();
+
+  bool logarithmic_ = false;
+  double from_ = 0;
+  double to_ = 0;
+  double low_ = 0;  // of a logarithmic axis: the value's logarithm
+  double high_ = 1;
+  std::vector<Tick> ticks_;
+};
+
+// A number for people: `decimals` of them, with a true minus and commas from 10,000 on.
+std::string NumberText(double value, int decimals);
+
+// The same to three significant digits, by powers of ten where it is very large or small.
+std::string ShortNumber(double value);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_REPORT_AXIS_H_

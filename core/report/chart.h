@@ -1,0 +1,72 @@
+#ifndef ELASTOR_CORE_REPORT_CHART_H_
+#define ELASTOR_CORE_REPORT_CHART_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace elastor {
+
+// Pictures of results: plain data in, the text of one SVG file out. They need no script, no font of
+// ours and no other file, follow the viewer's light or dark scheme (paper is light), tell series
+// apart by colour-blind-safe colours and by markers, and say in <desc> what they show. Equal data
+// give equal bytes on every machine. Texts are UTF-8. Numbers that are not finite, or beyond 1e300,
+// are not drawn, nor are those <= 0 on a logarithmic axis.
+
+// A value, and the interval around it unless low or high is not finite.
+struct ChartPoint {
+  double x = 0;
+  double y = 0;
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct ChartSeries {
+  std::string name;
+  std::vector<ChartPoint> points;  // in the order in which lines join them
+};
+
+struct ChartAxis {
+  std::string title;
+  bool logarithmic = false;
+  std::vector<std::string> categories = {};  // of x = 0, 1, 2, ...; empty: numbers
+};
+
+// Series as lines with markers.
+struct LineChart {
+  enum class Interval { kBars, kBand };
+
+  std::string title;
+  std::string subtitle;  // what was measured, and what the intervals are
+  ChartAxis x;
+  ChartAxis y;  // without categories
+  std::vector<ChartSeries> series;
+  // Bars of several series stand side by side at a category.
+  Interval interval = Interval::kBars;
+};
+std::string ToSvg(const LineChart& chart);
+
+// How many rows have which value: counts in bins of equal width over [0, upper].
+struct Distribution {
+  std::string name;
+  std::vector<int64_t> histogram;
+  double upper = 1;
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  std::string note = {};  // a few words beside it
+};
+
+// Distributions below each other on one axis, each scaled to its own peak, in bins of Scott's rule.
+// From one to the next the chart shows the shift: the earlier outline, dashed, an arrow between the
+// means, and the colour that says whether they rise or fall.
+struct DistributionChart {
+  std::string title;
+  std::string subtitle;
+  std::string x_title;
+  std::vector<Distribution> distributions;
+};
+std::string ToSvg(const DistributionChart& chart);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_REPORT_CHART_H_

@@ -1,0 +1,30 @@
+#ifndef ELASTOR_CORE_REPORT_FRAME_H_
+#define ELASTOR_CORE_REPORT_FRAME_H_
+
+#include <string>
+#include <vector>
+
+#include "core/report/axis.h"
+#include "core/report/svg.h"
+
+namespace elastor {
+
+// What the charts have in common: their size, the head above the plot, the axis below it.
+inline constexpr double kChartWidth = 760;
+inline constexpr double kChartMargin = 24;
+
+// Pixels that the head takes; its subtitle may need several lines.
+double HeadHeight(const std::string& subtitle);
+void DrawHead(const std::string& title, const std::string& subtitle, SvgWriter* svg);
+
+// The horizontal axis with its title, a grid line a tick up to `top`. Labels that are too long to
+// stand side by side are turned.
+bool TurnsLabels(const Scale& scale, double spacing);
+void DrawBottomAxis(const Scale& scale, const std::string& title, double left, double right,
+                    double top, double bottom, bool turned, SvgWriter* svg);
+// What the axis takes below the plot.
+double BottomAxisHeight(const Scale& scale, const std::string& title, bool turned);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_REPORT_FRAME_H_

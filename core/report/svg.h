@@ -1,0 +1,54 @@
+#ifndef ELASTOR_CORE_REPORT_SVG_H_
+#define ELASTOR_CORE_REPORT_SVG_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elastor {
+
+// A place on the page: pixels from the left and the top.
+struct SvgPoint {
+  double x = 0;
+  double y = 0;
+};
+
+enum class TextAnchor { kStart, kMiddle, kEnd };
+
+// Builds the text of one SVG file. Coordinates are written to a tenth of a pixel. The classes that
+// elements may have:
+//   text: title, subtitle, label (of ticks and rows), strong
+//   lines: axis, grid, ghost (dashed)
+//   c0 .. c5: the palette, with line, area, marker, whisker
+class SvgWriter {
+ public:
+  static constexpr int kColors = 6;
+
+  // height in pixels; title and description for those who do not see the picture.
+  SvgWriter(double width, double height, const std::string& title, const std::string& description);
+
+  void Text(SvgPoint at, TextAnchor anchor, std::string_view css_class, std::string_view text,
+            double rotation_degrees = 0);
+  void Line(SvgPoint from, SvgPoint to, std::string_view css_class);
+  void Polyline(const std::vector<SvgPoint>& points, std::string_view css_class);
+  void Polygon(const std::vector<SvgPoint>& points, std::string_view css_class);
+  // Shapes differ with `shape`: circle, square, diamond, triangles; then again.
+  void Marker(SvgPoint at, int shape, std::string_view css_class);
+
+  std::string Finish() &&;
+
+ private:
+  void Path(const std::vector<SvgPoint>& points, std::string_view css_class, bool closed);
+
+  std::string text_;
+};
+
+// A guess of a text's width in pixels at a font size, on the safe side.
+double TextWidth(std::string_view text, double font_size);
+
+// `text` in lines of at most `width` pixels, broken at spaces.
+std::vector<std::string> WrapText(std::string_view text, double font_size, double width);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_REPORT_SVG_H_

@@ -1,0 +1,213 @@
+#include "launcher/spectra_report/report.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/student_t.h"
+#include "core/report/chart.h"
+
+namespace elastor {
+namespace {
+
+// Empty where there is no number.
+std::string Exact(double value) {
+  if (!std::isfinite(value)) return "";
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
+}
+
+std::string Seeds(const SpectraModel& model) {
+  return std::to_string(model.runs.size()) + (model.runs.size() == 1 ? " seed" : " seeds");
+}
+
+// A text as a CSV field.
+std::string Field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string FileName(const std::string& model) {
+  std::string name = model;
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '-') c = '_';
+  }
+  return name;
+}
+
+std::string StagesCsv(std::span<const SpectraModel> models) {
+  std::string text =
+      "model,step,kind,stage,seeds,mean,low,high,change,change_low,change_high,rising_seeds,"
+      "falling_seeds\n";
+  for (const SpectraModel& model : models) {
+    for (const int64_t step : model.steps) {
+      for (int kind = 0; kind < kRankKinds; ++kind) {
+        for (size_t stage = 0; stage < model.stages.size(); ++stage) {
+          const SeedMean rank = RankOverSeeds(model, kind, step, stage);
+          text += Field(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
+                  model.stages[stage] + "," + std::to_string(model.runs.size()) + "," +
+                  Exact(rank.mean) + "," + Exact(rank.low) + "," + Exact(rank.high);
+          if (stage == 0) {
+            text += ",,,,,\n";
+            continue;
+          }
+          const SeedMean change = ChangeOverSeeds(model, kind, step, stage);
+          text += "," + Exact(change.mean) + "," + Exact(change.low) + "," + Exact(change.high) +
+                  "," + std::to_string(change.positive) + "," + std::to_string(change.negative) +
+                  "\n";
+        }
+      }
+    }
+  }
+  return text;
+}
+
+ChartPoint PointOf(double x, const SeedMean& rank) {
+  return {.x = x, .y = rank.mean, .low = rank.low, .high = rank.high};
+}
+
+// What pictures have in common.
+LineChart RankChart(int kind) {
+  LineChart chart;
+  chart.y.title = "mean " + std::string(kRankNames[kind]) + " rank";
+  return chart;
+}
+
+std::string StagesSvg(std::span<const SpectraModel> models, int kind, bool start) {
+  LineChart chart = RankChart(kind);
+  chart.title = "Mean " + std::string(kRankNames[kind]) + " rank, stage by stage, " +
+                (start ? "at the first measurement" : "at the last measurement");
+  chart.subtitle = "Means over seeds with 95 % t-intervals.";
+  for (const SpectraModel& model : models) {
+    const int64_t step = start ? model.steps.front() : model.steps.back();
+    ChartSeries& series = chart.series.emplace_back();
+    series.name = model.name + ", step " + std::to_string(step) + ", " + Seeds(model);
+    std::vector<std::string>& categories = chart.x.categories;
+    for (size_t stage = 0; stage < model.stages.size(); ++stage) {
+      auto place = std::ranges::find(categories, model.stages[stage]);
+      if (place == categories.end()) place = categories.insert(place, model.stages[stage]);
+      series.points.push_back(PointOf(static_cast<double>(place - categories.begin()),
+                                      RankOverSeeds(model, kind, step, stage)));
+    }
+  }
+  return ToSvg(chart);
+}
+
+std::string DriftSvg(const SpectraModel& model, int kind) {
+  LineChart chart = RankChart(kind);
+  chart.title = model.name + ": mean " + kRankNames[kind] + " rank over training";
+  chart.subtitle =
+      Seeds(model) + ", " + model.rows + ". Bands are 95 % t-intervals over the seeds.";
+  chart.x.title = "step";
+  chart.interval = LineChart::Interval::kBand;
+  for (size_t stage = 0; stage < model.stages.size(); ++stage) {
+    ChartSeries& series = chart.series.emplace_back();
+    series.name = model.stages[stage];
+    for (const int64_t step : model.steps) {
+      series.points.push_back(
+          PointOf(static_cast<double>(step), RankOverSeeds(model, kind, step, stage)));
+    }
+  }
+  return ToSvg(chart);
+}
+
+// "+0.1230 [ +0.1010,  +0.1450]  10 of 10 rise"; of one seed without the rest.
+std::string ChangeText(const SeedMean& change, size_t seeds) {
+  char line[128];
+  std::snprintf(line, sizeof(line), "%+8.4f", change.mean);
+  std::string text = line;
+  if (seeds < 2) return text;
+  const bool rises = change.mean > 0;
+  std::snprintf(line, sizeof(line), " [%+8.4f, %+8.4f]  %3lld of %zu %s", change.low, change.high,
+                static_cast<long long>(rises ? change.positive : change.negative), seeds,
+                rises ? "rise" : "fall");
+  return text + line;
+}
+
+}  // namespace
+
+SeedMean MeanOverSeeds(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  SeedMean result;
+  for (const double value : values) {
+    result.mean += value / count;
+    result.positive += value > 0 ? 1 : 0;
+    result.negative += value < 0 ? 1 : 0;
+  }
+  double squares = 0;
+  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
+  const double stddev = values.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  const double half = MeanHalfWidth(stddev, static_cast<int64_t>(values.size()));
+  result.low = result.mean - half;
+  result.high = result.mean + half;
+  return result;
+}
+
+SeedMean RankOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage) {
+  std::vector<double> values;
+  for (const SpectraRun& run : model.runs) values.push_back(run.means[kind].at(step)[stage]);
+  return MeanOverSeeds(values);
+}
+
+SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage) {
+  std::vector<double> values;
+  for (const SpectraRun& run : model.runs) {
+    const StageMeans& means = run.means[kind].at(step);
+    values.push_back(stage == 0 ? 0 : means[stage] - means[stage - 1]);
+  }
+  return MeanOverSeeds(values);
+}
+
+std::string ToText(std::span<const SpectraModel> models) {
+  std::string text;
+  for (const SpectraModel& model : models) {
+    size_t width = 0;
+    for (const std::string& stage : model.stages) width = std::max(width, stage.size());
+    std::vector<int64_t> steps = {model.steps.front()};
+    if (model.steps.size() > 1) steps.push_back(model.steps.back());
+    for (const int64_t step : steps) {
+      text += model.name + ", step " + std::to_string(step) + ", " + Seeds(model) + ", " +
+              model.rows + "\n";
+      for (int kind = 0; kind < kRankKinds; ++kind) {
+        text += "  " + std::string(kRankNames[kind]) + " rank; change from the stage before, its " +
+                "95 % interval over seeds, seeds of that sign\n";
+        for (size_t stage = 0; stage < model.stages.size(); ++stage) {
+          char line[160];
+          std::snprintf(line, sizeof(line), "    %-*s %8.4f", static_cast<int>(width),
+                        model.stages[stage].c_str(), RankOverSeeds(model, kind, step, stage).mean);
+          text += line;
+          if (stage > 0) {
+            text += "  " + ChangeText(ChangeOverSeeds(model, kind, step, stage), model.runs.size());
+          }
+          text += "\n";
+        }
+      }
+    }
+  }
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models) {
+  std::vector<std::pair<std::string, std::string>> files = {{"stages.csv", StagesCsv(models)}};
+  const auto trained = [](const SpectraModel& model) { return model.steps.size() > 1; };
+  for (int kind = 0; kind < kRankKinds; ++kind) {
+    const std::string end = std::string(kRankNames[kind]) + ".svg";
+    files.emplace_back("stages_" + end, StagesSvg(models, kind, /*start=*/false));
+    if (std::ranges::any_of(models, trained)) {
+      files.emplace_back("stages_start_" + end, StagesSvg(models, kind, /*start=*/true));
+    }
+    for (const SpectraModel& model : models) {
+      if (!trained(model)) continue;
+      files.emplace_back(
+          "drift_" + std::string(kRankNames[kind]) + "_" + FileName(model.name) + ".svg",
+          DriftSvg(model, kind));
+    }
+  }
+  return files;
+}
+
+}  // namespace elastor

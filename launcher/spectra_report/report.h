@@ -1,0 +1,38 @@
+#ifndef ELASTOR_LAUNCHER_SPECTRA_REPORT_REPORT_H_
+#define ELASTOR_LAUNCHER_SPECTRA_REPORT_REPORT_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/spectra_report/runs.h"
+
+namespace elastor {
+
+// A mean over seeds with its 95 % interval by Student's t; of one seed the interval is infinite.
+struct SeedMean {
+  double mean = 0;
+  double low = 0;
+  double high = 0;
+  int64_t positive = 0;  // seeds whose value is above 0
+  int64_t negative = 0;
+};
+SeedMean MeanOverSeeds(std::span<const double> values);
+
+// Of a stage at a step: the rank, and its change from the stage before, of the first stage 0.
+SeedMean RankOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
+SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
+
+// The table for people: every model at its first and its last step.
+std::string ToText(std::span<const SpectraModel> models);
+
+// Names and texts of the files: stages.csv, every model, step, kind and stage; stages_KIND.svg,
+// models side by side at their last steps, and stages_start_KIND.svg at their first, where that is
+// another; drift_KIND_MODEL.svg, a model's stages over the steps, where there are several.
+std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_LAUNCHER_SPECTRA_REPORT_REPORT_H_

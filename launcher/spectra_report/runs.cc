@@ -1,0 +1,114 @@
+#include "launcher/spectra_report/runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/json_entry.h"
+#include "nlohmann/json.hpp"
+#include "trainer/experiment/config.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kMostInteger = int64_t{1} << 53;
+
+// One line of metrics.jsonl. Throws as JsonEntry does.
+void AddRecord(const JsonEntry& record, SpectraRun* run) {
+  const std::string stage = record.Member("stage").Text();
+  const int64_t step = record.Member("step").Integer(0, kMostInteger);
+  const std::string rows = std::to_string(record.Member("samples").Integer(1, kMostInteger)) +
+                           " rows of the " + record.Member("split").Text() + " split";
+  if (run->rows.empty()) run->rows = rows;
+  if (rows != run->rows) throw "found " + rows + " after " + run->rows + "; expected the same";
+  auto known = std::ranges::find(run->stages, stage);
+  if (known == run->stages.end()) known = run->stages.insert(known, stage);
+  for (int kind = 0; kind < kRankKinds; ++kind) {
+    StageMeans& means = run->means[kind][step];
+    if (known - run->stages.begin() != static_cast<int64_t>(means.size())) {
+      throw "step " + std::to_string(step) + ": found stage " + stage +
+          " out of order; expected every stage once";
+    }
+    means.push_back(record.Member(std::string(kRankNames[kind]) + "_rank_mean").Number());
+  }
+}
+
+StatusOr<SpectraRun> ReadSpectraRun(const std::string& folder) {
+  SpectraRun run;
+  run.source = folder;
+  const std::string experiment_path = folder + "/experiment.textproto";
+  std::error_code ignored;
+  if (!std::filesystem::exists(experiment_path, ignored)) {
+    return UserError(folder +
+                     ": has no experiment.textproto; expected the folder of a run or of mode "
+                     "spectra");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(experiment_path));
+  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, experiment_path));
+  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
+  run.model = experiment.name();
+  run.seed = static_cast<int64_t>(experiment.training().seed());
+  const std::string path = folder + "/metrics.jsonl";
+  ELASTOR_ASSIGN_OR_RETURN(const std::string metrics, ReadFile(path));
+  std::istringstream lines(metrics);
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    try {
+      const Json json = ParseJson(line);
+      const JsonEntry record(json);
+      if (record.Member("event").Text() == "spectrum") AddRecord(record, &run);
+    } catch (const std::string& reason) {
+      return UserError(path + ":" + std::to_string(number) + ": " + reason);
+    }
+  }
+  if (run.stages.empty()) {
+    return UserError(path + ": holds no effective ranks; expected lines whose event is spectrum");
+  }
+  // A run that was stopped may lack stages of its last measurement.
+  for (auto& means : run.means) {
+    std::erase_if(means, [&](const auto& at) { return at.second.size() != run.stages.size(); });
+  }
+  return run;
+}
+
+Status AddRun(SpectraRun run, std::vector<SpectraModel>* models) {
+  auto model = std::ranges::find(*models, run.model, &SpectraModel::name);
+  if (model == models->end()) {
+    model = models->insert(model, {run.model, run.rows, run.stages, {}, {}});
+    for (const auto& [step, means] : run.means[0]) model->steps.push_back(step);
+  }
+  const std::string both = run.source + " and " +
+                           (model->runs.empty() ? run.source : model->runs.front().source) +
+                           ", both '" + model->name + "': ";
+  if (run.stages != model->stages) return UserError(both + "have other stages");
+  if (run.rows != model->rows) {
+    return UserError(both + "measured " + run.rows + " and " + model->rows);
+  }
+  if (const auto same = std::ranges::find(model->runs, run.seed, &SpectraRun::seed);
+      same != model->runs.end()) {
+    return UserError(run.source + " and " + same->source + ", both '" + model->name +
+                     "': have the same seed, " + std::to_string(run.seed) +
+                     "; expected another, or another name by --set=name=");
+  }
+  std::erase_if(model->steps, [&](int64_t step) { return !run.means[0].contains(step); });
+  if (model->steps.empty()) return UserError(both + "were measured at no step in common");
+  model->runs.push_back(std::move(run));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders) {
+  std::vector<SpectraModel> models;
+  for (const std::string& folder : folders) {
+    ELASTOR_ASSIGN_OR_RETURN(SpectraRun run, ReadSpectraRun(folder));
+    ELASTOR_RETURN_IF_ERROR(AddRun(std::move(run), &models));
+  }
+  for (SpectraModel& model : models) std::ranges::sort(model.runs, {}, &SpectraRun::seed);
+  return models;
+}
+
+}  // namespace elastor

@@ -1,0 +1,47 @@
+#ifndef ELASTOR_LAUNCHER_SPECTRA_REPORT_RUNS_H_
+#define ELASTOR_LAUNCHER_SPECTRA_REPORT_RUNS_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// Two definitions of the effective rank (docs/models.md).
+inline constexpr const char* kRankNames[] = {"stable", "entropy"};
+inline constexpr int kRankKinds = 2;
+
+// Mean ranks over rows, one a stage in the model's order, by kind.
+using StageMeans = std::vector<double>;
+
+struct SpectraRun {
+  std::string source;  // its folder
+  std::string model;   // the experiment's name
+  int64_t seed = 0;
+  std::string rows;  // "13714 rows of the validation split"
+  std::vector<std::string> stages;
+  std::map<int64_t, StageMeans> means[kRankKinds];  // by step
+};
+
+// The runs of one model, which differ in their seeds.
+struct SpectraModel {
+  std::string name;
+  std::string rows;
+  std::vector<std::string> stages;
+  std::vector<int64_t> steps;    // at which all runs were measured, ascending
+  std::vector<SpectraRun> runs;  // by seed
+};
+
+// What these folders, of training runs or of mode spectra, have measured: the lines of
+// metrics.jsonl whose event is spectrum. In the order in which models are first named. User error
+// when a folder holds none, or when runs of one model have the same seed, other stages, other rows
+// or no step in common.
+StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_LAUNCHER_SPECTRA_REPORT_RUNS_H_

@@ -1,0 +1,269 @@
+#include "core/report/chart.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace elastor {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What is wrong with an XML text of elements, attributes in double quotes and the five entities;
+// empty: nothing.
+std::string XmlMistake(const std::string& xml) {
+  std::vector<std::string> open;
+  for (size_t at = 0; at < xml.size();) {
+    if (static_cast<unsigned char>(xml[at]) < 0x20 && xml[at] != '\n') return "control character";
+    if (xml[at] == '&') {
+      const std::string entity = xml.substr(at, xml.find(';', at) - at + 1);
+      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;") {
+        return "entity " + entity;
+      }
+    }
+    if (xml[at] != '<') {
+      ++at;
+      continue;
+    }
+    const size_t end = xml.find('>', at);
+    if (end == std::string::npos) return "open tag at the end";
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (tag.find('<') != std::string::npos) return "< in " + tag;
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0) return "quotes of " + tag;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag[0] == '/') {
+      if (open.empty() || "/" + open.back() != tag) return "close of " + tag;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end + 1;
+    if (open.empty() && at < xml.size() && xml.substr(at) != "\n") return "text after the root";
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Well-formed, and no number that a viewer cannot read.
+void ExpectGood(const std::string& svg) {
+  EXPECT_EQ(XmlMistake(svg), "") << svg;
+  for (const char* bad : {"=\"nan", "=\"inf", " nan", " inf", "-nan", "M\"", "e+"}) {
+    EXPECT_EQ(svg.substr(svg.find("</style>")).find(bad), std::string::npos) << bad << "\n" << svg;
+  }
+  EXPECT_NE(svg.find("<title>"), std::string::npos);
+  EXPECT_NE(svg.find("<desc>"), std::string::npos);
+}
+
+// The labels of ticks, in the order of the file.
+std::vector<std::string> Labels(const std::string& svg) {
+  std::vector<std::string> labels;
+  const std::string mark = "class=\"label\"";
+  for (size_t at = svg.find(mark); at != std::string::npos; at = svg.find(mark, at + 1)) {
+    const size_t begin = svg.find('>', at) + 1;
+    labels.push_back(svg.substr(begin, svg.find('<', begin) - begin));
+  }
+  return labels;
+}
+
+LineChart Line(const std::vector<double>& ys) {
+  LineChart chart;
+  chart.title = "title";
+  chart.subtitle = "subtitle";
+  chart.x = {.title = "", .categories = {"only"}};
+  chart.series = {{"a", {}}};
+  for (const double y : ys) chart.series[0].points.push_back({.x = 0, .y = y});
+  return chart;
+}
+// Those of the vertical axis, from below, that hold these values.
+std::vector<std::string> VerticalLabels(const std::vector<double>& ys, bool logarithmic = false) {
+  LineChart chart = Line(ys);
+  chart.y.logarithmic = logarithmic;
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  std::vector<std::string> labels = Labels(svg);
+  EXPECT_EQ(labels.back(), "only");
+  labels.pop_back();
+  return labels;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(LineChartTest, TicksAreRoundNumbers) {
+  EXPECT_EQ(VerticalLabels({1, 4}), (Texts{"1.0", "1.5", "2.0", "2.5", "3.0", "3.5", "4.0"}));
+  EXPECT_EQ(VerticalLabels({-0.02, 0.03}),
+            (Texts{"\u22120.02", "\u22120.01", "0.00", "0.01", "0.02", "0.03"}));
+  EXPECT_EQ(VerticalLabels({0, 60000}),
+            (Texts{"0", "10,000", "20,000", "30,000", "40,000", "50,000", "60,000"}));
+  EXPECT_EQ(VerticalLabels({0, 3e9}),
+            (Texts{"0", "5.0\u00b710\u2078", "1.0\u00b710\u2079", "1.5\u00b710\u2079",
+                   "2.0\u00b710\u2079", "2.5\u00b710\u2079", "3.0\u00b710\u2079"}));
+  EXPECT_EQ(VerticalLabels({5, 5}), (Texts{"4.6", "4.8", "5.0", "5.2", "5.4"}));
+}
+
+TEST(LineChartTest, LogarithmicTicks) {
+  EXPECT_EQ(VerticalLabels({1, 100}, true), (Texts{"1", "2", "5", "10", "20", "50", "100"}));
+  EXPECT_EQ(VerticalLabels({1e-3, 1e5}, true), (Texts{"0.01", "1", "100", "10,000"}));
+  EXPECT_EQ(VerticalLabels({1e-9, 1e9}, true), (Texts{"10\u207b\u2075", "1", "100,000"}));
+  // Less than a decade.
+  EXPECT_EQ(VerticalLabels({2, 4}, true), (Texts{"2.0", "2.5", "3.0", "3.5", "4.0"}));
+}
+
+TEST(LineChartTest, ExtremeValues) {
+  for (const std::vector<double>& ys : {std::vector<double>{-1e300, 1e300},
+                                        {1e-300, 2e-300},
+                                        {0, 1e-320},
+                                        {1e15, 1e15 + 0.125},
+                                        {1e300, 1e300},
+                                        {-5e-324, 5e-324},
+                                        {0, 0},
+                                        {1e308, kInfinity, 1}}) {
+    for (const bool logarithmic : {false, true}) {
+      LineChart chart = Line(ys);
+      chart.y.logarithmic = logarithmic;
+      chart.x.categories.clear();
+      for (size_t i = 0; i < ys.size(); ++i) chart.series[0].points[i].x = ys[ys.size() - 1 - i];
+      ExpectGood(ToSvg(chart));
+      EXPECT_LE(Labels(ToSvg(chart)).size(), 40u);
+    }
+  }
+}
+
+TEST(LineChartTest, LeavesOutWhatIsNoNumber) {
+  LineChart chart = Line({1, 2, kNan, 3, 4});
+  for (size_t i = 0; i < 5; ++i) chart.series[0].points[i].x = static_cast<double>(i);
+  chart.x.categories = {"a", "b", "c", "d", "e"};
+  chart.series[0].points[1].low = kNan;
+  chart.series[0].points[3].low = 2.5;
+  chart.series[0].points[3].high = 3.5;
+  std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  // The legend's line, and the two parts; one whisker with its ends; the legend's marker and four.
+  EXPECT_EQ(Count(svg, "class=\"c0 line\""), 3u);
+  EXPECT_EQ(Count(svg, "class=\"c0 whisker\""), 3u);
+  EXPECT_EQ(Count(svg, "class=\"c0 marker\""), 5u);
+
+  chart.interval = LineChart::Interval::kBand;
+  chart.series.push_back({"b", {{.x = 0, .y = kInfinity}}});
+  chart.series.push_back({"c", {}});
+  svg = ToSvg(chart);
+  ExpectGood(svg);
+  EXPECT_EQ(Count(svg, ">b (no data)<"), 1u);
+  EXPECT_EQ(Count(svg, ">c (no data)<"), 1u);
+  EXPECT_EQ(Count(svg, ">no data<"), 0u);
+  chart.series.erase(chart.series.begin());
+  svg = ToSvg(chart);
+  ExpectGood(svg);
+  EXPECT_EQ(Count(svg, ">no data<"), 1u);
+  ExpectGood(ToSvg(LineChart()));
+}
+
+TEST(LineChartTest, SeveralSeriesSideBySide) {
+  LineChart chart = Line({1});
+  chart.series.push_back(chart.series[0]);
+  for (ChartSeries& series : chart.series) {
+    series.points[0].low = 0.5;
+    series.points[0].high = 1.5;
+  }
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  // The same numbers, at different places.
+  const auto whisker = [&svg](const std::string& color) {
+    const size_t begin = svg.find("class=\"" + color + " whisker\"");
+    return svg.substr(begin + 2 + std::string("class=c0 whisker\"").size(), 12);
+  };
+  EXPECT_NE(whisker("c0"), whisker("c1"));
+}
+
+TEST(LineChartTest, TextsAreEscapedAndDescribed) {
+  LineChart chart = Line({1.5});
+  chart.title = "a < b & \"c\" > d\x01";
+  chart.series[0].name = "<script>";
+  chart.series[0].points[0].low = 1.25;
+  chart.series[0].points[0].high = 2;
+  chart.x.categories = {"stage & <one>"};
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  EXPECT_NE(svg.find("<title>a &lt; b &amp; &quot;c&quot; &gt; d </title>"), std::string::npos);
+  EXPECT_NE(svg.find("&lt;script&gt;: stage &amp; &lt;one&gt; 1.50 (1.25 to 2.00)."),
+            std::string::npos)
+      << svg;
+}
+
+TEST(LineChartTest, ManySeriesAndLongNamesStayOnThePage) {
+  LineChart chart = Line({1});
+  chart.series.clear();
+  for (int i = 0; i < 20; ++i) {
+    chart.series.push_back(
+        {"a rather long name of a model " + std::to_string(i), {{.y = 1.0 * i}}});
+  }
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  for (size_t at = svg.find(" x=\""); at != std::string::npos; at = svg.find(" x=\"", at + 1)) {
+    const double x = std::stod(svg.substr(at + 4));
+    EXPECT_GE(x, 0);
+    EXPECT_LE(x, 760);
+  }
+}
+
+DistributionChart Distributions() {
+  DistributionChart chart;
+  chart.title = "title";
+  chart.x_title = "rank";
+  for (const int peak : {40, 60, 50}) {
+    Distribution& distribution = chart.distributions.emplace_back();
+    distribution.name = "stage" + std::to_string(peak);
+    distribution.histogram.resize(100);
+    for (int b = -10; b <= 10; ++b) distribution.histogram[peak + b] = 100 - b * b;
+    distribution.upper = 10;
+    distribution.mean = peak / 10.0;
+  }
+  return chart;
+}
+
+TEST(DistributionChartTest, ShowsTheShiftFromStageToStage) {
+  const std::string svg = ToSvg(Distributions());
+  ExpectGood(svg);
+  // The first has no change, the second rises, the third falls; two have one before.
+  for (const char* area : {"c5 area", "c0 area", "c1 area"})
+    EXPECT_EQ(Count(svg, area), 1u) << area;
+  EXPECT_EQ(Count(svg, "class=\"ghost\""), 2u);
+  EXPECT_EQ(Count(svg, ">+2.00<"), 1u);
+  EXPECT_EQ(Count(svg, ">\u22121.00<"), 1u);
+  EXPECT_EQ(Count(svg, "c0 marker"), 1u);  // arrows
+  EXPECT_EQ(Count(svg, "c1 marker"), 1u);
+  EXPECT_EQ(Labels(svg)[0], "3");
+}
+
+TEST(DistributionChartTest, WhatIsMissingIsTold) {
+  DistributionChart chart = Distributions();
+  chart.distributions[1].histogram.assign(100, 0);
+  chart.distributions[1].mean = kNan;
+  chart.distributions[2].histogram.assign(1, 1);
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  EXPECT_EQ(Count(svg, ">no rows<"), 1u);
+  EXPECT_EQ(Count(svg, "class=\"ghost\""), 1u);
+  chart.distributions.resize(2);
+  chart.distributions.erase(chart.distributions.begin());
+  ExpectGood(ToSvg(chart));
+  ExpectGood(ToSvg(DistributionChart()));
+}
+
+TEST(DistributionChartTest, EqualDataGiveEqualBytes) {
+  EXPECT_EQ(ToSvg(Distributions()), ToSvg(Distributions()));
+  DistributionChart other = Distributions();
+  other.distributions[0].histogram[40] += 30;
+  EXPECT_NE(ToSvg(Distributions()), ToSvg(other));
+}
+
+}  // namespace
+}  // namespace elastor

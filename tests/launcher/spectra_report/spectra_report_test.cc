@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "launcher/spectra_report/report.h"
+#include "launcher/spectra_report/runs.h"
+
+namespace elastor {
+namespace {
+
+constexpr double kRounding = 1e-12;
+
+// Folders of runs as the trainer leaves them, in a new directory.
+class Folders {
+ public:
+  Folders()
+      : path_(testing::TempDir() + "/" +
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(path_);
+  }
+
+  // A run with the stages `a` and `b` at steps 0 and 7; ranks of b by step. Entropy ranks are 1
+  // more.
+  std::string Add(const std::string& model, int64_t seed, double first, double last,
+                  int64_t rows = 20) {
+    const std::string folder =
+        path_ + "/" + model + "-" + std::to_string(seed) + "-" + std::to_string(names_++);
+    EXPECT_TRUE(MakeDirectory(folder).ok());
+    Write(folder + "/experiment.textproto",
+          "name: \"" + model + "\"\nmodel { mlp {} }\ntraining { seed: " + std::to_string(seed) +
+              " }\n");
+    Write(folder + "/metrics.jsonl", "{\"event\":\"train\",\"step\":1}\n" + Line(0, "a", 2, rows) +
+                                         Line(0, "b", first, rows) + Line(7, "a", 2.5, rows) +
+                                         Line(7, "b", last, rows));
+    return folder;
+  }
+  static std::string Line(int64_t step, const std::string& stage, double stable, int64_t rows) {
+    return "{\"event\":\"spectrum\",\"step\":" + std::to_string(step) +
+           ",\"split\":\"validation\",\"stage\":\"" + stage +
+           "\",\"stable_rank_mean\":" + std::to_string(stable) +
+           ",\"entropy_rank_mean\":" + std::to_string(stable + 1) +
+           ",\"samples\":" + std::to_string(rows) + "}\n";
+  }
+  static void Write(const std::string& path, const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  }
+
+ private:
+  const std::string path_;
+  int names_ = 0;
+};
+
+std::string MistakeOf(const std::vector<std::string>& folders) {
+  const auto models = ReadSpectraModels(folders);
+  EXPECT_FALSE(models.ok());
+  return models.status().message();
+}
+
+TEST(SpectraReportTest, MeansAndIntervalsOverSeeds) {
+  // Standard deviation 1 of three values: 4.302653 / sqrt(3).
+  const SeedMean mean = MeanOverSeeds(std::vector<double>{-1, 0, 1});
+  EXPECT_NEAR(mean.mean, 0, kRounding);
+  EXPECT_NEAR(mean.high, 2.484138, 1e-5);
+  EXPECT_NEAR(mean.low, -2.484138, 1e-5);
+  EXPECT_EQ(mean.positive, 1);
+  EXPECT_EQ(mean.negative, 1);
+  EXPECT_TRUE(std::isinf(MeanOverSeeds(std::vector<double>{3}).high));
+}
+
+TEST(SpectraReportTest, GroupsByModelAndComparesSeedBySeed) {
+  Folders folders;
+  const std::vector<std::string> paths = {folders.Add("x", 2, 3, 2), folders.Add("y", 1, 5, 6),
+                                          folders.Add("x", 1, 1.5, 1)};
+  const auto models = ReadSpectraModels(paths);
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  ASSERT_EQ(models->size(), 2u);
+  const SpectraModel& x = models->front();
+  EXPECT_EQ(x.name, "x");
+  EXPECT_EQ(x.rows, "20 rows of the validation split");
+  EXPECT_EQ(x.stages, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(x.steps, (std::vector<int64_t>{0, 7}));
+  ASSERT_EQ(x.runs.size(), 2u);
+  EXPECT_EQ(x.runs[0].seed, 1);
+  EXPECT_NEAR(RankOverSeeds(x, 0, 0, 1).mean, 2.25, kRounding);
+  EXPECT_NEAR(RankOverSeeds(x, 1, 0, 1).mean, 3.25, kRounding);
+  const SeedMean first = ChangeOverSeeds(x, 0, 0, 1);  // 1 and -0.5
+  EXPECT_NEAR(first.mean, 0.25, kRounding);
+  EXPECT_EQ(first.positive, 1);
+  const SeedMean last = ChangeOverSeeds(x, 0, 7, 1);  // -0.5 and -1.5
+  EXPECT_NEAR(last.mean, -1, kRounding);
+  EXPECT_EQ(last.negative, 2);
+
+  const std::string text = ToText(*models);
+  EXPECT_NE(text.find("x, step 7, 2 seeds, 20 rows of the validation split"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("2 of 2 fall"), std::string::npos) << text;
+  const auto files = ReportFiles(*models);
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : files) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "stages.csv", "stages_stable.svg", "stages_start_stable.svg",
+                       "drift_stable_x.svg", "drift_stable_y.svg", "stages_entropy.svg",
+                       "stages_start_entropy.svg", "drift_entropy_x.svg", "drift_entropy_y.svg"}));
+  EXPECT_NE(files[0].second.find("\ny,7,stable,b,1,6,,,3.5,,,1,0\n"), std::string::npos)
+      << files[0].second;
+  EXPECT_NE(files[1].second.find("x, step 7, 2 seeds"), std::string::npos);
+}
+
+// A run that was stopped while it measured.
+TEST(SpectraReportTest, AStepThatLacksStagesIsLeftOut) {
+  Folders folders;
+  const std::string whole = folders.Add("x", 1, 3, 2), stopped = folders.Add("x", 2, 3, 2);
+  Folders::Write(
+      stopped + "/metrics.jsonl",
+      Folders::Line(0, "a", 2, 20) + Folders::Line(0, "b", 2, 20) + Folders::Line(7, "a", 2, 20));
+  const auto models = ReadSpectraModels(std::vector<std::string>{whole, stopped});
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  EXPECT_EQ(models->front().steps, (std::vector<int64_t>{0}));
+}
+
+TEST(SpectraReportTest, MistakesAreToldInOneLine) {
+  Folders folders;
+  const std::string good = folders.Add("x", 1, 3, 2);
+  EXPECT_EQ(
+      MistakeOf({good + "x"}),
+      good + "x: has no experiment.textproto; expected the folder of a run or of mode spectra");
+  const std::string twin = folders.Add("x", 1, 3, 2);
+  EXPECT_EQ(MistakeOf({good, twin}),
+            twin + " and " + good +
+                ", both 'x': have the same seed, 1; expected another, or another name by "
+                "--set=name=");
+  const std::string other_rows = folders.Add("x", 2, 3, 2, 30);
+  EXPECT_EQ(MistakeOf({good, other_rows}),
+            other_rows + " and " + good +
+                ", both 'x': measured 30 rows of the validation split and 20 rows of the "
+                "validation split");
+  const std::string odd = folders.Add("x", 3, 3, 2);
+  Folders::Write(odd + "/metrics.jsonl", Folders::Line(7, "b", 2, 20));
+  EXPECT_EQ(MistakeOf({good, odd}), odd + " and " + good + ", both 'x': have other stages");
+  Folders::Write(odd + "/metrics.jsonl",
+                 Folders::Line(3, "a", 2, 20) + Folders::Line(3, "b", 2, 20));
+  EXPECT_EQ(MistakeOf({good, odd}),
+            odd + " and " + good + ", both 'x': were measured at no step in common");
+  Folders::Write(odd + "/metrics.jsonl",
+                 Folders::Line(3, "a", 2, 20) + Folders::Line(3, "a", 2, 20));
+  EXPECT_EQ(MistakeOf({odd}), odd +
+                                  "/metrics.jsonl:2: step 3: found stage a out of order; expected "
+                                  "every stage once");
+  Folders::Write(odd + "/metrics.jsonl", "");
+  EXPECT_EQ(
+      MistakeOf({odd}),
+      odd + "/metrics.jsonl: holds no effective ranks; expected lines whose event is spectrum");
+}
+
+}  // namespace
+}  // namespace elastor
