@@ -41,4 +41,41 @@ Layer Interacting(GraphBuilder* graph, const std::string& name, const Interactin
   };
 }
 
+SequenceLayer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options) {
+  const auto [positions, in] = options.input;
+  AttentionOp op;
+  op.attention.kind = AttentionKind::kSilu;
+  op.attention.queries = op.attention.keys = positions;
+  op.attention.heads = options.heads;
+  op.attention.width = options.width;
+  op.attention.value_width = options.value_width;
+  op.attention.causal = true;
+  op.position_bias = true;
+  const int64_t value_features = options.heads * options.value_width;
+  const Layer norm = Norm(graph, name + ".norm", LayerNorm(in));
+  const auto map = [&](const char* suffix, int64_t width) {
+    LinearOp linear = SharedMap(options.input, options.heads * width);
+    linear.activation = Activation::kSwish;
+    return Linear(graph, name + suffix, linear);
+  };
+  const Layer query = map(".query", options.width);
+  const Layer key = map(".key", options.width);
+  const Layer value = map(".value", options.value_width);
+  const Layer gate = map(".gate", options.value_width);
+  const std::vector<int> position_bias = {graph->Parameter(
+      name + ".position_bias", {op.attention.differences()}, Init{.stddev = 0.02}, Decay::kNone)};
+  const Layer output_norm = Norm(graph, name + ".output_norm", LayerNorm(value_features));
+  LinearOp last = SharedMap({positions, value_features}, in);
+  last.bias = true;
+  const Layer output = Linear(graph, name + ".output", last);
+  return [=](Value x, Value length) {
+    const Value normal = norm(x);
+    std::vector<Value> inputs = {query(normal), key(normal), value(normal)};
+    if (length.node >= 0) inputs.push_back(length);
+    const Value attended = output_norm(graph->Apply(op, inputs, position_bias));
+    const Value gated[] = {attended, gate(normal)};
+    return graph->Add(output(graph->Apply(MultiplyOp{}, gated)), x);
+  };
+}
+
 }  // namespace elastor

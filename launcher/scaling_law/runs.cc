@@ -18,6 +18,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/model_choice.h"
 
 namespace elastor {
 namespace {
@@ -83,9 +84,8 @@ void AddShape(const ModelConfig& model, Run* run) {
 }
 
 std::string ModelName(const ModelConfig& model) {
-  if (model.has_rank_mixer()) return "rank_mixer";
-  if (model.has_mlp()) return "mlp";
-  return model.has_dcn_v2() ? "dcn_v2" : "rank_elastor";
+  const auto* const chosen = ChosenModel(model);
+  return chosen == nullptr ? "rank_elastor" : chosen->name();
 }
 
 struct FolderRun {

@@ -24,9 +24,15 @@ std::string Lower(std::string name) {
 Json ModelJson(const ModelConfig& config) {
   Json model;
   model["kind"] = config.has_mlp()          ? "mlp"
+                  : config.has_auto_int()   ? "auto_int"
                   : config.has_rank_mixer() ? "rank_mixer"
                                             : "rank_elastor";
   if (config.has_mlp()) return model;
+  if (config.has_auto_int()) {
+    model["attention_layers"] = config.auto_int().attention_layers();
+    model["heads"] = config.auto_int().heads();
+    return model;
+  }
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
   model["convention"] = Lower(TokenModelConfig::Convention_Name(tokens.convention()));

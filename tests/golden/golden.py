@@ -95,7 +95,7 @@ class BatchNorm:
         return F.batch_norm(x, None, None, w("gain"), w("bias"), True, eps=BATCH_EPSILON)
 
 
-def mlp(w, x, activation, batch_norm=None):
+def hidden_layers(w, x, activation, batch_norm=None):
     i = 0
     while f"hidden{i}.weight" in w:
         layer = w.under(f"hidden{i}")
@@ -106,7 +106,11 @@ def mlp(w, x, activation, batch_norm=None):
             x = rms_norm(layer.under("norm"), x)
         x = activation(x)
         i += 1
-    return linear(w.under("output"), x)
+    return x
+
+
+def mlp(w, x, activation, batch_norm=None):
+    return linear(w.under("output"), hidden_layers(w, x, activation, batch_norm))
 
 
 class Model(nn.Module):
@@ -138,7 +142,28 @@ class Model(nn.Module):
         e = torch.cat(parts, 1).flatten(1)  # [B, n k]
         if self.spec["kind"] == "mlp":
             return mlp(w.under("mlp"), e, torch.relu, self.batch_norm)[:, 0]
+        if self.spec["kind"] == "auto_int":
+            return self.auto_int(w, torch.cat(parts, 1))[:, 0]
         return self.token_model(w, e)[:, 0]
+
+    def auto_int(self, w, e):
+        x = e  # [B, n, k]
+        for i in range(self.spec["attention_layers"]):
+            x = self.interacting(w.under(f"attention{i}"), x)
+        deep = hidden_layers(w.under("deep"), e.flatten(1), torch.relu)
+        return linear(w.under("head"), torch.cat([x.flatten(1), deep], 1))
+
+    def interacting(self, w, x):
+        """Multi-head self-attention over the fields; maps shared by them."""
+        heads = self.spec["heads"]
+        q, k, v = (
+            F.linear(x, w(name + ".weight")).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        y = (torch.softmax(scores, -1) @ v).transpose(1, 2).flatten(2)
+        y = y + (F.linear(x, w("residual.weight")) if "residual.weight" in w else x)
+        return torch.relu(layer_norm(w.under("norm"), y))
 
     def token_model(self, w, e):
         x = self.tokenize(w.under("tokenizer"), e)

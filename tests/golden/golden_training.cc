@@ -83,6 +83,13 @@ GoldenCase MlpGhostBatchNorm() {
   return golden;
 }
 
+GoldenCase AutoInt() {
+  return {"auto_int",
+          Model("auto_int { attention_layers: 2 attention_width: 6 heads: 2 scale: true "
+                "layer_norm: true hidden: [12, 8] }"),
+          1.0};
+}
+
 void AppendRow(int step, int64_t row, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -207,7 +214,8 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 const std::vector<GoldenCase>& GoldenCases() {
   static const auto& cases = *new std::vector<GoldenCase>{
       RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(), RankMixerPublicCode(),
-      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm()};
+      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm(),
+      AutoInt()};
   return cases;
 }
 

@@ -146,9 +146,13 @@ Status CheckRankMixer(const TokenModelConfig& model) {
 }
 
 Status CheckAutoInt(const AutoIntConfig& model) {
-  if (model.attention_width() % model.heads() == 0) return OkStatus();
-  return Mistake("model.auto_int.heads", std::to_string(model.heads()),
-                 "a divisor of attention_width = " + std::to_string(model.attention_width()));
+  if (model.attention_width() % model.heads() != 0) {
+    return Mistake("model.auto_int.heads", std::to_string(model.heads()),
+                   "a divisor of attention_width = " + std::to_string(model.attention_width()));
+  }
+  if (!model.hidden().empty() || (!model.batch_norm() && model.dropout() == 0)) return OkStatus();
+  return Mistake("model.auto_int.hidden", "empty",
+                 "hidden layers for batch_norm and dropout to act on");
 }
 
 Status CheckModel(const ModelConfig& model) {

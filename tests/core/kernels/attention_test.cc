@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <ostream>
 #include <vector>
 
@@ -89,6 +90,10 @@ struct Run {
         with_lengths(c.lengths),
         with_bias(c.position_bias) {
     dy.ZeroPadding();
+    // Times a weight below a half it is -0.
+    for (int64_t j = 0; j < shape.keys; ++j) {
+      v.view().At(2, j * shape.heads * shape.value_width) = -std::numeric_limits<T>::denorm_min();
+    }
     for (int64_t row = 0; row < lengths.view().panels() * kPanelRows; ++row) {
       // 0, all of them and more; in the second panel at most a third.
       lengths.view().At(row, 0) = static_cast<T>(row < kPanelRows ? (row * 5) % (shape.keys + 2)

@@ -5,11 +5,14 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
+#include "core/models/attention_layers.h"
 #include "core/models/layers.h"
 #include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
@@ -321,6 +324,90 @@ TEST(AttentionTest, ByHand) {
   EXPECT_NEAR(y[0], 0.75 * 8 + 0.25 * 4, 1e-14);
   EXPECT_EQ(y[1], 8);
   EXPECT_EQ(y[2], 0);
+}
+
+constexpr HstuOptions kHstu = {.input = {4, 3}, .heads = 2, .width = 3, .value_width = 2};
+
+// x is [4, 3]; the length is the sum of its last position where it has one.
+Graph HstuGraph(bool with_length) {
+  return GraphOf(kHstu.input.features(), [&](GraphBuilder* graph, Value x) {
+    Value length;
+    if (with_length) {
+      LinearOp sum = LinearOf(1, kHstu.input.features(), 1, Weights::kOwn, {});
+      length = Linear(graph, "length", sum)(x);
+    }
+    const Value y = Hstu(graph, "hstu", kHstu)(x, length);
+    if (!with_length) return y;
+    ConcatOp concat;
+    concat.first_features = kHstu.input.features();
+    const Value both[] = {y, length};
+    return graph->Apply(concat, both);
+  });
+}
+
+TEST(HstuTest, Gradients) {
+  for (const bool length : {false, true}) ExpectGradients(HstuGraph(length));
+}
+
+// tests/golden/hstu.py printed these: sum of y, and of every gradient the sum and that of the
+// squares, for numbers that both make by the same formula.
+const std::map<std::string, std::pair<double, double>>& HstuGolden() {
+  static const auto& golden = *new std::map<std::string, std::pair<double, double>>{
+      {"y", {67.0232413045135, 125.45992489401456}},
+      {"dx", {1.532636504928704, 32.90287658590476}},
+      {"hstu.norm.gain", {0.8556464853617152, 0.9000945135691247}},
+      {"hstu.norm.bias", {-1.245734552672089, 0.7347368291668839}},
+      {"hstu.query.weight", {-0.043104086111721535, 0.019178603137925833}},
+      {"hstu.key.weight", {-0.03472756531703555, 0.016526570088468674}},
+      {"hstu.value.weight", {0.025265870806670684, 0.02031777289386925}},
+      {"hstu.gate.weight", {-0.09650783410866967, 1.525471986532954}},
+      {"hstu.position_bias", {0.15755515332819658, 0.011822285903813077}},
+      {"hstu.output_norm.gain", {-0.4703796463819523, 0.44999211785286214}},
+      {"hstu.output_norm.bias", {-0.2956480437288393, 0.2959060673038434}},
+      {"hstu.output.weight", {6.070151893948344, 8.572916359868042}},
+      {"hstu.output.bias", {1.5326365049287047, 0.8992592692429302}}};
+  return golden;
+}
+
+TEST(HstuTest, EqualsPyTorch) {
+  constexpr double kTolerance = 1e-9;
+  const Graph graph = HstuGraph(/*with_length=*/true);
+  constexpr int64_t kRows = 5;
+  OpRun run(graph, kRows);
+  int64_t place = 0;
+  const auto numbers = [&](int64_t count) {
+    Numbers values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(std::sin(0.7 * static_cast<double>(++place)));
+    return values;
+  };
+  for (const ParameterInfo& p : graph.parameters().parameters()) {
+    if (p.name != "length.weight" && p.name != "length.bias" && p.size > 0) {
+      run.Set(p.name, numbers(p.size));
+    }
+  }
+  const int64_t features = kHstu.input.features();
+  run.Set("length.weight", Numbers(features, 0));
+  run.Set("length.bias", {3});
+  const Numbers x = numbers(kRows * features);
+  Numbers dy;
+  for (const double value : numbers(kRows * (features + 1))) dy.push_back(value);
+  const auto expect = [&](const char* what, const Numbers& values) {
+    double sum = 0;
+    double squares = 0;
+    for (const double value : values) {
+      sum += value;
+      squares += value * value;
+    }
+    const auto& [golden_sum, golden_squares] = HstuGolden().at(what);
+    EXPECT_NEAR(sum, golden_sum, kTolerance * std::max(1.0, std::fabs(golden_sum))) << what;
+    EXPECT_NEAR(squares, golden_squares, kTolerance * golden_squares) << what;
+  };
+  expect("y", run.Forward(x));
+  expect("dx", run.Backward(dy));
+  for (const ParameterInfo& p : graph.parameters().parameters()) {
+    if (p.size > 0 && !p.name.starts_with("length")) expect(p.name.c_str(), run.Gradient(p.name));
+  }
 }
 
 constexpr int64_t kNormFeatures = 3;

@@ -153,6 +153,11 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a number in (0, 1001)"},
       {{"model.kind=DCN_V2", "model.dcn_v2.cross_layers=1001"},
        "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},
+      {{"model.kind=AUTO_INT", "model.auto_int.heads=3"},
+       "model.auto_int.heads: 3; expected a divisor of attention_width = 64"},
+      {{"model.kind=AUTO_INT", "model.dropout=0.1"},
+       "model.auto_int.hidden: empty; expected hidden layers for batch_norm and dropout to act "
+       "on"},
       {{"model.tokenizer.hidden=-1"},
        "model.rank_elastor.tokenizer.hidden: -1; expected 0 or more"},
       {{"model.head.kind=FLATTEN_MLP", "model.head.hidden=4,-4"},
