@@ -28,7 +28,9 @@ def train_elastor(model, seed, options, log):
     run(["taskset", "-c", options.cpu, options.trainer,
          f"--experiment={CONFIGS}/{model}.textproto", "--split=test",
          f"--set=data.path={options.work}/data", f"--set=training.epochs={options.epochs}",
-         f"--set=training.seed={seed}", "--set=parallel.threads=1", "--set=spectrum.disabled=true",
+         f"--set=training.seed={seed}", "--set=parallel.threads=1",
+         # Batch statistics are of the whole batch, as FuxiCTR's.
+         "--set=parallel.virtual_shards=1", "--set=spectrum.disabled=true",
          "--set=checkpoint.disabled=true", f"--output_dir={output}"], log)
     with open(f"{output}/summary.json") as file:
         return json.load(file)
