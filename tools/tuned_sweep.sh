@@ -66,7 +66,7 @@ for each in "${tuned[@]}"; do fields+=("${each%%=*}"); done
 train trials || [[ $? -eq 4 ]]
 
 # A line a trial: the model, the tuned values, AUC and logloss; the best of each model chosen, the
-# first of equal ones.
+# first of equal ones. Values in quotes are lists that nothing here is about.
 awk -F, -v fields="${fields[*]}" -v grids="${tuned[*]}" '
   NR == 1 {
     for (i = 1; i <= NF; ++i) column[$i] = i
@@ -106,7 +106,7 @@ awk -F, -v fields="${fields[*]}" -v grids="${tuned[*]}" '
       }
       print line "," auc[i] "," logloss[i] "," chosen
     }
-  }' "$output/trials/runs.csv" >"$output/trials.csv"
+  }' <(sed 's/"[^"]*"//g' "$output/trials/runs.csv") >"$output/trials.csv"
 
 # The chosen values beside every label of the axis "model".
 awk -F, '

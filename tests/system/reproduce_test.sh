@@ -44,6 +44,21 @@ reproduce planted || fail "planted again: exit code $?"
 grep --quiet ' start ' "$work/log" && fail 'planted again: something was trained'
 cmp "$work/before.csv" "$out/comparison.csv" || fail 'planted again: other figures'
 
+# A list among the fields of a point, whose commas stand in quotes in the tables; one run a model.
+cat >"$work/lists.textproto" <<'SWEEP'
+base_file: "configs/planted/coordinate_mixing.textproto"
+set: "spectrum.disabled=true"
+axis {
+  name: "model"
+  point { label: "MLP" set: "name=MLP" set: "model.kind=MLP" set: "model.hidden=8,8" }
+}
+SWEEP
+tools/tuned_sweep.sh "$work/lists.textproto" "$work/data/planted" "$work/lists" --seeds=1 \
+  --tune=optimizer.learning_rate=1e-3,2e-3 --set=base.training.epochs=1 >"$work/log" 2>&1 ||
+  fail "lists: $(<"$work/log")"
+expect_text "$work/lists/trials.csv" '^MLP,[12]e-3,0\.[0-9]*,0\.[0-9]*,yes$'
+expect_text "$work/lists/comparison.md" '^| MLP .* | -  *|'
+
 reproduce table3
 [[ $? -eq 2 ]] || fail "without data: expected exit code 2"
 expect_text "$work/log" "data/criteo is missing; make it: .*--schema=configs/criteo/schema.textproto"

@@ -108,7 +108,7 @@ class Network(nn.Module):
             self.head = nn.Linear(fields * width + hidden[-1], 1)
         elif kind == "x_deep_fm":
             self.deep = deep(1) if hidden else None
-            self.cin = CompressedInteractionNet(fields, [int(each) for each in config["cin"]])
+            self.cin = CompressedInteractionNet(fields, [int(each) for each in config["maps"]])
         elif kind == "auto_int":
             self.deep = deep(1) if hidden else None
             attention = int(number("attention_width"))

@@ -13,7 +13,6 @@ import sys
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 CONFIGS = os.path.join(FOLDER, "../../configs/criteo")
 TITLES = {"mlp": "MLP", "dcn_v2": "DCNv2", "x_deep_fm": "xDeepFM", "auto_int": "AutoInt+"}
-CONFIG_FILES = {"x_deep_fm": "xdeepfm", "auto_int": "autoint"}
 # Two-sided quantiles of Student's distribution at 95 %, by degrees of freedom.
 STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228]
 
@@ -26,10 +25,12 @@ def run(command, log):
 
 def train_elastor(model, seed, options, log):
     output = f"{options.work}/{model}-{seed}"
-    config = f"{CONFIGS}/{CONFIG_FILES.get(model, model)}.textproto"
-    run(["taskset", "-c", options.cpu, options.trainer, f"--experiment={config}", "--split=test",
+    run(["taskset", "-c", options.cpu, options.trainer,
+         f"--experiment={CONFIGS}/{model}.textproto", "--split=test",
          f"--set=data.path={options.work}/data", f"--set=training.epochs={options.epochs}",
-         f"--set=training.seed={seed}", "--set=parallel.threads=1", "--set=spectrum.disabled=true",
+         f"--set=training.seed={seed}", "--set=parallel.threads=1",
+         # Batch statistics are of the whole batch, as FuxiCTR's.
+         "--set=parallel.virtual_shards=1", "--set=spectrum.disabled=true",
          "--set=checkpoint.disabled=true", f"--output_dir={output}"], log)
     with open(f"{output}/summary.json") as file:
         return json.load(file)
