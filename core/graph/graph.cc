@@ -174,7 +174,7 @@ Value GraphBuilder::Measure(const std::string& name, Value value, Shape shape) {
 }
 
 Graph GraphBuilder::Finish(Value outputs) && {
-  CHECK_EQ(shape(embeddings_).features(), features_.inputs()) << "positions that nothing encodes";
+  CHECK_EQ(shape(rows_).features(), features_.inputs()) << "positions that nothing encodes";
   CHECK_EQ(outputs.node + 1, static_cast<int>(nodes_.size()));
   parameters_.Finish();
   return Graph(features_, std::move(parameters_), std::move(nodes_), std::move(probes_));
