@@ -44,6 +44,8 @@ const std::map<std::string, Launches>& MostLaunches() {
       {"GroupedPublicCode", {39, 115}},
       {"TwoLayerRankMixerPublicCode", {29, 91}},
       {"MlpBatchNormDropout", {10, 33}},
+      {"AutoInt", {15, 48}},
+      {"AutoIntPlus", {19, 74}},
   };
   return *launches;
 }
