@@ -47,6 +47,8 @@ const std::map<std::string, Launches>& MostLaunches() {
       {"MlpBatchNormDropout", {10, 33}},
       {"DinMlp", {14, 55}},
       {"DinSoftmaxRankMixer", {27, 81}},
+      {"AutoInt", {15, 48}},
+      {"AutoIntPlus", {19, 74}},
   };
   return *launches;
 }
