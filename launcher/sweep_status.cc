@@ -145,8 +145,7 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
                    : "",
           done ? std::to_string(result.steps) : "", done ? std::to_string(result.rows) : "",
           Digits(result.auc), Digits(result.logloss), Digits(result.gauc), result.state_digest,
-          done ? std::to_string(run.samples) : "",
-          done ? Formatted("%.3f", result.wall_s) : "",
+          done ? std::to_string(run.samples) : "", done ? Formatted("%.3f", result.wall_s) : "",
           done ? Formatted("%.0f", result.samples_per_s) : "",
           done ? std::to_string(result.peak_memory_bytes) : "",
           std::to_string(status.attempts.started)}) {
