@@ -85,8 +85,8 @@ GoldenCase MlpGhostBatchNorm() {
 
 // The last 2 of the bag's 0 to 3 ids, compared with "first".
 GoldenCase Din() {
-  GoldenCase golden = {"din_mlp",
-                       Model("mlp { hidden: 12 } sequences { din { hidden: [9, 6] } }"), 0.2};
+  GoldenCase golden = {"din_mlp", Model("mlp { hidden: 12 } sequences { din { hidden: [9, 6] } }"),
+                       0.2};
   golden.model.features.sequences = {{"bag", 2, 0, 2}};
   return golden;
 }
@@ -228,10 +228,16 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases = *new std::vector<GoldenCase>{
-      RankElastorPaper(), RankElastorPublicCode(), RankMixerPaper(), RankMixerPublicCode(),
-      MlpCase(),          MlpSampleWeights(),      MlpBatchNorm(),   MlpGhostBatchNorm(),
-      Din(),              DinSoftmax()};
+  static const auto& cases = *new std::vector<GoldenCase>{RankElastorPaper(),
+                                                          RankElastorPublicCode(),
+                                                          RankMixerPaper(),
+                                                          RankMixerPublicCode(),
+                                                          MlpCase(),
+                                                          MlpSampleWeights(),
+                                                          MlpBatchNorm(),
+                                                          MlpGhostBatchNorm(),
+                                                          Din(),
+                                                          DinSoftmax()};
   return cases;
 }
 

@@ -45,7 +45,7 @@ struct DatasetInfo {
   bool has_times = false;
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t rows_per_block = 0;
-  double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
+  double best_auc = -1;   // of the validation split under the planted teacher; < 0: unknown
   double best_gauc = -1;  // likewise
 };
 

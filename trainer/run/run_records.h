@@ -55,10 +55,10 @@ struct Summary {
   // Of those modes: the folder of the model that was used, and in mode predict the file written.
   std::string model = {};
   std::string predictions = {};
-  std::string split;               // of the last evaluation; empty: not evaluated
-  int64_t rows = 0;                // of that evaluation
-  std::optional<double> auc;       // of that evaluation; none: one class, or not evaluated
-  std::optional<double> best_auc;  // that any model can reach, where the data set knows it
+  std::string split;                // of the last evaluation; empty: not evaluated
+  int64_t rows = 0;                 // of that evaluation
+  std::optional<double> auc;        // of that evaluation; none: one class, or not evaluated
+  std::optional<double> best_auc;   // that any model can reach, where the data set knows it
   std::optional<double> best_gauc;  // likewise
   std::optional<double> logloss;
   std::optional<double> gauc;  // none: no groups, or none with both classes
