@@ -268,8 +268,8 @@ TEST(EvaluationTest, TheoryOfTheFirstRows) {
   for (size_t i = 0; i < std::size(parts); ++i) {
     const TheoryRow& row = RowOf(found, "here", parts[i][0], parts[i][1]);
     EXPECT_EQ(row.samples, kSamples);
-    EXPECT_DOUBLE_EQ(row.bound, found.records[i + 1].stable_rank_mean);
-    EXPECT_DOUBLE_EQ(row.measured, found.records[i + 2].stable_rank_mean);
+    EXPECT_DOUBLE_EQ(row.bound, found.records[i + 1].stable.mean);
+    EXPECT_DOUBLE_EQ(row.measured, found.records[i + 2].stable.mean);
   }
   EXPECT_EQ(RowOf(found, "rank 1", "", "2.2 rank one (ReLU)").holds, kSamples);
   EXPECT_EQ(RowOf(found, "rank 1", "", "2.2 contraction (ReLU)").holds, 0);
