@@ -46,6 +46,10 @@ std::string MakeModelHash(const ModelIdentity& model);
 Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
                   const ModelIdentity& model);
 
+// Whether the folder's model learned the labels that this one learns. User error with both.
+Status CheckLabels(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                   const ModelIdentity& model);
+
 // Whether the model's data is encoded as the training data was, as far as the folder tells. User
 // error naming the first field that differs, with both values.
 Status CheckEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,

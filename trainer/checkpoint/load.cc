@@ -16,8 +16,8 @@ class Loading {
           Communicator* communicator)
       : stored_(stored), contents_(contents), state_(state), communicator_(*communicator) {}
 
-  // Everything that can be told without reading the data. What is encoded otherwise, then what has
-  // another shape, is told before CheckModel, being clearer.
+  // Everything that can be told without reading the data. What is encoded otherwise, other labels,
+  // then what has another shape, is told before CheckModel, being clearer.
   Status Check(const ModelIdentity& model);
   Status Load();
 
@@ -38,6 +38,7 @@ Status Loading::Check(const ModelIdentity& model) {
                      ": contents 'weights'; expected 'state', a checkpoint of training");
   }
   ELASTOR_RETURN_IF_ERROR(CheckEncoding(stored_.manifest_path(), metadata, model));
+  ELASTOR_RETURN_IF_ERROR(CheckLabels(stored_.manifest_path(), metadata, model));
   ELASTOR_RETURN_IF_ERROR(CheckDense());
   for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
   if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {

@@ -28,6 +28,11 @@ std::string LabelsText(const Experiment& experiment) {
   return text.empty() ? "all" : text;
 }
 
+Status AnotherModel(const std::string& difference, const std::string& manifest_path) {
+  return UserError(difference + ", as in " + manifest_path +
+                   ": a model's experiment must be that of its training");
+}
+
 }  // namespace
 
 std::string MakeModelHash(const ModelIdentity& model) {
@@ -45,17 +50,8 @@ Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& me
   ELASTOR_ASSIGN_OR_RETURN(const Experiment stored,
                            ParseExperiment(metadata.experiment, manifest_path + ": experiment"));
   ELASTOR_ASSIGN_OR_RETURN(const Experiment trained, CompleteStored(stored));
-  std::string difference;
-  if (LabelsText(model.experiment) != LabelsText(trained)) {
-    difference =
-        "task.labels: " + LabelsText(model.experiment) + "; expected " + LabelsText(trained);
-  } else {
-    difference = NumericDifference(ModelPart(model.experiment), ModelPart(trained));
-  }
-  if (!difference.empty()) {
-    return UserError(difference + ", as in " + manifest_path +
-                     ": a model's experiment must be that of its training");
-  }
+  const std::string difference = NumericDifference(ModelPart(model.experiment), ModelPart(trained));
+  if (!difference.empty()) return AnotherModel(difference, manifest_path);
   ELASTOR_RETURN_IF_ERROR(CheckEncoding(manifest_path, metadata, model));
   if (const std::string hash = MakeModelHash({stored, model.data}); hash != metadata.model_hash) {
     return UserError(manifest_path + ": model_hash " + metadata.model_hash +
@@ -63,6 +59,16 @@ Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& me
                      ": the data's fields must be those of training");
   }
   return OkStatus();
+}
+
+Status CheckLabels(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                   const ModelIdentity& model) {
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment trained,
+                           ParseExperiment(metadata.experiment, manifest_path + ": experiment"));
+  const std::string found = LabelsText(model.experiment);
+  const std::string expected = LabelsText(trained);
+  if (found == expected) return OkStatus();
+  return AnotherModel("task.labels: " + found + "; expected " + expected, manifest_path);
 }
 
 Status CheckEncoding(const std::string& manifest_path, const CheckpointMetadata& metadata,

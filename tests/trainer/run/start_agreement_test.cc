@@ -47,7 +47,8 @@ void Change(const FieldDescriptor& field, Message* message) {
       return list ? r.AddInt64(message, &field, 7)
                   : r.SetInt64(message, &field, r.GetInt64(*message, &field) + 1);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return r.SetDouble(message, &field, r.GetDouble(*message, &field) + 0.5);
+      return list ? r.AddDouble(message, &field, 0.5)
+                  : r.SetDouble(message, &field, r.GetDouble(*message, &field) + 0.5);
     case FieldDescriptor::CPPTYPE_BOOL:
       return r.SetBool(message, &field, !r.GetBool(*message, &field));
     case FieldDescriptor::CPPTYPE_ENUM:
