@@ -4,7 +4,8 @@
 # every validation row before the first step and after the last. From the top of the repository:
 #   tools/collapse.sh criteo|avazu DATA OUTPUT_DIR [SEEDS]
 # SEEDS: how many, from 1 on (10). The table is printed, pictures and CSV are in OUTPUT_DIR/report and
-# OUTPUT_DIR/MODEL-1-spectra. What was done before is not done again.
+# OUTPUT_DIR/MODEL-1-spectra. What was done before is not done again. ELASTOR_PROGRAMS: where the programs
+# are; default: bazel-bin.
 set -euo pipefail
 if [[ $# -lt 3 || " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
@@ -12,8 +13,9 @@ if [[ $# -lt 3 || " $* " =~ \ (-h|--help)\  ]]; then
 fi
 name=$1 data=$2 output=$3 seeds=${4:-10}
 source tools/environment.sh
-trainer=bazel-bin/trainer/trainer
-report=bazel-bin/launcher/spectra_report/spectra_report
+programs=${ELASTOR_PROGRAMS:-bazel-bin}
+trainer=$programs/trainer/trainer
+report=$programs/launcher/spectra_report/spectra_report
 common=(--set=data.path="$data" --set=data.order=FILE_ORDER --set=training.epochs=1
   --set=optimizer.sparse=LAZY_ADAM --set=optimizer.embedding_l2=0 --set=checkpoint.disabled=true
   --set=spectrum.samples=1000000000 --set=spectrum.every_steps=1000000 --set=spectrum.at_start=true)

@@ -9,6 +9,7 @@
 #   table2    all models on Criteo and Avazu
 #   table3    full mixing and the gated P-FFN, each taken away
 #   options   one choice of RankElastor changed at a time: block mixing, gates, expansion, norms, ...
+#   figures   figures 1, 2, 5 and 6: effective ranks stage by stage, ten seeds
 #   figure4   seconds an epoch, samples a second, memory, weights and multiply-adds of all models
 #   theory    the paper's theorems on random, initial and trained representations (--mode=theory)
 #   frappe    the published recipes on Frappe, five seeds
@@ -23,7 +24,7 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
   exit
 fi
-all=(planted table2 table3 options figure4 theory frappe)
+all=(planted table2 table3 options figures figure4 theory frappe)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -43,7 +44,8 @@ done
 [[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
-  bazel build //launcher:launcher //launcher/comparison //trainer:trainer //trainer/prepare:prepare
+  bazel build //launcher:launcher //launcher/comparison //launcher/spectra_report //trainer:trainer \
+    //trainer/prepare:prepare
 fi
 export ELASTOR_PROGRAMS=${ELASTOR_PROGRAMS:-bazel-bin}
 mkdir -p "$output"
@@ -96,6 +98,11 @@ options() {
   local each=(--seeds=5 --against=RankElastor --tune=optimizer.learning_rate=2.5e-4,5e-4,1e-3,2e-3,4e-3)
   if has_criteo; then compared options_criteo "$data/criteo" "${each[@]}"; fi
   if has_avazu; then compared options_avazu "$data/avazu" "${each[@]}"; fi
+}
+
+figures() {
+  if has_criteo; then tools/collapse.sh criteo "$data/criteo" "$output/figures_criteo"; fi
+  if has_avazu; then tools/collapse.sh avazu "$data/avazu" "$output/figures_avazu"; fi
 }
 
 # One run a model, one after the other, and its costs from the launcher's table.
