@@ -210,9 +210,10 @@ void ForEachElement(Stream& stream, Merge merge, LoopShape shape, const Op& op) 
   }
 }
 
-// Elements of 16 bytes.
+// Elements of 16 bytes. (In templates nvcc takes kLargestPack<float> for no constant.)
 template <typename A>
 inline constexpr int kLargestPack = 16 / sizeof(A);
+inline constexpr int kLargestFloatPack = 16 / sizeof(float);
 
 }  // namespace elastor::cuda
 

@@ -176,8 +176,8 @@ void Add(Stream& stream, Activations<const A> a, Activations<const A> b, Activat
 
 template <typename A>
 void AddTo(Stream& stream, Activations<const A> x, Activations<float> y) {
-  ForEachElement<kLargestPack<float>>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
-                                      PairOp<float, A, float, Sum>{y, x, y});
+  ForEachElement<kLargestFloatPack>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
+                                    PairOp<float, A, float, Sum>{y, x, y});
 }
 
 template <typename A>
@@ -194,8 +194,8 @@ void Fill(Stream& stream, float constant, Activations<A> y) {
 void Round(Stream& stream, const float* from, BFloat16* to, int64_t count) {
   const auto x = Activations<const float>::RowMajor(from, 1, 1, count);
   const auto y = Activations<BFloat16>::RowMajor(to, 1, 1, count);
-  ForEachElement<kLargestPack<float>>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
-                                      CopyOp<float, BFloat16>{x, y});
+  ForEachElement<kLargestFloatPack>(stream, Merge::kAll, ShapeOf(y).With(x).With(y),
+                                    CopyOp<float, BFloat16>{x, y});
 }
 
 template <typename A>

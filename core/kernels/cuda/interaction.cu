@@ -103,8 +103,8 @@ void Interaction(Stream& stream, const InteractionWeights<A>& w, Activations<con
   shape.With(a.data, sizeof(A), a.row_stride, a.token_stride);
   shape.With(b.data, sizeof(A), b.row_stride, b.token_stride);
   if (addend.data != nullptr) shape.With(addend);
-  ForEachElement<kLargestPack<float>>(stream, Merge::kNone, shape.With(y),
-                                      InteractionOp<A>{w, a, b, bias, addend, y});
+  ForEachElement<kLargestFloatPack>(stream, Merge::kNone, shape.With(y),
+                                    InteractionOp<A>{w, a, b, bias, addend, y});
 }
 
 template <typename A>
