@@ -1,6 +1,4 @@
 // The launcher's command line: a sweep in, its runs' folders and a table out (docs/operations.md).
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "core/base/status.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "launcher/folder_lock.h"
 #include "launcher/local_scheduler.h"
 #include "launcher/machine.h"
 #include "launcher/plan.h"
@@ -33,6 +32,17 @@ DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or t
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
+DEFINE_bool(
+    rehearse_preemption, false,
+    "stop every run once in mid-run, as a cluster would, and go on with it: its digest must "
+    "be what it would have been");
+DEFINE_bool(
+    detach, false,
+    "go on in the background; --status shows how far it is, --stop stops it, its lines are in "
+    "OUTPUT_DIR/launcher.log");
+DEFINE_bool(stop, false,
+            "stop the launcher that is at work in --output_dir, whose runs write checkpoints, and "
+            "wait until it is over; needs no --sweep");
 DEFINE_string(trainer, "", "the trainer; default: ../trainer/trainer beside this program");
 
 namespace elastor {
@@ -55,46 +65,6 @@ StatusOr<std::string> FindTrainer() {
   return UserError("--trainer=" + path + ": " + std::strerror(errno) +
                    "; expected the trainer's program");
 }
-
-// Lets one launcher at a time work in the folder, which it makes where it is missing.
-class FolderLock {
- public:
-  ~FolderLock() {
-    if (lock_ >= 0) close(lock_);
-  }
-
-  Status Take(const SweepFiles& files) {
-    std::error_code none;
-    const bool used = !std::filesystem::is_empty(files.root, none) && !none;
-    if (used && !std::filesystem::exists(files.Lock(), none)) {
-      return UserError("--output_dir=" + files.root +
-                       ": holds something and no sweep; expected a new or empty directory, or a "
-                       "sweep's own");
-    }
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root));
-    lock_ = open(files.Lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock_ < 0) return UserError(files.Lock() + ": " + std::strerror(errno));
-    // --status holds it for a moment when it looks.
-    constexpr int kLooks = 20, kMicroseconds = 10'000;
-    for (int look = 0; flock(lock_, LOCK_EX | LOCK_NB) != 0; ++look) {
-      if (look < kLooks) {
-        usleep(kMicroseconds);
-        continue;
-      }
-      return UserError("--output_dir=" + files.root + ": " + WorkingLauncher(files) +
-                       " is at work there; --status shows how far it is");
-    }
-    const std::string text = std::to_string(getpid()) + " on host " + ReadMachine().host + "\n";
-    if (ftruncate(lock_, 0) != 0 ||
-        pwrite(lock_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-      return MachineError(files.Lock() + ": write: " + std::strerror(errno));
-    }
-    return OkStatus();
-  }
-
- private:
-  int lock_ = -1;
-};
 
 // The runs that do not fit, as one line; empty: all do.
 std::string Misfits(const Plan& plan, const Machine& machine) {
@@ -174,10 +144,12 @@ Status CheckFlags() {
   if (FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a directory for the sweep");
   }
-  if (FLAGS_sweep.empty() && !FLAGS_status) {
+  if (FLAGS_sweep.empty() && !FLAGS_status && !FLAGS_stop) {
     return UserError("--sweep: missing; expected a file, as configs/sweeps/quick.textproto");
   }
-  if (FLAGS_status && FLAGS_dry_run) return UserError("--status and --dry_run: expected one");
+  if (FLAGS_status + FLAGS_dry_run + FLAGS_stop + FLAGS_detach > 1) {
+    return UserError("--status, --dry_run, --stop and --detach: expected one of them at most");
+  }
   return OkStatus();
 }
 
@@ -230,7 +202,13 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
     if (!FLAGS_retry_failed || ReadStatus(run, files).state != RunState::kFailed) continue;
     ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files.Attempts(run.folder)));
   }
-  const Status ran = RunLocally(plan, files, machine, trainer);
+  if (FLAGS_detach) {
+    ELASTOR_RETURN_IF_ERROR(lock.Detach(
+        files, "sweep " + plan.name + ": goes on in the background; launcher --status " +
+                   "--output_dir=" + files.root + " shows how far it is, --stop " +
+                   "instead stops it\n"));
+  }
+  const Status ran = RunLocally(plan, files, machine, trainer, FLAGS_rehearse_preemption);
   ELASTOR_RETURN_IF_ERROR(WriteTable(plan, files));
   ELASTOR_RETURN_IF_ERROR(ran);
   ELASTOR_RETURN_IF_ERROR(
@@ -248,6 +226,7 @@ Status Run(const std::vector<std::string>& arguments) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags());
   std::error_code none;
   const SweepFiles files = {std::filesystem::absolute(FLAGS_output_dir, none).lexically_normal()};
+  if (FLAGS_stop) return StopLauncher(files);
   return FLAGS_status ? PrintStatus(files) : Sweeps(files, command_line.overrides);
 }
 

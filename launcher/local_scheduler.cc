@@ -14,9 +14,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
-#include <functional>
+#include <limits>
+#include <list>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -24,8 +24,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "launcher/live_table.h"
+#include "launcher/rehearsal.h"
+#include "launcher/run_table.h"
 #include "launcher/sweep_status.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {
@@ -33,13 +35,18 @@ namespace {
 // A run's folder is locked by its trainer. That of a launcher that was killed may be a moment late.
 constexpr double kMostSecondsLocked = 30;
 constexpr timespec kPatience = {.tv_sec = 0, .tv_nsec = 200'000'000};
+// A rehearsal looks more often: a run that is over cannot be stopped.
+constexpr timespec kRehearsalPatience = {.tv_sec = 0, .tv_nsec = 10'000'000};
 constexpr size_t kMostLineBytes = 300;
 
 // The signals that this process waits for instead of being interrupted.
 sigset_t WaitedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGWINCH}) sigaddset(&set, signal);
+  struct sigaction hang_up;
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -73,15 +80,6 @@ uintmax_t SizeOf(const std::string& path) {
   return none ? 0 : size;
 }
 
-void Say(const std::string& line) {
-  std::array<char, 16> now;
-  const std::time_t time = std::time(nullptr);
-  std::tm local;
-  std::strftime(now.data(), now.size(), "%H:%M:%S", localtime_r(&time, &local));
-  // A full disk behind stdout is no reason to stop: the files say all of it.
-  (void)WriteToStdout(std::string(now.data()) + " " + line + "\n");
-}
-
 // In the child: becomes the command, bound to its cores, in a process group of its own. It dies
 // when the launcher does.
 [[noreturn]] void Become(const std::vector<std::string>& command, const std::vector<int>& cores,
@@ -107,11 +105,23 @@ void Say(const std::string& line) {
   _exit(2);
 }
 
+// A screen has no room for hashes.
+RunRow LabelledRow(const PlannedRun& run, const RunStatus& status, const std::string& state) {
+  RunRow row = RowOf(run, status, state);
+  row.run = LabelsOfFolder(run.folder);
+  return row;
+}
+
 class Scheduler {
  public:
   Scheduler(const Plan& plan, const SweepFiles& files, const Machine& machine,
-            const std::string& trainer)
-      : plan_(plan), files_(files), trainer_(trainer), free_(machine) {}
+            const std::string& trainer, bool rehearse)
+      : plan_(plan),
+        files_(files),
+        trainer_(trainer),
+        rehearse_(rehearse),
+        cores_(static_cast<int>(machine.cores.size())),
+        free_(machine) {}
 
   Status Run() {
     ReadStates();
@@ -119,9 +129,13 @@ class Scheduler {
     while (!waiting_.empty() || !running_.empty()) {
       if (stops_ == 0) ELASTOR_RETURN_IF_ERROR(StartWhatFits());
       if (running_.empty() && (stops_ > 0 || waiting_.empty())) break;
+      DrawTable();
       WaitForSignal();
       ELASTOR_RETURN_IF_ERROR(Reap());
+      if (rehearse_ && stops_ == 0) ELASTOR_RETURN_IF_ERROR(Rehearse());
     }
+    table_.Erase();
+    if (rehearse_) TellRehearsal();
     if (stops_ == 0) return OkStatus();
     return StoppedBySignal("stopped by a signal with " + std::to_string(done_) + " of " +
                            std::to_string(plan_.runs.size()) +
@@ -134,6 +148,20 @@ class Scheduler {
     std::vector<int> cores;
     Clock::time_point start;
     uintmax_t log_begin;
+    ProgressReader reader;
+    int64_t first_step;  // where it began or went on
+    RunProgress progress = {};
+    Attempts earlier = {};
+    bool rehearsed = false;  // was told to stop
+
+    double ShareLeft() const { return 1 - Share(progress.step); }
+    double ShareBefore() const { return Share(first_step); }
+    double ShareDone() const { return Share(progress.step) - ShareBefore(); }
+
+   private:
+    double Share(int64_t step) const {
+      return run->steps > 0 ? static_cast<double>(step) / static_cast<double>(run->steps) : 0;
+    }
   };
 
   void ReadStates() {
@@ -141,31 +169,38 @@ class Scheduler {
       const RunState state = ReadStatus(run, files_).state;
       done_ += state == RunState::kDone;
       failed_ += state == RunState::kFailed;
-      if (state == RunState::kWaiting || state == RunState::kCutOff) waiting_.push_back(&run);
+      if (state == RunState::kWaiting || state == RunState::kCutOff) Wait(run);
     }
-    std::ranges::stable_sort(waiting_, std::greater<>(),
-                             [](const auto* run) { return run->cost(); });
+    waiting_.sort([](const auto* a, const auto* b) { return a->cost() > b->cost(); });
   }
 
-  void Announce() const {
-    Say("sweep " + plan_.name + ": " + std::to_string(plan_.runs.size()) + " runs, " +
-        std::to_string(done_) + " done, " + std::to_string(failed_) + " failed, " +
-        std::to_string(waiting_.size()) + " to do");
+  void Wait(const PlannedRun& run) {
+    waiting_.push_back(&run);
+    waiting_cost_ += run.cost();
+    least_cores_ = std::min(least_cores_, run.cores());
+  }
+
+  void Announce() {
+    table_.Say("sweep " + plan_.name + ": " + std::to_string(plan_.runs.size()) + " runs, " +
+               std::to_string(done_) + " done, " + std::to_string(failed_) + " failed, " +
+               std::to_string(waiting_.size()) + " to do");
   }
 
   Status StartWhatFits() {
-    for (size_t i = 0; i < waiting_.size();) {
-      const PlannedRun& run = *waiting_[i];
-      if (IsLocked(files_.Run(run.folder)) && SecondsSince(start_) < kMostSecondsLocked) {
-        ++i;
-        continue;
-      }
+    for (auto next = waiting_.begin(); next != waiting_.end() && free_.cores() >= least_cores_;) {
+      const PlannedRun& run = **next;
       const auto cores = free_.Take(run.cores(), run.bytes());
       if (!cores) {
-        ++i;
+        ++next;
         continue;
       }
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (SecondsSince(start_) < kMostSecondsLocked && IsLocked(files_.Run(run.folder))) {
+        free_.Return(*cores, run.bytes());
+        ++next;
+        continue;
+      }
+      next = waiting_.erase(next);
+      waiting_cost_ -= run.cost();
       ELASTOR_RETURN_IF_ERROR(Start(run, *cores));
     }
     return OkStatus();
@@ -182,21 +217,32 @@ class Scheduler {
     if (child < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
     if (child == 0) Become(command, cores, log, launcher);
     setpgid(child, child);  // whoever is first
-    running_[child] = {&run, cores, Clock::now(), log_begin};
+    Running& running = running_
+                           .emplace(child, Running{.run = &run,
+                                                   .cores = cores,
+                                                   .start = Clock::now(),
+                                                   .log_begin = log_begin,
+                                                   .reader = ProgressReader(files_.Run(run.folder)),
+                                                   .first_step = 0})
+                           .first->second;
+    if (resume) running.first_step = running.reader.Read().step;
+    if (rehearse_) running.earlier = ReadAttempts(files_.Attempts(run.folder));
     ELASTOR_RETURN_IF_ERROR(AppendStart(files_.Attempts(run.folder), child, cores));
     std::string where;
     for (const int core : cores) where += (where.empty() ? "" : ",") + std::to_string(core);
-    Say((resume ? "resume " : "start  ") + run.folder + "  cores " + where);
+    table_.Say((resume ? "resume " : "start  ") + run.folder + "  cores " + where);
     return OkStatus();
   }
 
   void WaitForSignal() {
     const sigset_t waited = WaitedSignals();
-    const int signal = sigtimedwait(&waited, nullptr, &kPatience);
-    if (signal < 0 || signal == SIGCHLD) return;
+    const timespec& patience = rehearse_ && stops_ == 0 ? kRehearsalPatience : kPatience;
+    const int signal = sigtimedwait(&waited, nullptr, &patience);
+    if (signal < 0 || signal == SIGCHLD || signal == SIGWINCH) return;
     ++stops_;
-    Say(stops_ == 1 ? "stopping: the runs write their checkpoints; the same signal again kills them"
-                    : "killing the runs");
+    table_.Say(stops_ == 1
+                   ? "stopping: the runs write their checkpoints; the same signal again kills them"
+                   : "killing the runs");
     for (const auto& [child, running] : running_) {
       // mpirun hands SIGUSR1 to its ranks. Of a group that is killed none is left.
       if (stops_ == 1) kill(child, SIGUSR1);
@@ -209,7 +255,7 @@ class Scheduler {
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto found = running_.find(child);
       if (found == running_.end()) continue;
-      const Running running = found->second;
+      const Running running = std::move(found->second);
       running_.erase(found);
       free_.Return(running.cores, running.run->bytes());
       ELASTOR_RETURN_IF_ERROR(
@@ -227,44 +273,101 @@ class Scheduler {
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone) {
       ++done_;
-      finished_cost_ += run.cost();
+      finished_cost_ += run.cost() * (1 - running.ShareBefore());
       const std::optional<double>& auc = status.result->auc;
       const std::optional<double>& logloss = status.result->logloss;
       std::array<char, 64> metrics;
       std::snprintf(metrics.data(), metrics.size(), "auc %.4f  logloss %.4f", auc.value_or(NAN),
                     logloss.value_or(NAN));
-      Say("done   " + run.folder + "  " + metrics.data() + "  " + Duration(seconds) + "  " +
-          Remaining());
+      ReadProgress();
+      table_.Say("done   " + run.folder + "  " + metrics.data() + "  " + Duration(seconds) + "  " +
+                 Count(done_) + " done" + Remaining());
+      table_.AddEnded(LabelledRow(run, status, "done"));
     } else if (stops_ > 0) {
-      Say("stopped " + run.folder);
+      table_.Say("stopped " + run.folder);
     } else if (status.state == RunState::kCutOff) {
-      Say("again  " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
-      waiting_.push_back(&run);
+      table_.Say((running.rehearsed ? "rehearsed " : "again  ") + run.folder + "  " +
+                 CauseOf(exit_code) + ": " + last_line);
+      Wait(run);
     } else {
       ++failed_;
-      Say("failed " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
+      table_.Say("failed " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
+      table_.AddEnded(LabelledRow(run, status, "failed"));
     }
     return OkStatus();
   }
 
-  // "7/20 done, about 12 min left": what is left takes as long a cost as what was done since the
-  // start, half of a run that is under way being done.
+  void ReadProgress() {
+    for (auto& [child, running] : running_) running.progress = running.reader.Read();
+  }
+
+  Status Rehearse() {
+    ReadProgress();
+    for (auto& [child, running] : running_) {
+      const PlannedRun& run = *running.run;
+      if (running.rehearsed || !RehearsalDue(run, running.earlier, running.progress)) continue;
+      ELASTOR_RETURN_IF_ERROR(AppendRehearsal(files_.Attempts(run.folder)));
+      running.rehearsed = true;
+      kill(child, SIGUSR1);
+    }
+    return OkStatus();
+  }
+
+  void TellRehearsal() {
+    int stopped = 0, finished = 0;
+    for (const PlannedRun& run : plan_.runs) {
+      const RunStatus status = ReadStatus(run, files_);
+      finished += status.state == RunState::kDone;
+      stopped += status.state == RunState::kDone && status.attempts.rehearsed > 0;
+    }
+    table_.Say("rehearsal: of " + std::to_string(finished) + " finished runs " +
+               std::to_string(stopped) + " were stopped in mid-run and went on, " +
+               std::to_string(finished - stopped) + " ended before they could be");
+  }
+
+  void DrawTable() {
+    if (!table_.drawn()) return;
+    ReadProgress();
+    std::vector<RunRow> rows;
+    for (const auto& [child, running] : running_) {
+      rows.push_back(LabelledRow(*running.run, {}, stops_ > 0 ? "stops" : "running"));
+      rows.back().progress = running.progress;
+    }
+    const std::string cores =
+        std::to_string(cores_ - free_.cores()) + " of " + std::to_string(cores_) + " cores in use";
+    table_.Draw(rows, {Count(done_) + " done, " + std::to_string(running_.size()) + " running, " +
+                           std::to_string(failed_) + " failed, " + std::to_string(waiting_.size()) +
+                           " waiting",
+                       "sweep " + plan_.name + ": " + cores + Remaining()});
+  }
+
+  // "7/20"
+  std::string Count(int count) const {
+    return std::to_string(count) + "/" + std::to_string(plan_.runs.size());
+  }
+
+  // ", about 12 min left": what is left takes as long a cost as what was done since the start.
   std::string Remaining() const {
-    double left = 0, under_way = 0;
-    for (const PlannedRun* run : waiting_) left += run->cost();
-    for (const auto& [child, running] : running_) under_way += running.run->cost() / 2;
-    const double seconds = SecondsSince(start_) * (left + under_way) / (finished_cost_ + under_way);
-    const std::string count =
-        std::to_string(done_) + "/" + std::to_string(plan_.runs.size()) + " done";
-    return left + under_way > 0 ? count + ", about " + Duration(seconds) + " left" : count;
+    double left = waiting_cost_, done = finished_cost_;
+    for (const auto& [child, running] : running_) {
+      left += running.run->cost() * running.ShareLeft();
+      done += running.run->cost() * running.ShareDone();
+    }
+    if (left <= 0 || done <= 0) return "";
+    return ", about " + Duration(SecondsSince(start_) * left / done) + " left";
   }
 
   const Plan& plan_;
   const SweepFiles& files_;
   const std::string trainer_;
+  const bool rehearse_;
+  const int cores_;  // that runs may use
   const Clock::time_point start_ = Clock::now();
   FreeResources free_;
-  std::vector<const PlannedRun*> waiting_;  // the most expensive first
+  LiveTable table_;
+  std::list<const PlannedRun*> waiting_;  // the most expensive first
+  double waiting_cost_ = 0;
+  int least_cores_ = std::numeric_limits<int>::max();  // that a run may wait for
   std::map<pid_t, Running> running_;
   int stops_ = 0;  // signals that came
   int done_ = 0, failed_ = 0;
@@ -274,10 +377,10 @@ class Scheduler {
 }  // namespace
 
 Status RunLocally(const Plan& plan, const SweepFiles& files, const Machine& machine,
-                  const std::string& trainer) {
+                  const std::string& trainer, bool rehearse) {
   const sigset_t waited = WaitedSignals();
   sigprocmask(SIG_BLOCK, &waited, nullptr);
-  return Scheduler(plan, files, machine, trainer).Run();
+  return Scheduler(plan, files, machine, trainer, rehearse).Run();
 }
 
 }  // namespace elastor

@@ -29,6 +29,7 @@ class FreeResources {
   // Takes the lowest free cores; nothing, and takes nothing, when either is lacking.
   std::optional<std::vector<int>> Take(int cores, int64_t memory_bytes);
   void Return(const std::vector<int>& cores, int64_t memory_bytes);
+  int cores() const { return static_cast<int>(cores_.size()); }
 
  private:
   std::vector<int> cores_;  // ascending

@@ -233,6 +233,7 @@ std::vector<std::string> Command(const PlannedRun& run, const SweepFiles& files,
   command.push_back(trainer);
   command.push_back("--experiment=" + files.Experiment(run.folder));
   command.push_back("--output_dir=" + files.Run(run.folder));
+  command.push_back("--tensorboard");
   if (!run.predictions.empty()) {
     command.push_back("--split=" + run.predictions);
     command.push_back("--predictions");

@@ -1,6 +1,7 @@
 #include "launcher/run_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <string_view>
 
 #include "core/base/file.h"
 #include "nlohmann/json.hpp"
@@ -29,7 +31,7 @@ constexpr int kSignalBase = 128;
 constexpr int kDone = 0, kMpirun = 1, kMistake = 2, kMachine = 3, kDiverged = 4, kStopped = 75,
               kProgramError = kSignalBase + 6;
 
-Json ParseObject(const std::string& text) {
+Json ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
 }
@@ -59,6 +61,29 @@ Status AppendLine(const std::string& path, const Json& json) {
   close(file);
   if (written == static_cast<ssize_t>(line.size())) return OkStatus();
   return MachineError(path + ": write: " + (written < 0 ? std::strerror(error) : "disk full"));
+}
+
+// The last records of some lines.
+struct LastRecords {
+  std::string_view train, evaluation;  // empty: none
+  size_t end = 0;                      // of the last whole line
+};
+
+// whole: the text begins with a line; otherwise somewhere in one, which is passed over.
+LastRecords FindLastRecords(std::string_view text, bool whole) {
+  LastRecords last;
+  if (const size_t newline = text.rfind('\n'); newline != text.npos) last.end = newline + 1;
+  size_t end = last.end;
+  while (end > 0 && (last.train.empty() || last.evaluation.empty())) {
+    const size_t newline = end > 1 ? text.rfind('\n', end - 2) : text.npos;
+    if (newline == text.npos && !whole) break;
+    const size_t begin = newline == text.npos ? 0 : newline + 1;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (last.train.empty() && line.starts_with("{\"event\":\"train\"")) last.train = line;
+    if (last.evaluation.empty() && line.starts_with("{\"event\":\"eval\"")) last.evaluation = line;
+    end = begin;
+  }
+  return last;
 }
 
 bool IsMachineFailure(int exit_code) {
@@ -102,6 +127,11 @@ std::string HashOfFolder(const std::string& folder) {
   return folder.substr(dash + 1);
 }
 
+std::string LabelsOfFolder(const std::string& folder) {
+  const std::string hash = HashOfFolder(folder);
+  return hash.empty() ? folder : folder.substr(0, folder.size() - hash.size() - 1);
+}
+
 std::optional<RunResult> ReadResult(const std::string& run_directory) {
   const StatusOr<std::string> text = ReadFile(run_directory + "/summary.json");
   if (!text.ok()) return std::nullopt;
@@ -120,23 +150,47 @@ std::optional<RunResult> ReadResult(const std::string& run_directory) {
   return result;
 }
 
-RunProgress ReadProgress(const std::string& run_directory) {
-  RunProgress progress;
-  std::ifstream file(run_directory + "/metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const bool evaluation = line.starts_with("{\"event\":\"eval\"");
-    if (!evaluation && !line.starts_with("{\"event\":\"train\"")) continue;
-    const Json json = ParseObject(line);
-    progress.step = std::max(progress.step, IntegerOf(json, "step"));
-    if (!evaluation) continue;
-    progress.auc = NumberOf(json, "auc");
-    progress.logloss = NumberOf(json, "logloss");
+const RunProgress& ProgressReader::Read() {
+  const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info = {};
+  if (file >= 0) fstat(file, &info);
+  if (info.st_ino != inode_ || info.st_size < read_bytes_) {
+    progress_ = {};
+    inode_ = info.st_ino;
+    read_bytes_ = 0;
   }
-  return progress;
+  std::string text;
+  LastRecords last;
+  constexpr int64_t kFirstBytes = 16'384, kGrowth = 8;
+  for (int64_t bytes = kFirstBytes; file >= 0; bytes *= kGrowth) {
+    const int64_t begin = std::max(read_bytes_, info.st_size - bytes);
+    text.resize(info.st_size - begin);
+    const ssize_t count = pread(file, text.data(), text.size(), begin);
+    text.resize(std::max<ssize_t>(0, count));
+    last = FindLastRecords(text, begin == read_bytes_);
+    const bool found = !last.train.empty() && !last.evaluation.empty();
+    if (!found && begin > read_bytes_) continue;
+    read_bytes_ = begin + static_cast<int64_t>(last.end);
+    break;
+  }
+  if (file >= 0) close(file);
+  if (!last.train.empty()) {
+    const Json json = ParseObject(last.train);
+    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
+    progress_.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
+  }
+  if (!last.evaluation.empty()) {
+    const Json json = ParseObject(last.evaluation);
+    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
+    progress_.auc = NumberOf(json, "auc");
+    progress_.logloss = NumberOf(json, "logloss");
+  }
+  return progress_;
 }
 
 Attempts ReadAttempts(const std::string& path) {
   Attempts attempts;
+  bool rehearsal = false;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json json = ParseObject(line);
@@ -144,6 +198,9 @@ Attempts ReadAttempts(const std::string& path) {
     if (event == "start") {
       ++attempts.started;
       attempts.open = true;
+      rehearsal = false;
+    } else if (event == "rehearsal") {
+      rehearsal = true;
     } else if (event == "forgiven") {
       attempts.stopped = attempts.machine = attempts.exit_code = 0;
       attempts.last_line.clear();
@@ -154,7 +211,7 @@ Attempts ReadAttempts(const std::string& path) {
       if (json.value("stopped_by_launcher", false)) {
         attempts.exit_code = kStopped;
       } else if (attempts.exit_code == kStopped) {
-        ++attempts.stopped;
+        ++(rehearsal ? attempts.rehearsed : attempts.stopped);
       } else if (IsMachineFailure(attempts.exit_code)) {
         ++attempts.machine;
       }
@@ -168,6 +225,10 @@ Status AppendStart(const std::string& path, int pid, const std::vector<int>& cor
                            {"time", static_cast<int64_t>(std::time(nullptr))},
                            {"pid", pid},
                            {"cores", cores}});
+}
+
+Status AppendRehearsal(const std::string& path) {
+  return AppendLine(path, {{"event", "rehearsal"}});
 }
 
 Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launcher, double seconds,

@@ -31,6 +31,8 @@ struct SweepFiles {
   std::string Plan() const { return root + "/plan.jsonl"; }
   std::string Table() const { return root + "/runs.csv"; }
   std::string Lock() const { return root + "/launcher.lock"; }
+  // What a launcher prints that works in the background.
+  std::string LauncherLog() const { return root + "/launcher.log"; }
 };
 
 // What decides a run's bits, as 16 hex digits: its numeric fields that differ from their defaults,
@@ -43,6 +45,8 @@ std::string RunHash(const Experiment& experiment, const std::string& data_finger
 // "label_label-HASH", of letters that need no quotes; labels beyond some length are cut.
 std::string FolderName(const std::vector<std::string>& labels, const std::string& hash);
 std::string HashOfFolder(const std::string& folder);  // empty: is no run's name
+// "label_label"
+std::string LabelsOfFolder(const std::string& folder);
 
 // Of a finished run: what its summary.json says.
 struct RunResult {
@@ -58,9 +62,25 @@ std::optional<RunResult> ReadResult(const std::string& run_directory);
 // How far a run that is not finished is, by its metrics.jsonl.
 struct RunProgress {
   int64_t step = 0;
+  double samples_per_s = 0;            // of the last training record
   std::optional<double> auc, logloss;  // of the last evaluation
 };
-RunProgress ReadProgress(const std::string& run_directory);
+
+// Follows a run: reads its metrics.jsonl from the end, and the next time only what was appended.
+class ProgressReader {
+ public:
+  explicit ProgressReader(const std::string& run_directory)
+      : path_(run_directory + "/metrics.jsonl") {}
+
+  // As of now. A file that was replaced, as by a run that goes on, is read anew.
+  const RunProgress& Read();
+
+ private:
+  const std::string path_;
+  RunProgress progress_;
+  uint64_t inode_ = 0;
+  int64_t read_bytes_ = 0;  // to the end of a line
+};
 
 // What has been tried of a run.
 struct Attempts {
@@ -68,20 +88,22 @@ struct Attempts {
   bool open = false;      // the last one has not ended, as far as its launcher could tell
   int stopped = 0;        // ended with 75, but not by the launcher's own signal
   int machine = 0;        // ended for a reason that another attempt may not meet
+  int rehearsed = 0;      // ended with 75 because of a rehearsal
   int exit_code = 0;      // of the last one that ended; 128 + n: by signal n
   std::string last_line;  // of its output
 };
 Attempts ReadAttempts(const std::string& path);
 
-// One line of the attempts' file, appended: the start, the end, and that failures until now count
-// no more (--retry_failed).
+// One line of the attempts' file, appended: the start, that the attempt is about to be stopped by a
+// rehearsal (rehearsal.h), the end, and that failures until now count no more (--retry_failed).
 Status AppendStart(const std::string& path, int pid, const std::vector<int>& cores);
+Status AppendRehearsal(const std::string& path);
 Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launcher, double seconds,
                  const std::string& last_line);
 Status AppendForgiveness(const std::string& path);
 
 // Whether a run is to be tried again after it ended with an exit code, docs/operations.md:
-//   75, stopped by a signal         up to kMostStops times
+//   75, stopped by a signal         up to kMostStops times, those of rehearsals not counted
 //   3, mpirun's 1, killed, 0 without a summary    up to kMostMachineFailures times
 //   2 a mistake, 4 diverged, others   never: the same would happen
 inline constexpr int kMostStops = 20;

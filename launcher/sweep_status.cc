@@ -1,15 +1,13 @@
 #include "launcher/sweep_status.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <span>
 
 #include "core/base/file.h"
+#include "launcher/folder_lock.h"
 
 namespace elastor {
 namespace {
@@ -18,15 +16,6 @@ std::string Formatted(const char* format, double value) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
-}
-
-std::string OrDash(const std::optional<double>& value) {
-  return value ? Formatted("%.4f", *value) : "-";
-}
-
-std::string Padded(std::string text, size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text;
 }
 
 // The shortest digits that are the number; empty: none.
@@ -63,6 +52,24 @@ std::string StateName(const RunStatus& status, bool running) {
 
 }  // namespace
 
+RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& state) {
+  RunRow row = {.run = run.folder,
+                .state = state,
+                .dense_parameters = run.dense_parameters,
+                .steps = run.steps,
+                .samples = run.samples,
+                .attempts = status.attempts.started};
+  if (status.result) {
+    const RunResult& result = *status.result;
+    row.progress = {result.steps, result.samples_per_s, result.auc, result.logloss};
+    row.seconds = result.wall_s;
+  }
+  if (state == "failed") {
+    row.note = CauseOf(status.attempts.exit_code) + ": " + status.attempts.last_line;
+  }
+  return row;
+}
+
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files) {
   RunStatus status;
   status.result = ReadResult(files.Run(run.folder));
@@ -71,24 +78,12 @@ RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files) {
   return status;
 }
 
-std::string WorkingLauncher(const SweepFiles& files) {
-  const int lock = open(files.Lock().c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock < 0) return "";
-  const bool works = flock(lock, LOCK_SH | LOCK_NB) != 0;
-  close(lock);
-  if (!works) return "";
-  const StatusOr<std::string> text = ReadFile(files.Lock());
-  if (!text.ok() || text->empty()) return "another launcher";
-  return "launcher " + text->substr(0, text->find('\n'));
-}
-
 std::string StatusTable(const Plan& plan, const SweepFiles& files) {
   const std::string launcher = WorkingLauncher(files);
-  size_t width = 3;
+  size_t width = 0;
   for (const PlannedRun& run : plan.runs) width = std::max(width, run.folder.size());
-  std::string table = Padded("run", width) +
-                      "  state    dense       step             auc     "
-                      "logloss  time     attempts\n";
+  const std::span<const RunColumn> columns = StatusColumns();
+  std::string table = HeadingLine(columns, width) + "\n";
   int done = 0, failed = 0, running = 0;
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
@@ -96,22 +91,11 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files) {
     done += state == "done";
     failed += state == "failed";
     running += state == "running";
-    RunProgress progress;
-    if (status.result) {
-      progress = {status.result->steps, status.result->auc, status.result->logloss};
-    } else {
-      progress = ReadProgress(files.Run(run.folder));
+    RunRow row = RowOf(run, status, state);
+    if (!status.result && status.attempts.started > 0) {
+      row.progress = ProgressReader(files.Run(run.folder)).Read();
     }
-    const std::string steps = std::to_string(progress.step) + "/" + std::to_string(run.steps);
-    table += Padded(run.folder, width) + "  " + Padded(state, 7) + "  " +
-             Padded(std::to_string(run.dense_parameters), 10) + "  " + Padded(steps, 15) + "  " +
-             Padded(OrDash(progress.auc), 6) + "  " + Padded(OrDash(progress.logloss), 7) + "  " +
-             Padded(status.result ? Duration(status.result->wall_s) : "-", 7) + "  " +
-             std::to_string(status.attempts.started) +
-             (state == "failed"
-                  ? "  " + CauseOf(status.attempts.exit_code) + ": " + status.attempts.last_line
-                  : "") +
-             "\n";
+    table += RowLine(row, columns, width) + "\n";
   }
   return table + "sweep " + plan.name + ": " + std::to_string(plan.runs.size()) + " runs, " +
          std::to_string(done) + " done, " + std::to_string(running) + " running, " +
@@ -154,13 +138,6 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
     text += Line(values);
   }
   return WriteFileAtomically(files.Table(), text);
-}
-
-std::string Duration(double seconds) {
-  constexpr double kMinute = 60, kHour = 3600;
-  if (seconds < 2 * kMinute) return Formatted("%.1f s", seconds);
-  if (seconds < 2 * kHour) return Formatted("%.0f min", seconds / kMinute);
-  return Formatted("%.1f h", seconds / kHour);
 }
 
 }  // namespace elastor

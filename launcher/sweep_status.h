@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
+#include "launcher/run_table.h"
 
 namespace elastor {
 
@@ -19,17 +20,14 @@ struct RunStatus {
 };
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files);
 
-// The line of a launcher that works in the folder now: "launcher 4711 on host h"; empty: none does.
-std::string WorkingLauncher(const SweepFiles& files);
+// The run's row, but for the progress of one that is not done. state: as the table has it.
+RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& state);
 
 // What --status prints: a line a run, then how many are done.
 std::string StatusTable(const Plan& plan, const SweepFiles& files);
 
 // Writes runs.csv, a line a run in the plan's order: the plan's columns, size, state, results.
 Status WriteTable(const Plan& plan, const SweepFiles& files);
-
-// "3.2 s", "12 min", "5.1 h"
-std::string Duration(double seconds);
 
 }  // namespace elastor
 
