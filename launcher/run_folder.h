@@ -62,8 +62,8 @@ std::optional<RunResult> ReadResult(const std::string& run_directory);
 // How far a run that is not finished is, by its metrics.jsonl.
 struct RunProgress {
   int64_t step = 0;
-  double samples_per_s = 0;            // of the last training record
-  std::optional<double> auc, logloss;  // of the last evaluation
+  double samples_per_s = 0;                      // of the last training record
+  std::optional<double> auc = {}, logloss = {};  // of the last evaluation
 };
 
 // Follows a run: reads its metrics.jsonl from the end, and the next time only what was appended.
@@ -85,12 +85,12 @@ class ProgressReader {
 // What has been tried of a run.
 struct Attempts {
   int started = 0;
-  bool open = false;      // the last one has not ended, as far as its launcher could tell
-  int stopped = 0;        // ended with 75, but not by the launcher's own signal
-  int machine = 0;        // ended for a reason that another attempt may not meet
-  int rehearsed = 0;      // ended with 75 because of a rehearsal
-  int exit_code = 0;      // of the last one that ended; 128 + n: by signal n
-  std::string last_line;  // of its output
+  bool open = false;           // the last one has not ended, as far as its launcher could tell
+  int stopped = 0;             // ended with 75, but not by the launcher's own signal
+  int machine = 0;             // ended for a reason that another attempt may not meet
+  int rehearsed = 0;           // ended with 75 because of a rehearsal
+  int exit_code = 0;           // of the last one that ended; 128 + n: by signal n
+  std::string last_line = {};  // of its output
 };
 Attempts ReadAttempts(const std::string& path);
 

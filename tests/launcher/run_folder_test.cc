@@ -1,11 +1,15 @@
 #include "launcher/run_folder.h"
 
+#include <cstdint>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/rehearsal.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
 
@@ -105,6 +109,85 @@ TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   ASSERT_TRUE(text.ok());
   EXPECT_TRUE(WriteFileAtomically(path, *text + "{\"event\":\"en").ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
+}
+
+TEST(RunFolderTest, ARehearsalCostsNoAttempt) {
+  const std::string path = testing::TempDir() + "/rehearsed";
+  for (int i = 0; i < kMostStops + 2; ++i) {
+    EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+    EXPECT_TRUE(AppendRehearsal(path).ok());
+    EXPECT_TRUE(AppendEnd(path, 75, /*stopped_by_launcher=*/false, 1.0, "why").ok());
+  }
+  EXPECT_EQ(ReadAttempts(path).rehearsed, kMostStops + 2);
+  EXPECT_EQ(ReadAttempts(path).stopped, 0);
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
+  // The next attempt is stopped by somebody else.
+  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendEnd(path, 75, false, 1.0, "why").ok());
+  EXPECT_EQ(ReadAttempts(path).stopped, 1);
+  // One that ended before the signal came was not stopped.
+  const std::string late = testing::TempDir() + "/rehearsed_late";
+  EXPECT_TRUE(AppendStart(late, 1, {0}).ok());
+  EXPECT_TRUE(AppendRehearsal(late).ok());
+  EXPECT_TRUE(AppendEnd(late, 0, false, 1.0, "why").ok());
+  EXPECT_EQ(ReadAttempts(late).rehearsed, 0);
+}
+
+TEST(RehearsalTest, IsOnceInMidRun) {
+  EXPECT_EQ(RehearsalStep("run-0123456789abcdef", 1), 0);
+  std::set<int64_t> steps;
+  for (char digit = '0'; digit <= '9'; ++digit) {
+    const std::string folder = std::string("run-0123456789abcde") + digit;
+    EXPECT_EQ(RehearsalStep(folder, 2), 1);
+    const int64_t step = RehearsalStep(folder, 1000);
+    EXPECT_GE(step, 100);
+    EXPECT_LT(step, 900);
+    EXPECT_EQ(step, RehearsalStep("another_label" + folder.substr(3), 1000));
+    steps.insert(step);
+  }
+  EXPECT_EQ(steps.size(), 10U);
+
+  const PlannedRun run = {.folder = "run-0000000000000000", .columns = {}, .steps = 1000};
+  const int64_t step = RehearsalStep(run.folder, run.steps);
+  EXPECT_FALSE(RehearsalDue(run, {}, {.step = step - 1}));
+  EXPECT_TRUE(RehearsalDue(run, {}, {.step = step}));
+  EXPECT_TRUE(RehearsalDue(run, {}, {.step = 999}));
+  EXPECT_FALSE(RehearsalDue(run, {}, {.step = 1000}));
+  EXPECT_FALSE(RehearsalDue(run, {.started = 1, .rehearsed = 1}, {.step = step}));
+}
+
+TEST(ProgressReaderTest, FollowsARun) {
+  const std::string run = testing::TempDir() + "/followed";
+  const std::string path = run + "/metrics.jsonl";
+  EXPECT_TRUE(MakeDirectory(run).ok());
+  ProgressReader reader(run);
+  EXPECT_EQ(reader.Read().step, 0);
+  const auto append = [&](const std::string& text) { std::ofstream(path, std::ios::app) << text; };
+  const auto train = [](int step) {
+    return "{\"event\":\"train\",\"step\":" + std::to_string(step) +
+           ",\"samples_per_s\":" + std::to_string(10 * step) + ".5}\n";
+  };
+  const std::string evaluation =
+      "{\"event\":\"eval\",\"split\":\"validation\",\"step\":3,\"auc\":0.75,\"logloss\":0.5}\n";
+  // The evaluation is far from the end, in the first line that is not read at once.
+  append(train(2) + evaluation);
+  for (int step = 4; step < 4000; ++step) append(train(step));
+  EXPECT_EQ(reader.Read().step, 3999);
+  EXPECT_EQ(reader.Read().samples_per_s, 39990.5);
+  EXPECT_EQ(reader.Read().auc, 0.75);
+  EXPECT_EQ(reader.Read().logloss, 0.5);
+  // A line counts when it is whole; what was said before stays.
+  const std::string line = train(4000);
+  append(line.substr(0, 30));
+  EXPECT_EQ(reader.Read().step, 3999);
+  append(line.substr(30) + "{\"event\":\"spectrum\",\"step\":5000}\n");
+  EXPECT_EQ(reader.Read().step, 4000);
+  EXPECT_EQ(reader.Read().auc, 0.75);
+  // A run that goes on at an earlier step.
+  EXPECT_TRUE(WriteFileAtomically(path, train(2)).ok());
+  EXPECT_EQ(reader.Read().step, 2);
+  EXPECT_FALSE(reader.Read().auc);
+  EXPECT_EQ(ProgressReader(run).Read().step, 2);
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {

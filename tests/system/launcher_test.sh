@@ -86,6 +86,9 @@ kill_in_mid_run() {
 # records OUTPUT: how many lines its runs have written.
 records() { cat "$1"/runs/*/metrics.jsonl 2>/dev/null | wc --lines; }
 
+# summaries OUTPUT: a line for every finished run, another one when it is done again.
+summaries() { find "$1/runs" -name summary.json -printf '%p %i %T@\n' 2>/dev/null; }
+
 must_sweep 'the undisturbed sweep' 0 "$work/whole"
 [[ $(grep --count ',done,0,' "$work/whole/runs.csv") -eq 4 ]] || fail "runs.csv: $(<"$work/whole/runs.csv")"
 [[ $(cut --delimiter=, --fields=17 "$work/whole/runs.csv" | sort --unique | wc --lines) -eq 5 ]] ||
@@ -96,17 +99,24 @@ cp "$work/whole/runs.csv" "$work/before.csv"
 must_sweep 'a finished sweep' 0 "$work/whole"
 diff "$work/before.csv" "$work/whole/runs.csv" || fail 'a finished sweep: the table changed'
 
-# Killed at random moments, it goes on where it was.
+# Killed at random moments, it goes on where it was; what is finished stays as it is.
 for ((kills = 0; kills < ${ELASTOR_LAUNCHER_KILLS:-3}; kills++)); do
   begin_sweep "$work/killed"
   moment=$(($(records "$work/killed") + RANDOM % 60))
   until [[ $(records "$work/killed") -ge $moment ]] || ! kill -0 $! 2>/dev/null; do :; done
   kill -KILL $! 2>/dev/null
   wait $! 2>/dev/null
+  no_orphans "$work/killed"
+  summaries "$work/killed" >>"$work/finished"
 done
+echo "killed $kills times: $(sort --unique "$work/finished" | wc --lines) runs finished before the last kill," \
+  "$(cat "$work/killed/attempts/"*.jsonl | grep --count '"event":"start"') attempts"
 kill_in_mid_run "$work/long"
 must_sweep 'after kill -9' 0 "$work/killed"
 same_table "$work/killed" 'kill -9'
+summaries "$work/killed" >"$work/summaries"
+sort --unique "$work/finished" | grep --invert-match --fixed-strings --line-regexp \
+  --file="$work/summaries" && fail 'kill -9: a finished run was done again'
 
 # Two ranks a run have the bits of one, and die with the launcher too.
 if [[ $(nproc) -ge 2 ]]; then
@@ -130,6 +140,36 @@ no_orphans "$work/long"
 "$launcher" --status --output_dir="$work/long" | grep --quiet ' cut off  ' ||
   fail '--status: no run is cut off'
 [[ -n $(find "$work/long/runs" -name 'step-*') ]] || fail 'SIGTERM: no checkpoint'
+
+# Every run is stopped once on purpose, whatever becomes of the launcher, and ends with its bits.
+begin_sweep "$work/rehearsed" --rehearse_preemption
+until grep --quiet --no-messages '"rehearsal"' "$work/rehearsed/attempts/"* || ! kill -0 $! 2>/dev/null; do :; done
+kill -KILL $! 2>/dev/null
+wait $! 2>/dev/null
+must_sweep 'a rehearsed preemption' 0 "$work/rehearsed" --rehearse_preemption
+same_table "$work/rehearsed" 'a rehearsed preemption'
+grep --quiet 'rehearsal: of 4 finished runs [1-4] were stopped in mid-run and went on, [0-3] ended before' \
+  "$work/log" || fail "a rehearsed preemption: $(<"$work/log")"
+must_sweep 'a rehearsed preemption again' 0 "$work/rehearsed" --rehearse_preemption
+grep --quiet ' resume ' "$work/log" && fail 'a run was stopped twice'
+
+# In the background, where only --stop ends it.
+expect_line 0 'goes on in the background; launcher --status' \
+  sweep "$work/detached" --set=base.training.epochs=2000 --detach
+expect_line 2 'is at work there' sweep "$work/detached" --set=base.training.epochs=2000
+detached=$(cut --delimiter=' ' --fields=1 "$work/detached/launcher.lock")
+kill -HUP "$detached"
+until grep --quiet '"event":"train"' "$work/detached"/runs/*/metrics.jsonl 2>/dev/null ||
+  ! kill -0 "$detached" 2>/dev/null; do :; done
+"$launcher" --status --output_dir="$work/detached" | grep --quiet "launcher $detached on host .* is at work" ||
+  fail '--detach: no launcher is at work'
+"$launcher" --stop --output_dir="$work/detached" || fail '--stop'
+no_orphans "$work/detached"
+"$launcher" --status --output_dir="$work/detached" | grep --quiet 'no launcher is at work' || fail '--stop did not wait'
+grep --quiet 'stopped by a signal with 0 of 4 runs done' "$work/detached/launcher.log" ||
+  fail "--stop: $(<"$work/detached/launcher.log")"
+expect_line 2 'no launcher is at work there' "$launcher" --stop --output_dir="$work/detached"
+expect_line 2 'expected one of them at most' "$launcher" --stop --status --output_dir="$work/detached"
 
 # A sweep that changes keeps its runs.
 sed --in-place 's/values: "1" values: "2"/values: "2" values: "3"/' "$work/sweep.textproto"
