@@ -209,8 +209,9 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
                    "instead stops it\n"));
   }
   const Status ran = RunLocally(plan, files, machine, trainer, FLAGS_rehearse_preemption);
-  ELASTOR_RETURN_IF_ERROR(WriteTable(plan, files));
+  const Status written = WriteTable(plan, files);
   ELASTOR_RETURN_IF_ERROR(ran);
+  ELASTOR_RETURN_IF_ERROR(written);
   ELASTOR_RETURN_IF_ERROR(
       WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
   return Outcome(plan, files);

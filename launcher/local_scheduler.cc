@@ -37,6 +37,7 @@ constexpr double kMostSecondsLocked = 30;
 constexpr timespec kPatience = {.tv_sec = 0, .tv_nsec = 200'000'000};
 // A rehearsal looks more often: a run that is over cannot be stopped.
 constexpr timespec kRehearsalPatience = {.tv_sec = 0, .tv_nsec = 10'000'000};
+constexpr double kFrameSeconds = 0.19;  // between two of the table, a little less than a wait
 constexpr size_t kMostLineBytes = 300;
 
 // The signals that this process waits for instead of being interrupted.
@@ -105,10 +106,12 @@ uintmax_t SizeOf(const std::string& path) {
   _exit(2);
 }
 
-// A screen has no room for hashes.
-RunRow LabelledRow(const PlannedRun& run, const RunStatus& status, const std::string& state) {
+// A screen has no room for hashes. progress: of a run that is not done.
+RunRow RowOnScreen(const PlannedRun& run, const RunStatus& status, const std::string& state,
+                   const RunProgress& progress) {
   RunRow row = RowOf(run, status, state);
   row.run = LabelsOfFolder(run.folder);
+  if (!status.result) row.progress = progress;
   return row;
 }
 
@@ -143,24 +146,32 @@ class Scheduler {
   }
 
  private:
+  // The share of a run's steps.
+  static double Share(const PlannedRun& run, int64_t step) {
+    return run.steps > 0 ? static_cast<double>(step) / static_cast<double>(run.steps) : 0;
+  }
+
+  struct Waiting {
+    const PlannedRun* run;
+    int64_t step;  // that it has reached
+    double CostLeft() const { return run->cost() * (1 - Share(*run, step)); }
+  };
+
   struct Running {
     const PlannedRun* run;
     std::vector<int> cores;
     Clock::time_point start;
     uintmax_t log_begin;
     ProgressReader reader;
-    int64_t first_step;  // where it began or went on
+    int64_t first_step;  // that earlier attempts had reached
     RunProgress progress = {};
     Attempts earlier = {};
     bool rehearsed = false;  // was told to stop
 
-    double ShareLeft() const { return 1 - Share(progress.step); }
-    double ShareBefore() const { return Share(first_step); }
-    double ShareDone() const { return Share(progress.step) - ShareBefore(); }
-
-   private:
-    double Share(int64_t step) const {
-      return run->steps > 0 ? static_cast<double>(step) / static_cast<double>(run->steps) : 0;
+    // A run that goes on begins a little before the step that it had reached.
+    int64_t step() const { return std::max(first_step, progress.step); }
+    double CostDone() const {
+      return run->cost() * (Share(*run, step()) - Share(*run, first_step));
     }
   };
 
@@ -169,15 +180,18 @@ class Scheduler {
       const RunState state = ReadStatus(run, files_).state;
       done_ += state == RunState::kDone;
       failed_ += state == RunState::kFailed;
-      if (state == RunState::kWaiting || state == RunState::kCutOff) Wait(run);
+      if (state == RunState::kWaiting) Wait({&run, 0});
+      if (state == RunState::kCutOff) {
+        Wait({&run, ProgressReader(files_.Run(run.folder)).Read().step});
+      }
     }
-    waiting_.sort([](const auto* a, const auto* b) { return a->cost() > b->cost(); });
+    waiting_.sort([](const auto& a, const auto& b) { return a.run->cost() > b.run->cost(); });
   }
 
-  void Wait(const PlannedRun& run) {
-    waiting_.push_back(&run);
-    waiting_cost_ += run.cost();
-    least_cores_ = std::min(least_cores_, run.cores());
+  void Wait(const Waiting& waiting) {
+    waiting_.push_back(waiting);
+    waiting_cost_ += waiting.CostLeft();
+    least_cores_ = std::min(least_cores_, waiting.run->cores());
   }
 
   void Announce() {
@@ -188,7 +202,8 @@ class Scheduler {
 
   Status StartWhatFits() {
     for (auto next = waiting_.begin(); next != waiting_.end() && free_.cores() >= least_cores_;) {
-      const PlannedRun& run = **next;
+      const Waiting waiting = *next;
+      const PlannedRun& run = *waiting.run;
       const auto cores = free_.Take(run.cores(), run.bytes());
       if (!cores) {
         ++next;
@@ -200,13 +215,14 @@ class Scheduler {
         continue;
       }
       next = waiting_.erase(next);
-      waiting_cost_ -= run.cost();
-      ELASTOR_RETURN_IF_ERROR(Start(run, *cores));
+      waiting_cost_ -= waiting.CostLeft();
+      ELASTOR_RETURN_IF_ERROR(Start(waiting, *cores));
     }
     return OkStatus();
   }
 
-  Status Start(const PlannedRun& run, const std::vector<int>& cores) {
+  Status Start(const Waiting& waiting, const std::vector<int>& cores) {
+    const PlannedRun& run = *waiting.run;
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Experiment(run.folder), run.experiment));
     const bool resume = HoldsSomething(files_.Run(run.folder));
     const std::vector<std::string> command = Command(run, files_, trainer_, resume);
@@ -223,9 +239,8 @@ class Scheduler {
                                                    .start = Clock::now(),
                                                    .log_begin = log_begin,
                                                    .reader = ProgressReader(files_.Run(run.folder)),
-                                                   .first_step = 0})
+                                                   .first_step = waiting.step})
                            .first->second;
-    if (resume) running.first_step = running.reader.Read().step;
     if (rehearse_) running.earlier = ReadAttempts(files_.Attempts(run.folder));
     ELASTOR_RETURN_IF_ERROR(AppendStart(files_.Attempts(run.folder), child, cores));
     std::string where;
@@ -255,25 +270,27 @@ class Scheduler {
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto found = running_.find(child);
       if (found == running_.end()) continue;
-      const Running running = std::move(found->second);
+      Running running = std::move(found->second);
       running_.erase(found);
+      running.progress = running.reader.Read();
       free_.Return(running.cores, running.run->bytes());
-      ELASTOR_RETURN_IF_ERROR(
-          Ended(running, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+      ELASTOR_RETURN_IF_ERROR(Ended(
+          std::move(running), WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
     }
     return OkStatus();
   }
 
-  Status Ended(const Running& running, int exit_code) {
+  Status Ended(Running running, int exit_code) {
     const PlannedRun& run = *running.run;
     const double seconds = SecondsSince(running.start);
     const std::string last_line = LastLine(files_.Log(run.folder), running.log_begin);
     ELASTOR_RETURN_IF_ERROR(
         AppendEnd(files_.Attempts(run.folder), exit_code, stops_ > 0, seconds, last_line));
     const RunStatus status = ReadStatus(run, files_);
+    if (status.state == RunState::kDone) running.progress.step = run.steps;
+    finished_cost_ += running.CostDone();
     if (status.state == RunState::kDone) {
       ++done_;
-      finished_cost_ += run.cost() * (1 - running.ShareBefore());
       const std::optional<double>& auc = status.result->auc;
       const std::optional<double>& logloss = status.result->logloss;
       std::array<char, 64> metrics;
@@ -282,17 +299,18 @@ class Scheduler {
       ReadProgress();
       table_.Say("done   " + run.folder + "  " + metrics.data() + "  " + Duration(seconds) + "  " +
                  Count(done_) + " done" + Remaining());
-      table_.AddEnded(LabelledRow(run, status, "done"));
+      table_.AddEnded(RowOnScreen(run, status, "done", {}));
     } else if (stops_ > 0) {
       table_.Say("stopped " + run.folder);
     } else if (status.state == RunState::kCutOff) {
-      table_.Say((running.rehearsed ? "rehearsed " : "again  ") + run.folder + "  " +
-                 CauseOf(exit_code) + ": " + last_line);
-      Wait(run);
+      table_.Say(running.rehearsed
+                     ? "rehearsed " + run.folder + "  stopped in mid-run, goes on later"
+                     : "again  " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
+      Wait({&run, running.step()});
     } else {
       ++failed_;
       table_.Say("failed " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
-      table_.AddEnded(LabelledRow(run, status, "failed"));
+      table_.AddEnded(RowOnScreen(run, status, "failed", running.progress));
     }
     return OkStatus();
   }
@@ -326,12 +344,13 @@ class Scheduler {
   }
 
   void DrawTable() {
-    if (!table_.drawn()) return;
+    if (!table_.drawn() || SecondsSince(drawn_) < kFrameSeconds) return;
+    drawn_ = Clock::now();
     ReadProgress();
     std::vector<RunRow> rows;
     for (const auto& [child, running] : running_) {
-      rows.push_back(LabelledRow(*running.run, {}, stops_ > 0 ? "stops" : "running"));
-      rows.back().progress = running.progress;
+      rows.push_back(
+          RowOnScreen(*running.run, {}, stops_ > 0 ? "stops" : "running", running.progress));
     }
     const std::string cores =
         std::to_string(cores_ - free_.cores()) + " of " + std::to_string(cores_) + " cores in use";
@@ -350,8 +369,8 @@ class Scheduler {
   std::string Remaining() const {
     double left = waiting_cost_, done = finished_cost_;
     for (const auto& [child, running] : running_) {
-      left += running.run->cost() * running.ShareLeft();
-      done += running.run->cost() * running.ShareDone();
+      left += running.run->cost() * (1 - Share(*running.run, running.step()));
+      done += running.CostDone();
     }
     if (left <= 0 || done <= 0) return "";
     return ", about " + Duration(SecondsSince(start_) * left / done) + " left";
@@ -365,7 +384,8 @@ class Scheduler {
   const Clock::time_point start_ = Clock::now();
   FreeResources free_;
   LiveTable table_;
-  std::list<const PlannedRun*> waiting_;  // the most expensive first
+  Clock::time_point drawn_;     // when the table was, last
+  std::list<Waiting> waiting_;  // the most expensive first
   double waiting_cost_ = 0;
   int least_cores_ = std::numeric_limits<int>::max();  // that a run may wait for
   std::map<pid_t, Running> running_;

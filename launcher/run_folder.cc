@@ -58,6 +58,10 @@ Status AppendLine(const std::string& path, const Json& json) {
   if (file < 0) return MachineError(path + ": open: " + std::strerror(errno));
   const ssize_t written = write(file, line.data(), line.size());
   const int error = errno;
+  // What a full disk has taken of a line would spoil the next one.
+  if (written > 0 && written < static_cast<ssize_t>(line.size())) {
+    (void)!ftruncate(file, lseek(file, 0, SEEK_END) - written);
+  }
   close(file);
   if (written == static_cast<ssize_t>(line.size())) return OkStatus();
   return MachineError(path + ": write: " + (written < 0 ? std::strerror(error) : "disk full"));

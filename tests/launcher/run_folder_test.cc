@@ -1,6 +1,10 @@
 #include "launcher/run_folder.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -109,6 +113,24 @@ TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   ASSERT_TRUE(text.ok());
   EXPECT_TRUE(WriteFileAtomically(path, *text + "{\"event\":\"en").ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
+}
+
+// What a full disk takes of a line spoils none that is written when there is room again.
+TEST(RunFolderTest, AFullDiskLeavesNoHalfLine) {
+  const std::string path = testing::TempDir() + "/full";
+  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit low = before;
+  low.rlim_cur = std::filesystem::file_size(path) + 10;
+  std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &low);
+  const Status status = AppendEnd(path, 3, false, 1.0, "why");
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(status.code(), StatusCode::kMachine);
+  EXPECT_EQ(status.message(), path + ": write: disk full");
+  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_EQ(ReadAttempts(path).started, 2);
 }
 
 TEST(RunFolderTest, ARehearsalCostsNoAttempt) {

@@ -100,17 +100,21 @@ must_sweep 'a finished sweep' 0 "$work/whole"
 diff "$work/before.csv" "$work/whole/runs.csv" || fail 'a finished sweep: the table changed'
 
 # Killed at random moments, it goes on where it was; what is finished stays as it is.
-for ((kills = 0; kills < ${ELASTOR_LAUNCHER_KILLS:-3}; kills++)); do
+planned_kills=${ELASTOR_LAUNCHER_KILLS:-3}
+kills=0
+for ((begun = 0; begun < planned_kills; begun++)); do
   begin_sweep "$work/killed"
-  moment=$(($(records "$work/killed") + RANDOM % 60))
+  moment=$(($(records "$work/killed") + RANDOM % (180 / planned_kills + 1)))
   until [[ $(records "$work/killed") -ge $moment ]] || ! kill -0 $! 2>/dev/null; do :; done
   kill -KILL $! 2>/dev/null
   wait $! 2>/dev/null
+  [[ $? -ne 137 ]] || kills=$((kills + 1))
   no_orphans "$work/killed"
   summaries "$work/killed" >>"$work/finished"
 done
-echo "killed $kills times: $(sort --unique "$work/finished" | wc --lines) runs finished before the last kill," \
-  "$(cat "$work/killed/attempts/"*.jsonl | grep --count '"event":"start"') attempts"
+echo "killed at work $kills times of $planned_kills:" \
+  "$(sort --unique "$work/finished" | wc --lines) runs were finished before the last kill," \
+  "$(cat "$work/killed/attempts/"*.jsonl | grep --count '"event":"start"') attempts until then"
 kill_in_mid_run "$work/long"
 must_sweep 'after kill -9' 0 "$work/killed"
 same_table "$work/killed" 'kill -9'
