@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -27,7 +28,8 @@
 
 DEFINE_string(sweep, "", "what to run: a text file of configs/proto/sweep.proto");
 DEFINE_string(set, "",
-              "base.path.to.field=value, a field of the base experiment, or resources.ranks=N or "
+              "base.path.to.field=value, a field of the base experiment, "
+              "axis.path.to.field=value,value, other values of an axis, or resources.ranks=N or "
               "resources.threads=N; may be repeated");
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
@@ -141,7 +143,21 @@ std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& mac
     text += line;
     text += Joined(Command(run, files, trainer, resume)) + "\n";
   }
-  std::snprintf(line, kLine, "%.3g multiply-adds forward in all", multiply_adds);
+  int64_t later_final = 0, later_trials = 0;
+  for (const LaterRuns& later : plan.later) {
+    (later.each.stage == Stage::kTune ? later_trials : later_final) += later.count;
+    multiply_adds += static_cast<double>(later.count) * static_cast<double>(later.each.samples) *
+                     static_cast<double>(later.each.multiply_adds);
+  }
+  if (!plan.later.empty()) {
+    std::snprintf(
+        line, kLine,
+        "these are tuned by: %lld final runs follow, and before them at most %lld trials\n",
+        static_cast<long long>(later_final), static_cast<long long>(later_trials));
+    text += line;
+  }
+  std::snprintf(line, kLine, "%s%.3g multiply-adds forward in all",
+                later_trials > 0 ? "at most " : "", multiply_adds);
   const std::string total = multiply_adds > 0 ? line : "cost unknown without data.path";
   std::snprintf(line, kLine, "sweep %s: %s, %zu done; %s; %zu cores and %.1f GB of memory here\n",
                 plan.name.c_str(), Count(plan.runs.size(), "run").c_str(), done, total.c_str(),
@@ -181,61 +197,117 @@ Status CheckFlags() {
   return OkStatus();
 }
 
-// The exit code of the first failed run; a code of its own becomes that of a machine's failure.
+// The exit code of the first failed run; a code of its own becomes that of a machine's failure. A
+// trial that diverged is a result.
 Status Outcome(const Plan& plan, const SweepFiles& files) {
   size_t failed = 0;
   StatusCode code = StatusCode::kOk;
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
     if (status.state != RunState::kFailed) continue;
-    if (failed++ > 0) continue;
     const int exit_code = status.attempts.exit_code;
-    code = exit_code == 2 || exit_code == 4 ? static_cast<StatusCode>(exit_code)
-                                            : StatusCode::kMachine;
+    const bool diverged = exit_code == static_cast<int>(StatusCode::kDiverged);
+    if (diverged && run.stage == Stage::kTune) continue;
+    if (failed++ > 0) continue;
+    code = diverged || exit_code == 2 ? static_cast<StatusCode>(exit_code) : StatusCode::kMachine;
   }
-  if (failed == 0) return OkStatus();
-  return Status(code, Count(failed, "run") + " of " + std::to_string(plan.runs.size()) +
-                          " failed; --status says why, " + files.root +
-                          "/logs has their output; --retry_failed tries them again");
+  if (failed > 0) {
+    return Status(code, Count(failed, "run") + " of " + std::to_string(plan.runs.size()) +
+                            " failed; --status says why, " + files.root +
+                            "/logs has their output; --retry_failed tries them again");
+  }
+  for (const TunedConfiguration& tuned : plan.tuned) {
+    if (tuned.failure.empty()) continue;
+    return Status(StatusCode::kDiverged, "tuning of " + tuned.name + ": " + tuned.failure +
+                                             "; its final runs are left out");
+  }
+  return OkStatus();
+}
+
+// Why the runs of a plan cannot be started here.
+Status CheckRuns(const Plan& plan, const Machine& machine) {
+  const std::string misfits = Misfits(plan, machine);
+  if (!misfits.empty()) return UserError(FLAGS_sweep + ": " + misfits);
+  if (std::ranges::all_of(plan.runs, [](const PlannedRun& run) { return run.steps > 0; })) {
+    return OkStatus();
+  }
+  return UserError(FLAGS_sweep +
+                   ": data.path: empty; expected a prepared data set, "
+                   "--set=base.data.path=directory");
+}
+
+// A line for every configuration whose tuning is over and was not in `said`, which it joins.
+std::string TuningLines(const Plan& plan, std::set<std::string>* said) {
+  std::string lines;
+  for (const TunedConfiguration& tuned : plan.tuned) {
+    if (tuned.chosen.empty() && tuned.failure.empty()) continue;
+    if (!said->insert(tuned.name).second) continue;
+    if (!tuned.failure.empty()) {
+      lines += "warning: tuning of " + tuned.name + ": " + tuned.failure + "\n";
+      continue;
+    }
+    lines += "tuned " + tuned.name + ": " + tuned.chosen + "\n";
+    if (tuned.warning.empty()) continue;
+    lines += "warning: " + tuned.name + ": " + tuned.warning + "\n";
+  }
+  return lines;
+}
+
+bool HasRunsToDo(const Plan& plan, const SweepFiles& files) {
+  return std::ranges::any_of(plan.runs, [&](const PlannedRun& run) {
+    const RunState state = ReadStatus(run, files).state;
+    return state == RunState::kWaiting || state == RunState::kCutOff;
+  });
+}
+
+// Runs what can be known of the sweep, and again what is known then, until nothing is left.
+Status RunAll(const Sweep& sweep, const SweepFiles& files, const Machine& machine,
+              const std::string& trainer) {
+  std::set<std::string> said;
+  for (bool first = true;; first = false) {
+    ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
+    const PlanChange change = AdoptFolders(files, &plan);
+    ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine));
+    ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files));
+    ELASTOR_RETURN_IF_ERROR(
+        WriteToStdout((first ? ChangeLine(change) : "") + TuningLines(plan, &said)));
+    if (first && FLAGS_retry_failed) {
+      for (const PlannedRun& run : plan.runs) {
+        if (ReadStatus(run, files).state != RunState::kFailed) continue;
+        ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files.Attempts(run.folder)));
+      }
+      continue;
+    }
+    const bool over = !first && !HasRunsToDo(plan, files);
+    const Status ran = over ? OkStatus() : RunLocally(plan, files, machine, trainer);
+    ELASTOR_RETURN_IF_ERROR(WriteTable(plan, files));
+    ELASTOR_RETURN_IF_ERROR(ran);
+    if (!over && !plan.tuned.empty()) continue;
+    ELASTOR_RETURN_IF_ERROR(
+        WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
+    return Outcome(plan, files);
+  }
 }
 
 Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer());
   ELASTOR_ASSIGN_OR_RETURN(const Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
-  ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep));
+  ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
   const Machine machine = ReadMachine();
-  const PlanChange change = AdoptFolders(files, &plan);
-  const std::string misfits = Misfits(plan, machine);
   if (FLAGS_dry_run) {
+    const PlanChange change = AdoptFolders(files, &plan);
     ELASTOR_RETURN_IF_ERROR(
         WriteToStdout(DryRun(plan, files, machine, trainer) + ChangeLine(change)));
+    const std::string misfits = Misfits(plan, machine);
+    return misfits.empty() ? OkStatus() : UserError(FLAGS_sweep + ": " + misfits);
   }
-  if (!misfits.empty()) return UserError(FLAGS_sweep + ": " + misfits);
-  if (FLAGS_dry_run) return OkStatus();
-  const bool has_data =
-      std::ranges::all_of(plan.runs, [](const PlannedRun& run) { return run.steps > 0; });
-  if (!has_data) {
-    return UserError(FLAGS_sweep +
-                     ": data.path: empty; expected a prepared data set, "
-                     "--set=base.data.path=directory");
-  }
+  ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine));
   FolderLock lock;
   ELASTOR_RETURN_IF_ERROR(lock.Take(files));
   for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root + directory));
   }
-  ELASTOR_RETURN_IF_ERROR(WriteToStdout(ChangeLine(change)));
-  ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files));
-  for (const PlannedRun& run : plan.runs) {
-    if (!FLAGS_retry_failed || ReadStatus(run, files).state != RunState::kFailed) continue;
-    ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files.Attempts(run.folder)));
-  }
-  const Status ran = RunLocally(plan, files, machine, trainer);
-  ELASTOR_RETURN_IF_ERROR(WriteTable(plan, files));
-  ELASTOR_RETURN_IF_ERROR(ran);
-  ELASTOR_RETURN_IF_ERROR(
-      WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
-  return Outcome(plan, files);
+  return RunAll(sweep, files, machine, trainer);
 }
 
 Status Run(const std::vector<std::string>& arguments) {

@@ -16,7 +16,7 @@ namespace elastor {
 // each run. SIGINT, SIGTERM and SIGHUP ask the runs to write a checkpoint and stop, a second one
 // kills them.
 //
-// To be called once, by a process with one thread. kStopped: by a signal; otherwise OkStatus, also
+// By a process with one thread, one call at a time. kStopped: by a signal; otherwise OkStatus, also
 // when runs failed.
 // Errors: files that cannot be written. REQUIRES: every run fits the machine; files.root is locked.
 Status RunLocally(const Plan& plan, const SweepFiles& files, const Machine& machine,
