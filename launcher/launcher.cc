@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/base/file.h"
@@ -23,6 +25,7 @@
 #include "launcher/run_folder.h"
 #include "launcher/sweep_file.h"
 #include "launcher/sweep_status.h"
+#include "launcher/time_estimate.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
@@ -33,6 +36,9 @@ DEFINE_string(set, "",
               "resources.threads=N; may be repeated");
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
+DEFINE_bool(calibrate, false,
+            "before all else, time short runs of a few sizes, for the times that --dry_run and the "
+            "launcher's lines estimate; done once in an --output_dir");
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
 DEFINE_string(trainer, "", "the trainer; default: ../trainer/trainer beside this program");
@@ -112,8 +118,40 @@ std::string Misfits(const Plan& plan, const Machine& machine) {
          " cannot run on this machine; the first: " + first;
 }
 
+// What is left to do of a plan takes of this machine: "about 3.1 core-hours, 1.6 h on 2 cores".
+std::string TimeText(const Plan& plan, const std::vector<bool>& done, const TimeEstimate& estimate,
+                     const Machine& machine) {
+  std::vector<Work> work;
+  double core_seconds = 0;
+  bool known = true;
+  const auto add = [&](const PlannedRun& run) {
+    const std::optional<double> seconds = estimate.Seconds(run);
+    known = known && seconds && Misfit(run, machine).empty();
+    if (!known) return;
+    work.push_back({*seconds, run.cores()});
+    core_seconds += *seconds * run.cores();
+  };
+  for (size_t i = 0; i < plan.runs.size(); ++i) {
+    if (!done[i]) add(plan.runs[i]);
+  }
+  for (const LaterRuns& later : plan.later) {
+    for (int64_t i = 0; i < later.count; ++i) add(later.each);
+  }
+  if (!known) return "times are not known before --calibrate has been given once";
+  const auto cores = static_cast<int>(machine.cores.size());
+  constexpr double kHour = 3600;
+  constexpr size_t kLine = 128;
+  char line[kLine];
+  std::snprintf(line, kLine, "%sabout %.3g core-hours, %s on %d cores, to do",
+                plan.later.empty() ? "" : "at most ", core_seconds / kHour,
+                Duration(SecondsOnCores({}, std::move(work), cores)).c_str(), cores);
+  return line;
+}
+
 std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& machine,
                    const std::string& trainer) {
+  const TimeEstimate estimate = EstimateFrom(plan, files, machine);
+  std::vector<bool> is_done;
   size_t width = 0;
   for (const PlannedRun& run : plan.runs) width = std::max(width, run.folder.size());
   std::string text;
@@ -131,15 +169,18 @@ std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& mac
                         : status.state == RunState::kWaiting ? "new"
                                                              : "cut off";
     done += status.state == RunState::kDone;
+    is_done.push_back(status.state == RunState::kDone);
+    const std::optional<double> seconds = estimate.Seconds(run);
     multiply_adds += static_cast<double>(run.samples) * static_cast<double>(run.multiply_adds);
     std::snprintf(line, kLine,
                   "%-*s  %-9s  dense %9lld  embedding %11lld  multiply-adds %9lld  steps %7lld  "
-                  "memory %6.2f GB  cores %d  ",
+                  "memory %6.2f GB  cores %d  time %7s  ",
                   static_cast<int>(width), run.folder.c_str(), state,
                   static_cast<long long>(run.dense_parameters),
                   static_cast<long long>(run.embedding_parameters),
                   static_cast<long long>(run.multiply_adds), static_cast<long long>(run.steps),
-                  static_cast<double>(run.bytes_of_rank) / 1e9, run.cores());
+                  static_cast<double>(run.bytes_of_rank) / 1e9, run.cores(),
+                  seconds ? Duration(*seconds).c_str() : "?");
     text += line;
     text += Joined(Command(run, files, trainer, resume)) + "\n";
   }
@@ -159,9 +200,11 @@ std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& mac
   std::snprintf(line, kLine, "%s%.3g multiply-adds forward in all",
                 later_trials > 0 ? "at most " : "", multiply_adds);
   const std::string total = multiply_adds > 0 ? line : "cost unknown without data.path";
-  std::snprintf(line, kLine, "sweep %s: %s, %zu done; %s; %zu cores and %.1f GB of memory here\n",
+  std::snprintf(line, kLine,
+                "sweep %s: %s, %zu done; %s; %s; %zu cores and %.1f GB of memory here\n",
                 plan.name.c_str(), Count(plan.runs.size(), "run").c_str(), done, total.c_str(),
-                machine.cores.size(), static_cast<double>(machine.memory_bytes) / 1e9);
+                TimeText(plan, is_done, estimate, machine).c_str(), machine.cores.size(),
+                static_cast<double>(machine.memory_bytes) / 1e9);
   return text + line;
 }
 
@@ -289,23 +332,42 @@ Status RunAll(const Sweep& sweep, const SweepFiles& files, const Machine& machin
   }
 }
 
+// The folders that runs need.
+Status MakeFolders(const SweepFiles& files) {
+  for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
+    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root + directory));
+  }
+  return OkStatus();
+}
+
+Status Calibrate(const Plan& plan, const SweepFiles& files, const Machine& machine,
+                 const std::string& trainer) {
+  const SweepFiles there = CalibrationFiles(files, machine);
+  const Plan calibration = CalibrationPlan(plan);
+  ELASTOR_RETURN_IF_ERROR(MakeFolders(there));
+  ELASTOR_RETURN_IF_ERROR(WritePlan(calibration, there));
+  if (!HasRunsToDo(calibration, there)) return OkStatus();
+  return RunLocally(calibration, there, machine, trainer);
+}
+
 Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer());
   ELASTOR_ASSIGN_OR_RETURN(const Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
   ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
   const Machine machine = ReadMachine();
+  FolderLock lock;
+  if (FLAGS_calibrate || !FLAGS_dry_run) {
+    ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine));
+    ELASTOR_RETURN_IF_ERROR(lock.Take(files));
+    ELASTOR_RETURN_IF_ERROR(MakeFolders(files));
+  }
+  if (FLAGS_calibrate) ELASTOR_RETURN_IF_ERROR(Calibrate(plan, files, machine, trainer));
   if (FLAGS_dry_run) {
     const PlanChange change = AdoptFolders(files, &plan);
     ELASTOR_RETURN_IF_ERROR(
         WriteToStdout(DryRun(plan, files, machine, trainer) + ChangeLine(change)));
     const std::string misfits = Misfits(plan, machine);
     return misfits.empty() ? OkStatus() : UserError(FLAGS_sweep + ": " + misfits);
-  }
-  ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine));
-  FolderLock lock;
-  ELASTOR_RETURN_IF_ERROR(lock.Take(files));
-  for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root + directory));
   }
   return RunAll(sweep, files, machine, trainer);
 }

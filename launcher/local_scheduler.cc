@@ -25,6 +25,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "launcher/sweep_status.h"
+#include "launcher/time_estimate.h"
 #include "trainer/run/standard_streams.h"
 
 namespace elastor {
@@ -111,7 +112,12 @@ class Scheduler {
  public:
   Scheduler(const Plan& plan, const SweepFiles& files, const Machine& machine,
             const std::string& trainer)
-      : plan_(plan), files_(files), trainer_(trainer), free_(machine) {}
+      : plan_(plan),
+        files_(files),
+        trainer_(trainer),
+        cores_(static_cast<int>(machine.cores.size())),
+        estimate_(EstimateFrom(plan, files, machine)),
+        free_(machine) {}
 
   Status Run() {
     ReadStates();
@@ -227,7 +233,7 @@ class Scheduler {
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone) {
       ++done_;
-      finished_cost_ += run.cost();
+      estimate_.Add(run, *status.result);
       const std::optional<double>& auc = status.result->auc;
       const std::optional<double>& logloss = status.result->logloss;
       std::array<char, 64> metrics;
@@ -247,28 +253,39 @@ class Scheduler {
     return OkStatus();
   }
 
-  // "7/20 done, about 12 min left": what is left takes as long a cost as what was done since the
-  // start, half of a run that is under way being done.
+  // "7/20 done, about 12 min left", with what may follow these runs.
   std::string Remaining() const {
-    double left = 0, under_way = 0;
-    for (const PlannedRun* run : waiting_) left += run->cost();
-    for (const auto& [child, running] : running_) under_way += running.run->cost() / 2;
-    const double seconds = SecondsSince(start_) * (left + under_way) / (finished_cost_ + under_way);
     const std::string count =
         std::to_string(done_) + "/" + std::to_string(plan_.runs.size()) + " done";
-    return left + under_way > 0 ? count + ", about " + Duration(seconds) + " left" : count;
+    std::vector<Work> running, waiting;
+    for (const auto& [child, each] : running_) {
+      const double seconds = estimate_.Seconds(*each.run).value_or(0) - SecondsSince(each.start);
+      running.push_back({std::max(0.0, seconds), each.run->cores()});
+    }
+    const auto add = [&](const PlannedRun& run) {
+      waiting.push_back({estimate_.Seconds(run).value_or(0), run.cores()});
+    };
+    for (const PlannedRun* run : waiting_) add(*run);
+    for (const LaterRuns& later : plan_.later) {
+      for (int64_t i = 0; i < later.count; ++i) add(later.each);
+    }
+    if (running.empty() && waiting.empty()) return count;
+    const bool bound = !plan_.later.empty();
+    return count + (bound ? ", at most about " : ", about ") +
+           Duration(SecondsOnCores(running, std::move(waiting), cores_)) + " left";
   }
 
   const Plan& plan_;
   const SweepFiles& files_;
   const std::string trainer_;
+  const int cores_;  // of the machine
+  TimeEstimate estimate_;
   const Clock::time_point start_ = Clock::now();
   FreeResources free_;
   std::vector<const PlannedRun*> waiting_;  // the most expensive first
   std::map<pid_t, Running> running_;
   int stops_ = 0;  // signals that came
   int done_ = 0, failed_ = 0;
-  double finished_cost_ = 0;  // since the start
 };
 
 }  // namespace

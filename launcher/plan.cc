@@ -36,9 +36,6 @@ constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 
 // Of a process, as operations.md has it.
 constexpr int64_t kLibraryBytes = 50'000'000;
-// A training step's work on a sample that no dense weight takes part in (its ids and embedding
-// rows), in multiply-adds of the forward pass: measured on Criteo's 39 fields of width 20.
-constexpr double kFixedMultiplyAdds = 45'000;
 // How often a run that can be stopped at any moment writes a checkpoint.
 constexpr double kCheckpointMinutes = 10;
 
