@@ -62,11 +62,14 @@ StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> ta
 }
 
 void ShardPlan::DealPartitions() {
+  if (ranks_ == 1) return;
   // Dealing goes on where the last table's rows ended, so that small tables spread over the ranks.
   int64_t first = 0;
   for (size_t t = 0; t < tables_.size(); ++t) {
+    int owner = static_cast<int>(first);
     for (int64_t p = 0; p < kPartitions; ++p) {
-      owners_[t * kPartitions + p] = static_cast<int>((first + p) % ranks_);
+      owners_[t * kPartitions + p] = owner;
+      if (++owner == ranks_) owner = 0;
     }
     first = (first + std::min(tables_[t].rows, kPartitions)) % ranks_;
   }

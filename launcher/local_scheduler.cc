@@ -28,6 +28,7 @@
 #include "launcher/rehearsal.h"
 #include "launcher/run_table.h"
 #include "launcher/sweep_status.h"
+#include "launcher/time_estimate.h"
 
 namespace elastor {
 namespace {
@@ -124,6 +125,7 @@ class Scheduler {
         trainer_(trainer),
         rehearse_(rehearse),
         cores_(static_cast<int>(machine.cores.size())),
+        estimate_(EstimateFrom(plan, files, machine)),
         free_(machine) {}
 
   Status Run() {
@@ -154,7 +156,6 @@ class Scheduler {
   struct Waiting {
     const PlannedRun* run;
     int64_t step;  // that it has reached
-    double CostLeft() const { return run->cost() * (1 - Share(*run, step)); }
   };
 
   struct Running {
@@ -170,9 +171,6 @@ class Scheduler {
 
     // A run that goes on begins a little before the step that it had reached.
     int64_t step() const { return std::max(first_step, progress.step); }
-    double CostDone() const {
-      return run->cost() * (Share(*run, step()) - Share(*run, first_step));
-    }
   };
 
   void ReadStates() {
@@ -190,7 +188,6 @@ class Scheduler {
 
   void Wait(const Waiting& waiting) {
     waiting_.push_back(waiting);
-    waiting_cost_ += waiting.CostLeft();
     least_cores_ = std::min(least_cores_, waiting.run->cores());
   }
 
@@ -215,7 +212,6 @@ class Scheduler {
         continue;
       }
       next = waiting_.erase(next);
-      waiting_cost_ -= waiting.CostLeft();
       ELASTOR_RETURN_IF_ERROR(Start(waiting, *cores));
     }
     return OkStatus();
@@ -287,10 +283,9 @@ class Scheduler {
     ELASTOR_RETURN_IF_ERROR(
         AppendEnd(files_.Attempts(run.folder), exit_code, stops_ > 0, seconds, last_line));
     const RunStatus status = ReadStatus(run, files_);
-    if (status.state == RunState::kDone) running.progress.step = run.steps;
-    finished_cost_ += running.CostDone();
     if (status.state == RunState::kDone) {
       ++done_;
+      estimate_.Add(run, *status.result);
       const std::optional<double>& auc = status.result->auc;
       const std::optional<double>& logloss = status.result->logloss;
       std::array<char, 64> metrics;
@@ -365,15 +360,30 @@ class Scheduler {
     return std::to_string(count) + "/" + std::to_string(plan_.runs.size());
   }
 
-  // ", about 12 min left": what is left takes as long a cost as what was done since the start.
+  // ", about 12 min left", with what may follow these runs; empty while no time is known.
   std::string Remaining() const {
-    double left = waiting_cost_, done = finished_cost_;
-    for (const auto& [child, running] : running_) {
-      left += running.run->cost() * (1 - Share(*running.run, running.step()));
-      done += running.CostDone();
+    TimeEstimate estimate = estimate_;
+    for (const auto& [child, each] : running_) {
+      RunResult so_far;
+      so_far.samples_per_s = each.progress.samples_per_s;
+      so_far.wall_s = static_cast<double>(each.run->samples) / so_far.samples_per_s;
+      estimate.Add(*each.run, so_far);
     }
-    if (left <= 0 || done <= 0) return "";
-    return ", about " + Duration(SecondsSince(start_) * left / done) + " left";
+    bool known = true;
+    const auto work = [&](const PlannedRun& run, int64_t step) {
+      const std::optional<double> seconds = estimate.Seconds(run);
+      known &= seconds.has_value();
+      return Work{seconds.value_or(0) * (1 - Share(run, step)), run.cores()};
+    };
+    std::vector<Work> running, waiting;
+    for (const auto& [child, each] : running_) running.push_back(work(*each.run, each.step()));
+    for (const Waiting& each : waiting_) waiting.push_back(work(*each.run, each.step));
+    for (const LaterRuns& later : plan_.later) {
+      waiting.insert(waiting.end(), static_cast<size_t>(later.count), work(later.each, 0));
+    }
+    if (!known || (running.empty() && waiting.empty())) return "";
+    return (plan_.later.empty() ? ", about " : ", at most about ") +
+           Duration(SecondsOnCores(running, std::move(waiting), cores_)) + " left";
   }
 
   const Plan& plan_;
@@ -381,17 +391,16 @@ class Scheduler {
   const std::string trainer_;
   const bool rehearse_;
   const int cores_;  // that runs may use
+  TimeEstimate estimate_;
   const Clock::time_point start_ = Clock::now();
   FreeResources free_;
   LiveTable table_;
-  Clock::time_point drawn_;     // when the table was, last
-  std::list<Waiting> waiting_;  // the most expensive first
-  double waiting_cost_ = 0;
+  Clock::time_point drawn_;                            // when the table was, last
+  std::list<Waiting> waiting_;                         // the most expensive first
   int least_cores_ = std::numeric_limits<int>::max();  // that a run may wait for
   std::map<pid_t, Running> running_;
   int stops_ = 0;  // signals that came
   int done_ = 0, failed_ = 0;
-  double finished_cost_ = 0;  // since the start
 };
 
 }  // namespace

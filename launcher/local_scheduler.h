@@ -17,7 +17,7 @@ namespace elastor {
 // checkpoint and stop, a second one kills them; a SIGHUP that this process ignores, as under nohup,
 // does nothing. rehearse: every run is stopped once (rehearsal.h).
 //
-// To be called once, by a process with one thread. kStopped: by a signal; otherwise OkStatus, also
+// By a process with one thread, one call at a time. kStopped: by a signal; otherwise OkStatus, also
 // when runs failed.
 // Errors: files that cannot be written. REQUIRES: every run fits the machine; files.root is locked.
 Status RunLocally(const Plan& plan, const SweepFiles& files, const Machine& machine,

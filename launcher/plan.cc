@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/base/numerics.h"
 #include "launcher/sweep_file.h"
+#include "launcher/tuning.h"
 #include "nlohmann/json.hpp"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
@@ -19,6 +22,8 @@
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/model_choice.h"
+#include "trainer/experiment/overrides.h"
 
 namespace elastor {
 namespace {
@@ -26,12 +31,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kJsonl = ".jsonl";
+constexpr char kSeedField[] = "training.seed";
+constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 
 // Of a process, as operations.md has it.
 constexpr int64_t kLibraryBytes = 50'000'000;
-// A training step's work on a sample that no dense weight takes part in (its ids and embedding
-// rows), in multiply-adds of the forward pass: measured on Criteo's 39 fields of width 20.
-constexpr double kFixedMultiplyAdds = 45'000;
 // How often a run that can be stopped at any moment writes a checkpoint.
 constexpr double kCheckpointMinutes = 10;
 
@@ -61,28 +65,121 @@ std::vector<std::string> ColumnNames(const Sweep& sweep) {
       }
     }
   }
+  if (sweep.has_tuning()) {
+    names.push_back(kStageColumn);
+    for (const TunedField& field : sweep.tuning().field()) names.push_back(field.field());
+    names.push_back(kWarningColumn);
+  }
   return names;
+}
+
+// The axis that sets the seed and nothing else; -1: there is none.
+int SeedAxis(const Sweep& sweep) {
+  for (int i = 0; i < sweep.axis_size(); ++i) {
+    const auto is_seed = [](const Point& point) {
+      return point.set_size() == 1 && Halves(point.set(0)).first == kSeedField;
+    };
+    if (std::ranges::all_of(sweep.axis(i).point(), is_seed)) return i;
+  }
+  return -1;
+}
+
+// Folders by their hashes. A run that was refused has attempts and no folder.
+std::map<std::string, std::string> FoldersByHash(const SweepFiles& files) {
+  std::map<std::string, std::string> there;
+  for (const std::string& directory : {files.root + "/attempts", files.Runs()}) {
+    std::error_code none;
+    for (std::filesystem::directory_iterator entry(directory, none), end; !none && entry != end;
+         entry.increment(none)) {
+      std::string name = entry->path().filename();
+      if (name.ends_with(kJsonl)) name.resize(name.size() - kJsonl.size());
+      if (const std::string hash = HashOfFolder(name); !hash.empty()) there[hash] = name;
+    }
+  }
+  return there;
+}
+
+std::string Spaced(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
 }
 
 // Data sets that runs share are opened once, models of one shape looked at once.
 class Planner {
  public:
-  Planner(const Sweep& sweep, Plan* plan) : sweep_(sweep), plan_(*plan) {}
+  Planner(const Sweep& sweep, const SweepFiles& files, Plan* plan)
+      : sweep_(sweep), files_(files), plan_(*plan) {}
 
-  Status Add(const Combination& combination) {
-    std::vector<std::string> labels;
-    for (const Point* point : combination.points) labels.push_back(point->label());
-    ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, Resolve(combination));
-    ELASTOR_ASSIGN_OR_RETURN(const Data* data, OpenData(experiment));
-    PlannedRun run;
-    run.folder =
-        FolderName(labels, RunHash(experiment, data->fingerprint, numerics_, sweep_.predictions()));
-    const auto [same, added] = folders_.emplace(HashOfFolder(run.folder), run.folder);
+  Status AddAll() {
+    if (sweep_.has_tuning()) return AddTuned();
+    for (const Combination& combination : Product(sweep_)) {
+      ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(sweep_, combination, {}));
+      ELASTOR_RETURN_IF_ERROR(Add(std::move(run)));
+    }
+    return OkStatus();
+  }
+
+ private:
+  struct Data {
+    DatasetInfo info;
+    std::string fingerprint;
+  };
+  // What a run has beside its combination.
+  struct Details {
+    Stage stage = Stage::kFinal;
+    std::vector<std::string> set = {};     // after what the points set
+    std::vector<std::string> labels = {};  // after theirs, and then
+    std::string seed_label = {};
+    int rung = 0;  // of a trial
+    std::string warning = {};
+  };
+
+  Status Add(PlannedRun run) {
+    const auto [same, added] = runs_by_hash_.emplace(HashOfFolder(run.folder), run.folder);
     if (!added) {
       return UserError("runs " + same->second + " and " + run.folder +
                        " differ in no field that changes a result; expected every run once");
     }
-    run.columns = Columns(combination);
+    plan_.runs.push_back(std::move(run));
+    return OkStatus();
+  }
+
+  StatusOr<PlannedRun> MakeRun(const Sweep& sweep, const Combination& combination,
+                               const Details& details) {
+    std::vector<std::string> labels;
+    if (details.stage == Stage::kTune) labels.push_back("tune");
+    for (const Point* point : combination.points) labels.push_back(point->label());
+    labels.insert(labels.end(), details.labels.begin(), details.labels.end());
+    if (!details.seed_label.empty()) labels.push_back(details.seed_label);
+    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, Resolve(sweep, combination, details));
+    const Status valid = ValidateExperiment(WithAbsolutePaths(experiment));
+    if (!valid.ok()) return UserError("run " + Spaced(labels) + ": " + valid.message());
+    ELASTOR_ASSIGN_OR_RETURN(const Data* data, OpenData(experiment));
+    PlannedRun run;
+    run.stage = details.stage;
+    run.seed = experiment.training().seed();
+    ELASTOR_ASSIGN_OR_RETURN(const int64_t rows, TrainingRows(experiment, data->info));
+    const TrainingConfig& training = experiment.training();
+    const int64_t batch = training.batch_size();
+    run.steps = (rows + batch - 1) / batch * training.epochs();
+    if (training.max_steps() > 0) run.steps = std::min(run.steps, training.max_steps());
+    if (run.stage == Stage::kTune && rows > 0) {
+      const int64_t steps = StepsOfRung(sweep_.tuning(), details.rung, run.steps);
+      if (steps < 1) {
+        return UserError("run " + Spaced(labels) + ": tuning: has 0 steps in rung " +
+                         std::to_string(details.rung + 1) + ", of " + std::to_string(run.steps) +
+                         "; expected fewer rungs, a smaller eta or a larger share");
+      }
+      if (steps < run.steps) experiment.mutable_training()->set_max_steps(steps);
+      run.steps = steps;
+    }
+    run.samples = std::min(run.steps * batch, rows * training.epochs());
+    if (run.stage == Stage::kFinal) run.predictions = sweep_.predictions();
+    run.folder =
+        FolderName(labels, RunHash(experiment, data->fingerprint, numerics_, run.predictions));
+    run.columns = Columns(sweep, combination, details);
+    run.model = KindName(*ChosenModel(experiment.model()));
     run.ranks = std::max(1, sweep_.resources().ranks());
     run.threads = experiment.parallel().threads();
     const Status ranks = ValidateRanks(experiment, run.ranks);
@@ -92,26 +189,15 @@ class Planner {
     run.embedding_parameters = figures->embedding_parameters;
     run.multiply_adds = figures->multiply_adds;
     run.bytes_of_rank = figures->sure_bytes;
-    const TrainingConfig& training = experiment.training();
-    const int64_t batch = training.batch_size();
-    const int64_t steps_per_epoch = (data->info.rows[0] + batch - 1) / batch;
-    run.steps = steps_per_epoch * training.epochs();
-    if (training.max_steps() > 0) run.steps = std::min(run.steps, training.max_steps());
-    run.samples = std::min(run.steps * batch, data->info.rows[0] * training.epochs());
-    run.predictions = sweep_.predictions();
     run.experiment = ExperimentText(WithAbsolutePaths(experiment));
-    plan_.runs.push_back(std::move(run));
-    return OkStatus();
+    return run;
   }
 
- private:
-  struct Data {
-    DatasetInfo info;
-    std::string fingerprint;
-  };
-
-  StatusOr<Experiment> Resolve(const Combination& combination) {
-    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, MakeExperiment(sweep_, combination));
+  StatusOr<Experiment> Resolve(const Sweep& sweep, const Combination& combination,
+                               const Details& details) {
+    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, MakeExperiment(sweep, combination));
+    const Status set = ApplyOverrides(details.set, &experiment);
+    if (!set.ok()) return UserError("tuning: " + WithoutFlag(set.message()));
     if (sweep_.resources().threads() > 0) {
       experiment.mutable_parallel()->set_threads(sweep_.resources().threads());
     }
@@ -119,12 +205,127 @@ class Planner {
     if (!checkpoint->has_every_steps() && !checkpoint->has_every_minutes()) {
       checkpoint->set_every_minutes(kCheckpointMinutes);
     }
+    // Nobody looks at a trial's.
+    if (details.stage == Stage::kTune) experiment.mutable_spectrum()->set_disabled(true);
     ResolveDefaults(&experiment);
-    const Status valid = ValidateExperiment(WithAbsolutePaths(experiment));
-    if (valid.ok()) return experiment;
-    std::string labels;
-    for (const Point* point : combination.points) labels += " " + point->label();
-    return UserError("run" + labels + ": " + valid.message());
+    return experiment;
+  }
+
+  // Trials, and final runs where they are over, of every configuration.
+  Status AddTuned() {
+    Sweep configurations = sweep_;
+    std::vector<Details> finals(1);
+    if (const int seeds = SeedAxis(sweep_); seeds >= 0) {
+      finals.clear();
+      for (const Point& point : sweep_.axis(seeds).point()) {
+        finals.push_back({.set = {point.set(0)}, .seed_label = point.label()});
+      }
+      seed_axis_ = sweep_.axis(seeds).name();
+      configurations.mutable_axis()->DeleteSubrange(seeds, 1);
+    }
+    for (const Combination& combination : Product(configurations)) {
+      ELASTOR_RETURN_IF_ERROR(AddConfiguration(configurations, combination, finals));
+    }
+    return OkStatus();
+  }
+
+  Status AddConfiguration(const Sweep& configurations, const Combination& combination,
+                          std::vector<Details> finals) {
+    const Tuning& tuning = sweep_.tuning();
+    PlannedRun final_run;  // of any seed; all are of one size
+    for (const Details& details : finals) {
+      ELASTOR_ASSIGN_OR_RETURN(final_run, MakeRun(configurations, combination, details));
+      if (std::ranges::find(tuning.seeds(), final_run.seed) == tuning.seeds().end()) continue;
+      return UserError("tuning: seeds: " + std::to_string(final_run.seed) + " is run " +
+                       final_run.folder + "'s, too; expected seeds that no final run has");
+    }
+    ELASTOR_ASSIGN_OR_RETURN(const TuningState state, Tune(tuning, [&](const Trial& trial) {
+                               return AddTrial(configurations, combination, trial);
+                             }));
+    std::vector<std::string> labels;
+    for (const Point* point : combination.points) labels.push_back(point->label());
+    TunedConfiguration& tuned = plan_.tuned.emplace_back();
+    tuned.name = Spaced(labels);
+    tuned.failure = state.failure;
+    if (state.chosen.empty()) {
+      plan_.later.push_back({final_run, static_cast<int64_t>(finals.size())});
+      AddTrialsToCome(state, final_run);
+      return OkStatus();
+    }
+    const std::vector<std::string> chosen = Assignments(state.chosen);
+    tuned.chosen = Spaced(chosen);
+    tuned.loss = state.loss;
+    tuned.warning = state.warning;
+    for (Details& details : finals) {
+      details.set.insert(details.set.end(), chosen.begin(), chosen.end());
+      details.warning = state.warning;
+      ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(configurations, combination, details));
+      ELASTOR_RETURN_IF_ERROR(Add(std::move(run)));
+    }
+    return OkStatus();
+  }
+
+  std::vector<std::string> Assignments(const std::vector<std::string>& values) const {
+    std::vector<std::string> assignments;
+    for (size_t k = 0; k < values.size(); ++k) {
+      assignments.push_back(sweep_.tuning().field(static_cast<int>(k)).field() + "=" + values[k]);
+    }
+    return assignments;
+  }
+
+  // A run for every seed of the tuning; their mean loss once all are there.
+  StatusOr<TrialOutcome> AddTrial(const Sweep& configurations, const Combination& combination,
+                                  const Trial& trial) {
+    const Tuning& tuning = sweep_.tuning();
+    Details details = {.stage = Stage::kTune, .rung = trial.rung};
+    for (size_t k = 0; k < trial.values.size(); ++k) {
+      const std::string& field = tuning.field(static_cast<int>(k)).field();
+      details.labels.push_back(field.substr(field.rfind('.') + 1) + trial.values[k]);
+    }
+    details.labels.push_back("rung" + std::to_string(trial.rung + 1));
+    TrialOutcome mean = {TrialOutcome::State::kMeasured, 0};
+    for (const int64_t seed : tuning.seeds()) {
+      details.set = Assignments(trial.values);
+      details.set.push_back(std::string(kSeedField) + "=" + std::to_string(seed));
+      details.seed_label = "seed" + std::to_string(seed);
+      ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(configurations, combination, details));
+      const TrialOutcome outcome = OutcomeOf(run.folder);
+      if (mean.state != TrialOutcome::State::kFailed &&
+          outcome.state != TrialOutcome::State::kMeasured) {
+        mean.state = outcome.state;
+      }
+      mean.loss += outcome.loss / tuning.seeds_size();
+      ELASTOR_RETURN_IF_ERROR(Add(std::move(run)));
+    }
+    return mean;
+  }
+
+  TrialOutcome OutcomeOf(const std::string& folder) const {
+    using State = TrialOutcome::State;
+    const auto found = there_.find(HashOfFolder(folder));
+    if (found == there_.end()) return {State::kOpen};
+    const std::optional<RunResult> result = ReadResult(files_.Run(found->second));
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    if (result) return {State::kMeasured, result->logloss.value_or(kNone)};
+    const Attempts attempts = ReadAttempts(files_.Attempts(found->second));
+    if (StateOf(attempts, false) != RunState::kFailed) return {State::kOpen};
+    if (attempts.exit_code == static_cast<int>(StatusCode::kDiverged)) {
+      return {State::kMeasured, kNone};
+    }
+    return {State::kFailed};
+  }
+
+  void AddTrialsToCome(const TuningState& state, const PlannedRun& final_run) {
+    for (size_t rung = 0; rung < state.most_to_come.size(); ++rung) {
+      LaterRuns later = {final_run, state.most_to_come[rung] * sweep_.tuning().seeds_size()};
+      if (later.count == 0) continue;
+      later.each.stage = Stage::kTune;
+      later.each.steps = StepsOfRung(sweep_.tuning(), static_cast<int>(rung), final_run.steps);
+      if (final_run.steps > 0) {
+        later.each.samples = final_run.samples * later.each.steps / final_run.steps;
+      }
+      plan_.later.push_back(std::move(later));
+    }
   }
 
   StatusOr<const Data*> OpenData(const Experiment& experiment) {
@@ -135,6 +336,10 @@ class Planner {
     if (!path.empty()) {
       ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset, Dataset::Open(path));
       data = {dataset->info(), dataset->fingerprint()};
+      if (sweep_.has_tuning() && dataset->rows(Split::kValidation) == 0) {
+        return UserError("tuning: " + path +
+                         " has no rows for validation; expected some, to choose values by");
+      }
     }
     return &(data_[path] = std::move(data));
   }
@@ -153,14 +358,22 @@ class Planner {
     return &(figures_[bytes] = figures);
   }
 
-  std::vector<std::string> Columns(const Combination& combination) const {
+  std::vector<std::string> Columns(const Sweep& sweep, const Combination& combination,
+                                   const Details& details) const {
     std::map<std::string, std::string> values;
-    for (int i = 0; i < sweep_.axis_size(); ++i) {
-      values[sweep_.axis(i).name()] = combination.points[i]->label();
+    values[kStageColumn] = StageName(details.stage);
+    values[kWarningColumn] = details.warning;
+    if (details.stage == Stage::kFinal) values[seed_axis_] = details.seed_label;
+    for (int i = 0; i < sweep.axis_size(); ++i) {
+      values[sweep.axis(i).name()] = combination.points[i]->label();
       for (const std::string& assignment : combination.points[i]->set()) {
         const auto [field, value] = Halves(assignment);
         values[field] = value;
       }
+    }
+    for (const std::string& assignment : details.set) {
+      const auto [field, value] = Halves(assignment);
+      values[field] = value;
     }
     std::vector<std::string> columns;
     for (const std::string& name : plan_.columns) columns.push_back(values[name]);
@@ -168,10 +381,13 @@ class Planner {
   }
 
   const Sweep& sweep_;
+  const SweepFiles& files_;
   Plan& plan_;
+  std::string seed_axis_;  // its name; empty: there is none
   const std::string numerics_ = NumericsFingerprint("cpu");
-  std::map<std::string, std::string> folders_;  // by hash
-  std::map<std::string, Data> data_;            // by path
+  const std::map<std::string, std::string> there_ = FoldersByHash(files_);
+  std::map<std::string, std::string> runs_by_hash_;  // their folders
+  std::map<std::string, Data> data_;                 // by path
   std::map<std::string, RunFigures> figures_;
 };
 
@@ -182,11 +398,48 @@ std::string Gigabytes(int64_t bytes) {
   return text.str();
 }
 
+Json ToJson(const PlannedRun& run) {
+  return {{"folder", run.folder},
+          {"stage", StageName(run.stage)},
+          {"model", run.model},
+          {"seed", run.seed},
+          {"columns", run.columns},
+          {"ranks", run.ranks},
+          {"threads", run.threads},
+          {"dense_parameters", run.dense_parameters},
+          {"embedding_parameters", run.embedding_parameters},
+          {"multiply_adds", run.multiply_adds},
+          {"bytes_of_rank", run.bytes_of_rank},
+          {"steps", run.steps},
+          {"samples", run.samples}};
+}
+
+// Throws what Json does.
+PlannedRun RunOf(const Json& json) {
+  PlannedRun run;
+  run.folder = json.at("folder");
+  run.stage = json.at("stage") == StageName(Stage::kTune) ? Stage::kTune : Stage::kFinal;
+  run.model = json.at("model");
+  run.seed = json.at("seed");
+  run.columns = json.at("columns").get<std::vector<std::string>>();
+  run.ranks = json.at("ranks");
+  run.threads = json.at("threads");
+  run.dense_parameters = json.at("dense_parameters");
+  run.embedding_parameters = json.at("embedding_parameters");
+  run.multiply_adds = json.at("multiply_adds");
+  run.bytes_of_rank = json.at("bytes_of_rank");
+  run.steps = json.at("steps");
+  run.samples = json.at("samples");
+  return run;
+}
+
 Status DamagedPlan(const std::string& path, const std::string& what) {
   return UserError(path + ": " + what + "; expected the plan that a launcher wrote");
 }
 
 }  // namespace
+
+const char* StageName(Stage stage) { return stage == Stage::kTune ? "tune" : "final"; }
 
 int64_t PlannedRun::bytes() const { return ranks * (bytes_of_rank + kLibraryBytes); }
 
@@ -194,15 +447,12 @@ double PlannedRun::cost() const {
   return static_cast<double>(samples) * (static_cast<double>(multiply_adds) + kFixedMultiplyAdds);
 }
 
-StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source) {
+StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source, const SweepFiles& files) {
   Plan plan;
   plan.name = sweep.name().empty() ? std::filesystem::path(source).stem().string() : sweep.name();
   plan.columns = ColumnNames(sweep);
-  Planner planner(sweep, &plan);
-  for (const Combination& combination : Product(sweep)) {
-    const Status added = planner.Add(combination);
-    if (!added.ok()) return Status(added.code(), source + ": " + added.message());
-  }
+  const Status added = Planner(sweep, files, &plan).AddAll();
+  if (!added.ok()) return Status(added.code(), source + ": " + added.message());
   return plan;
 }
 
@@ -249,20 +499,23 @@ std::string Joined(std::span<const std::string> command) {
 }
 
 Status WritePlan(const Plan& plan, const SweepFiles& files) {
-  std::string text = Json{{"sweep", plan.name}, {"columns", plan.columns}}.dump() + "\n";
+  Json tuned = Json::array();
+  for (const TunedConfiguration& each : plan.tuned) {
+    tuned.push_back({{"configuration", each.name},
+                     {"chosen", each.chosen},
+                     {"logloss", each.loss},
+                     {"warning", each.warning},
+                     {"failure", each.failure}});
+  }
+  Json later = Json::array();
+  for (const LaterRuns& each : plan.later) {
+    later.push_back({{"run", ToJson(each.each)}, {"count", each.count}});
+  }
+  const Json sweep = {
+      {"sweep", plan.name}, {"columns", plan.columns}, {"tuned", tuned}, {"later", later}};
+  std::string text = sweep.dump() + "\n";
   for (const PlannedRun& run : plan.runs) {
-    text += Json{{"folder", run.folder},
-                 {"columns", run.columns},
-                 {"ranks", run.ranks},
-                 {"threads", run.threads},
-                 {"dense_parameters", run.dense_parameters},
-                 {"embedding_parameters", run.embedding_parameters},
-                 {"multiply_adds", run.multiply_adds},
-                 {"bytes_of_rank", run.bytes_of_rank},
-                 {"steps", run.steps},
-                 {"samples", run.samples}}
-                .dump() +
-            "\n";
+    text += ToJson(run).dump() + "\n";
   }
   return WriteFileAtomically(files.Plan(), text);
 }
@@ -279,20 +532,16 @@ StatusOr<Plan> ReadPlan(const SweepFiles& files) {
       if (number == 1) {
         plan.name = json.at("sweep");
         plan.columns = json.at("columns").get<std::vector<std::string>>();
+        for (const Json& each : json.at("tuned")) {
+          plan.tuned.push_back({each.at("configuration"), each.at("chosen"), each.at("logloss"),
+                                each.at("warning"), each.at("failure")});
+        }
+        for (const Json& each : json.at("later")) {
+          plan.later.push_back({RunOf(each.at("run")), each.at("count")});
+        }
         continue;
       }
-      PlannedRun run;
-      run.folder = json.at("folder");
-      run.columns = json.at("columns").get<std::vector<std::string>>();
-      run.ranks = json.at("ranks");
-      run.threads = json.at("threads");
-      run.dense_parameters = json.at("dense_parameters");
-      run.embedding_parameters = json.at("embedding_parameters");
-      run.multiply_adds = json.at("multiply_adds");
-      run.bytes_of_rank = json.at("bytes_of_rank");
-      run.steps = json.at("steps");
-      run.samples = json.at("samples");
-      plan.runs.push_back(std::move(run));
+      plan.runs.push_back(RunOf(json));
     } catch (const Json::exception& error) {
       return DamagedPlan(files.Plan(), "line " + std::to_string(number) + " is damaged");
     }
@@ -302,17 +551,7 @@ StatusOr<Plan> ReadPlan(const SweepFiles& files) {
 }
 
 PlanChange AdoptFolders(const SweepFiles& files, Plan* plan) {
-  std::map<std::string, std::string> there;  // folders by hash
-  // A run that was refused has attempts and no folder.
-  for (const std::string& directory : {files.root + "/attempts", files.Runs()}) {
-    std::error_code none;
-    for (std::filesystem::directory_iterator entry(directory, none), end; !none && entry != end;
-         entry.increment(none)) {
-      std::string name = entry->path().filename();
-      if (name.ends_with(kJsonl)) name.resize(name.size() - kJsonl.size());
-      if (const std::string hash = HashOfFolder(name); !hash.empty()) there[hash] = name;
-    }
-  }
+  std::map<std::string, std::string> there = FoldersByHash(files);
   PlanChange change;
   for (PlannedRun& run : plan->runs) {
     const auto found = there.find(HashOfFolder(run.folder));

@@ -13,9 +13,20 @@
 
 namespace elastor {
 
+// A training step's work on a sample that no dense weight takes part in (its ids and embedding
+// rows), in multiply-adds of the forward pass: measured on Criteo's 39 fields of width 20.
+inline constexpr double kFixedMultiplyAdds = 45'000;
+
+// Runs that are tuned by are no result of a sweep (Sweep.tuning).
+enum class Stage { kFinal, kTune };
+const char* StageName(Stage stage);  // "final", "tune"
+
 // One run of a sweep.
 struct PlannedRun {
-  std::string folder;                // FolderName
+  std::string folder;  // FolderName
+  Stage stage = Stage::kFinal;
+  std::string model;  // as KindName has it
+  int64_t seed = 0;
   std::vector<std::string> columns;  // by Plan::columns
   int ranks = 1, threads = 1;
   int64_t dense_parameters = 0, embedding_parameters = 0;
@@ -28,20 +39,41 @@ struct PlannedRun {
 
   int cores() const { return ranks * threads; }
   int64_t bytes() const;  // of all ranks, with the libraries' own memory
-  double cost() const;    // comparable within a sweep
+  double cost() const;    // samples * (multiply_adds + kFixedMultiplyAdds)
+};
+
+// How far the tuning of a configuration is: open, over with values that were chosen, or failed.
+struct TunedConfiguration {
+  std::string name;     // the labels of its points
+  std::string chosen;   // "optimizer.learning_rate=0.002"
+  double loss = 0;      // of the chosen trial
+  std::string warning;  // the chosen values are at the edge of what was tried
+  std::string failure;
+};
+
+// Runs that are not known yet.
+struct LaterRuns {
+  PlannedRun each;    // without a folder; of its size
+  int64_t count = 0;  // of the final stage exactly, of the other at most
 };
 
 struct Plan {
   std::string name;
-  // The axes that have labels, then every field that an axis sets.
+  // The axes that have labels, then every field that an axis sets; of a sweep that tunes also
+  // "stage", the tuned fields and "tuning_warning".
   std::vector<std::string> columns;
   std::vector<PlannedRun> runs;
+  std::vector<TunedConfiguration> tuned;
+  std::vector<LaterRuns> later;  // which depend on what these runs come to
 };
 
-// Every run of a loaded sweep. User error, in one line that begins with `source` (the sweep's
-// path), for the first run that cannot be: a field that does not exist, an experiment that is
-// refused, two runs of one and the same outcome.
-StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source);
+// The runs of a loaded sweep that can be known by what its finished runs in `files` have come to:
+// without a tuning all, else the trials whose rung can begin and the final runs of configurations
+// that are tuned. The same files have the same plan. User error, in one line that begins with
+// `source` (the sweep's path), for the first run that cannot be: a field that does not exist, an
+// experiment that is refused, two runs of one and the same outcome.
+StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source,
+                        const SweepFiles& files = {});
 
 // Why the machine cannot run it, or empty: "needs 8 cores, host h gives 2".
 std::string Misfit(const PlannedRun& run, const Machine& machine);

@@ -1,11 +1,15 @@
 #include "launcher/sweep_file.h"
 
+#include <algorithm>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "core/base/file.h"
+#include "launcher/tuning.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
@@ -16,12 +20,7 @@ namespace {
 
 constexpr std::string_view kBase = "base.";
 constexpr std::string_view kResources = "resources.";
-
-// What ApplyOverride says of an assignment that comes from no flag.
-std::string WithoutFlag(const std::string& message) {
-  constexpr std::string_view kFlag = "--set=";
-  return message.starts_with(kFlag) ? message.substr(kFlag.size()) : message;
-}
+constexpr std::string_view kAxis = "axis.";
 
 Status ReadBase(Sweep* sweep) {
   if (sweep->base_file().empty()) return MoveFlatFields(sweep->mutable_base()->mutable_model());
@@ -54,8 +53,6 @@ Status CompleteAxis(Axis* axis) {
     point->set_label(last + value);
     point->add_set(axis->field() + "=" + value);
   }
-  axis->clear_field();
-  axis->clear_values();
   return OkStatus();
 }
 
@@ -77,6 +74,21 @@ Status CompleteAxes(Sweep* sweep) {
   return OkStatus();
 }
 
+// Other values for the axis of `field`.
+Status SetAxis(const std::string& field, const std::string& values, Sweep* sweep) {
+  std::vector<std::string> fields;
+  for (Axis& axis : *sweep->mutable_axis()) {
+    if (!axis.field().empty()) fields.push_back(axis.field());
+    if (axis.field() != field) continue;
+    axis.clear_values();
+    std::istringstream in(values);
+    for (std::string value; std::getline(in, value, ',');) axis.add_values(value);
+    return OkStatus();
+  }
+  return UserError("no axis is of '" + field + "' alone; there are such of: " + JoinNames(fields) +
+                   DidYouMean(fields, field));
+}
+
 Status SetResource(const std::string& name, const std::string& value, Resources* resources) {
   const std::vector<std::string> names = FieldNames(*Resources::descriptor());
   const google::protobuf::FieldDescriptor* field = Resources::descriptor()->FindFieldByName(name);
@@ -93,13 +105,17 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
       of_base.push_back(assignment.substr(kBase.size()));
       continue;
     }
-    if (!assignment.starts_with(kResources) || equals == assignment.npos) {
+    const bool of_axis = assignment.starts_with(kAxis);
+    if ((!of_axis && !assignment.starts_with(kResources)) || equals == assignment.npos) {
       return UserError("--set=" + assignment +
-                       ": expected base.path.to.field=value or resources.ranks=N or "
-                       "resources.threads=N");
+                       ": expected base.path.to.field=value, axis.path.to.field=value,value or "
+                       "resources.ranks=N or resources.threads=N");
     }
-    const std::string name = assignment.substr(kResources.size(), equals - kResources.size());
-    const Status set = SetResource(name, assignment.substr(equals + 1), sweep->mutable_resources());
+    const size_t begin = of_axis ? kAxis.size() : kResources.size();
+    const std::string name = assignment.substr(begin, equals - begin);
+    const std::string value = assignment.substr(equals + 1);
+    const Status set = of_axis ? SetAxis(name, value, sweep)
+                               : SetResource(name, value, sweep->mutable_resources());
     if (!set.ok()) return UserError("--set=" + assignment + ": " + set.message());
   }
   const Status set = ApplyOverrides(of_base, sweep->mutable_base());
@@ -107,32 +123,69 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
   return UserError("--set=" + std::string(kBase) + WithoutFlag(set.message()));
 }
 
-// All but the overrides, of the file alone.
-Status Complete(Sweep* sweep) {
+// The base experiment of the file alone.
+Status CompleteBase(Sweep* sweep) {
   ELASTOR_RETURN_IF_ERROR(ReadBase(sweep));
   const std::vector<std::string> changes(sweep->set().begin(), sweep->set().end());
   const Status changed = ApplyOverrides(changes, sweep->mutable_base());
   if (!changed.ok()) return UserError("set: " + WithoutFlag(changed.message()));
   sweep->clear_set();
-  return CompleteAxes(sweep);
+  return OkStatus();
+}
+
+// Of complete axes.
+Status CompleteTuningOf(Sweep* sweep) {
+  if (!sweep->has_tuning()) return OkStatus();
+  Experiment base = sweep->base();
+  ResolveDefaults(&base);
+  ELASTOR_RETURN_IF_ERROR(
+      CompleteTuning(base.optimizer().learning_rate(), sweep->mutable_tuning()));
+  for (const Axis& axis : sweep->axis()) {
+    for (const Point& point : axis.point()) {
+      for (const std::string& assignment : point.set()) {
+        const std::string field = assignment.substr(0, assignment.find('='));
+        const auto same = [&](const TunedField& tuned) { return tuned.field() == field; };
+        if (std::ranges::none_of(sweep->tuning().field(), same)) continue;
+        return UserError(field + ": is varied by the axis '" + axis.name() +
+                         "', too; expected one of the two");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+// All that follows the overrides; names what it finds wrong.
+Status CompleteSweep(Sweep* sweep) {
+  ELASTOR_RETURN_IF_ERROR(CompleteAxes(sweep));
+  const Status tuned = CompleteTuningOf(sweep);
+  if (!tuned.ok()) return UserError("tuning: " + tuned.message());
+  if (const std::string& split = sweep->predictions();
+      !split.empty() && split != "validation" && split != "test") {
+    return UserError("predictions: '" + split + "'; expected validation or test");
+  }
+  if (sweep->resources().ranks() < 0 || sweep->resources().threads() < 0) {
+    return UserError("resources: expected positive numbers");
+  }
+  return OkStatus();
 }
 
 }  // namespace
+
+std::string WithoutFlag(const std::string& message) {
+  constexpr std::string_view kFlag = "--set=";
+  return message.starts_with(kFlag) ? message.substr(kFlag.size()) : message;
+}
 
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   Sweep sweep;
   ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, path, &sweep));
-  const Status complete = Complete(&sweep);
-  if (!complete.ok()) return Status(complete.code(), path + ": " + complete.message());
+  const auto named = [&](const Status& status) {
+    return status.ok() ? status : Status(status.code(), path + ": " + status.message());
+  };
+  ELASTOR_RETURN_IF_ERROR(named(CompleteBase(&sweep)));
   ELASTOR_RETURN_IF_ERROR(ApplySweepOverrides(overrides, &sweep));
-  if (const std::string& split = sweep.predictions();
-      !split.empty() && split != "validation" && split != "test") {
-    return UserError(path + ": predictions: '" + split + "'; expected validation or test");
-  }
-  if (sweep.resources().ranks() < 0 || sweep.resources().threads() < 0) {
-    return UserError(path + ": resources: expected positive numbers");
-  }
+  ELASTOR_RETURN_IF_ERROR(named(CompleteSweep(&sweep)));
   return sweep;
 }
 

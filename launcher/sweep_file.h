@@ -11,10 +11,11 @@
 namespace elastor {
 
 // Reads a sweep and applies the overrides: "base.path.to.field=value", a field of the base
-// experiment, "resources.ranks=2" and "resources.threads=2". In the result `base` is the base
-// experiment with all changes and without defaults, base_file and `set` are empty, and every axis
-// has a name and points. User error in one line naming the file and, where it is known, the line,
-// the axis or the override.
+// experiment, "resources.ranks=2" and "resources.threads=2", and "axis.path.to.field=value,value",
+// other values of an axis of one field. In the result `base` is the base experiment with all
+// changes and without defaults, base_file and `set` are empty, every axis has a name and points,
+// and the tuning, if there is one, is complete (CompleteTuning). User error in one line naming the
+// file and, where it is known, the line, the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
 
 // One point of every axis, in the sweep's order of axes; pointers into the sweep.
@@ -27,6 +28,9 @@ std::vector<Combination> Product(const Sweep& sweep);
 
 // The base with what the points set, without defaults. User error naming axis and assignment.
 StatusOr<Experiment> MakeExperiment(const Sweep& sweep, const Combination& combination);
+
+// What ApplyOverrides says of an assignment that comes from no flag.
+std::string WithoutFlag(const std::string& message);
 
 }  // namespace elastor
 

@@ -311,27 +311,25 @@ BufferPlacement PlaceBuffers(std::span<const BufferLife> lives, std::span<const 
   std::vector<int> order(lives.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int a, int b) { return bytes[a] > bytes[b]; });
-  std::vector<int> placed;
+  struct Placed {
+    int64_t begin, end;
+    int first, last;
+  };
+  std::vector<Placed> placed;  // by begin
+  placed.reserve(lives.size());
   for (const int buffer : order) {
+    const auto [features, first, last] = lives[buffer];
     const int64_t size = (bytes[buffer] + alignment - 1) / alignment * alignment;
-    std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
-    for (const int other : placed) {
-      if (lives[other].first > lives[buffer].last || lives[buffer].first > lives[other].last) {
-        continue;
-      }
-      taken.emplace_back(
-          placement.offsets[other],
-          placement.offsets[other] + (bytes[other] + alignment - 1) / alignment * alignment);
-    }
-    std::ranges::sort(taken);
     int64_t offset = 0;
-    for (const auto& [begin, end] : taken) {
-      if (offset + size <= begin) break;
-      offset = std::max(offset, end);
+    for (const Placed& other : placed) {
+      if (other.first > last || first > other.last) continue;
+      if (offset + size <= other.begin) break;
+      offset = std::max(offset, other.end);
     }
     placement.offsets[buffer] = offset;
     placement.total = std::max(placement.total, offset + size);
-    placed.push_back(buffer);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::begin),
+                  {offset, offset + size, first, last});
   }
   return placement;
 }

@@ -92,4 +92,20 @@ fi
 if [[ $(digest_of "$work/other") == "$(digest_of "$work/run0")" ]]; then
   fail 'the same digest with V = 8 and V = 16'
 fi
+
+# Of the first rows of the split alone, too; and they are not all.
+part=--set=data.train_rows=301
+runs=0
+rm -r "$work"/run*
+same_numbers 1 $part
+same_numbers 3 $part $plan=ROW_WISE --set=parallel.overlap=true
+[[ $(grep --count '"event":"train"' "$work/run0/metrics.jsonl") -eq 10 ]] ||
+  fail "$part: expected 10 steps"
+expect_line 2 'trainer: data.train_rows: 561; expected at most the 560 rows of the training split' \
+  "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+  --set=data.train_rows=561 --output_dir="$work/none"
+expect_line 2 'data.train_rows: -1; expected 0 or more' "$trainer" \
+  --experiment="$work/tiny.textproto" --set=data.train_rows=-1 --output_dir="$work/none"
+expect_line 2 'data.train_rows: 300; expected 301' "$trainer" --resume --output_dir="$work/run0" \
+  --experiment="$work/run0/experiment.textproto" --set=data.train_rows=300
 exit "$((failures > 0))"

@@ -14,7 +14,7 @@ constexpr int64_t kReadAhead = 3;  // batches, with one reader; one more for eac
 BatchSource::BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options)
     : dataset_(dataset),
       options_(options),
-      rows_(dataset->rows(Split::kTrain)),
+      rows_(dataset->rows(Split::kTrain, order)),
       steps_per_epoch_((rows_ + options.batch_rows - 1) / options.batch_rows),
       requested_(options.first_step),
       delivered_(options.first_step),

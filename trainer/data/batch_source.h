@@ -11,7 +11,8 @@
 
 namespace elastor {
 
-// This rank's rows of the training batches, epoch after epoch, read ahead on a thread of its own.
+// This rank's rows of the training batches, epoch after epoch of the order, read ahead on a thread
+// of its own.
 // The last batch of an epoch is short when batch_rows does not divide the rows.
 class BatchSource {
  public:

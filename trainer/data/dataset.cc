@@ -223,7 +223,7 @@ Status Dataset::VerifyOtherFiles() const {
 }
 
 int64_t Dataset::RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const {
-  return OrderWalk(order, epoch, rows(split), info_.rows_per_block).RowAt(position);
+  return OrderWalk(order, epoch, rows(split, order), info_.rows_per_block).RowAt(position);
 }
 
 Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Range& positions,
@@ -232,7 +232,7 @@ Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Ra
   CHECK_LE(positions.begin, positions.end);
   // Calls use(block, row in the block) for every position, whose blocks are verified.
   const auto visit = [&](uint32_t contents, const auto& use) -> Status {
-    OrderWalk walk(order, epoch, this->rows(split), info_.rows_per_block);
+    OrderWalk walk(order, epoch, this->rows(split, order), info_.rows_per_block);
     for (int64_t position = positions.begin; position < positions.end; ++position) {
       const int64_t row = walk.RowAt(position);
       const int64_t block = row / info_.rows_per_block;

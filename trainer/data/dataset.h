@@ -80,6 +80,8 @@ struct RowOrder {
   bool shuffled = true;
   uint64_t seed = 0;
   int64_t window_blocks = 64;
+  // The order is that of a split which ends after so many rows; 0: of all. REQUIRES: so many rows.
+  int64_t first_rows = 0;
 };
 
 // A prepared data set, memory-mapped; thread-safe. A block is verified (XXH3-64, ids in their
@@ -101,6 +103,10 @@ class Dataset {
   // XXH3-64, as 16 hex digits, of what the set contains, wherever it lies.
   const std::string& fingerprint() const { return fingerprint_; }
   int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
+  // Positions of an epoch's order.
+  int64_t rows(Split split, const RowOrder& order) const {
+    return order.first_rows > 0 ? order.first_rows : rows(split);
+  }
 
   // The row (in file order) at `position` of the epoch's order.
   int64_t RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const;

@@ -87,9 +87,9 @@ int64_t ActivationBytes(const Graph& graph) {
          static_cast<int64_t>(sizeof(float));
 }
 
-// Of the data that is assumed when there is none.
-Status CheckShape(const Experiment& experiment) {
-  if (!experiment.data().path().empty()) return OkStatus();
+// The rows of the data; of what is assumed when there is none, the fields.
+Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
+  if (!experiment.data().path().empty()) return TrainingRows(experiment, data).status();
   const DataShape& shape = experiment.data().shape();
   if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
   if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
@@ -101,7 +101,7 @@ Status CheckShape(const Experiment& experiment) {
 }  // namespace
 
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
-  ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
   ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
   const Graph graph = MakeGraph(experiment, data);
@@ -152,7 +152,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
 
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,
                                      int ranks) {
-  ELASTOR_RETURN_IF_ERROR(CheckShape(experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_RETURN_IF_ERROR(MakeTask(experiment, data).status());
   ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
   const Graph graph = MakeGraph(experiment, data);

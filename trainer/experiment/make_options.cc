@@ -199,7 +199,16 @@ RowOrder MakeRowOrder(const Experiment& experiment) {
   order.shuffled = experiment.data().order() == DataConfig_Order_SHUFFLED;
   order.seed = experiment.training().seed();
   order.window_blocks = experiment.data().window_blocks();
+  order.first_rows = experiment.data().train_rows();
   return order;
+}
+
+StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& data) {
+  const int64_t all = data.rows[static_cast<int>(Split::kTrain)];
+  const int64_t rows = experiment.data().train_rows();
+  if (rows <= all) return rows > 0 ? rows : all;
+  return UserError("data.train_rows: " + std::to_string(rows) + "; expected at most the " +
+                   std::to_string(all) + " rows of the training split");
 }
 
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,

@@ -166,9 +166,9 @@ int64_t MemoryPlan::Steps() const {
   return limit > 0 ? std::min(limit, steps) : steps;
 }
 
-// Whether training sees every training row, unless a signal stops it.
+// Whether training sees every row of the training split, unless a signal stops it.
 bool MemoryPlan::CompletesAnEpoch() const {
-  if (!options_.trains || TrainingRows() == 0) return false;
+  if (!options_.trains || TrainingRows() == 0 || TrainingRows() < SplitRows()) return false;
   const TrainingConfig& training = experiment_.training();
   if (training.monitor().early_stop_patience() > 0 && training.eval_every_steps() > 0) return false;
   return Steps() >= (TrainingRows() - 1) / BatchRows() + 1;

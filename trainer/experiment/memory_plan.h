@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_EXPERIMENT_MEMORY_PLAN_H_
 #define ELASTOR_TRAINER_EXPERIMENT_MEMORY_PLAN_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -77,7 +78,12 @@ class MemoryPlan {
  private:
   struct Rows;  // of a table on a rank
 
-  int64_t TrainingRows() const { return data_->rows[static_cast<int>(Split::kTrain)]; }
+  int64_t SplitRows() const { return data_->rows[static_cast<int>(Split::kTrain)]; }
+  // Of an epoch; 0: not known, without data.
+  int64_t TrainingRows() const {
+    const int64_t rows = experiment_.data().train_rows();
+    return rows > 0 ? std::min(rows, SplitRows()) : SplitRows();
+  }
   int64_t Steps() const;
   bool CompletesAnEpoch() const;
   int64_t BatchRows() const;

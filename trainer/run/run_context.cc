@@ -102,6 +102,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
+  if (options.mode == Mode::kTrain) {
+    ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
+  }
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
   ELASTOR_RETURN_IF_ERROR(FindSequences(options.experiment, (*dataset)->info()).status());

@@ -143,13 +143,14 @@ Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
   const int64_t batch_rows = experiment_.training().batch_size();
+  const RowOrder order = MakeRowOrder(experiment_);
   control_ = std::make_unique<TrainingControl>(
       experiment_.optimizer(), experiment_.training(),
-      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain), batch_rows}, record);
+      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain, order), batch_rows}, record);
   context_.step().set_steps(record.step());
   context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
   batches_ = std::make_unique<BatchSource>(
-      context_.dataset.get(), MakeRowOrder(experiment_),
+      context_.dataset.get(), order,
       BatchSource::Options{.batch_rows = batch_rows,
                            .leaves = experiment_.parallel().virtual_shards(),
                            .epochs = experiment_.training().epochs(),

@@ -77,6 +77,25 @@ TEST(BatchSourceTest, EveryEpochVisitsEveryRowOnceInAnOrderOfItsOwn) {
   EXPECT_NE(epochs[0], epochs[1]);
 }
 
+// Neither whole blocks nor whole batches.
+TEST(BatchSourceTest, AnOrderOfTheFirstRowsVisitsThemAlone) {
+  const auto dataset = MakeNumberedRows();
+  RowOrder order = kOrder;
+  order.first_rows = 107;
+  BatchSource source(dataset.get(), order, Options(0, 1));
+  ASSERT_EQ(source.steps_per_epoch(), 3);
+  LocalBatch batch;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    std::set<int64_t> seen;
+    for (int64_t step = 0; step < source.steps_per_epoch(); ++step) {
+      ASSERT_TRUE(source.Next(&batch).ok());
+      seen.insert(batch.sparse.ids.begin(), batch.sparse.ids.end());
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), order.first_rows);
+    EXPECT_EQ(*seen.rbegin(), order.first_rows - 1);
+  }
+}
+
 TEST(BatchSourceTest, BeginsAtAnyStep) {
   const auto dataset = MakeNumberedRows();
   BatchSource whole(dataset.get(), kOrder, Options(1, 3));
