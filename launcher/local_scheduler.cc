@@ -1,31 +1,18 @@
 #include "launcher/local_scheduler.h"
 
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <functional>
 #include <map>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "launcher/attempt.h"
 #include "launcher/sweep_status.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {
@@ -33,79 +20,6 @@ namespace {
 // A run's folder is locked by its trainer. That of a launcher that was killed may be a moment late.
 constexpr double kMostSecondsLocked = 30;
 constexpr timespec kPatience = {.tv_sec = 0, .tv_nsec = 200'000'000};
-constexpr size_t kMostLineBytes = 300;
-
-// The signals that this process waits for instead of being interrupted.
-sigset_t WaitedSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-  return set;
-}
-
-bool IsLocked(const std::string& directory) {
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
-  close(descriptor);
-  return locked;
-}
-
-bool HoldsSomething(const std::string& directory) {
-  std::error_code none;
-  return !std::filesystem::is_empty(directory, none) && !none;
-}
-
-// Of what was appended to a log since `begin`.
-std::string LastLine(const std::string& path, uintmax_t begin) {
-  const StatusOr<std::string> text = ReadFile(path);
-  if (!text.ok() || text->size() <= begin) return "";
-  const size_t end = text->find_last_not_of("\n\r ");
-  if (end == text->npos || end < begin) return "";
-  const size_t line = text->rfind('\n', end);
-  const size_t first = line == text->npos ? 0 : line + 1;
-  return text->substr(first, std::min(end + 1 - first, kMostLineBytes));
-}
-
-uintmax_t SizeOf(const std::string& path) {
-  std::error_code none;
-  const uintmax_t size = std::filesystem::file_size(path, none);
-  return none ? 0 : size;
-}
-
-void Say(const std::string& line) {
-  std::array<char, 16> now;
-  const std::time_t time = std::time(nullptr);
-  std::tm local;
-  std::strftime(now.data(), now.size(), "%H:%M:%S", localtime_r(&time, &local));
-  // A full disk behind stdout is no reason to stop: the files say all of it.
-  (void)WriteToStdout(std::string(now.data()) + " " + line + "\n");
-}
-
-// In the child: becomes the command, bound to its cores, in a process group of its own. It dies
-// when the launcher does.
-[[noreturn]] void Become(const std::vector<std::string>& command, const std::vector<int>& cores,
-                         const std::string& log, pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(128 + SIGKILL);  // it died before
-  setpgid(0, 0);
-  const sigset_t waited = WaitedSignals();
-  sigprocmask(SIG_UNBLOCK, &waited, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof(set), &set);
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (file < 0 || dup2(nothing, 0) < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0) _exit(3);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
-  std::fprintf(stderr, "launcher: %s: %s\n", words[0], std::strerror(errno));
-  _exit(2);
-}
 
 class Scheduler {
  public:
@@ -131,9 +45,8 @@ class Scheduler {
  private:
   struct Running {
     const PlannedRun* run;
-    std::vector<int> cores;
-    Clock::time_point start;
-    uintmax_t log_begin;
+    Share share;
+    Attempt attempt;
   };
 
   void ReadStates() {
@@ -160,33 +73,27 @@ class Scheduler {
         ++i;
         continue;
       }
-      const auto cores = free_.Take(run.cores(), run.bytes());
-      if (!cores) {
+      const std::optional<Share> share = free_.Take(run.cores(), run.all_gpus(), run.bytes());
+      if (!share) {
         ++i;
         continue;
       }
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-      ELASTOR_RETURN_IF_ERROR(Start(run, *cores));
+      ELASTOR_RETURN_IF_ERROR(Start(run, *share));
     }
     return OkStatus();
   }
 
-  Status Start(const PlannedRun& run, const std::vector<int>& cores) {
+  Status Start(const PlannedRun& run, const Share& share) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Experiment(run.folder), run.experiment));
-    const bool resume = HoldsSomething(files_.Run(run.folder));
-    const std::vector<std::string> command = Command(run, files_, trainer_, resume);
-    const std::string log = files_.Log(run.folder);
-    const uintmax_t log_begin = SizeOf(log);
-    const pid_t launcher = getpid();
-    const pid_t child = fork();
-    if (child < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
-    if (child == 0) Become(command, cores, log, launcher);
-    setpgid(child, child);  // whoever is first
-    running_[child] = {&run, cores, Clock::now(), log_begin};
-    ELASTOR_RETURN_IF_ERROR(AppendStart(files_.Attempts(run.folder), child, cores));
+    ELASTOR_ASSIGN_OR_RETURN(
+        Attempt attempt,
+        Attempt::Claim(run.folder, files_, {.cores = share.cores, .gpus = share.gpus}));
+    ELASTOR_RETURN_IF_ERROR(attempt.Start(LocalCommand(run, files_, trainer_)));
+    running_.emplace(attempt.pid(), Running{&run, share, attempt});
     std::string where;
-    for (const int core : cores) where += (where.empty() ? "" : ",") + std::to_string(core);
-    Say((resume ? "resume " : "start  ") + run.folder + "  cores " + where);
+    for (const int core : share.cores) where += (where.empty() ? "" : ",") + std::to_string(core);
+    Say((attempt.resumes() ? "resume " : "start  ") + run.folder + "  cores " + where);
     return OkStatus();
   }
 
@@ -198,9 +105,8 @@ class Scheduler {
     Say(stops_ == 1 ? "stopping: the runs write their checkpoints; the same signal again kills them"
                     : "killing the runs");
     for (const auto& [child, running] : running_) {
-      // mpirun hands SIGUSR1 to its ranks. Of a group that is killed none is left.
-      if (stops_ == 1) kill(child, SIGUSR1);
-      if (stops_ > 1) kill(-child, SIGKILL);
+      if (stops_ == 1) running.attempt.Stop();
+      if (stops_ > 1) running.attempt.Kill();
     }
   }
 
@@ -211,30 +117,22 @@ class Scheduler {
       if (found == running_.end()) continue;
       const Running running = found->second;
       running_.erase(found);
-      free_.Return(running.cores, running.run->bytes());
-      ELASTOR_RETURN_IF_ERROR(
-          Ended(running, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+      free_.Return(running.share);
+      ELASTOR_RETURN_IF_ERROR(Ended(running, ExitCodeOf(status)));
     }
     return OkStatus();
   }
 
   Status Ended(const Running& running, int exit_code) {
     const PlannedRun& run = *running.run;
-    const double seconds = SecondsSince(running.start);
-    const std::string last_line = LastLine(files_.Log(run.folder), running.log_begin);
-    ELASTOR_RETURN_IF_ERROR(
-        AppendEnd(files_.Attempts(run.folder), exit_code, stops_ > 0, seconds, last_line));
+    const std::string last_line = running.attempt.LastLine();
+    ELASTOR_RETURN_IF_ERROR(running.attempt.End(exit_code, stops_ > 0));
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone) {
       ++done_;
       finished_cost_ += run.cost();
-      const std::optional<double>& auc = status.result->auc;
-      const std::optional<double>& logloss = status.result->logloss;
-      std::array<char, 64> metrics;
-      std::snprintf(metrics.data(), metrics.size(), "auc %.4f  logloss %.4f", auc.value_or(NAN),
-                    logloss.value_or(NAN));
-      Say("done   " + run.folder + "  " + metrics.data() + "  " + Duration(seconds) + "  " +
-          Remaining());
+      Say("done   " + run.folder + "  " + Metrics(*status.result) + "  " +
+          Duration(running.attempt.seconds()) + "  " + Remaining());
     } else if (stops_ > 0) {
       Say("stopped " + run.folder);
     } else if (status.state == RunState::kCutOff) {

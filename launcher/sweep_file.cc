@@ -1,10 +1,13 @@
 #include "launcher/sweep_file.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/base/file.h"
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
@@ -16,6 +19,7 @@ namespace {
 
 constexpr std::string_view kBase = "base.";
 constexpr std::string_view kResources = "resources.";
+constexpr std::string_view kSlurm = "slurm.";
 
 // What ApplyOverride says of an assignment that comes from no flag.
 std::string WithoutFlag(const std::string& message) {
@@ -77,34 +81,52 @@ Status CompleteAxes(Sweep* sweep) {
   return OkStatus();
 }
 
-Status SetResource(const std::string& name, const std::string& value, Resources* resources) {
-  const std::vector<std::string> names = FieldNames(*Resources::descriptor());
-  const google::protobuf::FieldDescriptor* field = Resources::descriptor()->FindFieldByName(name);
-  if (field != nullptr) return SetField(*field, value, resources);
-  return UserError("Resources has no field '" + name + "'; it has: " + JoinNames(names) +
+// "name=value", a field of the message, which is called `what`.
+Status SetOwnField(const std::string& assignment, const std::string& what,
+                   google::protobuf::Message* message) {
+  const size_t equals = assignment.find('=');
+  if (equals == assignment.npos) return UserError("expected " + what + ".field=value");
+  const std::string name = assignment.substr(0, equals);
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  const google::protobuf::FieldDescriptor* field = type.FindFieldByName(name);
+  if (field != nullptr) return SetField(*field, assignment.substr(equals + 1), message);
+  const std::vector<std::string> names = FieldNames(type);
+  return UserError(type.name() + " has no field '" + name + "'; it has: " + JoinNames(names) +
                    DidYouMean(names, name));
 }
 
 Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep) {
   std::vector<std::string> of_base;
   for (const std::string& assignment : overrides) {
-    const size_t equals = assignment.find('=');
+    Status set;
     if (assignment.starts_with(kBase)) {
       of_base.push_back(assignment.substr(kBase.size()));
-      continue;
+    } else if (assignment.starts_with(kResources)) {
+      set = SetOwnField(assignment.substr(kResources.size()), "resources",
+                        sweep->mutable_resources());
+    } else if (assignment.starts_with(kSlurm)) {
+      set = SetOwnField(assignment.substr(kSlurm.size()), "slurm", sweep->mutable_slurm());
+    } else {
+      set = UserError(
+          "expected base.path.to.field=value, resources.field=value or slurm.field=value");
     }
-    if (!assignment.starts_with(kResources) || equals == assignment.npos) {
-      return UserError("--set=" + assignment +
-                       ": expected base.path.to.field=value or resources.ranks=N or "
-                       "resources.threads=N");
-    }
-    const std::string name = assignment.substr(kResources.size(), equals - kResources.size());
-    const Status set = SetResource(name, assignment.substr(equals + 1), sweep->mutable_resources());
     if (!set.ok()) return UserError("--set=" + assignment + ": " + set.message());
   }
   const Status set = ApplyOverrides(of_base, sweep->mutable_base());
   if (set.ok()) return OkStatus();
   return UserError("--set=" + std::string(kBase) + WithoutFlag(set.message()));
+}
+
+Status CheckResources(const Resources& resources) {
+  const google::protobuf::Descriptor& type = *resources.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (resources.GetReflection()->GetInt32(resources, type.field(i)) >= 0) continue;
+    return UserError("resources." + type.field(i)->name() + ": expected a positive number");
+  }
+  const int ranks = std::max(1, resources.ranks()), nodes = std::max(1, resources.nodes());
+  if (ranks % nodes == 0) return OkStatus();
+  return UserError("resources.nodes: " + std::to_string(ranks) +
+                   " ranks cannot be dealt evenly to " + std::to_string(nodes) + " nodes");
 }
 
 // All but the overrides, of the file alone.
@@ -130,10 +152,15 @@ StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> 
       !split.empty() && split != "validation" && split != "test") {
     return UserError(path + ": predictions: '" + split + "'; expected validation or test");
   }
-  if (sweep.resources().ranks() < 0 || sweep.resources().threads() < 0) {
-    return UserError(path + ": resources: expected positive numbers");
-  }
+  const Status resources = CheckResources(sweep.resources());
+  if (!resources.ok()) return UserError(path + ": " + resources.message());
   return sweep;
+}
+
+std::string SweepText(const Sweep& sweep) {
+  std::string text;
+  CHECK(google::protobuf::TextFormat::PrintToString(sweep, &text));
+  return text;
 }
 
 std::vector<Combination> Product(const Sweep& sweep) {

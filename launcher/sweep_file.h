@@ -11,11 +11,14 @@
 namespace elastor {
 
 // Reads a sweep and applies the overrides: "base.path.to.field=value", a field of the base
-// experiment, "resources.ranks=2" and "resources.threads=2". In the result `base` is the base
+// experiment, "resources.ranks=2", "slurm.starter=SRUN". In the result `base` is the base
 // experiment with all changes and without defaults, base_file and `set` are empty, and every axis
 // has a name and points. User error in one line naming the file and, where it is known, the line,
 // the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
+
+// A loaded sweep as a file that loads as the same.
+std::string SweepText(const Sweep& sweep);
 
 // One point of every axis, in the sweep's order of axes; pointers into the sweep.
 struct Combination {

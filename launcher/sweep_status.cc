@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 #include "core/base/file.h"
@@ -82,7 +83,8 @@ std::string WorkingLauncher(const SweepFiles& files) {
   return "launcher " + text->substr(0, text->find('\n'));
 }
 
-std::string StatusTable(const Plan& plan, const SweepFiles& files) {
+std::string StatusTable(const Plan& plan, const SweepFiles& files,
+                        const std::map<std::string, std::string>& jobs) {
   const std::string launcher = WorkingLauncher(files);
   size_t width = 3;
   for (const PlannedRun& run : plan.runs) width = std::max(width, run.folder.size());
@@ -92,7 +94,10 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files) {
   int done = 0, failed = 0, running = 0;
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
-    const std::string state = StateName(status, !launcher.empty());
+    const auto job = jobs.find(run.folder);
+    const std::string in_slurm =
+        status.result || job == jobs.end() ? "" : job->second.substr(0, job->second.find(' '));
+    const std::string state = in_slurm.empty() ? StateName(status, !launcher.empty()) : in_slurm;
     done += state == "done";
     failed += state == "failed";
     running += state == "running";
@@ -111,7 +116,7 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files) {
              (state == "failed"
                   ? "  " + CauseOf(status.attempts.exit_code) + ": " + status.attempts.last_line
                   : "") +
-             "\n";
+             (in_slurm.empty() ? "" : "  " + job->second) + "\n";
   }
   return table + "sweep " + plan.name + ": " + std::to_string(plan.runs.size()) + " runs, " +
          std::to_string(done) + " done, " + std::to_string(running) + " running, " +
@@ -154,6 +159,13 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
     text += Line(values);
   }
   return WriteFileAtomically(files.Table(), text);
+}
+
+std::string Metrics(const RunResult& result) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "auc %.4f  logloss %.4f", result.auc.value_or(NAN),
+                result.logloss.value_or(NAN));
+  return text.data();
 }
 
 std::string Duration(double seconds) {

@@ -61,7 +61,7 @@ RunState StateAfter(const std::string& name, const std::vector<int>& exit_codes,
                     bool stopped_by_launcher = false) {
   const std::string path = testing::TempDir() + "/" + name;
   for (const int exit_code : exit_codes) {
-    EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+    EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
     EXPECT_TRUE(AppendEnd(path, exit_code, stopped_by_launcher, 1.0, "why").ok());
   }
   return StateOf(ReadAttempts(path), /*has_result=*/false);
@@ -97,7 +97,7 @@ TEST(RunFolderTest, AFailureCanBeForgiven) {
 // A launcher that was killed wrote no end, perhaps half a line.
 TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   const std::string path = testing::TempDir() + "/open";
-  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
   EXPECT_TRUE(ReadAttempts(path).open);
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
   EXPECT_EQ(StateOf(ReadAttempts(path), true), RunState::kDone);
@@ -105,6 +105,34 @@ TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   ASSERT_TRUE(text.ok());
   EXPECT_TRUE(WriteFileAtomically(path, *text + "{\"event\":\"en").ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
+}
+
+// What Slurm takes away without an end is bounded like a stop; a launcher of this machine that is
+// killed is not.
+TEST(RunFolderTest, LostAttemptsInSlurmAreCounted) {
+  const std::string path = testing::TempDir() + "/lost";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(AppendStart(path, 1, {.slurm = "7_0 on h"}).ok());
+  EXPECT_EQ(ReadAttempts(path).stopped, 2);
+  EXPECT_EQ(ReadAttempts(path).started, 3);
+  for (int i = 0; i < kMostStops; ++i) {
+    EXPECT_TRUE(AppendStart(path, 1, {.slurm = "7_0 on h"}).ok());
+  }
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kFailed);
+  const std::string local = testing::TempDir() + "/lost_here";
+  for (int i = 0; i < 2 * kMostStops; ++i) {
+    EXPECT_TRUE(AppendStart(local, 1, {.cores = {0}}).ok());
+  }
+  EXPECT_EQ(StateOf(ReadAttempts(local), false), RunState::kCutOff);
+}
+
+// Also before the first attempt. Only the user starts it again.
+TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
+  const std::string path = testing::TempDir() + "/cancelled";
+  EXPECT_TRUE(AppendCancelled(path).ok());
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kFailed);
+  EXPECT_EQ(CauseOf(ReadAttempts(path).exit_code), "its job was cancelled");
+  EXPECT_TRUE(AppendForgiveness(path).ok());
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kWaiting);
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {
