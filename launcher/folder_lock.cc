@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "launcher/machine.h"
 #include "trainer/run/standard_streams.h"
@@ -32,7 +34,7 @@ Status NobodyWorks(const SweepFiles& files) {
 
 }  // namespace
 
-Status FolderLock::Take(const SweepFiles& files) {
+Status FolderLock::Take(const SweepFiles& files, double seconds) {
   path_ = files.Lock();
   std::error_code none;
   const bool used = !std::filesystem::is_empty(files.root, none) && !none;
@@ -44,17 +46,23 @@ Status FolderLock::Take(const SweepFiles& files) {
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root));
   lock_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) return UserError(path_ + ": " + std::strerror(errno));
-  // --status holds it for a moment when it looks.
-  constexpr int kLooks = 20, kMicroseconds = 10'000;
-  for (int look = 0; flock(lock_, LOCK_EX | LOCK_NB) != 0; ++look) {
-    if (look < kLooks) {
+  constexpr int kMicroseconds = 10'000;
+  const Clock::time_point start = Clock::now();
+  while (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    if (SecondsSince(start) < seconds) {
       usleep(kMicroseconds);
       continue;
     }
+    Release();
     return UserError("--output_dir=" + files.root + ": " + WorkingLauncher(files) +
                      " is at work there; --status shows how far it is");
   }
   return WriteOwner(getpid());
+}
+
+void FolderLock::Release() {
+  if (lock_ >= 0) close(lock_);
+  lock_ = -1;
 }
 
 Status FolderLock::WriteOwner(pid_t launcher) const {

@@ -1,7 +1,7 @@
 #ifndef ELASTOR_LAUNCHER_FOLDER_LOCK_H_
 #define ELASTOR_LAUNCHER_FOLDER_LOCK_H_
 
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <string>
 
@@ -15,15 +15,15 @@ namespace elastor {
 class FolderLock {
  public:
   FolderLock() = default;
-  ~FolderLock() {
-    if (lock_ >= 0) close(lock_);
-  }
+  ~FolderLock() { Release(); }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Makes the folder where it is missing. User error when it is another's, or when a launcher is at
-  // work there.
-  Status Take(const SweepFiles& files);
+  // Makes the folder where it is missing. Waits for `seconds`: --status holds the lock for a moment
+  // when it looks. User error when the folder is another's, or when a launcher is at work there.
+  Status Take(const SweepFiles& files, double seconds = 0.2);
+  void Release();
+  bool IsHeld() const { return lock_ >= 0; }
 
   // Goes into the background: returns in a process of its own session, without a terminal, whose
   // output is appended to files.LauncherLog(), which SIGHUP does not end, and which has the lock.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,15 +14,20 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "launcher/dry_run.h"
 #include "launcher/folder_lock.h"
 #include "launcher/local_scheduler.h"
 #include "launcher/machine.h"
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
+#include "launcher/slurm_array.h"
+#include "launcher/slurm_element.h"
+#include "launcher/slurm_scheduler.h"
 #include "launcher/sweep_file.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"
@@ -31,8 +37,8 @@
 DEFINE_string(sweep, "", "what to run: a text file of configs/proto/sweep.proto");
 DEFINE_string(set, "",
               "base.path.to.field=value, a field of the base experiment, "
-              "axis.path.to.field=value,value, other values of an axis, or resources.ranks=N or "
-              "resources.threads=N; may be repeated");
+              "axis.path.to.field=value,value, other values of an axis, resources.field=value or "
+              "slurm.field=value; may be repeated");
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
 DEFINE_bool(calibrate, false,
@@ -40,17 +46,20 @@ DEFINE_bool(calibrate, false,
             "launcher's lines estimate; done once in an --output_dir");
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
+DEFINE_string(scheduler, "local", "where runs go: local, this machine, or slurm, job arrays");
 DEFINE_bool(
     rehearse_preemption, false,
     "stop every run once in mid-run, as a cluster would, and go on with it: its digest must "
-    "be what it would have been");
+    "be what it would have been; with --scheduler=local");
 DEFINE_bool(
     detach, false,
     "go on in the background; --status shows how far it is, --stop stops it, its lines are in "
-    "OUTPUT_DIR/launcher.log");
+    "OUTPUT_DIR/launcher.log. With --scheduler=slurm: end when all is submitted");
 DEFINE_bool(stop, false,
-            "stop the launcher that is at work in --output_dir, whose runs write checkpoints, and "
-            "wait until it is over; needs no --sweep");
+            "stop the sweep in --output_dir: its launcher, whose runs write checkpoints, which is "
+            "waited for, and its jobs in Slurm; needs no --sweep");
+DEFINE_bool(advance, false, "by the launcher's own job: submit what is left, and end");
+DEFINE_int32(element, 0, "by the launcher's own jobs: run an element of this array, from 1");
 DEFINE_string(trainer, "", "the trainer; default: ../trainer/trainer beside this program");
 
 namespace elastor {
@@ -88,96 +97,6 @@ std::string Misfits(const Plan& plan, const Machine& machine) {
          " cannot run on this machine; the first: " + first;
 }
 
-// What is left to do of a plan takes of this machine: "about 3.1 core-hours, 1.6 h on 2 cores".
-std::string TimeText(const Plan& plan, const std::vector<bool>& done, const TimeEstimate& estimate,
-                     const Machine& machine) {
-  std::vector<Work> work;
-  double core_seconds = 0;
-  bool known = true;
-  const auto add = [&](const PlannedRun& run) {
-    const std::optional<double> seconds = estimate.Seconds(run);
-    known = known && seconds && Misfit(run, machine).empty();
-    if (!known) return;
-    work.push_back({*seconds, run.cores()});
-    core_seconds += *seconds * run.cores();
-  };
-  for (size_t i = 0; i < plan.runs.size(); ++i) {
-    if (!done[i]) add(plan.runs[i]);
-  }
-  for (const LaterRuns& later : plan.later) {
-    for (int64_t i = 0; i < later.count; ++i) add(later.each);
-  }
-  if (!known) return "times are not known before --calibrate has been given once";
-  const auto cores = static_cast<int>(machine.cores.size());
-  constexpr double kHour = 3600;
-  constexpr size_t kLine = 128;
-  char line[kLine];
-  std::snprintf(line, kLine, "%sabout %.3g core-hours, %s on %d cores, to do",
-                plan.later.empty() ? "" : "at most ", core_seconds / kHour,
-                Duration(SecondsOnCores({}, std::move(work), cores)).c_str(), cores);
-  return line;
-}
-
-std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& machine,
-                   const std::string& trainer) {
-  const TimeEstimate estimate = EstimateFrom(plan, files, machine);
-  std::vector<bool> is_done;
-  size_t width = 0;
-  for (const PlannedRun& run : plan.runs) width = std::max(width, run.folder.size());
-  std::string text;
-  double multiply_adds = 0;
-  size_t done = 0;
-  constexpr size_t kLine = 512;
-  char line[kLine];
-  for (const PlannedRun& run : plan.runs) {
-    const RunStatus status = ReadStatus(run, files);
-    const bool resume = status.state == RunState::kCutOff;
-    const std::string misfit = Misfit(run, machine);
-    const char* state = !misfit.empty()                      ? "too large"
-                        : status.state == RunState::kDone    ? "done"
-                        : status.state == RunState::kFailed  ? "failed"
-                        : status.state == RunState::kWaiting ? "new"
-                                                             : "cut off";
-    done += status.state == RunState::kDone;
-    is_done.push_back(status.state == RunState::kDone);
-    const std::optional<double> seconds = estimate.Seconds(run);
-    multiply_adds += static_cast<double>(run.samples) * static_cast<double>(run.multiply_adds);
-    std::snprintf(line, kLine,
-                  "%-*s  %-9s  dense %9lld  embedding %11lld  multiply-adds %9lld  steps %7lld  "
-                  "memory %6.2f GB  cores %d  time %7s  ",
-                  static_cast<int>(width), run.folder.c_str(), state,
-                  static_cast<long long>(run.dense_parameters),
-                  static_cast<long long>(run.embedding_parameters),
-                  static_cast<long long>(run.multiply_adds), static_cast<long long>(run.steps),
-                  static_cast<double>(run.bytes_of_rank) / 1e9, run.cores(),
-                  seconds ? Duration(*seconds).c_str() : "?");
-    text += line;
-    text += Joined(Command(run, files, trainer, resume)) + "\n";
-  }
-  int64_t later_final = 0, later_trials = 0;
-  for (const LaterRuns& later : plan.later) {
-    (later.each.stage == Stage::kTune ? later_trials : later_final) += later.count;
-    multiply_adds += static_cast<double>(later.count) * static_cast<double>(later.each.samples) *
-                     static_cast<double>(later.each.multiply_adds);
-  }
-  if (!plan.later.empty()) {
-    std::snprintf(
-        line, kLine,
-        "these are tuned by: %lld final runs follow, and before them at most %lld trials\n",
-        static_cast<long long>(later_final), static_cast<long long>(later_trials));
-    text += line;
-  }
-  std::snprintf(line, kLine, "%s%.3g multiply-adds forward in all",
-                later_trials > 0 ? "at most " : "", multiply_adds);
-  const std::string total = multiply_adds > 0 ? line : "cost unknown without data.path";
-  std::snprintf(line, kLine,
-                "sweep %s: %s, %zu done; %s; %s; %zu cores and %.1f GB of memory here\n",
-                plan.name.c_str(), Count(plan.runs.size(), "run").c_str(), done, total.c_str(),
-                TimeText(plan, is_done, estimate, machine).c_str(), machine.cores.size(),
-                static_cast<double>(machine.memory_bytes) / 1e9);
-  return text + line;
-}
-
 // What a changed sweep means for the runs that are there; empty: nothing has changed.
 std::string ChangeLine(const PlanChange& change) {
   if (change.kept + change.left.size() == 0) return "";
@@ -196,14 +115,24 @@ Status PrintStatus(const SweepFiles& files) {
                      ": holds no sweep; expected one that was begun");
   }
   ELASTOR_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(files));
-  return WriteToStdout(StatusTable(plan, files));
+  const auto jobs = JobStates(files);
+  ELASTOR_RETURN_IF_ERROR(WriteToStdout(
+      StatusTable(plan, files, jobs.ok() ? *jobs : std::map<std::string, std::string>())));
+  // The files alone do not tell whether Slurm has an element.
+  return jobs.status();
 }
 
 Status CheckFlags() {
   if (FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a directory for the sweep");
   }
-  if (FLAGS_sweep.empty() && !FLAGS_status && !FLAGS_stop) {
+  if (FLAGS_scheduler != "local" && FLAGS_scheduler != "slurm") {
+    return UserError("--scheduler=" + FLAGS_scheduler + ": expected local or slurm");
+  }
+  if (FLAGS_rehearse_preemption && FLAGS_scheduler != "local") {
+    return UserError("--rehearse_preemption: expected --scheduler=local with it");
+  }
+  if (FLAGS_sweep.empty() && !FLAGS_status && !FLAGS_stop && FLAGS_element == 0) {
     return UserError("--sweep: missing; expected a file, as configs/sweeps/quick.textproto");
   }
   if (FLAGS_status + FLAGS_dry_run + FLAGS_stop + FLAGS_detach > 1) {
@@ -239,9 +168,11 @@ Status Outcome(const Plan& plan, const SweepFiles& files) {
   return OkStatus();
 }
 
-// Why the runs of a plan cannot be started here.
+bool ThroughSlurm() { return FLAGS_scheduler == "slurm"; }
+
+// Why the runs of a plan cannot be started.
 Status CheckRuns(const Plan& plan, const Machine& machine) {
-  const std::string misfits = Misfits(plan, machine);
+  const std::string misfits = ThroughSlurm() ? "" : Misfits(plan, machine);
   if (!misfits.empty()) return UserError(FLAGS_sweep + ": " + misfits);
   if (std::ranges::all_of(plan.runs, [](const PlannedRun& run) { return run.steps > 0; })) {
     return OkStatus();
@@ -275,36 +206,105 @@ bool HasRunsToDo(const Plan& plan, const SweepFiles& files) {
   });
 }
 
-// Runs what can be known of the sweep, and again what is known then, until nothing is left.
-Status RunAll(const Sweep& sweep, const SweepFiles& files, const Machine& machine,
-              const std::string& trainer) {
-  std::set<std::string> said;
-  for (bool first = true;; first = false) {
-    ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
-    const PlanChange change = AdoptFolders(files, &plan);
-    ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine));
-    ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files));
-    ELASTOR_RETURN_IF_ERROR(
-        WriteToStdout((first ? ChangeLine(change) : "") + TuningLines(plan, &said)));
-    if (first && FLAGS_retry_failed) {
-      for (const PlannedRun& run : plan.runs) {
-        if (ReadStatus(run, files).state != RunState::kFailed) continue;
-        ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files.Attempts(run.folder)));
-      }
-      continue;
-    }
-    const bool over = !first && !HasRunsToDo(plan, files);
-    const Status ran =
-        over ? OkStatus() : RunLocally(plan, files, machine, trainer, FLAGS_rehearse_preemption);
-    const Status written = WriteTable(plan, files);
-    ELASTOR_RETURN_IF_ERROR(ran);
-    ELASTOR_RETURN_IF_ERROR(written);
-    if (!over && !plan.tuned.empty()) continue;
-    ELASTOR_RETURN_IF_ERROR(
-        WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
-    return Outcome(plan, files);
-  }
+// Runs on this machine do not meet those of Slurm.
+Status CheckNoJobs(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(const auto jobs, JobStates(files));
+  if (jobs.empty()) return OkStatus();
+  return UserError("--output_dir=" + files.root + ": Slurm has " + Count(jobs.size(), "run") +
+                   " of it; expected --scheduler=slurm, or --stop first");
 }
+
+// What becomes of the runs of a plan that are to do.
+enum class Progress {
+  kRan,   // those that can be now have been run
+  kOver,  // there is none, or none that may be started
+  kLeft,  // Slurm has them, and this process is to end; the lock is given back
+};
+
+class SweepRunner {
+ public:
+  SweepRunner(const Sweep& sweep, const SweepFiles& files, const Machine& machine,
+              const std::string& trainer, FolderLock* lock)
+      : sweep_(sweep), files_(files), machine_(machine), trainer_(trainer), lock_(*lock) {}
+
+  // Runs what can be known of the sweep, and again what is known then, until nothing is left.
+  Status Run() {
+    if (!ThroughSlurm()) ELASTOR_RETURN_IF_ERROR(CheckNoJobs(files_));
+    std::set<std::string> said;
+    for (bool first = true;; first = false) {
+      ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep_, FLAGS_sweep, files_));
+      const PlanChange change = AdoptFolders(files_, &plan);
+      ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine_));
+      ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files_));
+      ELASTOR_RETURN_IF_ERROR(
+          WriteToStdout((first ? ChangeLine(change) : "") + TuningLines(plan, &said)));
+      if (first && FLAGS_retry_failed) {
+        for (const PlannedRun& run : plan.runs) {
+          if (ReadStatus(run, files_).state != RunState::kFailed) continue;
+          ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files_.Attempts(run.folder)));
+        }
+        continue;
+      }
+      const StatusOr<Progress> progress = ThroughSlurm() ? Submit(plan, first) : Work(plan, first);
+      if (progress.ok() && *progress == Progress::kLeft) return OkStatus();
+      const Status written = lock_.IsHeld() ? WriteTable(plan, files_) : OkStatus();
+      ELASTOR_RETURN_IF_ERROR(progress.status());
+      ELASTOR_RETURN_IF_ERROR(written);
+      if (*progress == Progress::kRan && (ThroughSlurm() || !plan.tuned.empty())) continue;
+      ELASTOR_RETURN_IF_ERROR(
+          WriteToStdout("sweep " + plan.name + ": the results are in " + files_.Table() + "\n"));
+      return Outcome(plan, files_);
+    }
+  }
+
+ private:
+  StatusOr<Progress> Work(const Plan& plan, bool first) {
+    if (!first && !HasRunsToDo(plan, files_)) return Progress::kOver;
+    ELASTOR_RETURN_IF_ERROR(
+        RunLocally(plan, files_, machine_, trainer_, FLAGS_rehearse_preemption));
+    return Progress::kRan;
+  }
+
+  // Submits, and follows unless told otherwise.
+  StatusOr<Progress> Submit(const Plan& plan, bool first) {
+    const std::string copy = files_.Slurm() + "/sweep.textproto";
+    Sweep named = sweep_;
+    named.set_name(plan.name);
+    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files_.Slurm()));
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(copy, SweepText(named)));
+    std::error_code none;
+    const SlurmSweep slurm = {
+        plan,
+        files_,
+        sweep_.slurm(),
+        trainer_,
+        {std::filesystem::read_symlink("/proc/self/exe", none), "--scheduler=slurm", "--advance",
+         "--sweep=" + copy, "--output_dir=" + files_.root, "--trainer=" + trainer_}};
+    const bool by_user = first && !FLAGS_advance;
+    ELASTOR_ASSIGN_OR_RETURN(
+        const int elements,
+        SubmitWhatIsLeft(slurm, by_user ? Submitter::kUser : Submitter::kNobody));
+    if (elements == 0) return Progress::kOver;
+    lock_.Release();
+    if (FLAGS_detach || FLAGS_advance) {
+      ELASTOR_RETURN_IF_ERROR(
+          WriteToStdout("sweep " + plan.name + ": " + std::to_string(elements) +
+                        " runs in Slurm; --status shows them, --stop cancels them\n"));
+      return Progress::kLeft;
+    }
+    ELASTOR_RETURN_IF_ERROR(FollowJobs(plan, files_));
+    // The sweep's own job that went on with it may still be at work.
+    constexpr double kMostSecondsOfOthers = 60;
+    ELASTOR_RETURN_IF_ERROR(lock_.Take(files_, kMostSecondsOfOthers));
+    return Progress::kRan;
+  }
+
+  const Sweep& sweep_;
+  const SweepFiles& files_;
+  const Machine& machine_;
+  const std::string trainer_;
+  FolderLock& lock_;
+};
 
 // The folders that runs need.
 Status MakeFolders(const SweepFiles& files) {
@@ -328,6 +328,10 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   ELASTOR_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer());
   ELASTOR_ASSIGN_OR_RETURN(const Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
   ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
+  if (ThroughSlurm()) {
+    const Status valid = CheckSlurm(sweep);
+    if (!valid.ok()) return UserError(FLAGS_sweep + ": " + valid.message());
+  }
   const Machine machine = ReadMachine();
   FolderLock lock;
   if (FLAGS_calibrate || !FLAGS_dry_run) {
@@ -338,31 +342,43 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   if (FLAGS_calibrate) ELASTOR_RETURN_IF_ERROR(Calibrate(plan, files, machine, trainer));
   if (FLAGS_dry_run) {
     const PlanChange change = AdoptFolders(files, &plan);
-    ELASTOR_RETURN_IF_ERROR(
-        WriteToStdout(DryRun(plan, files, machine, trainer) + ChangeLine(change)));
-    const std::string misfits = Misfits(plan, machine);
+    ELASTOR_RETURN_IF_ERROR(WriteToStdout(
+        DryRun(plan, files, machine, trainer, ThroughSlurm() ? &sweep.slurm() : nullptr) +
+        ChangeLine(change)));
+    const std::string misfits = ThroughSlurm() ? "" : Misfits(plan, machine);
     return misfits.empty() ? OkStatus() : UserError(FLAGS_sweep + ": " + misfits);
   }
-  if (FLAGS_detach) {
+  if (FLAGS_detach && !ThroughSlurm()) {
     ELASTOR_RETURN_IF_ERROR(lock.Detach(
         files, "sweep " + plan.name + ": goes on in the background; launcher --status " +
                    "--output_dir=" + files.root + " shows how far it is, --stop " +
                    "instead stops it\n"));
   }
-  return RunAll(sweep, files, machine, trainer);
+  return SweepRunner(sweep, files, machine, trainer, &lock).Run();
+}
+
+// A sweep is at work on this machine or in Slurm.
+Status Stop(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(const auto jobs, JobStates(files));
+  if (jobs.empty()) return StopLauncher(files);
+  return CancelJobs(files);
 }
 
 Status Run(const std::vector<std::string>& arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
                            ParseCommandLine(arguments, kSourceFile));
   if (command_line.help) {
-    return WriteToStdout("launcher: runs a sweep of training runs on this machine\n" +
-                         FlagsHelp(kSourceFile));
+    return WriteToStdout(
+        "launcher: runs a sweep of training runs on this machine or through Slurm\n" +
+        FlagsHelp(kSourceFile));
   }
   ELASTOR_RETURN_IF_ERROR(CheckFlags());
   std::error_code none;
-  const SweepFiles files = {std::filesystem::absolute(FLAGS_output_dir, none).lexically_normal()};
-  if (FLAGS_stop) return StopLauncher(files);
+  // One name for one folder, with or without a slash at its end.
+  const SweepFiles files = {
+      (std::filesystem::absolute(FLAGS_output_dir, none) / "").lexically_normal().parent_path()};
+  if (FLAGS_element > 0) return RunElement(files, FLAGS_element);
+  if (FLAGS_stop) return Stop(files);
   return FLAGS_status ? PrintStatus(files) : Sweeps(files, command_line.overrides);
 }
 

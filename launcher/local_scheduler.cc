@@ -1,29 +1,17 @@
 #include "launcher/local_scheduler.h"
 
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <list>
 #include <map>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "launcher/attempt.h"
 #include "launcher/live_table.h"
 #include "launcher/rehearsal.h"
 #include "launcher/run_table.h"
@@ -39,73 +27,6 @@ constexpr timespec kPatience = {.tv_sec = 0, .tv_nsec = 200'000'000};
 // A rehearsal looks more often: a run that is over cannot be stopped.
 constexpr timespec kRehearsalPatience = {.tv_sec = 0, .tv_nsec = 10'000'000};
 constexpr double kFrameSeconds = 0.19;  // between two of the table, a little less than a wait
-constexpr size_t kMostLineBytes = 300;
-
-// The signals that this process waits for instead of being interrupted.
-sigset_t WaitedSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGWINCH}) sigaddset(&set, signal);
-  struct sigaction hang_up;
-  sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
-  return set;
-}
-
-bool IsLocked(const std::string& directory) {
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
-  close(descriptor);
-  return locked;
-}
-
-bool HoldsSomething(const std::string& directory) {
-  std::error_code none;
-  return !std::filesystem::is_empty(directory, none) && !none;
-}
-
-// Of what was appended to a log since `begin`.
-std::string LastLine(const std::string& path, uintmax_t begin) {
-  const StatusOr<std::string> text = ReadFile(path);
-  if (!text.ok() || text->size() <= begin) return "";
-  const size_t end = text->find_last_not_of("\n\r ");
-  if (end == text->npos || end < begin) return "";
-  const size_t line = text->rfind('\n', end);
-  const size_t first = line == text->npos ? 0 : line + 1;
-  return text->substr(first, std::min(end + 1 - first, kMostLineBytes));
-}
-
-uintmax_t SizeOf(const std::string& path) {
-  std::error_code none;
-  const uintmax_t size = std::filesystem::file_size(path, none);
-  return none ? 0 : size;
-}
-
-// In the child: becomes the command, bound to its cores, in a process group of its own. It dies
-// when the launcher does.
-[[noreturn]] void Become(const std::vector<std::string>& command, const std::vector<int>& cores,
-                         const std::string& log, pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(128 + SIGKILL);  // it died before
-  setpgid(0, 0);
-  const sigset_t waited = WaitedSignals();
-  sigprocmask(SIG_UNBLOCK, &waited, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof(set), &set);
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (file < 0 || dup2(nothing, 0) < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0) _exit(3);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
-  std::fprintf(stderr, "launcher: %s: %s\n", words[0], std::strerror(errno));
-  _exit(2);
-}
 
 // A screen has no room for hashes. progress: of a run that is not done.
 RunRow RowOnScreen(const PlannedRun& run, const RunStatus& status, const std::string& state,
@@ -149,7 +70,7 @@ class Scheduler {
 
  private:
   // The share of a run's steps.
-  static double Share(const PlannedRun& run, int64_t step) {
+  static double StepShare(const PlannedRun& run, int64_t step) {
     return run.steps > 0 ? static_cast<double>(step) / static_cast<double>(run.steps) : 0;
   }
 
@@ -160,9 +81,8 @@ class Scheduler {
 
   struct Running {
     const PlannedRun* run;
-    std::vector<int> cores;
-    Clock::time_point start;
-    uintmax_t log_begin;
+    Share share;
+    Attempt attempt;
     ProgressReader reader;
     int64_t first_step;  // that earlier attempts had reached
     RunProgress progress = {};
@@ -201,47 +121,39 @@ class Scheduler {
     for (auto next = waiting_.begin(); next != waiting_.end() && free_.cores() >= least_cores_;) {
       const Waiting waiting = *next;
       const PlannedRun& run = *waiting.run;
-      const auto cores = free_.Take(run.cores(), run.bytes());
-      if (!cores) {
+      const std::optional<Share> share = free_.Take(run.cores(), run.all_gpus(), run.bytes());
+      if (!share) {
         ++next;
         continue;
       }
       if (SecondsSince(start_) < kMostSecondsLocked && IsLocked(files_.Run(run.folder))) {
-        free_.Return(*cores, run.bytes());
+        free_.Return(*share);
         ++next;
         continue;
       }
       next = waiting_.erase(next);
-      ELASTOR_RETURN_IF_ERROR(Start(waiting, *cores));
+      ELASTOR_RETURN_IF_ERROR(Start(waiting, *share));
     }
     return OkStatus();
   }
 
-  Status Start(const Waiting& waiting, const std::vector<int>& cores) {
+  Status Start(const Waiting& waiting, const Share& share) {
     const PlannedRun& run = *waiting.run;
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Experiment(run.folder), run.experiment));
-    const bool resume = HoldsSomething(files_.Run(run.folder));
-    const std::vector<std::string> command = Command(run, files_, trainer_, resume);
-    const std::string log = files_.Log(run.folder);
-    const uintmax_t log_begin = SizeOf(log);
-    const pid_t launcher = getpid();
-    const pid_t child = fork();
-    if (child < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
-    if (child == 0) Become(command, cores, log, launcher);
-    setpgid(child, child);  // whoever is first
-    Running& running = running_
-                           .emplace(child, Running{.run = &run,
-                                                   .cores = cores,
-                                                   .start = Clock::now(),
-                                                   .log_begin = log_begin,
-                                                   .reader = ProgressReader(files_.Run(run.folder)),
-                                                   .first_step = waiting.step})
-                           .first->second;
-    if (rehearse_) running.earlier = ReadAttempts(files_.Attempts(run.folder));
-    ELASTOR_RETURN_IF_ERROR(AppendStart(files_.Attempts(run.folder), child, cores));
+    const Attempts earlier = ReadAttempts(files_.Attempts(run.folder));
+    ELASTOR_ASSIGN_OR_RETURN(
+        Attempt attempt,
+        Attempt::Claim(run.folder, files_, {.cores = share.cores, .gpus = share.gpus}));
+    ELASTOR_RETURN_IF_ERROR(attempt.Start(LocalCommand(run, files_, trainer_)));
+    running_.emplace(attempt.pid(), Running{.run = &run,
+                                            .share = share,
+                                            .attempt = attempt,
+                                            .reader = ProgressReader(files_.Run(run.folder)),
+                                            .first_step = waiting.step,
+                                            .earlier = earlier});
     std::string where;
-    for (const int core : cores) where += (where.empty() ? "" : ",") + std::to_string(core);
-    table_.Say((resume ? "resume " : "start  ") + run.folder + "  cores " + where);
+    for (const int core : share.cores) where += (where.empty() ? "" : ",") + std::to_string(core);
+    table_.Say((attempt.resumes() ? "resume " : "start  ") + run.folder + "  cores " + where);
     return OkStatus();
   }
 
@@ -255,9 +167,8 @@ class Scheduler {
                    ? "stopping: the runs write their checkpoints; the same signal again kills them"
                    : "killing the runs");
     for (const auto& [child, running] : running_) {
-      // mpirun hands SIGUSR1 to its ranks. Of a group that is killed none is left.
-      if (stops_ == 1) kill(child, SIGUSR1);
-      if (stops_ > 1) kill(-child, SIGKILL);
+      if (stops_ == 1) running.attempt.Stop();
+      if (stops_ > 1) running.attempt.Kill();
     }
   }
 
@@ -269,31 +180,23 @@ class Scheduler {
       Running running = std::move(found->second);
       running_.erase(found);
       running.progress = running.reader.Read();
-      free_.Return(running.cores, running.run->bytes());
-      ELASTOR_RETURN_IF_ERROR(Ended(
-          std::move(running), WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+      free_.Return(running.share);
+      ELASTOR_RETURN_IF_ERROR(Ended(std::move(running), ExitCodeOf(status)));
     }
     return OkStatus();
   }
 
   Status Ended(Running running, int exit_code) {
     const PlannedRun& run = *running.run;
-    const double seconds = SecondsSince(running.start);
-    const std::string last_line = LastLine(files_.Log(run.folder), running.log_begin);
-    ELASTOR_RETURN_IF_ERROR(
-        AppendEnd(files_.Attempts(run.folder), exit_code, stops_ > 0, seconds, last_line));
+    const std::string last_line = running.attempt.LastLine();
+    ELASTOR_RETURN_IF_ERROR(running.attempt.End(exit_code, stops_ > 0));
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone) {
       ++done_;
       estimate_.Add(run, *status.result);
-      const std::optional<double>& auc = status.result->auc;
-      const std::optional<double>& logloss = status.result->logloss;
-      std::array<char, 64> metrics;
-      std::snprintf(metrics.data(), metrics.size(), "auc %.4f  logloss %.4f", auc.value_or(NAN),
-                    logloss.value_or(NAN));
       ReadProgress();
-      table_.Say("done   " + run.folder + "  " + metrics.data() + "  " + Duration(seconds) + "  " +
-                 Count(done_) + " done" + Remaining());
+      table_.Say("done   " + run.folder + "  " + Metrics(*status.result) + "  " +
+                 Duration(running.attempt.seconds()) + "  " + Count(done_) + " done" + Remaining());
       table_.AddEnded(RowOnScreen(run, status, "done", {}));
     } else if (stops_ > 0) {
       table_.Say("stopped " + run.folder);
@@ -373,7 +276,7 @@ class Scheduler {
     const auto work = [&](const PlannedRun& run, int64_t step) {
       const std::optional<double> seconds = estimate.Seconds(run);
       known &= seconds.has_value();
-      return Work{seconds.value_or(0) * (1 - Share(run, step)), run.cores()};
+      return Work{seconds.value_or(0) * (1 - StepShare(run, step)), run.cores()};
     };
     std::vector<Work> running, waiting;
     for (const auto& [child, each] : running_) running.push_back(work(*each.run, each.step()));

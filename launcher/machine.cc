@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "core/base/host_memory.h"
 
@@ -78,6 +82,28 @@ std::vector<int> CoresOfAffinity() {
   return cores;
 }
 
+std::vector<int> GpusIn(const std::string& directory) {
+  constexpr std::string_view kPrefix = "nvidia";
+  std::vector<int> gpus;
+  std::error_code none;
+  for (std::filesystem::directory_iterator entry(directory, none), end; !none && entry != end;
+       entry.increment(none)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string number = name.substr(kPrefix.size());
+    if (number.empty() || number.find_first_not_of("0123456789") != number.npos) continue;
+    gpus.push_back(std::stoi(number));
+  }
+  std::ranges::sort(gpus);
+  return gpus;
+}
+
+std::vector<int> TakeFirst(int count, std::vector<int>* numbers) {
+  const std::vector<int> taken(numbers->begin(), numbers->begin() + count);
+  numbers->erase(numbers->begin(), numbers->begin() + count);
+  return taken;
+}
+
 }  // namespace
 
 Machine ReadMachine(const std::string& root) {
@@ -86,6 +112,7 @@ Machine ReadMachine(const std::string& root) {
   machine.host = memory.host;
   machine.memory_bytes = std::min(memory.bytes, memory.group_bytes);
   machine.cores = CoresOfAffinity();
+  machine.gpus = GpusIn(root + "/dev");
   const double allowed = std::max(1.0, std::floor(AllowedCoresOfGroups(root)));
   if (allowed < static_cast<double>(machine.cores.size())) {
     machine.cores.resize(static_cast<size_t>(allowed));
@@ -93,18 +120,22 @@ Machine ReadMachine(const std::string& root) {
   return machine;
 }
 
-std::optional<std::vector<int>> FreeResources::Take(int cores, int64_t memory_bytes) {
-  if (cores > static_cast<int>(cores_.size()) || memory_bytes > memory_bytes_) return std::nullopt;
-  std::vector<int> taken(cores_.begin(), cores_.begin() + cores);
-  cores_.erase(cores_.begin(), cores_.begin() + cores);
-  memory_bytes_ -= memory_bytes;
-  return taken;
+std::optional<Share> FreeResources::Take(int cores, int gpus, int64_t memory_bytes) {
+  if (cores > static_cast<int>(free_.cores.size()) || gpus > static_cast<int>(free_.gpus.size()) ||
+      memory_bytes > free_.memory_bytes) {
+    return std::nullopt;
+  }
+  free_.memory_bytes -= memory_bytes;
+  return Share{TakeFirst(cores, &free_.cores), TakeFirst(gpus, &free_.gpus), memory_bytes};
 }
 
-void FreeResources::Return(const std::vector<int>& cores, int64_t memory_bytes) {
-  cores_.insert(cores_.end(), cores.begin(), cores.end());
-  std::ranges::sort(cores_);
-  memory_bytes_ += memory_bytes;
+void FreeResources::Return(const Share& share) {
+  for (const auto& [free, back] :
+       {std::pair{&free_.cores, &share.cores}, std::pair{&free_.gpus, &share.gpus}}) {
+    free->insert(free->end(), back->begin(), back->end());
+    std::ranges::sort(*free);
+  }
+  free_.memory_bytes += share.memory_bytes;
 }
 
 }  // namespace elastor

@@ -36,6 +36,7 @@ constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 
 // Of a process, as operations.md has it.
 constexpr int64_t kLibraryBytes = 50'000'000;
+constexpr int64_t kGigabyte = 1'000'000'000;
 // How often a run that can be stopped at any moment writes a checkpoint.
 constexpr double kCheckpointMinutes = 10;
 
@@ -180,7 +181,12 @@ class Planner {
         FolderName(labels, RunHash(experiment, data->fingerprint, numerics_, run.predictions));
     run.columns = Columns(sweep, combination, details);
     run.model = KindName(*ChosenModel(experiment.model()));
-    run.ranks = std::max(1, sweep_.resources().ranks());
+    const Resources& resources = sweep_.resources();
+    run.ranks = std::max(1, resources.ranks());
+    run.gpus = resources.gpus();
+    run.nodes = std::max(1, resources.nodes());
+    run.memory_gb = resources.memory_gb();
+    run.minutes = resources.minutes();
     run.threads = experiment.parallel().threads();
     const Status ranks = ValidateRanks(experiment, run.ranks);
     if (!ranks.ok()) return UserError("run " + run.folder + ": " + ranks.message());
@@ -384,7 +390,7 @@ class Planner {
   const SweepFiles& files_;
   Plan& plan_;
   std::string seed_axis_;  // its name; empty: there is none
-  const std::string numerics_ = NumericsFingerprint("cpu");
+  const std::string numerics_ = NumericsFingerprint(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
   const std::map<std::string, std::string> there_ = FoldersByHash(files_);
   std::map<std::string, std::string> runs_by_hash_;  // their folders
   std::map<std::string, Data> data_;                 // by path
@@ -406,6 +412,10 @@ Json ToJson(const PlannedRun& run) {
           {"columns", run.columns},
           {"ranks", run.ranks},
           {"threads", run.threads},
+          {"gpus", run.gpus},
+          {"nodes", run.nodes},
+          {"memory_gb", run.memory_gb},
+          {"minutes", run.minutes},
           {"dense_parameters", run.dense_parameters},
           {"embedding_parameters", run.embedding_parameters},
           {"multiply_adds", run.multiply_adds},
@@ -424,6 +434,10 @@ PlannedRun RunOf(const Json& json) {
   run.columns = json.at("columns").get<std::vector<std::string>>();
   run.ranks = json.at("ranks");
   run.threads = json.at("threads");
+  run.gpus = json.at("gpus");
+  run.nodes = json.at("nodes");
+  run.memory_gb = json.at("memory_gb");
+  run.minutes = json.at("minutes");
   run.dense_parameters = json.at("dense_parameters");
   run.embedding_parameters = json.at("embedding_parameters");
   run.multiply_adds = json.at("multiply_adds");
@@ -441,7 +455,9 @@ Status DamagedPlan(const std::string& path, const std::string& what) {
 
 const char* StageName(Stage stage) { return stage == Stage::kTune ? "tune" : "final"; }
 
-int64_t PlannedRun::bytes() const { return ranks * (bytes_of_rank + kLibraryBytes); }
+int64_t PlannedRun::bytes() const {
+  return std::max<int64_t>(ranks * (bytes_of_rank + kLibraryBytes), memory_gb * kGigabyte);
+}
 
 double PlannedRun::cost() const {
   return static_cast<double>(samples) * (static_cast<double>(multiply_adds) + kFixedMultiplyAdds);
@@ -463,6 +479,15 @@ std::string Misfit(const PlannedRun& run, const Machine& machine) {
            " ranks of " + std::to_string(run.threads) + " threads), host " + machine.host +
            " gives " + std::to_string(cores);
   }
+  if (run.nodes > 1) {
+    return "needs " + std::to_string(run.nodes) + " nodes; expected resources.nodes=1, or " +
+           "--scheduler=slurm";
+  }
+  const auto gpus = static_cast<int>(machine.gpus.size());
+  if (run.all_gpus() > gpus) {
+    return "needs " + std::to_string(run.all_gpus()) + " GPUs, host " + machine.host + " gives " +
+           std::to_string(gpus);
+  }
   if (run.bytes() > machine.memory_bytes) {
     return "needs at least " + Gigabytes(run.bytes()) + " of memory, host " + machine.host +
            " has " + Gigabytes(machine.memory_bytes);
@@ -470,25 +495,30 @@ std::string Misfit(const PlannedRun& run, const Machine& machine) {
   return "";
 }
 
-std::vector<std::string> Command(const PlannedRun& run, const SweepFiles& files,
-                                 const std::string& trainer, bool resume) {
-  std::vector<std::string> command;
-  if (run.ranks > 1) {
-    // The run's cores are those of the process's affinity, which the ranks inherit. Ranks that
-    // outlived an mpirun that is killed would hold the run's folder.
-    command = {"mpirun",          "-q",        "-np",  std::to_string(run.ranks),
-               "--oversubscribe", "--bind-to", "none", "setpriv",
-               "--pdeathsig",     "KILL"};
-  }
-  command.push_back(trainer);
-  command.push_back("--experiment=" + files.Experiment(run.folder));
-  command.push_back("--output_dir=" + files.Run(run.folder));
+std::vector<std::string> TrainerCommand(const PlannedRun& run, const SweepFiles& files,
+                                        const std::string& trainer) {
+  std::vector<std::string> command = {trainer, "--experiment=" + files.Experiment(run.folder),
+                                      "--output_dir=" + files.Run(run.folder)};
+  if (run.gpus > 0) command.push_back("--device=cuda");
   command.push_back("--tensorboard");
   if (!run.predictions.empty()) {
     command.push_back("--split=" + run.predictions);
     command.push_back("--predictions");
   }
-  if (resume) command.push_back("--resume");
+  return command;
+}
+
+std::vector<std::string> LocalCommand(const PlannedRun& run, const SweepFiles& files,
+                                      const std::string& trainer) {
+  std::vector<std::string> command = TrainerCommand(run, files, trainer);
+  if (run.ranks == 1) return command;
+  // The run's cores are those of the process's affinity, which the ranks inherit. Ranks that
+  // outlived an mpirun that is killed would hold the run's folder.
+  const std::vector<std::string> mpirun = {
+      "mpirun",          "-q",        "-np",  std::to_string(run.ranks),
+      "--oversubscribe", "--bind-to", "none", "setpriv",
+      "--pdeathsig",     "KILL"};
+  command.insert(command.begin(), mpirun.begin(), mpirun.end());
   return command;
 }
 

@@ -25,10 +25,14 @@ const char* StageName(Stage stage);  // "final", "tune"
 struct PlannedRun {
   std::string folder;  // FolderName
   Stage stage = Stage::kFinal;
-  std::string model;  // as KindName has it
+  std::string model = {};  // as KindName has it
   int64_t seed = 0;
-  std::vector<std::string> columns;  // by Plan::columns
+  std::vector<std::string> columns = {};  // by Plan::columns
   int ranks = 1, threads = 1;
+  int gpus = 0;       // of a rank
+  int nodes = 1;      // divides ranks
+  int memory_gb = 0;  // of the run; 0: not said
+  int minutes = 0;    // 0: not said
   int64_t dense_parameters = 0, embedding_parameters = 0;
   int64_t multiply_adds = 0;     // of a sample, forward
   int64_t bytes_of_rank = 0;     // surely touched, of the rank of which most is
@@ -38,7 +42,8 @@ struct PlannedRun {
   std::string predictions = {};  // Sweep.predictions; empty in a plan that was read
 
   int cores() const { return ranks * threads; }
-  int64_t bytes() const;  // of all ranks, with the libraries' own memory
+  int all_gpus() const { return ranks * gpus; }
+  int64_t bytes() const;  // of all ranks: what was said, else sure, with the libraries' own memory
   double cost() const;    // samples * (multiply_adds + kFixedMultiplyAdds)
 };
 
@@ -78,9 +83,12 @@ StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source,
 // Why the machine cannot run it, or empty: "needs 8 cores, host h gives 2".
 std::string Misfit(const PlannedRun& run, const Machine& machine);
 
-// The program and the arguments that start a run.
-std::vector<std::string> Command(const PlannedRun& run, const SweepFiles& files,
-                                 const std::string& trainer, bool resume);
+// The trainer with the arguments of a run; an attempt that goes on adds --resume.
+std::vector<std::string> TrainerCommand(const PlannedRun& run, const SweepFiles& files,
+                                        const std::string& trainer);
+// The same with what starts the run's ranks on this machine.
+std::vector<std::string> LocalCommand(const PlannedRun& run, const SweepFiles& files,
+                                      const std::string& trainer);
 std::string Joined(std::span<const std::string> command);  // as one types it
 
 // plan.jsonl: the sweep's line, then a line a run.

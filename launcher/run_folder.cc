@@ -201,10 +201,17 @@ Attempts ReadAttempts(const std::string& path) {
     const std::string event = TextOf(json, "event");
     if (event == "start") {
       ++attempts.started;
+      // The one before was Slurm's, whose node or launcher is lost.
+      attempts.stopped += attempts.open && json.contains("slurm");
       attempts.open = true;
+      attempts.slurm = TextOf(json, "slurm");
       rehearsal = false;
     } else if (event == "rehearsal") {
       rehearsal = true;
+    } else if (event == "cancelled") {
+      attempts.open = false;
+      attempts.exit_code = kCancelled;
+      attempts.last_line.clear();
     } else if (event == "forgiven") {
       attempts.stopped = attempts.machine = attempts.exit_code = 0;
       attempts.last_line.clear();
@@ -224,11 +231,14 @@ Attempts ReadAttempts(const std::string& path) {
   return attempts;
 }
 
-Status AppendStart(const std::string& path, int pid, const std::vector<int>& cores) {
-  return AppendLine(path, {{"event", "start"},
-                           {"time", static_cast<int64_t>(std::time(nullptr))},
-                           {"pid", pid},
-                           {"cores", cores}});
+Status AppendStart(const std::string& path, int pid, const Place& place) {
+  Json json = {{"event", "start"},
+               {"time", static_cast<int64_t>(std::time(nullptr))},
+               {"pid", pid},
+               {"cores", place.cores}};
+  if (!place.gpus.empty()) json["gpus"] = place.gpus;
+  if (!place.slurm.empty()) json["slurm"] = place.slurm;
+  return AppendLine(path, json);
 }
 
 Status AppendRehearsal(const std::string& path) {
@@ -244,6 +254,10 @@ Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launche
                            {"last_line", last_line}});
 }
 
+Status AppendCancelled(const std::string& path) {
+  return AppendLine(path, {{"event", "cancelled"}});
+}
+
 Status AppendForgiveness(const std::string& path) {
   return AppendLine(path, {{"event", "forgiven"}});
 }
@@ -255,6 +269,8 @@ bool MayTryAgain(const Attempts& attempts) {
 
 std::string CauseOf(int exit_code) {
   switch (exit_code) {
+    case kCancelled:
+      return "its job was cancelled";
     case kDone:
       return "ended without a summary";
     case kMistake:
@@ -276,8 +292,8 @@ std::string CauseOf(int exit_code) {
 
 RunState StateOf(const Attempts& attempts, bool has_result) {
   if (has_result) return RunState::kDone;
-  if (attempts.started == 0) return RunState::kWaiting;
-  return MayTryAgain(attempts) ? RunState::kCutOff : RunState::kFailed;
+  if (!MayTryAgain(attempts)) return RunState::kFailed;
+  return attempts.started == 0 ? RunState::kWaiting : RunState::kCutOff;
 }
 
 }  // namespace elastor

@@ -33,6 +33,8 @@ struct SweepFiles {
   std::string Lock() const { return root + "/launcher.lock"; }
   // What a launcher prints that works in the background.
   std::string LauncherLog() const { return root + "/launcher.log"; }
+  // What went through Slurm: a list, a script and a log for each array (launcher/slurm_array.h).
+  std::string Slurm() const { return root + "/slurm"; }
 };
 
 // What decides a run's bits, as 16 hex digits: its numeric fields that differ from their defaults,
@@ -85,29 +87,44 @@ class ProgressReader {
 // What has been tried of a run.
 struct Attempts {
   int started = 0;
-  bool open = false;           // the last one has not ended, as far as its launcher could tell
-  int stopped = 0;             // ended with 75, but not by the launcher's own signal
+  bool open = false;  // the last one has not ended, as far as its launcher could tell
+  // Ended with 75, but not by the launcher's own signal or a rehearsal, or lost in Slurm.
+  int stopped = 0;
   int machine = 0;             // ended for a reason that another attempt may not meet
   int rehearsed = 0;           // ended with 75 because of a rehearsal
   int exit_code = 0;           // of the last one that ended; 128 + n: by signal n
   std::string last_line = {};  // of its output
+  std::string slurm = {};      // Place::slurm of the last one that started
 };
 Attempts ReadAttempts(const std::string& path);
 
+// Where an attempt runs.
+struct Place {
+  std::vector<int> cores = {}, gpus = {};  // of this machine; no cores: all the launcher has
+  // "12_3 restart 1 on node[1-2]": the element of a job array, how often Slurm has requeued it, its
+  // nodes. Empty: not through Slurm.
+  std::string slurm = {};
+};
+
 // One line of the attempts' file, appended: the start, that the attempt is about to be stopped by a
-// rehearsal (rehearsal.h), the end, and that failures until now count no more (--retry_failed).
-Status AppendStart(const std::string& path, int pid, const std::vector<int>& cores);
+// rehearsal (rehearsal.h), the end, that the user cancelled the run's job, and that failures until
+// now count no more (--retry_failed).
+Status AppendStart(const std::string& path, int pid, const Place& place);
 Status AppendRehearsal(const std::string& path);
 Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launcher, double seconds,
                  const std::string& last_line);
+Status AppendCancelled(const std::string& path);
 Status AppendForgiveness(const std::string& path);
 
 // Whether a run is to be tried again after it ended with an exit code, docs/operations.md:
-//   75, stopped by a signal         up to kMostStops times, those of rehearsals not counted
+//   75, stopped by a signal; in Slurm: lost with its node or preempted    up to kMostStops times,
+//     those of rehearsals not counted
 //   3, mpirun's 1, killed, 0 without a summary    up to kMostMachineFailures times
 //   2 a mistake, 4 diverged, others   never: the same would happen
+//   its job was cancelled           never, by itself
 inline constexpr int kMostStops = 20;
 inline constexpr int kMostMachineFailures = 2;
+inline constexpr int kCancelled = -1;  // in place of an exit code
 bool MayTryAgain(const Attempts& attempts);
 // "diverged", for people.
 std::string CauseOf(int exit_code);

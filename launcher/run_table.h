@@ -20,7 +20,7 @@ struct RunRow {
   RunProgress progress = {};           // at its end, of a run that is done
   std::optional<double> seconds = {};  // that a run took that is done
   int attempts = 0;
-  std::string note = {};  // why it failed
+  std::string note = {};  // why it failed, where it waits
 };
 
 // Until the end of a run at work, by its last samples/s; none: not known yet.

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
 #include "launcher/tuning.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr std::string_view kBase = "base.";
 constexpr std::string_view kResources = "resources.";
 constexpr std::string_view kAxis = "axis.";
+constexpr std::string_view kSlurm = "slurm.";
 
 Status ReadBase(Sweep* sweep) {
   if (sweep->base_file().empty()) return MoveFlatFields(sweep->mutable_base()->mutable_model());
@@ -74,14 +77,17 @@ Status CompleteAxes(Sweep* sweep) {
   return OkStatus();
 }
 
-// Other values for the axis of `field`.
-Status SetAxis(const std::string& field, const std::string& values, Sweep* sweep) {
+// "path.to.field=value,value", other values for the axis of this field.
+Status SetAxis(const std::string& assignment, Sweep* sweep) {
+  const size_t equals = assignment.find('=');
+  if (equals == assignment.npos) return UserError("expected axis.path.to.field=value,value");
+  const std::string field = assignment.substr(0, equals);
   std::vector<std::string> fields;
   for (Axis& axis : *sweep->mutable_axis()) {
     if (!axis.field().empty()) fields.push_back(axis.field());
     if (axis.field() != field) continue;
     axis.clear_values();
-    std::istringstream in(values);
+    std::istringstream in(assignment.substr(equals + 1));
     for (std::string value; std::getline(in, value, ',');) axis.add_values(value);
     return OkStatus();
   }
@@ -89,38 +95,55 @@ Status SetAxis(const std::string& field, const std::string& values, Sweep* sweep
                    DidYouMean(fields, field));
 }
 
-Status SetResource(const std::string& name, const std::string& value, Resources* resources) {
-  const std::vector<std::string> names = FieldNames(*Resources::descriptor());
-  const google::protobuf::FieldDescriptor* field = Resources::descriptor()->FindFieldByName(name);
-  if (field != nullptr) return SetField(*field, value, resources);
-  return UserError("Resources has no field '" + name + "'; it has: " + JoinNames(names) +
+// "name=value", a field of the message, which is called `what`.
+Status SetOwnField(const std::string& assignment, const std::string& what,
+                   google::protobuf::Message* message) {
+  const size_t equals = assignment.find('=');
+  if (equals == assignment.npos) return UserError("expected " + what + ".field=value");
+  const std::string name = assignment.substr(0, equals);
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  const google::protobuf::FieldDescriptor* field = type.FindFieldByName(name);
+  if (field != nullptr) return SetField(*field, assignment.substr(equals + 1), message);
+  const std::vector<std::string> names = FieldNames(type);
+  return UserError(type.name() + " has no field '" + name + "'; it has: " + JoinNames(names) +
                    DidYouMean(names, name));
 }
 
 Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep) {
   std::vector<std::string> of_base;
   for (const std::string& assignment : overrides) {
-    const size_t equals = assignment.find('=');
+    Status set;
     if (assignment.starts_with(kBase)) {
       of_base.push_back(assignment.substr(kBase.size()));
-      continue;
+    } else if (assignment.starts_with(kResources)) {
+      set = SetOwnField(assignment.substr(kResources.size()), "resources",
+                        sweep->mutable_resources());
+    } else if (assignment.starts_with(kSlurm)) {
+      set = SetOwnField(assignment.substr(kSlurm.size()), "slurm", sweep->mutable_slurm());
+    } else if (assignment.starts_with(kAxis)) {
+      set = SetAxis(assignment.substr(kAxis.size()), sweep);
+    } else {
+      set = UserError(
+          "expected base.path.to.field=value, axis.path.to.field=value,value, "
+          "resources.field=value or slurm.field=value");
     }
-    const bool of_axis = assignment.starts_with(kAxis);
-    if ((!of_axis && !assignment.starts_with(kResources)) || equals == assignment.npos) {
-      return UserError("--set=" + assignment +
-                       ": expected base.path.to.field=value, axis.path.to.field=value,value or "
-                       "resources.ranks=N or resources.threads=N");
-    }
-    const size_t begin = of_axis ? kAxis.size() : kResources.size();
-    const std::string name = assignment.substr(begin, equals - begin);
-    const std::string value = assignment.substr(equals + 1);
-    const Status set = of_axis ? SetAxis(name, value, sweep)
-                               : SetResource(name, value, sweep->mutable_resources());
     if (!set.ok()) return UserError("--set=" + assignment + ": " + set.message());
   }
   const Status set = ApplyOverrides(of_base, sweep->mutable_base());
   if (set.ok()) return OkStatus();
   return UserError("--set=" + std::string(kBase) + WithoutFlag(set.message()));
+}
+
+Status CheckResources(const Resources& resources) {
+  const google::protobuf::Descriptor& type = *resources.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (resources.GetReflection()->GetInt32(resources, type.field(i)) >= 0) continue;
+    return UserError("resources." + type.field(i)->name() + ": expected a positive number");
+  }
+  const int ranks = std::max(1, resources.ranks()), nodes = std::max(1, resources.nodes());
+  if (ranks % nodes == 0) return OkStatus();
+  return UserError("resources.nodes: " + std::to_string(ranks) +
+                   " ranks cannot be dealt evenly to " + std::to_string(nodes) + " nodes");
 }
 
 // The base experiment of the file alone.
@@ -163,9 +186,7 @@ Status CompleteSweep(Sweep* sweep) {
       !split.empty() && split != "validation" && split != "test") {
     return UserError("predictions: '" + split + "'; expected validation or test");
   }
-  if (sweep->resources().ranks() < 0 || sweep->resources().threads() < 0) {
-    return UserError("resources: expected positive numbers");
-  }
+  ELASTOR_RETURN_IF_ERROR(CheckResources(sweep->resources()));
   return OkStatus();
 }
 
@@ -187,6 +208,12 @@ StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> 
   ELASTOR_RETURN_IF_ERROR(ApplySweepOverrides(overrides, &sweep));
   ELASTOR_RETURN_IF_ERROR(named(CompleteSweep(&sweep)));
   return sweep;
+}
+
+std::string SweepText(const Sweep& sweep) {
+  std::string text;
+  CHECK(google::protobuf::TextFormat::PrintToString(sweep, &text));
+  return text;
 }
 
 std::vector<Combination> Product(const Sweep& sweep) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <span>
 
@@ -78,7 +79,8 @@ RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files) {
   return status;
 }
 
-std::string StatusTable(const Plan& plan, const SweepFiles& files) {
+std::string StatusTable(const Plan& plan, const SweepFiles& files,
+                        const std::map<std::string, std::string>& jobs) {
   const std::string launcher = WorkingLauncher(files);
   size_t width = 0;
   for (const PlannedRun& run : plan.runs) width = std::max(width, run.folder.size());
@@ -87,11 +89,15 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files) {
   int done = 0, failed = 0, running = 0;
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
-    const std::string state = StateName(status, !launcher.empty());
+    const auto job = jobs.find(run.folder);
+    const std::string in_slurm =
+        status.result || job == jobs.end() ? "" : job->second.substr(0, job->second.find(' '));
+    const std::string state = in_slurm.empty() ? StateName(status, !launcher.empty()) : in_slurm;
     done += state == "done";
     failed += state == "failed";
     running += state == "running";
     RunRow row = RowOf(run, status, state);
+    if (!in_slurm.empty()) row.note = job->second;
     if (!status.result && status.attempts.started > 0) {
       row.progress = ProgressReader(files.Run(run.folder)).Read();
     }
@@ -138,6 +144,13 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
     text += Line(values);
   }
   return WriteFileAtomically(files.Table(), text);
+}
+
+std::string Metrics(const RunResult& result) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "auc %.4f  logloss %.4f", result.auc.value_or(NAN),
+                result.logloss.value_or(NAN));
+  return text.data();
 }
 
 }  // namespace elastor

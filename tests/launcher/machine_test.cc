@@ -1,6 +1,7 @@
 #include "launcher/machine.h"
 
 #include <string>
+#include <vector>
 
 #include "core/base/file.h"
 #include "gmock/gmock.h"
@@ -10,24 +11,37 @@ namespace elastor {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::Optional;
+using ::testing::IsEmpty;
+
+// Empty: not to be had.
+std::vector<int> CoresTaken(FreeResources* free, int cores) {
+  return free->Take(cores, 0, 10).value_or(Share()).cores;
+}
 
 TEST(FreeResourcesTest, RunsGetCoresOfTheirOwn) {
   FreeResources free(Machine{.host = "h", .cores = {0, 2, 3, 5}, .memory_bytes = 100});
-  EXPECT_THAT(free.Take(2, 10), Optional(ElementsAre(0, 2)));
-  EXPECT_THAT(free.Take(1, 10), Optional(ElementsAre(3)));
-  EXPECT_EQ(free.Take(2, 10), std::nullopt);
-  free.Return({0, 2}, 10);
-  EXPECT_THAT(free.Take(3, 10), Optional(ElementsAre(0, 2, 5)));
+  EXPECT_THAT(CoresTaken(&free, 2), ElementsAre(0, 2));
+  EXPECT_THAT(CoresTaken(&free, 1), ElementsAre(3));
+  EXPECT_THAT(CoresTaken(&free, 2), IsEmpty());
+  free.Return({.cores = {0, 2}, .memory_bytes = 10});
+  EXPECT_THAT(CoresTaken(&free, 3), ElementsAre(0, 2, 5));
 }
 
 TEST(FreeResourcesTest, MemoryIsSharedOut) {
   FreeResources free(Machine{.host = "h", .cores = {0, 1, 2}, .memory_bytes = 100});
-  EXPECT_TRUE(free.Take(1, 60));
-  EXPECT_EQ(free.Take(1, 41), std::nullopt);
-  EXPECT_TRUE(free.Take(1, 40));
-  free.Return({0}, 60);
-  EXPECT_TRUE(free.Take(1, 60));
+  EXPECT_TRUE(free.Take(1, 0, 60));
+  EXPECT_FALSE(free.Take(1, 0, 41));
+  EXPECT_TRUE(free.Take(1, 0, 40));
+  free.Return({.cores = {0}, .memory_bytes = 60});
+  EXPECT_TRUE(free.Take(1, 0, 60));
+}
+
+TEST(FreeResourcesTest, GpusAreSharedOut) {
+  FreeResources free(Machine{.cores = {0, 1, 2, 3}, .memory_bytes = 100, .gpus = {0, 1, 4}});
+  EXPECT_THAT(free.Take(1, 2, 1)->gpus, ElementsAre(0, 1));
+  EXPECT_FALSE(free.Take(1, 2, 1));
+  free.Return({.cores = {0}, .gpus = {0, 1}, .memory_bytes = 1});
+  EXPECT_THAT(free.Take(1, 3, 1)->gpus, ElementsAre(0, 1, 4));
 }
 
 // A machine whose control group has these files.

@@ -101,10 +101,16 @@ TEST(PlanTest, ResourcesAreOfARun) {
   EXPECT_EQ(Misfit(plan.runs[0], small), "");
   small.memory_bytes = plan.runs[0].bytes() - 1;
   EXPECT_THAT(Misfit(plan.runs[0], small), StartsWith("needs at least 0.1"));
-  EXPECT_THAT(Command(plan.runs[0], {"/d"}, "/t", true),
-              AllOf(::testing::Contains("mpirun"), ::testing::Contains("2"),
-                    ::testing::Contains("--resume")));
-  EXPECT_EQ(Command(Planned("").runs[0], {"/d"}, "/t", false).front(), "/t");
+  EXPECT_THAT(LocalCommand(plan.runs[0], {"/d"}, "/t"),
+              AllOf(::testing::Contains("mpirun"), ::testing::Contains("2")));
+  EXPECT_EQ(LocalCommand(Planned("").runs[0], {"/d"}, "/t").front(), "/t");
+  const Plan gpus = Planned("", {"resources.gpus=1", "resources.memory_gb=2"});
+  EXPECT_NE(gpus.runs[0].folder, plan.runs[0].folder);
+  EXPECT_EQ(gpus.runs[0].bytes(), 2'000'000'000);
+  EXPECT_EQ(Misfit(gpus.runs[0], machine), "needs 1 GPUs, host h gives 0");
+  EXPECT_THAT(LocalCommand(gpus.runs[0], {"/d"}, "/t"), ::testing::Contains("--device=cuda"));
+  const Plan nodes = Planned("", {"resources.ranks=4", "resources.nodes=2"});
+  EXPECT_THAT(Misfit(nodes.runs[0], machine), StartsWith("needs 2 nodes; expected"));
 }
 
 TEST(PlanTest, MistakesAreOneLine) {

@@ -69,7 +69,7 @@ RunState StateAfter(const std::string& name, const std::vector<int>& exit_codes,
                     bool stopped_by_launcher = false) {
   const std::string path = testing::TempDir() + "/" + name;
   for (const int exit_code : exit_codes) {
-    EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+    EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
     EXPECT_TRUE(AppendEnd(path, exit_code, stopped_by_launcher, 1.0, "why").ok());
   }
   return StateOf(ReadAttempts(path), /*has_result=*/false);
@@ -105,7 +105,7 @@ TEST(RunFolderTest, AFailureCanBeForgiven) {
 // A launcher that was killed wrote no end, perhaps half a line.
 TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   const std::string path = testing::TempDir() + "/open";
-  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
   EXPECT_TRUE(ReadAttempts(path).open);
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
   EXPECT_EQ(StateOf(ReadAttempts(path), true), RunState::kDone);
@@ -118,7 +118,7 @@ TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
 // What a full disk takes of a line spoils none that is written when there is room again.
 TEST(RunFolderTest, AFullDiskLeavesNoHalfLine) {
   const std::string path = testing::TempDir() + "/full";
-  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   rlimit low = before;
@@ -129,14 +129,14 @@ TEST(RunFolderTest, AFullDiskLeavesNoHalfLine) {
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(status.code(), StatusCode::kMachine);
   EXPECT_EQ(status.message(), path + ": write: disk full");
-  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
   EXPECT_EQ(ReadAttempts(path).started, 2);
 }
 
 TEST(RunFolderTest, ARehearsalCostsNoAttempt) {
   const std::string path = testing::TempDir() + "/rehearsed";
   for (int i = 0; i < kMostStops + 2; ++i) {
-    EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+    EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
     EXPECT_TRUE(AppendRehearsal(path).ok());
     EXPECT_TRUE(AppendEnd(path, 75, /*stopped_by_launcher=*/false, 1.0, "why").ok());
   }
@@ -144,12 +144,12 @@ TEST(RunFolderTest, ARehearsalCostsNoAttempt) {
   EXPECT_EQ(ReadAttempts(path).stopped, 0);
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
   // The next attempt is stopped by somebody else.
-  EXPECT_TRUE(AppendStart(path, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(path, 1, {.cores = {0}}).ok());
   EXPECT_TRUE(AppendEnd(path, 75, false, 1.0, "why").ok());
   EXPECT_EQ(ReadAttempts(path).stopped, 1);
   // One that ended before the signal came was not stopped.
   const std::string late = testing::TempDir() + "/rehearsed_late";
-  EXPECT_TRUE(AppendStart(late, 1, {0}).ok());
+  EXPECT_TRUE(AppendStart(late, 1, {.cores = {0}}).ok());
   EXPECT_TRUE(AppendRehearsal(late).ok());
   EXPECT_TRUE(AppendEnd(late, 0, false, 1.0, "why").ok());
   EXPECT_EQ(ReadAttempts(late).rehearsed, 0);
@@ -210,6 +210,34 @@ TEST(ProgressReaderTest, FollowsARun) {
   EXPECT_EQ(reader.Read().step, 2);
   EXPECT_FALSE(reader.Read().auc);
   EXPECT_EQ(ProgressReader(run).Read().step, 2);
+}
+
+// What Slurm takes away without an end is bounded like a stop; a launcher of this machine that is
+// killed is not.
+TEST(RunFolderTest, LostAttemptsInSlurmAreCounted) {
+  const std::string path = testing::TempDir() + "/lost";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(AppendStart(path, 1, {.slurm = "7_0 on h"}).ok());
+  EXPECT_EQ(ReadAttempts(path).stopped, 2);
+  EXPECT_EQ(ReadAttempts(path).started, 3);
+  for (int i = 0; i < kMostStops; ++i) {
+    EXPECT_TRUE(AppendStart(path, 1, {.slurm = "7_0 on h"}).ok());
+  }
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kFailed);
+  const std::string local = testing::TempDir() + "/lost_here";
+  for (int i = 0; i < 2 * kMostStops; ++i) {
+    EXPECT_TRUE(AppendStart(local, 1, {.cores = {0}}).ok());
+  }
+  EXPECT_EQ(StateOf(ReadAttempts(local), false), RunState::kCutOff);
+}
+
+// Also before the first attempt. Only the user starts it again.
+TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
+  const std::string path = testing::TempDir() + "/cancelled";
+  EXPECT_TRUE(AppendCancelled(path).ok());
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kFailed);
+  EXPECT_EQ(CauseOf(ReadAttempts(path).exit_code), "its job was cancelled");
+  EXPECT_TRUE(AppendForgiveness(path).ok());
+  EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kWaiting);
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {

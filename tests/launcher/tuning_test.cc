@@ -308,9 +308,9 @@ TEST(TunedPlanTest, FilesAloneSayHowFarItIs) {
 
   // A trial that diverged is one that is not chosen; one that failed otherwise is waited for.
   const std::string attempts = files.Attempts(second.runs[6].folder);
-  ASSERT_TRUE(AppendStart(attempts, 1, {0}).ok());
+  ASSERT_TRUE(AppendStart(attempts, 1, {.cores = {0}}).ok());
   ASSERT_TRUE(AppendEnd(attempts, 4, false, 1, "diverged").ok());
-  ASSERT_TRUE(AppendStart(files.Attempts(second.runs[7].folder), 1, {0}).ok());
+  ASSERT_TRUE(AppendStart(files.Attempts(second.runs[7].folder), 1, {.cores = {0}}).ok());
   ASSERT_TRUE(AppendEnd(files.Attempts(second.runs[7].folder), 2, false, 1, "a mistake").ok());
   EXPECT_EQ(Planned(tuning, files).tuned[1].failure, "a trial failed");
   Finish(files, second.runs[7].folder, 0.3);

@@ -1,0 +1,69 @@
+#ifndef ELASTOR_LAUNCHER_ATTEMPT_H_
+#define ELASTOR_LAUNCHER_ATTEMPT_H_
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "launcher/run_folder.h"
+
+namespace elastor {
+
+// The signals that a process with attempts waits for (sigtimedwait) instead of being interrupted;
+// SIGHUP unless it is ignored, as under nohup.
+sigset_t WaitedSignals();
+
+// Whether a trainer is at work in the run's folder, as far as the file system's locks tell.
+bool IsLocked(const std::string& run_directory);
+
+// 128 + n: by signal n.
+int ExitCodeOf(int wait_status);
+
+// One attempt of a run: its lines in the attempts' file, then a process group. The process dies
+// when the one that started it does.
+class Attempt {
+ public:
+  // Appends the start. From now on older attempts of the run, wherever they live, are superseded.
+  static StatusOr<Attempt> Claim(const std::string& folder, const SweepFiles& files,
+                                 const Place& place);
+
+  // Starts the command, with --resume when the run's folder holds something; output goes to the end
+  // of the run's log. REQUIRES: called once; WaitedSignals() are blocked; there is one thread.
+  Status Start(std::vector<std::string> command);
+
+  // Whether an attempt before this one has no end: its process may still live on another host.
+  bool follows_open() const { return follows_open_; }
+  bool IsSuperseded() const;  // by a later one
+  pid_t pid() const { return pid_; }
+  bool resumes() const { return resumes_; }
+  double seconds() const { return SecondsSince(start_); }
+  // Asks for a checkpoint and the end; mpirun and srun hand the signal to their ranks.
+  void Stop() const { kill(pid_, SIGUSR1); }
+  void Kill() const { kill(-pid_, SIGKILL); }
+  std::string LastLine() const;  // of what the attempt has printed
+  // Appends the end.
+  Status End(int exit_code, bool stopped_by_launcher) const;
+
+ private:
+  Attempt() = default;
+
+  std::string run_directory_, attempts_, log_;  // paths
+  Place place_;
+  int number_ = 0;  // of the run's attempts, from 1
+  bool follows_open_ = false, resumes_ = false;
+  uintmax_t log_begin_ = 0;  // bytes of earlier attempts
+  Clock::time_point start_ = Clock::now();
+  pid_t pid_ = -1;
+};
+
+// A line with the time before it.
+void Say(const std::string& line);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_LAUNCHER_ATTEMPT_H_
