@@ -13,6 +13,7 @@
 namespace elastor {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -79,7 +80,7 @@ TEST(SlurmClientTest, TenThousandElementsAreReadInNoTime) {
   EXPECT_LT(seconds.count(), 2);
 }
 
-PlannedRun Run(const std::string& folder, int ranks, int64_t samples) {
+PlannedRun MakeRun(const std::string& folder, int ranks, int64_t samples) {
   PlannedRun run;
   run.folder = folder;
   run.ranks = ranks;
@@ -95,8 +96,9 @@ std::vector<std::string> Folders(const std::vector<const PlannedRun*>& runs) {
 }
 
 TEST(SlurmArrayTest, RunsOfLikeResourcesShareArrays) {
-  const std::vector<PlannedRun> runs = {Run("a", 1, 10), Run("b", 2, 10), Run("c", 1, 30),
-                                        Run("d", 1, 20), Run("e", 2, 20)};
+  const std::vector<PlannedRun> runs = {MakeRun("a", 1, 10), MakeRun("b", 2, 10),
+                                        MakeRun("c", 1, 30), MakeRun("d", 1, 20),
+                                        MakeRun("e", 2, 20)};
   std::vector<const PlannedRun*> left;
   for (const PlannedRun& run : runs) left.push_back(&run);
   const auto arrays = GroupIntoArrays(left, 2);
@@ -108,7 +110,7 @@ TEST(SlurmArrayTest, RunsOfLikeResourcesShareArrays) {
 }
 
 TEST(SlurmArrayTest, TheOptionsOfAnArray) {
-  PlannedRun run = Run("r", 8, 1);
+  PlannedRun run = MakeRun("r", 8, 1);
   run.threads = 4;
   run.nodes = 2;
   run.gpus = 1;
@@ -152,9 +154,9 @@ TEST(SlurmArrayTest, ATimeLimitIsNeeded) {
 TEST(SlurmArrayTest, AnArrayIsOpenUntilItIsClosed) {
   const SweepFiles files = {testing::TempDir() + "/arrays"};
   ASSERT_TRUE(MakeDirectory(files.Slurm()).ok());
-  const PlannedRun a = Run("a", 1, 1), b = Run("b", 1, 1);
+  const PlannedRun a = MakeRun("a", 1, 1), b = MakeRun("b", 1, 1);
   EXPECT_EQ(NextArrayNumber(files), 1);
-  ASSERT_TRUE(WriteArray(std::vector{&a, &b}, 1, files, "/t r", Slurm()).ok());
+  ASSERT_TRUE(WriteArray(std::vector<const PlannedRun*>{&a, &b}, 1, files, "/t r", Slurm()).ok());
   ASSERT_EQ(ReadOpenArrays(files).size(), 1u);
   EXPECT_EQ(ReadOpenArrays(files)[0].job, "");
   ASSERT_TRUE(RecordJob(files, 1, "12").ok());

@@ -121,6 +121,21 @@ must_sweep 'after kill -9' 0 "$work/killed"
 same_table "$work/killed" 'kill -9'
 [[ $(starts "$work/killed") -eq 4 ]] || fail "kill -9: $(starts "$work/killed") starts of 4 runs"
 
+# Killed at random moments, by hand.
+kills=${ELASTOR_LAUNCHER_KILLS:-0}
+for ((kill = 0; kill < kills; kill++)); do
+  sweep "$work/random" --set=slurm.throttle=1 >>"$work/random.log" 2>&1 &
+  sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+  pgrep --full -- "^$launcher .*--output_dir=$work/random " | xargs --no-run-if-empty kill -KILL
+  wait $!
+  echo "kill $((kill + 1)): $(starts "$work/random") starts, $(find "$work/random/runs" -name summary.json 2>/dev/null | wc --lines) runs done"
+done
+if [[ $kills -gt 0 ]]; then
+  must_sweep 'random kills' 0 "$work/random" --set=slurm.throttle=1
+  same_table "$work/random" 'random kills'
+  [[ $(starts "$work/random") -eq 4 ]] || fail "random kills: $(starts "$work/random") starts of 4 runs"
+fi
+
 # One run of two ranks on two nodes, preempted by another job in mid-run.
 sweep=$work/one.textproto
 long=(--set=base.training.max_steps=150)
@@ -141,9 +156,9 @@ wait "$follower" || fail "two nodes: $(<"$work/long.log")"
 [[ $(starts "$work/long") -eq 2 ]] || fail "two nodes: $(cat "$work"/long/attempts/*)"
 grep --quiet "_0 restart 1 on $prefix\[1-2\]" "$work"/long/attempts/* || fail "two nodes: $(cat "$work"/long/attempts/*)"
 
-# A node is cut off in mid-run, and what it ran lives on: frozen until another node has the run, so that
-# it cannot end before. It gives way. Meanwhile, below, others use what is left of the cluster.
-lost=(--set=base.training.epochs=300)
+# A node is cut off in mid-run, and what it ran lives on, frozen so that it cannot end by itself. It gives
+# way to the attempt on another node. Meanwhile, below, others use what is left of the cluster.
+lost=(--set=base.training.epochs=60)
 timeout 60 "$launcher" --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" \
   --output_dir="$work/lost_whole" "${lost[@]}" >"$work/lost_whole.log" 2>&1 &
 whole=$!
@@ -199,8 +214,6 @@ sweep "$new" --dry_run --set=resources.threads=4000 >"$work/log" 2>&1 || fail "-
 grep --quiet '4 runs to submit, job arrays: 2' "$work/log" || fail "--dry_run: $(<"$work/log")"
 
 # The node that was cut off.
-wait_for 'another node' has_started "$work/lost" 2
-kill -CONT $old 2>/dev/null # unless it is dead already
 wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
 wait "$whole" || fail "without Slurm: $(<"$work/lost_whole.log")"
 [[ $(digest_of "$work"/lost/runs/*) == "$(digest_of "$work"/lost_whole/runs/*)" ]] || fail 'a lost node: another digest'
