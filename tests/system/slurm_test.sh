@@ -62,9 +62,18 @@ must_sweep() {
   cat "$work/log"
 }
 
-# same_table OUTPUT WHAT: all columns but wall_s, samples_per_s, peak_memory_bytes and attempts.
+# without_slurm OUTPUT ARGUMENT...: the same sweep, one run after the other.
+without_slurm() {
+  local output=$1
+  shift
+  taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$launcher" \
+    --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@" \
+    >"$output.log" 2>&1 || fail "without Slurm: $(<"$output.log")"
+}
+
+# same_table OUTPUT WHAT REFERENCE: all columns but wall_s, samples_per_s, peak_memory_bytes and attempts.
 same_table() {
-  diff <(sed 's/\(,[^,]*\)\{4\}$//' "$work/whole/runs.csv") \
+  diff <(sed 's/\(,[^,]*\)\{4\}$//' "$3/runs.csv") \
     <(sed 's/\(,[^,]*\)\{4\}$//' "$1/runs.csv") || fail "$2: another table than without Slurm (<)"
 }
 
@@ -91,15 +100,12 @@ no_jobs() { [[ -z $(on 0 squeue --noheader) ]]; }
 jobs_of() { sed --quiet 's/.* in Slurm as jobs //p' "$1.log"; }
 id_of() { cat "$1"/slurm/array-"$2".job; }
 
-# The same without Slurm, one run after the other.
-taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$launcher" \
-  --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$work/whole" \
-  >"$work/log" 2>&1 || fail "without Slurm: $(<"$work/log")"
+without_slurm "$work/whole"
 
 # Arrays of three elements at most; there is no accounting.
 on 0 sacct >/dev/null 2>&1 && fail 'the cluster has accounting'
 must_sweep 'arrays' 0 "$work/arrays"
-same_table "$work/arrays" 'arrays'
+same_table "$work/arrays" 'arrays' "$work/whole"
 [[ $(grep --count ' array ' "$work/log") -eq 2 && $(starts "$work/arrays") -eq 4 ]] || fail "arrays: $(<"$work/log")"
 must_sweep 'a finished sweep' 0 "$work/arrays"
 [[ $(grep --count ' array ' "$work/log") -eq 0 ]] || fail "a finished sweep: $(<"$work/log")"
@@ -118,29 +124,30 @@ status=$?
 [[ -e $work/killed/slurm/array-1.jsonl && ! -e $work/killed/slurm/array-1.job ]] || fail 'kill -9: too late'
 sweep "$work/killed" --detach >"$work/log" 2>&1 || fail "after kill -9: $(<"$work/log")"
 must_sweep 'after kill -9' 0 "$work/killed"
-same_table "$work/killed" 'kill -9'
+same_table "$work/killed" 'kill -9' "$work/whole"
 [[ $(starts "$work/killed") -eq 4 ]] || fail "kill -9: $(starts "$work/killed") starts of 4 runs"
 
 # Killed at random moments, by hand.
 kills=${ELASTOR_LAUNCHER_KILLS:-0}
-for ((kill = 0; kill < kills; kill++)); do
-  sweep "$work/random" --set=slurm.throttle=1 >>"$work/random.log" 2>&1 &
+slow=(--set=base.training.epochs=60 --set=slurm.throttle=1)
+for ((kill = 1; kill <= kills; kill++)); do
+  sweep "$work/random" "${slow[@]}" >>"$work/random.log" 2>&1 &
   sleep "$((RANDOM % 3)).$((RANDOM % 10))"
   pgrep --full -- "^$launcher .*--output_dir=$work/random " | xargs --no-run-if-empty kill -KILL
   wait $!
-  echo "kill $((kill + 1)): $(starts "$work/random") starts, $(find "$work/random/runs" -name summary.json 2>/dev/null | wc --lines) runs done"
+  echo "kill $kill: $(starts "$work/random") starts, $(find "$work/random/runs" -name summary.json 2>/dev/null | wc --lines) runs done"
 done
 if [[ $kills -gt 0 ]]; then
-  must_sweep 'random kills' 0 "$work/random" --set=slurm.throttle=1
-  same_table "$work/random" 'random kills'
+  must_sweep 'random kills' 0 "$work/random" "${slow[@]}"
+  without_slurm "$work/slow" "${slow[@]}"
+  same_table "$work/random" 'random kills' "$work/slow"
   [[ $(starts "$work/random") -eq 4 ]] || fail "random kills: $(starts "$work/random") starts of 4 runs"
 fi
 
 # One run of two ranks on two nodes, preempted by another job in mid-run.
 sweep=$work/one.textproto
 long=(--set=base.training.max_steps=150)
-timeout 60 "$launcher" --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" \
-  --output_dir="$work/long_whole" "${long[@]}" >"$work/log" 2>&1 || fail "without Slurm: $(<"$work/log")"
+without_slurm "$work/long_whole" "${long[@]}"
 two_nodes=(--set=resources.ranks=2 --set=resources.nodes=2 "${long[@]}")
 sweep "$work/long" "${two_nodes[@]}" >"$work/long.log" 2>&1 &
 follower=$!
@@ -159,9 +166,7 @@ grep --quiet "_0 restart 1 on $prefix\[1-2\]" "$work"/long/attempts/* || fail "t
 # A node is cut off in mid-run, and what it ran lives on, frozen so that it cannot end by itself. It gives
 # way to the attempt on another node. Meanwhile, below, others use what is left of the cluster.
 lost=(--set=base.training.epochs=60)
-timeout 60 "$launcher" --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" \
-  --output_dir="$work/lost_whole" "${lost[@]}" >"$work/lost_whole.log" 2>&1 &
-whole=$!
+without_slurm "$work/lost_whole" "${lost[@]}"
 sweep "$work/lost" "${lost[@]}" >"$work/lost.log" 2>&1 &
 follower=$!
 wait_for 'a run to lose' trains "$work/lost"
@@ -181,7 +186,7 @@ wait_for 'the table of a detached sweep' has_table "$work/cancelled"
   fail "cancelled: $(<"$work/cancelled/runs.csv")"
 "$launcher" --status --output_dir="$work/whole" >"$work/log" || fail '--status without Slurm'
 must_sweep 'after scancel' 0 "$work/cancelled"
-same_table "$work/cancelled" 'scancel'
+same_table "$work/cancelled" 'scancel' "$work/whole"
 [[ $(starts "$work/cancelled") -eq 4 ]] || fail "scancel: $(starts "$work/cancelled") starts of 4 runs"
 
 # The launcher that follows is not needed; while Slurm has runs nobody else starts them.
@@ -215,7 +220,6 @@ grep --quiet '4 runs to submit, job arrays: 2' "$work/log" || fail "--dry_run: $
 
 # The node that was cut off.
 wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
-wait "$whole" || fail "without Slurm: $(<"$work/lost_whole.log")"
 [[ $(digest_of "$work"/lost/runs/*) == "$(digest_of "$work"/lost_whole/runs/*)" ]] || fail 'a lost node: another digest'
 grep --quiet 'superseded by a later attempt' "$work"/lost/slurm/array-1.log || fail "a lost node: $(cat "$work"/lost/slurm/array-1.log)"
 kill -0 $old 2>/dev/null && fail 'a lost node: its rank lives on'
