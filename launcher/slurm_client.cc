@@ -117,14 +117,17 @@ Output RunProgram(const std::vector<std::string>& command) {
   return output;
 }
 
-// The lines that a program printed of an error, as one.
-std::string OneLine(const std::string& text) {
+// The lines "PROGRAM: error: WHAT" that a program printed, as one: "PROGRAM: WHAT; WHAT".
+std::string OneLine(const std::string& program, const std::string& text) {
   std::string line;
   std::istringstream lines(text);
   for (std::string next; std::getline(lines, next);) {
+    for (const std::string& prefix : {program + ": ", std::string("error: ")}) {
+      if (next.starts_with(prefix)) next.erase(0, prefix.size());
+    }
     if (!next.empty()) line += (line.empty() ? "" : "; ") + next;
   }
-  return line;
+  return program + ": " + line;
 }
 
 StatusOr<std::string> Call(const std::vector<std::string>& command) {
@@ -139,10 +142,10 @@ StatusOr<std::string> Call(const std::vector<std::string>& command) {
     return UserError("--scheduler=slurm: " + program +
                      ": not found; expected Slurm's programs in PATH");
   }
-  const std::string said = OneLine(output.error);
-  const bool names_itself = said.starts_with(program);
-  return MachineError((names_itself ? "" : program + ": ") +
-                      (said.empty() ? "exit code " + std::to_string(output.exit_code) : said));
+  if (output.error.empty()) {
+    return MachineError(program + ": exit code " + std::to_string(output.exit_code));
+  }
+  return MachineError(OneLine(program, output.error));
 }
 
 // For programs that change nothing.
@@ -254,8 +257,8 @@ StatusOr<std::string> Submit(const std::vector<std::string>& arguments) {
   if (!text.ok()) {
     const std::string& why = text.status().message();
     // Slurm's controller may have taken it all the same.
-    const bool unanswered = why.find("timed out") != why.npos;
-    return unanswered ? StoppedBySignal(why) : text.status();
+    if (why.find("timed out") != why.npos) return StoppedBySignal(why);
+    return text.status().code() == StatusCode::kStopped ? text.status() : UserError(why);
   }
   // "ID" or "ID;CLUSTER"
   return text->substr(0, text->find_first_of(";\n"));

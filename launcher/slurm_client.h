@@ -45,8 +45,8 @@ std::map<std::string, std::string> ParseSacct(std::string_view text, const std::
 StatusOr<int> MaxArraySize();
 int ParseMaxArraySize(std::string_view text);  // 0: is not there
 
-// The id of the job that `sbatch ARGUMENTS` submitted. kStopped when it is not known whether Slurm
-// has taken it: no answer in time.
+// The id of the job that `sbatch ARGUMENTS` submitted. User error: the site refuses it. kStopped:
+// it is not known whether Slurm has taken it, for no answer came in time.
 StatusOr<std::string> Submit(const std::vector<std::string>& arguments);
 
 Status RequeueElement(const std::string& array_id, int element);

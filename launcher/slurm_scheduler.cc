@@ -37,6 +37,7 @@ struct SlurmView {
   std::vector<SlurmJob> advance;                 // alive
   std::map<std::string, SlurmJob> last_element;  // by folder, of the last array that has the run
   std::map<int, std::string> alive_arrays;       // Slurm's id, by number
+  std::set<std::string> known_ids;               // of arrays that Slurm remembers
   int alive_elements = 0;
 };
 
@@ -53,6 +54,7 @@ SlurmView Match(std::vector<OpenArray> arrays, const std::vector<SlurmJob>& jobs
       view.last_element[array.folders[i]] = {.id = array.job, .element = static_cast<int>(i)};
     }
     for (const SlurmJob* job : of_script[ArrayScript(files, array.number)]) {
+      view.known_ids.insert(job->id);
       if (job->element < 0 || job->element >= static_cast<int>(array.folders.size())) continue;
       view.last_element[array.folders[static_cast<size_t>(job->element)]] = *job;
       array.job = job->id;
@@ -131,20 +133,27 @@ class Submission {
       const auto state = accounted.find(id);
       if (element.state.empty() && state != accounted.end()) element.state = state->second;
       if (!element.state.empty() && element.IsAlive()) continue;
-      ELASTOR_RETURN_IF_ERROR(NoteEnd(run, id, element.state));
+      // Of elements that wait, only a whole array that is cancelled leaves a trace: others vanish
+      // from what Slurm remembers of their array.
+      const bool began = ReadAttempts(path).slurm.starts_with(id + " ");
+      if (element.state.empty() && !began && view_.known_ids.contains(element.id)) {
+        element.state = "CANCELLED";
+      }
+      ELASTOR_RETURN_IF_ERROR(NoteEnd(run, id, element.state, began));
     }
     return OkStatus();
   }
 
-  // Of an element that is no more. `state` is empty when nobody knows it.
-  Status NoteEnd(const PlannedRun& run, const std::string& id, const std::string& state) {
+  // Of an element that is no more, and that may have begun an attempt. `state` is empty when nobody
+  // knows it.
+  Status NoteEnd(const PlannedRun& run, const std::string& id, const std::string& state,
+                 bool began) {
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone || status.state == RunState::kFailed) return OkStatus();
     const std::string path = files_.Attempts(run.folder);
     if (state == "CANCELLED") {
       return submitter_ == Submitter::kUser ? OkStatus() : AppendCancelled(path);
     }
-    const bool began = status.attempts.slurm.starts_with(id + " ");
     if (began && !status.attempts.open) return OkStatus();  // it has said all itself
     if (!began && state == "COMPLETED") return OkStatus();  // it found nothing to do
     const bool lost =

@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# A sweep through a private Slurm of two nodes on this machine: what is submitted once is run once,
+# whatever ends launchers, jobs and nodes, and ends with the table of the same sweep without Slurm.
+# Arguments: the trainer, prepare, the launcher. Without root, Slurm or namespaces it says so and ends.
+# Kills of the launcher at random moments: none, or ELASTOR_LAUNCHER_KILLS.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+launcher=$PWD/$3
+source "$(dirname "$0")/spread_run.sh"
+source "$(dirname "$0")/private_slurm.sh"
+skip_without_slurm
+work=$(mktemp --directory /tmp/slurm_test.XXXXXX) # Sockets need short paths.
+trap 'stop_slurm; rm --recursive --force "$work"' EXIT
+trap exit TERM INT
+make_tiny_data 6000
+start_slurm "$work/cluster" || {
+  fail "no cluster: $(tail --lines=20 "$work"/cluster/*.log)"
+  exit 1
+}
+
+cat >"$work/sweep.textproto" <<'SWEEP'
+name: "tiny"
+base {
+  model { rank_elastor { tokens: 4 token_width: 8 blocks: 2 } }
+  embedding { width: 4 init_stddev: 0.1 }
+  optimizer { learning_rate: 0.01 }
+  training { batch_size: 72 epochs: 8 log_every_steps: 20 }
+  spectrum { disabled: true }
+  parallel { virtual_shards: 4 }
+  checkpoint { every_steps: 50 keep: 1 }
+}
+axis {
+  name: "model"
+  point { label: "elastor" set: "model.kind=RANK_ELASTOR" }
+  point { label: "mixer" set: "model.kind=RANK_MIXER" }
+}
+axis { field: "training.seed" values: "1" values: "2" }
+resources { minutes: 10 }
+SWEEP
+sed '/^axis/,$d' "$work/sweep.textproto" >"$work/one.textproto"
+echo 'resources { minutes: 10 }' >>"$work/one.textproto"
+
+# sweep OUTPUT ARGUMENT...: the sweep of $sweep through Slurm.
+sweep=$work/sweep.textproto
+sweep() {
+  local output=$1
+  shift
+  timeout 120 nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
+    --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@"
+}
+
+# must_sweep WHAT CODE OUTPUT ARGUMENT...: must end with that exit code.
+must_sweep() {
+  local what=$1 code=$2 status
+  shift 2
+  sweep "$@" >"$work/log" 2>&1
+  status=$?
+  [[ $status -eq $code ]] && return
+  fail "$what: expected exit code $code, found $status"
+  cat "$work/log"
+}
+
+# without_slurm OUTPUT ARGUMENT...: the same sweep, one run after the other.
+without_slurm() {
+  local output=$1
+  shift
+  taskset --cpu-list "$(taskset --cpu-list --pid $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$launcher" \
+    --trainer="$trainer" --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@" \
+    >"$output.log" 2>&1 || fail "without Slurm: $(<"$output.log")"
+}
+
+# same_table OUTPUT WHAT REFERENCE: all columns but wall_s, samples_per_s, peak_memory_bytes and attempts.
+same_table() {
+  diff <(sed 's/\(,[^,]*\)\{4\}$//' "$3/runs.csv") \
+    <(sed 's/\(,[^,]*\)\{4\}$//' "$1/runs.csv") || fail "$2: another table than without Slurm (<)"
+}
+
+# starts OUTPUT: how many attempts its runs have had.
+starts() { cat "$1"/attempts/* 2>/dev/null | grep --count '"event":"start"'; }
+
+# wait_for WHAT COMMAND...: until it succeeds.
+wait_for() {
+  local what=$1 deadline=$((SECONDS + 60))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    if [[ $SECONDS -ge $deadline ]]; then
+      fail "waited in vain: $what"
+      on 0 squeue --array --states=all
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+trains() { grep --quiet '"event":"train"' "$1"/runs/*/metrics.jsonl; }
+has_started() { [[ $(starts "$1") -ge $2 ]]; }
+has_table() { [[ -e $1/runs.csv ]]; }
+no_jobs() { [[ -z $(on 0 squeue --noheader) ]]; }
+jobs_of() { sed --quiet 's/.* in Slurm as jobs //p' "$1.log"; }
+id_of() { cat "$1"/slurm/array-"$2".job; }
+
+without_slurm "$work/whole"
+
+# Arrays of three elements at most; there is no accounting.
+on 0 sacct >/dev/null 2>&1 && fail 'the cluster has accounting'
+must_sweep 'arrays' 0 "$work/arrays"
+same_table "$work/arrays" 'arrays' "$work/whole"
+[[ $(grep --count ' array ' "$work/log") -eq 2 && $(starts "$work/arrays") -eq 4 ]] || fail "arrays: $(<"$work/log")"
+must_sweep 'a finished sweep' 0 "$work/arrays"
+[[ $(grep --count ' array ' "$work/log") -eq 0 ]] || fail "a finished sweep: $(<"$work/log")"
+
+# Killed between the submission and the note of it, then started twice: no run is started twice.
+cat >"$work/sbatch" <<SBATCH
+#!/bin/bash
+id=\$($(command -v sbatch) "\$@") || exit
+[[ -e $work/killed.once ]] || { touch $work/killed.once && kill -KILL \$PPID && sleep 1; }
+echo "\$id"
+SBATCH
+chmod +x "$work/sbatch"
+PATH=$work:$PATH sweep "$work/killed" >"$work/log" 2>&1
+status=$?
+[[ $status -eq 137 ]] || fail "kill -9 of the launcher: found $status: $(<"$work/log")"
+[[ -e $work/killed/slurm/array-1.jsonl && ! -e $work/killed/slurm/array-1.job ]] || fail 'kill -9: too late'
+sweep "$work/killed" --detach >"$work/log" 2>&1 || fail "after kill -9: $(<"$work/log")"
+must_sweep 'after kill -9' 0 "$work/killed"
+same_table "$work/killed" 'kill -9' "$work/whole"
+[[ $(starts "$work/killed") -eq 4 ]] || fail "kill -9: $(starts "$work/killed") starts of 4 runs"
+
+# Killed at random moments, by hand.
+kills=${ELASTOR_LAUNCHER_KILLS:-0}
+slow=(--set=base.training.epochs=60 --set=slurm.throttle=1)
+for ((kill = 1; kill <= kills; kill++)); do
+  sweep "$work/random" "${slow[@]}" >>"$work/random.log" 2>&1 &
+  sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+  pgrep --full -- "^$launcher .*--output_dir=$work/random " | xargs --no-run-if-empty kill -KILL
+  wait $!
+  echo "kill $kill: $(starts "$work/random") starts, $(find "$work/random/runs" -name summary.json 2>/dev/null | wc --lines) runs done"
+done
+if [[ $kills -gt 0 ]]; then
+  must_sweep 'random kills' 0 "$work/random" "${slow[@]}"
+  without_slurm "$work/slow" "${slow[@]}"
+  same_table "$work/random" 'random kills' "$work/slow"
+  [[ $(starts "$work/random") -eq 4 ]] || fail "random kills: $(starts "$work/random") starts of 4 runs"
+fi
+
+# One run of two ranks on two nodes, preempted by another job in mid-run.
+sweep=$work/one.textproto
+long=(--set=base.training.max_steps=150)
+without_slurm "$work/long_whole" "${long[@]}"
+two_nodes=(--set=resources.ranks=2 --set=resources.nodes=2 "${long[@]}")
+sweep "$work/long" "${two_nodes[@]}" >"$work/long.log" 2>&1 &
+follower=$!
+wait_for 'two nodes' trains "$work/long"
+for host in 1 2; do
+  ps -o args= --pid "$(ip netns pids "$prefix$host" | paste --serial --delimiters=,)" |
+    grep --quiet "^$trainer .*--output_dir=$work/long/runs/" || fail "no rank on host $host"
+done
+on 0 sbatch --partition=high --nodes=2 --exclusive --output=/dev/null --wrap='sleep 1' >/dev/null
+wait_for 'preemption' grep --quiet '"exit_code":75' "$work"/long/attempts/*
+wait "$follower" || fail "two nodes: $(<"$work/long.log")"
+[[ $(digest_of "$work"/long/runs/*) == "$(digest_of "$work"/long_whole/runs/*)" ]] || fail 'two nodes: another digest'
+[[ $(starts "$work/long") -eq 2 ]] || fail "two nodes: $(cat "$work"/long/attempts/*)"
+grep --quiet "_0 restart 1 on $prefix\[1-2\]" "$work"/long/attempts/* || fail "two nodes: $(cat "$work"/long/attempts/*)"
+
+# A node is cut off in mid-run, and what it ran lives on, frozen so that it cannot end by itself. It gives
+# way to the attempt on another node. Meanwhile, below, others use what is left of the cluster.
+lost=(--set=base.training.epochs=60)
+without_slurm "$work/lost_whole" "${lost[@]}"
+sweep "$work/lost" "${lost[@]}" >"$work/lost.log" 2>&1 &
+follower=$!
+wait_for 'a run to lose' trains "$work/lost"
+for host in 1 2; do
+  old=$(ip netns pids "$prefix$host" | xargs --no-run-if-empty ps -o pid=,comm= --pid | sed --quiet 's/ trainer$//p')
+  [[ -n $old ]] && break
+done
+kill -STOP $old && cut_link "$host"
+
+# An element that waits is cancelled, nobody watches: the others end, the launcher's own job writes the
+# table. The user's next command starts the cancelled one again.
+sweep=$work/sweep.textproto
+sweep "$work/cancelled" --detach --set=slurm.throttle=1 >"$work/log" 2>&1 || fail "--detach: $(<"$work/log")"
+on 0 scancel "$(id_of "$work/cancelled" 1)_2"
+wait_for 'the table of a detached sweep' has_table "$work/cancelled"
+[[ $(grep --count ',done,0,' "$work/cancelled/runs.csv") -eq 3 && $(grep --count ',failed,-1,' "$work/cancelled/runs.csv") -eq 1 ]] ||
+  fail "cancelled: $(<"$work/cancelled/runs.csv")"
+"$launcher" --status --output_dir="$work/whole" >"$work/log" || fail '--status without Slurm'
+must_sweep 'after scancel' 0 "$work/cancelled"
+same_table "$work/cancelled" 'scancel' "$work/whole"
+[[ $(starts "$work/cancelled") -eq 4 ]] || fail "scancel: $(starts "$work/cancelled") starts of 4 runs"
+
+# The launcher that follows is not needed; while Slurm has runs nobody else starts them.
+sweep "$work/stay" --set=base.training.epochs=2000 >"$work/stay.log" 2>&1 &
+wait_for 'a long sweep' trains "$work/stay"
+launch() { nsenter --net="/run/netns/${prefix}0" -- "$launcher" "$@"; }
+launch --status --output_dir="$work/stay" | grep --quiet " running .* running on $prefix" || fail '--status: no run is running'
+expect_line 2 'Slurm has 4 runs of it' launch --trainer="$trainer" --sweep="$sweep" \
+  --set=base.data.path="$work/data" --output_dir="$work/stay" --set=base.training.epochs=2000
+kill -TERM "$(pgrep --full -- "^$launcher .*--output_dir=$work/stay ")"
+wait $!
+status=$?
+[[ $status -eq 75 ]] && grep --quiet 'the jobs go on without this launcher' "$work/stay.log" ||
+  fail "SIGTERM: found $status: $(<"$work/stay.log")"
+[[ $(on 0 squeue --noheader --array --name="$(jobs_of "$work/stay")" | wc --lines) -eq 5 ]] || fail 'SIGTERM: jobs have ended'
+launch --stop --output_dir="$work/stay" >"$work/log" || fail "--stop: $(<"$work/log")"
+
+# Mistakes are one line.
+new=$work/new
+expect_line 2 'squeue: not found; expected Slurm' env PATH=/nowhere "$launcher" --stop --output_dir="$work/stay"
+expect_line 2 'scontrol: not found; expected Slurm' env PATH=/nowhere "$launcher" --trainer="$trainer" \
+  --scheduler=slurm --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$new"
+expect_line 2 'nvalid partition' sweep "$new" --set=slurm.options=--partition=nowhere
+expect_line 2 'resources.minutes: 0; expected' sweep "$new" --set=resources.minutes=0
+expect_line 2 '3 ranks cannot be dealt evenly to 2 nodes' sweep "$new" --set=resources.ranks=3 --set=resources.nodes=2
+expect_line 2 'Slurm has no field' sweep "$new" --set=slurm.option=x
+expect_line 2 'needs 2 nodes; expected' launch --trainer="$trainer" --sweep="$sweep" \
+  --set=base.data.path="$work/data" --output_dir="$new" --set=resources.ranks=2 --set=resources.nodes=2
+sweep "$new" --dry_run --set=resources.threads=4000 >"$work/log" 2>&1 || fail "--dry_run: $(<"$work/log")"
+grep --quiet '4 runs to submit, job arrays: 2' "$work/log" || fail "--dry_run: $(<"$work/log")"
+
+# The node that was cut off.
+wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
+[[ $(digest_of "$work"/lost/runs/*) == "$(digest_of "$work"/lost_whole/runs/*)" ]] || fail 'a lost node: another digest'
+grep --quiet 'superseded by a later attempt' "$work"/lost/slurm/array-1.log || fail "a lost node: $(cat "$work"/lost/slurm/array-1.log)"
+kill -0 $old 2>/dev/null && fail 'a lost node: its rank lives on'
+exit "$((failures > 0))"
