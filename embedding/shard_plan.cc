@@ -130,7 +130,7 @@ std::vector<int32_t> ShardPlan::PartitionsOnRank(int table, int rank) const {
 
 int64_t ShardPlan::RowsOnRank(int table, int rank) const {
   const int64_t rows = tables_[table].rows;
-  if (replicated_[table]) return rows;
+  if (replicated_[table] || ranks_ == 1) return rows;
   int64_t sum = 0;
   for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
     if (Owner(table, p) == rank) sum += RowsInPartition(rows, p);

@@ -15,7 +15,7 @@
 #   frappe    the published recipes on Frappe, five seeds
 # --data: has the prepared sets criteo, avazu and frappe as folders. What is missing is named with the
 #     command that makes it, and left out; the exit code is then 2.
-# FLAG: for tools/tuned_sweep.sh, after its own: --seeds=3, --set=base.training.batch_size=4096
+# FLAG: for the launcher: --set=axis.training.seed=1,2,3, --set=base.training.batch_size=4096
 #
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
@@ -65,12 +65,22 @@ has_frappe() {
   has frappe '--input=train.libsvm --validation_input=valid.libsvm --test_input=test.libsvm'
 }
 
-# compared SWEEP SET FLAG...: tunes, trains and compares.
+# launch SWEEP SET OUTPUT FLAG...
+launch() {
+  local sweep=$1 set=$2 folder=$3
+  shift 3
+  "$ELASTOR_PROGRAMS/launcher/launcher" --trainer="$ELASTOR_PROGRAMS/trainer/trainer" \
+    --sweep="$sweep" --set=base.data.path="$set" --output_dir="$folder" "$@"
+}
+
+# compared SWEEP SET FLAG...: tunes, trains and compares, the latter with the flags.
 compared() {
-  local sweep=$1 set=$2
+  local sweep=$1 set=$2 folder=$output/$1
   shift 2
   echo "== $sweep"
-  tools/tuned_sweep.sh "configs/sweeps/$sweep.textproto" "$set" "$output/$sweep" "$@" "${flags[@]}"
+  launch "configs/sweeps/$sweep.textproto" "$set" "$folder" "${flags[@]}"
+  "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "$folder" "$@" \
+    --markdown="$folder/comparison.md" --csv="$folder/comparison.csv"
 }
 
 planted() {
@@ -78,15 +88,12 @@ planted() {
   [[ -e $set/meta.json ]] ||
     "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$set" \
       --schema=configs/planted/coordinate_mixing_schema.textproto
-  compared planted_mixing "$set" --tune=optimizer.learning_rate=1e-3,2e-3,4e-3 --seeds=5
+  compared planted_mixing "$set"
 }
 
 table2() {
-  if has_criteo; then
-    compared table2_criteo "$data/criteo" --seeds=5 \
-      --tune=optimizer.learning_rate=2.5e-4,5e-4,1e-3,2e-3
-  fi
-  if has_avazu; then compared table2_avazu "$data/avazu" --seeds=5; fi
+  if has_criteo; then compared table2_criteo "$data/criteo"; fi
+  if has_avazu; then compared table2_avazu "$data/avazu"; fi
 }
 
 table3() {
@@ -95,9 +102,8 @@ table3() {
 }
 
 options() {
-  local each=(--seeds=5 --against=RankElastor --tune=optimizer.learning_rate=2.5e-4,5e-4,1e-3,2e-3,4e-3)
-  if has_criteo; then compared options_criteo "$data/criteo" "${each[@]}"; fi
-  if has_avazu; then compared options_avazu "$data/avazu" "${each[@]}"; fi
+  if has_criteo; then compared options_criteo "$data/criteo" --against=RankElastor; fi
+  if has_avazu; then compared options_avazu "$data/avazu" --against=RankElastor; fi
 }
 
 figures() {
@@ -110,9 +116,12 @@ figure4() {
   has_criteo || return 0
   local cores
   cores=$(taskset --cpu-list --pid $$ | sed 's/.*[:,-] *//')
-  taskset --cpu-list "$cores" "$ELASTOR_PROGRAMS/launcher/launcher" \
-    --trainer="$ELASTOR_PROGRAMS/trainer/trainer" --sweep=configs/sweeps/table2_criteo.textproto \
-    --set=base.data.path="$data/criteo" --output_dir="$output/figure4"
+  sed '/^tuning {/,/^}/d; /"training.seed"/d; /^predictions/d' configs/sweeps/table2_criteo.textproto \
+    >"$output/figure4.textproto"
+  (
+    taskset --cpu-list --pid "$cores" "$BASHPID" >/dev/null
+    launch "$output/figure4.textproto" "$data/criteo" "$output/figure4"
+  )
   awk -F, '
     NR == 1 {
       for (i = 1; i <= NF; ++i) column[$i] = i
@@ -156,9 +165,7 @@ frappe() {
       echo "set: \"name=$model\" set: \"spectrum.disabled=true\" predictions: \"test\""
       echo 'axis { field: "training.seed" values: "1" values: "2" values: "3" values: "4" values: "5" }'
     } >"$output/frappe_$model.textproto"
-    "$ELASTOR_PROGRAMS/launcher/launcher" --trainer="$ELASTOR_PROGRAMS/trainer/trainer" \
-      --sweep="$output/frappe_$model.textproto" --set=base.data.path="$data/frappe" \
-      --output_dir="$output/frappe_$model"
+    launch "$output/frappe_$model.textproto" "$data/frappe" "$output/frappe_$model"
     runs+=("$output/frappe_$model"/runs/*)
   done
   "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "${runs[@]}" --markdown="$output/frappe.md" \

@@ -12,6 +12,7 @@
 #include "launcher/comparison/comparison.h"
 #include "launcher/comparison/report.h"
 #include "launcher/comparison/runs.h"
+#include "launcher/result_runs.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
@@ -28,7 +29,8 @@ constexpr char kSourceFile[] = "comparison_main.cc";
 constexpr int kLeastResamples = 100, kMostResamples = 1'000'000;
 
 Status CheckFlags(const std::vector<std::string>& folders) {
-  if (folders.empty()) return UserError("no run; expected folders of runs with predictions");
+  if (folders.empty())
+    return UserError("no run; expected folders of runs with predictions, or of sweeps");
   if (FLAGS_resamples == 0) return OkStatus();
   if (FLAGS_resamples >= kLeastResamples && FLAGS_resamples <= kMostResamples) return OkStatus();
   return UserError("--resamples=" + std::to_string(FLAGS_resamples) + ": expected 0, or " +
@@ -37,7 +39,9 @@ Status CheckFlags(const std::vector<std::string>& folders) {
 
 Status Run(const std::vector<std::string>& folders) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags(folders));
-  ELASTOR_ASSIGN_OR_RETURN(const ComparedRuns runs, ReadComparedRuns(folders));
+  ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
+  std::fputs(results.left_out.c_str(), stderr);
+  ELASTOR_ASSIGN_OR_RETURN(const ComparedRuns runs, ReadComparedRuns(results.folders));
   std::string names;
   bool known = FLAGS_against.empty();
   for (const ComparedModel& model : runs.models) {

@@ -24,8 +24,8 @@
 namespace elastor {
 namespace {
 
-constexpr const char* kSizeNames[] = {"dense_parameters", "width", "depth", "samples",
-                                      "multiply_adds"};
+constexpr const char* kSizeNames[] = {"dense_parameters", "width",      "depth",
+                                      "samples",          "train_rows", "multiply_adds"};
 constexpr Metric kMetrics[] = {Metric::kLogloss, Metric::kAuc, Metric::kNormalizedEntropy};
 constexpr int64_t kMostInteger = int64_t{1} << 53;
 
@@ -139,6 +139,11 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
     return UserError(path + ": " + reason);
   }
   const StatusOr<std::unique_ptr<Dataset>> data = Dataset::Open(experiment.data().path());
+  if (experiment.data().train_rows() > 0) {
+    run.sizes["train_rows"] = static_cast<double>(experiment.data().train_rows());
+  } else if (data.ok()) {
+    run.sizes["train_rows"] = static_cast<double>((*data)->rows(Split::kTrain));
+  }
   if (data.ok() && MakeTask(experiment, (*data)->info()).ok() &&
       FindSequences(experiment, (*data)->info()).ok()) {
     const int64_t multiply_adds = MakeGraph(experiment, (*data)->info()).multiply_adds();

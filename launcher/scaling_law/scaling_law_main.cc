@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "launcher/result_runs.h"
 #include "launcher/scaling_law/analysis.h"
 #include "launcher/scaling_law/report.h"
 #include "launcher/scaling_law/runs.h"
@@ -24,7 +25,7 @@ DEFINE_string(metric, "logloss",
 DEFINE_string(
     sizes, "dense_parameters",
     "the sizes, comma separated, one to three of dense_parameters, width, depth, samples, "
-    "multiply_adds");
+    "train_rows, multiply_adds");
 DEFINE_string(json, "", "a file for all figures, as JSON");
 DEFINE_double(delta, 0, "Huber's threshold on relative residuals; 0: from the spread of the seeds");
 DEFINE_int32(replicates, 1000, "fits to replicates of the data that intervals are made from");
@@ -118,9 +119,12 @@ Status Run(const std::vector<std::string>& folders) {
   if (FLAGS_delta > 0) report.options.delta = FLAGS_delta;
   report.options.replicates = FLAGS_replicates;
   report.options.seed = FLAGS_seed;
+  ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
+  std::fputs(results.left_out.c_str(), stderr);
   std::vector<elastor::Run> runs;
-  ELASTOR_ASSIGN_OR_RETURN(runs, FLAGS_points.empty() ? ReadRunFolders(folders, report.metric)
-                                                      : ReadPoints(FLAGS_points, report.metric));
+  ELASTOR_ASSIGN_OR_RETURN(runs, FLAGS_points.empty()
+                                     ? ReadRunFolders(results.folders, report.metric)
+                                     : ReadPoints(FLAGS_points, report.metric));
   ELASTOR_ASSIGN_OR_RETURN(report.analyses, AnalyseModels(runs, size_names, report.options));
   AddComparisons(runs, &report);
   if (!FLAGS_json.empty()) {

@@ -173,14 +173,19 @@ TEST(PlanTest, AChangedSweepKeepsItsRuns) {
 
 // The committed sweeps, as --dry_run sees them.
 TEST(PlanTest, CommittedSweepsCanBePlanned) {
-  for (const char* name : {"quick", "paper_depth", "paper_width", "paper_joint"}) {
+  for (const char* name : {"quick", "data_size", "paper_depth", "paper_width", "paper_joint"}) {
     const std::string path = std::string("configs/sweeps/") + name + ".textproto";
     const StatusOr<Sweep> sweep = LoadSweep(path, {});
     ASSERT_TRUE(sweep.ok()) << sweep.status().message();
     const StatusOr<Plan> plan = MakePlan(*sweep, path);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_EQ(plan->name, name);
-    EXPECT_EQ(plan->runs.size(), plan->name == "quick" ? 20u : 40u);
+    int64_t final_runs = 0;
+    for (const LaterRuns& later : plan->later) {
+      final_runs += later.each.stage == Stage::kFinal ? later.count : 0;
+    }
+    EXPECT_EQ(final_runs, plan->name == "quick" ? 20 : plan->name == "data_size" ? 36 : 40);
+    EXPECT_EQ(plan->runs.size(), 5 * plan->tuned.size());
   }
 }
 

@@ -130,6 +130,33 @@ if [[ $(nproc) -ge 2 ]]; then
     <(cut --delimiter=, --fields=17 "$work/ranks/runs.csv") || fail 'two ranks: other digests'
 fi
 
+# A tuning that is killed goes on to the undisturbed one's table; calibration says how long it takes.
+{
+  cat "$work/sweep.textproto"
+  echo 'tuning { field { count: 3 } extensions: 1 }'
+} >"$work/tuned.textproto"
+tuning=("$launcher" --trainer="$trainer" --sweep="$work/tuned.textproto"
+  --set=base.data.path="$work/data" --set=base.training.epochs=2)
+# tuned OUTPUT ARGUMENT...
+tuned() { timeout 300 "${tuning[@]}" --output_dir="$@"; }
+tuned "$work/tuned" --dry_run --calibrate >"$work/log" 2>&1 || fail "--calibrate: $(<"$work/log")"
+grep --quiet 'sweep tiny: 6 runs, 0 done; .*at most about .* core-hours' "$work/log" ||
+  fail "--calibrate: $(<"$work/log")"
+tuned "$work/tuned" >"$work/log" 2>&1 || fail "a tuning: $(<"$work/log")"
+[[ $(grep --count ',final,.*,done,0,' "$work/tuned/runs.csv") -eq 4 ]] || fail "a tuning: $(<"$work/tuned/runs.csv")"
+[[ $(grep --count '^tuned [elastormix]*: optimizer.learning_rate=' "$work/log") -eq 2 ]] ||
+  fail "a tuning: $(<"$work/log")"
+"${tuning[@]}" --output_dir="$work/tuned_killed" >"$work/log" 2>&1 &
+until [[ $(records "$work/tuned_killed") -ge 20 ]] || ! kill -0 $! 2>/dev/null; do :; done
+kill -KILL $! || fail "a tuning to be killed: $(<"$work/log")"
+wait $! 2>/dev/null
+no_orphans "$work/tuned_killed"
+tuned "$work/tuned_killed" >"$work/log" 2>&1 || fail "a killed tuning: $(<"$work/log")"
+diff <(sed 's/\(,[^,]*\)\{4\}$//' "$work/tuned/runs.csv") \
+  <(sed 's/\(,[^,]*\)\{4\}$//' "$work/tuned_killed/runs.csv") || fail 'a killed tuning: another table'
+tuned "$work/tuned" >"$work/log" 2>&1 || fail "a tuning again: $(<"$work/log")"
+grep --quiet ' start ' "$work/log" && fail 'a tuning again: something was trained'
+
 # One launcher at a time; a signal stops it with checkpoints.
 begin_sweep "$work/long" --set=base.training.epochs=2000
 until grep --quiet ' resume ' "$work/long.log" || ! kill -0 $! 2>/dev/null; do :; done

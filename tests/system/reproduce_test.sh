@@ -19,8 +19,8 @@ sed 's/rows: 400000/rows: 4000/' configs/planted/coordinate_mixing_schema.textpr
 
 # reproduce NAME...
 reproduce() {
-  tools/reproduce.sh "$@" --data="$work/data" --output="$work/out" -- --seeds=2 \
-    --set=base.training.epochs=1 >"$work/log" 2>&1
+  tools/reproduce.sh "$@" --data="$work/data" --output="$work/out" -- \
+    --set=axis.training.seed=1,2 --set=base.training.epochs=1 >"$work/log" 2>&1
 }
 reproduce planted || fail "planted: exit code $?: $(tail --lines=3 "$work/log")"
 out=$work/out/planted_mixing
@@ -28,13 +28,16 @@ expect_text "$out/comparison.md" '^400 rows of the test split, '
 [[ $(grep --count '^| Rank.* is better \|^| Rank.* none ' "$out/comparison.md") -ge 8 ]] ||
   fail "pairs: $(<"$out/comparison.md")"
 [[ $(wc --lines <"$out/comparison.csv") -eq 31 ]] || fail "comparison.csv: $(<"$out/comparison.csv")"
-[[ $(wc --lines <"$out/trials.csv") -eq 16 && $(grep --count ',yes' "$out/trials.csv") -eq 5 ]] ||
-  fail "trials.csv: $(<"$out/trials.csv")"
+expect_text "$work/log" 'planted_mixing: 15 tuning runs are left out'
+[[ $(grep --count ',tune,' "$out/runs.csv") -eq 15 && $(grep --count ',final,' "$out/runs.csv") -eq 10 ]] ||
+  fail "runs.csv: $(<"$out/runs.csv")"
 # The best trial of a model, and what its runs were trained with.
-best=$(grep '^RankMixer,' "$out/trials.csv" | sort --field-separator=, --key=4,4g | head --lines=1)
-[[ $best == *,yes* ]] || fail "not the best trial was chosen: $(<"$out/trials.csv")"
-rate=$(cut --delimiter=, --fields=2 <<<"$best")
-runs=("$out"/tuned/runs/RankMixer_seed*)
+column() { head --lines=1 "$out/runs.csv" | tr , '\n' | grep --line-number --line-regexp "$1" | cut --delimiter=: --fields=1; }
+rate_column=$(column optimizer.learning_rate)
+rate=$(grep '^tune_RankMixer_learning' "$out/runs.csv" |
+  sort --field-separator=, --key="$(column logloss),$(column logloss)g" | head --lines=1 |
+  cut --delimiter=, --fields="$rate_column")
+runs=("$out"/runs/RankMixer_seed*)
 [[ ${#runs[@]} -eq 2 ]] || fail "runs of RankMixer: ${runs[*]}"
 expect_text "${runs[0]}/experiment.textproto" "learning_rate: $(printf '%g' "$rate")\$"
 
@@ -44,29 +47,13 @@ reproduce planted || fail "planted again: exit code $?"
 grep --quiet ' start ' "$work/log" && fail 'planted again: something was trained'
 cmp "$work/before.csv" "$out/comparison.csv" || fail 'planted again: other figures'
 
-# A list among the fields of a point, whose commas stand in quotes in the tables; one run a model.
-cat >"$work/lists.textproto" <<'SWEEP'
-base_file: "configs/planted/coordinate_mixing.textproto"
-set: "spectrum.disabled=true"
-axis {
-  name: "model"
-  point { label: "MLP" set: "name=MLP" set: "model.kind=MLP" set: "model.hidden=8,8" }
-}
-SWEEP
-tools/tuned_sweep.sh "$work/lists.textproto" "$work/data/planted" "$work/lists" --seeds=1 \
-  --tune=optimizer.learning_rate=1e-3,2e-3 --set=base.training.epochs=1 >"$work/log" 2>&1 ||
-  fail "lists: $(<"$work/log")"
-expect_text "$work/lists/trials.csv" '^MLP,[12]e-3,0\.[0-9]*,0\.[0-9]*,yes$'
-expect_text "$work/lists/comparison.md" '^| MLP .* | -  *|'
-
 reproduce table3
 [[ $? -eq 2 ]] || fail "without data: expected exit code 2"
 expect_text "$work/log" "data/criteo is missing; make it: .*--schema=configs/criteo/schema.textproto"
 expect_line 2 'expected all, planted' tools/reproduce.sh tabel3
-expect_line 2 'expected SWEEP DATA OUTPUT_DIR' tools/tuned_sweep.sh
 
 # The order of the folders changes no figure.
-all=("$out"/tuned/runs/*)
+all=("$out"/runs/[!t]*)
 compare "${all[@]}" --csv="$work/all.csv" >/dev/null || fail 'comparison'
 diff <(sort "$work/before.csv" | grep ',"RankMixer",,') \
   <(compare "${runs[1]}" "${runs[0]}" --csv="$work/two.csv" >/dev/null; grep ',"RankMixer",,' "$work/two.csv" | sort) ||
@@ -78,7 +65,7 @@ expect_line 2 'no run; expected folders' compare
 expect_line 2 'is a second run of RankMixer with seed 1' compare "${runs[0]}" "${runs[0]}"
 expect_line 2 '--against=x: expected one of RankMixer' compare "${runs[0]}" --against=x
 expect_line 2 '--resamples=5: expected 0, or 100' compare "${runs[0]}" --resamples=5
-expect_line 2 'predictions.csv: open' compare "$out"/trials/runs/RankMixer_learning_rate1e-3*
+expect_line 2 'was only tuned by; expected final runs' compare "$out"/runs/tune_RankMixer_learning_rate1e-3*
 # A run of the same name with another learning rate, of the validation split, and with the
 # predictions of another run.
 other() { # FOLDER FLAG...

@@ -206,6 +206,7 @@ RowOrder MakeRowOrder(const Experiment& experiment) {
 StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& data) {
   const int64_t all = data.rows[static_cast<int>(Split::kTrain)];
   const int64_t rows = experiment.data().train_rows();
+  if (experiment.data().path().empty()) return 0;
   if (rows <= all) return rows > 0 ? rows : all;
   return UserError("data.train_rows: " + std::to_string(rows) + "; expected at most the " +
                    std::to_string(all) + " rows of the training split");

@@ -43,8 +43,8 @@ SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
 Precision PrecisionOf(const TrainingConfig& training);
 TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data);
 RowOrder MakeRowOrder(const Experiment& experiment);
-// Rows of an epoch of training: data.train_rows, or all of the split. User error in one line when
-// the split has fewer.
+// Rows of an epoch of training: data.train_rows, or all of the split; 0 without data. User error in
+// one line when the split has fewer.
 StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& data);
 
 // Weights and slots of embeddings, by the experiment's plan.

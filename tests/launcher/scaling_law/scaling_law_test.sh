@@ -53,6 +53,18 @@ for flags in --metric=auc --metric=normalized_entropy --sizes=width --sizes=mult
   "$scaling_law" runs/* $flags >flags.txt || fail "$flags: exit code $?"
 done
 
+# The law of data.
+for rows in 800 1600; do
+  for seed in 1 2; do
+    "$trainer" --experiment=tiny.textproto --set=data.path=data --set=model.mlp.hidden=4 \
+      --set=training.seed=$seed --set=data.train_rows=$rows --output_dir="rows/$rows-$seed" \
+      >/dev/null || fail "rows $rows-$seed"
+  done
+done
+"$scaling_law" rows/* runs/4-* --sizes=train_rows >rows.txt || fail "train_rows: exit code $?"
+expect_text rows.txt "train_rows spans a factor of 4"
+expect_text rows.txt "predicted, largest: train_rows 3200:"
+
 # Two models, drawn from 0.4 + 0.1 (N / 1e4)^-0.5 and the same plus 0.01, without noise.
 {
   echo "model,dense_parameters,multiply_adds,seed,logloss"

@@ -437,7 +437,8 @@ TEST(ConfigTest, MistakesInAFileAreLocated) {
   EXPECT_EQ(status.message(),
             path +
                 ":2:6: Message type \"elastor.DataConfig\" has no field named \"pth\"."
-                " It has: path, order, window_blocks, reader_threads, shape, train_rows; did you mean 'path'?");
+                " It has: path, order, window_blocks, reader_threads, shape, train_rows; did you "
+                "mean 'path'?");
 
   const std::string missing = testing::TempDir() + "/missing.textproto";
   EXPECT_EQ(ReadExperiment(missing).status().code(), StatusCode::kUser);
