@@ -21,6 +21,7 @@
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_file.h"
+#include "launcher/sweep_report/sweep_report.h"
 #include "launcher/sweep_status.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
@@ -32,6 +33,8 @@ DEFINE_string(set, "",
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
+DEFINE_bool(report, false,
+            "write the report of the sweep in --output_dir as far as it is; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
 DEFINE_string(trainer, "", "the trainer; default: ../trainer/trainer beside this program");
 
@@ -161,23 +164,33 @@ std::string ChangeLine(const PlanChange& change) {
   return line + "\n";
 }
 
+Status CheckBegun(const SweepFiles& files) {
+  if (std::error_code none; std::filesystem::exists(files.Plan(), none)) return OkStatus();
+  return UserError("--output_dir=" + files.root + ": holds no sweep; expected one that was begun");
+}
+
 Status PrintStatus(const SweepFiles& files) {
-  if (std::error_code none; !std::filesystem::exists(files.Plan(), none)) {
-    return UserError("--output_dir=" + files.root +
-                     ": holds no sweep; expected one that was begun");
-  }
+  ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
   ELASTOR_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(files));
   return WriteToStdout(StatusTable(plan, files));
+}
+
+Status WriteReport(const SweepFiles& files, const std::string& trainer) {
+  ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string written, WriteSweepReport(files, trainer));
+  return WriteToStdout(written);
 }
 
 Status CheckFlags() {
   if (FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a directory for the sweep");
   }
-  if (FLAGS_sweep.empty() && !FLAGS_status) {
+  if (FLAGS_sweep.empty() && !FLAGS_status && !FLAGS_report) {
     return UserError("--sweep: missing; expected a file, as configs/sweeps/quick.textproto");
   }
-  if (FLAGS_status && FLAGS_dry_run) return UserError("--status and --dry_run: expected one");
+  if (FLAGS_status + FLAGS_dry_run + FLAGS_report > 1) {
+    return UserError("--status, --dry_run and --report: expected one");
+  }
   return OkStatus();
 }
 
@@ -226,6 +239,7 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   }
   ELASTOR_RETURN_IF_ERROR(WriteToStdout(ChangeLine(change)));
   ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files.Sweep(), SweepText(sweep)));
   for (const PlannedRun& run : plan.runs) {
     if (!FLAGS_retry_failed || ReadStatus(run, files).state != RunState::kFailed) continue;
     ELASTOR_RETURN_IF_ERROR(AppendForgiveness(files.Attempts(run.folder)));
@@ -235,6 +249,7 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   ELASTOR_RETURN_IF_ERROR(ran);
   ELASTOR_RETURN_IF_ERROR(
       WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
+  ELASTOR_RETURN_IF_ERROR(WriteReport(files, trainer));
   return Outcome(plan, files);
 }
 
@@ -248,7 +263,9 @@ Status Run(const std::vector<std::string>& arguments) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags());
   std::error_code none;
   const SweepFiles files = {std::filesystem::absolute(FLAGS_output_dir, none).lexically_normal()};
-  return FLAGS_status ? PrintStatus(files) : Sweeps(files, command_line.overrides);
+  if (FLAGS_status) return PrintStatus(files);
+  if (FLAGS_report) return WriteReport(files, "trainer");
+  return Sweeps(files, command_line.overrides);
 }
 
 }  // namespace

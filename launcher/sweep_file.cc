@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
@@ -134,6 +136,14 @@ StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> 
     return UserError(path + ": resources: expected positive numbers");
   }
   return sweep;
+}
+
+std::string SweepText(const Sweep& sweep) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  CHECK(printer.PrintToString(sweep, &text));
+  return text;
 }
 
 std::vector<Combination> Product(const Sweep& sweep) {

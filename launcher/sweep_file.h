@@ -17,6 +17,9 @@ namespace elastor {
 // the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
 
+// A loaded sweep as a file that LoadSweep reads again; paths are as they were given.
+std::string SweepText(const Sweep& sweep);
+
 // One point of every axis, in the sweep's order of axes; pointers into the sweep.
 struct Combination {
   std::vector<const Point*> points;

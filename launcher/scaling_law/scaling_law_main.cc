@@ -93,18 +93,13 @@ void AddComparisons(std::span<const Run> runs, ScalingReport* report) {
             : AnalyseModels(runs, size_names, report->options);
     for (size_t i = 0; i < report->analyses.size(); ++i) {
       for (size_t j = i + 1; j < report->analyses.size(); ++j) {
-        ModelComparison& comparison = report->comparisons.emplace_back();
-        comparison.first = report->analyses[i].model;
-        comparison.second = report->analyses[j].model;
-        comparison.size_name = name;
-        if (!analyses.ok()) {
-          comparison.why_not = analyses.status().message();
-          continue;
-        }
-        comparison.predictions = Compare((*analyses)[i], (*analyses)[j]);
-        if (comparison.predictions.empty()) {
-          comparison.why_not = "their ranges have nothing in common";
-        }
+        report->comparisons.push_back(analyses.ok()
+                                          ? CompareModels((*analyses)[i], (*analyses)[j], name)
+                                          : ModelComparison{report->analyses[i].model,
+                                                            report->analyses[j].model,
+                                                            name,
+                                                            {},
+                                                            analyses.status().message()});
       }
     }
   }
