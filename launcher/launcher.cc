@@ -175,9 +175,9 @@ Status PrintStatus(const SweepFiles& files) {
   return WriteToStdout(StatusTable(plan, files));
 }
 
-Status WriteReport(const SweepFiles& files, const std::string& trainer) {
+Status WriteReport(const SweepFiles& files) {
   ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string written, WriteSweepReport(files, trainer));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string written, WriteSweepReport(files));
   return WriteToStdout(written);
 }
 
@@ -249,7 +249,7 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   ELASTOR_RETURN_IF_ERROR(ran);
   ELASTOR_RETURN_IF_ERROR(
       WriteToStdout("sweep " + plan.name + ": the results are in " + files.Table() + "\n"));
-  ELASTOR_RETURN_IF_ERROR(WriteReport(files, trainer));
+  ELASTOR_RETURN_IF_ERROR(WriteReport(files));
   return Outcome(plan, files);
 }
 
@@ -264,7 +264,7 @@ Status Run(const std::vector<std::string>& arguments) {
   std::error_code none;
   const SweepFiles files = {std::filesystem::absolute(FLAGS_output_dir, none).lexically_normal()};
   if (FLAGS_status) return PrintStatus(files);
-  if (FLAGS_report) return WriteReport(files, "trainer");
+  if (FLAGS_report) return WriteReport(files);
   return Sweeps(files, command_line.overrides);
 }
 

@@ -223,7 +223,7 @@ std::string ToSvg(const ScalingChart& chart) {
   const double residual_top = bottom + kGap;
   const double foot = has_residuals ? residual_top + kResidualHeight : bottom;
   const ChartAxis residual_axis = {.title = "residual"};
-  const Scale residual_y(residual_axis, extent.residuals, /*ticks=*/4, foot, residual_top);
+  const Scale residual_y(residual_axis, extent.residuals, /*ticks=*/5, foot, residual_top);
   const double labels = std::max(LongestLabel(y), has_residuals ? LongestLabel(residual_y) : 0.0);
   const double left = kMargin + 18 + labels + 6, right = kWidth - kMargin;
   const Scale x(chart.x, extent.xs, /*ticks=*/8, left, right);

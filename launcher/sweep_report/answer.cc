@@ -132,7 +132,7 @@ std::string MeasuredText(const SweepLaw& law, const SeriesLaw& series) {
   return measured + ". ";
 }
 
-std::string HoldOutText(const SeriesLaw& law, const std::string& size) {
+std::string HoldOutText(const SeriesLaw& law, Metric metric, const std::string& size) {
   if (!law.analysis->hold_out) {
     return " No size could be held out, so that nothing shows whether the law predicts.";
   }
@@ -144,6 +144,7 @@ std::string HoldOutText(const SeriesLaw& law, const std::string& size) {
     last.push_back(SignedPercent(held.last_value_error));
     line.push_back(SignedPercent(held.log_linear_error));
   }
+  const Interval& largest = hold_out.held_out.back().interval;
   const double of_law = hold_out.RootMeanSquare(&HeldOut::error);
   const bool better = of_law < hold_out.RootMeanSquare(&HeldOut::last_value_error) &&
                       of_law < hold_out.RootMeanSquare(&HeldOut::log_linear_error);
@@ -151,11 +152,11 @@ std::string HoldOutText(const SeriesLaw& law, const std::string& size) {
          Joined(errors) + " at " + Joined(sizes) + " " + SizeTitle(size) +
          Format(" (noise of a mean of seeds \u00b1%.2f\u00a0%%), ", 100 * NoiseOfMeans(law)) +
          "the last value by " + Joined(last) + ", a log-linear fit by " + Joined(line) + ": the " +
-         (sizes.size() == 1 ? "largest size " : "largest sizes ") +
-         (hold_out.breaks_law() ? (sizes.size() == 1 ? "breaks" : "break")
-                                : (sizes.size() == 1 ? "follows" : "follow")) +
-         " the law of the smaller ones" +
-         (better ? "." : ", and the law predicts no better than a naive rule.");
+         (sizes.size() == 1 ? "largest size lies " : "largest sizes lie ") +
+         (hold_out.breaks_law() ? "outside of what the smaller ones predict"
+                                : "inside of what the smaller ones predict") +
+         Format(", [%.4f, %.4f]", Shown(metric, largest.low), Shown(metric, largest.high)) +
+         " for the largest" + (better ? "." : "; the law predicts no better than a naive rule.");
 }
 
 std::string SeriesText(const SweepLaw& law, const SeriesLaw& series) {
@@ -178,7 +179,7 @@ std::string SeriesText(const SweepLaw& law, const SeriesLaw& series) {
     text += "The law is not identified, because " + reasons +
             ". Its values near the data can be used, its limit and exponent cannot.";
   }
-  return text + HoldOutText(series, law.sizes[0]);
+  return text + HoldOutText(series, law.metric, law.sizes[0]);
 }
 
 }  // namespace

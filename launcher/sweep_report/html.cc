@@ -69,7 +69,8 @@ body{font-size:15px}main{padding:24px 14px 48px}h1{font-size:25px}h2{font-size:1
 @media print{
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,th[aria-sort]::after{display:none}
 figure,tr,svg{break-inside:avoid}h2,h3{break-after:avoid}.wide{overflow:visible}
-table{font-size:8pt;width:100%}th,td{padding:3px 6px 3px 0}td.k{white-space:normal;overflow-wrap:anywhere;font-size:7pt}
+table{font-size:8pt;width:100%}th,td{padding:3px 6px 3px 0}td.k{white-space:normal;overflow-wrap:anywhere;min-width:15ch;font-size:7pt}
+td.n{white-space:normal}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:7.5pt}
 .pair{grid-template-columns:1fr 1fr}a{color:inherit;text-decoration:none}}
 </style>

@@ -252,7 +252,8 @@ std::string SpectraHtml(const SweepData& data) {
                static_cast<double>(run.plan.dense_parameters)),
         Number(std::to_string(run.seed), static_cast<double>(run.seed))};
     for (int k = 0; k < 2; ++k) {
-      row.push_back({.html = Sparkline(run, kinds[k], most[k])});
+      row.push_back({.sort = Digits(run.last_ranks.back().*kinds[k]),
+                     .html = Sparkline(run, kinds[k], most[k])});
       row.push_back({.text = RankText(run, kinds[k], false), .number = true});
       row.push_back({.text = RankText(run, kinds[k], true), .number = true});
     }
@@ -294,33 +295,37 @@ std::string RunsHtml(const SweepData& data) {
   if (listed.empty()) return Paragraph("No run is done yet.");
   const bool grouped = std::ranges::any_of(
       listed, [](const SweepRun* run) { return run->status.result->gauc.has_value(); });
-  std::vector<Cell> headings = {Heading("run")};
-  for (const std::string& column : data.columns) {
-    headings.push_back(Heading(column.substr(column.rfind('.') + 1), false, column));
+  // Labels of axes stand in the folder's name already.
+  std::vector<size_t> fields;
+  for (size_t c = 0; c < data.columns.size(); ++c) {
+    if (data.columns[c].find('.') != std::string::npos) fields.push_back(c);
   }
-  for (const char* name : {"parameters", "multiply-adds", "AUC", "logloss"}) {
+  std::vector<Cell> headings = {Heading("run"), Heading("logloss", true), Heading("AUC", true)};
+  if (grouped) headings.push_back(Heading("gAUC", true));
+  for (const char* name : {"parameters", "multiply-adds", "seconds", "samples/s"}) {
     headings.push_back(Heading(name, true));
   }
-  if (grouped) headings.push_back(Heading("gAUC", true));
-  for (const char* name : {"seconds", "samples/s"}) headings.push_back(Heading(name, true));
   headings.push_back(Heading("digest"));
+  for (const size_t c : fields) {
+    const std::string& column = data.columns[c];
+    headings.push_back(Heading(column.substr(column.rfind('.') + 1), false, column));
+  }
   std::vector<std::vector<Cell>> rows;
   for (const SweepRun* run : listed) {
     const RunResult& result = *run->status.result;
-    std::vector<Cell> row = {{.text = run->plan.folder, .code = true}};
-    for (const std::string& value : run->plan.columns) row.push_back({.text = value});
+    std::vector<Cell> row = {
+        {.text = run->plan.folder, .code = true}, Measured(result.logloss), Measured(result.auc)};
+    if (grouped) row.push_back(Measured(result.gauc));
     for (const int64_t count : {run->plan.dense_parameters, run->plan.multiply_adds}) {
       const auto value = static_cast<double>(count);
       row.push_back(Number(NumberText(value, 0), value));
     }
-    row.push_back(Measured(result.auc));
-    row.push_back(Measured(result.logloss));
-    if (grouped) row.push_back(Measured(result.gauc));
     row.push_back(Number(Format("%.1f", result.wall_s), result.wall_s));
     row.push_back(Number(NumberText(result.samples_per_s, 0), result.samples_per_s));
     row.push_back({.text = result.state_digest.substr(0, kDigestShown),
                    .title = result.state_digest,
                    .code = true});
+    for (const size_t c : fields) row.push_back({.text = run->plan.columns[c]});
     rows.push_back(std::move(row));
   }
   const int done = data.Count(RunState::kDone);
@@ -544,9 +549,9 @@ std::string ToHtml(const SweepReport& report) {
         "done.</p>\n";
   }
   body +=
-      "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a><a href=\"#cost\">Cost</a><a "
-      "href=\"#ranks\">Effective ranks</a><a href=\"#throughput\">Throughput</a><a "
-      "href=\"#runs\">Runs</a><a href=\"#failures\">Failures</a><a "
+      "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
+      "href=\"#ranks\">Effective ranks</a> <a href=\"#throughput\">Throughput</a> <a "
+      "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
       "href=\"#provenance\">Provenance</a></nav>\n</header>\n";
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";

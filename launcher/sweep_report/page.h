@@ -12,8 +12,8 @@
 
 namespace elastor {
 
-// Rows of the table of runs; of more runs it has those that are not done and the first others.
-inline constexpr size_t kMostRows = 1000;
+// Rows of the table of runs and commands; all runs are in runs.csv.
+inline constexpr size_t kMostRows = 500;
 
 // What the report is made of.
 struct SweepReport {

@@ -64,21 +64,23 @@ class SeriesFinder {
     return key;
   }
 
-  // The value of a column that all of a series have alone, else the series' own values.
+  // The label that all of a series have, and no other; without one the kind of model and the fields
+  // that differ from series to series.
   std::vector<std::string> Names(const std::vector<Key>& of_runs) const {
     std::vector<std::string> names(of_runs.size());
     for (size_t c = 0; c < data_.columns.size(); ++c) {
-      if (!Names(of_runs, c)) continue;
+      if (IsField(data_.columns[c]) || !Names(of_runs, c)) continue;
       for (size_t r = 0; r < names.size(); ++r) names[r] = data_.runs[r].plan.columns[c];
       return names;
     }
-    const std::set<std::string> kinds(kinds_.begin(), kinds_.end());
     for (size_t r = 0; r < names.size(); ++r) {
-      names[r] = Spoken(kinds_[r].empty() ? "runs" : kinds_[r]);
+      names[r] = kinds_[r].empty() ? "runs" : Spoken(kinds_[r]);
       for (size_t k = 0; k < keys_.size(); ++k) {
-        const std::string& value = of_runs[r][k + 1];
-        const std::string column = LastPart(data_.columns[keys_[k]]);
-        if (!value.empty() && column != "kind") names[r] += ", " + column + " " + value;
+        const std::string& column = data_.columns[keys_[k]];
+        const bool differs = std::ranges::any_of(
+            of_runs, [&](const Key& key) { return key[k + 1] != of_runs[r][k + 1]; });
+        if (!differs || column == "model.kind" || of_runs[r][k + 1].empty()) continue;
+        names[r] += ", " + LastPart(column) + " " + of_runs[r][k + 1];
       }
     }
     return names;
@@ -100,13 +102,13 @@ class SeriesFinder {
     keys_.insert(keys_.end(), colliding.begin(), colliding.end());
   }
 
-  // Whether the column tells all series apart, and nothing within them.
+  // Whether the label tells all series apart, and nothing within them.
   bool Names(const std::vector<Key>& of_runs, size_t column) const {
     std::map<Key, std::string> value_of;
     std::map<std::string, Key> key_of;
     for (size_t r = 0; r < of_runs.size(); ++r) {
       const std::string& value = data_.runs[r].plan.columns[column];
-      if (value.empty() || IsNumeric(value)) return false;
+      if (value.empty()) return false;
       if (value_of.emplace(of_runs[r], value).first->second != value) return false;
       if (key_of.emplace(value, of_runs[r]).first->second != of_runs[r]) return false;
     }

@@ -148,7 +148,7 @@ int SweepData::Count(RunState state) const {
       std::ranges::count(runs, state, [](const SweepRun& run) { return run.status.state; }));
 }
 
-StatusOr<SweepData> ReadSweepData(const SweepFiles& files, const std::string& trainer) {
+StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   ELASTOR_ASSIGN_OR_RETURN(Plan plan, ReadPlan(files));
   SweepData data;
   data.name = plan.name;
@@ -164,7 +164,7 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files, const std::string& tr
     if (sweep.ok()) run.plan.predictions = sweep->predictions();
     run.status = ReadStatus(run.plan, files);
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
-    run.command = Joined(Command(run.plan, files, trainer, /*resume=*/false));
+    run.command = Joined(Command(run.plan, files, "trainer", /*resume=*/false));
     if (!run.done()) continue;
     ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run);
     provenance.AddRun(files.Run(run.plan.folder));

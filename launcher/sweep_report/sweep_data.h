@@ -59,7 +59,7 @@ struct SweepData {
 };
 
 // Reads the folder's files alone. User error when it holds no sweep.
-StatusOr<SweepData> ReadSweepData(const SweepFiles& files, const std::string& trainer);
+StatusOr<SweepData> ReadSweepData(const SweepFiles& files);
 
 // Gives every run its series. Runs of one series differ in seed and size. What tells series apart:
 // the kind of model; varied fields whose values are no numbers; and of those that are numbers the

@@ -3,8 +3,10 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -33,11 +35,24 @@ bool ConvertToPng(const std::string& svg, const std::string& png) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// Fits cost as much as the series has runs: of many runs fewer replicates say enough.
+int MostReplicates(const SweepData& data) {
+  constexpr double kMostFitted = 200'000;  // runs times replicates of a series
+  constexpr int kLeast = 100;
+  std::map<std::string, int> runs;
+  for (const SweepRun& run : data.runs) runs[run.series] += run.done();
+  int most = 1;
+  for (const auto& [series, count] : runs) most = std::max(most, count);
+  return std::max(static_cast<int>(kMostFitted / most), kLeast);
+}
+
 }  // namespace
 
-StatusOr<std::string> WriteSweepReport(const SweepFiles& files, const std::string& trainer) {
+StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions options) {
   SweepReport report;
-  ELASTOR_ASSIGN_OR_RETURN(report.data, ReadSweepData(files, trainer));
+  ELASTOR_ASSIGN_OR_RETURN(report.data, ReadSweepData(files));
+  report.options = options;
+  report.options.replicates = std::min(options.replicates, MostReplicates(report.data));
   report.laws = FitLaws(report.data, report.options);
   report.law_figures = LawFigures(report.laws);
   report.pareto = ParetoFigures(report.data);
