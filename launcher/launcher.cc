@@ -29,6 +29,7 @@
 #include "launcher/slurm_element.h"
 #include "launcher/slurm_scheduler.h"
 #include "launcher/sweep_file.h"
+#include "launcher/sweep_report/sweep_report.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"
 #include "trainer/run/command_line.h"
@@ -45,6 +46,8 @@ DEFINE_bool(calibrate, false,
             "before all else, time short runs of a few sizes, for the times that --dry_run and the "
             "launcher's lines estimate; done once in an --output_dir");
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
+DEFINE_bool(report, false,
+            "write the report of the sweep in --output_dir as far as it is; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
 DEFINE_string(scheduler, "local", "where runs go: local, this machine, or slurm, job arrays");
 DEFINE_bool(
@@ -109,17 +112,25 @@ std::string ChangeLine(const PlanChange& change) {
   return line + "\n";
 }
 
+Status CheckBegun(const SweepFiles& files) {
+  if (std::error_code none; std::filesystem::exists(files.Plan(), none)) return OkStatus();
+  return UserError("--output_dir=" + files.root + ": holds no sweep; expected one that was begun");
+}
+
 Status PrintStatus(const SweepFiles& files) {
-  if (std::error_code none; !std::filesystem::exists(files.Plan(), none)) {
-    return UserError("--output_dir=" + files.root +
-                     ": holds no sweep; expected one that was begun");
-  }
+  ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
   ELASTOR_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(files));
   const auto jobs = JobStates(files);
   ELASTOR_RETURN_IF_ERROR(WriteToStdout(
       StatusTable(plan, files, jobs.ok() ? *jobs : std::map<std::string, std::string>())));
   // The files alone do not tell whether Slurm has an element.
   return jobs.status();
+}
+
+Status WriteReport(const SweepFiles& files) {
+  ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string written, WriteSweepReport(files));
+  return WriteToStdout(written);
 }
 
 Status CheckFlags() {
@@ -132,11 +143,13 @@ Status CheckFlags() {
   if (FLAGS_rehearse_preemption && FLAGS_scheduler != "local") {
     return UserError("--rehearse_preemption: expected --scheduler=local with it");
   }
-  if (FLAGS_sweep.empty() && !FLAGS_status && !FLAGS_stop && FLAGS_element == 0) {
+  const bool acts_alone = FLAGS_status || FLAGS_report || FLAGS_stop || FLAGS_element > 0;
+  if (FLAGS_sweep.empty() && !acts_alone) {
     return UserError("--sweep: missing; expected a file, as configs/sweeps/quick.textproto");
   }
-  if (FLAGS_status + FLAGS_dry_run + FLAGS_stop + FLAGS_detach > 1) {
-    return UserError("--status, --dry_run, --stop and --detach: expected one of them at most");
+  if (FLAGS_status + FLAGS_dry_run + FLAGS_report + FLAGS_stop + FLAGS_detach > 1) {
+    return UserError(
+        "--status, --dry_run, --report, --stop and --detach: expected one of them at most");
   }
   return OkStatus();
 }
@@ -236,6 +249,9 @@ class SweepRunner {
       const PlanChange change = AdoptFolders(files_, &plan);
       ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine_));
       ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files_));
+      Sweep named = sweep_;
+      named.set_name(plan.name);
+      ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Sweep(), SweepText(named)));
       ELASTOR_RETURN_IF_ERROR(
           WriteToStdout((first ? ChangeLine(change) : "") + TuningLines(plan, &said)));
       if (first && FLAGS_retry_failed) {
@@ -253,6 +269,7 @@ class SweepRunner {
       if (*progress == Progress::kRan && (ThroughSlurm() || !plan.tuned.empty())) continue;
       ELASTOR_RETURN_IF_ERROR(
           WriteToStdout("sweep " + plan.name + ": the results are in " + files_.Table() + "\n"));
+      ELASTOR_RETURN_IF_ERROR(WriteReport(files_));
       return Outcome(plan, files_);
     }
   }
@@ -267,11 +284,7 @@ class SweepRunner {
 
   // Submits, and follows unless told otherwise.
   StatusOr<Progress> Submit(const Plan& plan, bool first) {
-    const std::string copy = files_.Slurm() + "/sweep.textproto";
-    Sweep named = sweep_;
-    named.set_name(plan.name);
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(files_.Slurm()));
-    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(copy, SweepText(named)));
     std::error_code none;
     const SlurmSweep slurm = {
         plan,
@@ -279,7 +292,7 @@ class SweepRunner {
         sweep_.slurm(),
         trainer_,
         {std::filesystem::read_symlink("/proc/self/exe", none), "--scheduler=slurm", "--advance",
-         "--sweep=" + copy, "--output_dir=" + files_.root, "--trainer=" + trainer_}};
+         "--sweep=" + files_.Sweep(), "--output_dir=" + files_.root, "--trainer=" + trainer_}};
     const bool by_user = first && !FLAGS_advance;
     ELASTOR_ASSIGN_OR_RETURN(
         const int elements,
@@ -379,7 +392,9 @@ Status Run(const std::vector<std::string>& arguments) {
       (std::filesystem::absolute(FLAGS_output_dir, none) / "").lexically_normal().parent_path()};
   if (FLAGS_element > 0) return RunElement(files, FLAGS_element);
   if (FLAGS_stop) return Stop(files);
-  return FLAGS_status ? PrintStatus(files) : Sweeps(files, command_line.overrides);
+  if (FLAGS_status) return PrintStatus(files);
+  if (FLAGS_report) return WriteReport(files);
+  return Sweeps(files, command_line.overrides);
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ struct SweepFiles {
   }
   std::string Plan() const { return root + "/plan.jsonl"; }
   std::string Table() const { return root + "/runs.csv"; }
+  // The sweep as it was last run, its base with all changes, readable by --sweep.
+  std::string Sweep() const { return root + "/sweep.textproto"; }
+  std::string Report() const { return root + "/report"; }
   std::string Lock() const { return root + "/launcher.lock"; }
   // What a launcher prints that works in the background.
   std::string LauncherLog() const { return root + "/launcher.log"; }

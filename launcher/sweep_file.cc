@@ -211,8 +211,10 @@ StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> 
 }
 
 std::string SweepText(const Sweep& sweep) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
   std::string text;
-  CHECK(google::protobuf::TextFormat::PrintToString(sweep, &text));
+  CHECK(printer.PrintToString(sweep, &text));
   return text;
 }
 

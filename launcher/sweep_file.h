@@ -18,7 +18,7 @@ namespace elastor {
 // file and, where it is known, the line, the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
 
-// A loaded sweep as a file that loads as the same.
+// A loaded sweep as a file that LoadSweep reads again; paths are as they were given.
 std::string SweepText(const Sweep& sweep);
 
 // One point of every axis, in the sweep's order of axes; pointers into the sweep.

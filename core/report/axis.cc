@@ -16,6 +16,7 @@ constexpr char kMinus[] = "\u2212";
 // Beyond these a number is written by its power of ten.
 constexpr double kLargestPlain = 1e7;
 constexpr double kSmallestPlain = 1e-4;
+constexpr double kSmallestPrefixed = 1e4;
 
 // 10^n, correctly rounded.
 double PowerOfTen(int n) {
@@ -82,9 +83,22 @@ std::string ShortNumber(double value) {
   return NumberText(value, std::max(0, 2 - ExponentOf(size)));
 }
 
+std::string PrefixedNumber(double value, int digits) {
+  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T"};
+  const double size = std::fabs(value);
+  if (!(size >= 1)) return ShortNumber(value);
+  const int exponent = ExponentOf(size);
+  const int prefix = std::min(exponent / 3, 4);
+  std::string text =
+      NumberText(value / PowerOfTen(3 * prefix), std::max(0, digits - 1 - (exponent - 3 * prefix)));
+  if (text.find('.') != text.npos) text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + kPrefixes[prefix];
+}
+
 Scale::Scale(const ChartAxis& axis, const std::vector<double>& values, int ticks, double from,
              double to)
-    : logarithmic_(axis.logarithmic), from_(from), to_(to) {
+    : logarithmic_(axis.logarithmic), prefixes_(axis.prefixes), from_(from), to_(to) {
   if (!axis.categories.empty()) {
     low_ = -0.5;
     high_ = static_cast<double>(axis.categories.size()) - 0.5;
@@ -112,16 +126,22 @@ Scale::Scale(const ChartAxis& axis, const std::vector<double>& values, int ticks
   if (!logarithmic_) {
     MakeLinearTicks(low_, high_, ticks);
   } else if (high_ - low_ < 1) {
-    MakeLinearTicks(CanonicalExp(low_ * CanonicalLog(10)), CanonicalExp(high_ * CanonicalLog(10)),
-                    ticks);
+    MakeLinearTicks(low_value(), high_value(), ticks);
   } else {
-    MakeLogarithmicTicks();
+    MakeLogarithmicTicks(ticks);
   }
 }
 
 double Scale::At(double value) const {
   const double place = logarithmic_ ? Log10(value) : value;
   return from_ + (to_ - from_) * ((place - low_) / (high_ - low_));
+}
+
+double Scale::low_value() const {
+  return logarithmic_ ? CanonicalExp(low_ * CanonicalLog(10)) : low_;
+}
+double Scale::high_value() const {
+  return logarithmic_ ? CanonicalExp(high_ * CanonicalLog(10)) : high_;
 }
 
 // Multiples of 1, 2 or 5 times a power of ten, the smallest step that gives no more than asked for.
@@ -141,6 +161,11 @@ void Scale::MakeLinearTicks(double low, double high, int ticks) {
       scientific ? std::clamp(ExponentOf(largest) - exponent, 0, 15) : std::max(0, -exponent);
   for (double n = std::ceil(low / step); n * step <= high; ++n) {
     const double value = exponent < 0 ? n * digit / PowerOfTen(-exponent) : n * step;
+    if (prefixes_ && std::fabs(value) >= kSmallestPrefixed) {
+      ticks_.push_back(
+          {At(value), PrefixedNumber(value, ExponentOf(std::fabs(value)) - exponent + 1)});
+      continue;
+    }
     const bool power = scientific && value != 0 && std::fabs(value) >= 1 / kLargest;
     ticks_.push_back({At(value), power        ? ScientificText(value, decimals)
                                  : scientific ? "0"
@@ -149,8 +174,8 @@ void Scale::MakeLinearTicks(double low, double high, int ticks) {
 }
 
 // Powers of ten, every one of them or every second, fifth, ...; with 2 and 5 between where the
-// axis holds fewer than three.
-void Scale::MakeLogarithmicTicks() {
+// axis holds fewer than three, without labels where these would be too many.
+void Scale::MakeLogarithmicTicks(int ticks) {
   const int first = static_cast<int>(std::floor(low_));
   const int last = static_cast<int>(std::floor(high_));
   int stride = 1;
@@ -159,6 +184,7 @@ void Scale::MakeLogarithmicTicks() {
     if ((last - first) / candidate <= 8) break;
   }
   const bool between = high_ - low_ < 3;
+  const bool labels_between = 3 * (high_ - low_) <= ticks + 2;
   for (int exponent = first; exponent <= last; ++exponent) {
     for (const int digit : {1, 2, 5}) {
       if (digit > 1 && !between) continue;
@@ -167,8 +193,12 @@ void Scale::MakeLogarithmicTicks() {
       if (place < low_ || place > high_) continue;
       const bool plain = exponent >= -4 && exponent < 6;
       const double power = PowerOfTen(std::clamp(exponent, -300, 300));
+      const bool unlabelled = digit > 1 && !labels_between;
       ticks_.push_back({from_ + (to_ - from_) * ((place - low_) / (high_ - low_)),
-                        plain        ? NumberText(digit * power, std::max(0, -exponent))
+                        unlabelled ? ""
+                        : prefixes_ && exponent >= 3 && exponent < 15
+                            ? PrefixedNumber(digit * power, 1)
+                        : plain      ? NumberText(digit * power, std::max(0, -exponent))
                         : digit == 1 ? PowerText(exponent)
                                      : std::to_string(digit) + "\u00b7" + PowerText(exponent)});
     }

@@ -24,6 +24,9 @@ class Scale {
   double At(double value) const;
   double low() const { return low_; }
   double high() const { return high_; }
+  // The values at the ends.
+  double low_value() const;
+  double high_value() const;
 
   struct Tick {
     double at = 0;      // pixels
@@ -33,9 +36,10 @@ class Scale {
 
  private:
   void MakeLinearTicks(double low, double high, int ticks);
-  void MakeLogarithmicTicks();
+  void MakeLogarithmicTicks(int ticks);
 
   bool logarithmic_ = false;
+  bool prefixes_ = false;
   double from_ = 0;
   double to_ = 0;
   double low_ = 0;  // of a logarithmic axis: the value's logarithm
@@ -46,7 +50,10 @@ class Scale {
 // A number for people: `decimals` of them, with a true minus and commas from 10,000 on.
 std::string NumberText(double value, int decimals);
 
-// The same to three significant digits, by powers of ten where it is very large or small.
+// "950", "12.5k", "3M", "1.2G", "4T": `digits` significant ones, none that are zeros at the end.
+std::string PrefixedNumber(double value, int digits);
+
+// As NumberText to three significant digits, by powers of ten where it is very large or small.
 std::string ShortNumber(double value);
 
 }  // namespace elastor

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace elastor {
@@ -31,6 +32,7 @@ struct ChartAxis {
   std::string title;
   bool logarithmic = false;
   std::vector<std::string> categories = {};  // of x = 0, 1, 2, ...; empty: numbers
+  bool prefixes = false;                     // ticks from 10,000 on as "10k", "2M"
 };
 
 // Series as lines with markers.
@@ -46,6 +48,41 @@ struct LineChart {
   Interval interval = Interval::kBars;
 };
 std::string ToSvg(const LineChart& chart);
+
+// What runs of one size gave.
+struct ScalingPoint {
+  ChartPoint mean;
+  std::vector<double> runs = {};  // drawn faint
+  double fitted = std::numeric_limits<double>::quiet_NaN();
+  // What a fit without this point says of it; then the point is hollow and this a cross. Without an
+  // x there is none.
+  ChartPoint held_out = {.x = std::numeric_limits<double>::quiet_NaN(),
+                         .y = std::numeric_limits<double>::quiet_NaN()};
+  std::string tip = {};  // shown under a pointer
+};
+
+struct ScalingSeries {
+  std::string name;
+  std::vector<ScalingPoint> points;
+  std::vector<ChartPoint> curve = {};                             // with its band
+  double fitted_until = std::numeric_limits<double>::infinity();  // dashed beyond
+  bool joined = false;                                            // lines between the points
+};
+
+// Values over sizes with fitted laws, and below them, where there are laws, the points less their
+// fitted values. Half as wide as the others, to stand side by side and on a telephone.
+struct ScalingChart {
+  std::string title;
+  std::string subtitle;
+  ChartAxis x;
+  ChartAxis y;
+  std::vector<ScalingSeries> series;
+  std::vector<ChartPoint> front = {};  // a line in steps: the best y of all up to an x
+};
+std::string ToSvg(const ScalingChart& chart);
+
+// The style that every picture holds. A page that shows several may hold it once instead.
+std::string_view ChartStyle();
 
 // How many rows have which value: counts in bins of equal width over [0, upper].
 struct Distribution {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/report/chart.h"
+
 namespace elastor {
 namespace {
 
@@ -26,23 +28,27 @@ constexpr char kStyle[] =
     ".whisker{stroke-width:1.5}\n"
     ".area{stroke:none;fill-opacity:.18}\n"
     ".marker{stroke:#ffffff;stroke-width:1}\n"
-    ".c0{stroke:#0068a8}.c0.area,.c0.marker{fill:#0068a8}\n"
-    ".c1{stroke:#c8500a}.c1.area,.c1.marker{fill:#c8500a}\n"
-    ".c2{stroke:#007a5a}.c2.area,.c2.marker{fill:#007a5a}\n"
-    ".c3{stroke:#a63a8c}.c3.area,.c3.marker{fill:#a63a8c}\n"
-    ".c4{stroke:#8a6a00}.c4.area,.c4.marker{fill:#8a6a00}\n"
-    ".c5{stroke:#59636e}.c5.area,.c5.marker{fill:#59636e}\n"
-    ".area{stroke:none}.marker{stroke:#ffffff}\n"
+    ".run{stroke:none;fill-opacity:.4}\n"
+    ".hollow{fill:#ffffff;stroke-width:1.8}\n"
+    ".beyond{stroke-dasharray:6 4}\n"
+    ".front{fill:none;stroke:#818b98;stroke-width:1.5}\n"
+    ".c0{stroke:#0068a8}.c0.area,.c0.marker,.c0.run{fill:#0068a8}\n"
+    ".c1{stroke:#c8500a}.c1.area,.c1.marker,.c1.run{fill:#c8500a}\n"
+    ".c2{stroke:#007a5a}.c2.area,.c2.marker,.c2.run{fill:#007a5a}\n"
+    ".c3{stroke:#a63a8c}.c3.area,.c3.marker,.c3.run{fill:#a63a8c}\n"
+    ".c4{stroke:#8a6a00}.c4.area,.c4.marker,.c4.run{fill:#8a6a00}\n"
+    ".c5{stroke:#59636e}.c5.area,.c5.marker,.c5.run{fill:#59636e}\n"
+    ".area,.run{stroke:none}.marker{stroke:#ffffff}\n"
     "@media screen and (prefers-color-scheme:dark){\n"
     "text{fill:#e6edf3}.subtitle,.label{fill:#9aa5b1}.page{fill:#0d1117}\n"
     ".axis,.ghost{stroke:#7d8590}.grid{stroke:#262d36}.area{fill-opacity:.28}\n"
-    ".c0{stroke:#58b6f0}.c0.area,.c0.marker{fill:#58b6f0}\n"
-    ".c1{stroke:#ff9a52}.c1.area,.c1.marker{fill:#ff9a52}\n"
-    ".c2{stroke:#3ecf9f}.c2.area,.c2.marker{fill:#3ecf9f}\n"
-    ".c3{stroke:#e892d2}.c3.area,.c3.marker{fill:#e892d2}\n"
-    ".c4{stroke:#e3c044}.c4.area,.c4.marker{fill:#e3c044}\n"
-    ".c5{stroke:#9aa5b1}.c5.area,.c5.marker{fill:#9aa5b1}\n"
-    ".area{stroke:none}.marker{stroke:#0d1117}\n"
+    ".c0{stroke:#58b6f0}.c0.area,.c0.marker,.c0.run{fill:#58b6f0}\n"
+    ".c1{stroke:#ff9a52}.c1.area,.c1.marker,.c1.run{fill:#ff9a52}\n"
+    ".c2{stroke:#3ecf9f}.c2.area,.c2.marker,.c2.run{fill:#3ecf9f}\n"
+    ".c3{stroke:#e892d2}.c3.area,.c3.marker,.c3.run{fill:#e892d2}\n"
+    ".c4{stroke:#e3c044}.c4.area,.c4.marker,.c4.run{fill:#e3c044}\n"
+    ".c5{stroke:#9aa5b1}.c5.area,.c5.marker,.c5.run{fill:#9aa5b1}\n"
+    ".area,.run{stroke:none}.marker{stroke:#0d1117}.hollow{fill:#0d1117}.front{stroke:#7d8590}\n"
     "}\n"
     "</style>\n";
 
@@ -85,6 +91,8 @@ std::string Attribute(std::string_view name, std::string_view value) {
 }
 
 }  // namespace
+
+std::string_view ChartStyle() { return kStyle; }
 
 SvgWriter::SvgWriter(double width, double height, const std::string& title,
                      const std::string& description) {
@@ -141,6 +149,16 @@ void SvgWriter::Marker(SvgPoint at, int shape, std::string_view css_class) {
       return Polygon({{x, y + 5}, {x + 5, y - 4}, {x - 5, y - 4}}, css_class);
   }
 }
+
+void SvgWriter::Dot(SvgPoint at, std::string_view css_class) {
+  text_ += "<circle" + Attribute("class", css_class) + Attribute("cx", Number(at.x)) +
+           Attribute("cy", Number(at.y)) + " r=\"2.2\"/>\n";
+}
+
+void SvgWriter::BeginGroup(std::string_view tip) {
+  text_ += "<g><title>" + Escaped(tip) + "</title>\n";
+}
+void SvgWriter::EndGroup() { text_ += "</g>\n"; }
 
 std::string SvgWriter::Finish() && { return std::move(text_) + "</svg>\n"; }
 

@@ -19,7 +19,8 @@ enum class TextAnchor { kStart, kMiddle, kEnd };
 // elements may have:
 //   text: title, subtitle, label (of ticks and rows), strong
 //   lines: axis, grid, ghost (dashed)
-//   c0 .. c5: the palette, with line, area, marker, whisker
+//   c0 .. c5: the palette, with line, area, marker, whisker, run (a faint dot), hollow (a marker),
+//   beyond (a dashed line); front: a line that is no series'
 class SvgWriter {
  public:
   static constexpr int kColors = 6;
@@ -34,6 +35,11 @@ class SvgWriter {
   void Polygon(const std::vector<SvgPoint>& points, std::string_view css_class);
   // Shapes differ with `shape`: circle, square, diamond, triangles; then again.
   void Marker(SvgPoint at, int shape, std::string_view css_class);
+
+  void Dot(SvgPoint at, std::string_view css_class);
+  // What is drawn until EndGroup has a text that a pointer over it shows.
+  void BeginGroup(std::string_view tip);
+  void EndGroup();
 
   std::string Finish() &&;
 

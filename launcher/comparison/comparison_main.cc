@@ -1,10 +1,8 @@
 // comparison: models compared by the predictions of finished runs (docs/operations.md).
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -12,8 +10,8 @@
 #include "launcher/comparison/comparison.h"
 #include "launcher/comparison/report.h"
 #include "launcher/comparison/runs.h"
+#include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
-#include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
 DEFINE_string(markdown, "", "a file for the tables, which are printed, too");
@@ -60,28 +58,11 @@ Status Run(const std::vector<std::string>& folders) {
   return WriteToStdout(text);
 }
 
-int Main(int argc, char** argv) {
-  PrepareStandardStreams();
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
-  // What does not begin with a dash is a folder.
-  std::vector<std::string> flags, folders;
-  for (int i = 1; i < argc; ++i) (argv[i][0] == '-' ? flags : folders).push_back(argv[i]);
-  Status status;
-  if (const StatusOr<CommandLine> parsed = ParseCommandLine(flags, kSourceFile); !parsed.ok()) {
-    status = parsed.status();
-  } else if (parsed.value().help) {
-    status = WriteToStdout("comparison RUN...: models compared by the predictions of their runs\n" +
-                           FlagsHelp(kSourceFile));
-  } else {
-    status = Run(folders);
-  }
-  if (!status.ok()) std::fprintf(stderr, "comparison: %s\n", status.message().c_str());
-  return static_cast<int>(status.code());
-}
-
 }  // namespace
 }  // namespace elastor
 
-int main(int argc, char** argv) { return elastor::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return elastor::RunFolderProgram(argc, argv, "comparison",
+                                   "RUN...: models compared by the predictions of their runs",
+                                   elastor::kSourceFile, elastor::Run);
+}

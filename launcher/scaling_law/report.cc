@@ -14,11 +14,6 @@ std::string LossName(Metric metric) {
   return metric == Metric::kAuc ? "1 - auc" : MetricName(metric);
 }
 
-// A_k r_k^alpha_k: the coefficient of the size itself.
-double PlainCoefficient(const Law& law, size_t k) {
-  return law.coefficients[k] * std::pow(law.references[k], law.exponents[k]);
-}
-
 std::string LawText(const Analysis& analysis) {
   const Law& law = analysis.fit.law;
   std::string text = Format("%.5g", law.limit);
@@ -225,6 +220,17 @@ Json JsonOf(const ModelComparison& comparison) {
 }
 
 }  // namespace
+
+double PlainCoefficient(const Law& law, size_t k) {
+  return law.coefficients[k] * std::pow(law.references[k], law.exponents[k]);
+}
+
+ModelComparison CompareModels(const Analysis& first, const Analysis& second,
+                              const std::string& size_name) {
+  ModelComparison comparison = {first.model, second.model, size_name, Compare(first, second), ""};
+  if (comparison.predictions.empty()) comparison.why_not = "their ranges have nothing in common";
+  return comparison;
+}
 
 std::string ToText(const ScalingReport& report) {
   std::string text;

@@ -18,12 +18,19 @@ struct ModelComparison {
   std::string why_not;
 };
 
+// By laws of the size.
+ModelComparison CompareModels(const Analysis& first, const Analysis& second,
+                              const std::string& size_name);
+
 struct ScalingReport {
   Metric metric = Metric::kLogloss;
   AnalysisOptions options;
   std::vector<Analysis> analyses;  // one a model
   std::vector<ModelComparison> comparisons;
 };
+
+// A_k r_k^alpha_k: the coefficient of the size itself.
+double PlainCoefficient(const Law& law, size_t k);
 
 // For people: the fit, its intervals, the hold-out and the verdict of every model, then the
 // comparisons.

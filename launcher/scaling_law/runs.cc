@@ -70,25 +70,6 @@ double NormalizedEntropy(const std::string& text) {
   return *found;
 }
 
-void AddShape(const ModelConfig& model, Run* run) {
-  if (model.has_mlp()) {
-    const auto& hidden = model.mlp().hidden();
-    if (hidden.empty() || std::ranges::count(hidden, hidden[0]) != hidden.size()) return;
-    run->sizes["width"] = hidden[0];
-    run->sizes["depth"] = hidden.size();
-  } else if (model.has_rank_elastor() || model.has_rank_mixer()) {
-    const TokenModelConfig& tokens =
-        model.has_rank_mixer() ? model.rank_mixer() : model.rank_elastor();
-    run->sizes["width"] = tokens.token_width();
-    run->sizes["depth"] = tokens.blocks();
-  }
-}
-
-std::string ModelName(const ModelConfig& model) {
-  const auto* const chosen = ChosenModel(model);
-  return chosen == nullptr ? "rank_elastor" : chosen->name();
-}
-
 struct FolderRun {
   Run run;
   std::string rows;  // "13714 rows of the validation split"
@@ -125,7 +106,7 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
   run.model = ModelName(experiment.model());
   run.seed = static_cast<int64_t>(experiment.training().seed());
-  AddShape(experiment.model(), &run);
+  AddModelSizes(experiment.model(), &run.sizes);
   std::string path = summary_path;
   try {
     ReadSummary(ParseJson(summary), metric, static_cast<double>(experiment.training().batch_size()),
@@ -237,27 +218,6 @@ std::string SizesText(std::span<const std::string> names, const std::vector<doub
   return text;
 }
 
-Status CheckConfigurations(const std::string& model, std::span<const std::string> names,
-                           const std::vector<Configuration>& configurations, bool single_seeds) {
-  if (!EnoughFor(configurations)) {
-    std::string found;
-    for (size_t k = 0; k < names.size(); ++k) {
-      std::set<double> sizes;
-      for (const Configuration& each : configurations) sizes.insert(each.sizes[k]);
-      found += (k == 0 ? "" : ", ") + std::to_string(sizes.size()) + " of " + names[k];
-    }
-    return UserError(model + ": found " + std::to_string(configurations.size()) +
-                     " configurations, different sizes: " + found + "; expected " +
-                     std::to_string(1 + 2 * names.size()) +
-                     " configurations and 3 different sizes at least");
-  }
-  if (!single_seeds && !SeedSpread(configurations)) {
-    return UserError(model + ": found one seed of every size; expected two or more of some, to " +
-                     "tell noise from law, or --delta= the relative noise to assume");
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 const char* MetricName(Metric metric) {
@@ -273,6 +233,47 @@ StatusOr<Metric> MetricOf(const std::string& name) {
 }
 
 std::span<const char* const> SizeNames() { return kSizeNames; }
+
+std::string ModelName(const ModelConfig& model) {
+  const auto* const chosen = ChosenModel(model);
+  return chosen == nullptr ? "rank_elastor" : chosen->name();
+}
+
+void AddModelSizes(const ModelConfig& model, std::map<std::string, double>* sizes) {
+  if (model.has_mlp()) {
+    const auto& hidden = model.mlp().hidden();
+    if (hidden.empty() || std::ranges::count(hidden, hidden[0]) != hidden.size()) return;
+    (*sizes)["width"] = hidden[0];
+    (*sizes)["depth"] = hidden.size();
+  } else if (model.has_rank_elastor() || model.has_rank_mixer()) {
+    const TokenModelConfig& tokens =
+        model.has_rank_mixer() ? model.rank_mixer() : model.rank_elastor();
+    (*sizes)["width"] = tokens.token_width();
+    (*sizes)["depth"] = tokens.blocks();
+  }
+}
+
+Status EnoughToFit(const std::vector<Configuration>& configurations,
+                   std::span<const std::string> names, bool single_seeds) {
+  if (!EnoughFor(configurations)) {
+    std::string found;
+    for (size_t k = 0; k < names.size(); ++k) {
+      std::set<double> sizes;
+      for (const Configuration& each : configurations) sizes.insert(each.sizes[k]);
+      found += (k == 0 ? "" : ", ") + std::to_string(sizes.size()) + " of " + names[k];
+    }
+    return UserError("found " + std::to_string(configurations.size()) +
+                     " configurations, different sizes: " + found + "; expected " +
+                     std::to_string(1 + 2 * names.size()) +
+                     " configurations and 3 different sizes at least");
+  }
+  if (!single_seeds && !SeedSpread(configurations)) {
+    return UserError(
+        "found one seed of every size; expected two or more of some, to tell noise "
+        "from law, or --delta= the relative noise to assume");
+  }
+  return OkStatus();
+}
 
 StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, Metric metric) {
   std::vector<Run> runs;
@@ -353,7 +354,8 @@ StatusOr<std::map<std::string, std::vector<Configuration>>> GroupRuns(
       std::ranges::sort(configuration.values);
       configurations.push_back(std::move(configuration));
     }
-    ELASTOR_RETURN_IF_ERROR(CheckConfigurations(model, names, configurations, single_seeds));
+    const Status enough = EnoughToFit(configurations, names, single_seeds);
+    if (!enough.ok()) return UserError(model + ": " + enough.message());
   }
   return result;
 }

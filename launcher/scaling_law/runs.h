@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "launcher/scaling_law/law_fit.h"
 
@@ -31,11 +32,16 @@ struct Run {
   std::map<std::string, double> sizes;  // by name
 };
 
+// "rank_elastor": the model that a run is compared as.
+std::string ModelName(const ModelConfig& model);
+// Adds width and depth: token_width and blocks of the token models, and of an MLP the width and
+// number of its hidden layers where those are equally wide; of others nothing.
+void AddModelSizes(const ModelConfig& model, std::map<std::string, double>* sizes);
+
 // The runs of these folders, from summary.json, experiment.textproto and, for normalized_entropy,
-// metrics.jsonl. Width and depth are token_width and blocks of the token models, and of an MLP the
-// width and number of its hidden layers where those are equally wide. Multiply-adds need the shape
-// of the data set and are missing when that is not there any more. User error when a folder is not
-// that of a finished run, has no finite metric, or was evaluated on other rows than the first.
+// metrics.jsonl. Multiply-adds need the shape of the data set and are missing when that is not
+// there any more. User error when a folder is not that of a finished run, has no finite metric, or
+// was evaluated on other rows than the first.
 StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, Metric metric);
 
 // The lines of a CSV file whose first line names the columns: the metric, sizes, and optionally
@@ -43,9 +49,13 @@ StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, 
 // that begin with # are skipped. User error naming the line.
 StatusOr<std::vector<Run>> ReadPoints(const std::string& path, Metric metric);
 
+// User error, without the model's name, when a law of these sizes has too few configurations, and,
+// unless `single_seeds`, when no configuration has two seeds.
+Status EnoughToFit(const std::vector<Configuration>& configurations,
+                   std::span<const std::string> names, bool single_seeds);
+
 // The configurations of every model, by the sizes of these names, in increasing order. User error
-// when a run lacks one, when two have the same seed, when a law has too few configurations, and,
-// unless `single_seeds`, when no configuration of a model has two seeds.
+// when a run lacks one, when two have the same seed, and as EnoughToFit.
 StatusOr<std::map<std::string, std::vector<Configuration>>> GroupRuns(
     std::span<const Run> runs, std::span<const std::string> names, bool single_seeds);
 

@@ -1,21 +1,19 @@
 // scaling_law: a scaling law of finished runs, and whether it can be believed (docs/operations.md).
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
+#include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
 #include "launcher/scaling_law/analysis.h"
 #include "launcher/scaling_law/report.h"
 #include "launcher/scaling_law/runs.h"
-#include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
 DEFINE_string(points, "", "a CSV file of points, instead of run folders");
@@ -94,24 +92,19 @@ void AddComparisons(std::span<const Run> runs, ScalingReport* report) {
             : AnalyseModels(runs, size_names, report->options);
     for (size_t i = 0; i < report->analyses.size(); ++i) {
       for (size_t j = i + 1; j < report->analyses.size(); ++j) {
-        ModelComparison& comparison = report->comparisons.emplace_back();
-        comparison.first = report->analyses[i].model;
-        comparison.second = report->analyses[j].model;
-        comparison.size_name = name;
-        if (!analyses.ok()) {
-          comparison.why_not = analyses.status().message();
-          continue;
-        }
-        comparison.predictions = Compare((*analyses)[i], (*analyses)[j]);
-        if (comparison.predictions.empty()) {
-          comparison.why_not = "their ranges have nothing in common";
-        }
+        report->comparisons.push_back(analyses.ok()
+                                          ? CompareModels((*analyses)[i], (*analyses)[j], name)
+                                          : ModelComparison{report->analyses[i].model,
+                                                            report->analyses[j].model,
+                                                            name,
+                                                            {},
+                                                            analyses.status().message()});
       }
     }
   }
 }
 
-Status Run(const std::vector<std::string>& folders) {
+Status FitRuns(const std::vector<std::string>& folders) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags(folders));
   ScalingReport report;
   ELASTOR_ASSIGN_OR_RETURN(report.metric, MetricOf(FLAGS_metric));
@@ -133,28 +126,11 @@ Status Run(const std::vector<std::string>& folders) {
   return WriteToStdout(ToText(report));
 }
 
-int Main(int argc, char** argv) {
-  PrepareStandardStreams();
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
-  // What does not begin with a dash is a folder.
-  std::vector<std::string> flags, folders;
-  for (int i = 1; i < argc; ++i) (argv[i][0] == '-' ? flags : folders).push_back(argv[i]);
-  Status status;
-  if (const StatusOr<CommandLine> parsed = ParseCommandLine(flags, kSourceFile); !parsed.ok()) {
-    status = parsed.status();
-  } else if (parsed.value().help) {
-    status = WriteToStdout("scaling_law RUN... | --points=FILE: a scaling law of finished runs\n" +
-                           FlagsHelp(kSourceFile));
-  } else {
-    status = Run(folders);
-  }
-  if (!status.ok()) std::fprintf(stderr, "scaling_law: %s\n", status.message().c_str());
-  return static_cast<int>(status.code());
-}
-
 }  // namespace
 }  // namespace elastor
 
-int main(int argc, char** argv) { return elastor::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return elastor::RunFolderProgram(argc, argv, "scaling_law",
+                                   "RUN... | --points=FILE: a scaling law of finished runs",
+                                   elastor::kSourceFile, elastor::FitRuns);
+}

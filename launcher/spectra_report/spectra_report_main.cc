@@ -1,16 +1,14 @@
 // spectra_report: the effective ranks of several runs in one picture (docs/operations.md).
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
+#include "launcher/folder_program.h"
 #include "launcher/spectra_report/report.h"
 #include "launcher/spectra_report/runs.h"
-#include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
 DEFINE_string(output_dir, "", "where stages.csv and the pictures are written");
@@ -31,28 +29,11 @@ Status Run(const std::vector<std::string>& folders) {
   return WriteToStdout(ToText(models));
 }
 
-int Main(int argc, char** argv) {
-  PrepareStandardStreams();
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
-  // What does not begin with a dash is a folder.
-  std::vector<std::string> flags, folders;
-  for (int i = 1; i < argc; ++i) (argv[i][0] == '-' ? flags : folders).push_back(argv[i]);
-  Status status;
-  if (const StatusOr<CommandLine> parsed = ParseCommandLine(flags, kSourceFile); !parsed.ok()) {
-    status = parsed.status();
-  } else if (parsed.value().help) {
-    status = WriteToStdout("spectra_report RUN...: the effective ranks of runs side by side\n" +
-                           FlagsHelp(kSourceFile));
-  } else {
-    status = Run(folders);
-  }
-  if (!status.ok()) std::fprintf(stderr, "spectra_report: %s\n", status.message().c_str());
-  return static_cast<int>(status.code());
-}
-
 }  // namespace
 }  // namespace elastor
 
-int main(int argc, char** argv) { return elastor::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return elastor::RunFolderProgram(argc, argv, "spectra_report",
+                                   "RUN...: the effective ranks of runs side by side",
+                                   elastor::kSourceFile, elastor::Run);
+}

@@ -94,6 +94,28 @@ must_sweep 'the undisturbed sweep' 0 "$work/whole"
 [[ $(cut --delimiter=, --fields=17 "$work/whole/runs.csv" | sort --unique | wc --lines) -eq 5 ]] ||
   fail 'runs.csv: expected four different digests'
 
+# At its end it leaves the report, with the runs' own figures; --report writes the same bytes again.
+report=$work/whole/report
+while IFS=, read -r folder _ _ _ _ _ _ _ _ _ _ _ _ auc logloss _ digest _; do
+  [[ $folder == folder ]] && continue
+  for what in "$folder" "$(printf '>%.5f<' "$auc")" "$(printf '>%.5f<' "$logloss")" "${digest:0:12}"; do
+    grep --quiet --fixed-strings -- "$what" "$report/report.html" || fail "report.html: no $what of $folder"
+  done
+  grep --quiet "[ ,]$logloss" "$report/points.csv" || fail "points.csv: no $logloss of $folder"
+done <"$work/whole/runs.csv"
+grep --quiet '^report: .*/report/report.html$' "$work/log" || fail 'the report is not announced'
+cp "$report/report.html" "$work/report.html"
+"$launcher" --report --output_dir="$work/whole" >"$work/log" 2>&1 || fail "--report: $(<"$work/log")"
+cmp "$work/report.html" "$report/report.html" || fail '--report: other bytes'
+# Its policy names its script, and the sweep that it keeps is one.
+script=$(sed --quiet '/^<script>$/,/^<\/script>$/p' "$report/report.html" | sed '1d;$d')
+hash=$(printf '\n%s\n' "$script" | sha256sum | head --bytes=64 | sed 's/../\\x&/g')
+grep --quiet --fixed-strings "'sha256-$(printf "$hash" | base64)'" "$report/report.html" ||
+  fail 'report.html: its policy does not allow its script'
+"$launcher" --trainer="$trainer" --sweep="$work/whole/sweep.textproto" --output_dir="$work/whole" \
+  --dry_run >"$work/log" 2>&1 || fail "sweep.textproto: $(<"$work/log")"
+grep --quiet 'sweep tiny: 4 runs, 4 done' "$work/log" || fail "sweep.textproto: $(<"$work/log")"
+
 # What is finished is not done again.
 cp "$work/whole/runs.csv" "$work/before.csv"
 must_sweep 'a finished sweep' 0 "$work/whole"
@@ -237,6 +259,7 @@ expect_line 2 '--trainer=/nowhere' "$launcher" --trainer=/nowhere --output_dir="
   --sweep="$work/sweep.textproto"
 expect_line 2 'holds something and no sweep' sweep "$work/data"
 expect_line 2 '--sweep: missing' "$launcher" --output_dir="$new"
+expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --report --output_dir="$new"
 expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --status --output_dir="$new"
 sweep "$new" --dry_run >"$work/log" 2>&1 || fail "--dry_run: $(<"$work/log")"
 [[ $(grep --count -- "--experiment=$new/experiments/" "$work/log") -eq 4 ]] || fail "--dry_run: $(<"$work/log")"

@@ -6,8 +6,11 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <numeric>
+#include <span>
 
 #include "gtest/gtest.h"
 #include "tests/launcher/scaling_law/drawn_points.h"
@@ -56,6 +59,47 @@ double LeastShare() { return 0.95 - 3.7 * std::sqrt(0.95 * 0.05 / FLAGS_draws); 
 TEST(Analysis, IntervalsOfPredictionsCover) {
   const std::vector<double> six = Coverage({.range = 31.6, .sizes = 6});
   for (const double share : six) EXPECT_GE(share, LeastShare());
+}
+
+// Of the joint law over width and depth: five widths by four depths, three seeds.
+TEST(Analysis, IntervalsOfJointPredictionsCover) {
+  const Law law = {0.44, {0.02, 0.006}, {0.5, 0.6}, {64, 3}};
+  const std::vector<std::string> names = {"width", "depth"};
+  constexpr size_t kSeeds = 3;
+  const int draws = (FLAGS_draws + 2) / 3;
+  std::vector<double> covered;
+  for (int draw = 0; draw < draws; ++draw) {
+    std::vector<double> normals(20 * kSeeds);
+    FillNormal(MakeRandomKey(8, RandomPurpose::kSynthetic, 0), draw, 1,
+               static_cast<int64_t>(normals.size()), normals.data());
+    std::vector<Configuration> points;
+    for (const double width : {16, 32, 64, 128, 256}) {
+      for (const double depth : {1, 2, 4, 8}) {
+        Configuration& point = points.emplace_back(Configuration{{width, depth}, {}});
+        for (size_t seed = 1; seed <= kSeeds; ++seed) {
+          const double normal = normals[points.size() * kSeeds - seed];
+          point.values.push_back(law.At(point.sizes) * std::exp(1e-3 * normal));
+        }
+      }
+    }
+    const Analysis analysis =
+        Analyse("model", names, points,
+                {.delta = {}, .replicates = FLAGS_replicates, .seed = static_cast<uint64_t>(draw)});
+    covered.resize(analysis.predictions.size());
+    for (size_t i = 0; i < covered.size(); ++i) {
+      const Prediction& prediction = analysis.predictions[i];
+      const double truth = law.At(prediction.sizes);
+      const bool inside = prediction.interval.low <= truth && truth <= prediction.interval.high;
+      covered[i] += inside / static_cast<double>(draws);
+    }
+  }
+  const std::span<const double> within(covered.data(), covered.size() - 2);
+  const auto [least, most] = std::ranges::minmax(within);
+  const double mean =
+      std::accumulate(within.begin(), within.end(), 0.0) / static_cast<double>(within.size());
+  std::printf("joint coverage: mean %.3f, %.3f to %.3f at the sizes, %.3f and %.3f beyond\n", mean,
+              least, most, covered[covered.size() - 2], covered.back());
+  EXPECT_GE(mean, 0.95 - 1.5 / draws);
 }
 
 // One that is always wide enough is too wide: half of it is about 1.96 times the error's deviation.

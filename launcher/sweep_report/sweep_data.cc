@@ -1,0 +1,178 @@
+#include "launcher/sweep_report/sweep_data.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "core/base/file.h"
+#include "launcher/sweep_file.h"
+#include "nlohmann/json.hpp"
+#include "trainer/experiment/config.h"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Beyond so many, values that differ from run to run are counted instead of listed.
+constexpr size_t kMostListed = 3;
+
+Json ParseObject(const std::string& text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json::object();
+}
+
+double NumberOr(const Json& json, const char* name, double otherwise) {
+  const auto entry = json.find(name);
+  return entry != json.end() && entry->is_number() ? entry->get<double>() : otherwise;
+}
+
+std::string TextOf(const Json& json, const char* name) {
+  const auto entry = json.find(name);
+  if (entry == json.end() || entry->is_null()) return "";
+  return entry->is_string() ? entry->get<std::string>() : entry->dump();
+}
+
+void ReadMetrics(const std::string& path, SweepRun* run) {
+  std::ifstream file(path);
+  std::map<int64_t, std::vector<StageRank>> ranks;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("{\"event\":\"eval\"")) {
+      const Json json = ParseObject(line);
+      const auto entropy = json.find("normalized_entropy");
+      run->normalized_entropy.reset();
+      if (entropy != json.end() && entropy->is_number()) run->normalized_entropy = *entropy;
+    } else if (line.starts_with("{\"event\":\"spectrum\"")) {
+      const Json json = ParseObject(line);
+      ranks[static_cast<int64_t>(NumberOr(json, "step", 0))].push_back(
+          {TextOf(json, "stage"), NumberOr(json, "stable_rank_mean", 0),
+           NumberOr(json, "entropy_rank_mean", 0), NumberOr(json, "max_rank", 0)});
+    }
+  }
+  if (ranks.empty()) return;
+  run->first_step = ranks.begin()->first;
+  run->last_step = ranks.rbegin()->first;
+  run->first_ranks = std::move(ranks.begin()->second);
+  run->last_ranks = ranks.size() > 1 ? std::move(ranks.rbegin()->second) : run->first_ranks;
+}
+
+// The different values of one figure, for the provenance.
+class Values {
+ public:
+  void Add(const std::string& value) {
+    if (value.empty()) return;
+    ++runs_;
+    if (known_.insert(value).second) ordered_.push_back(value);
+  }
+  std::string Text() const {
+    if (ordered_.size() > kMostListed) return std::to_string(ordered_.size()) + " different ones";
+    std::string text;
+    for (const std::string& value : ordered_) text += (text.empty() ? "" : ", ") + value;
+    return text;
+  }
+
+ private:
+  int runs_ = 0;
+  std::set<std::string> known_;
+  std::vector<std::string> ordered_;
+};
+
+// The fingerprint of the data set that a run was trained on, from its model's manifest.
+std::string DataFingerprint(const std::string& run_directory) {
+  const StatusOr<std::string> text = ReadFile(run_directory + "/model/manifest.json");
+  return text.ok() ? TextOf(ParseObject(*text), "data") : "";
+}
+
+class Provenance {
+ public:
+  void AddRun(const std::string& run_directory) {
+    data_.Add(DataFingerprint(run_directory));
+    const StatusOr<std::string> text = ReadFile(run_directory + "/summary.json");
+    if (!text.ok()) return;
+    const Json summary = ParseObject(*text);
+    for (const char* name : kNames) values_[name].Add(TextOf(summary, name));
+    evaluated_.Add(TextOf(summary, "rows") + " rows of the " + TextOf(summary, "split") + " split");
+  }
+  void AddPath(const std::string& path) { paths_.Add(path); }
+  std::string Evaluated() const { return evaluated_.Text(); }
+  std::vector<std::pair<std::string, std::string>> Entries() const {
+    constexpr const char* kMeanings[] = {"Numerics of the build", "Instruction set of the kernels",
+                                         "Ranks", "Virtual shards", "Steps"};
+    std::vector<std::pair<std::string, std::string>> entries;
+    if (!paths_.Text().empty()) entries.emplace_back("Data set", paths_.Text());
+    if (!data_.Text().empty()) entries.emplace_back("Fingerprint of the data", data_.Text());
+    if (!evaluated_.Text().empty()) entries.emplace_back("Measured on", evaluated_.Text());
+    for (size_t i = 0; i < std::size(kNames); ++i) {
+      const auto found = values_.find(kNames[i]);
+      if (found == values_.end() || found->second.Text().empty()) continue;
+      entries.emplace_back(kMeanings[i], found->second.Text());
+    }
+    return entries;
+  }
+
+ private:
+  static constexpr const char* kNames[] = {"numerics", "isa", "ranks", "virtual_shards", "steps"};
+  std::map<std::string, Values> values_;
+  Values evaluated_, data_, paths_;
+};
+
+// What is known of a run before it has begun; returns the model's kind.
+std::string ReadExperimentOf(const std::string& path, SweepRun* run, Provenance* provenance) {
+  run->sizes = {{"dense_parameters", static_cast<double>(run->plan.dense_parameters)},
+                {"multiply_adds", static_cast<double>(run->plan.multiply_adds)},
+                {"samples", static_cast<double>(run->plan.samples)}};
+  std::erase_if(run->sizes, [](const auto& size) { return size.second <= 0; });
+  const StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return "";
+  const StatusOr<Experiment> experiment = ParseExperiment(*text, path);
+  if (!experiment.ok()) return "";
+  run->seed = static_cast<int64_t>(experiment->training().seed());
+  run->learning_rate = experiment->optimizer().learning_rate();
+  AddModelSizes(experiment->model(), &run->sizes);
+  provenance->AddPath(experiment->data().path());
+  return ModelName(experiment->model());
+}
+
+}  // namespace
+
+std::optional<double> SweepRun::Loss(Metric metric) const {
+  if (!done()) return std::nullopt;
+  if (metric == Metric::kLogloss) return status.result->logloss;
+  if (metric == Metric::kNormalizedEntropy) return normalized_entropy;
+  if (!status.result->auc) return std::nullopt;
+  return 1 - *status.result->auc;
+}
+
+int SweepData::Count(RunState state) const {
+  return static_cast<int>(
+      std::ranges::count(runs, state, [](const SweepRun& run) { return run.status.state; }));
+}
+
+StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(Plan plan, ReadPlan(files));
+  SweepData data;
+  data.name = plan.name;
+  data.columns = plan.columns;
+  data.root = files.root;
+  if (StatusOr<std::string> text = ReadFile(files.Sweep()); text.ok()) data.sweep_text = *text;
+  const StatusOr<Sweep> sweep = LoadSweep(files.Sweep(), {});
+  Provenance provenance;
+  std::vector<std::string> kinds;
+  for (PlannedRun& planned : plan.runs) {
+    SweepRun& run = data.runs.emplace_back();
+    run.plan = std::move(planned);
+    if (sweep.ok()) run.plan.predictions = sweep->predictions();
+    run.status = ReadStatus(run.plan, files);
+    kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
+    run.command = Joined(Command(run.plan, files, "trainer", /*resume=*/false));
+    if (!run.done()) continue;
+    ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run);
+    provenance.AddRun(files.Run(run.plan.folder));
+  }
+  AssignSeries(kinds, &data);
+  data.evaluated = provenance.Evaluated();
+  data.provenance = provenance.Entries();
+  return data;
+}
+
+}  // namespace elastor

@@ -1,0 +1,349 @@
+// Reports of folders as a launcher leaves them, with runs whose law is known.
+#include "launcher/sweep_report/sweep_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "launcher/plan.h"
+#include "launcher/run_folder.h"
+#include "launcher/sweep_report/html.h"
+#include "launcher/sweep_report/sweep_data.h"
+#include "nlohmann/json.hpp"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kExponent = 0.5;
+constexpr size_t kMostBytes = 2'000'000;
+
+struct Planted {
+  int sizes = 6;
+  int seeds = 2;
+  double ratio = 4;                // of neighbouring sizes
+  double limit[2] = {0.44, 0.45};  // of the models' loglosses
+};
+
+double LoglossOf(const Planted& planted, int model, int size, int seed) {
+  // Deviations of the seeds that a mean over two is free of.
+  const double deviation = (seed % 2 == 0 ? 1 : -1) * 1e-4 * (1 + 0.3 * std::sin(7 * size + model));
+  return (planted.limit[model] + 0.02 * std::pow(planted.ratio, -kExponent * size)) *
+         (1 + deviation);
+}
+
+class SweepReportTest : public testing::Test {
+ protected:
+  SweepReportTest()
+      : files_{testing::TempDir() + "/sweep_" +
+               testing::UnitTest::GetInstance()->current_test_info()->name()} {
+    std::filesystem::remove_all(files_.root);
+    for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
+      std::filesystem::create_directories(files_.root + directory);
+    }
+    plan_.name = "planted";
+    plan_.columns = {"model", "model.kind", "model.token_width", "training.seed"};
+  }
+
+  // Plans runs of two models; `state(i)` of the i-th.
+  template <typename State>
+  void Plant(const Planted& planted, const State& state) {
+    constexpr const char* kKinds[] = {"RANK_ELASTOR", "RANK_MIXER"};
+    constexpr const char* kNames[] = {"Elastor", "Mixer"};
+    for (int model = 0; model < 2; ++model) {
+      for (int size = 0; size < planted.sizes; ++size) {
+        for (int seed = 0; seed < planted.seeds; ++seed) {
+          PlannedRun run;
+          const int64_t parameters = std::llround(1e4 * std::pow(planted.ratio, size));
+          const int width = 8 * (size + 1);
+          run.columns = {kNames[model], kKinds[model], std::to_string(width), std::to_string(seed)};
+          char hash[17];
+          std::snprintf(hash, sizeof(hash), "%016zx", plan_.runs.size());
+          run.folder = FolderName({kNames[model], "w" + std::to_string(width)}, hash);
+          run.dense_parameters = parameters;
+          run.multiply_adds = 2 * parameters;
+          run.steps = 10;
+          run.samples = 640;
+          Write(files_.Experiment(run.folder),
+                std::string("data { path: \"/data\" }\nmodel { ") +
+                    (model == 0 ? "rank_elastor" : "rank_mixer") +
+                    " { token_width: " + std::to_string(width) +
+                    " blocks: 2 } }\noptimizer { learning_rate: 0.001 }\ntraining { seed: " +
+                    std::to_string(seed) + " }\n");
+          if (state(plan_.runs.size()) == RunState::kDone) {
+            AddResults(run, LoglossOf(planted, model, size, seed));
+          }
+          plan_.runs.push_back(run);
+        }
+      }
+    }
+    ASSERT_TRUE(WritePlan(plan_, files_).ok());
+  }
+  void Plant(const Planted& planted) {
+    Plant(planted, [](size_t) { return RunState::kDone; });
+  }
+
+  void AddResults(const PlannedRun& run, double logloss) {
+    const std::string folder = files_.Run(run.folder);
+    std::filesystem::create_directories(folder + "/model");
+    Write(folder + "/model/manifest.json", "{\"data\":\"00c0ffee00c0ffee\"}");
+    Write(folder + "/summary.json",
+          Json{{"auc", 1.2 - logloss},
+               {"logloss", logloss},
+               {"rows", 1000},
+               {"split", "validation"},
+               {"steps", 10},
+               {"samples_per_s", 1e9 / (1e4 + run.multiply_adds)},
+               {"wall_s", 2.5},
+               {"peak_memory_bytes", 1000000},
+               {"state_digest", run.folder.substr(run.folder.size() - 16) + "0123456789abcdef"},
+               {"numerics", "x86-64-v3 test"},
+               {"isa", "v4"}}
+              .dump());
+    std::string metrics;
+    for (const int step : {0, 10}) {
+      for (const char* stage : {"embedding", "tokens", "block0"}) {
+        metrics += Json{{"event", "spectrum"},      {"step", step},
+                        {"stage", stage},           {"stable_rank_mean", 2.0 + 0.1 * step},
+                        {"entropy_rank_mean", 5.0}, {"max_rank", 8}}
+                       .dump() +
+                   "\n";
+      }
+    }
+    Write(folder + "/metrics.jsonl",
+          metrics + Json{{"event", "eval"}, {"normalized_entropy", logloss / 0.5}}.dump() + "\n");
+    Write(files_.Attempts(run.folder),
+          "{\"event\":\"start\"}\n{\"event\":\"end\",\"exit_code\":0}\n");
+  }
+
+  void Write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+  std::string Read(const std::string& name) const {
+    const StatusOr<std::string> text = ReadFile(files_.Report() + "/" + name);
+    EXPECT_TRUE(text.ok()) << name;
+    return text.ok() ? *text : "";
+  }
+  std::string Report(int replicates = 50) {
+    const StatusOr<std::string> written =
+        WriteSweepReport(files_, {.delta = {}, .replicates = replicates});
+    EXPECT_TRUE(written.ok()) << written.status().message();
+    return Read("report.html");
+  }
+
+  SweepFiles files_;
+  Plan plan_;
+};
+
+bool Holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What is wrong with a page: elements that are not closed, text that could be read as one, quotes.
+std::string HtmlMistake(const std::string& page) {
+  const std::set<std::string> kVoid = {"!DOCTYPE", "meta"};
+  std::vector<std::string> open;
+  for (size_t at = page.find('<'); at != page.npos; at = page.find('<', at)) {
+    const size_t end = page.find('>', at);
+    if (end == page.npos) return "open tag at the end";
+    const std::string tag = page.substr(at + 1, end - at - 1);
+    if (Holds(tag, "<")) return "< in " + tag;
+    if (std::ranges::count(tag, '"') % 2 != 0) return "quotes of " + tag;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    at = end + 1;
+    if (tag[0] == '/') {
+      if (open.empty() || "/" + open.back() != tag) return "close of " + tag;
+      open.pop_back();
+    } else if (name == "script" || name == "style") {
+      at = page.find("</" + name + ">", at);
+      if (at == page.npos) return "open " + name;
+      at += name.size() + 3;
+    } else if (!kVoid.contains(name) && tag.back() != '/') {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+// What follows `name` in the line of fits.csv that begins with `begin`, by the heading's columns.
+std::string Field(const std::string& csv, const std::string& begin, const std::string& name) {
+  const auto cells = [](const std::string& line) {
+    std::vector<std::string> parts(1);
+    bool quoted = false;
+    for (const char c : line) {
+      if (c == '"') {
+        quoted = !quoted;
+      } else if (c == ',' && !quoted) {
+        parts.emplace_back();
+      } else {
+        parts.back() += c;
+      }
+    }
+    return parts;
+  };
+  const std::vector<std::string> names = cells(csv.substr(0, csv.find('\n')));
+  const size_t line = csv.find("\n" + begin);
+  if (line == csv.npos) return "no line " + begin;
+  const std::vector<std::string> values =
+      cells(csv.substr(line + 1, csv.find('\n', line + 1) - line - 1));
+  EXPECT_EQ(values.size(), names.size()) << begin;
+  const auto column = std::ranges::find(names, name) - names.begin();
+  return column < static_cast<int64_t>(values.size()) ? values[column] : "no column " + name;
+}
+
+TEST_F(SweepReportTest, TellsThePlantedLaws) {
+  Plant({});
+  const std::string page = Report();
+  EXPECT_EQ(HtmlMistake(page), "");
+  EXPECT_LT(page.size(), kMostBytes);
+  EXPECT_TRUE(Holds(page, "24 of 24 runs done, measured on 1000 rows of the validation split."));
+  EXPECT_FALSE(Holds(page, "not complete"));
+  EXPECT_TRUE(Holds(page, "Elastor is ahead at equal dense parameters (10k to 10.2M)"))
+      << page.substr(0, 20000);
+  EXPECT_TRUE(Holds(page, "Elastor is ahead at equal multiply-adds a sample"));
+  EXPECT_TRUE(Holds(page, "The law is logloss = 0.44 + 2"));
+  EXPECT_TRUE(Holds(page, "No run failed."));
+  EXPECT_TRUE(Holds(page, "x86-64-v3 test"));
+  EXPECT_TRUE(Holds(page, "00c0ffee00c0ffee"));
+  EXPECT_TRUE(Holds(page, "2.00 \u2192 3.00"));
+  EXPECT_TRUE(Holds(page, "trainer --experiment=" + files_.Experiment(plan_.runs[0].folder)));
+  const std::string fits = Read("fits.csv");
+  for (const char* model : {"Elastor", "Mixer"}) {
+    const std::string line = "logloss,dense_parameters," + std::string(model);
+    EXPECT_NEAR(std::stod(Field(fits, line, "alpha_1")), kExponent, 0.02) << model;
+    EXPECT_EQ(Field(fits, line, "identified"), "yes") << model;
+    EXPECT_EQ(Field(fits, line, "hold_out_breaks_law"), "no") << model;
+  }
+  EXPECT_NEAR(std::stod(Field(fits, "normalized_entropy,multiply_adds,Mixer", "E")), 0.9, 2e-3);
+  EXPECT_NEAR(std::stod(Field(fits, "1 - auc,dense_parameters,Elastor", "E")), 0.24, 2e-3);
+  // Six sizes and two beyond, of three metrics, two sizes and two models, and the width's.
+  const std::string points = Read("points.csv");
+  EXPECT_GE(std::ranges::count(points, '\n'), 1 + 3 * 2 * 2 * 8);
+  for (const char* figure :
+       {"logloss_by_dense_parameters", "auc_by_dense_parameters", "logloss_by_multiply_adds",
+        "normalized_entropy_by_dense_parameters", "logloss_by_width", "logloss_by_cost",
+        "auc_by_seconds", "samples_per_s", "work_per_core"}) {
+    const std::string svg = Read(std::string(figure) + ".svg");
+    EXPECT_TRUE(svg.starts_with("<svg ")) << figure;
+    EXPECT_EQ(HtmlMistake(svg), "") << figure;
+    EXPECT_TRUE(Holds(page, svg.substr(0, svg.find("<style>")))) << figure;
+  }
+}
+
+TEST_F(SweepReportTest, AsksTheNetworkForNothing) {
+  Plant({});
+  std::string page = Report();
+  EXPECT_TRUE(Holds(page, "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"));
+  const std::string name_space = "http://www.w3.org/2000/svg";
+  for (size_t at = page.find(name_space); at != page.npos; at = page.find(name_space)) {
+    page.erase(at, name_space.size());
+  }
+  for (const char* address : {"http:", "https:", "url(", "@import", "src="}) {
+    EXPECT_FALSE(Holds(page, address)) << address;
+  }
+}
+
+TEST_F(SweepReportTest, EqualFilesGiveEqualBytes) {
+  Plant({});
+  const std::string page = Report(), fits = Read("fits.csv");
+  EXPECT_EQ(Report(), page);
+  EXPECT_EQ(Read("fits.csv"), fits);
+}
+
+TEST_F(SweepReportTest, SaysThatASweepIsHalfWay) {
+  Plant({}, [](size_t i) { return i % 3 == 0 ? RunState::kWaiting : RunState::kDone; });
+  const std::string page = Report();
+  EXPECT_TRUE(Holds(page, "16 of 24 runs done, 8 not finished"));
+  EXPECT_TRUE(Holds(page, "The sweep is not complete"));
+  EXPECT_TRUE(Holds(page, "Runs that are not finished: 8."));
+  EXPECT_EQ(HtmlMistake(page), "");
+}
+
+TEST_F(SweepReportTest, NothingIsDoneYet) {
+  Plant({}, [](size_t) { return RunState::kWaiting; });
+  const std::string page = Report();
+  EXPECT_TRUE(Holds(page, "0 of 24 runs done, 24 not finished"));
+  EXPECT_TRUE(Holds(page, "No run is done yet."));
+  EXPECT_EQ(HtmlMistake(page), "");
+}
+
+TEST_F(SweepReportTest, ListsFailuresWhateverTheyPrinted) {
+  plan_.name = "</script><script>alert(1)</script>";
+  Plant({}, [](size_t i) { return i == 5 ? RunState::kFailed : RunState::kDone; });
+  const std::string attempts = files_.Attempts(plan_.runs[5].folder);
+  ASSERT_TRUE(AppendStart(attempts, 1, {0}).ok());
+  ASSERT_TRUE(AppendEnd(attempts, 4, false, 1.5,
+                        "trainer: <script>alert(2)</script> & \"quoted\" \x1b[31m caf\xe9")
+                  .ok());
+  const std::string page = Report();
+  EXPECT_EQ(HtmlMistake(page), "");
+  EXPECT_FALSE(Holds(page, "<script>alert"));
+  EXPECT_TRUE(Holds(page, "<td>diverged</td>"));
+  EXPECT_TRUE(
+      Holds(page, "trainer: &lt;script&gt;alert(2)&lt;/script&gt; &amp; &quot;quoted&quot;  [31m"));
+  EXPECT_TRUE(Holds(page, "\"sweep\":\"\\u003c/script>"));
+}
+
+TEST(HtmlTest, EscapesWhatIsNotText) {
+  EXPECT_EQ(Escaped("<a href='x'>&\"\t\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;  ");
+  EXPECT_EQ(Escaped("caf\xe9 \xc3\xa9 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82"),
+            "caf\ufffd \u00e9 \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd \ufffd\ufffd");
+  EXPECT_EQ(EscapedFormula("2 N^\u22120.35 < x^2"), "2 N<sup>\u22120.35</sup> &lt; x^2");
+}
+
+// The sizes' learning rates and the labels are no series; a learning rate that every size has, and
+// another data set, are.
+TEST(SeriesTest, WhatIsComparedAsOne) {
+  SweepData data;
+  data.columns = {"which", "model.token_width", "optimizer.learning_rate", "data.path"};
+  std::vector<std::string> kinds;
+  const auto add = [&](const char* label, const char* width, const char* rate, const char* path) {
+    SweepRun& run = data.runs.emplace_back();
+    run.plan.columns = {label, width, rate, path};
+    run.sizes = {{"dense_parameters", std::stod(width)}};
+    kinds.push_back("rank_elastor");
+  };
+  const auto series = [&] {
+    data.series.clear();
+    AssignSeries(kinds, &data);
+    return data.series;
+  };
+  add("small", "8", "0.01", "a");
+  add("large", "16", "0.001", "a");
+  EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor"}));
+  add("small", "8", "0.02", "a");
+  EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor, learning_rate 0.01",
+                                                "RankElastor, learning_rate 0.001",
+                                                "RankElastor, learning_rate 0.02"}));
+  data.runs.pop_back();
+  kinds.pop_back();
+  add("small", "8", "0.01", "b");
+  EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor, path a", "RankElastor, path b"}));
+}
+
+TEST_F(SweepReportTest, TenThousandRuns) {
+  Plant({.sizes = 10, .seeds = 500, .ratio = 2},
+        [](size_t i) { return i % 5 == 0 ? RunState::kDone : RunState::kWaiting; });
+  ASSERT_EQ(plan_.runs.size(), 10'000u);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string page = Report(/*replicates=*/10);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::printf("10,000 runs: %.1f s, %zu bytes\n", seconds.count(), page.size());
+  EXPECT_LT(page.size(), kMostBytes);
+  EXPECT_EQ(HtmlMistake(page), "");
+  EXPECT_TRUE(Holds(page, "2000 of 10000 runs done, 8000 not finished"));
+  EXPECT_TRUE(Holds(page, "all are in runs.csv"));
+}
+
+}  // namespace
+}  // namespace elastor
