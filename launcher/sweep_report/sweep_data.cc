@@ -158,13 +158,18 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   const StatusOr<Sweep> sweep = LoadSweep(files.Sweep(), {});
   Provenance provenance;
   std::vector<std::string> kinds;
+  int trials = 0;
   for (PlannedRun& planned : plan.runs) {
+    if (planned.stage == Stage::kTune) {
+      ++trials;
+      continue;
+    }
     SweepRun& run = data.runs.emplace_back();
     run.plan = std::move(planned);
     if (sweep.ok()) run.plan.predictions = sweep->predictions();
     run.status = ReadStatus(run.plan, files);
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
-    run.command = Joined(Command(run.plan, files, "trainer", /*resume=*/false));
+    run.command = Joined(LocalCommand(run.plan, files, "trainer"));
     if (!run.done()) continue;
     ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run);
     provenance.AddRun(files.Run(run.plan.folder));
@@ -172,6 +177,15 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   AssignSeries(kinds, &data);
   data.evaluated = provenance.Evaluated();
   data.provenance = provenance.Entries();
+  if (trials > 0) {
+    data.provenance.emplace_back("tuning",
+                                 std::to_string(trials) + " trials, which runs.csv lists");
+  }
+  for (const TunedConfiguration& tuned : plan.tuned) {
+    const std::string outcome = tuned.failure.empty() ? tuned.chosen : tuned.failure;
+    data.provenance.emplace_back("tuning of " + tuned.name,
+                                 outcome + (tuned.warning.empty() ? "" : ": " + tuned.warning));
+  }
   return data;
 }
 

@@ -47,7 +47,7 @@ struct SweepRun {
 struct SweepData {
   std::string name;
   std::vector<std::string> columns;  // of the plan
-  std::vector<SweepRun> runs;        // in the plan's order
+  std::vector<SweepRun> runs;        // the final ones, in the plan's order
   std::vector<std::string> series;   // in the order of their first runs
   std::string root;
   std::string sweep_text;  // sweep.textproto, as run

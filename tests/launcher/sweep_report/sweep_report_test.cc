@@ -281,7 +281,7 @@ TEST_F(SweepReportTest, ListsFailuresWhateverTheyPrinted) {
   plan_.name = "</script><script>alert(1)</script>";
   Plant({}, [](size_t i) { return i == 5 ? RunState::kFailed : RunState::kDone; });
   const std::string attempts = files_.Attempts(plan_.runs[5].folder);
-  ASSERT_TRUE(AppendStart(attempts, 1, {0}).ok());
+  ASSERT_TRUE(AppendStart(attempts, 1, {.cores = {0}}).ok());
   ASSERT_TRUE(AppendEnd(attempts, 4, false, 1.5,
                         "trainer: <script>alert(2)</script> & \"quoted\" \x1b[31m caf\xe9")
                   .ok());
