@@ -50,6 +50,9 @@ DEFINE_bool(predictions, false,
 DEFINE_bool(per_sample, false,
             "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
             "some 20 bytes each");
+DEFINE_bool(tensorboard, false,
+            "also write events.out.tfevents.*, what metrics.jsonl has for TensorBoard: --logdir is "
+            "the output directory or one above it");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
@@ -116,6 +119,9 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--per_sample: only --mode=spectra has ranks of samples; found --mode=" +
                      FLAGS_mode);
   }
+  if (FLAGS_tensorboard && !needs.writes) {
+    return UserError("--tensorboard: --mode=" + FLAGS_mode + " writes no records");
+  }
   if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
@@ -168,6 +174,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                         .predictions = FLAGS_predictions,
                         .per_sample = FLAGS_per_sample,
+                        .tensorboard = FLAGS_tensorboard,
                         .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
 }
@@ -210,6 +217,7 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--split", FLAGS_split},
       {"--predictions", FLAGS_predictions ? "true" : "false"},
       {"--per_sample", FLAGS_per_sample ? "true" : "false"},
+      {"--tensorboard", FLAGS_tensorboard ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},
   };

@@ -131,6 +131,7 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
                        std::unique_ptr<RunLog> log)
     : experiment(options.experiment),
       numerics(options.numerics),
+      tensorboard(options.tensorboard),
       communicator(communicator),
       dataset(std::move(dataset)),
       plan(std::move(plan)),
@@ -140,7 +141,9 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       task(MakeTask(experiment, this->dataset->info()).value()),
       graph(MakeGraph(experiment, this->dataset->info())) {}
 
-Status RunContext::BeginLog() { return AgreeOnStatus(*communicator, log->Begin(plan.ToString())); }
+Status RunContext::BeginLog() {
+  return AgreeOnStatus(*communicator, log->Begin(plan.ToString(), tensorboard));
+}
 
 Status RunContext::MakeBackend(const RunOptions& options) {
   const BackendOptions backend_options = {.experiment = ForMode(options),

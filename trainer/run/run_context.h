@@ -35,6 +35,7 @@ struct RunOptions {
   Split split = Split::kValidation;  // what is evaluated: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
   bool per_sample = false;           // mode spectra: also the ranks of every row
+  bool tensorboard = false;          // the records go into a file for TensorBoard, too
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 };
@@ -73,6 +74,7 @@ struct RunContext {
   const Clock::time_point start = Clock::now();
   const Experiment experiment;
   const std::string numerics;
+  const bool tensorboard;
   Communicator* const communicator;
   const std::unique_ptr<Dataset> dataset;
   const ShardPlan plan;

@@ -161,7 +161,7 @@ Status RunLog::CheckRunToContinue() const {
                    ": a field that changes results must stay as it was");
 }
 
-Status RunLog::Begin(const std::string& plan) {
+Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   if (!writes_) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   begun_ = true;
@@ -172,6 +172,10 @@ Status RunLog::Begin(const std::string& plan) {
   if (metrics_ == nullptr && errno == EEXIST) return CheckContents();
   if (metrics_ == nullptr) {
     return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
+  }
+  if (tensorboard) {
+    // metrics.jsonl keeps the records of the step that the run goes on after.
+    ELASTOR_ASSIGN_OR_RETURN(tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1));
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));

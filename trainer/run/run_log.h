@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "trainer/run/run_records.h"
+#include "trainer/run/tensorboard.h"
 
 namespace elastor {
 
@@ -41,8 +42,9 @@ class RunLog {
 
   // Writes experiment.textproto and plan.txt and begins metrics.jsonl, of a resumed run after the
   // records up to its step; a summary is removed. To be called once, when nothing is left that can
-  // be refused. `plan`: the shard plan's table.
-  Status Begin(const std::string& plan);
+  // be refused. `plan`: the shard plan's table. tensorboard: records go into a TensorBoardFile,
+  // too.
+  Status Begin(const std::string& plan, bool tensorboard = false);
 
   // Whether the directory, and metrics.jsonl in it, are still the ones that this process opened;
   // else a machine error that names what is gone. To be called before anything is written there:
@@ -53,7 +55,9 @@ class RunLog {
   // system before this returns. REQUIRES: Begin was ok.
   template <typename Record>
   Status Append(const Record& record) {
-    return writes_ ? AppendLine(ToJson(record)) : OkStatus();
+    if (!writes_) return OkStatus();
+    ELASTOR_RETURN_IF_ERROR(AppendLine(ToJson(record)));
+    return tensorboard_ != nullptr ? tensorboard_->Append(record) : OkStatus();
   }
 
   // On a terminal a bar that redraws itself, in a file a line. total_steps: 0 when unknown.
@@ -87,7 +91,8 @@ class RunLog {
   std::vector<std::string> made_;  // directories that were missing, parents first
   int lock_ = -1;                  // the directory, locked
   bool begun_ = false;
-  std::FILE* metrics_ = nullptr;  // owned
+  std::FILE* metrics_ = nullptr;                  // owned
+  std::unique_ptr<TensorBoardFile> tensorboard_;  // null: not wanted
   bool bar_shown_ = false;
 };
 

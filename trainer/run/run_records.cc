@@ -46,16 +46,6 @@ std::string Deed(const Summary& summary) {
   return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }
 
-// Neighbouring bins together, kLogBins in all.
-std::vector<int64_t> Coarse(const std::vector<int64_t>& histogram) {
-  constexpr size_t kLogBins = 32;
-  static_assert(kRankBins % kLogBins == 0);
-  std::vector<int64_t> coarse(kLogBins);
-  for (size_t b = 0; b < histogram.size(); ++b)
-    coarse[b * kLogBins / histogram.size()] += histogram[b];
-  return coarse;
-}
-
 // A line for each figure that is there; `whose`: "validation".
 void AddFigures(const std::string& whose, const Summary::Label& label,
                 const std::optional<double>& best_gauc, std::string* text) {
@@ -105,6 +95,15 @@ void AddMetrics(const MetricValues& metrics, Json* json) {
 
 }  // namespace
 
+std::vector<int64_t> CoarseHistogram(const std::vector<int64_t>& histogram) {
+  constexpr size_t kLogBins = 32;
+  static_assert(kRankBins % kLogBins == 0);
+  std::vector<int64_t> coarse(kLogBins);
+  for (size_t b = 0; b < histogram.size(); ++b)
+    coarse[b * kLogBins / histogram.size()] += histogram[b];
+  return coarse;
+}
+
 std::string ToJson(const TrainRecord& record) {
   Json json = {{"event", "train"},
                {"step", record.step},
@@ -139,8 +138,8 @@ std::string ToJson(const SpectrumRecord& record) {
                    {"max_rank", record.max_rank},
                    {"stable_rank_stddev", record.stable.stddev},
                    {"entropy_rank_stddev", record.entropy.stddev},
-                   {"stable_rank_histogram", Coarse(record.stable.histogram)},
-                   {"entropy_rank_histogram", Coarse(record.entropy.histogram)},
+                   {"stable_rank_histogram", CoarseHistogram(record.stable.histogram)},
+                   {"entropy_rank_histogram", CoarseHistogram(record.entropy.histogram)},
                    {"profile", record.profile}});
   return Line(json);
 }

@@ -97,6 +97,9 @@ struct Summary {
   std::vector<CommunicationRecord> communication = {};
 };
 
+// A RankRecord's histogram as records show it: neighbouring bins together, 32 in all.
+std::vector<int64_t> CoarseHistogram(const std::vector<int64_t>& histogram);
+
 // One JSON object on one line, without the newline. Numbers that are not finite become null.
 std::string ToJson(const TrainRecord& record);
 std::string ToJson(const EvalRecord& record);

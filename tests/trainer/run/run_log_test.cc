@@ -1,13 +1,18 @@
 #include "trainer/run/run_log.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -16,10 +21,12 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config_defaults.h"
+#include "trainer/run/tensorboard_event.pb.h"
 
 namespace elastor {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -45,7 +52,7 @@ class RunLogTest : public testing::Test {
   StatusOr<std::unique_ptr<RunLog>> Open(int rank, Use use = Use::kTraining, int64_t step = 0) {
     auto log = Claim(use, step, rank);
     if (!log.ok()) return log;
-    ELASTOR_RETURN_IF_ERROR((*log)->Begin("a table\n"));
+    ELASTOR_RETURN_IF_ERROR((*log)->Begin("a table\n", tensorboard_));
     return log;
   }
   StatusOr<std::unique_ptr<RunLog>> Continue(int64_t step) {
@@ -60,7 +67,56 @@ class RunLogTest : public testing::Test {
 
   std::string directory_;
   Experiment experiment_;
+  bool tensorboard_ = false;
 };
+
+// Bit by bit.
+uint32_t Crc32c(std::string_view bytes) {
+  uint32_t crc = ~0U;
+  for (const char byte : bytes) {
+    crc ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);
+  }
+  return ~crc;
+}
+
+// The events of a TFRecord file: length, its masked checksum, bytes, their masked checksum.
+std::vector<tensorboard::Event> EventsOf(const std::string& file) {
+  std::vector<tensorboard::Event> events;
+  const auto number = [&](size_t at, auto value) {
+    std::memcpy(&value, file.data() + at, sizeof(value));
+    return value;
+  };
+  const auto masked = [](uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; };
+  for (size_t at = 0; at < file.size();) {
+    const std::string_view rest = std::string_view(file).substr(at);
+    const auto length = number(at, uint64_t{0});
+    EXPECT_EQ(number(at + 8, uint32_t{0}), masked(Crc32c(rest.substr(0, 8))));
+    EXPECT_LE(at + 16 + length, file.size());
+    EXPECT_EQ(number(at + 12 + length, uint32_t{0}), masked(Crc32c(rest.substr(12, length))));
+    EXPECT_TRUE(events.emplace_back().ParseFromString(std::string(rest.substr(12, length))));
+    at += 16 + length;
+  }
+  return events;
+}
+
+// "tag=value" of every scalar, "tag: edges | weights" of every histogram.
+std::vector<std::string> ValuesOf(const tensorboard::Event& event) {
+  std::vector<std::string> values;
+  for (const auto& value : event.summary().value()) {
+    std::ostringstream text;
+    text << value.tag();
+    if (value.has_simple_value()) text << "=" << value.simple_value();
+    if (value.has_histo()) {
+      text << ": " << value.histo().min();
+      for (const double limit : value.histo().bucket_limit()) text << " " << limit;
+      text << " |";
+      for (const double weight : value.histo().bucket()) text << " " << weight;
+    }
+    values.push_back(text.str());
+  }
+  return values;
+}
 
 TEST_F(RunLogTest, WritesTheFilesOfARun) {
   experiment_.set_name("mine");
@@ -296,6 +352,95 @@ TEST_F(RunLogTest, ProgressInAFileIsPlainLines) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "step 10  epoch 1  loss 0.5000  0 samples/s\n"
             "step 20  epoch 1  loss 0.2500  0 samples/s\n");
+}
+
+TEST_F(RunLogTest, RecordsForTensorBoard) {
+  ASSERT_EQ(Crc32c("123456789"), 0xE3069283);  // RFC 3720
+  tensorboard_ = true;
+  const auto records_in = [&](const std::string& file) { return EventsOf(Read(file)); };
+  const auto event_files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("events.out.tfevents.")) names.insert(name);
+    }
+    return names;
+  };
+  {
+    const auto log = Open(0);
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    TrainRecord train = {.step = 10, .loss = 0.5, .learning_rate = 0.25};
+    train.samples_per_s = 100;
+    ASSERT_TRUE((*log)->Append(train).ok());
+    EvalRecord eval = {.split = "validation", .step = 20};
+    eval.metrics.label = "click";
+    eval.metrics.logloss = 0.5;
+    eval.metrics.auc = 0.75;
+    eval.labels = {eval.metrics, eval.metrics};
+    eval.labels[1].label = "buy";
+    eval.labels[1].gauc = 0.625;
+    ASSERT_TRUE((*log)->Append(eval).ok());
+    SpectrumRecord spectrum = {.step = 20, .stage = "tokens", .samples = 4, .max_rank = 2};
+    spectrum.stable.mean = 1.5;
+    spectrum.stable.stddev = 0.5;
+    spectrum.stable.histogram.resize(kRankBins);
+    spectrum.stable.histogram[512] = 3;
+    spectrum.stable.histogram[600] = 1;
+    spectrum.profile = {1, 0.5};
+    ASSERT_TRUE((*log)->Append(spectrum).ok());
+    // Each is in the file as soon as Append returns.
+    ASSERT_EQ(event_files().size(), 1U);
+    const std::vector<tensorboard::Event> events = records_in(*event_files().begin());
+    ASSERT_EQ(events.size(), 5U);
+    EXPECT_EQ(events[0].file_version(), "brain.Event:2");
+    EXPECT_EQ(events[1].session_log().status(), tensorboard::SessionLog::START);
+    EXPECT_EQ(events[1].step(), 1);
+    EXPECT_EQ(events[2].step(), 10);
+    EXPECT_GT(events[2].wall_time(), 1.7e9);
+    EXPECT_THAT(ValuesOf(events[2]),
+                ElementsAre("train/loss=0.5", "train/l2=0", "train/learning_rate=0.25",
+                            "train/gradient_norm=0", "train/samples_per_s=100"));
+    EXPECT_THAT(
+        ValuesOf(events[3]),
+        ElementsAre("validation/auc=0.75", "validation/logloss=0.5", "validation/click/auc=0.75",
+                    "validation/click/logloss=0.5", "validation/buy/auc=0.75",
+                    "validation/buy/logloss=0.5", "validation/buy/gauc=0.625"));
+    EXPECT_THAT(
+        ValuesOf(events[4]),
+        ElementsAre("stable_rank/tokens=1.5",
+                    "stable_rank_of_rows/tokens: 1 1.0625 1.125 1.1875 | 3 0 1",
+                    "entropy_rank/tokens=0", "singular_values/tokens: 0.5 1.5 2.5 | 1 0.5"));
+    const tensorboard::Histogram& ranks = events[4].summary().value(1).histo();
+    EXPECT_EQ(ranks.num(), 4);
+    EXPECT_EQ(ranks.sum(), 6);
+    EXPECT_EQ(ranks.sum_squares(), 4 * (1.5 * 1.5 + 0.5 * 0.5));
+  }
+  // A run that goes on has a file after the first, however soon; records up to its step count.
+  ASSERT_TRUE(Continue(10).ok());
+  ASSERT_EQ(event_files().size(), 2U);
+  const std::vector<tensorboard::Event> events = records_in(*event_files().rbegin());
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].step(), 11);
+  tensorboard_ = false;
+  ASSERT_TRUE(Continue(10).ok());
+  EXPECT_EQ(event_files().size(), 2U);
+}
+
+TEST_F(RunLogTest, AFullDiskUnderTensorBoardIsTold) {
+  std::filesystem::create_directory(directory_);
+  const auto file = TensorBoardFile::Create(directory_, 1);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit low = before;
+  low.rlim_cur = 10;
+  std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &low);
+  const Status status = (*file)->Append(TrainRecord());
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(status.code(), StatusCode::kMachine);
+  EXPECT_THAT(status.message(), HasSubstr(directory_ + "/events.out.tfevents."));
+  EXPECT_THAT(status.message(), HasSubstr(": cannot write: File too large"));
 }
 
 // The time left is told from the steps that this process has done: of ten million steps, one after

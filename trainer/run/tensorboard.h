@@ -1,0 +1,50 @@
+#ifndef ELASTOR_TRAINER_RUN_TENSORBOARD_H_
+#define ELASTOR_TRAINER_RUN_TENSORBOARD_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "trainer/run/run_records.h"
+#include "trainer/run/tensorboard_event.pb.h"
+
+namespace elastor {
+
+// The records of a run for TensorBoard, beside metrics.jsonl: scalars and histograms, whose tags
+// docs/operations.md ("TensorBoard") lists. The file is a sequence of TFRecords: the length of an
+// event in 8 bytes, a checksum of these, the event, a checksum of it; all little-endian.
+// Errors are machine errors that name the file. Not thread-safe.
+class TensorBoardFile {
+ public:
+  // Makes a file in the directory, whose name is after those of earlier processes of the run.
+  // first_step: where this process's events begin; of the earlier files TensorBoard then forgets
+  // what has this step or a later one.
+  static StatusOr<std::unique_ptr<TensorBoardFile>> Create(const std::string& directory,
+                                                           int64_t first_step);
+  ~TensorBoardFile() { std::fclose(file_); }
+  TensorBoardFile(const TensorBoardFile&) = delete;
+  TensorBoardFile& operator=(const TensorBoardFile&) = delete;
+
+  // One event, handed to the system before this returns.
+  Status Append(const TrainRecord& record);
+  Status Append(const EvalRecord& record);
+  Status Append(const SpectrumRecord& record);
+  // TensorBoard shows nothing of checkpoints.
+  Status Append(const CheckpointRecord& /*record*/) { return OkStatus(); }
+
+ private:
+  TensorBoardFile(const std::string& path, std::FILE* file) : path_(path), file_(file) {}
+  Status Write(tensorboard::Event event);
+
+  const std::string path_;
+  std::FILE* const file_;  // owned
+};
+
+// The checksum of TFRecords: CRC-32C, rotated by 15 bits, and a constant.
+uint32_t MaskedCrc32c(const std::string& bytes);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_TENSORBOARD_H_
