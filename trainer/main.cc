@@ -22,6 +22,7 @@
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/describe.h"
+#include "trainer/experiment/field_help.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/inference.h"
@@ -55,6 +56,7 @@ DEFINE_bool(tensorboard, false,
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
+DEFINE_bool(list_models, false, "print the models that --set=model.kind can choose");
 
 namespace elastor {
 namespace {
@@ -62,7 +64,7 @@ namespace {
 constexpr char kSourceFile[] = "trainer/main.cc";
 
 struct Invocation {
-  bool help = false;
+  std::string help;  // what --help or --list_models prints; empty: neither was given
   RunOptions options;
 };
 
@@ -143,8 +145,16 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
                            ParseCommandLine(arguments, kSourceFile));
   Invocation invocation;
-  invocation.help = command_line.help;
-  if (invocation.help) return invocation;
+  if (FLAGS_list_models) invocation.help = ListModels();
+  if (!command_line.help_topic.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(invocation.help, HelpOn("Experiment", command_line.help_topic));
+  } else if (command_line.help) {
+    invocation.help = "trainer: trains models of the Elastor family and uses them\n" +
+                      FlagsHelp(kSourceFile) +
+                      "  --help=TOPIC  a group or field of the experiment, a model or a name, as "
+                      "optimizer, learning_rate, RANK_ELASTOR\n";
+  }
+  if (!invocation.help.empty()) return invocation;
   ELASTOR_ASSIGN_OR_RETURN(const ModeNeeds needs, ChosenMode());
   ELASTOR_RETURN_IF_ERROR(CheckFlags(needs));
   Experiment experiment;
@@ -199,7 +209,7 @@ Status PrintVerification(const RunOptions& options, Communicator& communicator) 
 // model's path and that of the experiment, which is compared itself.
 Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
   const std::pair<const char*, std::string> flags[] = {
-      {"--help", invocation.help ? "true" : "false"},
+      {"--help", invocation.help.substr(0, invocation.help.find('\n'))},
       {"--mode", FLAGS_mode},
       {"--output_dir", FLAGS_output_dir},
       {"--resume", FLAGS_resume ? "true" : "false"},
@@ -224,10 +234,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnProgram(communicator));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, invocation.status()));
   ELASTOR_RETURN_IF_ERROR(AgreeOnFlags(invocation.value(), communicator));
-  if (invocation.value().help) {
-    return PrintOnce(
-        "trainer: trains models of the Elastor family and uses them\n" + FlagsHelp(kSourceFile),
-        communicator);
+  if (const std::string& help = invocation.value().help; !help.empty()) {
+    return PrintOnce(help, communicator);
   }
   RunOptions options = invocation.value().options;
   ELASTOR_RETURN_IF_ERROR(AgreeOnExperiment(options.experiment, communicator));
@@ -268,7 +276,7 @@ int Main(int argc, char** argv) {
   const StatusOr<Invocation> invocation = ReadInvocation(arguments);
   CommunicatorOptions communicator_options;
   communicator_options.terminated = Terminated;
-  if (invocation.ok() && !invocation.value().help) {
+  if (invocation.ok() && invocation.value().help.empty()) {
     const ParallelConfig& parallel = invocation.value().options.experiment.parallel();
     communicator_options.start_seconds = parallel.start_seconds();
     communicator_options.deadline_seconds = parallel.deadline_seconds();

@@ -1,17 +1,15 @@
 // Prints docs/experiment.md: every field of experiment.proto with its type, default, range and
-// comment. The argument is protoc's descriptor set of the file, which holds the comments.
+// comment.
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "configs/proto/commented_descriptors.h"
 #include "configs/proto/experiment.pb.h"
-#include "core/base/file.h"
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/descriptor.pb.h"
-#include "trainer/experiment/config_checks.h"
+#include "trainer/experiment/field_words.h"
 
 namespace elastor {
 namespace {
@@ -60,20 +58,6 @@ class Reference {
   std::string Row(const FieldDescriptor& field, const Group& group) const;
   std::string Meaning(const FieldDescriptor& field) const;
 
-  // As one line of a table.
-  template <typename D>
-  std::string Comment(const D& descriptor) const {
-    google::protobuf::SourceLocation location;
-    CHECK(descriptor.GetSourceLocation(&location)) << descriptor.full_name();
-    std::istringstream words(location.leading_comments + location.trailing_comments);
-    std::string line;
-    for (std::string word; words >> word;) {
-      for (const char c : word) line += c == '|' ? "\\|" : std::string(1, c);
-      line += ' ';
-    }
-    return line.substr(0, line.size() - (line.empty() ? 0 : 1));
-  }
-
   std::vector<Group> groups_;
 };
 
@@ -95,37 +79,12 @@ void Reference::Collect(const Descriptor& type, const std::string& path, bool op
 
 std::string Code(const std::string& text) { return "`" + text + "`"; }
 
-std::string TypeWords(const FieldDescriptor& field) {
-  const std::string list = field.is_repeated() ? "list of " : "";
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-    case FieldDescriptor::CPPTYPE_INT64:
-      return list + (field.is_repeated() ? "integers" : "integer");
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return list + (field.is_repeated() ? "numbers" : "number");
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return "true or false";
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return "name";
-    default:
-      return list + (field.is_repeated() ? "texts" : "text");
-  }
-}
-
-std::string DefaultWords(const FieldDescriptor& field) {
-  const FieldRule& rule = field.options().GetExtension(elastor::rule);
-  if (!rule.default_().empty()) return Code(rule.default_());
-  if (!rule.default_words().empty()) return rule.default_words();
-  if (!field.has_presence() && rule.has_above()) return "must be given";
-  if (field.is_repeated() || field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "empty";
-  if (field.enum_type() != nullptr) return Code(field.default_value_enum()->name());
-  return Code(field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL ? "false" : "0");
-}
-
-std::string Range(const FieldDescriptor& field) {
-  const FieldRule& rule = field.options().GetExtension(elastor::rule);
-  const bool bounded = rule.has_min() || rule.has_above() || rule.has_below();
-  return (bounded ? RangeWords(rule) : "") + (rule.power_of_two() ? ", a power of two" : "");
+// In a table a bar ends a cell.
+template <typename D>
+std::string Comment(const D& descriptor) {
+  std::string comment;
+  for (const char c : CommentOf(descriptor)) comment += c == '|' ? "\\|" : std::string(1, c);
+  return comment;
 }
 
 // The comment, which every field has, and of a name the possible ones with theirs.
@@ -149,9 +108,11 @@ std::string Reference::Row(const FieldDescriptor& field, const Group& group) con
   const bool operational = group.operational || field.options().GetExtension(elastor::operational);
   const bool per_rank = field.options().GetExtension(elastor::per_rank);
   const std::string cells[] = {Code(prefix + (prefix.empty() ? "" : ".") + field.name()),
-                               is_group ? "group" : TypeWords(field),
-                               is_group ? "" : DefaultWords(field),
-                               Range(field),
+                               TypeWords(field),
+                               is_group                ? ""
+                               : DefaultIsValue(field) ? Code(DefaultWords(field))
+                                                       : DefaultWords(field),
+                               FieldRange(field),
                                per_rank      ? "operational, per rank"
                                : operational ? "operational"
                                : is_group    ? ""
@@ -180,14 +141,8 @@ std::string Reference::GroupText(const Group& group) const {
 }  // namespace
 }  // namespace elastor
 
-int main(int argc, char** argv) {
-  CHECK_EQ(argc, 2) << "expected the descriptor set of experiment.proto";
-  const elastor::StatusOr<std::string> bytes = elastor::ReadFile(argv[1]);
-  CHECK(bytes.ok()) << bytes.status().message();
-  google::protobuf::FileDescriptorSet files;
-  CHECK(files.ParseFromString(bytes.value())) << argv[1];
-  google::protobuf::DescriptorPool pool;
-  for (const auto& file : files.file()) CHECK(pool.BuildFile(file) != nullptr) << file.name();
-  const elastor::Reference reference(*pool.FindMessageTypeByName("elastor.Experiment"));
+int main() {
+  const elastor::Reference reference(
+      *elastor::CommentedDescriptors().FindMessageTypeByName("elastor.Experiment"));
   std::fputs(reference.Text().c_str(), stdout);
 }

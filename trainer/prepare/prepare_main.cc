@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/experiment/field_help.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
@@ -52,8 +53,9 @@ constexpr double kMostMemoryGib = 1 << 20;
 constexpr int64_t kMostSegmentMib = 2048;
 
 // gflags keeps only the last value of a flag: joins all values of the flags that name files. -h is
-// --help.
-std::vector<std::string> JoinInputs(int argc, char** argv) {
+// --help; of --help=TOPIC the topic is stored.
+std::vector<std::string> JoinInputs(int argc, char** argv, std::string* help_topic) {
+  constexpr char kHelp[] = "--help=";
   std::vector<std::string> arguments;
   std::map<std::string, std::string> inputs = {
       {"input", ""}, {"validation_input", ""}, {"test_input", ""}};
@@ -65,6 +67,10 @@ std::vector<std::string> JoinInputs(int argc, char** argv) {
         i > 0 && dashes > 0 ? inputs.find(argument.substr(dashes, equals - dashes)) : inputs.end();
     if (i > 0 && argument == "-h") {
       arguments.push_back("--help");
+      continue;
+    }
+    if (i > 0 && argument.starts_with(kHelp)) {
+      *help_topic = argument.substr(sizeof(kHelp) - 1);
       continue;
     }
     if (input == inputs.end() || (equals == argument.size() && i + 1 == argc)) {
@@ -190,7 +196,8 @@ int Main(int argc, char** argv) {
   PrepareStandardStreams();
   KeepFreedMemory();
   google::InitGoogleLogging(argv[0]);
-  std::vector<std::string> arguments = JoinInputs(argc, argv);
+  std::string help_topic;
+  std::vector<std::string> arguments = JoinInputs(argc, argv, &help_topic);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   int count = static_cast<int>(pointers.size());
@@ -198,7 +205,10 @@ int Main(int argc, char** argv) {
   google::gflags_exitfunc = [](int) { std::exit(kExitUser); };
   gflags::ParseCommandLineNonHelpFlags(&count, &values, /*remove_flags=*/true);
   Status status;
-  if (FLAGS_help) {
+  if (!help_topic.empty()) {
+    const StatusOr<std::string> help = HelpOn("Schema", help_topic);
+    status = help.ok() ? WriteToStdout(help.value()) : help.status();
+  } else if (FLAGS_help) {
     status = WriteToStdout(HelpText());
   } else if (count > 1) {
     status = UserError(std::string("unexpected argument '") + values[1] +

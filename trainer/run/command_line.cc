@@ -105,6 +105,7 @@ class Parser {
     }
     if (flag.name == "help") {
       result_.help = true;
+      if (value != "true") result_.help_topic = value;
       return OkStatus();
     }
     if (gflags::SetCommandLineOption(flag.name.c_str(), value.c_str()).empty()) {

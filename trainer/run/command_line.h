@@ -12,6 +12,7 @@ namespace elastor {
 struct CommandLine {
   std::vector<std::string> overrides;  // the values of all --set, in order
   bool help = false;                   // --help was given
+  std::string help_topic;              // of --help=TOPIC; empty without one
 };
 
 // Sets gflags' flags from the arguments after the program's name. Instead of gflags' own parser
