@@ -1,61 +1,80 @@
 #include "trainer/run/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <sstream>
 
 namespace elastor {
 namespace {
 
+// "1:05", "2:46:40"
 std::string Duration(double seconds) {
-  const auto whole = static_cast<long long>(seconds + 0.5);
-  char text[64];
-  if (whole < 60) {
-    snprintf(text, sizeof(text), "%lld s", whole);
-  } else if (whole < 3600) {
-    snprintf(text, sizeof(text), "%lld min %02lld s", whole / 60, whole % 60);
+  const long long whole = std::llround(seconds);
+  char text[32];
+  if (whole >= 3600) {
+    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
   } else {
-    snprintf(text, sizeof(text), "%lld h %02lld min", whole / 3600, whole / 60 % 60);
+    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
   }
   return text;
 }
 
-// "  loss 0.4512  1234 samples/s  1 min 05 s left"
-std::string Figures(const TrainRecord& record, const ProgressState& state) {
-  char text[128];
-  snprintf(text, sizeof(text), "  loss %.4f  %.0f samples/s", record.loss, record.samples_per_s);
-  std::string figures = text;
-  if (state.total_steps > 0 && state.steps_done > 0) {
-    const int64_t left = std::max<int64_t>(0, state.total_steps - record.step);
-    const double seconds =
-        state.elapsed_seconds / static_cast<double>(state.steps_done) * static_cast<double>(left);
-    figures += "  " + Duration(seconds) + " left";
+// In three digits or four: "950", "15.4k", "1.23M".
+std::string Rate(double per_second) {
+  char text[32];
+  if (per_second < 1e3) {
+    std::snprintf(text, sizeof(text), "%.0f", per_second);
+  } else if (per_second < 1e6) {
+    std::snprintf(text, sizeof(text), "%.*fk", per_second < 1e5 ? 1 : 0, per_second / 1e3);
+  } else {
+    std::snprintf(text, sizeof(text), "%.2fM", per_second / 1e6);
   }
-  return figures;
+  return text;
+}
+
+std::string OfAll(const char* what, int64_t number, int64_t all) {
+  return what + std::to_string(number) + (all > 0 ? "/" + std::to_string(all) : "") + "  ";
 }
 
 }  // namespace
 
-std::string ProgressBar(const TrainRecord& record, const ProgressState& state) {
-  constexpr int64_t kCells = 30;
-  std::string bar = "step " + std::to_string(record.step);
-  if (state.total_steps > 0) {
-    const int64_t step = std::min(record.step, state.total_steps);
-    const auto filled = static_cast<size_t>(kCells * step / state.total_steps);
-    const std::string done = std::string(filled, '=') + (filled < kCells ? ">" : "");
-    char percent[16];
-    snprintf(percent, sizeof(percent), "] %3d%%", static_cast<int>(100 * step / state.total_steps));
-    bar = "[" + done + std::string(kCells - std::min<size_t>(kCells, done.size()), ' ') + percent;
-  }
-  return bar + Figures(record, state);
+std::string ProgressLine(const Progress& progress) {
+  std::string line = OfAll("step ", progress.step, progress.total_steps);
+  line += OfAll("epoch ", progress.epoch + 1, progress.epochs);
+  char loss[32];
+  std::snprintf(loss, sizeof(loss), "loss %.4f  ", progress.loss);
+  line += loss + Rate(progress.samples_per_s) + " samples/s  ";
+  line += Duration(progress.elapsed_seconds) + " elapsed";
+  const int64_t done = progress.step - progress.first_step;
+  if (progress.total_steps == 0 || done <= 0) return line;
+  const auto left = static_cast<double>(std::max<int64_t>(0, progress.total_steps - progress.step));
+  return line + "  " + Duration(progress.elapsed_seconds / static_cast<double>(done) * left) +
+         " left";
 }
 
-std::string ProgressLine(const TrainRecord& record, const ProgressState& state) {
-  std::ostringstream line;
-  line << "step " << record.step;
-  if (state.total_steps > 0) line << "/" << state.total_steps;
-  line << "  epoch " << record.epoch << Figures(record, state);
-  return line.str();
+std::string ProgressBar(const Progress& progress, int columns) {
+  constexpr int kMostCells = 30, kLeastCells = 5, kFrame = 3;  // "[", "]", " "
+  const std::string line = ProgressLine(progress);
+  const int room = columns - static_cast<int>(line.size());
+  const int cells = std::min(room - kFrame, kMostCells);
+  if (progress.total_steps == 0 || cells < kLeastCells) {
+    return line.substr(0, static_cast<size_t>(std::max(0, columns)));
+  }
+  const int64_t step = std::min(progress.step, progress.total_steps);
+  const auto filled = static_cast<int>(cells * step / progress.total_steps);
+  std::string bar(static_cast<size_t>(filled), '=');
+  if (filled < cells) bar += '>';
+  bar.resize(static_cast<size_t>(cells), ' ');
+  return "[" + bar + "] " + line;
+}
+
+bool ProgressClock::Due(double elapsed_seconds) {
+  constexpr double kBar = 0.2, kLeast = 1, kMost = 60, kShare = 0.1;
+  if (elapsed_seconds < next_) return false;
+  next_ =
+      elapsed_seconds + (terminal_ ? kBar : std::clamp(kShare * elapsed_seconds, kLeast, kMost));
+  return true;
 }
 
 }  // namespace elastor

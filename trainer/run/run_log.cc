@@ -16,8 +16,8 @@
 #include "glog/logging.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
-#include "trainer/run/progress.h"
 #include "trainer/run/standard_streams.h"
+#include "trainer/run/terminal.h"
 
 namespace elastor {
 namespace {
@@ -84,8 +84,9 @@ RunLog::RunLog(const std::string& output_dir, const Experiment& experiment, bool
       writes_(writes),
       use_(use),
       step_(step),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      start_(Clock::now()) {}
+      columns_(writes ? TerminalColumns() : 0),
+      start_(Clock::now()),
+      progress_clock_(/*terminal=*/columns_ > 0) {}
 
 RunLog::~RunLog() {
   if (bar_shown_) std::fputc('\n', stderr);
@@ -225,11 +226,15 @@ Status RunLog::AppendLine(const std::string& line) {
   return MachineError(PathOf(kMetricsFile) + ": cannot write: " + std::strerror(errno));
 }
 
-void RunLog::ShowProgress(const TrainRecord& record, int64_t total_steps) {
+bool RunLog::ProgressDue() { return writes_ && progress_clock_.Due(SecondsSince(start_)); }
+
+void RunLog::ShowProgress(Progress progress) {
   if (!writes_) return;
-  const ProgressState state = {total_steps, record.step - step_, SecondsSince(start_)};
-  if (!terminal_) return ShowLine(ProgressLine(record, state));
-  std::fputs((kEraseLine + ProgressBar(record, state)).c_str(), stderr);
+  progress.first_step = step_;
+  progress.elapsed_seconds = SecondsSince(start_);
+  if (columns_ == 0) return ShowLine(ProgressLine(progress));
+  // A bar as wide as the terminal would wrap in some of them.
+  std::fputs((kEraseLine + ProgressBar(progress, columns_ - 1)).c_str(), stderr);
   std::fflush(stderr);
   bar_shown_ = true;
 }

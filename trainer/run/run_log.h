@@ -10,6 +10,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "trainer/run/progress.h"
 #include "trainer/run/run_records.h"
 #include "trainer/run/tensorboard.h"
 
@@ -60,8 +61,11 @@ class RunLog {
     return tensorboard_ != nullptr ? tensorboard_->Append(record) : OkStatus();
   }
 
-  // On a terminal a bar that redraws itself, in a file a line. total_steps: 0 when unknown.
-  void ShowProgress(const TrainRecord& record, int64_t total_steps);
+  // Whether it is time to show progress (ProgressClock); it then counts as shown.
+  bool ProgressDue();
+  // On a terminal, also mpirun's, a bar that redraws itself, elsewhere a line. Fills in where the
+  // process began and how long it has been at work.
+  void ShowProgress(Progress progress);
   // A line that a bar does not overwrite.
   void ShowLine(const std::string& line);
 
@@ -85,7 +89,7 @@ class RunLog {
   const bool writes_;
   const Use use_;
   const int64_t step_;  // done before this process
-  const bool terminal_;
+  const int columns_;   // of the terminal; 0: none
   const Clock::time_point start_;
 
   std::vector<std::string> made_;  // directories that were missing, parents first
@@ -93,6 +97,7 @@ class RunLog {
   bool begun_ = false;
   std::FILE* metrics_ = nullptr;                  // owned
   std::unique_ptr<TensorBoardFile> tensorboard_;  // null: not wanted
+  ProgressClock progress_clock_;
   bool bar_shown_ = false;
 };
 

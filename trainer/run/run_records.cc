@@ -243,4 +243,13 @@ std::string ToText(const Summary& summary) {
   return text;
 }
 
+std::string ToText(const EvalRecord& record) {
+  std::string text = "step " + std::to_string(record.step) + "  " + record.split;
+  const MetricValues& metrics = record.metrics;
+  if (metrics.auc) AppendFormat(&text, "  auc %.4f", *metrics.auc);
+  AppendFormat(&text, "  logloss %.4f", metrics.logloss);
+  if (metrics.gauc) AppendFormat(&text, "  gauc %.4f", *metrics.gauc);
+  return text;
+}
+
 }  // namespace elastor

@@ -110,6 +110,8 @@ std::string ToJson(const CheckpointRecord& record);
 std::string ToJson(const Summary& summary);
 // The summary for people: a few lines, each ended.
 std::string ToText(const Summary& summary);
+// "step 100  validation  auc 0.7581  logloss 0.4811"
+std::string ToText(const EvalRecord& record);
 
 }  // namespace elastor
 

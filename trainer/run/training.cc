@@ -11,9 +11,12 @@
 
 #include "configs/proto/control.pb.h"
 #include "core/base/clock.h"
+#include "core/kernels/cpu/isa.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
+#include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/stop_signals.h"
@@ -26,6 +29,10 @@ constexpr char kModelDirectory[] = "model";
 
 // What a rank can ask of all in a step's scalars.
 enum Request { kStop, kWriteCheckpoint, kCheckpointWritten, kReadFailed };
+
+std::string Count(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -71,10 +78,12 @@ class TrainingRun {
   StatusOr<ControlRecord> Continue();
   Status TrainSteps();
   Status BeginWriting();
+  Status ShowOpening();
   void WarnOfEmptySplits();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
+  void ShowProgress(double loss);
   Status ScheduledEvaluation();
   Status Evaluate(Split split, bool scheduled);
   Status EvaluateAtEnd();
@@ -105,6 +114,9 @@ class TrainingRun {
   double logged_seconds_ = 0;
   int64_t logged_rows_ = 0;
   StepTimes logged_times_;
+  // When progress was shown last; loss since then.
+  double shown_seconds_ = 0, loss_sum_ = 0;
+  int64_t shown_rows_ = 0, loss_steps_ = 0;
   int64_t evaluated_step_ = -1;
   EvalRecord evaluated_;  // the last one; without a split: none
   std::vector<SpectrumRecord> spectrum_;
@@ -229,6 +241,7 @@ Status TrainingRun::TrainSteps() {
 // Of what a command can be refused for, nothing is left.
 Status TrainingRun::BeginWriting() {
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
+  ELASTOR_RETURN_IF_ERROR(ShowOpening());
   WarnOfEmptySplits();
   if (step() > 0) return OkStatus();
   if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
@@ -236,6 +249,27 @@ Status TrainingRun::BeginWriting() {
   }
   if (!experiment_.evaluation().at_start()) return OkStatus();
   return Evaluate(Split::kValidation, /*scheduled=*/false);
+}
+
+// What runs, on what.
+Status TrainingRun::ShowOpening() {
+  const ParallelConfig& parallel = experiment_.parallel();
+  ELASTOR_ASSIGN_OR_RETURN(
+      const RunFigures figures,
+      DescribeFigures(experiment_, context_.dataset->info(), context_.communicator->size()));
+  log_.ShowLine(experiment_.name() + ": " + KindName(*ChosenModel(experiment_.model())) + ", " +
+                std::to_string(figures.dense_parameters) + " dense and " +
+                std::to_string(figures.embedding_parameters) + " embedding parameters");
+  log_.ShowLine("data: " + Count(context_.dataset->rows(Split::kTrain), "row") + " of " +
+                experiment_.data().path());
+  char memory[32];
+  std::snprintf(memory, sizeof(memory), "%.2g GB", static_cast<double>(figures.sure_bytes) / 1e9);
+  log_.ShowLine(Count(PlannedSteps(), "step") + ", " +
+                Count(context_.communicator->size(), "rank") + " of " +
+                Count(parallel.threads(), "thread") + ", " +
+                (options_.device == RunDevice::kCuda ? "GPU" : IsaName(ActiveIsa())) + ", plan " +
+                ParallelConfig::Plan_Name(parallel.plan()) + ", " + memory + " a rank or more");
+  return OkStatus();
 }
 
 // A run without them is a good run, but somebody may wait for what it does not measure.
@@ -268,6 +302,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (result.requests[kCheckpointWritten] == context_.communicator->size()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.Finish());
   }
+  ShowProgress(result.loss);
   if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
   }
@@ -305,8 +340,24 @@ Status TrainingRun::LogStep(const StepResult& result) {
   logged_times_ = now;
   logged_rows_ = train_rows_;
   logged_seconds_ = train_seconds_;
-  log_.ShowProgress(record, PlannedSteps());
   return log_.Append(record);
+}
+
+void TrainingRun::ShowProgress(double loss) {
+  loss_sum_ += loss;
+  ++loss_steps_;
+  if (!log_.ProgressDue() && step() != PlannedSteps()) return;
+  log_.ShowProgress({.step = step(),
+                     .total_steps = PlannedSteps(),
+                     .epoch = (step() - 1) / batches_->steps_per_epoch(),
+                     .epochs = experiment_.training().epochs(),
+                     .loss = loss_sum_ / static_cast<double>(loss_steps_),
+                     .samples_per_s = static_cast<double>(train_rows_ - shown_rows_) /
+                                      (train_seconds_ - shown_seconds_)});
+  shown_rows_ = train_rows_;
+  shown_seconds_ = train_seconds_;
+  loss_sum_ = 0;
+  loss_steps_ = 0;
 }
 
 // The only evaluation that decides anything.
@@ -338,6 +389,7 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
   evaluated_ = std::move(evaluated);
   if (evaluated_.split == SplitName(Split::kValidation)) evaluated_step_ = step();
   evaluated_.scheduled = scheduled;
+  log_.ShowLine(ToText(evaluated_));
   return log_.Append(evaluated_);
 }
 
