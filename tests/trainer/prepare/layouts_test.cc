@@ -73,6 +73,38 @@ TEST(LayoutsTest, FilesMustHaveOneHeader) {
               HasSubstr("other.csv:1: column 2 of the header: found 'items', expected 'item'"));
 }
 
+// Adult's test file begins with a line of its own, and MovieLens has no header.
+TEST(LayoutsTest, SkippedLinesAreNoRows) {
+  const std::string schema =
+      "delimiter: '::' skip_lines: 2 fields { name: 'rating' type: LABEL at_least: 4 }"
+      "fields { names: ['user', 'item'] type: CATEGORICAL } ";
+  const std::string rows = "5::u::i\n3::v::i\n4::u::j\n";
+  PrepareOptions options = OptionsOf(
+      schema,
+      {WriteScratch("a", "\xef\xbb\xbf# one\n# two\n" + rows), WriteScratch("b", "\n\n" + rows)},
+      "out");
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const Rows read = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  EXPECT_THAT(read.labels, ElementsAre(1, 0, 1, 1, 0, 1));
+  EXPECT_THAT(read.ids, ElementsAre(1, 1, 2, 1, 1, 2, 1, 1, 2, 1, 1, 2));
+  const auto message_of = [&](const std::string& more, const std::string& text) {
+    options = OptionsOf(schema + more, {WriteScratch("in", text)}, "other");
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  EXPECT_THAT(message_of("", "x\ny\n5::u::i\n5:u::i\n"),
+              HasSubstr("in:4: found 2 columns, expected 3"));
+  EXPECT_THAT(message_of("header: true ", "x\ny\nrating::usr::item\n"),
+              HasSubstr("in:3: field user: found columns 'rating', 'usr', 'item'"));
+  EXPECT_THAT(message_of("", "x\n"), HasSubstr("in: ends after line 1, expected 2 lines to skip"));
+  EXPECT_THAT(message_of("header: true ", "x\ny\n"),
+              HasSubstr("in: ends after line 2, expected a header line"));
+  EXPECT_THAT(message_of("", std::string(99 << 10, 'x') + "\ny\n" + rows),
+              HasSubstr("in: found 1 lines in the first 65536 bytes, expected 2 lines to skip"));
+}
+
 TEST(LayoutsTest, HashSplitKeepsAUserTogether) {
   const std::string schema =
       "layout: DELIMITED fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"
