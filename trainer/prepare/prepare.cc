@@ -191,6 +191,10 @@ Status TextRun::Run() {
   DatasetInfo info = writer_->info();
   for (size_t i = 0; i < info.categorical.size(); ++i) {
     info.categorical[i].ids = state.table_rows[i];
+    if (given_.vocabularies.empty() || given_.vocabularies[i].empty()) continue;
+    info.categorical[i].grown_from = given_.grown_from[i];
+    if (state.vocabularies[i] == given_.vocabularies[i]) continue;
+    info.categorical[i].grown_from.push_back({given_.vocabularies[i], given_.table_rows[i]});
   }
   writer_->SetInfo(info);
   writer_->set_vocabularies(state.vocabularies);
@@ -232,13 +236,17 @@ Status CheckSplitInputs(const PrepareOptions& options) {
   return OkStatus();
 }
 
+bool HasVocabulary(const Field& field) {
+  const bool categorical = field.type() == Field::CATEGORICAL || field.type() == Field::MULTI_HOT ||
+                           field.type() == Field::SEQUENCE;
+  return categorical && field.encoding() == Field::VOCABULARY;
+}
+
 // The name of a field with a vocabulary is that of a file, too.
 Status CheckVocabularyNames(const Schema& schema) {
   constexpr size_t kMostBytes = NAME_MAX - std::string_view(".tmp").size();
   for (const Field& field : schema.fields()) {
-    const bool categorical = field.type() == Field::CATEGORICAL ||
-                             field.type() == Field::MULTI_HOT || field.type() == Field::SEQUENCE;
-    if (!categorical || field.encoding() != Field::VOCABULARY) continue;
+    if (!HasVocabulary(field)) continue;
     const size_t bytes = VocabularyFileName(field.name()).size();
     if (bytes <= kMostBytes) continue;
     return UserError("field " + field.name() + ": its vocabulary's file name would have " +
@@ -260,6 +268,15 @@ Status CheckOptions(const PrepareOptions& options) {
   }
   if (synthetic && !options.vocabulary_from.empty()) {
     return UserError("--vocabulary_from is not used by layout SYNTHETIC");
+  }
+  if (options.grow && options.vocabulary_from.empty()) {
+    return UserError("--grow adds to the vocabularies of --vocabulary_from, which is missing");
+  }
+  const bool vocabularies = std::ranges::any_of(options.schema.fields(), HasVocabulary);
+  if (options.grow && !vocabularies) {
+    return UserError(
+        "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY "
+        "have the rows that `buckets` gives");
   }
   if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
   const SplitPlan& split = options.schema.split();

@@ -25,6 +25,9 @@ DEFINE_string(validation_input, "",
 DEFINE_string(test_input, "", "Raw files of the test split; --input is then training data alone.");
 DEFINE_string(vocabulary_from, "",
               "A prepared data set: use its vocabularies, means and deviations.");
+DEFINE_bool(grow, false,
+            "Append values that the vocabularies of --vocabulary_from lack to them: ids that are "
+            "there stay.");
 DEFINE_string(output_dir, "", "Where the prepared data set goes; must not exist yet, or be empty.");
 DEFINE_int32(
     threads, 0,
@@ -152,6 +155,7 @@ Status Run() {
   options.validation_inputs = SplitAtCommas(FLAGS_validation_input);
   options.test_inputs = SplitAtCommas(FLAGS_test_input);
   options.vocabulary_from = FLAGS_vocabulary_from;
+  options.grow = FLAGS_grow;
   options.output_dir = FLAGS_output_dir;
   options.restart = FLAGS_restart;
   options.threads = FLAGS_threads > 0 ? FLAGS_threads : AllCores();

@@ -26,6 +26,8 @@ struct PrepareOptions {
   std::vector<std::string> test_inputs;
   // A prepared set whose vocabularies, means and deviations are used; empty: the training split's.
   std::string vocabulary_from;
+  // Values that the given vocabularies lack get ids behind theirs, by the same rule.
+  bool grow = false;
   std::string output_dir;
   bool restart = false;  // forget an unfinished run
   int threads = 1;       // the output does not depend on it, nor on the next two
