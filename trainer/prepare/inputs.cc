@@ -26,8 +26,9 @@ StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& p
     state->path = path;
     ELASTOR_ASSIGN_OR_RETURN(state->source, TextSource::Open(path));
     state->modified_ns = ModifiedNs(path, &state->file_bytes);
-    if (inputs->begin_lines_ > 0)
+    if (inputs->begin_lines_ > 0) {
       ELASTOR_RETURN_IF_ERROR(inputs->ReadBegin(skip_lines, state.get()));
+    }
     state->source.reset();  // there may be more files than a process can have open
     inputs->states_.push_back(std::move(state));
   }
@@ -36,7 +37,7 @@ StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& p
 
 // The lines before the rows of an input, which are to be in its first chunk.
 Status Inputs::ReadBegin(int64_t skip_lines, State* state) const {
-  constexpr int64_t kBeginBytes = 64 << 10;
+  constexpr size_t kBeginBytes = 64 << 10;
   std::string text, more;
   ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &text));
   size_t end = 0;
@@ -44,11 +45,13 @@ Status Inputs::ReadBegin(int64_t skip_lines, State* state) const {
     const size_t begin = end;
     end = text.find('\n', begin) + 1;
     state->header = text.substr(begin, end - begin);
-    if (end > 0) continue;
-    ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
+    // A single long line is the first chunk; several must surely be in it.
+    const bool near = begin_lines_ == 1 || end <= kBeginBytes;
+    if (end > 0 && near) continue;
+    if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
     const std::string expected =
         line < skip_lines ? std::to_string(skip_lines) + " lines to skip" : "a header line";
-    if (!more.empty()) {
+    if (!near || !more.empty()) {
       return UserError(state->path + ": found " + std::to_string(line) + " lines in the first " +
                        std::to_string(kBeginBytes) + " bytes, expected " + expected + " there");
     }

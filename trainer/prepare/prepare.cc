@@ -25,6 +25,7 @@
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/prepare/stdin_input.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/work_file.h"
@@ -358,6 +359,17 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
   return status;
 }
 
+// Keeps stdin where it is an input, and tells the run from others.
+StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* options) {
+  for (const std::vector<std::string>* paths :
+       {&options->inputs, &options->validation_inputs, &options->test_inputs}) {
+    if (std::ranges::find(*paths, kStdinPath) == paths->end()) continue;
+    ELASTOR_ASSIGN_OR_RETURN(const bool copied, KeepStdin(writer.partial_path() + ".stdin"));
+    options->restart |= copied;
+  }
+  return RunIdentity(*options);
+}
+
 // What is right for the program but seldom meant.
 void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
   const int64_t train = info.rows[0], validation = info.rows[1];
@@ -374,11 +386,11 @@ void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
 
 }  // namespace
 
-StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
+StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   const auto begin = Clock::now();
   const double cpu_begin = CpuSeconds();
+  PrepareOptions options = given;
   ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string identity, RunIdentity(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
@@ -387,7 +399,13 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string folder, OutputFolder(options.output_dir));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
                            DatasetWriter::Open(folder, info));
-  ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, identity, &pool, writer.get(), &report));
+  const StatusOr<std::string> identity = TakeInputs(*writer, &options);
+  if (!identity.ok()) {
+    std::error_code not_empty;
+    fs::remove(writer->partial_path(), not_empty);
+    return identity.status();
+  }
+  ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, *identity, &pool, writer.get(), &report));
   const StatusOr<std::unique_ptr<Dataset>> opened = Dataset::Open(folder);
   if (!opened.ok()) return MachineError("what was written: " + opened.status().message());
   const Dataset& dataset = **opened;

@@ -19,8 +19,9 @@ struct PrepareProgress {
 };
 
 struct PrepareOptions {
-  Schema schema;                    // as ReadSchemaFile returns it
-  std::vector<std::string> inputs;  // in file order; none for SYNTHETIC
+  Schema schema;  // as ReadSchemaFile returns it
+  // In file order, kStdinPath for stdin; none for SYNTHETIC.
+  std::vector<std::string> inputs;
   // Given either, the split is by files, and `inputs` is training data alone.
   std::vector<std::string> validation_inputs;
   std::vector<std::string> test_inputs;
