@@ -263,9 +263,6 @@ TEST(LayoutsTest, RealFilesByTheirProposals) {
     const char* label;
   } kFiles[] = {{"avazu_23k.csv.gz", 23299, "name: \"click\" type: LABEL }"},
                 {"criteo_1tb_day0_10k.tsv.gz", 10000, "name: \"c1\" type: LABEL }"},
-                {"criteo_kaggle_137k.tsv.gz", 137139, "name: \"c1\" type: LABEL }"},
-                {"frappe.train.reconstructed.libfm.gz", 202027, "names: \"f1..f10\""},
-                {"frappe.validation.libfm.gz", 57722, "names: \"f1..f10\""},
                 {"frappe.test.libfm.gz", 28860, "names: \"f1..f10\""},
                 {"taobao_ad_10k.csv.gz", 9999, "name: \"clk\" type: LABEL }"}};
   for (const auto& file : kFiles) {
