@@ -25,6 +25,7 @@ packages=(
   libopenmpi-dev
   libprotobuf-dev
   libxxhash-dev
+  libzstd-dev
   nlohmann-json3-dev
   openmpi-bin
   procps

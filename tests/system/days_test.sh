@@ -78,6 +78,21 @@ diff <(numbers_of run1) <(numbers_of run1_on_3) >difference || {
   head --lines=6 difference
 }
 
+# Items that are new on the second day get ids behind the first day's, and rows of their own.
+"$prepare" --schema=schema.textproto --input=day1.csv --output_dir=grown --vocabulary_from=day0 --grow \
+  >log 2>&1 || cat log
+[[ $(tables_of day0) == '"ids":41
+"ids":26' || $(tables_of day0) == '"ids": 41
+"ids": 26' ]] || fail "tables of the first day: $(tables_of day0)"
+grep --quiet '"ids": *31' grown/meta.json || fail "no grown table: $(tables_of grown)"
+run 1 run_grown --set=data.path=grown --set=evaluation.at_start=true $warm
+run 3 run_grown_on_3 --set=data.path=grown --set=evaluation.at_start=true $warm
+diff <(numbers_of run_grown) <(numbers_of run_grown_on_3) >difference || {
+  fail "grown tables on 3 ranks have other numbers"
+  head --lines=6 difference
+}
+[[ $(digest_of run_grown) != $(digest_of run1) ]] || fail "rows of new items have no effect"
+
 # Before it learns anything of the day, the run is the model of the day before.
 run 1 evaluated --set=data.path=day1 --mode=evaluate --model=run0/model
 auc_of() { sed --quiet 's/.*"event":"eval".*"auc":\([^,]*\),"logloss.*/\1/p' "$1/metrics.jsonl" | head --lines=1; }
@@ -116,6 +131,9 @@ expect_mistake "run0/model" --set=training.warm_start.path=run0/model \
   --set=training.warm_start.optimizer_state=true
 expect_mistake "block0" --set=training.warm_start.path=run0/model --set=model.feed_forward.expansion=2
 expect_mistake "no_such" --set=training.warm_start.path=no_such
+expect_line 2 "categorical field item: ids 31; run0/model/manifest.json was trained on 26" on_ranks 2 \
+  "$trainer" --experiment=days.textproto --set=data.path=grown --output_dir=mistake --mode=evaluate \
+  --model=run0/model
 expect_mistake "evaluation.slice_by" --set=evaluation.slice_by=nothing
 run 2 partial --set=data.path=day1 --set=training.warm_start.path=run0/model \
   --set=model.feed_forward.expansion=2 --set=training.warm_start.partial=true

@@ -23,6 +23,10 @@ struct DatasetInfo {
     double mean = 0;
     double stddev = 1;
   };
+  struct Vocabulary {
+    std::string checksum;  // XXH3-64 of its file
+    int64_t ids = 0;       // rows of its table
+  };
   struct Categorical {
     std::string name;
     int64_t ids = 0;  // table rows: valid ids are [0, ids)
@@ -36,6 +40,9 @@ struct DatasetInfo {
     std::string encoding = {};
     std::string keeps = {};
     std::string vocabulary = {};  // XXH3-64 of the vocabulary file; empty: none
+    // Earlier vocabularies that this one begins with, so that their ids mean the same here (prepare
+    // --grow); the oldest first.
+    std::vector<Vocabulary> grown_from = {};
   };
   struct Label {
     std::string name;

@@ -53,6 +53,12 @@ std::string VocabularyText(const DatasetInfo::Categorical& field) {
   return field.vocabulary + " of " + std::to_string(field.ids) + " ids";
 }
 
+bool HasGrownFrom(const DatasetInfo::Categorical& field, const DatasetInfo::Categorical& earlier) {
+  return std::ranges::any_of(field.grown_from, [&](const DatasetInfo::Vocabulary& vocabulary) {
+    return vocabulary.checksum == earlier.vocabulary && vocabulary.ids == earlier.ids;
+  });
+}
+
 std::string TableOf(const std::vector<DatasetInfo::Categorical>& fields, size_t i) {
   return fields[fields[i].shares < 0 ? i : fields[i].shares].name;
 }
@@ -122,6 +128,12 @@ DatasetInfo::Categorical ParseCategorical(const JsonEntry& json,
   if (json.Has("vocabulary_checksum")) {
     field.vocabulary = json.Member("vocabulary_checksum").HashText();
   }
+  if (json.Has("grown_from")) {
+    for (const JsonEntry& earlier : json.Member("grown_from").Elements()) {
+      field.grown_from.push_back({earlier.Member("vocabulary_checksum").HashText(),
+                                  earlier.Member("ids").Integer(1, field.ids)});
+    }
+  }
   return field;
 }
 
@@ -153,7 +165,10 @@ std::string IdDifference(const DatasetInfo::Categorical& data,
   const std::string buckets =
       hashed ? compare("buckets", std::to_string(data.ids), std::to_string(trained.ids)) : "";
   return FirstOf({compare.OfKnown("encoding", Upper(data.encoding), Upper(trained.encoding)),
-                  compare("vocabulary", VocabularyText(data), VocabularyText(trained)), buckets});
+                  HasGrownFrom(data, trained)
+                      ? ""
+                      : compare("vocabulary", VocabularyText(data), VocabularyText(trained)),
+                  buckets});
 }
 
 std::string EncodingDifference(const DataEncoding& data, const DataEncoding& trained,
@@ -201,6 +216,10 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
     if (!field.encoding.empty()) entry["encoding"] = field.encoding;
     if (!field.keeps.empty()) entry["keeps"] = field.keeps;
     if (!field.vocabulary.empty()) entry["vocabulary_checksum"] = field.vocabulary;
+    for (const DatasetInfo::Vocabulary& earlier : field.grown_from) {
+      entry["grown_from"].push_back(
+          {{"vocabulary_checksum", earlier.checksum}, {"ids", earlier.ids}});
+    }
   }
   for (const DatasetInfo::Label& label : encoding.labels) {
     Json& entry = (*json)["labels"].emplace_back();

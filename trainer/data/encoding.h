@@ -27,7 +27,7 @@ std::string EncodingDifference(const DataEncoding& data, const DataEncoding& tra
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
                             const std::string& trained_name);
 // Of what the ids of one field, and so the rows of its table, stand for. Tables of IDENTITY may
-// have different sizes.
+// have different sizes, and a vocabulary of `data` may have grown from that of `trained`.
 std::string IdDifference(const DatasetInfo::Categorical& data,
                          const DatasetInfo::Categorical& trained, const std::string& trained_name);
 

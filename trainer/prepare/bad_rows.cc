@@ -46,8 +46,7 @@ Status BadRowLedger::Drain() {
 Status BadRowLedger::Count(const Chunk& chunk) {
   const std::string& path = paths_[input_];
   const auto place = [&](const BadRow& bad) {
-    return path + ":" + std::to_string(lines_ + chunk.header_lines + bad.line + 1) + ": " +
-           bad.what;
+    return path + ":" + std::to_string(lines_ + chunk.lines_taken + bad.line + 1) + ": " + bad.what;
   };
   // Those up to the limit are told one by one, the one beyond it ends the run.
   const int64_t allowed = max_bad_rows_ - bad_rows_;

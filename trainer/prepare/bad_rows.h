@@ -18,10 +18,10 @@ namespace elastor {
 class BadRowLedger {
  public:
   struct Chunk {
-    int64_t lines = 0;  // with a header line
+    int64_t lines = 0;  // with those before its rows
     int64_t bad_rows = 0;
-    std::vector<BadRow> bad;  // line: within the chunk, after a header line
-    int64_t header_lines = 0;
+    std::vector<BadRow> bad;  // line: within the chunk's rows
+    int64_t lines_taken = 0;  // before its rows
   };
 
   BadRowLedger(std::vector<std::string> paths, int64_t max_bad_rows,

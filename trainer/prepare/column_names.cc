@@ -34,20 +34,26 @@ std::string DelimiterHint(const Schema& schema, size_t columns) {
 
 }  // namespace
 
-char DelimiterOf(const Schema& schema) {
-  return schema.delimiter().empty() ? '\t' : schema.delimiter()[0];
+std::string HeaderPlace(const Schema& schema, const std::string& source) {
+  return source + ":" + std::to_string(schema.skip_lines() + 1) + ": ";
 }
 
-std::string DelimiterText(char delimiter) {
-  return delimiter == '\t' ? "a tab" : Shown(std::string(1, delimiter));
+std::string DelimiterOf(const Schema& schema) {
+  return schema.delimiter().empty() ? "\t" : schema.delimiter();
 }
 
-bool ReadQuoted(char* line, size_t size, size_t at, char delimiter, QuotedValue* value) {
+std::string DelimiterText(std::string_view delimiter) {
+  return delimiter == "\t" ? "a tab" : Shown(delimiter);
+}
+
+bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter,
+                QuotedValue* value) {
   const size_t begin = at + 1;
   size_t put = begin;
   for (size_t take = begin; take < size; ++take) {
     if (line[take] == '"') {
-      if (++take == size || line[take] == delimiter) {
+      ++take;
+      if (take == size || std::string_view(line + take, size - take).starts_with(delimiter)) {
         *value = {{line + begin, put - begin}, take};
         return true;
       }
@@ -61,22 +67,23 @@ bool ReadQuoted(char* line, size_t size, size_t at, char delimiter, QuotedValue*
 StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
                                                const std::string& source) {
   std::string line(WithoutEnding(header));
-  const char delimiter = DelimiterOf(schema);
+  const std::string delimiter = DelimiterOf(schema);
   std::vector<std::string> names;
   for (size_t at = 0; at <= line.size();) {
     if (schema.quoted() && at < line.size() && line[at] == '"') {
       QuotedValue value;
       if (!ReadQuoted(line.data(), line.size(), at, delimiter, &value)) {
-        return UserError(source + ":1: column " + std::to_string(names.size() + 1) +
+        return UserError(HeaderPlace(schema, source) + "column " +
+                         std::to_string(names.size() + 1) +
                          " of the header: the quote is not closed");
       }
       names.emplace_back(value.text);
-      at = value.end + 1;
+      at = value.end + delimiter.size();
       continue;
     }
     const size_t end = std::min(line.find(delimiter, at), line.size());
     names.push_back(line.substr(at, end - at));
-    at = end + 1;
+    at = end + delimiter.size();
   }
   return names;
 }
@@ -98,7 +105,7 @@ StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
     const std::string& column = field.column().empty() ? field.name() : field.column();
     const std::vector<int64_t>& found = places[column];
     if (found.size() != 1) {
-      return UserError(source + ":1: field " + field.name() + ": found columns " +
+      return UserError(HeaderPlace(schema, source) + "field " + field.name() + ": found columns " +
                        FirstNames(names) + "; expected one '" + column + "'" +
                        (found.empty() ? "" : ", and there are more") +
                        DelimiterHint(schema, names.size()));

@@ -19,7 +19,7 @@ struct QuotedValue {
 
 // Reads the quoted value at line[at], a quote, turning each "" inside into one quote, in place in
 // `line`. False when nothing closes it, or the closing quote ends neither value nor line.
-bool ReadQuoted(char* line, size_t size, size_t at, char delimiter, QuotedValue* value);
+bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter, QuotedValue* value);
 
 // The columns that a header names. User error when a quote is left open.
 StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
@@ -32,8 +32,11 @@ StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
                                                const std::vector<std::string>& names,
                                                const std::string& source);
 
-char DelimiterOf(const Schema& schema);
-std::string DelimiterText(char delimiter);  // "a tab", "','"
+// "in.csv:1: ", where the header of `source` stands.
+std::string HeaderPlace(const Schema& schema, const std::string& source);
+
+std::string DelimiterOf(const Schema& schema);
+std::string DelimiterText(std::string_view delimiter);  // "a tab", "','"
 
 }  // namespace elastor
 

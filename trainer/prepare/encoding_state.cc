@@ -161,13 +161,16 @@ std::vector<std::pair<std::string, double>> UnknownShares(const PreparePlan& pla
 }
 
 StatusOr<EncodingState> ReadGivenEncoding(const std::string& path, const PreparePlan& plan) {
-  ELASTOR_RETURN_IF_ERROR(Dataset::Open(path).status());
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> given, Dataset::Open(path));
   const std::string file = path + "/" + kMetaFile;
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   try {
     EncodingState state;
     const std::string difference = TakeMeta(nlohmann::json::parse(text), plan, &state);
     if (!difference.empty()) return UserError("--vocabulary_from=" + path + " " + difference);
+    for (const DatasetInfo::Categorical& field : given->info().categorical) {
+      state.grown_from.push_back(field.grown_from);
+    }
     return state;
   } catch (const nlohmann::json::exception&) {
     return UserError(file + ": a part of `numeric` or `categorical` is missing or damaged; " +

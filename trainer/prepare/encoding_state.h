@@ -23,6 +23,8 @@ struct EncodingState {
   std::vector<NumericScale> scales;       // by numeric field
   std::vector<int64_t> table_rows;        // by column of PreparePlan::ids
   std::vector<std::string> vocabularies;  // the same: checksums of vocabulary files, or empty
+  // The same, of a set that is taken over: what its vocabularies have grown from.
+  std::vector<std::vector<DatasetInfo::Vocabulary>> grown_from;
   std::vector<std::pair<std::string, double>> unknown_shares;  // with --vocabulary_from
   std::string ids_checksum;                                    // of the working file of ids
   std::string statistics_checksum;                             // of stats.json

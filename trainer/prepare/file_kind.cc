@@ -9,6 +9,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kGzip = "\x1f\x8b"sv;
+constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd"sv;
 constexpr FileKind kGzipKind = {"gzip data", "unpack it with gzip -d"};
 
 // Bytes at a place of a file. Text of columns does not have them there.
@@ -20,7 +21,7 @@ struct Magic {
 
 constexpr Magic kMagics[] = {
     {0, "PK\3\4"sv, {"a zip archive", "unpack it with unzip"}},
-    {0, "\x28\xb5\x2f\xfd"sv, {"zstd data", "unpack it with zstd -d"}},
+    {0, kZstd, {"zstd data", "unpack it with zstd -d"}},
     {0, "\xfd\x37zXZ\0"sv, {"xz data", "unpack it with xz -d"}},
     {0, "\x04\x22\x4d\x18"sv, {"lz4 data", "unpack it with lz4 -d"}},
     {0, "\x1f\x9d"sv, {"compress data", "unpack it with uncompress"}},
@@ -28,8 +29,8 @@ constexpr Magic kMagics[] = {
     {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", "unpack it with 7z x"}},
     {0, "Rar!\x1a\x07"sv, {"a rar archive", "unpack it with unrar x"}},
     {257, "ustar"sv, {"a tar archive", "unpack it with tar -x"}},
-    {0, "PAR1\x15"sv, {"a Parquet file", "export it as CSV"}},
-    {0, "ARROW1\0\0"sv, {"an Arrow file", "export it as CSV"}},
+    {0, "PAR1\x15"sv, {"a Parquet file", "write it as CSV into --input=- (docs/data.md)"}},
+    {0, "ARROW1\0\0"sv, {"an Arrow file", "write it as CSV into --input=- (docs/data.md)"}},
     {0, "Obj\1"sv, {"an Avro file", "export it as CSV"}},
     {0, "\x89HDF"sv, {"an HDF5 file", "export it as CSV"}},
     {0, "\x93NUMPY"sv, {"a NumPy array", "export it as CSV"}},
@@ -61,6 +62,8 @@ bool IsPage(std::string_view head) {
 }  // namespace
 
 bool IsGzip(std::string_view head) { return head.starts_with(kGzip); }
+
+bool IsZstd(std::string_view head) { return head.starts_with(kZstd); }
 
 const FileKind* KindOfFile(std::string_view head) {
   if (IsGzip(head)) return &kGzipKind;

@@ -16,10 +16,10 @@ struct FileKind {
 inline constexpr size_t kKindBytes = 512;
 
 // What a file is by its first bytes, kKindBytes of them unless it has fewer; null: it may be text.
-// Gzip is a kind like the others here.
+// Gzip and zstd are kinds like the others here.
 const FileKind* KindOfFile(std::string_view head);
-// Whether it is gzip.
 bool IsGzip(std::string_view head);
+bool IsZstd(std::string_view head);
 
 // The mark that many programs begin UTF-8 text with.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";

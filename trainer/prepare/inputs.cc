@@ -19,21 +19,46 @@ int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
 }  // namespace
 
 StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& paths,
-                                               bool headers) {
-  std::unique_ptr<Inputs> inputs(new Inputs(headers));
+                                               int64_t skip_lines, bool headers) {
+  std::unique_ptr<Inputs> inputs(new Inputs(skip_lines + headers));
   for (const std::string& path : paths) {
     auto state = std::make_unique<State>();
     state->path = path;
     ELASTOR_ASSIGN_OR_RETURN(state->source, TextSource::Open(path));
     state->modified_ns = ModifiedNs(path, &state->file_bytes);
-    if (headers) {
-      ELASTOR_RETURN_IF_ERROR(state->source->Next(1, &state->header));
-      if (state->header.empty()) return UserError(path + ": is empty, expected a header line");
+    if (inputs->begin_lines_ > 0) {
+      ELASTOR_RETURN_IF_ERROR(inputs->ReadBegin(skip_lines, state.get()));
     }
     state->source.reset();  // there may be more files than a process can have open
     inputs->states_.push_back(std::move(state));
   }
   return inputs;
+}
+
+// The lines before the rows of an input, which are to be in its first chunk.
+Status Inputs::ReadBegin(int64_t skip_lines, State* state) const {
+  constexpr size_t kBeginBytes = 64 << 10;
+  std::string text, more;
+  ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &text));
+  size_t end = 0;
+  for (int64_t line = 0; line < begin_lines_; ++line) {
+    const size_t begin = end;
+    end = text.find('\n', begin) + 1;
+    state->header = text.substr(begin, end - begin);
+    // A single long line is the first chunk; several must surely be in it.
+    const bool near = begin_lines_ == 1 || end <= kBeginBytes;
+    if (end > 0 && near) continue;
+    if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
+    const std::string expected =
+        line < skip_lines ? std::to_string(skip_lines) + " lines to skip" : "a header line";
+    if (!near || !more.empty()) {
+      return UserError(state->path + ": found " + std::to_string(line) + " lines in the first " +
+                       std::to_string(kBeginBytes) + " bytes, expected " + expected + " there");
+    }
+    return UserError(state->path + (line == 0 ? ": is empty" : ": ends after line ") +
+                     (line == 0 ? "" : std::to_string(line)) + ", expected " + expected);
+  }
+  return OkStatus();
 }
 
 void Inputs::Skip(const SpilledChunk& chunk) {
@@ -62,7 +87,7 @@ Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, boo
   state.consumed = state.source->consumed_bytes();
   *found = !text->empty();
   if (*found) {
-    *chunk = {input, state.next++, state.text_at, static_cast<int64_t>(text->size()), false};
+    *chunk = {input, state.next++, state.text_at, static_cast<int64_t>(text->size()), 0};
     state.text_at += chunk->text_bytes;
     return OkStatus();
   }
@@ -74,9 +99,10 @@ Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, boo
 void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
   if (chunk->number != 0) return;
   if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
-  if (!headers_) return;
-  chunk->after_header = true;
-  text->erase(0, text->find('\n') + 1);
+  size_t end = 0;
+  for (int64_t line = 0; line < begin_lines_; ++line) end = text->find('\n', end) + 1;
+  text->erase(0, end);
+  chunk->lines_taken = begin_lines_;
 }
 
 Status Inputs::Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found) {

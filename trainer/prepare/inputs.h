@@ -19,10 +19,10 @@ namespace elastor {
 // A piece of whole lines of one input. Which lines are in which chunk depends on the input alone.
 struct TextChunk {
   uint32_t input = 0;
-  uint32_t number = 0;        // in its input
-  int64_t text_at = 0;        // in the (unpacked) input
-  int64_t text_bytes = 0;     // with what has been taken from the text
-  bool after_header = false;  // a first line, of column names, has been taken from the text
+  uint32_t number = 0;      // in its input
+  int64_t text_at = 0;      // in the (unpacked) input
+  int64_t text_bytes = 0;   // with what has been taken from the text
+  int64_t lines_taken = 0;  // from its beginning: skipped ones, and that of column names
 };
 
 // Hands out the chunks of all inputs to workers: each keeps to one input as long as no other worker
@@ -32,10 +32,10 @@ class Inputs {
   // How large a chunk is: its numbers of one column stay in a core's cache.
   static constexpr int64_t kChunkBytes = 512 << 10;
 
-  // Opens every input once, so that what cannot be read is known at once. `headers`: the first
-  // line of every input names its columns.
+  // Opens every input once, so that what cannot be read is known at once. Every input begins with
+  // `skip_lines` lines that are left out; with `headers`, the next one names its columns.
   static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
-                                                bool headers);
+                                                int64_t skip_lines, bool headers);
 
   const std::string& header(size_t input) const { return states_[input]->header; }
   // Chunks that need not be read again, before the first Next.
@@ -70,12 +70,13 @@ class Inputs {
     uint32_t next = 0;
     int64_t text_at = 0;
   };
-  explicit Inputs(bool headers) : headers_(headers) {}
+  explicit Inputs(int64_t begin_lines) : begin_lines_(begin_lines) {}
+  Status ReadBegin(int64_t skip_lines, State* state) const;
   Status ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found);
-  // Takes a byte order mark and a header line from the first chunk of an input.
+  // Takes a byte order mark, skipped lines and a header from the first chunk of an input.
   void TakeBegin(TextChunk* chunk, std::string* text) const;
 
-  const bool headers_;
+  const int64_t begin_lines_;  // of every input, before its rows
   std::vector<std::unique_ptr<State>> states_;
   std::function<Status(uint32_t, uint32_t)> on_end_;
 };

@@ -20,7 +20,7 @@ struct ScannedLine {
 };
 
 // Finds lines and the delimiters in them, 32 bytes at a time. `text` ends in a line feed and has
-// fewer than 2^31 bytes; the delimiter is neither a line feed nor NUL.
+// fewer than 2^31 bytes; the delimiter is not NUL. With a line feed for it, a line is one column.
 class LineScanner {
  public:
   LineScanner(std::string_view text, char delimiter)

@@ -25,6 +25,7 @@
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/prepare/stdin_input.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/work_file.h"
@@ -191,6 +192,10 @@ Status TextRun::Run() {
   DatasetInfo info = writer_->info();
   for (size_t i = 0; i < info.categorical.size(); ++i) {
     info.categorical[i].ids = state.table_rows[i];
+    if (given_.vocabularies.empty() || given_.vocabularies[i].empty()) continue;
+    info.categorical[i].grown_from = given_.grown_from[i];
+    if (state.vocabularies[i] == given_.vocabularies[i]) continue;
+    info.categorical[i].grown_from.push_back({given_.vocabularies[i], given_.table_rows[i]});
   }
   writer_->SetInfo(info);
   writer_->set_vocabularies(state.vocabularies);
@@ -232,13 +237,17 @@ Status CheckSplitInputs(const PrepareOptions& options) {
   return OkStatus();
 }
 
+bool HasVocabulary(const Field& field) {
+  const bool categorical = field.type() == Field::CATEGORICAL || field.type() == Field::MULTI_HOT ||
+                           field.type() == Field::SEQUENCE;
+  return categorical && field.encoding() == Field::VOCABULARY;
+}
+
 // The name of a field with a vocabulary is that of a file, too.
 Status CheckVocabularyNames(const Schema& schema) {
   constexpr size_t kMostBytes = NAME_MAX - std::string_view(".tmp").size();
   for (const Field& field : schema.fields()) {
-    const bool categorical = field.type() == Field::CATEGORICAL ||
-                             field.type() == Field::MULTI_HOT || field.type() == Field::SEQUENCE;
-    if (!categorical || field.encoding() != Field::VOCABULARY) continue;
+    if (!HasVocabulary(field)) continue;
     const size_t bytes = VocabularyFileName(field.name()).size();
     if (bytes <= kMostBytes) continue;
     return UserError("field " + field.name() + ": its vocabulary's file name would have " +
@@ -260,6 +269,15 @@ Status CheckOptions(const PrepareOptions& options) {
   }
   if (synthetic && !options.vocabulary_from.empty()) {
     return UserError("--vocabulary_from is not used by layout SYNTHETIC");
+  }
+  if (options.grow && options.vocabulary_from.empty()) {
+    return UserError("--grow adds to the vocabularies of --vocabulary_from, which is missing");
+  }
+  const bool vocabularies = std::ranges::any_of(options.schema.fields(), HasVocabulary);
+  if (options.grow && !vocabularies) {
+    return UserError(
+        "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY "
+        "have the rows that `buckets` gives");
   }
   if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
   const SplitPlan& split = options.schema.split();
@@ -341,6 +359,17 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
   return status;
 }
 
+// Keeps stdin where it is an input, and tells the run from others.
+StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* options) {
+  for (const std::vector<std::string>* paths :
+       {&options->inputs, &options->validation_inputs, &options->test_inputs}) {
+    if (std::ranges::find(*paths, kStdinPath) == paths->end()) continue;
+    ELASTOR_ASSIGN_OR_RETURN(const bool copied, KeepStdin(writer.partial_path() + ".stdin"));
+    options->restart |= copied;
+  }
+  return RunIdentity(*options);
+}
+
 // What is right for the program but seldom meant.
 void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
   const int64_t train = info.rows[0], validation = info.rows[1];
@@ -357,11 +386,11 @@ void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
 
 }  // namespace
 
-StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
+StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   const auto begin = Clock::now();
   const double cpu_begin = CpuSeconds();
+  PrepareOptions options = given;
   ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string identity, RunIdentity(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
@@ -370,7 +399,13 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string folder, OutputFolder(options.output_dir));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
                            DatasetWriter::Open(folder, info));
-  ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, identity, &pool, writer.get(), &report));
+  const StatusOr<std::string> identity = TakeInputs(*writer, &options);
+  if (!identity.ok()) {
+    std::error_code not_empty;
+    fs::remove(writer->partial_path(), not_empty);
+    return identity.status();
+  }
+  ELASTOR_RETURN_IF_ERROR(RunToTheEnd(options, *identity, &pool, writer.get(), &report));
   const StatusOr<std::unique_ptr<Dataset>> opened = Dataset::Open(folder);
   if (!opened.ok()) return MachineError("what was written: " + opened.status().message());
   const Dataset& dataset = **opened;

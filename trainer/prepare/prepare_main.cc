@@ -14,18 +14,28 @@
 
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/field_help.h"
+#include "trainer/prepare/guess.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
+#include "trainer/prepare/stdin_input.h"
 #include "trainer/run/standard_streams.h"
 
 DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf text format).");
-DEFINE_string(input, "", "Raw files, plain or gzip, comma separated; may be given repeatedly.");
+DEFINE_string(guess, "",
+              "Files of unknown layout, comma separated: print a schema for them, with what was "
+              "found in their first 16 MiB as comments, and do nothing else.");
+DEFINE_string(input, "",
+              "Raw files, plain, gzip or zstd, comma separated; may be given repeatedly. - is "
+              "stdin.");
 DEFINE_string(validation_input, "",
               "Raw files of the validation split; --input is then training data alone.");
 DEFINE_string(test_input, "", "Raw files of the test split; --input is then training data alone.");
 DEFINE_string(vocabulary_from, "",
               "A prepared data set: use its vocabularies, means and deviations.");
+DEFINE_bool(grow, false,
+            "Append values that the vocabularies of --vocabulary_from lack to them: ids that are "
+            "there stay.");
 DEFINE_string(output_dir, "", "Where the prepared data set goes; must not exist yet, or be empty.");
 DEFINE_int32(
     threads, 0,
@@ -86,11 +96,13 @@ std::vector<std::string> JoinInputs(int argc, char** argv, std::string* help_top
   return arguments;
 }
 
-std::vector<std::string> SplitAtCommas(const std::string& text) {
+// The inputs that a flag names.
+std::vector<std::string> InputsOf(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    if (end > begin && parts.back() == "-") parts.back() = kStdinPath;
     begin = end + 1;
   }
   return parts;
@@ -135,6 +147,15 @@ int AllCores() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
 }
 
+// Prints a schema for the files of --guess.
+Status RunGuess() {
+  if (!FLAGS_schema.empty() || !FLAGS_input.empty() || !FLAGS_output_dir.empty()) {
+    return UserError("--guess prints a schema and takes no other files; expected it alone");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, GuessSchema(InputsOf(FLAGS_guess)));
+  return WriteToStdout(text);
+}
+
 Status Run() {
   if (FLAGS_schema.empty()) return UserError("--schema is missing");
   if (FLAGS_threads < 0 || FLAGS_threads > kMostThreads) {
@@ -154,10 +175,11 @@ Status Run() {
   ProgressLine progress;
   PrepareOptions options;
   ELASTOR_ASSIGN_OR_RETURN(options.schema, ReadSchemaFile(FLAGS_schema));
-  options.inputs = SplitAtCommas(FLAGS_input);
-  options.validation_inputs = SplitAtCommas(FLAGS_validation_input);
-  options.test_inputs = SplitAtCommas(FLAGS_test_input);
+  options.inputs = InputsOf(FLAGS_input);
+  options.validation_inputs = InputsOf(FLAGS_validation_input);
+  options.test_inputs = InputsOf(FLAGS_test_input);
   options.vocabulary_from = FLAGS_vocabulary_from;
+  options.grow = FLAGS_grow;
   options.output_dir = FLAGS_output_dir;
   options.restart = FLAGS_restart;
   options.threads = FLAGS_threads > 0 ? FLAGS_threads : AllCores();
@@ -214,7 +236,7 @@ int Main(int argc, char** argv) {
     status = UserError(std::string("unexpected argument '") + values[1] +
                        "'; several files are --input=A,B");
   } else {
-    status = Run();
+    status = FLAGS_guess.empty() ? Run() : RunGuess();
   }
   if (status.ok()) return 0;
   std::fprintf(stderr, "prepare: %s\n", status.message().c_str());

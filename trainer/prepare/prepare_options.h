@@ -19,13 +19,16 @@ struct PrepareProgress {
 };
 
 struct PrepareOptions {
-  Schema schema;                    // as ReadSchemaFile returns it
-  std::vector<std::string> inputs;  // in file order; none for SYNTHETIC
+  Schema schema;  // as ReadSchemaFile returns it
+  // In file order, kStdinPath for stdin; none for SYNTHETIC.
+  std::vector<std::string> inputs;
   // Given either, the split is by files, and `inputs` is training data alone.
   std::vector<std::string> validation_inputs;
   std::vector<std::string> test_inputs;
   // A prepared set whose vocabularies, means and deviations are used; empty: the training split's.
   std::string vocabulary_from;
+  // Values that the given vocabularies lack get ids behind theirs, by the same rule.
+  bool grow = false;
   std::string output_dir;
   bool restart = false;  // forget an unfinished run
   int threads = 1;       // the output does not depend on it, nor on the next two

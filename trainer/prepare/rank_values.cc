@@ -18,6 +18,9 @@ constexpr int64_t kMostPartValues = 1 << 20;
 // Of memory for a value of a part that is being merged, beside its place in the runs.
 constexpr int64_t kBytesPerPartValue = 128;
 
+// In a code: the rest is the training count of a value whose id goes by rank.
+constexpr uint64_t kByRank = uint64_t{1} << 63;
+
 // A run of the data, or of a given vocabulary.
 struct Source {
   int column;  // among those of the table; -1: given
@@ -30,10 +33,9 @@ struct Source {
 struct Part {
   int table;
   int number;
-  int64_t codes = 0;  // distinct values
-  int64_t codes_at =
-      0;            // u64 each in the scratch file: training count when kept, else 0, or the id
-  KeptValues kept;  // in the scratch file
+  int64_t codes = 0;     // distinct values
+  int64_t codes_at = 0;  // u64 each in the scratch file: the id, or kByRank and the training count
+  KeptValues kept;       // in the scratch file
   std::map<uint64_t, int64_t> classes;     // kept values by count; then the first id of each class
   std::vector<ValueTallyBuilder> tallies;  // by column of the table
 };
@@ -149,8 +151,7 @@ void Ranker::MakeParts() {
   }
 }
 
-// Adds up the counts of a value by column of the table, and returns its code: the training count
-// when it is kept and ids go by rank, else its id.
+// Adds up the counts of a value by column of the table, and returns its code.
 uint64_t Ranker::MergeValue(const Table& table, const std::vector<RunPlace>& places,
                             std::vector<SplitCounts>* counts, MergedPart* merged) const {
   std::fill(counts->begin(), counts->end(), SplitCounts{0, 0, 0});
@@ -169,13 +170,13 @@ uint64_t Ranker::MergeValue(const Table& table, const std::vector<RunPlace>& pla
   }
   const RunPlace& first = places.front();
   if (!table.text) return table.runs[first.run].prefix(first.at);
-  if (table.given != nullptr) return given_id;
+  if (table.given != nullptr && (given_id > 0 || !options_.grow)) return given_id;
   if (table.runs[first.run].length(first.at) == 0) return 0;
   uint64_t count = 0;
   for (const SplitCounts& of_column : *counts) count += of_column[0];
   if (count < table.min_count) return 0;
   merged->kept.push_back({count, first});
-  return count;
+  return kByRank | count;
 }
 
 void Ranker::TallyValue(const Table& table, const std::vector<SplitCounts>& counts, uint64_t code,
@@ -257,12 +258,11 @@ Status Ranker::ChooseIds() {
   }
   result_.table_rows.resize(plan_.ids.size());
   for (size_t i = 0; i < tables_.size(); ++i) {
-    int64_t next = 1;
+    const Table& table = tables_[i];
+    int64_t next = table.given == nullptr ? 1 : table.given->saved.rows;
     for (auto size = classes[i].rbegin(); size != classes[i].rend(); ++size) {
       next += std::exchange(size->second, next);
     }
-    const Table& table = tables_[i];
-    if (table.given != nullptr) next = table.given->saved.rows;
     if (!table.text && !table.columns.empty()) next = plan_.ids[i].field->buckets();
     if (table.text && result_.id_bytes == 4 && next > int64_t{1} << 32) {
       return UserError("field " + plan_.ids[i].field->name() + ": found " +
@@ -286,10 +286,8 @@ Status Ranker::TranslatePart(Part* part) const {
   ELASTOR_RETURN_IF_ERROR(files_.scratch->ReadAt(part->codes_at,
                                                  part->codes * int64_t{sizeof(uint64_t)},
                                                  reinterpret_cast<char*>(codes.data())));
-  if (table.text && table.given == nullptr) {
-    for (uint64_t& code : codes) {
-      if (code > 0) code = part->classes.at(code)++;
-    }
+  for (uint64_t& code : codes) {
+    if ((code & kByRank) != 0) code = part->classes.at(code & ~kByRank)++;
   }
   std::vector<uint64_t> ids;
   for (size_t run = 0; run < table.sources.size(); ++run) {
@@ -335,12 +333,11 @@ Status Ranker::SaveVocabulary(int table) {
   if (tables_[table].columns.empty() || !tables_[table].text) return OkStatus();
   const std::string path =
       files_.vocabulary_folder + "/" + VocabularyFileName(plan_.ids[table].field->name());
-  if (const GivenVocabulary* given = tables_[table].given; given != nullptr) {
-    result_.vocabularies[table] = given->saved;
-    return CopyVocabularyFile(given->path, path);
-  }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<VocabularyFileWriter> writer,
                            VocabularyFileWriter::Open(path));
+  if (const GivenVocabulary* given = tables_[table].given; given != nullptr) {
+    ELASTOR_RETURN_IF_ERROR(writer->AddFile(given->path, given->saved));
+  }
   std::vector<KeptValuesReader> readers;
   // Readers by (count descending, part); one with nothing left is not in it.
   std::map<std::pair<uint64_t, size_t>, size_t> order;

@@ -40,7 +40,8 @@ struct RankFiles {
 // Gives every value of every run its id. The runs of all columns of a table are merged, part by
 // part in order of values; when all counts are known, ranks follow without sorting everything: a
 // value's id is the number of values in higher classes of counts, and those of its own class before
-// it. `given`: runs of the vocabularies to be used, by column (empty: rank by count).
+// it. `given`: runs of the vocabularies to be used, by column (empty: rank by count); with
+// options.grow values that they lack come behind them, by rank.
 StatusOr<RankedValues> RankValues(const PrepareOptions& options, const PreparePlan& plan,
                                   const TextPassResult& text, const Measures& measures,
                                   const std::vector<GivenVocabulary>& given, const RankFiles& files,

@@ -31,6 +31,16 @@ class IntegerText {
   const char* end_;
 };
 
+// "'yes', 'no'": the texts of a label with `positive`.
+std::string LabelTexts(const FieldPlan& field) {
+  if (field.negative.empty()) return "a text";
+  std::string texts;
+  for (const auto* part : {&field.positive, &field.negative}) {
+    for (const std::string& text : *part) texts += (texts.empty() ? "" : ", ") + Shown(text);
+  }
+  return texts;
+}
+
 }  // namespace
 
 FieldPlan::FieldPlan(const Field& field, int64_t column)
@@ -44,6 +54,10 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       separator(field.separator().empty() ? kDefaultSeparator : field.separator()[0]),
       time_format(field.time_format()),
       boundaries(field.boundaries().begin(), field.boundaries().end()),
+      label_of_number(field.has_at_least()),
+      at_least(field.at_least()),
+      positive(field.positive().begin(), field.positive().end()),
+      negative(field.negative().begin(), field.negative().end()),
       column(column) {}
 
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, ParsedChunk* chunk) : chunk_(chunk) {
@@ -65,7 +79,7 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
       chunk_->numeric.push_back(std::numeric_limits<double>::quiet_NaN());
       return true;
     case Field::LABEL:
-      return AddLabel(field.column, field.name, text);
+      return AddLabel(field, text);
     case Field::WEIGHT:
       return AddWeight(field, text);
     case Field::GROUP:
@@ -81,10 +95,31 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
   }
 }
 
-bool RowBuilder::AddLabel(int64_t column, const std::string& name, std::string_view text) {
+bool RowBuilder::AddLibsvmLabel(std::string_view text) {
+  float label;
+  if (!ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
+  chunk_->labels.push_back(label);
+  return true;
+}
+
+bool RowBuilder::AddLabel(const FieldPlan& field, std::string_view text) {
   float label = std::numeric_limits<float>::quiet_NaN();
-  const bool missing = labels_ > 1 && text.empty();
-  if (!missing && !ParseLabel(text, &label)) return Fail(column + 1, name, text, "0, 1 or -1");
+  if (labels_ > 1 && text.empty()) {
+    // Missing.
+  } else if (field.label_of_number) {
+    double number;
+    if (!ParseNumber(text, &number)) return FailField(field, text, "a number");
+    label = number >= field.at_least ? 1.0f : 0.0f;
+  } else if (!field.positive.empty()) {
+    const bool is_positive = std::ranges::find(field.positive, text) != field.positive.end();
+    const bool is_negative = field.negative.empty()
+                                 ? !text.empty()
+                                 : std::ranges::find(field.negative, text) != field.negative.end();
+    if (!is_positive && !is_negative) return FailField(field, text, LabelTexts(field));
+    label = is_positive ? 1.0f : 0.0f;
+  } else if (!ParseLabel(text, &label)) {
+    return FailField(field, text, "0, 1 or -1");
+  }
   chunk_->labels.push_back(label);
   return true;
 }

@@ -27,6 +27,10 @@ struct FieldPlan {
   char separator;
   Field::TimeFormat time_format;
   std::vector<double> boundaries;
+  bool label_of_number;  // a LABEL with at_least
+  double at_least;
+  std::vector<std::string> positive;
+  std::vector<std::string> negative;
   int64_t column;  // from 0; the label of LIBSVM is column 0
 };
 
@@ -44,7 +48,7 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
   bool Add(const FieldPlan& field, std::string_view text);
 
-  bool AddLabel(int64_t column, const std::string& name, std::string_view text);
+  bool AddLibsvmLabel(std::string_view text);
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
@@ -64,6 +68,7 @@ class RowBuilder {
   void End();
 
  private:
+  bool AddLabel(const FieldPlan& field, std::string_view text);
   bool AddBag(const FieldPlan& field, std::string_view text);
   bool AddMade(const FieldPlan& field, std::string_view text);
   bool AddWeight(const FieldPlan& field, std::string_view text);

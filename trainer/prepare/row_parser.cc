@@ -34,27 +34,28 @@ class PlainColumns {
   const ScannedLine& line_;
 };
 
-// The columns of a line with quotes.
-class QuotedColumns {
+// The columns of a line with quotes, or with a delimiter of several characters.
+class SplitColumns {
  public:
   // False, with the number of the column at fault in *bad, when a quote is out of place.
-  bool Split(std::string* text, const ScannedLine& line, char delimiter, int64_t* bad) {
+  bool Split(std::string* text, const ScannedLine& line, std::string_view delimiter, bool quoted,
+             int64_t* bad) {
     columns_.clear();
     char* const base = text->data();
     for (size_t at = line.begin; at <= line.end;) {
-      if (at < line.end && base[at] == '"') {
+      if (quoted && at < line.end && base[at] == '"') {
         QuotedValue value;
         *bad = count();
         if (!ReadQuoted(base, line.end, at, delimiter, &value)) return false;
         const size_t begin = value.text.data() - base;
         columns_.emplace_back(begin, begin + value.text.size());
-        at = value.end + 1;
+        at = value.end + delimiter.size();
         continue;
       }
-      const void* found = std::memchr(base + at, delimiter, line.end - at);
-      const size_t end = found == nullptr ? line.end : static_cast<const char*>(found) - base;
-      columns_.emplace_back(at, end);
-      at = end + 1;
+      const size_t size =
+          std::min(std::string_view(base + at, line.end - at).find(delimiter), line.end - at);
+      columns_.emplace_back(at, at + size);
+      at += size + delimiter.size();
     }
     return true;
   }
@@ -73,17 +74,19 @@ struct RowParser::Plan {
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
   int64_t columns = 0;  // of a DELIMITED line
-  char delimiter = '\t';
+  std::string delimiter;
   bool quoted = false;
+  std::vector<std::string> nulls;
   bool split_by_hash = false;
   int64_t hash_column = kWholeLine;
   Schema schema;
 
   void ParseDelimited(ParsedChunk* chunk) const;
-  void ParseQuotedLine(const ScannedLine& line, QuotedColumns* columns, ParsedChunk* chunk,
-                       RowBuilder* row) const;
+  void ParseSplitLine(const ScannedLine& line, SplitColumns* columns, ParsedChunk* chunk,
+                      RowBuilder* row) const;
   template <typename Columns>
   void ParseColumns(const Columns& columns, std::string_view line, RowBuilder* row) const;
+  bool IsNull(std::string_view text) const { return std::ranges::find(nulls, text) != nulls.end(); }
   std::string CountHint(std::string_view line, int64_t found) const;
   std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
   void ParseLibsvm(ParsedChunk* chunk) const;
@@ -109,6 +112,7 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   plan->libsvm = schema.layout() == Schema::LIBSVM;
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
+  plan->nulls.assign(schema.null().begin(), schema.null().end());
   plan->split_by_hash = schema.split().by() == SplitPlan::HASH;
   if (schema.header()) {
     ELASTOR_ASSIGN_OR_RETURN(plan->names, ColumnNames(schema, header, source));
@@ -135,8 +139,9 @@ Status RowParser::CheckHeader(std::string_view header, const std::string& source
     const std::string found = i < names.size() ? Shown(names[i]) : "none";
     const std::string expected = i < plan_->names.size() ? Shown(plan_->names[i]) : "none";
     if (found == expected) continue;
-    return UserError(source + ":1: column " + std::to_string(i + 1) + " of the header: found " +
-                     found + ", expected " + expected + " (as in the first file)");
+    return UserError(HeaderPlace(plan_->schema, source) + "column " + std::to_string(i + 1) +
+                     " of the header: found " + found + ", expected " + expected +
+                     " (as in the first file)");
   }
   return OkStatus();
 }
@@ -165,18 +170,19 @@ void RowParser::Parse(ParsedChunk* chunk) const {
 
 void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   RowBuilder row(fields, chunk);
-  LineScanner scanner(chunk->text, delimiter);
+  const bool plain = delimiter.size() == 1;
+  LineScanner scanner(chunk->text, plain ? delimiter[0] : '\n');
   ScannedLine line;
   line.ends.resize(columns);
-  QuotedColumns quoted_columns;
+  SplitColumns split_columns;
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
     const std::string_view text = row.Text(line.begin, line.end);
     if (split_by_hash && hash_column == kWholeLine) {
       row.AddSplitHash(XXH3_64bits(text.data(), text.size()));
     }
-    if (quotes && text.find('"') != std::string_view::npos) {
-      ParseQuotedLine(line, &quoted_columns, chunk, &row);
+    if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
+      ParseSplitLine(line, &split_columns, chunk, &row);
     } else {
       ParseColumns(PlainColumns(line), text, &row);
     }
@@ -184,10 +190,10 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   }
 }
 
-void RowParser::Plan::ParseQuotedLine(const ScannedLine& line, QuotedColumns* columns,
-                                      ParsedChunk* chunk, RowBuilder* row) const {
+void RowParser::Plan::ParseSplitLine(const ScannedLine& line, SplitColumns* columns,
+                                     ParsedChunk* chunk, RowBuilder* row) const {
   int64_t bad;
-  if (columns->Split(&chunk->text, line, delimiter, &bad)) {
+  if (columns->Split(&chunk->text, line, delimiter, quoted, &bad)) {
     ParseColumns(*columns, row->Text(line.begin, line.end), row);
   } else {
     row->Fail("column " + std::to_string(bad + 1) +
@@ -204,7 +210,7 @@ std::string RowParser::Plan::CountHint(std::string_view line, int64_t found) con
     return "; the delimiter is " + DelimiterText(delimiter) +
            (count(most) == 0 ? ""
                              : ", the line has " + std::to_string(count(most)) + " times " +
-                                   DelimiterText(most));
+                                   DelimiterText({&most, 1}));
   }
   if (line.find('\r') != std::string_view::npos) return "; the line has carriage returns within";
   if (!quoted && line.find('"') != std::string_view::npos) {
@@ -238,7 +244,8 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
     row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
   }
   for (const FieldPlan& field : fields) {
-    const std::string_view text = row->Text(found.begin(field.column), found.end(field.column));
+    std::string_view text = row->Text(found.begin(field.column), found.end(field.column));
+    if (!nulls.empty() && IsNull(text)) text.remove_suffix(text.size());
     if (row->Add(field, text)) continue;
     row->Hint(ValueHint(field, text, row->at_first_line()));
     return;
@@ -267,7 +274,7 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
     line.remove_prefix(word.size());
     return word;
   };
-  if (!row->AddLabel(0, "label", next())) return;
+  if (!row->AddLibsvmLabel(next())) return;
   const int64_t named = static_cast<int64_t>(fields.size());
   const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
   int64_t pairs = 0;

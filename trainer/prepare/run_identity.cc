@@ -63,6 +63,7 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
         FileIdentity(options.vocabulary_from + "/" + kMetaFile, "vocabulary_from"));
     identity["vocabulary_from"] = file;
   }
+  if (options.grow) identity["grow"] = true;
   // A path need not be UTF-8.
   return identity.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -78,6 +79,7 @@ std::string IdentityDifference(const std::string& begun, const std::string& now)
   if (part(a, "version") != b.at("version")) return "another version of prepare's working files";
   if (part(a, "schema") != b.at("schema")) return "another schema";
   if (part(a, "vocabulary_from") != b.at("vocabulary_from")) return "another --vocabulary_from";
+  if (part(a, "grow") != part(b, "grow")) return "another --grow";
   const nlohmann::json before = part(a, "inputs");
   const nlohmann::json& inputs = b.at("inputs");
   if (before.size() != inputs.size()) {

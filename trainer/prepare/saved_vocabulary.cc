@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <utility>
@@ -81,6 +82,18 @@ Status VocabularyFileWriter::Add(std::string_view value, uint64_t count) {
   buffer_ += "\t" + std::to_string(count) + "\n";
   ++lines_;
   return buffer_.size() < kBufferBytes ? OkStatus() : Flush();
+}
+
+Status VocabularyFileWriter::AddFile(const std::string& path, const SavedVocabulary& saved) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::OpenPlain(path));
+  while (true) {
+    ELASTOR_RETURN_IF_ERROR(source->Next(kBufferBytes, &buffer_));
+    if (buffer_.empty()) break;
+    lines_ += std::ranges::count(buffer_, '\n');
+    ELASTOR_RETURN_IF_ERROR(Flush());
+  }
+  if (lines_ + 1 == saved.rows && hash_->Digest() == saved.checksum) return OkStatus();
+  return UserError(path + ": changed while it was read");
 }
 
 Status VocabularyFileWriter::Flush() {

@@ -30,6 +30,9 @@ class VocabularyFileWriter {
   static StatusOr<std::unique_ptr<VocabularyFileWriter>> Open(const std::string& path);
   ~VocabularyFileWriter();
   Status Add(std::string_view value, uint64_t count);
+  // The lines of another file, at the beginning of this one. User error when it is not, or no
+  // longer, what `saved` says.
+  Status AddFile(const std::string& path, const SavedVocabulary& saved);
   StatusOr<SavedVocabulary> Finish();
 
  private:

@@ -22,6 +22,9 @@ constexpr double kShareTolerance = 1e-6;
 constexpr int64_t kMostBuckets = int64_t{1} << 48;
 constexpr int64_t kMostSchemaBytes = 16 << 20;
 constexpr int64_t kMostSyntheticFields = 1 << 16;
+constexpr int64_t kMostNames = 1 << 16;
+constexpr size_t kMostDelimiterBytes = 16;
+constexpr int64_t kMostSkippedLines = 1000;
 
 // meta.json and the lines of errors hold names.
 bool HasControlCharacter(const std::string& text) {
@@ -40,12 +43,104 @@ Status Wrong(const std::string& what, const std::string& found, const std::strin
   return UserError(what + " is " + found + "; expected " + expected);
 }
 
-// Whether `text` can stand between values: one character that no value needs.
-Status CheckCharacter(const std::string& what, const std::string& text) {
-  const bool usable = text.empty() || (text.size() == 1 && text[0] != '\n' && text[0] != '\r' &&
-                                       text[0] != '\0' && text[0] != '"');
-  if (usable) return OkStatus();
-  return Wrong(what, Shown(text), "one character, no quote and no line feed");
+// Whether `text`, of one to `most` characters, can stand between values.
+Status CheckBetween(const std::string& what, const std::string& text, size_t most) {
+  constexpr std::string_view kUnusable("\n\r\0\"", 4);
+  if (text.size() <= most && text.find_first_of(kUnusable) == text.npos) return OkStatus();
+  const std::string characters =
+      most == 1 ? "one character" : "1 to " + std::to_string(most) + " characters";
+  return Wrong(what, Shown(text), characters + ", no quote and no line feed");
+}
+
+// What a text of `names` stands for: "C1..C26", 26 names; another text, itself.
+StatusOr<std::vector<std::string>> NamesOfRange(const std::string& text) {
+  const size_t dots = text.find("..");
+  if (dots == text.npos) return std::vector<std::string>{text};
+  const std::string first = text.substr(0, dots), last = text.substr(dots + 2);
+  const auto prefix_size = [](const std::string& name) {
+    return name.find_last_not_of("0123456789") + 1;  // 0 when there is nothing else
+  };
+  const size_t prefix = prefix_size(first);
+  const std::string first_digits = first.substr(prefix);
+  const std::string last_digits = last.substr(prefix_size(last));
+  // Zeros at the front are part of all numbers, or of none.
+  const bool padded = first_digits.starts_with('0') && first_digits.size() > 1;
+  int64_t begin = 0, end = -1;
+  const bool numbers =
+      ParseInteger(first_digits, &begin) && ParseInteger(last_digits, &end) &&
+      first.substr(0, prefix) == last.substr(0, prefix_size(last)) &&
+      (padded ? last_digits.size() == first_digits.size() : !last_digits.starts_with('0'));
+  if (!numbers || begin >= end || end - begin >= kMostNames) {
+    return Wrong("names", Shown(text), "names, or a range such as \"C1..C26\", ascending");
+  }
+  std::vector<std::string> names;
+  for (int64_t number = begin; number <= end; ++number) {
+    std::string digits = std::to_string(number);
+    if (padded) digits.insert(0, first_digits.size() - digits.size(), '0');
+    names.push_back(first.substr(0, prefix) + digits);
+  }
+  return names;
+}
+
+// Puts a field of its own in the place of every name that a field with `names` stands for.
+Status ExpandNames(Schema* schema) {
+  google::protobuf::RepeatedPtrField<Field> fields;
+  fields.Swap(schema->mutable_fields());
+  for (Field& field : fields) {
+    if (field.names().empty()) {
+      schema->add_fields()->Swap(&field);
+      continue;
+    }
+    if (!field.name().empty() || !field.column().empty()) {
+      return UserError("field " + Shown(field.names(0)) +
+                       ": names stand with name or column; expected them alone");
+    }
+    for (const std::string& text : field.names()) {
+      ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOfRange(text));
+      for (const std::string& name : names) {
+        Field* one = schema->add_fields();
+        *one = field;
+        one->clear_names();
+        one->set_name(name);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+// How a LABEL's texts become 0 and 1.
+Status CheckLabel(const Field& field, const Schema& schema) {
+  const bool texts = !field.positive().empty() || !field.negative().empty();
+  if (field.type() != Field::LABEL) {
+    if (!texts && !field.has_at_least()) return OkStatus();
+    return UserError("at_least, positive and negative are for type LABEL");
+  }
+  if (texts && field.has_at_least()) {
+    return UserError("at_least and positive are both given; expected one of them");
+  }
+  if (field.has_at_least() && !std::isfinite(field.at_least())) {
+    return UserError("at_least is not finite");
+  }
+  if (texts && field.positive().empty()) {
+    return UserError("negative is given without positive; expected the texts that are 1, too");
+  }
+  const auto has = [](const auto& list, const std::string& text) {
+    return std::ranges::find(list, text) != list.end();
+  };
+  for (const std::string& text : field.positive()) {
+    if (has(field.negative(), text)) {
+      return UserError(Shown(text) + " is positive and negative; expected one of them");
+    }
+  }
+  for (const std::string& text : schema.null()) {
+    float label;
+    double number;
+    const bool value = texts ? has(field.positive(), text) || has(field.negative(), text)
+                       : field.has_at_least() ? ParseNumber(text, &number)
+                                              : ParseLabel(text, &label);
+    if (value) return UserError("null " + Shown(text) + " is also a value of this label");
+  }
+  return OkStatus();
 }
 
 Status CheckTransform(const Field& field) {
@@ -110,14 +205,14 @@ Status CheckEncoding(const Field& field) {
 
 Status CheckBag(const Field& field, const Schema& schema) {
   if (field.max_length() < 0) return UserError("max_length is negative");
-  ELASTOR_RETURN_IF_ERROR(CheckCharacter("separator", field.separator()));
+  ELASTOR_RETURN_IF_ERROR(CheckBetween("separator", field.separator(), 1));
   if (!IsBag(field.type())) {
     if (field.max_length() == 0 && field.separator().empty() && field.pooling() == Field::SUM) {
       return OkStatus();
     }
     return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
   }
-  const char separator = field.separator().empty() ? '|' : field.separator()[0];
+  const std::string separator = field.separator().empty() ? "|" : field.separator();
   if (schema.layout() == Schema::DELIMITED && !schema.quoted() &&
       separator == DelimiterOf(schema)) {
     return UserError("separator is the delimiter of columns; expected another, or quoted values");
@@ -172,6 +267,7 @@ Status CheckField(const Schema& schema, int number) {
   ELASTOR_RETURN_IF_ERROR(CheckTransform(field));
   ELASTOR_RETURN_IF_ERROR(CheckEncoding(field));
   ELASTOR_RETURN_IF_ERROR(CheckBag(field, schema));
+  ELASTOR_RETURN_IF_ERROR(CheckLabel(field, schema));
   return CheckPlace(schema, number);
 }
 
@@ -205,9 +301,25 @@ Status CheckFields(Schema* schema) {
 }
 
 Status CheckLines(const Schema& schema) {
-  if (schema.layout() == Schema::DELIMITED) return CheckCharacter("delimiter", schema.delimiter());
-  if (!schema.delimiter().empty() || schema.header() || schema.quoted()) {
-    return UserError("delimiter, header and quoted are for layout DELIMITED");
+  if (schema.skip_lines() < 0 || schema.skip_lines() > kMostSkippedLines) {
+    return Wrong("skip_lines", std::to_string(schema.skip_lines()), "0 to 1000");
+  }
+  if (schema.layout() == Schema::SYNTHETIC && schema.skip_lines() > 0) {
+    return UserError("skip_lines is for layouts DELIMITED and LIBSVM");
+  }
+  if (schema.layout() != Schema::DELIMITED) {
+    if (schema.delimiter().empty() && !schema.header() && !schema.quoted() &&
+        schema.null().empty()) {
+      return OkStatus();
+    }
+    return UserError("delimiter, header, quoted and null are for layout DELIMITED");
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckBetween("delimiter", schema.delimiter(), kMostDelimiterBytes));
+  for (const std::string& text : schema.null()) {
+    const bool cut = !schema.quoted() && text.find(DelimiterOf(schema)) != text.npos;
+    if (cut || text.find_first_of("\n\r") != text.npos) {
+      return Wrong("null", Shown(text), "a text that can stand between two delimiters");
+    }
   }
   return OkStatus();
 }
@@ -314,7 +426,9 @@ Status CheckSchema(Schema* schema) {
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {
   Schema schema;
   ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, source, &schema));
-  if (Status status = CheckSchema(&schema); !status.ok()) {
+  Status status = ExpandNames(&schema);
+  if (status.ok()) status = CheckSchema(&schema);
+  if (!status.ok()) {
     return UserError(source + ": " + status.message());
   }
   return schema;

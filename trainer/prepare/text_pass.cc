@@ -102,7 +102,7 @@ class TextPass {
 
 Status TextPass::Open() {
   const bool headers = options_.schema.header();
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, headers));
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, options_.schema.skip_lines(), headers));
   ELASTOR_ASSIGN_OR_RETURN(parser_,
                            RowParser::Create(options_.schema, inputs_->header(0), paths_.front()));
   for (size_t i = 1; headers && i < paths_.size(); ++i) {
@@ -158,7 +158,7 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   chunk.input = source.input;
   chunk.number = source.number;
   chunk.rows = static_cast<uint32_t>(parsed->rows);
-  chunk.lines = static_cast<uint32_t>(parsed->lines + source.after_header);
+  chunk.lines = static_cast<uint32_t>(parsed->lines + source.lines_taken);
   chunk.bad_rows = static_cast<uint32_t>(parsed->bad_rows);
   chunk.text_at = source.text_at;
   chunk.text_bytes = source.text_bytes;
@@ -173,7 +173,7 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   const std::lock_guard<std::mutex> lock(mutex_);
   Report();
   return ledger_.Add(chunk.input, chunk.number,
-                     {chunk.lines, chunk.bad_rows, std::move(parsed->bad), source.after_header});
+                     {chunk.lines, chunk.bad_rows, std::move(parsed->bad), source.lines_taken});
 }
 
 bool TextPass::Full(const Draft& draft) const {

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "trainer/prepare/file_kind.h"
 
@@ -16,24 +16,21 @@ namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
 constexpr size_t kLongestLine = 64 << 20;
-constexpr int kGzipWindow = 15 + 16;  // zlib: largest window, gzip header and trailer
 
 Status ReadError(const std::string& path) {
   return MachineError(path + ": cannot read: " + std::strerror(errno));
 }
 
-// The first bytes of what gzip data hold, as far as they can be unpacked.
-std::string FirstUnpacked(std::string packed) {
+// The first bytes of what packed data hold, as far as they can be unpacked.
+std::string FirstUnpacked(std::string_view packed) {
+  const std::unique_ptr<Unpacker> unpacker = Unpacker::For(packed);
   std::string text(kKindBytes, '\0');
-  z_stream stream = {};
-  if (inflateInit2(&stream, kGzipWindow) != Z_OK) return "";
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(text.size());
-  inflate(&stream, Z_SYNC_FLUSH);
-  text.resize(text.size() - stream.avail_out);
-  inflateEnd(&stream);
+  size_t size = 0;
+  for (Unpacker::Step step = {.made = 1}; step.made > 0 && size < text.size(); size += step.made) {
+    step = unpacker->Unpack(packed, std::span(text).subspan(size));
+    packed.remove_prefix(step.used);
+  }
+  text.resize(size);
   return text;
 }
 
@@ -48,12 +45,6 @@ Status CheckInputFile(const std::string& path) {
   return UserError(path + (S_ISDIR(facts.st_mode) ? ": is a folder" : ": is a pipe or a device") +
                    ", expected a file, as it may be read again");
 }
-
-struct TextSource::Inflater {
-  z_stream stream = {};
-  bool inside_member = false;
-  ~Inflater() { inflateEnd(&stream); }
-};
 
 TextSource::TextSource(std::string path) : path_(std::move(path)) {}
 
@@ -76,24 +67,22 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::OpenPlain(const std::string& p
 
 StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path) {
   ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, OpenPlain(path));
-  if (!IsGzip(source->input_)) {
+  source->unpacker_ = Unpacker::For(source->input_);
+  if (source->unpacker_ == nullptr) {
     ELASTOR_RETURN_IF_ERROR(source->CheckText(source->input_, ""));
     return source;
   }
-  source->inflater_ = std::make_unique<Inflater>();
-  if (inflateInit2(&source->inflater_->stream, kGzipWindow) != Z_OK) {
-    return MachineError(path + ": no memory to unpack gzip data");
-  }
   // What was packed may be an archive, or packed twice.
-  ELASTOR_RETURN_IF_ERROR(source->CheckText(FirstUnpacked(source->input_), " within gzip data"));
+  const std::string where = std::string(" within ") + source->unpacker_->name() + " data";
+  ELASTOR_RETURN_IF_ERROR(source->CheckText(FirstUnpacked(source->input_), where));
   return source;
 }
 
-Status TextSource::CheckText(std::string_view begin, const char* where) const {
+Status TextSource::CheckText(std::string_view begin, const std::string& where) const {
   const FileKind* kind = KindOfFile(begin.substr(0, kKindBytes));
   if (kind == nullptr) return OkStatus();
   return UserError(path_ + ": found " + std::string(kind->what) + where +
-                   ", expected text, plain or gzip; " + std::string(kind->remedy));
+                   ", expected text, plain, gzip or zstd; " + std::string(kind->remedy));
 }
 
 Status TextSource::FillInput() {
@@ -108,35 +97,29 @@ Status TextSource::FillInput() {
   return OkStatus();
 }
 
-Status TextSource::Inflate(std::string* text, int64_t bytes) {
-  z_stream& stream = inflater_->stream;
+Status TextSource::Unpack(std::string* text, int64_t bytes) {
   const size_t before = text->size();
   text->resize(before + bytes);
-  stream.next_out = reinterpret_cast<Bytef*>(text->data() + before);
-  stream.avail_out = static_cast<uInt>(bytes);
-  stream.next_in = reinterpret_cast<Bytef*>(input_.data() + input_at_);
-  stream.avail_in = static_cast<uInt>(input_.size() - input_at_);
-  const int code = inflate(&stream, Z_NO_FLUSH);
-  const int64_t used = static_cast<int64_t>(input_.size() - input_at_) - stream.avail_in;
-  input_at_ += used;
-  consumed_bytes_ += used;
-  text->resize(text->size() - stream.avail_out);
-  inflater_->inside_member = code != Z_STREAM_END;
-  if (code == Z_STREAM_END) inflateReset(&stream);
-  if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) return OkStatus();
-  if (code == Z_MEM_ERROR) return MachineError(path_ + ": no memory to unpack gzip data");
-  return UserError(path_ + ": damaged gzip data at byte " + std::to_string(consumed_bytes_) + " (" +
-                   (stream.msg != nullptr ? stream.msg : "no reason given") + ")");
+  const Unpacker::Step step = unpacker_->Unpack(std::string_view(input_).substr(input_at_),
+                                                std::span(*text).subspan(before));
+  input_at_ += step.used;
+  consumed_bytes_ += static_cast<int64_t>(step.used);
+  text->resize(before + step.made);
+  const std::string name = unpacker_->name();
+  if (step.no_memory) return MachineError(path_ + ": no memory to unpack " + name + " data");
+  if (step.damage == nullptr) return OkStatus();
+  return UserError(path_ + ": damaged " + name + " data at byte " +
+                   std::to_string(consumed_bytes_) + " (" + step.damage + ")");
 }
 
-// The file is used up, but zlib may still hold output.
+// The file is used up, but the unpacker may still hold text.
 Status TextSource::FillAtEnd(std::string* text, int64_t bytes) {
-  if (inflater_ != nullptr && inflater_->inside_member) {
+  if (unpacker_ != nullptr && unpacker_->inside()) {
     const size_t before = text->size();
-    ELASTOR_RETURN_IF_ERROR(Inflate(text, bytes));
-    if (text->size() > before || !inflater_->inside_member) return OkStatus();
-    return UserError(path_ + ": gzip data cut off at byte " + std::to_string(consumed_bytes_) +
-                     " (the end of the file)");
+    ELASTOR_RETURN_IF_ERROR(Unpack(text, bytes));
+    if (text->size() > before || !unpacker_->inside()) return OkStatus();
+    return UserError(path_ + ": " + unpacker_->name() + " data cut off at byte " +
+                     std::to_string(consumed_bytes_) + " (the end of the file)");
   }
   at_end_ = true;
   return OkStatus();
@@ -159,10 +142,10 @@ Status TextSource::ReadPlain(std::string* text, int64_t bytes) {
 
 Status TextSource::Fill(std::string* text, int64_t bytes) {
   const bool used_up = input_at_ == input_.size();
-  if (used_up && inflater_ == nullptr) return ReadPlain(text, bytes);
+  if (used_up && unpacker_ == nullptr) return ReadPlain(text, bytes);
   if (used_up) ELASTOR_RETURN_IF_ERROR(FillInput());
   if (input_.empty()) return FillAtEnd(text, bytes);
-  if (inflater_ != nullptr) return Inflate(text, bytes);
+  if (unpacker_ != nullptr) return Unpack(text, bytes);
   const size_t taken = std::min<size_t>(bytes, input_.size() - input_at_);
   text->append(input_, input_at_, taken);
   input_at_ += taken;
@@ -198,7 +181,7 @@ Status TextSource::Next(int64_t bytes, std::string* text) {
 }
 
 Status TextSource::Skip(int64_t bytes, int64_t chunk_bytes) {
-  if (inflater_ != nullptr) {
+  if (unpacker_ != nullptr) {
     std::string text;
     ELASTOR_RETURN_IF_ERROR(Next(chunk_bytes, &text));
     if (static_cast<int64_t>(text.size()) == bytes) return OkStatus();

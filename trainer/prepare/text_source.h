@@ -7,17 +7,18 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "trainer/prepare/unpacker.h"
 
 namespace elastor {
 
 // User error when `path` is no file: folders have no text, and a pipe cannot be read again.
 Status CheckInputFile(const std::string& path);
 
-// The text of one input file, plain or gzip (told by its first bytes; several members are joined),
-// in pieces of whole lines. Not thread-safe.
+// The text of one input file, plain, gzip or zstd (told by its first bytes; several members are
+// joined), in pieces of whole lines. Not thread-safe.
 class TextSource {
  public:
-  // User error when it is not a file that can be read, or by its first bytes (of what gzip data
+  // User error when it is not a file that can be read, or by its first bytes (of what packed data
   // hold, too) something else than text.
   static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
   // The same for a text whose first bytes may be any.
@@ -25,28 +26,27 @@ class TextSource {
   ~TextSource();
 
   // Replaces *text by the next whole lines, about `bytes` of them (more when a line is longer); a
-  // last line without a line feed gets one. Empty at the end. User error naming file and byte for a
-  // gzip stream that is cut off or damaged, and for a line of more than 64 MiB; machine error when
+  // last line without a line feed gets one. Empty at the end. User error naming file and byte for
+  // packed data that are cut off or damaged, and for a line of more than 64 MiB; machine error when
   // reading fails.
   Status Next(int64_t bytes, std::string* text);
 
   // Goes on behind the next `bytes` bytes of text, which an earlier Next(chunk_bytes) has given one
-  // chunk of. User error when a gzip file has another text there.
+  // chunk of. User error when a packed file has another text there.
   Status Skip(int64_t bytes, int64_t chunk_bytes);
 
   int64_t file_bytes() const { return file_bytes_; }          // size of the file on disk
   int64_t consumed_bytes() const { return consumed_bytes_; }  // of the file, so far
 
  private:
-  struct Inflater;
   explicit TextSource(std::string path);
   // User error when text that begins so is of another kind; `where` follows the kind in it.
-  Status CheckText(std::string_view begin, const char* where) const;
+  Status CheckText(std::string_view begin, const std::string& where) const;
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
   Status FillAtEnd(std::string* text, int64_t bytes);
   Status FillInput();
   Status ReadPlain(std::string* text, int64_t bytes);
-  Status Inflate(std::string* text, int64_t bytes);
+  Status Unpack(std::string* text, int64_t bytes);
 
   const std::string path_;
   int file_ = -1;
@@ -56,7 +56,7 @@ class TextSource {
   std::string carry_;  // the beginning of a line
   std::string input_;  // bytes of the file not used yet begin at input_at_
   size_t input_at_ = 0;
-  std::unique_ptr<Inflater> inflater_;  // null for plain text
+  std::unique_ptr<Unpacker> unpacker_;  // null for plain text
 };
 
 }  // namespace elastor

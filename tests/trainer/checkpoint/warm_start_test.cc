@@ -151,6 +151,21 @@ TEST_F(WarmStartTest, TablesMayGrowButNotShrink) {
   EXPECT_THAT(StartError(), HasSubstr("table 'long' has 10000 keys; expected at most 9999"));
 }
 
+// Ids of the vocabulary that the folder knows mean the same in one that has grown from it.
+TEST_F(WarmStartTest, VocabulariesMayHaveGrown) {
+  GetSaved();
+  config_.set_optimizer_state(true);
+  model_.tables[0].rows = 12000;
+  DatasetInfo::Categorical& field = data_.categorical[0];
+  field.ids = 12000;
+  field.vocabulary = "fedcba9876543210";
+  field.grown_from = {{"1111111111111111", 9000}, {"0123456789abcdef", 10000}};
+  ASSERT_EQ(StartError(), "");
+  EXPECT_EQ(digest_, saved_digest_);  // every row and slot that was saved, and none besides
+  field.grown_from[1].ids = 9999;
+  EXPECT_THAT(StartError(), HasSubstr("categorical field long: vocabulary fedcba9876543210"));
+}
+
 // What weights stand for: numbers and ids.
 TEST_F(WarmStartTest, OtherEncodingsAreTold) {
   const std::string manifest = path_ + "/manifest.json";

@@ -29,7 +29,7 @@ TEST(BadRowLedgerTest, InFileOrderWhateverOrderChunksArriveIn) {
     for (const int i : order) {
       const Event& event = events[i];
       BadRowLedger::Chunk chunk;
-      chunk.header_lines = event.number == 0;
+      chunk.lines_taken = event.number == 0;
       chunk.lines = 10;
       if (event.number != 1) {
         chunk.bad_rows = 1;

@@ -288,6 +288,88 @@ TEST(EngineTest, VocabulariesOfAnEarlierSet) {
   EXPECT_THAT(Prepare(again).status().message(), HasSubstr("word.tsv: "));
 }
 
+// Words that are new on the second day, and seen twice in its training split, come behind the
+// first day's, whatever the memory; those of a third day behind these.
+TEST(EngineTest, VocabulariesThatGrow) {
+  constexpr int64_t kFirst = 2000, kDay = 6000;
+  const auto day = [](const std::string& name, int64_t begin, int64_t rows) {
+    return OptionsOf(std::string(kRawSchema) + "split { train: 0.75 validation: 0.25 }",
+                     {WriteScratch(name + ".tsv", RawTexts(begin, begin + rows))}, name);
+  };
+  PrepareOptions day1 = day("day1", 0, kFirst);
+  PrepareOrDie(day1);
+  std::map<std::string, int64_t> ids = WordIds(0, kFirst * 3 / 4);
+  const auto [mean, stddev] = MeanAndStddev(0, kFirst * 3 / 4);
+  // Adds the words that rows [begin, end) bring.
+  const auto grow = [&ids](int64_t begin, int64_t end) {
+    std::vector<std::string> words;
+    for (int64_t r = begin; r < end; ++r) {
+      const RawRow row = RawRowAt(r);
+      for (const std::string& word : row.bag) {
+        if (ids.count(word) == 0) words.push_back(word);
+      }
+      if (ids.count(row.word) == 0) words.push_back(row.word);
+    }
+    const auto known = static_cast<int64_t>(ids.size());
+    for (const auto& [word, rank] : PlainRanks(words, 2)) ids[word] = known + rank;
+    return static_cast<int64_t>(ids.size()) - known;
+  };
+
+  PrepareOptions day2 = day("day2", kFirst, kDay);
+  day2.vocabulary_from = day1.output_dir;
+  day2.grow = true;
+  PrepareOrDie(day2);
+  ASSERT_GT(grow(kFirst, kFirst + kDay * 3 / 4), 100);
+  const auto grown = OpenOrDie(day2.output_dir);
+  ExpectRows(ReadAll(*grown, Split::kTrain), kFirst, ids, mean, stddev);
+  ExpectRows(ReadAll(*grown, Split::kValidation), kFirst + kDay * 3 / 4, ids, mean, stddev);
+  EXPECT_EQ(grown->info().categorical[0].ids, static_cast<int64_t>(ids.size()) + 1);
+  EXPECT_EQ(grown->info().categorical[1].ids, static_cast<int64_t>(ids.size()) + 1);
+  const std::string file = "/vocabulary/word.tsv";
+  EXPECT_TRUE(FileBytes(day2.output_dir + file).starts_with(FileBytes(day1.output_dir + file)));
+  PrepareOptions again = day2;
+  again.output_dir = ScratchPath("again");
+  again.memory_bytes = 1 << 16;
+  again.threads = 2;
+  PrepareOrDie(again);
+  ExpectSameFolders(day2.output_dir, again.output_dir);
+
+  PrepareOptions day3 = day("day3", kFirst + kDay, kDay);
+  day3.vocabulary_from = day2.output_dir;
+  day3.grow = true;
+  PrepareOrDie(day3);
+  ASSERT_GT(grow(kFirst + kDay, kFirst + kDay + kDay * 3 / 4), 0);
+  const auto last = OpenOrDie(day3.output_dir);
+  ExpectRows(ReadAll(*last, Split::kTrain), kFirst + kDay, ids, mean, stddev);
+  const DatasetInfo::Categorical& word = last->info().categorical[0];
+  ASSERT_EQ(word.grown_from.size(), 2u);
+  const auto first = OpenOrDie(day1.output_dir);
+  EXPECT_EQ(word.grown_from[0].checksum, first->info().categorical[0].vocabulary);
+  EXPECT_EQ(word.grown_from[0].ids, first->info().categorical[0].ids);
+  EXPECT_EQ(word.grown_from[1].checksum, grown->info().categorical[0].vocabulary);
+  EXPECT_TRUE(last->info().categorical[1].grown_from.empty());  // it has no table of its own
+  // Without a new word, the vocabulary is the same one.
+  day3.vocabulary_from = day3.output_dir;
+  day3.output_dir = ScratchPath("same");
+  PrepareOrDie(day3);
+  const auto same = OpenOrDie(day3.output_dir);
+  EXPECT_EQ(same->info().categorical[0].vocabulary, word.vocabulary);
+  EXPECT_EQ(same->info().categorical[0].grown_from.size(), 2u);
+}
+
+TEST(EngineTest, WhatCannotGrow) {
+  PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'f' type: CATEGORICAL encoding: HASH "
+      "buckets: 9 }",
+      {WriteScratch("a", "1\tx\n")}, "out");
+  options.grow = true;
+  EXPECT_EQ(Prepare(options).status().message(),
+            "--grow adds to the vocabularies of --vocabulary_from, which is missing");
+  options.vocabulary_from = "anything";
+  EXPECT_THAT(Prepare(options).status().message(),
+              HasSubstr("--grow: no field of the schema has a vocabulary"));
+}
+
 TEST(EngineTest, VocabularyOfOtherFieldsIsRefused) {
   const std::string label = "fields { name: 'y' type: LABEL } ";
   const std::string path = WriteScratch("a", "1\tx\n");

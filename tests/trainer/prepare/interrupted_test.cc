@@ -25,11 +25,14 @@ using testing::HasSubstr;
 
 constexpr int64_t kRows = 50000;  // several chunks of text
 
+const std::string kSeriesSchema =
+    std::string(kRawSchema) + "split { train: 0.6 validation: 0.1 test: 0.3 }";
+
 PrepareOptions SeriesOptions(const std::string& output_name) {
   const std::string text = RawTexts(0, kRows);
   const size_t cut = text.find('\n', text.size() / 3) + 1;
   PrepareOptions options = OptionsOf(
-      std::string(kRawSchema) + "split { train: 0.6 validation: 0.1 test: 0.3 }",
+      kSeriesSchema,
       {WriteScratch("a.gz", Gzip(text.substr(0, cut))), WriteScratch("b.tsv", text.substr(cut))},
       output_name);
   options.segment_bytes = 1;  // every chunk a segment
@@ -386,6 +389,46 @@ TEST(ProgramTest, HelpAnswers) {
   std::string said;
   EXPECT_EQ(RunProgram("-h | grep -q vocabulary_from", &said), 0);
   EXPECT_EQ(RunProgram("--help | grep -q vocabulary_from", &said), 0);
+}
+
+// Runs prepare by a shell with `feed` for its stdin; its output, exit code last.
+std::string PrepareFed(const std::string& feed, const PrepareOptions& options,
+                       const std::string& flags) {
+  const std::string command =
+      feed + std::getenv("PREPARE") + " --schema=" + WriteScratch("schema", kSeriesSchema) +
+      " --output_dir=" + options.output_dir + " " + flags + " 2>&1; echo $?";
+  FILE* shell = popen(command.c_str(), "r");
+  std::string output;
+  for (int c; (c = std::fgetc(shell)) != EOF;) output += static_cast<char>(c);
+  pclose(shell);
+  return output;
+}
+
+TEST(InterruptedTest, StdinIsAnInputLikeOthers) {
+  PrepareOptions options = SeriesOptions("files");
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string files = options.output_dir, a = options.inputs[0], b = options.inputs[1];
+  const std::string both = WriteScratch("both", Zstd(RawTexts(0, kRows)));
+  for (const std::string& feed :
+       {"(zcat " + a + "; cat " + b + ") | ", "cat " + both + " | ", "< " + both + " "}) {
+    options.output_dir = ScratchPath("fed");
+    const std::string output = PrepareFed(feed, options, "--input=-");
+    EXPECT_TRUE(output.ends_with("\n0\n")) << feed << output;
+    ExpectSameSets(files, options.output_dir);
+    EXPECT_FALSE(std::filesystem::exists(options.output_dir + ".partial.stdin"));
+  }
+  // A killed run leaves a working folder; what a pipe brings anew is another input.
+  options.output_dir = ScratchPath("killed");
+  ASSERT_TRUE(PrepareKilledAt(options, 3));
+  EXPECT_TRUE(PrepareFed("cat " + both + " | ", options, "--input=-").ends_with("\n0\n"));
+  ExpectSameSets(files, options.output_dir);
+  options.output_dir = ScratchPath("mistakes");
+  EXPECT_THAT(PrepareFed("printf '0\\t1\\n' | ", options, "--input=-"),
+              HasSubstr("prepare: /dev/stdin:1: found 2 columns, expected 6; 1 bad rows so far"));
+  EXPECT_THAT(PrepareFed("printf '' | ", options, "--input=-,-"),
+              HasSubstr("/dev/stdin: stands twice in --input"));
+  EXPECT_THAT(PrepareFed("printf '' | ", options, "--input=-"),
+              HasSubstr("/dev/stdin: no rows found\n2\n"));
 }
 
 }  // namespace

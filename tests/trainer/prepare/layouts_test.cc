@@ -12,6 +12,7 @@
 
 #include "tests/trainer/prepare/real_data.h"
 #include "tests/trainer/prepare/scratch.h"
+#include "trainer/prepare/guess.h"
 #include "trainer/prepare/prepare.h"
 
 namespace elastor {
@@ -73,6 +74,38 @@ TEST(LayoutsTest, FilesMustHaveOneHeader) {
               HasSubstr("other.csv:1: column 2 of the header: found 'items', expected 'item'"));
 }
 
+// Adult's test file begins with a line of its own, and MovieLens has no header.
+TEST(LayoutsTest, SkippedLinesAreNoRows) {
+  const std::string schema =
+      "delimiter: '::' skip_lines: 2 fields { name: 'rating' type: LABEL at_least: 4 }"
+      "fields { names: ['user', 'item'] type: CATEGORICAL } ";
+  const std::string rows = "5::u::i\n3::v::i\n4::u::j\n";
+  PrepareOptions options = OptionsOf(
+      schema,
+      {WriteScratch("a", "\xef\xbb\xbf# one\n# two\n" + rows), WriteScratch("b", "\n\n" + rows)},
+      "out");
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const Rows read = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  EXPECT_THAT(read.labels, ElementsAre(1, 0, 1, 1, 0, 1));
+  EXPECT_THAT(read.ids, ElementsAre(1, 1, 2, 1, 1, 2, 1, 1, 2, 1, 1, 2));
+  const auto message_of = [&](const std::string& more, const std::string& text) {
+    options = OptionsOf(schema + more, {WriteScratch("in", text)}, "other");
+    const Status status = Prepare(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  EXPECT_THAT(message_of("", "x\ny\n5::u::i\n5:u::i\n"),
+              HasSubstr("in:4: found 2 columns, expected 3"));
+  EXPECT_THAT(message_of("header: true ", "x\ny\nrating::usr::item\n"),
+              HasSubstr("in:3: field user: found columns 'rating', 'usr', 'item'"));
+  EXPECT_THAT(message_of("", "x\n"), HasSubstr("in: ends after line 1, expected 2 lines to skip"));
+  EXPECT_THAT(message_of("header: true ", "x\ny\n"),
+              HasSubstr("in: ends after line 2, expected a header line"));
+  EXPECT_THAT(message_of("", std::string(99 << 10, 'x') + "\ny\n" + rows),
+              HasSubstr("in: found 0 lines in the first 65536 bytes, expected 2 lines to skip"));
+}
+
 TEST(LayoutsTest, HashSplitKeepsAUserTogether) {
   const std::string schema =
       "layout: DELIMITED fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"
@@ -129,6 +162,113 @@ TEST(LayoutsTest, RealTaobao) {
     EXPECT_EQ(static_cast<int64_t>(rows.times.size()), rows.rows);
   }
   EXPECT_EQ(positives, 435);
+}
+
+// What is proposed for a file, without the comments; preparing the file by it must give `rows`
+// rows.
+std::string Proposal(const std::string& path, int64_t rows) {
+  const auto text = GuessSchema({path});
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  if (!text.ok()) return "";
+  EXPECT_EQ(*text, *GuessSchema({path}));
+  const PrepareOptions options = OptionsOf(*text, {path}, "guessed");
+  const auto report = Prepare(options);
+  EXPECT_TRUE(report.ok()) << report.status().message() << *text;
+  if (report.ok()) {
+    EXPECT_EQ(report->rows[0] + report->rows[1] + report->rows[2], rows) << *text;
+  }
+  std::string lines;
+  for (size_t begin = 0; begin < text->size();) {
+    const size_t end = text->find('\n', begin) + 1;
+    if ((*text)[begin] != '#') lines += text->substr(begin, end - begin);
+    begin = end;
+  }
+  return lines;
+}
+
+TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
+  std::string csv = "id,age,job,tags,at,gain,same,opposite,clicked\r\n", ratings, adult;
+  for (int i = 0; i < 200; ++i) {
+    const int click = i * 7 % 5 == 0;
+    csv += std::to_string(1000 + i) + "," + std::to_string(20 + i * 13 % 60) + "," +
+           (i % 9 == 0   ? "NULL"
+            : i % 2 == 0 ? "\"a,b\""
+                         : "c") +
+           "," + (i % 3 == 0 ? "x|y|z" : "x") + ",2014-10-" + std::to_string(10 + i % 20) +
+           " 05:00:00," + (i % 4 == 0 ? std::to_string(i * i) + ".5" : "0.25") + ",k," +
+           std::to_string(1 - click) + "," + std::to_string(click) + "\r\n";
+    ratings += std::to_string(i % 30 + 1) + "::" + std::to_string(i * 7 % 180 + 5000) +
+               "::" + std::to_string(1 + i * 11 % 5) + "::" + std::to_string(978300000 + i) + "\n";
+    adult += std::to_string(17 + i * 9 % 70) + ", " +
+             (i % 5 == 0   ? "?"
+              : i % 2 == 0 ? "Yes"
+                           : "no") +
+             ", " + (i % 4 == 0 ? ">50K" : "<=50K") + "\n";
+  }
+  const std::string split =
+      "max_bad_rows: 100\nsplit { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n";
+  EXPECT_EQ(
+      Proposal(WriteScratch("in.csv", csv), 200),
+      "layout: DELIMITED\ndelimiter: \",\"\nheader: true\nquoted: true\nnull: \"NULL\"\n" + split +
+          "fields { name: \"id\" type: IGNORED }  # another value in every row\n"
+          "fields { name: \"age\" type: NUMERIC transform: STANDARDIZE }\n"
+          "fields { name: \"job\" type: CATEGORICAL }\n"
+          "fields { name: \"tags\" type: MULTI_HOT pooling: MEAN separator: \"|\" max_length: 3 }\n"
+          "fields { name: \"at\" type: TIME time_format: YYYY_MM_DD_HH_MM_SS }\n"
+          "fields {\n  name: \"at_hour\" column: \"at\"\n"
+          "  type: CATEGORICAL transform: HOUR time_format: YYYY_MM_DD_HH_MM_SS\n}\n"
+          "fields {\n  name: \"at_weekday\" column: \"at\"\n"
+          "  type: CATEGORICAL transform: WEEKDAY time_format: YYYY_MM_DD_HH_MM_SS\n}\n"
+          "fields { name: \"gain\" type: NUMERIC transform: LOG2_STANDARDIZE }\n"
+          "fields { name: \"same\" type: IGNORED }  # the same in all rows\n"
+          "fields { name: \"opposite\" type: IGNORED }  # tells the label\n"
+          "fields { name: \"clicked\" type: LABEL }\n");
+  EXPECT_EQ(Proposal(WriteScratch("ratings.dat.gz", Gzip(ratings)), 200),
+            "layout: DELIMITED\ndelimiter: \"::\"\n" + split +
+                "fields { names: [\"c1\", \"c2\"] type: NUMERIC transform: STANDARDIZE }\n"
+                "fields { name: \"c3\" type: LABEL at_least: 4 }\n"
+                "fields { name: \"c4\" type: TIME }\n"
+                "fields {\n  name: \"c4_hour\" column: \"c4\"\n  type: CATEGORICAL transform: "
+                "HOUR\n}\n"
+                "fields {\n  name: \"c4_weekday\" column: \"c4\"\n  type: CATEGORICAL transform: "
+                "WEEKDAY\n}\n");
+  EXPECT_EQ(Proposal(WriteScratch("adult.test", "|1x3 Cross validator\n" + adult + "\n"), 200),
+            "layout: DELIMITED\ndelimiter: \", \"\nskip_lines: 1\nnull: \"?\"\n" + split +
+                "fields { name: \"c1\" type: NUMERIC transform: STANDARDIZE }\n"
+                "fields { name: \"c2\" type: CATEGORICAL }\n"
+                "fields { name: \"c3\" type: LABEL positive: \">50K\" negative: \"<=50K\" }\n");
+  EXPECT_EQ(Proposal(WriteScratch("tsv", "1\ta\n0\tb\n1\tb\n"), 3),
+            "layout: DELIMITED\ndelimiter: \"\\t\"\n" + split +
+                "fields { name: \"c1\" type: LABEL }\nfields { name: \"c2\" type: CATEGORICAL "
+                "min_count: 2 }\n");
+  EXPECT_EQ(
+      Proposal(WriteScratch("libsvm", "1 3:1 7:1\n-1 3:1\n+1 2:1 3:1 9:1\n"), 3),
+      "layout: LIBSVM\n" + split + "fields { name: \"features\" type: MULTI_HOT max_length: 3 }\n");
+  const auto message_of = [](const std::string& text) {
+    const Status status = GuessSchema({WriteScratch("f", text)}).status();
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  EXPECT_THAT(message_of(""), HasSubstr("f: is empty, expected rows"));
+  EXPECT_THAT(message_of("hello\n"), HasSubstr("f: no delimiter makes equally many columns"));
+  EXPECT_THAT(message_of("a,b\n"), HasSubstr("f: no rows found"));
+  EXPECT_THAT(message_of("x,1\ny,200\nz,3\n"), HasSubstr("f: no column can be the label"));
+  EXPECT_THAT(message_of("1 1:2 2:3\n0 1:5\n"), HasSubstr("f: pairs with values other than 1"));
+}
+
+TEST(LayoutsTest, RealFilesByTheirProposals) {
+  const struct {
+    const char* file;
+    int64_t rows;
+    const char* label;
+  } kFiles[] = {{"avazu_23k.csv.gz", 23299, "name: \"click\" type: LABEL }"},
+                {"criteo_1tb_day0_10k.tsv.gz", 10000, "name: \"c1\" type: LABEL }"},
+                {"frappe.test.libfm.gz", 28860, "names: \"f1..f10\""},
+                {"taobao_ad_10k.csv.gz", 9999, "name: \"clk\" type: LABEL }"}};
+  for (const auto& file : kFiles) {
+    SKIP_WITHOUT(file.file);
+    EXPECT_THAT(Proposal(DataFolder() + "/" + file.file, file.rows), HasSubstr(file.label));
+  }
 }
 
 }  // namespace

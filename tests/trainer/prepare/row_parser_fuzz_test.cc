@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -20,21 +21,31 @@ struct PlainRow {
   std::vector<std::string> bag;
 };
 
+// What the schema at hand says of lines.
+struct Lines {
+  std::string delimiter;
+  bool quoted;
+  std::vector<std::string> nulls;
+  bool label_texts;  // "a" is 1, "7" is 0; else 0 and 1
+};
+
 // Splits by RFC 4180, one line a row. False when a quote is out of place.
-bool SplitQuoted(const std::string& line, std::vector<std::string>* values) {
+bool SplitLine(const std::string& line, const Lines& lines, std::vector<std::string>* values) {
   values->assign(1, "");
   enum { kBegin, kBare, kQuoted, kAfterQuote } state = kBegin;
-  for (const char c : line) {
+  for (size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
     if (state == kQuoted) {
       if (c == '"') {
         state = kAfterQuote;
       } else {
         values->back() += c;
       }
-    } else if (c == ',') {
+    } else if (line.compare(at, lines.delimiter.size(), lines.delimiter) == 0) {
       values->emplace_back();
       state = kBegin;
-    } else if (c == '"' && state == kBegin) {
+      at += lines.delimiter.size() - 1;
+    } else if (lines.quoted && c == '"' && state == kBegin) {
       state = kQuoted;
     } else if (state == kAfterQuote) {
       if (c != '"') return false;
@@ -57,12 +68,16 @@ bool NumberOf(const std::string& text, double* number) {
   return *end == '\0' && std::abs(*number) <= std::numeric_limits<float>::max();
 }
 
-PlainRow PlainParse(const std::string& line) {
+PlainRow PlainParse(const std::string& line, const Lines& lines) {
   PlainRow row;
   std::vector<std::string> values;
-  if (!SplitQuoted(line, &values) || values.size() != 4) return row;
-  if (values[0] != "0" && values[0] != "1") return row;
-  row.label = values[0] == "1" ? 1 : 0;
+  if (!SplitLine(line, lines, &values) || values.size() != 4) return row;
+  for (std::string& value : values) {
+    if (std::ranges::count(lines.nulls, value) > 0) value.clear();
+  }
+  const std::string positive = lines.label_texts ? "a" : "1";
+  if (values[0] != positive && values[0] != (lines.label_texts ? "7" : "0")) return row;
+  row.label = values[0] == positive ? 1 : 0;
   row.word = values[2];
   std::string value;
   for (const char c : values[3] + "|") {
@@ -78,22 +93,40 @@ PlainRow PlainParse(const std::string& line) {
   return row;
 }
 
-// Random lines made of the bytes that matter, against the obvious parser.
-TEST(RowParserFuzzTest, FuzzedLinesAgainstThePlainParser) {
+// Random lines made of the bytes that matter, against the obvious parser. Returns the good rows.
+int64_t FuzzLines(const Lines& lines_of_schema) {
+  std::string text = "delimiter: '" + lines_of_schema.delimiter +
+                     "' quoted: " + (lines_of_schema.quoted ? "true " : "false ") +
+                     "fields { name: 'y' type: LABEL " +
+                     (lines_of_schema.label_texts ? "positive: 'a' negative: '7' } " : "} ");
+  for (const std::string& null : lines_of_schema.nulls) text += "null: '" + null + "' ";
   const Schema schema =
-      SchemaOf(std::string("delimiter: ',' quoted: true ") + kLabel +
+      SchemaOf(text +
                "fields { name: 'n' type: NUMERIC } fields { name: 'w' type: CATEGORICAL }"
                "fields { name: 's' type: SEQUENCE max_length: 2 }");
   auto parser = RowParser::Create(schema, "", "in");
-  ASSERT_TRUE(parser.ok());
+  EXPECT_TRUE(parser.ok()) << parser.status().message();
+  const std::string& delimiter = lines_of_schema.delimiter;
   uint64_t state = 7;
   const auto random = [&state](uint64_t below) {
     state = state * 6364136223846793005 + 1442695040888963407;
     return (state >> 33) % below;
   };
-  static const std::vector<std::string> kPieces = {
-      "0", "1", ",",  ",", "\"", "\"\"", "|",
-      "a", "7", ".5", "-", "e2", "\xff", "long enough to cross"};
+  const std::vector<std::string> pieces = {"0",
+                                           "1",
+                                           delimiter,
+                                           delimiter,
+                                           "\"",
+                                           "\"\"",
+                                           "|",
+                                           delimiter.substr(0, 1),
+                                           "a",
+                                           "7",
+                                           ".5",
+                                           "-",
+                                           "e2",
+                                           "\xff",
+                                           "long enough to cross"};
   ParsedChunk chunk;
   int64_t good = 0;
   for (int round = 0; round < 300; ++round) {
@@ -101,47 +134,66 @@ TEST(RowParserFuzzTest, FuzzedLinesAgainstThePlainParser) {
     chunk.text.clear();
     for (std::string& line : lines) {
       const bool likely = random(2) == 0;
-      if (likely) line = random(2) == 0 ? "1," : "\"0\",";
-      for (uint64_t pieces = random(9); pieces > 0; --pieces) {
-        line += kPieces[random(kPieces.size())];
-        if (likely && random(3) == 0) line += ",";
+      if (likely) {
+        line = lines_of_schema.label_texts ? (random(2) == 0 ? "a" : "7")
+               : random(2) == 0            ? "1"
+                                           : "\"0\"";
+        line += delimiter;
+      }
+      for (uint64_t left = random(9); left > 0; --left) {
+        line += pieces[random(pieces.size())];
+        if (likely && random(3) == 0) line += delimiter;
       }
       chunk.text += line + (random(5) == 0 ? "\r\n" : "\n");
     }
     (*parser)->Parse(&chunk);
     int64_t row = 0, bag = 0;
     for (const std::string& line : lines) {
-      const PlainRow expected = PlainParse(line);
+      const PlainRow expected = PlainParse(line, lines_of_schema);
       if (!expected.good) continue;
-      ASSERT_LT(row, chunk.rows) << line;
+      EXPECT_LT(row, chunk.rows) << line;
+      if (row >= chunk.rows) return 0;
       EXPECT_EQ(chunk.labels[row], expected.label) << line;
       EXPECT_EQ(chunk.TextOf(chunk.ids[row]), expected.word) << line;
       EXPECT_TRUE(std::isnan(expected.number) ? std::isnan(chunk.numeric[row])
                                               : chunk.numeric[row] == expected.number)
           << line;
-      ASSERT_EQ(chunk.bag_ends[row] - bag, static_cast<int64_t>(expected.bag.size())) << line;
+      EXPECT_EQ(chunk.bag_ends[row] - bag, static_cast<int64_t>(expected.bag.size())) << line;
+      if (testing::Test::HasFailure()) return 0;
       for (const std::string& value : expected.bag) {
         EXPECT_EQ(chunk.TextOf(chunk.bags[bag++]), value) << line;
       }
       ++row;
     }
-    ASSERT_EQ(chunk.rows, row);
+    EXPECT_EQ(chunk.rows, row);
     EXPECT_EQ(chunk.lines, 40);
     EXPECT_EQ(chunk.bad_rows, 40 - row);
     good += row;
   }
-  EXPECT_GT(good, 300);
+  return good;
+}
+
+TEST(RowParserFuzzTest, FuzzedLinesAgainstThePlainParser) {
+  for (const std::string delimiter : {",", "::", "; ;"}) {
+    for (const bool quoted : {true, false}) {
+      for (const bool texts : {true, false}) {
+        const std::vector<std::string> nulls =
+            texts ? std::vector<std::string>{"-", "e2"} : std::vector<std::string>();
+        EXPECT_GT(FuzzLines({delimiter, quoted, nulls, texts}), 100) << delimiter << quoted;
+      }
+    }
+  }
 }
 
 // Any bytes at all: nothing to compare with, but everything found must hang together.
 TEST(RowParserFuzzTest, RandomBytes) {
-  const std::string fields = std::string(kLabel) +
+  const std::string fields = std::string("fields { name: 'y' type: LABEL positive: '1' } ") +
                              "fields { name: 'n' type: NUMERIC } fields { name: 'w' type: WEIGHT }"
                              "fields { name: 'c' type: CATEGORICAL transform: LOG2_BUCKET }"
                              "fields { name: 's' type: SEQUENCE }";
   for (const std::string& layout :
        {std::string("delimiter: ',' "), std::string("delimiter: ',' quoted: true "),
-        std::string("layout: LIBSVM ")}) {
+        std::string("delimiter: '::' quoted: true null: '0' "), std::string("layout: LIBSVM ")}) {
     const bool libsvm = layout[0] == 'l';
     const Schema schema = SchemaOf(
         layout +

@@ -328,6 +328,53 @@ TEST(RowParserTest, Quotes) {
   EXPECT_EQ(chunk.bad[2].what, "found 2 columns, expected 3");
 }
 
+TEST(RowParserTest, DelimitersOfSeveralCharacters) {
+  const std::string fields = std::string(kLabel) +
+                             "fields { name: 'a' type: CATEGORICAL }"
+                             "fields { name: 'b' type: CATEGORICAL }";
+  const ParsedChunk ratings = ParseText("delimiter: '::' " + fields, "1::x::y\r\n0::::a:b\n1::x\n");
+  EXPECT_THAT(Texts(ratings, ratings.ids), ElementsAre("x", "y", "", "a:b"));
+  EXPECT_EQ(ratings.bad[0].what, "found 2 columns, expected 3");
+  const ParsedChunk quoted =
+      ParseText("quoted: true delimiter: ', ' " + fields, "1, \"x, \"\"y\", z,\n0, \"a\",b, c\n");
+  EXPECT_THAT(Texts(quoted, quoted.ids), ElementsAre("x, \"y", "z,"));
+  EXPECT_THAT(quoted.bad[0].what, HasSubstr("column 2: found a quote that is not closed"));
+  const ParsedChunk header =
+      ParseText("header: true delimiter: '::' " + fields, "x::1::z\n", "b::y::a\n");
+  EXPECT_THAT(Texts(header, header.ids), ElementsAre("z", "x"));
+}
+
+TEST(RowParserTest, NullTextsAreMissing) {
+  const std::string schema =
+      "null: ['NULL', '?'] fields { name: 'y' type: LABEL } fields { name: 'z' type: LABEL }"
+      "fields { name: 'n' type: NUMERIC } fields { name: 'w' type: WEIGHT }"
+      "fields { name: 'c' type: CATEGORICAL } fields { name: 'm' type: MULTI_HOT }";
+  const ParsedChunk chunk =
+      ParseText(schema, "1\t?\tNULL\tNULL\tNULL\t?\n0\t1\t7\t2\tNULLS\t?|NULL\n");
+  EXPECT_EQ(chunk.rows, 2);
+  EXPECT_TRUE(std::isnan(chunk.labels[1]));
+  EXPECT_TRUE(std::isnan(chunk.numeric[0]));
+  EXPECT_THAT(chunk.weights, ElementsAre(1, 2));
+  EXPECT_THAT(Texts(chunk, chunk.ids), ElementsAre("", "NULLS"));
+  EXPECT_THAT(Texts(chunk, chunk.bags), ElementsAre("?", "NULL"));
+}
+
+TEST(RowParserTest, LabelsOfRatingsAndTexts) {
+  const ParsedChunk ratings =
+      ParseText("fields { name: 'y' type: LABEL at_least: 3.5 }", "5\n3.5\n3\n-1\n\nx\n");
+  EXPECT_THAT(ratings.labels, ElementsAre(1, 1, 0, 0));
+  EXPECT_EQ(ratings.bad[0].what, "column 1 (y): found '', expected a number");
+  const ParsedChunk texts = ParseText("fields { name: 'y' type: LABEL positive: ['click', 'buy'] }",
+                                      "click\nview\nbuy\n1\n\n");
+  EXPECT_THAT(texts.labels, ElementsAre(1, 0, 1, 0));
+  EXPECT_EQ(texts.bad[0].what, "column 1 (y): found '', expected a text");
+  const ParsedChunk both =
+      ParseText("fields { name: 'y' type: LABEL positive: '>50K' negative: '<=50K' }",
+                ">50K\n<=50K\n>50K.\n");
+  EXPECT_THAT(both.labels, ElementsAre(1, 0));
+  EXPECT_EQ(both.bad[0].what, "column 1 (y): found '>50K.', expected '>50K', '<=50K'");
+}
+
 TEST(RowParserTest, SplitHashes) {
   const std::string fields = std::string(kLabel) +
                              "fields { name: 'u' type: IGNORED } fields { name: 'n' type: NUMERIC }"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace elastor {
 namespace {
@@ -21,7 +22,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted; did you mean 'fields'?");
+      "header, quoted, null, skip_lines; did you mean 'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -158,11 +159,13 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   const std::string fields = "fields { name: 'y' type: LABEL } fields { name: 'a' } ";
   EXPECT_EQ(MessageOf("fields { name: 'a' }"),
             "s.textproto: no field of type LABEL; expected one in layout DELIMITED");
-  EXPECT_EQ(MessageOf(fields + "delimiter: ', '"),
-            "s.textproto: delimiter is ', '; expected one character, no quote and no line feed");
+  EXPECT_EQ(
+      MessageOf(fields + "delimiter: '01234567890123456'"),
+      "s.textproto: delimiter is '01234567890123456'; expected 1 to 16 characters, no quote and no "
+      "line feed");
   EXPECT_EQ(MessageOf(fields + "delimiter: '\\n'").rfind("s.textproto: delimiter is", 0), 0u);
   EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
-            "s.textproto: delimiter, header and quoted are for layout DELIMITED");
+            "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
             "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
             "IGNORED in LIBSVM");
@@ -171,6 +174,12 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: MULTI_HOT } fields { name: 'b' }"),
             "s.textproto: field a: a MULTI_HOT field of LIBSVM takes all remaining pairs, so must "
             "be last");
+  EXPECT_EQ(MessageOf("layout: LIBSVM null: '?' fields { name: 'a' }"),
+            "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
+  EXPECT_EQ(MessageOf(fields + "delimiter: ',' null: 'a,b'"),
+            "s.textproto: null is 'a,b'; expected a text that can stand between two delimiters");
+  EXPECT_EQ(MessageOf(fields + "skip_lines: 1001"),
+            "s.textproto: skip_lines is 1001; expected 0 to 1000");
 }
 
 TEST(SchemaFileTest, MistakesOfTheSplit) {
@@ -197,6 +206,65 @@ TEST(SchemaFileTest, AFieldThatSharesHasTheOthersEncoding) {
   EXPECT_EQ(schema->fields(2).encoding(), Field::IDENTITY);
   EXPECT_EQ(schema->fields(2).buckets(), 9);
   EXPECT_EQ(schema->fields(2).offset(), 2);
+}
+
+std::vector<std::string> NamesOf(const std::string& names) {
+  const auto schema =
+      ParseSchema("fields { name: 'y' type: LABEL } fields { names: " + names + " min_count: 3 " +
+                      "type: CATEGORICAL } fields { name: 'end' }",
+                  "s");
+  EXPECT_TRUE(schema.ok()) << schema.status().message();
+  std::vector<std::string> found;
+  for (int i = 1; i + 1 < schema->fields_size(); ++i) {
+    EXPECT_EQ(schema->fields(i).min_count(), 3);
+    EXPECT_EQ(schema->fields(i).names_size(), 0);
+    found.push_back(schema->fields(i).name());
+  }
+  return found;
+}
+
+TEST(SchemaFileTest, NamesStandForSeveralFields) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(NamesOf("['b', 'a']"), (Names{"b", "a"}));
+  EXPECT_EQ(NamesOf("'C9..C11'"), (Names{"C9", "C10", "C11"}));
+  EXPECT_EQ(NamesOf("'f08..f10'"), (Names{"f08", "f09", "f10"}));
+  EXPECT_EQ(NamesOf("['0..2', 'x1y1..x1y2', 'a.b']"),
+            (Names{"0", "1", "2", "x1y1", "x1y2", "a.b"}));
+  for (const char* range : {"C3..C1", "C1..C1", "C..D", "C1..D3", "C1..3", "f01..f1", "f1..f02",
+                            "..", "C1..", "C1..C99999999999999999999", "C1..C9999999"}) {
+    EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL } fields { names: '" + std::string(range) +
+                        "' }"),
+              "s.textproto: names is '" + std::string(range) +
+                  "'; expected names, or a range such as \"C1..C26\", ascending");
+  }
+  EXPECT_EQ(MessageOf("fields { name: 'y' type: LABEL } fields { names: ['C1..C5', 'C4..C9'] }"),
+            "s.textproto: field C4: is named twice");
+  EXPECT_EQ(MessageOf("fields { name: 'y' names: 'C1..C3' }"),
+            "s.textproto: field 'C1..C3': names stand with name or column; expected them alone");
+}
+
+TEST(SchemaFileTest, MistakesOfLabels) {
+  const struct {
+    const char* label;
+    const char* message;
+  } kMistakes[] = {
+      {"type: NUMERIC at_least: 4", "at_least, positive and negative are for type LABEL"},
+      {"type: CATEGORICAL positive: 'a'", "at_least, positive and negative are for type LABEL"},
+      {"type: LABEL at_least: 4 positive: 'a'",
+       "at_least and positive are both given; expected one of them"},
+      {"type: LABEL at_least: nan", "at_least is not finite"},
+      {"type: LABEL negative: 'a'",
+       "negative is given without positive; expected the texts that are 1, too"},
+      {"type: LABEL positive: 'a' negative: ['b', 'a']",
+       "'a' is positive and negative; expected one of them"},
+      {"type: LABEL", "null '0' is also a value of this label"},
+      {"type: LABEL at_least: 4", "null '0' is also a value of this label"},
+      {"type: LABEL positive: ['x', '0']", "null '0' is also a value of this label"},
+  };
+  for (const auto& mistake : kMistakes) {
+    EXPECT_EQ(MessageOf("null: ['', '0'] fields { name: 'a' " + std::string(mistake.label) + " }"),
+              std::string("s.textproto: field a: ") + mistake.message);
+  }
 }
 
 TEST(SchemaFileTest, MissingFile) {

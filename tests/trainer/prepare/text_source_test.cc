@@ -34,13 +34,15 @@ std::string Lines(int count) {
   return text;
 }
 
-TEST(TextSourceTest, PlainAndGzipInPiecesOfAnySize) {
+TEST(TextSourceTest, PlainAndPackedInPiecesOfAnySize) {
   const std::string text = Lines(2000);
   const std::string plain = WriteScratch("plain", text);
   const std::string packed =
       WriteScratch("packed", Gzip(text.substr(0, 1000)) + Gzip("") + Gzip(text.substr(1000)));
+  const std::string frames =
+      WriteScratch("frames", Zstd(text.substr(0, 1000)) + Zstd("") + Zstd(text.substr(1000)));
   for (const int64_t bytes : {1, 7, 100, 4096, 1 << 20}) {
-    for (const std::string& path : {plain, packed}) {
+    for (const std::string& path : {plain, packed, frames}) {
       const auto read = ReadPieces(path, bytes);
       ASSERT_TRUE(read.ok()) << read.status().message();
       EXPECT_EQ(*read, text);
@@ -54,13 +56,15 @@ TEST(TextSourceTest, LastLineGetsItsFeed) {
   EXPECT_EQ(*ReadPieces(WriteScratch("c", ""), 100), "");
 }
 
-TEST(TextSourceTest, CutOffGzipNamesTheByte) {
-  const std::string packed = Gzip(Lines(2000));
-  for (const size_t kept : {size_t{2}, size_t{10}, packed.size() / 2, packed.size() - 1}) {
-    const Status status = ReadPieces(WriteScratch("cut", packed.substr(0, kept)), 4096).status();
-    EXPECT_EQ(status.code(), StatusCode::kUser);
-    EXPECT_THAT(status.message(),
-                HasSubstr("cut: gzip data cut off at byte " + std::to_string(kept)));
+TEST(TextSourceTest, CutOffDataNameTheByte) {
+  for (const char* kind : {"gzip", "zstd"}) {
+    const std::string packed = kind[0] == 'g' ? Gzip(Lines(2000)) : Zstd(Lines(2000));
+    for (const size_t kept : {size_t{4}, size_t{10}, packed.size() / 2, packed.size() - 1}) {
+      const Status status = ReadPieces(WriteScratch("cut", packed.substr(0, kept)), 4096).status();
+      EXPECT_EQ(status.code(), StatusCode::kUser);
+      EXPECT_THAT(status.message(), HasSubstr(std::string("cut: ") + kind +
+                                              " data cut off at byte " + std::to_string(kept)));
+    }
   }
 }
 
@@ -72,12 +76,15 @@ TEST(TextSourceTest, DamagedGzipNamesTheByte) {
   EXPECT_THAT(
       ReadPieces(WriteScratch("tail", Gzip("x\n") + "something else"), 4096).status().message(),
       HasSubstr("tail: damaged gzip data at byte"));
+  EXPECT_THAT(
+      ReadPieces(WriteScratch("frame", Zstd("x\n") + "something else"), 4096).status().message(),
+      HasSubstr("frame: damaged zstd data at byte"));
 }
 
 TEST(TextSourceTest, SkippedChunksAreLikeReadOnes) {
   const std::string text = Lines(2000);
-  for (const std::string& path :
-       {WriteScratch("plain", text), WriteScratch("packed", Gzip(text))}) {
+  for (const std::string& path : {WriteScratch("plain", text), WriteScratch("packed", Gzip(text)),
+                                  WriteScratch("frame", Zstd(text))}) {
     auto first = TextSource::Open(path), second = TextSource::Open(path);
     ASSERT_TRUE(first.ok() && second.ok());
     std::string read, after_skip;
@@ -120,8 +127,7 @@ TEST(TextSourceTest, WhatIsNoTextIsNamed) {
     std::string bytes;
     const char* what;
   } kFiles[] = {
-      {"PK\3\4rest"s, "a zip archive, expected text, plain or gzip; unpack it with unzip"},
-      {"\x28\xb5\x2f\xfd\x04"s, "zstd data, expected text, plain or gzip; unpack it with zstd -d"},
+      {"PK\3\4rest"s, "a zip archive, expected text, plain, gzip or zstd; unpack it with unzip"},
       {"\xfd\x37zXZ\0"s, "xz data"},
       {"BZh91AY&SY"s, "bzip2 data"},
       {"\x04\x22\x4d\x18"s, "lz4 data"},
@@ -133,6 +139,8 @@ TEST(TextSourceTest, WhatIsNoTextIsNamed) {
       {std::string(9, '\0'), "zero bytes"},
       {Gzip(tar), "a tar archive within gzip data"},
       {Gzip(Gzip("0\t1\n")), "gzip data within gzip data"},
+      {Gzip(Zstd("0\t1\n")), "zstd data within gzip data"},
+      {Zstd(tar), "a tar archive within zstd data"},
   };
   for (const auto& file : kFiles) {
     const Status status = TextSource::Open(WriteScratch("file", file.bytes)).status();
