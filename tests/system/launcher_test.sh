@@ -216,6 +216,7 @@ until grep --quiet '"event":"train"' "$work/detached"/runs/*/metrics.jsonl 2>/de
   ! kill -0 "$detached" 2>/dev/null; do :; done
 "$launcher" --status --output_dir="$work/detached" | grep --quiet "launcher $detached on host .* is at work" ||
   fail '--detach: no launcher is at work'
+grep ' stopping: ' "$work/detached/launcher.log" && fail '--detach: SIGHUP stops the sweep'
 "$launcher" --stop --output_dir="$work/detached" || fail '--stop'
 no_orphans "$work/detached"
 "$launcher" --status --output_dir="$work/detached" | grep --quiet 'no launcher is at work' || fail '--stop did not wait'
