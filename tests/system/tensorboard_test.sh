@@ -53,7 +53,7 @@ for run in shown resumed; do
   "${ELASTOR_PYTHON:-python3}" "$(dirname "$0")/tensorboard_oracle.py" "$work/$run"
   case $? in
     0) ;;
-    77) echo "skipped: TensorBoard itself, of $run" ;;
+    77 | 127) echo "skipped: TensorBoard itself, of $run" ;;
     *) fail "TensorBoard shows something else of $run than metrics.jsonl" ;;
   esac
 done
