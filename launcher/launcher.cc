@@ -322,6 +322,7 @@ Status RunAll(const Sweep& sweep, const SweepFiles& files, const Machine& machin
       continue;
     }
     const bool over = !first && !HasRunsToDo(plan, files);
+    ELASTOR_RETURN_IF_ERROR(ContinueTrials(plan, files));
     const Status ran = over ? OkStatus() : RunLocally(plan, files, machine, trainer);
     ELASTOR_RETURN_IF_ERROR(WriteTable(plan, files));
     ELASTOR_RETURN_IF_ERROR(ran);
