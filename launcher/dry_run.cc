@@ -91,10 +91,8 @@ std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& mac
                      static_cast<double>(later.each.multiply_adds);
   }
   if (!plan.later.empty()) {
-    std::snprintf(
-        line, kLine,
-        "these are tuned by: %lld final runs follow, and before them at most %lld trials\n",
-        static_cast<long long>(later_final), static_cast<long long>(later_trials));
+    std::snprintf(line, kLine, "%lld final runs follow; before them at most %lld more trials\n",
+                  static_cast<long long>(later_final), static_cast<long long>(later_trials));
     text += line;
   }
   std::snprintf(line, kLine, "%s%.3g multiply-adds forward in all",

@@ -261,6 +261,7 @@ class SweepRunner {
         }
         continue;
       }
+      ELASTOR_RETURN_IF_ERROR(ContinueTrials(plan, files_));
       const StatusOr<Progress> progress = ThroughSlurm() ? Submit(plan, first) : Work(plan, first);
       if (progress.ok() && *progress == Progress::kLeft) return OkStatus();
       const Status written = lock_.IsHeld() ? WriteTable(plan, files_) : OkStatus();

@@ -238,6 +238,7 @@ class Planner {
   Status AddConfiguration(const Sweep& configurations, const Combination& combination,
                           std::vector<Details> finals) {
     const Tuning& tuning = sweep_.tuning();
+    rung_before_.clear();
     PlannedRun final_run;  // of any seed; all are of one size
     for (const Details& details : finals) {
       ELASTOR_ASSIGN_OR_RETURN(final_run, MakeRun(configurations, combination, details));
@@ -301,6 +302,9 @@ class Planner {
         mean.state = outcome.state;
       }
       mean.loss += outcome.loss / tuning.seeds_size();
+      const auto there = there_.find(HashOfFolder(run.folder));
+      std::string& last = rung_before_[details.set];
+      run.continues = std::exchange(last, there == there_.end() ? run.folder : there->second);
       ELASTOR_RETURN_IF_ERROR(Add(std::move(run)));
     }
     return mean;
@@ -393,7 +397,9 @@ class Planner {
   const std::string numerics_ = NumericsFingerprint(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
   const std::map<std::string, std::string> there_ = FoldersByHash(files_);
   std::map<std::string, std::string> runs_by_hash_;  // their folders
-  std::map<std::string, Data> data_;                 // by path
+  // Of the configuration: by what a trial sets, its folder in the last rung so far.
+  std::map<std::vector<std::string>, std::string> rung_before_;
+  std::map<std::string, Data> data_;  // by path
   std::map<std::string, RunFigures> figures_;
 };
 
@@ -470,6 +476,32 @@ StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source, const Swe
   const Status added = Planner(sweep, files, &plan).AddAll();
   if (!added.ok()) return Status(added.code(), source + ": " + added.message());
   return plan;
+}
+
+Status ContinueTrials(const Plan& plan, const SweepFiles& files) {
+  namespace fs = std::filesystem;
+  for (const PlannedRun& run : plan.runs) {
+    const fs::path from = files.Run(run.continues) + "/";
+    const fs::path to = files.Run(run.folder), copy = files.Run("continued");
+    std::error_code error;
+    if (run.continues.empty() || fs::exists(to, error) ||
+        !fs::exists(from / "checkpoints", error)) {
+      continue;
+    }
+    // Files of checkpoints are never written to again; the trainer goes on in the others.
+    fs::remove_all(copy, error);
+    ELASTOR_RETURN_IF_ERROR(MakeDirectory(copy));
+    fs::copy(from / "checkpoints", copy / "checkpoints",
+             fs::copy_options::recursive | fs::copy_options::create_hard_links, error);
+    if (error) return MachineError(copy.string() + ": link: " + error.message());
+    for (const char* name : {"metrics.jsonl", "experiment.textproto", "plan.txt"}) {
+      ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(from / name));
+      ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(copy / name, text));
+    }
+    fs::rename(copy, to, error);
+    if (error) return MachineError(to.string() + ": rename: " + error.message());
+  }
+  return OkStatus();
 }
 
 std::string Misfit(const PlannedRun& run, const Machine& machine) {

@@ -40,6 +40,9 @@ struct PlannedRun {
   int64_t samples = 0;           // of all steps
   std::string experiment = {};   // as a text; empty in a plan that was read
   std::string predictions = {};  // Sweep.predictions; empty in a plan that was read
+  // Of a trial: the folder of its own in the rung before, whose steps are its first; empty: none.
+  // Empty in a plan that was read.
+  std::string continues = {};
 
   int cores() const { return ranks * threads; }
   int all_gpus() const { return ranks * gpus; }
@@ -79,6 +82,9 @@ struct Plan {
 // experiment that is refused, two runs of one and the same outcome.
 StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source,
                         const SweepFiles& files = {});
+
+// Gives trials that have no folder yet the checkpoints of the rung before, to be resumed from.
+Status ContinueTrials(const Plan& plan, const SweepFiles& files);
 
 // Why the machine cannot run it, or empty: "needs 8 cores, host h gives 2".
 std::string Misfit(const PlannedRun& run, const Machine& machine);

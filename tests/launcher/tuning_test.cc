@@ -285,6 +285,9 @@ TEST(TunedPlanTest, FilesAloneSayHowFarItIs) {
   EXPECT_EQ(Labels(second)[3], "tune_blocks1_learning_rate4e-3_rung2_seed0");
   EXPECT_EQ(Labels(second)[4], "tune_blocks1_learning_rate2e-3_rung2_seed0");
   EXPECT_EQ(second.runs[3].steps, 36);
+  EXPECT_EQ(second.runs[3].continues, first.runs[2].folder);
+  EXPECT_EQ(second.runs[4].continues, first.runs[1].folder);
+  EXPECT_EQ(second.runs[5].continues, "");
   EXPECT_THAT(second.runs[3].experiment,
               AllOf(::testing::Not(HasSubstr("max_steps: 36")), HasSubstr("disabled: true")));
   EXPECT_EQ(Labels(Planned(tuning, files)), Labels(second));

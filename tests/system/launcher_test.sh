@@ -166,6 +166,10 @@ grep --quiet 'sweep tiny: 6 runs, 0 done; .*at most about .* core-hours' "$work/
   fail "--calibrate: $(<"$work/log")"
 tuned "$work/tuned" >"$work/log" 2>&1 || fail "a tuning: $(<"$work/log")"
 [[ $(grep --count ',final,.*,done,0,' "$work/tuned/runs.csv") -eq 4 ]] || fail "a tuning: $(<"$work/tuned/runs.csv")"
+# The second of three trials a model goes on where the first rung left it, as does the best at the end.
+[[ $(grep --count ' resume tune_.*_rung[23]_' "$work/log") -ge 6 ]] || fail "a tuning: $(<"$work/log")"
+[[ $(grep --count ' resume ' "$work/log") -eq $(grep --count ' resume tune_.*_rung[23]_' "$work/log") ]] ||
+  fail "a tuning: something else was resumed: $(<"$work/log")"
 [[ $(grep --count '^tuned [elastormix]*: optimizer.learning_rate=' "$work/log") -eq 2 ]] ||
   fail "a tuning: $(<"$work/log")"
 "${tuning[@]}" --output_dir="$work/tuned_killed" >"$work/log" 2>&1 &
