@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "launcher/attempt.h"
 #include "launcher/slurm_array.h"
@@ -26,7 +27,7 @@ constexpr int kLooks = 3;
 constexpr std::chrono::seconds kLookAfter(2);
 constexpr int kSubmissions = 3;  // of one array, when Slurm does not answer
 constexpr int kAssumedArraySize = 1001;
-constexpr int kFirstPollSeconds = 2, kLastPollSeconds = 60;
+constexpr double kLeastPollSeconds = 2, kMostPollSeconds = 60;
 
 // Exit codes that stand for what Slurm says of an element that left no word itself.
 constexpr int kMachine = 3, kStopped = 75, kKilled = 128 + SIGKILL;
@@ -337,17 +338,19 @@ Status FollowJobs(const Plan& plan, const SweepFiles& files) {
   sigprocmask(SIG_BLOCK, &stops, nullptr);
   Progress progress(plan, files);
   bool answered = true;
-  for (int seconds = kFirstPollSeconds;;) {
+  for (Clock::time_point change = Clock::now();;) {
     const StatusOr<SlurmView> view = Look(files);
     if (view.ok()) {
-      if (progress.Print(*view)) seconds = kFirstPollSeconds;
+      if (progress.Print(*view)) change = Clock::now();
       if (view->alive_elements == 0 && view->advance.empty()) return OkStatus();
     } else if (answered) {
       Say("Slurm does not answer, its jobs go on: " + view.status().message());
     }
     answered = view.ok();
-    const timespec patience = {.tv_sec = seconds, .tv_nsec = 0};
-    seconds = std::min(kLastPollSeconds, seconds + (seconds + 1) / 2);
+    // An eighth of the time since something happened.
+    const double seconds =
+        std::clamp(SecondsSince(change) / 8, kLeastPollSeconds, kMostPollSeconds);
+    const timespec patience = {.tv_sec = static_cast<time_t>(seconds), .tv_nsec = 0};
     if (sigtimedwait(&stops, nullptr, &patience) < 0) continue;
     return StoppedBySignal(
         "the jobs go on without this launcher; --status shows them, --stop "
