@@ -46,7 +46,9 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       boundaries(field.boundaries().begin(), field.boundaries().end()),
       column(column) {}
 
-RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, ParsedChunk* chunk) : chunk_(chunk) {
+RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
+                       ParsedChunk* chunk)
+    : chunk_(chunk), optional_labels_(optional_labels) {
   for (const FieldPlan& field : fields) {
     labels_ += field.type == Field::LABEL;
     numeric_ += field.type == Field::NUMERIC;
@@ -83,7 +85,7 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
 
 bool RowBuilder::AddLabel(int64_t column, const std::string& name, std::string_view text) {
   float label = std::numeric_limits<float>::quiet_NaN();
-  const bool missing = labels_ > 1 && text.empty();
+  const bool missing = (labels_ > 1 || optional_labels_) && text.empty();
   if (!missing && !ParseLabel(text, &label)) return Fail(column + 1, name, text, "0, 1 or -1");
   chunk_->labels.push_back(label);
   return true;

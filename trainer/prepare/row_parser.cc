@@ -78,6 +78,7 @@ struct RowParser::Plan {
   bool split_by_hash = false;
   int64_t hash_column = kWholeLine;
   Schema schema;
+  Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
   void ParseQuotedLine(const ScannedLine& line, QuotedColumns* columns, ParsedChunk* chunk,
@@ -103,9 +104,10 @@ RowParser::~RowParser() = default;
 
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
-                                                       const std::string& source) {
+                                                       const std::string& source, Labels labels) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
+  plan->labels = labels;
   plan->libsvm = schema.layout() == Schema::LIBSVM;
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
@@ -164,7 +166,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
 }
 
 void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
-  RowBuilder row(fields, chunk);
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
   LineScanner scanner(chunk->text, delimiter);
   ScannedLine line;
   line.ends.resize(columns);
@@ -246,7 +248,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
 }
 
 void RowParser::Plan::ParseLibsvm(ParsedChunk* chunk) const {
-  RowBuilder row(fields, chunk);
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
   for (size_t begin = 0; begin < chunk->text.size();) {
     const size_t feed = chunk->text.find('\n', begin);
     CHECK_NE(feed, std::string::npos) << "a chunk ends in a line feed";
@@ -267,7 +269,10 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
     line.remove_prefix(word.size());
     return word;
   };
-  if (!row->AddLabel(0, "label", next())) return;
+  // A pair in the label's place: the row has none.
+  const std::string_view first = line.substr(0, line.find_first_of(kSpaces));
+  const bool unlabelled = labels == Labels::kOptional && first.find(':') != std::string_view::npos;
+  if (!row->AddLabel(0, "label", unlabelled ? "" : next())) return;
   const int64_t named = static_cast<int64_t>(fields.size());
   const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
   int64_t pairs = 0;
