@@ -2,12 +2,13 @@
 # Raw rows that a model scores by itself, after its data is gone, get the bytes of mode predict on the
 # prepared rows: every layout and type of field, with labels and without, from files, gzip and stdin, on
 # any number of threads and with every instruction set. A row that cannot be read is answered or ends
-# the program, as the user says. Arguments: the trainer, prepare.
+# the program, as the user says. Arguments: the trainer, prepare, score_client.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
-oracle=$(dirname "$PWD/$0")/onnx_oracle.py
+client=$PWD/$3
+oracle=$(cd "$(dirname "$0")" && pwd)/onnx_oracle.py
 source "$(dirname "$0")/spread_run.sh"
 cd "$TEST_TMPDIR" || exit 1
 
@@ -136,6 +137,28 @@ cut --delimiter=' ' --fields=2- test.libsvm | score libsvm/model --input=- >unla
 probabilities <unlabelled | expect_same 'libsvm without label' expected
 sed --quiet 2p unlabelled | grep --quiet '^0,,0\.' || fail 'a missing label is not empty'
 
+# Through the C interface: one row at a time and many, on one thread and on three.
+tr -d '"' <test.csv | tail --lines=+2 |
+  awk -F, -v OFS='\t' '{ print $2, $3, $4, $5, $6, $7, $7, $9, $10, $10 }' >values
+probabilities <csv_predicted/predictions.csv | tail --lines=+2 >expected
+for batch_and_threads in '1 3' '256 1' '600 2'; do
+  # shellcheck disable=SC2086
+  "$client" csv/model values $batch_and_threads 2>answers | expect_same "C, $batch_and_threads" expected
+done
+cat >expected <<'ANSWERS'
+a wrong number: 2 row 1: column 5 (price): found 'dear', expected a number
+ids: 2 offsets is NULL; the model has fields of several ids
+a wrong id: 2 offsets is NULL; the model has fields of several ids
+wrong offsets: 2 row 0: field user: found 0 ids, expected 1
+no folder: 2 no_such_folder/manifest.json: open: No such file or directory; expected the folder of a checkpoint or a model
+ANSWERS
+expect_same 'answers' expected <answers
+cut --fields=2-4 test.tsv >values
+"$client" tsv/model values 7 2 2>answers | expect_same 'C, without bags' <(
+  probabilities <tsv_predicted/predictions.csv | tail --lines=+2)
+grep --quiet '^ids: 0' answers || fail "ids: $(cat answers)"
+grep --quiet "^a wrong id: 2 .*user.* -1" answers || fail "a wrong id: $(cat answers)"
+
 # Rows that cannot be read.
 sed '4s/$/\tmore/; 900s/\t1\.0$/\tmuch/; 900s/^[01]/2/' test.tsv >bad.tsv
 expect_line 2 'bad.tsv:4: found 6 columns, expected 5; 2 bad rows so far, max_bad_rows is 0' \
@@ -155,6 +178,8 @@ expect_line 2 'expected one, whose work --set=parallel.threads=N shares' \
   on_ranks 3 "$trainer" --mode=predict --model=tsv/model --input=test.tsv
 expect_line 2 'expected parallel.threads=N alone' \
   "$trainer" --mode=predict --model=tsv/model --input=test.tsv --set=training.seed=4
+expect_line 2 'holds no vocabularies, as checkpoints do not; expected the model that a run ends with' \
+  "$trainer" --mode=predict --model=tsv/checkpoints/"$(ls tsv/checkpoints)" --input=test.tsv
 mv tsv/model/vocabulary/user.tsv kept
 expect_line 2 'vocabulary/user.tsv: cannot open' \
   "$trainer" --mode=predict --model=tsv/model --input=test.tsv

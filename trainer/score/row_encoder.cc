@@ -1,6 +1,7 @@
 #include "trainer/score/row_encoder.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <utility>
@@ -96,6 +97,14 @@ StatusOr<std::unique_ptr<RowEncoder>> RowEncoder::Open(const DataEncoding& encod
   }
   if (!google::protobuf::TextFormat::ParseFromString(encoding.schema, &schema)) {
     return UserError(folder + ": its schema has fields that this version does not know");
+  }
+  std::error_code ignored;
+  if (HasVocabularies(encoding) &&
+      !std::filesystem::exists(folder + "/" + kVocabularyFolder, ignored)) {
+    return UserError(
+        folder +
+        ": holds no vocabularies, as checkpoints do not; expected the model that a run "
+        "ends with, RUN/model");
   }
   std::unique_ptr<RowEncoder> encoder(new RowEncoder(std::move(schema), encoding));
   encoder->vocabularies_.resize(encoding.categorical.size());

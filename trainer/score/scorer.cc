@@ -1,7 +1,5 @@
 #include "trainer/score/scorer.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <atomic>
 #include <numeric>
@@ -19,16 +17,6 @@
 
 namespace elastor {
 namespace {
-
-// Canonical arithmetic for a while, whatever the thread does otherwise.
-class CanonicalWhile {
- public:
-  CanonicalWhile() { SetCanonicalFloatingPoint(); }
-  ~CanonicalWhile() { _mm_setcsr(before_); }
-
- private:
-  const unsigned before_ = _mm_getcsr();
-};
 
 std::vector<int32_t> AllPartitions() {
   std::vector<int32_t> partitions(kPartitions);

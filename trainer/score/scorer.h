@@ -1,6 +1,8 @@
 #ifndef ELASTOR_TRAINER_SCORE_SCORER_H_
 #define ELASTOR_TRAINER_SCORE_SCORER_H_
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -20,6 +22,16 @@
 #include "trainer/data/dataset.h"
 
 namespace elastor {
+
+// FTZ and DAZ on the calling thread for a while: canonical arithmetic.
+class CanonicalWhile {
+ public:
+  CanonicalWhile() { SetCanonicalFloatingPoint(); }
+  ~CanonicalWhile() { _mm_setcsr(before_); }
+
+ private:
+  const unsigned before_ = _mm_getcsr();
+};
 
 // What a model's folder says without its weights.
 struct ModelDescription {
