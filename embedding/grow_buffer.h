@@ -22,7 +22,7 @@ class GrowBuffer {
     if (size > capacity_) {
       capacity_ = std::max(size, capacity_ + capacity_ / 2);
       const int64_t bytes = capacity_ * static_cast<int64_t>(sizeof(T));
-      LOG(INFO) << "exchange buffer grows to " << bytes << " bytes";
+      VLOG(1) << "exchange buffer grows to " << bytes << " bytes";
       pages_ = ZeroPages(bytes, "exchange buffer");
     }
     size_ = size;

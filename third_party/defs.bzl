@@ -2,12 +2,36 @@
 
 def proto_cc_library(name, src, deps = [], proto_deps = [], **kwargs):
     """Compiles `src` (a file of this package). `proto_deps` are the .proto files it imports."""
-    stem = src[:-len(".proto")]
+    protoc_cc_library(
+        name = name,
+        src = src,
+        stem = src[:-len(".proto")],
+        proto_path = ".",
+        cpp_out = "$(GENDIR)",
+        deps = deps,
+        proto_deps = proto_deps,
+        **kwargs
+    )
+
+def protoc_cc_library(
+        name,
+        src,
+        stem,
+        proto_path = "$$(dirname $(location {src}))",
+        cpp_out = "$(RULEDIR)",
+        deps = [],
+        proto_deps = [],
+        **kwargs):
+    """Compiles `src`, a file `stem`.proto of any package, to a header of this one."""
     native.genrule(
         name = name + "_gen",
         srcs = [src] + proto_deps,
         outs = [stem + ".pb.h", stem + ".pb.cc"],
-        cmd = "protoc --proto_path=. --cpp_out=$(GENDIR) $(location %s)" % src,
+        cmd = "protoc --proto_path={path} --cpp_out={out} $(location {src})".format(
+            path = proto_path.format(src = src),
+            out = cpp_out,
+            src = src,
+        ),
     )
     native.cc_library(
         name = name,

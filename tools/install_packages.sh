@@ -22,6 +22,7 @@ packages=(
   libgmock-dev
   libgoogle-glog-dev
   libgtest-dev
+  libonnx-dev
   libopenmpi-dev
   libprotobuf-dev
   libxxhash-dev

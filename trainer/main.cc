@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/field_help.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/overrides.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_context.h"
@@ -31,6 +33,8 @@
 #include "trainer/run/start_agreement.h"
 #include "trainer/run/stop_signals.h"
 #include "trainer/run/training.h"
+#include "trainer/score/export_model.h"
+#include "trainer/score/score_rows.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
@@ -40,10 +44,19 @@ DEFINE_string(
     "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
     "effective ranks; theory: what RankElastor's theorems say of it; verify: every byte of a model "
     "or checkpoint against its manifest; describe: "
-    "print parameters, FLOPs, memory and shard plan as JSON");
-DEFINE_string(model, "",
-              "with --mode=evaluate, predict, spectra, theory or verify: RUN/model or a folder of "
-              "RUN/checkpoints");
+    "print parameters, FLOPs, memory and shard plan as JSON; export: a model's ONNX graph, tables "
+    "and encoding, without --experiment");
+DEFINE_string(
+    model, "",
+    "with --mode=evaluate, predict, spectra, theory, verify or export: RUN/model or a folder of "
+    "RUN/checkpoints");
+DEFINE_string(
+    input, "",
+    "with --mode=predict: files of raw rows, separated by commas, or - for stdin, that the "
+    "model scores by itself, without --experiment; the predictions go to stdout, or to "
+    "--output_dir");
+DEFINE_int64(max_bad_rows, -1,
+             "with --input: more bad rows than this end the program; -1: as the schema says");
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_bool(predictions, false,
             "with --mode=train: write predictions.csv of the evaluation at the end, too");
@@ -65,6 +78,7 @@ constexpr char kSourceFile[] = "trainer/main.cc";
 
 struct Invocation {
   std::string help;  // what --help or --list_models prints; empty: neither was given
+  bool scores = false;  // raw rows
   RunOptions options;
 };
 
@@ -90,7 +104,7 @@ constexpr ModeNeeds kModes[] = {
     {Mode::kTrain, "train", true, false},        {Mode::kEvaluate, "evaluate", true, true},
     {Mode::kPredict, "predict", true, true},     {Mode::kSpectra, "spectra", true, true},
     {Mode::kTheory, "theory", true, true},       {Mode::kVerify, "verify", false, true},
-    {Mode::kDescribe, "describe", false, false},
+    {Mode::kDescribe, "describe", false, false}, {Mode::kExport, "export", true, true},
 };
 
 StatusOr<ModeNeeds> ChosenMode() {
@@ -100,6 +114,39 @@ StatusOr<ModeNeeds> ChosenMode() {
     names.push_back(needs.name);
   }
   return CheckChoice("mode", FLAGS_mode, names);
+}
+
+// Of raw rows, which a model scores without an experiment and without other ranks.
+Status CheckScoringFlags(Mode mode) {
+  if (mode != Mode::kPredict) {
+    return UserError("--input: only --mode=predict scores raw rows; found --mode=" + FLAGS_mode);
+  }
+  if (!FLAGS_experiment.empty()) {
+    return UserError(
+        "--experiment: --input scores by what the model's folder tells; expected none");
+  }
+  if (FLAGS_device != "cpu") {
+    return UserError("--device=" + FLAGS_device + ": --input scores on the CPU; expected cpu");
+  }
+  if (FLAGS_model.empty()) {
+    return UserError(
+        "--model: missing; expected RUN/model or a folder of RUN/checkpoints of a training run");
+  }
+  if (FLAGS_max_bad_rows < -1) {
+    return UserError("--max_bad_rows=" + std::to_string(FLAGS_max_bad_rows) +
+                     ": expected 0 or more, or -1: as the schema says");
+  }
+  return CheckModelFlag(FLAGS_model);
+}
+
+// The overrides that scoring takes: the number of threads.
+Status CheckScoringOverrides(std::span<const std::string> overrides) {
+  for (const std::string& text : overrides) {
+    if (text.starts_with("parallel.threads=")) continue;
+    return UserError("--set=" + text +
+                     ": the model is taken as it was trained; expected parallel.threads=N alone");
+  }
+  return OkStatus();
 }
 
 Status CheckFlags(const ModeNeeds& needs) {
@@ -122,7 +169,16 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (FLAGS_tensorboard && !needs.writes) {
     return UserError("--tensorboard: --mode=" + FLAGS_mode + " writes no records");
   }
-  if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify) {
+  if (!FLAGS_input.empty()) return CheckScoringFlags(needs.mode);
+  if (FLAGS_max_bad_rows != -1) {
+    return UserError("--max_bad_rows=" + std::to_string(FLAGS_max_bad_rows) +
+                     ": is of raw rows; expected --input beside it");
+  }
+  if (needs.mode == Mode::kExport && !FLAGS_experiment.empty()) {
+    return UserError(
+        "--experiment: --mode=export reads what the model's folder tells; expected none");
+  }
+  if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify && needs.mode != Mode::kExport) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
   if (needs.writes && FLAGS_output_dir.empty()) {
@@ -134,8 +190,9 @@ Status CheckFlags(const ModeNeeds& needs) {
   }
   if (needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
   if (!needs.reads && !FLAGS_model.empty()) {
-    return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
-                     " reads no model; expected evaluate, predict, spectra, theory or verify");
+    return UserError(
+        "--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
+        " reads no model; expected evaluate, predict, spectra, theory, verify or export");
   }
   return OkStatus();
 }
@@ -158,7 +215,12 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const ModeNeeds needs, ChosenMode());
   ELASTOR_RETURN_IF_ERROR(CheckFlags(needs));
   Experiment experiment;
-  if (needs.mode == Mode::kVerify) {
+  invocation.scores = !FLAGS_input.empty();
+  if (invocation.scores || needs.mode == Mode::kExport) {
+    ELASTOR_RETURN_IF_ERROR(CheckScoringOverrides(command_line.overrides));
+    ELASTOR_RETURN_IF_ERROR(ApplyOverrides(command_line.overrides, &experiment));
+  }
+  if (needs.mode == Mode::kVerify || needs.mode == Mode::kExport || invocation.scores) {
     ResolveDefaults(&experiment);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
@@ -194,6 +256,25 @@ Status PrintDescription(const RunOptions& options, Communicator& communicator) {
   return PrintOnce(text, communicator);
 }
 
+Status ScoreInput(const RunOptions& options, Communicator& communicator) {
+  if (communicator.size() > 1) {
+    return UserError("--input: " + std::to_string(communicator.size()) +
+                     " ranks; expected one, whose work --set=parallel.threads=N shares");
+  }
+  ScoreRowsOptions score = {.model_dir = options.model_dir,
+                            .inputs = {},
+                            .output_dir = options.output_dir,
+                            .threads = options.experiment.parallel().threads(),
+                            .max_bad_rows = FLAGS_max_bad_rows};
+  if (score.threads < 1) {
+    return UserError("parallel.threads is " + std::to_string(score.threads) +
+                     "; expected an integer of at least 1");
+  }
+  std::istringstream inputs(FLAGS_input);
+  for (std::string path; std::getline(inputs, path, ',');) score.inputs.push_back(path);
+  return ScoreRows(score);
+}
+
 Status PrintVerification(const RunOptions& options, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(options.model_dir, communicator));
@@ -214,6 +295,8 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--output_dir", FLAGS_output_dir},
       {"--resume", FLAGS_resume ? "true" : "false"},
       {"--model", FLAGS_model.empty() ? "not given" : "given"},
+      {"--input", FLAGS_input},
+      {"--max_bad_rows", std::to_string(FLAGS_max_bad_rows)},
       {"--split", FLAGS_split},
       {"--predictions", FLAGS_predictions ? "true" : "false"},
       {"--per_sample", FLAGS_per_sample ? "true" : "false"},
@@ -240,7 +323,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   RunOptions options = invocation.value().options;
   ELASTOR_RETURN_IF_ERROR(AgreeOnExperiment(options.experiment, communicator));
   std::string device = "cpu";
-  const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify;
+  const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify &&
+                        options.mode != Mode::kExport;
   if (computes) {
     ELASTOR_ASSIGN_OR_RETURN(device, options.device == RunDevice::kCuda
                                          ? OpenCudaDevice(communicator)
@@ -255,6 +339,12 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(
       ValidateRanks(options.experiment, describes ? FLAGS_ranks : communicator.size()));
   if (describes) return PrintDescription(options, communicator);
+  if (options.mode == Mode::kExport) {
+    return AgreeOnStatus(communicator, communicator.rank() == 0
+                                           ? ExportModel(options.model_dir, options.output_dir)
+                                           : OkStatus());
+  }
+  if (invocation.value().scores) return ScoreInput(options, communicator);
   return options.mode == Mode::kTrain ? RunTraining(options, communicator)
                                       : RunInference(options, communicator);
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 namespace elastor {
 namespace {
@@ -21,6 +22,7 @@ constexpr int kMachineExitCode = 3;  // StatusCode::kMachine
 constexpr int64_t kUnknown = -1;
 
 thread_local const char* thread_purpose = nullptr;
+std::atomic<bool> throws{false};
 
 // A line in a buffer of its own, because there may be no memory left for another one.
 class Line {
@@ -88,7 +90,10 @@ MemoryPurpose::MemoryPurpose(const char* purpose)
 
 MemoryPurpose::~MemoryPurpose() { thread_purpose = outer_; }
 
+void ThrowWhenExhausted() { throws = true; }
+
 void EndForMemory(uint64_t bytes, std::string_view purpose) {
+  if (throws) throw std::bad_alloc();
   SpeakAlone();
   if (purpose.empty() && thread_purpose != nullptr) purpose = thread_purpose;
   if (purpose.empty()) purpose = "working memory";
@@ -112,6 +117,7 @@ void EndForMemory(uint64_t bytes, std::string_view purpose) {
 }
 
 void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error) {
+  if (throws) throw std::system_error(error, std::generic_category(), purpose);
   SpeakAlone();
   struct Limit {
     const char* name;

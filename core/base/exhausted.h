@@ -29,6 +29,10 @@ class MemoryPurpose {
   const char* const outer_;
 };
 
+// From now on a refusal throws instead, std::bad_alloc or std::system_error: for a library, whose
+// caller decides.
+void ThrowWhenExhausted();
+
 // Ends the process for want of `bytes`. Without allocating; of several threads the first speaks.
 // purpose: empty for the thread's MemoryPurpose.
 [[noreturn]] void EndForMemory(uint64_t bytes, std::string_view purpose);

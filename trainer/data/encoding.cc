@@ -147,7 +147,7 @@ double ParseBest(const JsonEntry& json, const char* name) {
 }
 
 DataEncoding EncodingOf(const DatasetInfo& info) {
-  return {info.numeric, info.categorical, info.labels};
+  return {info.numeric, info.categorical, info.labels, info.schema};
 }
 
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
@@ -226,6 +226,7 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
     entry["name"] = label.name;
     if (label.best_auc >= 0) entry["best_auc"] = label.best_auc;
   }
+  if (!encoding.schema.empty()) (*json)["schema"] = encoding.schema;
 }
 
 DataEncoding ParseEncoding(const JsonEntry& json) {
@@ -243,6 +244,7 @@ DataEncoding ParseEncoding(const JsonEntry& json) {
     check_name(field);
     encoding.categorical.push_back(ParseCategorical(field, encoding.categorical));
   }
+  if (json.Has("schema")) encoding.schema = json.Member("schema").Text();
   if (!json.Has("labels")) return encoding;
   for (const JsonEntry& label : json.Member("labels").Elements()) {
     check_name(label);

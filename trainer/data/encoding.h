@@ -15,6 +15,7 @@ struct DataEncoding {
   std::vector<DatasetInfo::Numeric> numeric;
   std::vector<DatasetInfo::Categorical> categorical;
   std::vector<DatasetInfo::Label> labels = {};  // as DatasetInfo's
+  std::string schema = {};                      // likewise; it is not compared
 };
 DataEncoding EncodingOf(const DatasetInfo& info);
 
@@ -35,8 +36,8 @@ std::string IdDifference(const DatasetInfo::Categorical& data,
 std::string LabelDifference(const DataEncoding& data, const DataEncoding& trained,
                             const std::string& trained_name);
 
-// The members "numeric", "categorical" and, of several labels, "labels" of meta.json and of a
-// manifest's "encoding".
+// The members "numeric", "categorical", of several labels "labels" and, where it is known, "schema"
+// of meta.json and of a manifest's "encoding".
 void AddEncodingJson(const DataEncoding& encoding, Json* json);
 // Throws a std::string as JsonEntry does.
 DataEncoding ParseEncoding(const JsonEntry& json);

@@ -72,6 +72,7 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   info.numeric = std::move(encoding.numeric);
   info.categorical = std::move(encoding.categorical);
   info.labels = std::move(encoding.labels);
+  info.schema = std::move(encoding.schema);
   const int64_t id_bytes = IdBytes(info);
   if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
     json.Member("id_bytes").Wrong(std::to_string(id_bytes) + ", by the ids of the fields");
@@ -92,6 +93,7 @@ std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
   nlohmann::json contents = nlohmann::json::parse(text);
   contents["version"] = 2;
   contents.erase("files");
+  contents.erase("schema");
   contents.erase(kHashMember);
   for (int split = 0; split < 3; ++split) {
     contents["splits"][SplitName(static_cast<Split>(split))]["index_checksum"] =

@@ -1,6 +1,7 @@
 #include "trainer/prepare/plan.h"
 
 #include <glog/logging.h>
+#include <google/protobuf/text_format.h>
 
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -67,6 +68,7 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
 DatasetInfo PreparePlan::Info() const {
   DatasetInfo info;
   info.name = schema.name();
+  CHECK(google::protobuf::TextFormat::PrintToString(schema, &info.schema));
   info.rows_per_block = schema.rows_per_block();
   info.has_weights = weights;
   info.has_groups = groups;

@@ -60,7 +60,9 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       negative(field.negative().begin(), field.negative().end()),
       column(column) {}
 
-RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, ParsedChunk* chunk) : chunk_(chunk) {
+RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
+                       ParsedChunk* chunk)
+    : chunk_(chunk), optional_labels_(optional_labels) {
   for (const FieldPlan& field : fields) {
     labels_ += field.type == Field::LABEL;
     numeric_ += field.type == Field::NUMERIC;
@@ -96,15 +98,16 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
 }
 
 bool RowBuilder::AddLibsvmLabel(std::string_view text) {
-  float label;
-  if (!ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
+  float label = std::numeric_limits<float>::quiet_NaN();
+  const bool missing = optional_labels_ && text.empty();
+  if (!missing && !ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
   chunk_->labels.push_back(label);
   return true;
 }
 
 bool RowBuilder::AddLabel(const FieldPlan& field, std::string_view text) {
   float label = std::numeric_limits<float>::quiet_NaN();
-  if (labels_ > 1 && text.empty()) {
+  if ((labels_ > 1 || optional_labels_) && text.empty()) {
     // Missing.
   } else if (field.label_of_number) {
     double number;

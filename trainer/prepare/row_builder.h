@@ -38,8 +38,8 @@ struct FieldPlan {
 // what is wrong; the row then needs nothing but End.
 class RowBuilder {
  public:
-  // `chunk` holds no rows yet.
-  RowBuilder(const std::vector<FieldPlan>& fields, ParsedChunk* chunk);
+  // `chunk` holds no rows yet. optional_labels: a row's only label may be missing, too.
+  RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels, ParsedChunk* chunk);
 
   std::string_view Text(uint32_t begin, uint32_t end) const {
     return {chunk_->text.data() + begin, end - begin};
@@ -83,6 +83,7 @@ class RowBuilder {
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;
+  const bool optional_labels_;
   size_t labels_ = 0;
   size_t numeric_ = 0;  // fields of a row
   size_t single_ = 0;

@@ -80,6 +80,7 @@ struct RowParser::Plan {
   bool split_by_hash = false;
   int64_t hash_column = kWholeLine;
   Schema schema;
+  Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
   void ParseSplitLine(const ScannedLine& line, SplitColumns* columns, ParsedChunk* chunk,
@@ -106,9 +107,10 @@ RowParser::~RowParser() = default;
 
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
-                                                       const std::string& source) {
+                                                       const std::string& source, Labels labels) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
+  plan->labels = labels;
   plan->libsvm = schema.layout() == Schema::LIBSVM;
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
@@ -169,7 +171,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
 }
 
 void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
-  RowBuilder row(fields, chunk);
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
   const bool plain = delimiter.size() == 1;
   LineScanner scanner(chunk->text, plain ? delimiter[0] : '\n');
   ScannedLine line;
@@ -253,7 +255,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
 }
 
 void RowParser::Plan::ParseLibsvm(ParsedChunk* chunk) const {
-  RowBuilder row(fields, chunk);
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
   for (size_t begin = 0; begin < chunk->text.size();) {
     const size_t feed = chunk->text.find('\n', begin);
     CHECK_NE(feed, std::string::npos) << "a chunk ends in a line feed";
@@ -274,7 +276,10 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
     line.remove_prefix(word.size());
     return word;
   };
-  if (!row->AddLibsvmLabel(next())) return;
+  // A pair in the label's place: the row has none.
+  const std::string_view first = line.substr(0, line.find_first_of(kSpaces));
+  const bool unlabelled = labels == Labels::kOptional && first.find(':') != std::string_view::npos;
+  if (!row->AddLibsvmLabel(unlabelled ? "" : next())) return;
   const int64_t named = static_cast<int64_t>(fields.size());
   const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
   int64_t pairs = 0;

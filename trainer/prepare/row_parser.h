@@ -12,6 +12,9 @@
 
 namespace elastor {
 
+// Whether every row must have its label. Where it need not, a missing one is not-a-number.
+enum class Labels { kRequired, kOptional };
+
 // Turns text into rows by a schema of layout DELIMITED or LIBSVM, as ReadSchemaFile returns it.
 // Whether a line is a good row depends on the line, the header and the schema alone. Thread-safe.
 class RowParser {
@@ -20,7 +23,8 @@ class RowParser {
   // else unused; `source` names that input in errors. User error when a field's column is not in
   // the header or stands there twice.
   static StatusOr<std::unique_ptr<RowParser>> Create(const Schema& schema, std::string_view header,
-                                                     const std::string& source);
+                                                     const std::string& source,
+                                                     Labels labels = Labels::kRequired);
   ~RowParser();
 
   int64_t numeric_fields() const { return numeric_; }

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include "core/base/hash_text.h"
 #include "trainer/prepare/text_source.h"
-#include "trainer/prepare/vocabulary.h"
 
 namespace elastor {
 namespace {
@@ -39,6 +39,37 @@ std::string Unescaped(std::string_view text) {
     i += place != std::string::npos;
   }
   return value;
+}
+
+// Adds the file's values to *vocabulary, which after_piece, called after every piece of the file,
+// may empty.
+Status ReadValues(const std::string& path, const SavedVocabulary& saved, Vocabulary* vocabulary,
+                  const std::function<Status()>& after_piece) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::OpenPlain(path));
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                &XXH3_freeState);
+  XXH3_64bits_reset(hash.get());
+  int64_t values = 0;
+  std::string text;
+  while (true) {
+    ELASTOR_RETURN_IF_ERROR(source->Next(kBufferBytes, &text));
+    if (text.empty()) break;
+    XXH3_64bits_update(hash.get(), text.data(), text.size());
+    for (size_t begin = 0; begin < text.size(); ++values) {
+      const size_t end = text.find('\n', begin);
+      const std::string_view line = std::string_view(text).substr(begin, end - begin);
+      const int64_t before = vocabulary->size();
+      vocabulary->Add(Unescaped(line.substr(0, line.find('\t'))));
+      if (vocabulary->size() == before) return UserError(path + ": a value stands in two lines");
+      begin = end + 1;
+    }
+    ELASTOR_RETURN_IF_ERROR(after_piece());
+  }
+  const std::string digits = HashText(XXH3_64bits_digest(hash.get()));
+  if (digits == saved.checksum && values + 1 == saved.rows) return OkStatus();
+  return UserError(path + ": found " + std::to_string(values) + " values (checksum " + digits +
+                   "), expected " + std::to_string(saved.rows - 1) + " (" + saved.checksum +
+                   ", by meta.json)");
 }
 
 }  // namespace
@@ -120,9 +151,14 @@ Status CopyVocabularyFile(const std::string& from, const std::string& to) {
   }
 }
 
+StatusOr<Vocabulary> LoadVocabularyFile(const std::string& path, const SavedVocabulary& saved) {
+  Vocabulary vocabulary;
+  ELASTOR_RETURN_IF_ERROR(ReadValues(path, saved, &vocabulary, OkStatus));
+  return vocabulary;
+}
+
 StatusOr<GivenVocabulary> ReadVocabularyFile(const std::string& path, const SavedVocabulary& saved,
                                              int64_t memory_bytes, WorkFile* values) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, TextSource::OpenPlain(path));
   GivenVocabulary given;
   given.saved = saved;
   given.path = path;
@@ -138,31 +174,10 @@ StatusOr<GivenVocabulary> ReadVocabularyFile(const std::string& path, const Save
     vocabulary = Vocabulary();
     return OkStatus();
   };
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
-                                                                &XXH3_freeState);
-  XXH3_64bits_reset(hash.get());
-  std::string text;
-  while (true) {
-    ELASTOR_RETURN_IF_ERROR(source->Next(kBufferBytes, &text));
-    if (text.empty()) break;
-    XXH3_64bits_update(hash.get(), text.data(), text.size());
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = text.find('\n', begin);
-      const std::string_view line = std::string_view(text).substr(begin, end - begin);
-      const int64_t before = vocabulary.size();
-      vocabulary.Add(Unescaped(line.substr(0, line.find('\t'))));
-      if (vocabulary.size() == before) return UserError(path + ": a value stands in two lines");
-      begin = end + 1;
-    }
-    if (vocabulary.bytes() > memory_bytes) ELASTOR_RETURN_IF_ERROR(finish_run());
-  }
+  ELASTOR_RETURN_IF_ERROR(ReadValues(path, saved, &vocabulary, [&] {
+    return vocabulary.bytes() > memory_bytes ? finish_run() : OkStatus();
+  }));
   ELASTOR_RETURN_IF_ERROR(finish_run());
-  const std::string digits = HashText(XXH3_64bits_digest(hash.get()));
-  if (digits != saved.checksum || first_id != saved.rows) {
-    return UserError(path + ": found " + std::to_string(first_id - 1) + " values (checksum " +
-                     digits + "), expected " + std::to_string(saved.rows - 1) + " (" +
-                     saved.checksum + ", by meta.json)");
-  }
   return given;
 }
 

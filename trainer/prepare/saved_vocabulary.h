@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "trainer/prepare/value_runs.h"
+#include "trainer/prepare/vocabulary.h"
 #include "trainer/prepare/work_file.h"
 
 namespace elastor {
@@ -48,6 +49,10 @@ class VocabularyFileWriter {
 
 // Copies a vocabulary file, whatever its size.
 Status CopyVocabularyFile(const std::string& from, const std::string& to);
+
+// The values of a vocabulary file in memory: number n has id n + 1. User error when it is not what
+// `saved` says.
+StatusOr<Vocabulary> LoadVocabularyFile(const std::string& path, const SavedVocabulary& saved);
 
 // A saved vocabulary as sorted runs: value number n of run i has id first_ids[i] + n.
 struct GivenVocabulary {

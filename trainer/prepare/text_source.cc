@@ -67,6 +67,18 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::OpenPlain(const std::string& p
 
 StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path) {
   ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, OpenPlain(path));
+  return Begin(std::move(source));
+}
+
+StatusOr<std::unique_ptr<TextSource>> TextSource::OpenStdin() {
+  std::unique_ptr<TextSource> source(new TextSource("stdin"));
+  source->file_ = dup(STDIN_FILENO);
+  ELASTOR_RETURN_IF_ERROR(source->FillInput());
+  return Begin(std::move(source));
+}
+
+// Looks at the first bytes, which are in the input buffer.
+StatusOr<std::unique_ptr<TextSource>> TextSource::Begin(std::unique_ptr<TextSource> source) {
   source->unpacker_ = Unpacker::For(source->input_);
   if (source->unpacker_ == nullptr) {
     ELASTOR_RETURN_IF_ERROR(source->CheckText(source->input_, ""));

@@ -21,7 +21,9 @@ class TextSource {
   // User error when it is not a file that can be read, or by its first bytes (of what packed data
   // hold, too) something else than text.
   static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
-  // The same for a text whose first bytes may be any.
+  // The same for what comes through stdin, a pipe for example; it is named "stdin" in errors.
+  static StatusOr<std::unique_ptr<TextSource>> OpenStdin();
+  // The same for a file of text whose first bytes may be any.
   static StatusOr<std::unique_ptr<TextSource>> OpenPlain(const std::string& path);
   ~TextSource();
 
@@ -40,6 +42,7 @@ class TextSource {
 
  private:
   explicit TextSource(std::string path);
+  static StatusOr<std::unique_ptr<TextSource>> Begin(std::unique_ptr<TextSource> source);
   // User error when text that begins so is of another kind; `where` follows the kind in it.
   Status CheckText(std::string_view begin, const std::string& where) const;
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end

@@ -73,15 +73,25 @@ uint32_t Vocabulary::AddInteger(uint64_t value) {
   return AddKey(__builtin_bswap64(value), {}, kShort);
 }
 
-uint32_t Vocabulary::AddKey(uint64_t key, std::string_view value, uint32_t length) {
+size_t Vocabulary::SlotOf(uint64_t key, std::string_view value, uint32_t length) const {
   const size_t mask = slots_.size() - 1;
   size_t at = Spread(key, length) & mask;
   for (; slots_[at].number != 0; at = (at + 1) & mask) {
     const Slot& slot = slots_[at];
     if (slot.prefix != key || slot.length != length) continue;
-    if (length <= kShort) return slot.number - 1;
-    if (LongValue({key, length, slot.number - 1}) == value) return slot.number - 1;
+    if (length <= kShort || LongValue({key, length, slot.number - 1}) == value) break;
   }
+  return at;
+}
+
+int64_t Vocabulary::Find(std::string_view value) const {
+  const size_t at = SlotOf(KeyOf(value), value, static_cast<uint32_t>(value.size()));
+  return int64_t{slots_[at].number} - 1;
+}
+
+uint32_t Vocabulary::AddKey(uint64_t key, std::string_view value, uint32_t length) {
+  const size_t at = SlotOf(key, value, length);
+  if (slots_[at].number != 0) return slots_[at].number - 1;
   CHECK_LT(size_, int64_t{std::numeric_limits<uint32_t>::max()} - 1);
   const uint32_t number = static_cast<uint32_t>(size_++);
   if (length > kShort) {

@@ -31,6 +31,8 @@ class Vocabulary {
   // The number of `value`: 0 for the first new value, then 1, ... REQUIRES: fewer than 2^32 values
   // of fewer than 2^32 bytes.
   uint32_t Add(std::string_view value);
+  // The number of `value`, or -1. Threads may call it at once while nobody calls anything else.
+  int64_t Find(std::string_view value) const;
   // Brings the slot of `value` nearer: called some values ahead of Add, it hides memory latency.
   void Prefetch(std::string_view value) const;
   // The same for a number that stands for the value of its eight bytes, greatest first.
@@ -56,6 +58,8 @@ class Vocabulary {
   // one more than the number, 0: empty.
   using Slot = SortedValue;
   uint32_t AddKey(uint64_t key, std::string_view value, uint32_t length);
+  // The slot of a value, or the empty one where it would be put.
+  size_t SlotOf(uint64_t key, std::string_view value, uint32_t length) const;
   void PrefetchKey(uint64_t key, uint32_t length) const;
   void Grow();
 

@@ -23,7 +23,7 @@
 
 namespace elastor {
 
-enum class Mode { kTrain, kEvaluate, kPredict, kSpectra, kTheory, kVerify, kDescribe };
+enum class Mode { kTrain, kEvaluate, kPredict, kSpectra, kTheory, kVerify, kDescribe, kExport };
 
 // What the command line asks for. Every rank has the same.
 struct RunOptions {

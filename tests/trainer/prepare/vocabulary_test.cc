@@ -32,6 +32,10 @@ TEST(VocabularyTest, NumbersByFirstOccurrence) {
     ASSERT_EQ(vocabulary.Add(value), entry->second) << value;
   }
   EXPECT_EQ(vocabulary.size(), static_cast<int64_t>(expected.size()));
+  for (const auto& [value, number] : expected) ASSERT_EQ(vocabulary.Find(value), number);
+  for (const char* value : {"", "x", "xxxxxxxxxxxxx", "nobody has this"}) {
+    EXPECT_EQ(vocabulary.Find(value), -1) << value;
+  }
   vocabulary.Sort();
   ASSERT_EQ(vocabulary.sorted().size(), expected.size());
   auto next = expected.begin();

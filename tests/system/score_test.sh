@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# Raw rows that a model scores by itself, after its data is gone, get the bytes of mode predict on the
+# prepared rows: every layout and type of field, with labels and without, from files, gzip and stdin, on
+# any number of threads and with every instruction set. A row that cannot be read is answered or ends
+# the program, as the user says. Arguments: the trainer, prepare, score_client.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+client=$PWD/$3
+oracle=$(cd "$(dirname "$0")" && pwd)/onnx_oracle.py
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+
+# make_rows SEED ROWS: values that are missing, unknown to training and in quotes among them.
+make_rows() {
+  awk -v seed="$1" -v rows="$2" 'BEGIN {
+    srand(seed)
+    print "click,user,item,seen,tags,price,size,importance,at,page"
+    for (i = 0; i < rows; ++i) {
+      user = int(rand() * 40); item = int(rand() * 60); price = rand() * 20
+      seen = ""; for (n = int(rand() * 6); n > 0; --n) seen = seen (seen ? "|" : "") "i" int(rand() * 80)
+      tags = ""; for (n = int(rand() * 3); n > 0; --n) tags = tags (tags ? "|" : "") int(rand() * 9)
+      logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5 + (price - 10) * 0.1
+      printf "%d,%s,%s,%s,%s,%s,%d,%.1f,%d,%s\n", rand() < 1 / (1 + exp(-logit)),
+        rand() < 0.1 ? "" : "u" user, rand() < 0.2 ? "\"i" item "\"" : "i" item, seen, tags,
+        rand() < 0.1 ? "" : sprintf("%.2f", price), int(rand() * rand() * 900), 1 + (i % 3) * 0.5,
+        1400000000 + i * 977, rand() < 0.1 ? "" : "a rather long name of page " int(rand() * 50)
+    }
+  }'
+}
+make_rows 1 1500 >train.csv
+make_rows 2 1100 >test.csv
+cat >csv.textproto <<'SCHEMA'
+name: "csv"
+layout: DELIMITED
+delimiter: ","
+header: true
+quoted: true
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL min_count: 3 }
+fields { name: "item" type: CATEGORICAL }
+fields { name: "seen" type: SEQUENCE max_length: 4 shares: "item" pooling: MEAN }
+fields { name: "tags" type: MULTI_HOT encoding: IDENTITY buckets: 9 }
+fields { name: "price" type: NUMERIC transform: STANDARDIZE }
+fields { name: "size" type: NUMERIC transform: LOG2_STANDARDIZE }
+fields { name: "bucket" type: CATEGORICAL transform: LOG2_BUCKET column: "size" }
+fields { name: "importance" type: WEIGHT }
+fields { name: "who" type: GROUP column: "user" }
+fields { name: "at" type: TIME }
+fields { name: "hour" type: CATEGORICAL transform: HOUR encoding: IDENTITY buckets: 24 column: "at" }
+fields { name: "page" type: CATEGORICAL encoding: HASH buckets: 31 }
+fields { name: "whole_page" type: CATEGORICAL column: "page" }
+SCHEMA
+# The same rows without a header, and as pairs.
+tail --lines=+2 train.csv | tr -d '"' | tr , '\t' | cut --fields=1,2,3,6,8 >train.tsv
+tail --lines=+2 test.csv | tr -d '"' | tr , '\t' | cut --fields=1,2,3,6,8 >test.tsv
+cat >tsv.textproto <<'SCHEMA'
+name: "tsv"
+layout: DELIMITED
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL }
+fields { name: "item" type: CATEGORICAL }
+fields { name: "price" type: NUMERIC }
+fields { name: "importance" type: WEIGHT }
+SCHEMA
+to_pairs='{ printf "%s %s:1 0:%s", $1, substr($3, 2), $5
+  for (i = 0; i < NR % 4; ++i) printf " %d:1", (NR * 7 + i * 3) % 20; print "" }'
+awk -F'\t' "$to_pairs" train.tsv >train.libsvm
+awk -F'\t' "$to_pairs" test.tsv >test.libsvm
+cat >libsvm.textproto <<'SCHEMA'
+name: "libsvm"
+layout: LIBSVM
+fields { name: "item" type: CATEGORICAL }
+fields { name: "importance" type: NUMERIC }
+fields { name: "others" type: MULTI_HOT }
+SCHEMA
+cat >tiny.textproto <<'EXPERIMENT'
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
+embedding { width: 3 }
+optimizer { learning_rate: 0.01 }
+training { batch_size: 256 seed: 3 }
+spectrum { disabled: true }
+EXPERIMENT
+
+# score MODEL FLAGS...: to stdout.
+score() {
+  local model=$1
+  shift
+  "$trainer" --mode=predict --model="$model" "$@" 2>score.log || {
+    fail "$model $*"
+    cat score.log >&2
+  }
+}
+# expect_same WHAT EXPECTED_FILE: stdin.
+expect_same() { cmp - "$2" >difference || fail "$1: $(cat difference)"; }
+probabilities() { cut --delimiter=, --fields=1,3; }
+
+for layout in csv tsv libsvm; do
+  "$prepare" --schema=$layout.textproto --input=train.$layout --test_input=test.$layout \
+    --output_dir=data >prepare.log 2>&1 || fail "prepare: $(cat prepare.log)"
+  "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=$layout >train.log 2>&1 ||
+    fail "train: $(cat train.log)"
+  on_ranks 3 "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=predict --split=test \
+    --model=$layout/model --output_dir=${layout}_predicted >train.log 2>&1 ||
+    fail "predict: $(cat train.log)"
+  rm -r data
+  expected=${layout}_predicted/predictions.csv
+  [[ $(wc --lines <$expected) == 1101 ]] || fail "$layout: not a line a row"
+  score $layout/model --input=test.$layout | expect_same "$layout" $expected
+  gzip --stdout test.$layout | ELASTOR_ISA=v3 score $layout/model --input=- |
+    expect_same "$layout, v3, gzip from stdin" $expected
+  cat test.$layout | score $layout/model --input=- --set=parallel.threads=3 |
+    expect_same "$layout, 3 threads" $expected
+done
+if grep --quiet --word-regexp avx512bw /proc/cpuinfo; then
+  ELASTOR_ISA=v4 score csv/model --input=test.csv | expect_same 'v4' csv_predicted/predictions.csv
+fi
+
+# Several files are one after another; the index goes on.
+head --lines=501 test.csv >first.csv
+(head --lines=1 test.csv && tail --lines=+502 test.csv) >second.csv
+score csv/model --input=first.csv,second.csv --output_dir=scored
+expect_same 'two files' csv_predicted/predictions.csv <scored/predictions.csv
+
+# Without what training alone needs.
+probabilities <csv_predicted/predictions.csv >expected
+cut --delimiter=, --fields=2-7,9-10 test.csv | score csv/model --input=- | probabilities |
+  expect_same 'csv without label and weight' expected
+probabilities <tsv_predicted/predictions.csv >expected
+cut --fields=2- test.tsv | score tsv/model --input=- | probabilities |
+  expect_same 'tsv without label' expected
+cut --fields=2-4 test.tsv | score tsv/model --input=- | probabilities |
+  expect_same 'tsv without label and weight' expected
+probabilities <libsvm_predicted/predictions.csv >expected
+cut --delimiter=' ' --fields=2- test.libsvm | score libsvm/model --input=- >unlabelled
+probabilities <unlabelled | expect_same 'libsvm without label' expected
+sed --quiet 2p unlabelled | grep --quiet '^0,,0\.' || fail 'a missing label is not empty'
+
+# Through the C interface: one row at a time and many, on one thread and on three.
+tr -d '"' <test.csv | tail --lines=+2 |
+  awk -F, -v OFS='\t' '{ print $2, $3, $4, $5, $6, $7, $7, $9, $10, $10 }' >values
+probabilities <csv_predicted/predictions.csv | tail --lines=+2 >expected
+for batch_and_threads in '1 3' '256 1' '600 2'; do
+  # shellcheck disable=SC2086
+  "$client" csv/model values $batch_and_threads 2>answers | expect_same "C, $batch_and_threads" expected
+done
+cat >expected <<'ANSWERS'
+a wrong number: 2 row 1: column 5 (price): found 'dear', expected a number
+ids: 2 offsets is NULL; the model has fields of several ids
+a wrong id: 2 offsets is NULL; the model has fields of several ids
+wrong offsets: 2 row 0: field user: found 0 ids, expected 1
+no folder: 2 no_such_folder/manifest.json: open: No such file or directory; expected the folder of a checkpoint or a model
+ANSWERS
+expect_same 'answers' expected <answers
+cut --fields=2-4 test.tsv >values
+"$client" tsv/model values 7 2 2>answers | expect_same 'C, without bags' <(
+  probabilities <tsv_predicted/predictions.csv | tail --lines=+2)
+grep --quiet '^ids: 0' answers || fail "ids: $(cat answers)"
+grep --quiet "^a wrong id: 2 .*user.* -1" answers || fail "a wrong id: $(cat answers)"
+
+# Rows that cannot be read.
+sed '4s/$/\tmore/; 900s/\t1\.0$/\tmuch/; 900s/^[01]/2/' test.tsv >bad.tsv
+expect_line 2 'bad.tsv:4: found 6 columns, expected 5; 2 bad rows so far, max_bad_rows is 0' \
+  "$trainer" --mode=predict --model=tsv/model --input=bad.tsv --output_dir=mistake
+[[ ! -e mistake/predictions.csv ]] || fail 'a failed command left predictions'
+score tsv/model --input=bad.tsv --max_bad_rows=2 >answered
+sed 's/^3,.*/3,,/; s/^899,.*/899,,/' tsv_predicted/predictions.csv | expect_same 'bad rows' answered
+grep --quiet 'bad.tsv:900: column 1 (click)' score.log || fail "bad rows are not told: $(cat score.log)"
+
+# Mistakes.
+expect_line 2 'missing.tsv: cannot open' \
+  "$trainer" --mode=predict --model=tsv/model --input=missing.tsv
+expect_line 2 "expected one 'user'" "$trainer" --mode=predict --model=csv/model --input=test.tsv
+expect_line 2 'only --mode=predict scores raw rows' \
+  "$trainer" --mode=evaluate --model=tsv/model --input=test.tsv
+expect_line 2 'expected one, whose work --set=parallel.threads=N shares' \
+  on_ranks 3 "$trainer" --mode=predict --model=tsv/model --input=test.tsv
+expect_line 2 'expected parallel.threads=N alone' \
+  "$trainer" --mode=predict --model=tsv/model --input=test.tsv --set=training.seed=4
+expect_line 2 'holds no vocabularies, as checkpoints do not; expected the model that a run ends with' \
+  "$trainer" --mode=predict --model=tsv/checkpoints/"$(ls tsv/checkpoints)" --input=test.tsv
+mv tsv/model/vocabulary/user.tsv kept
+expect_line 2 'vocabulary/user.tsv: cannot open' \
+  "$trainer" --mode=predict --model=tsv/model --input=test.tsv
+sed '1d' kept >tsv/model/vocabulary/user.tsv
+expect_line 2 'vocabulary/user.tsv: found' \
+  "$trainer" --mode=predict --model=tsv/model --input=test.tsv
+
+# Every model as ONNX, scored by onnxruntime where $ELASTOR_PYTHON (python3) has it.
+python=${ELASTOR_PYTHON:-python3}
+"$python" -c 'import numpy, onnxruntime' 2>/dev/null ||
+  { python=: && echo 'SKIPPED: onnxruntime is not there, the exported graphs are not compared'; }
+"$prepare" --schema=tsv.textproto --input=train.tsv --test_input=test.tsv --output_dir=data \
+  >/dev/null 2>&1
+# export_model NAME FLAGS...
+export_model() {
+  local name=$1
+  shift
+  "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir="$name" "$@" \
+    >train.log 2>&1 || fail "$name: $(cat train.log)"
+  score "$name/model" --input=test.tsv --output_dir="$name.scored"
+  "$trainer" --mode=export --model="$name/model" --output_dir="$name.onnx" >export.log 2>&1 ||
+    fail "$name: $(cat export.log)"
+  "$python" "$oracle" "$name.onnx" test.tsv "$name.scored/predictions.csv" || fail "$name as ONNX"
+}
+export_model RANK_ELASTOR
+export_model gated_sum --set=model.feed_forward.kind=GATED_SUM --set=model.tokenizer.norm=NORM_RMS
+for kind in RANK_MIXER MLP DCN_V2 X_DEEP_FM WUKONG MMOE; do
+  export_model $kind --set=model.kind=$kind
+done
+export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
+export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
+expect_line 2 'MLP.onnx: rename: Directory not empty' \
+  "$trainer" --mode=export --model=MLP/model --output_dir=MLP.onnx
+expect_line 2 "reads what the model's folder tells" \
+  "$trainer" --mode=export --experiment=tiny.textproto --model=MLP/model --output_dir=mistake
+expect_line 2 'MLP: is a run' "$trainer" --mode=export --model=MLP --output_dir=mistake
+
+cat >planted.textproto <<'SCHEMA'
+name: "planted"
+layout: SYNTHETIC
+split { train: 0.9 validation: 0.1 }
+synthetic { rows: 500 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 30 }
+SCHEMA
+"$prepare" --schema=planted.textproto --output_dir=planted_data >/dev/null &&
+  "$trainer" --experiment=tiny.textproto --set=data.path=planted_data --output_dir=planted >/dev/null 2>&1
+expect_line 2 'its training data was planted' \
+  "$trainer" --mode=predict --input=test.tsv --model=planted/model
+
+exit "$((failures > 0))"

@@ -1,0 +1,57 @@
+/* Scores rows by a trained model, in any program: docs/scoring.md, "In a program".
+ *
+ * Functions that can fail return one of the codes below and, unless it is ELASTOR_OK, write one line
+ * of text that says why to error[0, error_size), cut off and ended by 0 (error may be NULL). They
+ * neither end the process nor throw. A model may be used by any number of threads at once; each call
+ * computes on its own thread. */
+#ifndef ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
+#define ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  ELASTOR_OK = 0,
+  ELASTOR_USER_ERROR = 2,    /* the folder or a row is wrong */
+  ELASTOR_MACHINE_ERROR = 3, /* the disk or the memory failed, or the CPU lacks AVX2 */
+};
+
+typedef struct elastor_model elastor_model;
+
+/* Loads a model's folder, every byte verified. *model is NULL unless ELASTOR_OK. */
+int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size);
+/* No call may be using the model. NULL is allowed. */
+void elastor_close(elastor_model* model);
+
+/* Probabilities of a row: one for every label that the model has learned. */
+size_t elastor_outputs(const elastor_model* model);
+/* The fields that the model reads, in the order of values below; a name lives as long as the model.
+ * 0 when the model's folder does not tell how raw values are encoded. */
+size_t elastor_fields(const elastor_model* model);
+const char* elastor_field_name(const elastor_model* model, size_t field);
+/* Of rows that are encoded: numbers, and bags of ids. */
+size_t elastor_numeric_fields(const elastor_model* model);
+size_t elastor_categorical_fields(const elastor_model* model);
+
+/* Raw rows. values[row * fields + field] is the text of a field as a file of rows would have it, ended
+ * by 0; NULL or "" where it is missing. Writes probabilities[row * outputs + output], the bits of the
+ * trainer's mode predict. On error nothing is written, and the text names row (from 0) and field. */
+int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
+                         float* probabilities, char* error, size_t error_size);
+
+/* Encoded rows. numeric[row * numeric fields + field], NaN where it is missing, is transformed and
+ * standardised. The ids of bag b = row * categorical fields + field are ids[offsets[b], offsets[b + 1]);
+ * offsets is NULL when every bag has one id. */
+int elastor_score_ids(const elastor_model* model, const float* numeric, const int64_t* ids,
+                      const int64_t* offsets, size_t rows, float* probabilities, char* error,
+                      size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_ */

@@ -1,0 +1,111 @@
+#include "trainer/score/export_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/json_entry.h"
+#include "core/base/thread_pool.h"
+#include "nlohmann/json.hpp"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/vocabularies.h"
+#include "trainer/data/encoding.h"
+#include "trainer/experiment/model_choice.h"
+#include "trainer/score/onnx_graph.h"
+#include "trainer/score/scorer.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;
+
+Status WriteTables(const Scorer& scorer, const std::string& path) {
+  const EmbeddingLayout& layout = scorer.layout();
+  std::vector<TensorSpec> tensors;
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    const TableSpec& table = layout.table(t);
+    tensors.push_back({table.name, TensorType::kF32, {table.rows, table.width}});
+  }
+  ELASTOR_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Open(path, tensors));
+  std::vector<int64_t> keys(kRowsAtOnce);
+  std::vector<float*> found(kRowsAtOnce);
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    const int64_t rows = layout.table(t).rows, width = layout.width(t);
+    std::vector<float> values(kRowsAtOnce * width);
+    for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, rows - begin);
+      std::iota(keys.begin(), keys.end(), begin);
+      scorer.stores()[t].Find({keys.data(), static_cast<size_t>(count)}, found.data());
+      for (int64_t i = 0; i < count; ++i) {
+        float* const to = values.data() + i * width;
+        if (found[i] == nullptr) {
+          scorer.stores()[t].MakeInitial(keys[i], to);
+        } else {
+          std::copy_n(found[i], width, to);
+        }
+      }
+      ELASTOR_RETURN_IF_ERROR(writer.Append(std::span<const float>(values.data(), count * width)));
+    }
+  }
+  return writer.Commit().status();
+}
+
+// What stands where in the inputs and outputs of model.onnx.
+std::string FeaturesJson(const Scorer& scorer) {
+  const EmbeddingLayout& layout = scorer.layout();
+  const ModelDescription& model = scorer.model();
+  Json json;
+  json["model"] = KindName(*ChosenModel(model.experiment.model()));
+  json["step"] = model.metadata.control.step();
+  json["state_digest"] = model.metadata.state_digest;
+  json["outputs"] = Json::array();
+  for (const Task::Label& label : scorer.task().learned) json["outputs"].push_back(label.name);
+  Json& embeddings = json["embeddings"] = Json::array();
+  for (int64_t f = 0; f < layout.fields(); ++f) {
+    const FieldSpec& field = layout.field(f);
+    embeddings.push_back({{"field", field.name},
+                          {"table", layout.table(field.table).name},
+                          {"first", layout.first_feature(f)},
+                          {"width", layout.field_width(f)},
+                          {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
+  }
+  Json& encoding = json["encoding"] = Json::object();
+  AddEncodingJson(*model.metadata.encoding, &encoding);
+  encoding.erase("schema");  // is a file
+  return json.dump(1) + "\n";
+}
+
+Status WriteFiles(const Scorer& scorer, const std::string& model_dir, const std::string& folder) {
+  const ModelDescription& model = scorer.model();
+  const std::string name = KindName(*ChosenModel(model.experiment.model()));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string onnx,
+                           OnnxModel(scorer.graph(), scorer.weights().data(), name));
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/model.onnx", onnx));
+  ELASTOR_RETURN_IF_ERROR(WriteTables(scorer, folder + "/embeddings.safetensors"));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/features.json", FeaturesJson(scorer)));
+  const DataEncoding& encoding = *model.metadata.encoding;
+  if (!encoding.schema.empty()) {
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/schema.textproto", encoding.schema));
+  }
+  return model.metadata.has_vocabularies
+             ? CopyVocabularies(encoding, DirectoryToRead(model_dir), folder)
+             : OkStatus();
+}
+
+}  // namespace
+
+Status ExportModel(const std::string& model_dir, const std::string& output_dir) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Scorer> scorer,
+                           Scorer::Open(model_dir, /*pool=*/nullptr));
+  const std::string partial = output_dir + ".partial";
+  ELASTOR_RETURN_IF_ERROR(RemoveDirectory(partial));
+  Status status = WriteFiles(*scorer, model_dir, partial);
+  if (status.ok()) status = PublishDirectory(partial, output_dir);
+  if (!status.ok()) static_cast<void>(RemoveDirectory(partial));
+  return status;
+}
+
+}  // namespace elastor

@@ -1,0 +1,410 @@
+#include "trainer/score/onnx_graph.h"
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "third_party/onnx.pb.h"
+
+namespace elastor {
+namespace {
+
+using Dimensions = std::vector<int64_t>;
+constexpr int64_t kRows = -1;  // of a Reshape: the rows, however many
+constexpr int64_t kMostBytes = int64_t{1} << 31;
+
+// Writes nodes one after another. A value is the name of a tensor; those of the graph are
+// [N, features].
+class OnnxWriter {
+ public:
+  OnnxWriter(const Graph& graph, const float* weights, const std::string& name)
+      : graph_(graph), weights_(weights) {
+    model_.set_ir_version(7);
+    model_.set_producer_name("elastor");
+    model_.add_opset_import()->set_version(kOnnxOpset);
+    proto()->set_name(name);
+  }
+
+  StatusOr<std::string> Write();
+
+  // The op's ONNX nodes, of which the last one's output is the value.
+  StatusOr<std::string> Map(const EmbeddingInputOp& op);
+  StatusOr<std::string> Map(const AddOp&) { return Apply("Add", {input(0), input(1)}); }
+  StatusOr<std::string> Map(const AttentionOp& op);
+  StatusOr<std::string> Map(const BatchNormOp&);
+  StatusOr<std::string> Map(const BlockTransposeOp& op);
+  StatusOr<std::string> Map(const CompressedInteractionOp& op);
+  StatusOr<std::string> Map(const ConcatOp&) { return Concat(input(0), input(1)); }
+  StatusOr<std::string> Map(const DropoutOp&) { return Apply("Identity", {input(0)}); }
+  StatusOr<std::string> Map(const GatedFeedForwardOp& op);
+  StatusOr<std::string> Map(const GatedSumFeedForwardOp& op);
+  StatusOr<std::string> Map(const LinearOp& op);
+  StatusOr<std::string> Map(const MeanPoolOp& op);
+  StatusOr<std::string> Map(const MixtureOp& op);
+  StatusOr<std::string> Map(const MultiplyOp&) { return Apply("Mul", {input(0), input(1)}); }
+  StatusOr<std::string> Map(const NormOp& op);
+  StatusOr<std::string> Map(const PadOp& op);
+  StatusOr<std::string> Map(const PairwiseDotOp& op);
+  StatusOr<std::string> Map(const ReluOp&) { return Apply("Relu", {input(0)}); }
+  StatusOr<std::string> Map(const SliceOp& op);
+  StatusOr<std::string> Map(const SoftmaxGateOp& op);
+  StatusOr<std::string> Map(const SumPoolOp& op);
+  template <typename OtherOp>
+  StatusOr<std::string> Map(const OtherOp&) {
+    return UserError(std::string("--mode=export: the model has ") + OtherOp::kName +
+                     ", which has no counterpart in ONNX");
+  }
+
+ private:
+  onnx::GraphProto* proto() { return model_.mutable_graph(); }
+  const Node& node() const { return graph_[node_]; }
+  std::string input(int i) const { return values_[node().inputs[i]]; }
+  const ParameterInfo& info(int i) const { return graph_.parameters()[node().parameters[i]]; }
+  std::span<const float> parameter(int i) const {
+    return {weights_ + info(i).offset, static_cast<size_t>(info(i).size)};
+  }
+
+  // A node; returns its output. Attributes may be added to last().
+  std::string Apply(const char* op, const std::vector<std::string>& inputs);
+  onnx::NodeProto* last() { return proto()->mutable_node(proto()->node_size() - 1); }
+  void SetInt(const char* name, int64_t value);
+  void SetInts(const char* name, const Dimensions& values);
+
+  // Tensors that are constant.
+  std::string Floats(const Dimensions& shape, std::span<const float> values);
+  std::string Integers(const Dimensions& values);
+  std::string Scalar(double value) {
+    const float number = static_cast<float>(value);
+    return Floats({}, {&number, 1});
+  }
+  std::string Parameter(int i, const Dimensions& shape) { return Floats(shape, parameter(i)); }
+  // Matrices [count][rows][columns], every `step`-th of which is taken from `first` on, transposed.
+  std::string Transposed(std::span<const float> matrices, int64_t count, int64_t rows,
+                         int64_t columns, int64_t first, int64_t step);
+
+  std::string Reshape(const std::string& x, const Dimensions& shape) {
+    return Apply("Reshape", {x, Integers(shape)});
+  }
+  std::string Flat(const std::string& x) { return Reshape(x, {kRows, node().shape.features()}); }
+  std::string Transpose(const std::string& x, const Dimensions& order) {
+    const std::string y = Apply("Transpose", {x});
+    SetInts("perm", order);
+    return y;
+  }
+  std::string Concat(const std::string& a, const std::string& b) {
+    const std::string y = Apply("Concat", {a, b});
+    SetInt("axis", 1);
+    return y;
+  }
+  std::string Softmax(const std::string& x) {
+    const std::string y = Apply("Softmax", {x});
+    SetInt("axis", -1);
+    return y;
+  }
+  std::string Mean(const std::string& x, int64_t axis, bool keep) {
+    const std::string y = Apply("ReduceMean", {x});
+    SetInts("axes", {axis});
+    SetInt("keepdims", keep ? 1 : 0);
+    return y;
+  }
+  std::string Activate(Activation activation, const std::string& x);
+  void Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value);
+
+  const Graph& graph_;
+  const float* const weights_;
+  onnx::ModelProto model_;
+  std::vector<std::string> values_;  // by node of the graph
+  int node_ = 0;
+  int64_t tensors_ = 0;
+  int64_t constant_bytes_ = 0;
+};
+
+std::string OnnxWriter::Apply(const char* op, const std::vector<std::string>& inputs) {
+  onnx::NodeProto* const added = proto()->add_node();
+  added->set_op_type(op);
+  for (const std::string& name : inputs) added->add_input(name);
+  return *added->add_output() = "t" + std::to_string(tensors_++);
+}
+
+void OnnxWriter::SetInt(const char* name, int64_t value) {
+  onnx::AttributeProto* const attribute = last()->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::INT);
+  attribute->set_i(value);
+}
+
+void OnnxWriter::SetInts(const char* name, const Dimensions& values) {
+  onnx::AttributeProto* const attribute = last()->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::INTS);
+  for (const int64_t value : values) attribute->add_ints(value);
+}
+
+std::string OnnxWriter::Floats(const Dimensions& shape, std::span<const float> values) {
+  constant_bytes_ += static_cast<int64_t>(values.size_bytes());
+  const std::string name = "c" + std::to_string(tensors_++);
+  if (constant_bytes_ >= kMostBytes) return name;  // Write tells
+  onnx::TensorProto* const tensor = proto()->add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(onnx::TensorProto::FLOAT);
+  for (const int64_t dimension : shape) tensor->add_dims(dimension);
+  tensor->set_raw_data(values.data(), values.size_bytes());
+  return name;
+}
+
+std::string OnnxWriter::Integers(const Dimensions& values) {
+  onnx::TensorProto* const tensor = proto()->add_initializer();
+  tensor->set_name("c" + std::to_string(tensors_++));
+  tensor->set_data_type(onnx::TensorProto::INT64);
+  tensor->add_dims(static_cast<int64_t>(values.size()));
+  tensor->set_raw_data(values.data(), values.size() * sizeof(int64_t));
+  return tensor->name();
+}
+
+std::string OnnxWriter::Transposed(std::span<const float> matrices, int64_t count, int64_t rows,
+                                   int64_t columns, int64_t first, int64_t step) {
+  std::vector<float> transposed;
+  transposed.reserve(count * rows * columns);
+  for (int64_t m = 0; m < count; ++m) {
+    const float* const matrix = matrices.data() + (first + m * step) * rows * columns;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) transposed.push_back(matrix[r * columns + c]);
+    }
+  }
+  return Floats({count, columns, rows}, transposed);
+}
+
+// GELU is x Phi(x) by the error function, swish x sigmoid(x).
+std::string OnnxWriter::Activate(Activation activation, const std::string& x) {
+  switch (activation) {
+    case Activation::kIdentity:
+      return x;
+    case Activation::kRelu:
+      return Apply("Relu", {x});
+    case Activation::kTanh:
+      return Apply("Tanh", {x});
+    case Activation::kSwish:
+      return Apply("Mul", {x, Apply("Sigmoid", {x})});
+    case Activation::kGelu:
+      break;
+  }
+  const std::string erf = Apply("Erf", {Apply("Mul", {x, Scalar(std::sqrt(0.5))})});
+  return Apply("Mul", {Apply("Mul", {x, Scalar(0.5)}), Apply("Add", {erf, Scalar(1)})});
+}
+
+StatusOr<std::string> OnnxWriter::Map(const EmbeddingInputOp& op) {
+  if (op.numeric_fields == 0) return Apply("Identity", {std::string("embeddings")});
+  const Dimensions vectors = {op.numeric_fields, op.width};
+  const std::string missing = Reshape(Apply("IsNaN", {"numeric"}), {kRows, op.numeric_fields, 1});
+  const std::string values = Reshape("numeric", {kRows, op.numeric_fields, 1});
+  const std::string products = Apply("Mul", {values, Parameter(0, vectors)});
+  const std::string chosen = Apply("Where", {missing, Parameter(1, vectors), products});
+  const std::string numeric = Reshape(chosen, {kRows, op.numeric_features()});
+  return graph_.features().table_features() == 0 ? numeric : Concat(numeric, "embeddings");
+}
+
+// Softmax attention without lengths.
+StatusOr<std::string> OnnxWriter::Map(const AttentionOp& op) {
+  const AttentionShape& a = op.attention;
+  if (a.kind != AttentionKind::kSoftmax || a.causal || op.position_bias ||
+      node().inputs.size() > 3) {
+    return UserError(
+        "--mode=export: the model has attention over sequences, which has no counterpart in ONNX");
+  }
+  const auto heads = [&](int i, int64_t tokens, int64_t width, const Dimensions& order) {
+    return Transpose(Reshape(input(i), {kRows, tokens, a.heads, width}), order);
+  };
+  const std::string q = heads(0, a.queries, a.width, {0, 2, 1, 3});
+  const std::string k = heads(1, a.keys, a.width, {0, 2, 3, 1});
+  const std::string v = heads(2, a.keys, a.value_width, {0, 2, 1, 3});
+  const std::string scores = Apply("Mul", {Apply("MatMul", {q, k}), Scalar(a.scale)});
+  return Flat(Transpose(Apply("MatMul", {Softmax(scores), v}), {0, 2, 1, 3}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const BatchNormOp&) {
+  const Dimensions shape = {node().shape.features()};
+  std::vector<float> factor, shift;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const double scale =
+        parameter(0)[i] / std::sqrt(static_cast<double>(parameter(3)[i]) + kBatchNormEpsilon);
+    factor.push_back(static_cast<float>(scale));
+    shift.push_back(static_cast<float>(parameter(1)[i] - parameter(2)[i] * scale));
+  }
+  return Apply("Add", {Apply("Mul", {input(0), Floats(shape, factor)}), Floats(shape, shift)});
+}
+
+StatusOr<std::string> OnnxWriter::Map(const BlockTransposeOp& op) {
+  const Dimensions blocks = {kRows, op.tokens, op.tokens, op.width / op.tokens};
+  return Flat(Transpose(Reshape(input(0), blocks), {0, 2, 1, 3}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const CompressedInteractionOp& op) {
+  const std::string a = Reshape(input(0), {kRows, op.first, 1, op.width});
+  const std::string b = Reshape(input(op.one_input() ? 0 : 1), {kRows, 1, op.b_tokens(), op.width});
+  const int64_t pairs = op.first * op.b_tokens();
+  const std::string products = Reshape(Apply("Mul", {a, b}), {kRows, pairs, op.width});
+  const std::string y = Apply("MatMul", {Parameter(0, {op.maps, pairs}), products});
+  return Flat(Apply("Add", {y, Parameter(1, {op.maps, 1})}));
+}
+
+// Tokens come first meanwhile: [T, N, D] times [T, D, H].
+StatusOr<std::string> OnnxWriter::Map(const GatedFeedForwardOp& op) {
+  const int64_t t = op.tokens, d = op.width, h = op.hidden;
+  const std::string x = Transpose(Reshape(input(0), {kRows, t, d}), {1, 0, 2});
+  const auto up = [&](int64_t which) {
+    return Apply("MatMul", {x, Transposed(parameter(0), t, h, d, which, 2)});
+  };
+  const std::string gate = Activate(op.activation, up(0));
+  const std::string gated = Apply("Mul", {gate, up(1)});
+  const std::string down = Apply("MatMul", {gated, Transposed(parameter(1), t, d, h, 0, 1)});
+  const std::string residual = Apply("MatMul", {x, Transposed(parameter(2), t, d, d, 0, 1)});
+  return Flat(Transpose(Apply("Add", {down, residual}), {1, 0, 2}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const GatedSumFeedForwardOp& op) {
+  const int64_t t = op.tokens, d = op.width, h = op.hidden;
+  const std::string x = Transpose(Reshape(input(0), {kRows, t, d}), {1, 0, 2});
+  const auto affine = [&](const std::string& from, const std::string& weights,
+                          const std::string& bias) {
+    return Apply("Add", {Apply("MatMul", {from, weights}), bias});
+  };
+  const auto up = [&](int64_t which) {
+    std::vector<float> bias;  // of [T, 3, H]
+    for (int64_t token = 0; token < t; ++token) {
+      const auto own = parameter(1).subspan((token * 3 + which) * h, h);
+      bias.insert(bias.end(), own.begin(), own.end());
+    }
+    return affine(x, Transposed(parameter(0), t, h, d, which, 3), Floats({t, 1, h}, bias));
+  };
+  const std::string a = up(0);
+  const std::string u = Apply("Add", {a, Activate(op.activation, up(1))});
+  const std::string gated = Apply("Mul", {u, up(2)});
+  const std::string down =
+      affine(gated, Transposed(parameter(2), t, d, h, 0, 1), Parameter(3, {t, 1, d}));
+  const std::string residual =
+      affine(x, Transposed(parameter(4), t, d, d, 0, 1), Parameter(5, {t, 1, d}));
+  return Flat(Transpose(Apply("Add", {down, residual}), {1, 0, 2}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const LinearOp& op) {
+  const int64_t t = op.tokens;
+  std::string y;
+  if (op.weights == LinearOp::Weights::kInterleaved) {
+    const std::string x = Reshape(input(0), {kRows, op.in, t});
+    y = Apply("MatMul", {Parameter(0, {op.out, op.in}), x});
+    if (op.bias) y = Apply("Add", {y, Parameter(1, {op.out, 1})});
+    y = Flat(Activate(op.activation, y));
+  } else if (op.maps() == 1) {  // one for all tokens
+    const std::string x = t == 1 ? input(0) : Reshape(input(0), {kRows, t, op.in});
+    y = Apply("MatMul",
+              {x, Reshape(Transposed(parameter(0), 1, op.out, op.in, 0, 1), {op.in, op.out})});
+    if (op.bias) y = Apply("Add", {y, Parameter(1, {op.out})});
+    y = Activate(op.activation, y);
+    if (t > 1) y = Flat(y);
+  } else {
+    const std::string x = Transpose(Reshape(input(0), {kRows, t, op.in}), {1, 0, 2});
+    y = Apply("MatMul", {x, Transposed(parameter(0), t, op.out, op.in, 0, 1)});
+    if (op.bias) y = Apply("Add", {y, Parameter(1, {t, 1, op.out})});
+    y = Flat(Transpose(Activate(op.activation, y), {1, 0, 2}));
+  }
+  return node().inputs.size() > 1 ? Apply("Add", {y, input(1)}) : y;
+}
+
+StatusOr<std::string> OnnxWriter::Map(const MeanPoolOp& op) {
+  return Mean(Reshape(input(0), {kRows, op.tokens, op.width}), 1, /*keep=*/false);
+}
+
+StatusOr<std::string> OnnxWriter::Map(const MixtureOp& op) {
+  const MixtureShape& m = op.mixture;
+  const std::string shares = Softmax(Reshape(input(1), {kRows, m.mixtures, m.experts}));
+  return Flat(Apply("MatMul", {shares, Reshape(input(0), {kRows, m.experts, m.width})}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const NormOp& op) {
+  const int64_t width = op.norm.width;
+  const std::string all = node().inputs.size() > 1 ? Apply("Add", {input(0), input(1)}) : input(0);
+  std::string x = Reshape(all, {kRows, node().shape.features() / width, width});
+  const bool layer = op.norm.kind == NormKind::kLayer;
+  if (layer) x = Apply("Sub", {x, Mean(x, -1, /*keep=*/true)});
+  const std::string square = Mean(Apply("Mul", {x, x}), -1, /*keep=*/true);
+  const std::string scale = Apply("Sqrt", {Apply("Add", {square, Scalar(op.norm.epsilon)})});
+  std::string y = Apply("Mul", {Apply("Div", {x, scale}), Parameter(0, {width})});
+  if (layer) y = Apply("Add", {y, Parameter(1, {width})});
+  return Flat(y);
+}
+
+StatusOr<std::string> OnnxWriter::Map(const PadOp& op) {
+  const int64_t features = graph_[node().inputs[0]].shape.features();
+  return Apply("Pad", {input(0), Integers({0, 0, 0, op.tokens * op.width - features})});
+}
+
+StatusOr<std::string> OnnxWriter::Map(const PairwiseDotOp& op) {
+  const std::string a = Reshape(input(0), {kRows, op.first, op.width});
+  const std::string b = Reshape(input(1), {kRows, op.second, op.width});
+  return Flat(Apply("MatMul", {a, Transpose(b, {0, 2, 1})}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const SliceOp& op) {
+  const std::string x = Reshape(input(0), {kRows, op.tokens, op.width});
+  const Dimensions end = {op.first_token + op.slice.tokens, op.first_column + op.slice.width};
+  return Flat(Apply(
+      "Slice", {x, Integers({op.first_token, op.first_column}), Integers(end), Integers({1, 2})}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const SoftmaxGateOp& op) {
+  const std::string shares = Reshape(Softmax(input(1)), {kRows, op.tokens, 1});
+  return Flat(Apply("Mul", {Reshape(input(0), {kRows, op.tokens, op.width}), shares}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const SumPoolOp& op) {
+  const std::string y =
+      Apply("ReduceSum", {Reshape(input(0), {kRows, op.tokens, op.width}), Integers({2})});
+  SetInt("keepdims", 0);
+  return y;
+}
+
+void OnnxWriter::Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value) {
+  value->set_name(name);
+  onnx::TypeProto::Tensor* const type = value->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  type->mutable_shape()->add_dim()->set_dim_param("N");
+  type->mutable_shape()->add_dim()->set_dim_value(features);
+}
+
+StatusOr<std::string> OnnxWriter::Write() {
+  const FeatureShape& features = graph_.features();
+  if (features.numeric_fields > 0) {
+    Declare("numeric", features.numeric_fields, proto()->add_input());
+  }
+  if (features.table_features() > 0) {
+    Declare("embeddings", features.table_features(), proto()->add_input());
+  }
+  for (node_ = 0; node_ < graph_.size(); ++node_) {
+    StatusOr<std::string> value = std::visit([this](const auto& op) { return Map(op); }, node().op);
+    ELASTOR_RETURN_IF_ERROR(value.status());
+    values_.push_back(std::move(value).value());
+  }
+  Apply("Identity", {values_.back()});
+  last()->set_output(0, "logits");
+  Apply("Sigmoid", {"logits"});
+  last()->set_output(0, "probabilities");
+  Declare("logits", graph_.outputs(), proto()->add_output());
+  Declare("probabilities", graph_.outputs(), proto()->add_output());
+  if (static_cast<int64_t>(model_.ByteSizeLong()) < kMostBytes && constant_bytes_ < kMostBytes) {
+    return model_.SerializeAsString();
+  }
+  return UserError("--mode=export: the dense parameters have " + std::to_string(constant_bytes_) +
+                   " bytes; an ONNX file holds less than 2 GiB");
+}
+
+}  // namespace
+
+StatusOr<std::string> OnnxModel(const Graph& graph, const float* weights, const std::string& name) {
+  return OnnxWriter(graph, weights, name).Write();
+}
+
+}  // namespace elastor

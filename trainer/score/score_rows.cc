@@ -1,0 +1,269 @@
+#include "trainer/score/score_rows.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/thread_pool.h"
+#include "trainer/evaluate/predictions_file.h"
+#include "trainer/prepare/bad_rows.h"
+#include "trainer/prepare/file_kind.h"
+#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/text_source.h"
+#include "trainer/run/standard_streams.h"
+#include "trainer/score/row_encoder.h"
+#include "trainer/score/scorer.h"
+
+namespace elastor {
+namespace {
+
+constexpr char kStdin[] = "-";
+constexpr int64_t kChunkBytes = 256 << 10;
+
+void Warn(const std::string& line) {
+  std::fprintf(stderr, "trainer: %s\n", line.c_str());
+  std::fflush(stderr);
+}
+
+// The lines go to a file that is there when all are written, or to stdout.
+class Lines {
+ public:
+  static StatusOr<Lines> Open(const std::string& output_dir) {
+    Lines lines;
+    if (output_dir.empty()) return lines;
+    std::error_code error;
+    if (std::filesystem::exists(output_dir, error) &&
+        !std::filesystem::is_empty(output_dir, error)) {
+      return UserError("--output_dir=" + output_dir +
+                       ": is not empty; expected a new directory for predictions.csv");
+    }
+    ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir));
+    ELASTOR_ASSIGN_OR_RETURN(AtomicFileWriter file,
+                             AtomicFileWriter::Open(output_dir + "/predictions.csv"));
+    lines.file_.emplace(std::move(file));
+    return lines;
+  }
+  Status Append(const std::string& text) {
+    return file_ ? file_->Append(text) : WriteToStdout(text);
+  }
+  Status Commit() { return file_ ? file_->Commit() : OkStatus(); }
+
+ private:
+  std::optional<AtomicFileWriter> file_;
+};
+
+// A piece of the input, and what became of it.
+struct Piece {
+  std::string text;  // whole lines
+  int64_t first_row = 0;
+  std::string lines;  // of the output
+  BadRowLedger::Chunk bad;
+  Status status;
+};
+
+class Scoring {
+ public:
+  Scoring(const ScoreRowsOptions& options, const Scorer* scorer, const RowEncoder* encoder,
+          ThreadPool* pool, Lines* lines)
+      : scorer_(*scorer),
+        encoder_(*encoder),
+        pool_(*pool),
+        lines_(*lines),
+        inputs_(options.inputs),
+        ledger_(Names(options.inputs),
+                options.max_bad_rows < 0 ? encoder->schema().max_bad_rows() : options.max_bad_rows,
+                Warn),
+        pieces_(pool->threads()) {}
+
+  Status Run() {
+    for (const std::string& path : inputs_) {
+      if (path != kStdin) ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      ELASTOR_RETURN_IF_ERROR(RunInput(static_cast<uint32_t>(i)));
+    }
+    return AppendHeader();
+  }
+  int64_t rows() const { return rows_; }
+  int64_t bad_rows() const { return ledger_.bad_rows(); }
+
+ private:
+  static std::vector<std::string> Names(std::vector<std::string> inputs) {
+    std::ranges::replace(inputs, std::string(kStdin), std::string("stdin"));
+    return inputs;
+  }
+
+  // Before the first row, or where there is none: a mistake in the first input leaves no output.
+  Status AppendHeader() {
+    if (std::exchange(has_header_, true)) return OkStatus();
+    return lines_.Append(PredictionsHeader(scorer_.task()));
+  }
+  Status RunInput(uint32_t input);
+  // Takes a byte order mark and the header from the beginning of an input.
+  Status Begin(const std::string& name, std::string* text, int64_t* header_lines);
+  Status RunPieces(uint32_t input, uint32_t first_number, size_t count);
+  void RunPiece(Piece* piece) const;
+  // The rows of a text with bad ones, line by line; good[i] says whether line i is a row.
+  std::vector<bool> EncodeByLine(const std::string& text, Rows* rows) const;
+
+  const Scorer& scorer_;
+  const RowEncoder& encoder_;
+  ThreadPool& pool_;
+  Lines& lines_;
+  const std::vector<std::string> inputs_;
+  BadRowLedger ledger_;
+  std::unique_ptr<RowParser> parser_;
+  std::vector<Piece> pieces_;
+  int64_t rows_ = 0;
+  bool has_header_ = false;  // the output
+};
+
+Status Scoring::Begin(const std::string& name, std::string* text, int64_t* header_lines) {
+  if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
+  const std::string first_line = text->substr(0, text->find('\n') + 1);
+  const bool header = encoder_.schema().header();
+  if (header && first_line.empty()) return UserError(name + ": is empty, expected a header line");
+  if (parser_ == nullptr) {
+    ELASTOR_ASSIGN_OR_RETURN(parser_, RowParser::Create(encoder_.SchemaOf(first_line), first_line,
+                                                        name, Labels::kOptional));
+  } else if (header) {
+    ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(first_line, name));
+  }
+  if (!header) return OkStatus();
+  text->erase(0, first_line.size());
+  *header_lines = 1;
+  return OkStatus();
+}
+
+Status Scoring::RunInput(uint32_t input) {
+  const bool from_stdin = inputs_[input] == kStdin;
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source,
+                           from_stdin ? TextSource::OpenStdin() : TextSource::Open(inputs_[input]));
+  uint32_t number = 0;
+  while (true) {
+    size_t count = 0;
+    for (; count < pieces_.size(); ++count) {
+      Piece& piece = pieces_[count];
+      piece.bad = {};
+      ELASTOR_RETURN_IF_ERROR(source->Next(kChunkBytes, &piece.text));
+      if (number + count == 0 && (!piece.text.empty() || encoder_.schema().header())) {
+        const std::string name = from_stdin ? "stdin" : inputs_[input];
+        ELASTOR_RETURN_IF_ERROR(Begin(name, &piece.text, &piece.bad.header_lines));
+        if (piece.bad.header_lines > 0) {
+          ++count;  // even if there is no row in it
+          break;
+        }
+      }
+      if (piece.text.empty()) break;
+    }
+    if (count == 0) return ledger_.EndInput(input, number);
+    ELASTOR_RETURN_IF_ERROR(RunPieces(input, number, count));
+    number += static_cast<uint32_t>(count);
+  }
+}
+
+Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    Piece& piece = pieces_[i];
+    const int64_t lines = std::ranges::count(piece.text, '\n');
+    piece.first_row = rows_;
+    piece.bad.lines = lines + piece.bad.header_lines;
+    rows_ += lines;
+  }
+  pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) RunPiece(&pieces_[i]);
+  });
+  for (size_t i = 0; i < count; ++i) {
+    ELASTOR_RETURN_IF_ERROR(pieces_[i].status);
+    ELASTOR_RETURN_IF_ERROR(
+        ledger_.Add(input, first_number + static_cast<uint32_t>(i), std::move(pieces_[i].bad)));
+    ELASTOR_RETURN_IF_ERROR(AppendHeader());
+    ELASTOR_RETURN_IF_ERROR(lines_.Append(pieces_[i].lines));
+  }
+  return OkStatus();
+}
+
+void Scoring::RunPiece(Piece* piece) const {
+  ParsedChunk chunk;
+  chunk.text = piece->text;  // which the parser may change
+  parser_->Parse(&chunk);
+  piece->bad.bad_rows = chunk.bad_rows;
+  piece->bad.bad = std::move(chunk.bad);
+  Rows rows;
+  std::vector<bool> good;  // empty: all
+  if (chunk.bad_rows == 0) {
+    encoder_.Encode(chunk, &rows);
+  } else {
+    good = EncodeByLine(piece->text, &rows);
+  }
+  const std::vector<float> labels = rows.labels;
+  std::vector<float> logits;
+  piece->status = scorer_.Score(&rows, &logits);
+  if (!piece->status.ok()) return;
+  const Task& task = scorer_.task();
+  if (good.empty()) {
+    piece->lines = PredictionLines(task, piece->first_row, labels, logits);
+    return;
+  }
+  piece->lines.clear();
+  int64_t row = 0;
+  for (size_t line = 0; line < good.size(); ++line) {
+    const int64_t index = piece->first_row + static_cast<int64_t>(line);
+    if (!good[line]) {
+      piece->lines += std::to_string(index) + std::string(2 * task.outputs(), ',') + "\n";
+      continue;
+    }
+    const auto part = [row](const std::vector<float>& all, int64_t width) {
+      return std::vector<float>(all.begin() + row * width, all.begin() + (row + 1) * width);
+    };
+    piece->lines +=
+        PredictionLines(task, index, part(labels, task.labels()), part(logits, task.outputs()));
+    ++row;
+  }
+}
+
+std::vector<bool> Scoring::EncodeByLine(const std::string& text, Rows* rows) const {
+  std::vector<bool> good;
+  ParsedChunk line;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin) + 1;
+    line.text = text.substr(begin, end - begin);
+    parser_->Parse(&line);
+    good.push_back(line.rows == 1);
+    encoder_.Encode(line, rows);
+    begin = end;
+  }
+  return good;
+}
+
+}  // namespace
+
+Status ScoreRows(const ScoreRowsOptions& options) {
+  const Clock::time_point start = Clock::now();
+  ThreadPool pool(options.threads);
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Scorer> scorer,
+                           Scorer::Open(options.model_dir, &pool));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RowEncoder> encoder,
+      RowEncoder::Open(*scorer->model().metadata.encoding, DirectoryToRead(options.model_dir)));
+  const double loaded = SecondsSince(start);
+  ELASTOR_ASSIGN_OR_RETURN(Lines lines, Lines::Open(options.output_dir));
+  Scoring scoring(options, scorer.get(), encoder.get(), &pool, &lines);
+  ELASTOR_RETURN_IF_ERROR(scoring.Run());
+  ELASTOR_RETURN_IF_ERROR(lines.Commit());
+  const double seconds = SecondsSince(start) - loaded;
+  char text[160];
+  std::snprintf(text, sizeof(text), "scored rows=%lld bad_rows=%lld seconds=%.1f rows_per_s=%.0f",
+                static_cast<long long>(scoring.rows()), static_cast<long long>(scoring.bad_rows()),
+                seconds, static_cast<double>(scoring.rows()) / std::max(seconds, 1e-9));
+  Warn(text);
+  return OkStatus();
+}
+
+}  // namespace elastor

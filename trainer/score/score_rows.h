@@ -1,0 +1,29 @@
+#ifndef ELASTOR_TRAINER_SCORE_SCORE_ROWS_H_
+#define ELASTOR_TRAINER_SCORE_SCORE_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+struct ScoreRowsOptions {
+  std::string model_dir;
+  // Files of raw rows, plain or gzip, read one after another; "-" is stdin.
+  std::vector<std::string> inputs;
+  std::string output_dir;  // a new directory for predictions.csv; empty: the lines go to stdout
+  int threads = 1;
+  int64_t max_bad_rows = -1;  // -1: the schema's
+};
+
+// Scores raw rows by a trained model alone (docs/scoring.md): the lines of mode predict's
+// predictions.csv, one a row, in order, in memory that does not grow with the input. A label that
+// is not there, and the probability of a bad row, are empty. User error, with nothing in
+// output_dir, naming the line of the bad row beyond max_bad_rows.
+Status ScoreRows(const ScoreRowsOptions& options);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_SCORE_SCORE_ROWS_H_

@@ -1,0 +1,89 @@
+#ifndef ELASTOR_TRAINER_SCORE_SCORER_H_
+#define ELASTOR_TRAINER_SCORE_SCORER_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/graph.h"
+#include "core/task/task.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/row_store.h"
+#include "trainer/checkpoint/checkpoint_metadata.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/data/dataset.h"
+
+namespace elastor {
+
+// FTZ and DAZ on the calling thread for a while: canonical arithmetic.
+class CanonicalWhile {
+ public:
+  CanonicalWhile() { SetCanonicalFloatingPoint(); }
+  ~CanonicalWhile() { _mm_setcsr(before_); }
+
+ private:
+  const unsigned before_ = _mm_getcsr();
+};
+
+// What a model's folder says without its weights.
+struct ModelDescription {
+  CheckpointMetadata metadata;
+  Experiment experiment;  // complete
+  DatasetInfo data;       // fields and labels of the training data, without rows
+  // User error when the folder is of version 1, which does not tell its training data's fields.
+  static StatusOr<ModelDescription> Of(const StoredCheckpoint& stored);
+};
+
+// A trained model in memory, in one process and without communication: the logits of a row are
+// those of modes evaluate and predict, to the last bit. Thread-safe.
+class Scorer {
+ public:
+  // Reads RUN/model or a checkpoint, every byte that is used verified. `pool`, which may be null,
+  // shares the work of opening. User error in one line naming the file.
+  static StatusOr<std::unique_ptr<Scorer>> Open(const std::string& model_dir, ThreadPool* pool);
+  ~Scorer();
+
+  const ModelDescription& model() const { return model_; }
+  const Task& task() const { return task_; }
+  const Graph& graph() const { return graph_; }
+
+  // Replaces *logits by [rows][task().outputs()]. *rows is used up: its memory may be used again.
+  // User error naming field and id when an id is outside its table. On the calling thread, which
+  // computes with FTZ and DAZ meanwhile.
+  Status Score(Rows* rows, std::vector<float>* logits) const;
+
+  // The rows that export and lookups see: by table of tables().
+  const std::vector<RowStore<float>>& stores() const { return stores_; }
+  const EmbeddingLayout& layout() const { return layout_; }
+  const std::vector<float>& weights() const { return weights_; }
+
+ private:
+  struct Worker;
+  Scorer(ModelDescription model, const Task& task);
+  Status LoadWeights(const StoredCheckpoint& stored);
+  Status LoadRows(const StoredCheckpoint& stored, ThreadPool* pool);
+  Status ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const;
+
+  const ModelDescription model_;
+  const Task task_;
+  const Graph graph_;
+  const EmbeddingLayout layout_;
+  std::vector<RowStore<float>> stores_;  // by table
+  std::vector<float> weights_;
+  CpuExecutor<float> executor_;
+
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Worker>> idle_;  // guarded by mutex_
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_SCORE_SCORER_H_
