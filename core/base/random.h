@@ -21,6 +21,7 @@ enum class RandomPurpose : uint32_t {
   kDataOrder = 4,
   kSynthetic = 5,
   kTheory = 6,
+  kAttentionDropout = 7,
 };
 
 // Philox key for one stream. `layer` is a stable small number or hash of a tensor's name.

@@ -143,6 +143,8 @@ class GraphBuilder {
   }
   // Every call numbers a dropout layer, also where the rate is 0 and nothing is applied.
   Value Dropout(Value x, double rate);
+  // The number of one more op that drops attention's weights; they are numbered by themselves.
+  uint32_t NextAttentionDropout() { return attention_dropouts_++; }
 
   // Measures `value`, of `shape`'s features, under this name; returns it.
   Value Measure(const std::string& name, Value value, Shape shape);
@@ -164,6 +166,7 @@ class GraphBuilder {
   Value rows_ = {0};
   Value embeddings_;  // E, where it is a slice of the rows
   uint32_t dropout_layers_ = 0;
+  uint32_t attention_dropouts_ = 0;
 };
 
 // "block0.mixing", from ("block", 0, ".mixing").

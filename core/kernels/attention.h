@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
+#include "core/kernels/dropout.h"
 #include "core/tensor/panels.h"
 
 namespace elastor {
@@ -23,12 +24,15 @@ namespace elastor {
 // where `causal` also j <= i < length: query i then is position i. Weights of what is not seen are
 // exactly 0, whatever finite numbers lie there, and a query that sees nothing has y_i = 0.
 //
+// Dropout acts on the weights: y_i = sum_j mask_ij w_ij v_j, where mask_ij of a head is that of the
+// row's feature (head * Tq + i) * Tk + j (dropout.h), 0 or 1 / (1 - rate).
+//
 // Order of additions of an element, on the CPU: every sum is one FMA chain from +0, that of s_ij
 // over the features of the head ascending, that of y_i and dq_i over j, that of dv_j and dk_j over
 // i; the sum of the softmax are additions over j, as are those of db over heads and then over i.
 // +0 is added to what a chain gives, so that skipping weights of 0 at the end of one changes no
 // bit. Multiplying by `scale`, adding b and dividing (by one multiplication with the reciprocal)
-// round each.
+// round each, and so does multiplying a weight, or its gradient, by the mask.
 enum class AttentionKind { kSoftmax, kSilu };
 
 struct AttentionShape {
@@ -57,19 +61,20 @@ struct AttentionShape {
 }
 
 // q: [rows, Tq h d], k: [rows, Tk h d], v: [rows, Tk h dv], y: [rows, Tq h dv], different memory.
-// lengths: [rows, 1], or empty. position_bias: differences() elements, or null.
+// lengths: [rows, 1], or empty. position_bias: differences() elements, or null. dropout: none where
+// its rate is 0.
 template <typename T>
 void AttentionForward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                       Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                      Panels<T> y);
+                      const DropoutKey& dropout, Panels<T> y);
 
 // The weights are computed again. dq, dk, dv: as q, k, v. dposition_bias: [rows, differences()]
 // receives what each row adds to the gradient of the position bias; empty where there is none.
 template <typename T>
 void AttentionBackward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                        Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                       Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
-                       Panels<T> dposition_bias);
+                       const DropoutKey& dropout, Panels<const T> dy, Panels<T> dq, Panels<T> dk,
+                       Panels<T> dv, Panels<T> dposition_bias);
 
 }  // namespace elastor
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/kernels/dropout.h"
 #include "core/kernels/matmul.h"
 #include "core/tensor/panels.h"
 
@@ -45,15 +46,8 @@ void MeanPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
 template <typename T>
 void MeanPoolBackward(int64_t tokens, int64_t width, Panels<const T> dy, Panels<T> dx);
 
-// Inverted dropout: y = keep ? x * 1/(1-rate) : 0; the backward pass is the same call on dy.
-// Element (row, f) is kept iff word f % 4 of Philox4x32-10 is >= rate * 2^32, with
-// key = `key` and counter = {low word and high word of (first_row + row), step, f / 4}.
-struct DropoutKey {
-  uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
-  uint32_t step = 0;
-  int64_t first_row = 0;  // epoch index of row 0 of the view
-  double rate = 0;        // in [0, 1)
-};
+// Inverted dropout (dropout.h): y = keep ? x * 1/(1-rate) : 0; the backward pass is the same call
+// on dy.
 template <typename T>
 void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y);
 

@@ -28,6 +28,8 @@ Layer Interacting(GraphBuilder* graph, const std::string& name, const Interactin
   op.attention.queries = op.attention.keys = tokens;
   op.attention.heads = options.heads;
   op.attention.width = op.attention.value_width = options.width / options.heads;
+  op.dropout = options.dropout;
+  op.dropout_layer = graph->NextAttentionDropout();
   if (options.scale) op.attention.scale = 1 / std::sqrt(static_cast<double>(op.attention.width));
   Layer residual = [](Value x) { return x; };
   if (options.residual && in != options.width) residual = Linear(graph, name + ".residual", map);
@@ -41,16 +43,18 @@ Layer Interacting(GraphBuilder* graph, const std::string& name, const Interactin
   };
 }
 
-SequenceLayer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options) {
-  const auto [positions, in] = options.input;
+Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options) {
+  const auto [tokens, in] = options.input;
   AttentionOp op;
   op.attention.kind = AttentionKind::kSilu;
-  op.attention.queries = op.attention.keys = positions;
+  op.attention.queries = op.attention.keys = tokens;
   op.attention.heads = options.heads;
   op.attention.width = options.width;
   op.attention.value_width = options.value_width;
   op.attention.causal = true;
   op.position_bias = true;
+  op.sequence = options.sequence;
+  op.sequences = options.sequences;
   const int64_t value_features = options.heads * options.value_width;
   const Layer norm = Norm(graph, name + ".norm", LayerNorm(in));
   const auto map = [&](const char* suffix, int64_t width) {
@@ -65,13 +69,12 @@ SequenceLayer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptio
   const std::vector<int> position_bias = {graph->Parameter(
       name + ".position_bias", {op.attention.differences()}, Init{.stddev = 0.02}, Decay::kNone)};
   const Layer output_norm = Norm(graph, name + ".output_norm", LayerNorm(value_features));
-  LinearOp last = SharedMap({positions, value_features}, in);
+  LinearOp last = SharedMap({tokens, value_features}, in);
   last.bias = true;
   const Layer output = Linear(graph, name + ".output", last);
-  return [=](Value x, Value length) {
+  return [=](Value x) {
     const Value normal = norm(x);
-    std::vector<Value> inputs = {query(normal), key(normal), value(normal)};
-    if (length.node >= 0) inputs.push_back(length);
+    const Value inputs[] = {query(normal), key(normal), value(normal)};
     const Value attended = output_norm(graph->Apply(op, inputs, position_bias));
     const Value gated[] = {attended, gate(normal)};
     return graph->Add(output(graph->Apply(MultiplyOp{}, gated)), x);

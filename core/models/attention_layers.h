@@ -1,7 +1,6 @@
 #ifndef ELASTOR_CORE_MODELS_ATTENTION_LAYERS_H_
 #define ELASTOR_CORE_MODELS_ATTENTION_LAYERS_H_
 
-#include <functional>
 #include <string>
 
 #include "core/models/layers.h"
@@ -24,30 +23,30 @@ struct InteractingOptions {
   bool scale = false;  // scores / sqrt(d)
   bool residual = true;
   bool layer_norm = false;
+  double dropout = 0;  // of the attention's weights
 };
 Layer Interacting(GraphBuilder* graph, const std::string& name, const InteractingOptions& options);
 
-// A layer on the positions of a sequence, of which a row has the first `length` (one feature); none
-// is passed where every row has all.
-using SequenceLayer = std::function<Value(Value x, Value length)>;
-
 // A block of HSTU (Zhai et al. 2024, eqs. 1 to 3, with the public code's norm before and residual
-// around it) on positions [L, in], oldest first: [L, in] of
+// around it) on tokens [T, in], a sequence's positions, oldest first, and behind them its target:
+// [T, in] of
 //
 //   Q, K, V, U = SiLU(W norm(x)), h d, h d, h dv and h dv features;  A = attention(Q, K, V)
 //   y = x + W_o (norm(A) * U) + b_o
 //
-// Linear maps shared by the positions, "name.query", "name.key", "name.value", "name.gate" without
-// biases and "name.output"; layer norms of every position, "name.norm" and "name.output_norm"; A
-// pointwise aggregated and causal with one "name.position_bias" [L] for all heads, N(0, 0.02^2). A
-// position's y depends on none behind it; positions behind the length give something finite.
+// Linear maps shared by the tokens, "name.query", "name.key", "name.value", "name.gate" without
+// biases and "name.output"; layer norms of every token, "name.norm" and "name.output_norm"; A
+// pointwise aggregated and causal with one "name.position_bias" [T] for all heads, N(0, 0.02^2). A
+// token's y depends on none behind it; those behind the target give something finite.
 struct HstuOptions {
   Shape input;
+  int64_t sequence = -1;  // whose lengths count, of `sequences`; -1: every row has all tokens
+  int64_t sequences = 1;
   int64_t heads = 1;
   int64_t width = 0;        // d
   int64_t value_width = 0;  // dv
 };
-SequenceLayer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options);
+Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options);
 
 }  // namespace elastor
 

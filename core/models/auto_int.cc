@@ -2,7 +2,7 @@
 // network beside them.
 //
 //   x_0 = E;  x_{l+1} = interacting layer(x_l)
-//   logit = linear([x_L, deep(x_0)])
+//   logit = linear([x_L, deep(x_0)]) (+ the sum of the first-order weights)
 #include "core/models/attention_layers.h"
 #include "core/models/models.h"
 
@@ -16,6 +16,7 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
   interacting.scale = config.scale();
   interacting.residual = config.residual();
   interacting.layer_norm = config.layer_norm();
+  interacting.dropout = config.attention_dropout();
   Value x = x0;
   for (int64_t l = 0; l < config.attention_layers(); ++l) {
     const std::string name = IndexedName("attention", l);
@@ -25,9 +26,15 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
   LinearOp head;
   head.in = graph->shape(x).features();
   head.out = graph->outputs();
-  if (config.hidden().empty()) return Linear(graph, "head", head)(x);
+  Value wide;
+  if (config.use_wide()) wide = FirstOrderLogit(graph);
+  const auto logits = [&](Value all) {
+    const Value of_all = Linear(graph, "head", head)(all);
+    return config.use_wide() ? graph->Add(wide, of_all) : of_all;
+  };
+  if (config.hidden().empty()) return logits(x);
   MlpOptions deep;
-  deep.inputs = graph->features().inputs();
+  deep.inputs = graph->shape(x0).features();
   deep.hidden.assign(config.hidden().begin(), config.hidden().end());
   if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
   deep.dropout = config.dropout();
@@ -35,7 +42,7 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
   ConcatOp concat;
   concat.first_features = head.in;
   head.in += deep.hidden.back();
-  return Linear(graph, "head", head)(graph->Apply(concat, both));
+  return logits(graph->Apply(concat, both));
 }
 
 }  // namespace elastor

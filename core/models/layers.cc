@@ -4,6 +4,17 @@
 
 namespace elastor {
 
+Value SumPool(GraphBuilder* graph, Value x, Shape shape) {
+  SumPoolOp op;
+  op.tokens = shape.tokens;
+  op.width = shape.width;
+  return graph->Apply(op, x);
+}
+
+Value FirstOrderLogit(GraphBuilder* graph) {
+  return SumPool(graph, graph->FirstOrder(), {1, graph->features().fields()});
+}
+
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op) {
   using Dimensions = std::vector<int64_t>;
   const int64_t maps = op.maps();

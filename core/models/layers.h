@@ -17,6 +17,12 @@ using Layer = std::function<Value(Value)>;
 inline NormShape LayerNorm(int64_t width) { return {NormKind::kLayer, width, 1e-5}; }  // PyTorch's
 inline NormShape RmsNorm(int64_t width) { return {NormKind::kRms, width, 1e-12}; }  // public code's
 
+// The sum over every token of x's features, as one token.
+Value SumPool(GraphBuilder* graph, Value x, Shape shape);
+
+// The linear model: the sum of all fields' first-order weights, one logit.
+Value FirstOrderLogit(GraphBuilder* graph);
+
 // "name.weight", Xavier normal, and "name.bias", zero.
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op);
 

@@ -31,7 +31,9 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 
 // Whether the model has a first-order weight for every id and numeric field
 // (FeatureShape::first_order).
-inline bool HasFirstOrder(const ModelConfig& config) { return config.has_x_deep_fm(); }
+inline bool HasFirstOrder(const ModelConfig& config) {
+  return config.has_x_deep_fm() || config.auto_int().use_wide();
+}
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   switch (config.model_case()) {

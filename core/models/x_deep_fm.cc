@@ -25,19 +25,12 @@ Value Interaction(GraphBuilder* graph, const std::string& name, int64_t maps, Va
   return graph->Apply(op, both, parameters);
 }
 
-Value SumPool(GraphBuilder* graph, Value x, Shape shape) {
-  SumPoolOp op;
-  op.tokens = shape.tokens;
-  op.width = shape.width;
-  return graph->Apply(op, x);
-}
-
 }  // namespace
 
 Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config) {
   const Value x0 = graph->Embeddings();
   const Shape fields = graph->shape(x0);
-  const Value linear = SumPool(graph, graph->FirstOrder(), {1, fields.tokens});
+  const Value linear = FirstOrderLogit(graph);
   Value x = x0;
   Value pooled;
   for (int l = 0; l < config.maps_size(); ++l) {

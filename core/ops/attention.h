@@ -9,14 +9,19 @@ namespace elastor {
 // Multi-head attention between the tokens of a row: formulas, lengths and order of additions in
 // core/kernels/attention.h.
 //
-// Inputs: q of Tq * h * d features, k of Tk * h * d, v of Tk * h * dv; optionally the row's length,
-// one feature, whose gradient is 0. Output: [Tq, h dv].
-// Parameter: the position bias [differences()] where `position_bias`. Its gradient: a row's, summed
-// over the rows as a linear map's bias (BiasGradient).
+// Inputs: q of Tq * h * d features, k of Tk * h * d, v of Tk * h * dv. Output: [Tq, h dv]. Rows
+// have all keys, or those of an encoded sequence and its target (AppendTargetOp):
+// Pass::lengths[row][ sequence] + 1 of Tk. Parameter: the position bias [differences()] where
+// `position_bias`. Its gradient: a row's, summed over the rows as a linear map's bias
+// (BiasGradient).
 struct AttentionOp : OpBase {
   static constexpr const char* kName = "attention";
   AttentionShape attention;
   bool position_bias = false;
+  int64_t sequence = -1;  // whose lengths they are, of `sequences`; -1: all keys
+  int64_t sequences = 1;
+  double dropout = 0;          // of the weights while training, in [0, 1)
+  uint32_t dropout_layer = 0;  // numbers the model's ops that drop weights
 
   int64_t multiply_adds() const {
     const AttentionShape& a = attention;
@@ -24,11 +29,10 @@ struct AttentionOp : OpBase {
   }
   Shape OutputShape(std::span<const Shape> inputs) const {
     const AttentionShape& a = attention;
-    CHECK_GE(inputs.size(), 3u);
+    CHECK_EQ(inputs.size(), 3u);
     CHECK_EQ(inputs[0].features(), a.queries * a.heads * a.width);
     CHECK_EQ(inputs[1].features(), a.keys * a.heads * a.width);
     CHECK_EQ(inputs[2].features(), a.keys * a.heads * a.value_width);
-    if (inputs.size() > 3) CHECK_EQ(inputs[3].features(), 1);
     if (a.causal) CHECK_EQ(a.queries, a.keys);
     return {a.queries, a.heads * a.value_width};
   }

@@ -28,7 +28,7 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-inline constexpr int kMaxInputs = 4;  // of an op
+inline constexpr int kMaxInputs = 3;  // of an op
 
 // How the gradient of one input of an op comes about.
 struct InputGradient {

@@ -24,15 +24,16 @@
 #include "core/ops/softmax_gate.h"
 #include "core/ops/sum_pool.h"
 #include "core/ops/target_attention.h"
+#include "core/ops/target_token.h"
 
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op =
-    std::variant<AddOp, AttentionOp, BatchNormOp, BlockTransposeOp, CompressedInteractionOp,
-                 ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp, GatedSumFeedForwardOp,
-                 LinearOp, MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp, ReluOp,
-                 SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp>;
+using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+                        CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
+                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MixtureOp,
+                        MultiplyOp, NormOp, PadOp, PairwiseDotOp, ReadTargetOp, ReluOp, SliceOp,
+                        SoftmaxGateOp, SumPoolOp, TargetAttentionOp>;
 
 }  // namespace elastor
 

@@ -25,19 +25,25 @@ Json ModelJson(const TestModel& test_model) {
   const ModelConfig& config = test_model.config;
   Json model;
   for (const SequenceShape& sequence : test_model.features.sequences) {
-    const DinConfig& din = config.sequences().din();
-    model["sequence"] = {{"name", sequence.name},
-                         {"field", sequence.field},
-                         {"target", sequence.target},
-                         {"positions", sequence.positions},
-                         {"activation", Lower(FeedForwardConfig::Gate_Name(din.activation()))},
-                         {"softmax", din.softmax()}};
+    Json& encoded = model["sequence"];
+    encoded = {{"name", sequence.name},
+               {"field", sequence.field},
+               {"target", sequence.target},
+               {"positions", sequence.positions}};
+    if (config.sequences().has_hstu()) {
+      encoded["heads"] = config.sequences().hstu().heads();
+    } else {
+      const DinConfig& din = config.sequences().din();
+      encoded["activation"] = Lower(FeedForwardConfig::Gate_Name(din.activation()));
+      encoded["softmax"] = din.softmax();
+    }
   }
   const auto* const kind = config.GetDescriptor()->FindOneofByName("model");
   model["kind"] = config.GetReflection()->GetOneofFieldDescriptor(config, kind)->name();
   if (config.has_auto_int()) {
     model["attention_layers"] = config.auto_int().attention_layers();
     model["heads"] = config.auto_int().heads();
+    model["use_wide"] = config.auto_int().use_wide();
   }
   if (!config.has_rank_elastor() && !config.has_rank_mixer()) return model;
   const TokenModelConfig& tokens =

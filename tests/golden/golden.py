@@ -193,7 +193,7 @@ class Model(nn.Module):
             parts.append(F.embedding_bag(ids, table, offsets, mode=field["pooling"])[:, None, :])
         fields = torch.cat(parts, 1)  # [B, n, k], or with a first-order weight behind each, k + 1
         if "sequence" in self.spec:
-            fields = self.target_attention(w, fields, bags)
+            fields = self.encode(w, fields, bags)
         if self.spec["kind"] == "x_deep_fm":
             return x_deep_fm(w, fields[..., :-1], fields[..., -1], self.batch_norm)
         if self.spec["kind"] == "wukong":
@@ -206,6 +206,8 @@ class Model(nn.Module):
         if self.spec["kind"] == "mmoe":
             return self.mmoe(w, e)
         if self.spec["kind"] == "auto_int":
+            if self.spec["use_wide"]:
+                return self.auto_int(w, fields[..., :-1]) + fields[..., -1].sum(1, keepdim=True)
             return self.auto_int(w, fields)
         return self.token_model(w, e)
 
@@ -229,30 +231,57 @@ class Model(nn.Module):
             logits.append(x)
         return torch.cat(logits, 1)
 
-    def target_attention(self, w, e, bags):
-        """Deep Interest Network: the sequence's place in e [B, n, k] gets the weighted sum of its
-        last L positions, row by row."""
+    def encode(self, w, e, bags):
+        """The sequence's place in e [B, n, k] gets what an encoder makes of its last L positions h
+        [m, k] and the target a, row by row."""
         spec = self.spec["sequence"]
         first = e.shape[1] - len(self.fields)  # numeric fields
-        activation = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}[spec["activation"]]
         table = w("embedding/" + self.fields[spec["field"]]["table"])
         ids, offsets = bags[spec["field"]]
-        network = w.under("din." + spec["name"])
-        rows = []
-        for bag, target in zip(torch.tensor_split(ids, offsets[1:]), e[:, first + spec["target"]]):
-            h = table[bag[-spec["positions"]:]]  # [m, k]
-            a = target.expand_as(h)
-            x = torch.cat([a, h, a - h, a * h], 1)
-            i = 0
-            while f"hidden{i}.weight" in network:
-                x = activation(linear(network.under(f"hidden{i}"), x))
-                i += 1
-            weights = linear(network.under("score"), x)  # [m, 1]
-            if spec["softmax"]:
-                weights = weights.softmax(0)
-            rows.append((weights * h).sum(0))
+        encoder = self.hstu if "heads" in spec else self.target_attention
+        rows = [
+            encoder(w, spec, table[bag[-spec["positions"]:]], target)
+            for bag, target in zip(torch.tensor_split(ids, offsets[1:]), e[:, first + spec["target"]])
+        ]
         place = first + spec["field"]
         return torch.cat([e[:, :place], torch.stack(rows)[:, None], e[:, place + 1 :]], 1)
+
+    def target_attention(self, w, spec, h, target):
+        """Deep Interest Network: the weighted sum of the positions."""
+        activation = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}[spec["activation"]]
+        network = w.under("din." + spec["name"])
+        a = target.expand_as(h)
+        x = torch.cat([a, h, a - h, a * h], 1)
+        i = 0
+        while f"hidden{i}.weight" in network:
+            x = activation(linear(network.under(f"hidden{i}"), x))
+            i += 1
+        weights = linear(network.under("score"), x)  # [m, 1]
+        if spec["softmax"]:
+            weights = weights.softmax(0)
+        return (weights * h).sum(0)
+
+    def hstu(self, w, spec, h, target):
+        """HSTU: the target behind the positions; what the last block gives there."""
+        blocks = w.under("hstu." + spec["name"])
+        x = torch.cat([h, target[None]])  # [m + 1, k]
+        distance = torch.arange(len(x))[:, None] - torch.arange(len(x))
+        i = 0
+        while f"layer{i}.query.weight" in blocks:
+            block = blocks.under(f"layer{i}")
+            normal = layer_norm(block.under("norm"), x)
+            q, k, v, u = (
+                F.silu(linear(block.under(name), normal)).unflatten(-1, (spec["heads"], -1))
+                for name in ("query", "key", "value", "gate")
+            )
+            scores = torch.einsum("ihd,jhd->hij", q, k)
+            scores = scores + block("position_bias")[distance.clamp(min=0)]
+            weights = F.silu(scores) / (spec["positions"] + 1) * (distance >= 0)
+            attended = torch.einsum("hij,jhd->ihd", weights, v).flatten(1)
+            gated = layer_norm(block.under("output_norm"), attended) * u.flatten(1)
+            x = x + linear(block.under("output"), gated)
+            i += 1
+        return x[-1]
 
     def auto_int(self, w, e):
         x = e  # [B, n, k]

@@ -4,13 +4,14 @@ float64, from its formula in docs/models.md; gradients from autograd.
 
     python hstu.py
 
-5 rows of 4 positions of 3 features, of which 3 are there; 2 heads, d = 3, dv = 2.
+5 rows of 4 tokens of 3 features, of which 3 are there (two positions and the target); 2 heads, d = 3,
+dv = 2.
 """
 
 import torch
 import torch.nn.functional as F
 
-ROWS, POSITIONS, WIDTH, HEADS, D, DV, LENGTH = 5, 4, 3, 2, 3, 2, 3
+ROWS, TOKENS, WIDTH, HEADS, D, DV, LENGTH = 5, 4, 3, 2, 3, 2, 3
 SHAPES = {
     "norm.gain": [WIDTH],
     "norm.bias": [WIDTH],
@@ -18,7 +19,7 @@ SHAPES = {
     "key.weight": [HEADS * D, WIDTH],
     "value.weight": [HEADS * DV, WIDTH],
     "gate.weight": [HEADS * DV, WIDTH],
-    "position_bias": [POSITIONS],
+    "position_bias": [TOKENS],
     "output_norm.gain": [HEADS * DV],
     "output_norm.bias": [HEADS * DV],
     "output.weight": [WIDTH, HEADS * DV],
@@ -40,10 +41,10 @@ def hstu(w, x):
     normal = F.layer_norm(x, [WIDTH], w["norm.gain"], w["norm.bias"])
     parts = (F.silu(F.linear(normal, w[n + ".weight"])) for n in ("query", "key", "value", "gate"))
     q, k, v, u = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
-    distance = torch.arange(POSITIONS)[:, None] - torch.arange(POSITIONS)
+    distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)
     scores = q @ k.transpose(-1, -2) + w["position_bias"][distance.clamp(min=0)]
-    seen = (distance >= 0) & (torch.arange(POSITIONS)[:, None] < LENGTH)
-    attended = (F.silu(scores) / POSITIONS * seen) @ v
+    seen = (distance >= 0) & (torch.arange(TOKENS)[:, None] < LENGTH)
+    attended = (F.silu(scores) / TOKENS * seen) @ v
     merged = attended.transpose(1, 2).flatten(2)
     normal = F.layer_norm(merged, [HEADS * DV], w["output_norm.gain"], w["output_norm.bias"])
     return x + F.linear(normal * u.transpose(1, 2).flatten(2), w["output.weight"], w["output.bias"])
@@ -51,11 +52,11 @@ def hstu(w, x):
 
 def main():
     w = {name: numbers(*shape).requires_grad_() for name, shape in SHAPES.items()}
-    x = numbers(ROWS, POSITIONS, WIDTH).requires_grad_()
-    dy = numbers(ROWS, POSITIONS * WIDTH + 1)  # the last one is the length's
+    x = numbers(ROWS, TOKENS, WIDTH).requires_grad_()
+    dy = numbers(ROWS, TOKENS, WIDTH)
     y = hstu(w, x)
-    (y.flatten(1) * dy[:, :-1]).sum().backward()
-    found = {"y": torch.cat([y.flatten(1), torch.full((ROWS, 1), LENGTH)], 1), "dx": x.grad}
+    (y * dy).sum().backward()
+    found = {"y": y, "dx": x.grad}
     found |= {"hstu." + name: value.grad for name, value in w.items()}
     for name, value in found.items():
         print(f'{{"{name}", {{{value.sum().item()!r}, {(value * value).sum().item()!r}}}}},')

@@ -165,7 +165,7 @@ Status CheckSequences(const SequencesConfig& sequences) {
                        " model.sequences.fields");
   }
   if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
-    return Mistake("model.sequences", "no encoder", "mean or din");
+    return Mistake("model.sequences", "no encoder", "mean, din or hstu");
   }
   return OkStatus();
 }

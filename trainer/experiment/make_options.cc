@@ -86,10 +86,9 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   }
   for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
   if (task.outputs() > 1 && HasFirstOrder(experiment.model())) {
-    return UserError(
-        "task.labels: " + std::to_string(task.outputs()) +
-        " are learned; expected one, as the first-order weights of model.x_deep_fm are "
-        "of one label");
+    return UserError("task.labels: " + std::to_string(task.outputs()) +
+                     " are learned; expected one, as first-order weights (model.x_deep_fm, "
+                     "model.auto_int.use_wide) are of one label");
   }
   const std::string& monitored = experiment.training().monitor().label();
   if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;

@@ -24,10 +24,15 @@ void CheckShapes(const AttentionShape& shape, Panels<const T> q, Panels<const T>
   if (shape.causal) CHECK_EQ(shape.queries, shape.keys);
 }
 
+AttentionMask MaskOf(const DropoutKey& dropout) {
+  CHECK(dropout.rate >= 0 && dropout.rate < 1) << dropout.rate;
+  return {dropout, KeptWordsOf(dropout.rate)};
+}
+
 template <typename T>
 T* ScratchOf(const AttentionShape& shape) {
   thread_local std::vector<T> scratch;
-  scratch.resize(3 * kAttentionQueries * shape.keys * kPanelRows);
+  scratch.resize(4 * kAttentionQueries * shape.keys * kPanelRows);
   return scratch.data();
 }
 
@@ -36,29 +41,31 @@ T* ScratchOf(const AttentionShape& shape) {
 template <typename T>
 void AttentionForward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                       Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                      Panels<T> y) {
+                      const DropoutKey& dropout, Panels<T> y) {
   CheckShapes<T>(shape, q, k, v, lengths, y);
-  Kernels<T>().attention_forward(shape, q, k, v, lengths, position_bias, y, ScratchOf<T>(shape));
+  Kernels<T>().attention_forward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), y,
+                                 ScratchOf<T>(shape));
 }
 
 template <typename T>
 void AttentionBackward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                        Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                       Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
-                       Panels<T> dposition_bias) {
+                       const DropoutKey& dropout, Panels<const T> dy, Panels<T> dq, Panels<T> dk,
+                       Panels<T> dv, Panels<T> dposition_bias) {
   CheckShapes<T>(shape, q, k, v, lengths, dy);
   CheckShapes<T>(shape, dq, dk, dv, {}, dy);
   if (dposition_bias.data != nullptr) CHECK_EQ(dposition_bias.features, shape.differences());
-  Kernels<T>().attention_backward(shape, q, k, v, lengths, position_bias, dy, dq, dk, dv,
-                                  dposition_bias, ScratchOf<T>(shape));
+  Kernels<T>().attention_backward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), dy, dq,
+                                  dk, dv, dposition_bias, ScratchOf<T>(shape));
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                    \
-  template void AttentionForward<T>(const AttentionShape&, Panels<const T>, Panels<const T>,      \
-                                    Panels<const T>, Panels<const T>, const T*, Panels<T>);       \
-  template void AttentionBackward<T>(const AttentionShape&, Panels<const T>, Panels<const T>,     \
-                                     Panels<const T>, Panels<const T>, const T*, Panels<const T>, \
-                                     Panels<T>, Panels<T>, Panels<T>, Panels<T>);
+#define ELASTOR_INSTANTIATE(T)                                                                     \
+  template void AttentionForward<T>(const AttentionShape&, Panels<const T>, Panels<const T>,       \
+                                    Panels<const T>, Panels<const T>, const T*, const DropoutKey&, \
+                                    Panels<T>);                                                    \
+  template void AttentionBackward<T>(                                                              \
+      const AttentionShape&, Panels<const T>, Panels<const T>, Panels<const T>, Panels<const T>,   \
+      const T*, const DropoutKey&, Panels<const T>, Panels<T>, Panels<T>, Panels<T>, Panels<T>);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(double)
 #undef ELASTOR_INSTANTIATE

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "core/kernels/cpu/philox_vec.h"
 #include "core/kernels/elementwise.h"
@@ -7,19 +6,6 @@
 
 namespace elastor {
 namespace {
-
-// Words of features 4 * quad .. 4 * quad + 3 for eight rows.
-PhiloxVec WordsOfRows(const DropoutKey& key, int64_t row, uint32_t quad) {
-  PhiloxVec counter;
-  for (int lane = 0; lane < 8; ++lane) {
-    const auto epoch_row = static_cast<uint64_t>(key.first_row + row + lane);
-    counter.word[0][lane] = static_cast<uint32_t>(epoch_row);
-    counter.word[1][lane] = static_cast<uint32_t>(epoch_row >> 32);
-  }
-  counter.word[2] = Uint8{} + key.step;
-  counter.word[3] = Uint8{} + quad;
-  return Philox8(key.key, counter);
-}
 
 // Bit `lane` is set where the word of that row is >= threshold.
 uint32_t KeptRows(Uint8 words, uint32_t threshold) {
@@ -46,15 +32,14 @@ void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y) {
   CHECK(key.rate >= 0 && key.rate < 1);
   CHECK_EQ(x.features, y.features);
   CHECK_EQ(x.rows, y.rows);
-  const double lowest_kept = std::ceil(key.rate * 0x1p32);
-  if (lowest_kept > 0x1p32 - 1) return Fill(T(0), y);
-  const auto threshold = static_cast<uint32_t>(lowest_kept);
-  const T scale = static_cast<T>(1 / (1 - key.rate));
+  const KeptWords kept = KeptWordsOf(key.rate);
+  if (kept.scale == 0) return Fill(T(0), y);
+  const T scale = static_cast<T>(kept.scale);
   for (int64_t row = 0; row < x.panels() * kPanelRows; row += 8) {
     for (int64_t begin = 0; begin < x.features; begin += 4) {
       const PhiloxVec words = WordsOfRows(key, row, static_cast<uint32_t>(begin / 4));
       for (int64_t f = begin; f < std::min(begin + 4, x.features); ++f) {
-        Apply(KeptRows(words.word[f - begin], threshold), scale, &x.At(row, f), &y.At(row, f));
+        Apply(KeptRows(words.word[f - begin], kept.lowest), scale, &x.At(row, f), &y.At(row, f));
       }
     }
   }

@@ -13,6 +13,12 @@
 
 namespace elastor {
 
+// Dropout of attention's weights; none where the key's rate is 0.
+struct AttentionMask {
+  DropoutKey key;
+  KeptWords kept;
+};
+
 // Features of one segment of a product's operand that are summed in one go.
 template <typename T>
 struct Run {
@@ -56,14 +62,14 @@ struct KernelTable {
                         Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
                         Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
                         T* scratch);
-  // scratch: 3 * kAttentionQueries * shape.keys * kPanelRows elements.
+  // scratch: 4 * kAttentionQueries * shape.keys * kPanelRows elements.
   void (*attention_forward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                            Panels<T> y, T* scratch);
+                            const AttentionMask& mask, Panels<T> y, T* scratch);
   void (*attention_backward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                              Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
-                             Panels<T> dposition_bias, T* scratch);
+                             const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
+                             Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch);
 };
 
 // Queries whose weights are held at a time.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/kernels/cpu/vec.h"
+#include "core/kernels/dropout.h"
 
 namespace elastor {
 inline namespace ELASTOR_ISA {
@@ -36,6 +37,17 @@ ELASTOR_INLINE PhiloxVec Philox8(uint64_t key, PhiloxVec counter) {
     key1 += 0xBB67AE85u;
   }
   return c;
+}
+
+// Dropout's words of features 4 * quad .. 4 * quad + 3 for eight rows
+// (core/kernels/dropout.h).
+ELASTOR_INLINE PhiloxVec WordsOfRows(const DropoutKey& key, int64_t row, uint32_t quad) {
+  const auto first = static_cast<uint64_t>(key.first_row + row);
+  const Uint8 low = Uint8{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<uint32_t>(first);
+  // All bits where the low word of a row's number has gone beyond its end: -1.
+  const auto carry = reinterpret_cast<Uint8>(low < static_cast<uint32_t>(first));
+  const Uint8 high = static_cast<uint32_t>(first >> 32) - carry;
+  return Philox8(key.key, {{low, high, Uint8{} + key.step, Uint8{} + quad}});
 }
 
 }  // namespace ELASTOR_ISA

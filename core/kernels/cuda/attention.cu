@@ -1,9 +1,11 @@
 #include <type_traits>
 
+#include "core/base/random.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/math.h"
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/warp_runs.h"
+#include "core/kernels/dropout.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -21,8 +23,9 @@ struct AttentionArguments {
   Activations<const A> q;
   Activations<const A> k;
   Activations<const A> v;
-  Activations<const A> lengths;
+  AttentionRows rows;
   const float* position_bias;
+  KeptWords kept;  // by dropout
 };
 
 // The features of one head of a token.
@@ -71,18 +74,29 @@ __device__ inline float MostOfLanes(float v) {
   return v;
 }
 
-// The weights of the warp's query, and for kSilu their derivatives by the scores; 0 where a key is
-// not seen.
+// The mask of the weight that the warp's query has for key j.
+template <typename A>
+__device__ float MaskOf(const AttentionArguments<A>& a, const WarpPlace& at, int64_t j) {
+  const DeviceDropout& dropout = a.rows.dropout;
+  if (dropout.rate == 0) return 1.0f;
+  const int64_t feature = (at.head * a.shape.queries + at.token) * a.shape.keys + j;
+  const auto row = static_cast<uint64_t>(*dropout.first_row + dropout.local_row[at.row]);
+  const PhiloxBlock words =
+      Philox(dropout.key, {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
+                           *dropout.step, static_cast<uint32_t>(feature / 4)});
+  return words[feature % 4] >= a.kept.lowest ? static_cast<float>(a.kept.scale) : 0.0f;
+}
+
+// The weights of the warp's query before dropout, and their derivatives by the scores, which for
+// kSoftmax are the weights; 0 where a key is not seen.
 template <typename A>
 __device__ void QueryWeights(const AttentionArguments<A>& a, const WarpPlace& at) {
   const AttentionShape& shape = a.shape;
   const auto scale = static_cast<float>(shape.scale);
-  const float length = a.lengths.data == nullptr
-                           ? static_cast<float>(shape.keys)
-                           : static_cast<float>(a.lengths.data[at.row * a.lengths.row_stride]);
-  const bool sees = !shape.causal || static_cast<float>(at.token) < length;
+  const int64_t length = a.rows.all_keys ? shape.keys : a.rows.lengths.Of(at.row) + 1;
+  const bool sees = !shape.causal || at.token < length;
   const auto seen = [&](int64_t j) {
-    return sees && static_cast<float>(j) < length && (!shape.causal || j <= at.token);
+    return sees && j < length && (!shape.causal || j <= at.token);
   };
   const A* q = HeadOf(a.q, at.row, at.token, at.head, shape.width);
   float most = -INFINITY;
@@ -142,6 +156,8 @@ __global__ void __launch_bounds__(kThreads)
   const WarpPlace at(shape, shape.queries);
   if (at.row >= y.rows) return;
   QueryWeights(a, at);
+  for (int64_t j = at.lane; j < shape.keys; j += kWarp) at.weights[j] *= MaskOf(a, at, j);
+  __syncwarp();
   WeightedSum(at, at.weights, 1, a.v, shape.keys, shape.value_width,
               HeadOf(y, at.row, at.token, at.head, shape.value_width));
 }
@@ -160,14 +176,15 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t j = at.lane; j < shape.keys; j += kWarp) {
     // The tokens of keys that are not seen may hold anything finite.
     at.gradients[j] =
-        Dot(dy_query, HeadOf(a.v, at.row, j, at.head, shape.value_width), shape.value_width);
-    along = fmaf(at.weights[j], at.gradients[j], along);
+        Dot(dy_query, HeadOf(a.v, at.row, j, at.head, shape.value_width), shape.value_width) *
+        MaskOf(a, at, j);
+    along = fmaf(at.slopes[j], at.gradients[j], along);
   }
   along = shape.kind == AttentionKind::kSoftmax ? SumOverLanes(along) : 0.0f;
   const int64_t first = ((at.row * shape.heads + at.head) * shape.queries + at.token) * shape.keys;
   for (int64_t j = at.lane; j < shape.keys; j += kWarp) {
     const float d = at.slopes[j] * (at.gradients[j] - along);
-    weights[first + j] = at.weights[j];
+    weights[first + j] = at.weights[j] * MaskOf(a, at, j);
     gradients[first + j] = d;
     at.gradients[j] = d * static_cast<float>(shape.scale);
   }
@@ -220,11 +237,11 @@ __global__ void __launch_bounds__(kThreads)
 template <typename A>
 AttentionArguments<A> Arguments(const AttentionShape& shape, Activations<const A> q,
                                 Activations<const A> k, Activations<const A> v,
-                                Activations<const A> lengths, const float* position_bias) {
+                                const AttentionRows& rows, const float* position_bias) {
   CHECK(q.tokens == shape.queries && q.features == shape.heads * shape.width);
   CHECK(k.tokens == shape.keys && k.features == shape.heads * shape.width);
   CHECK(v.tokens == shape.keys && v.features == shape.heads * shape.value_width);
-  return {shape, q, k, v, lengths, position_bias};
+  return {shape, q, k, v, rows, position_bias, KeptWordsOf(rows.dropout.rate)};
 }
 
 // Launches a warp for each of `tokens` of every row and head.
@@ -242,19 +259,19 @@ void LaunchWarps(Stream& stream, const AttentionShape& shape, int64_t rows, int6
 
 template <typename A>
 void AttentionForward(Stream& stream, const AttentionShape& shape, Activations<const A> q,
-                      Activations<const A> k, Activations<const A> v, Activations<const A> lengths,
+                      Activations<const A> k, Activations<const A> v, const AttentionRows& rows,
                       const float* position_bias, Activations<A> y) {
-  const AttentionArguments<A> arguments = Arguments<A>(shape, q, k, v, lengths, position_bias);
+  const AttentionArguments<A> arguments = Arguments<A>(shape, q, k, v, rows, position_bias);
   LaunchWarps(stream, shape, q.rows, shape.queries, AttentionForwardKernel<A>, arguments, y);
 }
 
 template <typename A>
 void AttentionBackward(Stream& stream, const AttentionShape& shape, Activations<const A> q,
-                       Activations<const A> k, Activations<const A> v, Activations<const A> lengths,
+                       Activations<const A> k, Activations<const A> v, const AttentionRows& rows,
                        const float* position_bias, Activations<const A> dy, Activations<A> dq,
                        Activations<A> dk, Activations<A> dv, float* dposition_bias, float* weights,
                        float* gradients) {
-  const AttentionArguments<A> arguments = Arguments<A>(shape, q, k, v, lengths, position_bias);
+  const AttentionArguments<A> arguments = Arguments<A>(shape, q, k, v, rows, position_bias);
   LaunchWarps(stream, shape, q.rows, shape.queries, AttentionQueriesBackwardKernel<A>, arguments,
               dy, dq, weights, gradients);
   LaunchWarps(stream, shape, q.rows, shape.keys, AttentionKeysBackwardKernel<A>, arguments, dy, dk,
@@ -267,10 +284,10 @@ void AttentionBackward(Stream& stream, const AttentionShape& shape, Activations<
 #define ELASTOR_INSTANTIATE(A)                                                            \
   template void AttentionForward<A>(Stream&, const AttentionShape&, Activations<const A>, \
                                     Activations<const A>, Activations<const A>,           \
-                                    Activations<const A>, const float*, Activations<A>);  \
+                                    const AttentionRows&, const float*, Activations<A>);  \
   template void AttentionBackward<A>(                                                     \
       Stream&, const AttentionShape&, Activations<const A>, Activations<const A>,         \
-      Activations<const A>, Activations<const A>, const float*, Activations<const A>,     \
+      Activations<const A>, const AttentionRows&, const float*, Activations<const A>,     \
       Activations<A>, Activations<A>, Activations<A>, float*, float*, float*);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(BFloat16)

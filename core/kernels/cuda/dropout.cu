@@ -1,8 +1,7 @@
-#include <cmath>
-
 #include "core/base/random.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/elementwise.h"
+#include "core/kernels/dropout.h"
 
 namespace elastor::cuda {
 namespace {
@@ -65,18 +64,14 @@ template <typename A>
 void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x) {
   CHECK(dropout.rate >= 0 && dropout.rate < 1);
   if (x.rows == 0 || x.tokens * x.features == 0) return;
-  const double lowest_kept = std::ceil(dropout.rate * 0x1p32);
-  if (lowest_kept > 0x1p32 - 1) return Fill(stream, 0.0f, x);
+  const KeptWords kept = KeptWordsOf(dropout.rate);
+  if (kept.scale == 0) return Fill(stream, 0.0f, x);
   if (x.token_stride == x.features) {
     x = {x.data, x.rows, 1, x.tokens * x.features, x.row_stride, 0};
   }
   const bool packed = ShapeOf(x).With(x).HasPacks(4);
-  const DropoutOp<A> op{dropout,
-                        static_cast<uint32_t>(lowest_kept),
-                        static_cast<float>(1 / (1 - dropout.rate)),
-                        x,
-                        FastDivisor(x.features),
-                        packed};
+  const DropoutOp<A> op{
+      dropout, kept.lowest, static_cast<float>(kept.scale), x, FastDivisor(x.features), packed};
   const int64_t quads = (x.tokens * x.features + 3) / 4;
   LaunchElementKernel<1, 2>(stream, ElementLoop(x.rows, 1, quads, false), op);
 }

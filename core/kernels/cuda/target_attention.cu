@@ -13,11 +13,6 @@ __device__ inline int64_t Item() {
   return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 }
 
-__device__ inline int64_t LengthOf(const TargetAttentionShape& shape, int64_t row) {
-  const int64_t local = shape.local_row[row];
-  return local < 0 ? 0 : shape.lengths[local * shape.sequences];
-}
-
 // Element f of a row's target and of its position t.
 template <typename A>
 __device__ inline float TargetAt(const TargetAttentionShape& shape, const Activations<const A>& x,
@@ -55,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
                   float* weights) {
   const int64_t row = Item();
   if (row >= rows) return;
-  const int64_t length = LengthOf(shape, row);
+  const int64_t length = shape.lengths.Of(row);
   const float* const s = scores + row * shape.positions;
   float* const w = weights + row * shape.positions;
   float largest = s[0];
@@ -83,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
     return;
   }
   float sum = 0;
-  for (int64_t t = 0; t < LengthOf(shape, row); ++t) {
+  for (int64_t t = 0; t < shape.lengths.Of(row); ++t) {
     sum = fmaf(weights[row * shape.positions + t],
                PositionAt(shape, x, row, t, feature % shape.width), sum);
   }
@@ -101,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t t = item % shape.positions;
   const A* const dyf = dy.data + row * dy.row_stride + shape.field * shape.width;
   float sum = 0;
-  for (int64_t f = 0; f < shape.width && t < LengthOf(shape, row); ++f) {
+  for (int64_t f = 0; f < shape.width && t < shape.lengths.Of(row); ++f) {
     sum = fmaf(static_cast<float>(dyf[f]), PositionAt(shape, x, row, t, f), sum);
   }
   dweights[item] = sum;
@@ -140,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   to[feature] = field == shape.field ? static_cast<A>(0.0f) : dyr[feature];
   if (field != shape.target) return;
   const int64_t f = feature % shape.width;
-  const int64_t length = LengthOf(shape, row);
+  const int64_t length = shape.lengths.Of(row);
   const float a = TargetAt(shape, x, row, f);
   const float dyf = static_cast<float>(dyr[shape.field * shape.width + f]);
   float sum = 0;

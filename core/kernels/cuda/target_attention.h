@@ -6,6 +6,7 @@
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/kernels/cuda/device_lengths.h"
 
 namespace elastor::cuda {
 
@@ -18,10 +19,8 @@ struct TargetAttentionShape {
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
   int64_t target = 0;
-  int64_t field = 0;                 // whose place the result takes
-  const int32_t* lengths = nullptr;  // of local row r: lengths[r * sequences]
-  int64_t sequences = 1;
-  const int32_t* local_row = nullptr;  // by device row; -1: padding
+  int64_t field = 0;  // whose place the result takes
+  DeviceLengths lengths;
 };
 
 // inputs [rows, L, 4k] = [a, h_t, a - h_t, a * h_t].

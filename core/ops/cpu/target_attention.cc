@@ -1,13 +1,12 @@
 #include "core/ops/target_attention.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
-#include "core/kernels/cpu/vec_math.h"
 #include "core/kernels/elementwise.h"
 #include "core/ops/cpu/deliver.h"
 #include "core/ops/cpu/kernel.h"
+#include "core/ops/cpu/panel_lengths.h"
 
 namespace elastor {
 namespace {
@@ -65,7 +64,7 @@ class TargetAttentionKernel final : public CpuKernel<T> {
     Copy<T>(operands.inputs[0].Slice(0, op_.fields * op_.width), operands.output);
     for (const LeafRows& leaf : pass.leaves.leaves()) {
       for (int64_t p = 0; p < leaf.Of(weights).panels(); ++p) {
-        const PanelRows rows(pass, op_, leaf, p);
+        const PanelLengths<T> rows(pass, op_.sequence, op_.sequences, op_.positions, leaf, p);
         const Panels<const T> x = PanelOf(leaf.Of(operands.inputs[0]), p);
         const Panels<T> w = PanelOf(leaf.Of(weights), p);
         ComputeScores(rows, x, block, /*derivatives=*/false);
@@ -85,7 +84,7 @@ class TargetAttentionKernel final : public CpuKernel<T> {
     const auto gradient = [&](const LeafRows& leaf, T* sums) {
       Store store = Store::kOverwrite;
       for (int64_t p = 0; p < leaf.Of(operands.doutput).panels(); ++p) {
-        const PanelRows rows(pass, op_, leaf, p);
+        const PanelLengths<T> rows(pass, op_.sequence, op_.sequences, op_.positions, leaf, p);
         const Panels<const T> x = PanelOf(leaf.Of(operands.inputs[0]), p);
         const Panels<const T> w = PanelOf(leaf.Of(Panels<const T>(memory.Saved(weights_))), p);
         const Panels<const T> dy = PanelOf(leaf.Of(operands.doutput), p);
@@ -132,24 +131,6 @@ class TargetAttentionKernel final : public CpuKernel<T> {
     int64_t input = 0;
     int64_t derivative = 0;
   };
-  // The lengths of a panel's rows, those of padded rows being 0.
-  struct PanelRows {
-    PanelRows(const Pass<T>& pass, const TargetAttentionOp& op, const LeafRows& leaf,
-              int64_t panel) {
-      const int64_t first = panel * kPanelRows;
-      for (int64_t i = 0; i < std::min(kPanelRows, leaf.rows - first); ++i) {
-        const int32_t length =
-            pass.lengths[(leaf.first_row + first + i) * op.sequences + op.sequence];
-        CHECK(length >= 0 && length <= op.positions) << length;
-        lengths[i] = static_cast<T>(length);
-        longest = std::max<int64_t>(longest, length);
-      }
-    }
-    int64_t rows() const { return longest * kPanelRows; }  // of the MLP
-    std::array<T, kPanelRows> lengths = {};
-    int64_t longest = 0;
-  };
-
   Parameter Take(CpuKernelContext* context, int index, int64_t size) {
     CHECK_EQ(context->info(index).size, size) << context->info(index).name;
     const Parameter taken = {context->parameter(index), context->offset(index), size, gradients_};
@@ -158,38 +139,26 @@ class TargetAttentionKernel final : public CpuKernel<T> {
   }
 
   template <typename U>
-  static Panels<U> PanelOf(Panels<U> view, int64_t panel) {
-    return {view.Panel(panel), kPanelRows, view.features, view.panel_stride, view.feature_stride};
-  }
-  template <typename U>
   Panels<U> Field(Panels<U> view, int64_t field) const {
     return view.Slice(field * op_.width, op_.width);
   }
-  static Panels<T> View(const PanelRows& rows, T* at, int64_t features) {
-    return {at, rows.rows(), features, PanelStride(features)};
+  static Panels<T> View(const PanelLengths<T>& rows, T* at, int64_t features) {
+    return {at, rows.longest * kPanelRows, features, PanelStride(features)};
   }
-  Panels<T> Input(const PanelRows& rows, T* block, const Layer& layer) const {
+  Panels<T> Input(const PanelLengths<T>& rows, T* block, const Layer& layer) const {
     return View(rows, block + layer.input, layer.in);
   }
-  Panels<T> Derivative(const PanelRows& rows, T* block, const Layer& layer) const {
+  Panels<T> Derivative(const PanelLengths<T>& rows, T* block, const Layer& layer) const {
     return View(rows, block + layer.derivative, layer.out);
   }
-  Panels<T> Scores(const PanelRows& rows, T* block) const { return View(rows, block + scores_, 1); }
-
-  // body(lane): for every vector of a panel's lanes.
-  template <typename Body>
-  static void ForEachVector(const Body& body) {
-    for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) body(lane);
-  }
-  // `inside` in the lanes that have position t, `outside` in the others.
-  static Vec<T> Select(const PanelRows& rows, int64_t lane, int64_t t, Vec<T> inside,
-                       Vec<T> outside) {
-    return Broadcast(static_cast<T>(t)) < Load(rows.lengths.data() + lane) ? inside : outside;
+  Panels<T> Scores(const PanelLengths<T>& rows, T* block) const {
+    return View(rows, block + scores_, 1);
   }
 
   // s_t of all positions, those beyond a row's length being meaningless; with `derivatives` the
   // layers keep act'.
-  void ComputeScores(const PanelRows& rows, Panels<const T> x, T* block, bool derivatives) const {
+  void ComputeScores(const PanelLengths<T>& rows, Panels<const T> x, T* block,
+                     bool derivatives) const {
     if (rows.longest == 0) return;
     const int64_t k = op_.width;
     const Panels<T> inputs = Input(rows, block, layers_[0]);
@@ -198,7 +167,7 @@ class TargetAttentionKernel final : public CpuKernel<T> {
       const Panels<const T> h = Field(x, op_.fields + t);
       const Panels<T> to = PanelOf(inputs, t);
       for (int64_t f = 0; f < k; ++f) {
-        ForEachVector([&](int64_t lane) {
+        ForEachVector<T>([&](int64_t lane) {
           const Vec<T> target = Load(&a.At(lane, f));
           const Vec<T> position = Load(&h.At(lane, f));
           Save(&to.At(lane, f), target);
@@ -219,27 +188,27 @@ class TargetAttentionKernel final : public CpuKernel<T> {
     }
   }
 
-  void CopyScores(const PanelRows& rows, Panels<const T> scores, Panels<T> w) const {
+  void CopyScores(const PanelLengths<T>& rows, Panels<const T> scores, Panels<T> w) const {
     for (int64_t t = 0; t < rows.longest; ++t) {
-      ForEachVector(
+      ForEachVector<T>(
           [&](int64_t lane) { Save(&w.At(lane, t), Load(&scores.At(t * kPanelRows + lane, 0))); });
     }
   }
 
-  void Softmax(const PanelRows& rows, Panels<const T> scores, Panels<T> w) const {
-    ForEachVector([&](int64_t lane) {
+  void Softmax(const PanelLengths<T>& rows, Panels<const T> scores, Panels<T> w) const {
+    ForEachVector<T>([&](int64_t lane) {
       const auto score = [&](int64_t t) { return Load(&scores.At(t * kPanelRows + lane, 0)); };
       if (rows.longest == 0) return;
       Vec<T> largest = score(0);
       for (int64_t t = 1; t < rows.longest; ++t) {
         const Vec<T> s = score(t);
-        largest = Select(rows, lane, t, s > largest ? s : largest, largest);
+        largest = rows.Select(lane, t, s > largest ? s : largest, largest);
       }
       Vec<T> sum = Broadcast(T{0});
       for (int64_t t = 0; t < rows.longest; ++t) {
         const Vec<T> e = Exp(score(t) - largest);
         Save(&w.At(lane, t), e);
-        sum = Select(rows, lane, t, sum + e, sum);
+        sum = rows.Select(lane, t, sum + e, sum);
       }
       for (int64_t t = 0; t < rows.longest; ++t) {
         Save(&w.At(lane, t), Load(&w.At(lane, t)) / sum);
@@ -248,14 +217,14 @@ class TargetAttentionKernel final : public CpuKernel<T> {
   }
 
   // y = sum_t w_t h_t.
-  void SumPositions(const PanelRows& rows, Panels<const T> x, Panels<const T> w,
+  void SumPositions(const PanelLengths<T>& rows, Panels<const T> x, Panels<const T> w,
                     Panels<T> y) const {
     for (int64_t f = 0; f < op_.width; ++f) {
-      ForEachVector([&](int64_t lane) {
+      ForEachVector<T>([&](int64_t lane) {
         Vec<T> sum = Broadcast(T{0});
         for (int64_t t = 0; t < rows.longest; ++t) {
           const Vec<T> h = Load(&Field(x, op_.fields + t).At(lane, f));
-          sum = Select(rows, lane, t, Fma(Load(&w.At(lane, t)), h, sum), sum);
+          sum = rows.Select(lane, t, Fma(Load(&w.At(lane, t)), h, sum), sum);
         }
         Save(&y.At(lane, f), sum);
       });
@@ -263,10 +232,10 @@ class TargetAttentionKernel final : public CpuKernel<T> {
   }
 
   // ds_t from dw_t = sum_f dy_f h_tf.
-  void ScoreGradients(const PanelRows& rows, Panels<const T> x, Panels<const T> w,
+  void ScoreGradients(const PanelLengths<T>& rows, Panels<const T> x, Panels<const T> w,
                       Panels<const T> dy, Panels<T> ds) const {
     const Vec<T> zero = Broadcast(T{0});
-    ForEachVector([&](int64_t lane) {
+    ForEachVector<T>([&](int64_t lane) {
       const auto at = [&](int64_t t) { return &ds.At(t * kPanelRows + lane, 0); };
       Vec<T> mean = zero;  // softmax: sum_t w_t dw_t
       for (int64_t t = 0; t < rows.longest; ++t) {
@@ -275,20 +244,20 @@ class TargetAttentionKernel final : public CpuKernel<T> {
         for (int64_t f = 0; f < op_.width; ++f) {
           dw = Fma(Load(&dy.At(lane, f)), Load(&h.At(lane, f)), dw);
         }
-        Save(at(t), Select(rows, lane, t, dw, zero));
-        mean = Select(rows, lane, t, Fma(Load(&w.At(lane, t)), dw, mean), mean);
+        Save(at(t), rows.Select(lane, t, dw, zero));
+        mean = rows.Select(lane, t, Fma(Load(&w.At(lane, t)), dw, mean), mean);
       }
       if (!op_.softmax) return;
       for (int64_t t = 0; t < rows.longest; ++t) {
         const Vec<T> gradient = Load(&w.At(lane, t)) * (Load(at(t)) - mean);
-        Save(at(t), Select(rows, lane, t, gradient, zero));
+        Save(at(t), rows.Select(lane, t, gradient, zero));
       }
     });
   }
 
   // From ds, where the scores were, the gradients of the parameters to `sums` and that of the first
   // layer's input to its place.
-  void LayerGradients(const PanelRows& rows, T* block, T* sums, Store store) const {
+  void LayerGradients(const PanelLengths<T>& rows, T* block, T* sums, Store store) const {
     Panels<T> dz = Scores(rows, block);
     for (int64_t i = op_.layers() - 1; i >= 0; --i) {
       const Layer& layer = layers_[i];
@@ -308,24 +277,24 @@ class TargetAttentionKernel final : public CpuKernel<T> {
 
   // dh_t, and what the target gets on top of its part of dy, from the gradient `inputs` of the
   // first layer's input.
-  void InputGradients(const PanelRows& rows, Panels<const T> x, Panels<const T> w,
+  void InputGradients(const PanelLengths<T>& rows, Panels<const T> x, Panels<const T> w,
                       Panels<const T> dy, Panels<const T> inputs, Panels<T> dx) const {
     const int64_t k = op_.width;
     const Vec<T> zero = Broadcast(T{0});
     const Panels<const T> a = Field(x, op_.target);
     const Panels<T> da = Field(dx, op_.target);
     for (int64_t f = 0; f < k; ++f) {
-      ForEachVector([&](int64_t lane) {
+      ForEachVector<T>([&](int64_t lane) {
         const Vec<T> target = Load(&a.At(lane, f));
         Vec<T> sum = zero;
         for (int64_t t = 0; t < rows.longest; ++t) {
           const Panels<const T> from = PanelOf(inputs, t);
           const auto part = [&](int64_t i) { return Load(&from.At(lane, i * k + f)); };
           const Vec<T> h = Load(&Field(x, op_.fields + t).At(lane, f));
-          sum = Select(rows, lane, t, Fma(part(3), h, (sum + part(0)) + part(2)), sum);
+          sum = rows.Select(lane, t, Fma(part(3), h, (sum + part(0)) + part(2)), sum);
           const Vec<T> dh = Fma(
               part(3), target, Fma(Load(&w.At(lane, t)), Load(&dy.At(lane, f)), part(1) - part(2)));
-          Save(&Field(dx, op_.fields + t).At(lane, f), Select(rows, lane, t, dh, zero));
+          Save(&Field(dx, op_.fields + t).At(lane, f), rows.Select(lane, t, dh, zero));
         }
         Save(&da.At(lane, f), Load(&da.At(lane, f)) + sum);
       });

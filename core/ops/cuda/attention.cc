@@ -1,5 +1,6 @@
 #include "core/ops/attention.h"
 
+#include "core/base/random.h"
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/elementwise.h"
 #include "core/ops/cuda/kernel.h"
@@ -11,14 +12,18 @@ template <typename A>
 class AttentionKernel final : public DeviceKernel<A> {
  public:
   AttentionKernel(const AttentionOp& op, DeviceKernelContext<A>* context)
-      : shape_(op.attention), position_bias_(op.position_bias), context_(context) {
+      : op_(op),
+        shape_(op.attention),
+        key_(MakeRandomKey(context->options().seed, RandomPurpose::kAttentionDropout,
+                           op.dropout_layer)),
+        context_(context) {
     const auto reserve = [&](int64_t elements) {
       return context->Reserve(DeviceLife::kBackward,
                               {.row = elements * static_cast<int64_t>(sizeof(float))});
     };
     weights_ = reserve(AttentionScratch(shape_));
     gradients_ = reserve(AttentionScratch(shape_));
-    if (!position_bias_) return;
+    if (!op_.position_bias) return;
     row_gradients_ = reserve(shape_.differences());
     sums_ = context->ReserveColumnSums(shape_.differences());
   }
@@ -34,10 +39,10 @@ class AttentionKernel final : public DeviceKernel<A> {
     return traits;
   }
 
-  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
     const auto& in = operands.inputs;
     AttentionForward<A>(context_->stream(), shape_, Cut(in[0], 0), Cut(in[1], 1), Cut(in[2], 2),
-                        in[3], bias(), operands.output);
+                        RowsOf(pass), bias(), operands.output);
   }
 
   void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
@@ -45,13 +50,12 @@ class AttentionKernel final : public DeviceKernel<A> {
     const auto& in = operands.inputs;
     const auto& din = operands.dinputs;
     float* const row_gradients =
-        position_bias_ ? context_->template Data<float>(row_gradients_) : nullptr;
-    AttentionBackward<A>(stream, shape_, Cut(in[0], 0), Cut(in[1], 1), Cut(in[2], 2), in[3], bias(),
-                         operands.doutput, Cut(din[0], 0), Cut(din[1], 1), Cut(din[2], 2),
+        op_.position_bias ? context_->template Data<float>(row_gradients_) : nullptr;
+    AttentionBackward<A>(stream, shape_, Cut(in[0], 0), Cut(in[1], 1), Cut(in[2], 2), RowsOf(pass),
+                         bias(), operands.doutput, Cut(din[0], 0), Cut(din[1], 1), Cut(din[2], 2),
                          row_gradients, context_->template Data<float>(weights_),
                          context_->template Data<float>(gradients_));
-    if (din[3].data != nullptr) Fill<A>(stream, 0, din[3]);
-    if (!position_bias_) return;
+    if (!op_.position_bias) return;
     const LeafGradients::Target target = context_->Open(pass, 0, 1);
     LeafColumnSums<float>(stream, pass.shape,
                           Activations<const float>(Activations<float>::RowMajor(
@@ -62,17 +66,24 @@ class AttentionKernel final : public DeviceKernel<A> {
   }
 
  private:
-  int64_t Tokens(int input) const {
-    return input == 0 ? shape_.queries : input < 3 ? shape_.keys : 1;
-  }
+  int64_t Tokens(int input) const { return input == 0 ? shape_.queries : shape_.keys; }
   template <typename B>
   Activations<B> Cut(const Activations<B>& view, int input) const {
     return view.WithTokens(Tokens(input));
   }
-  const float* bias() const { return position_bias_ ? context_->values(0) : nullptr; }
+  const float* bias() const { return op_.position_bias ? context_->values(0) : nullptr; }
 
+  AttentionRows RowsOf(const DevicePass& pass) const {
+    AttentionRows rows;
+    rows.all_keys = op_.sequence < 0;
+    if (!rows.all_keys) rows.lengths = pass.LengthsOf(op_.sequence, op_.sequences);
+    if (pass.training) rows.dropout = pass.Dropout(key_, op_.dropout);
+    return rows;
+  }
+
+  AttentionOp op_;
   AttentionShape shape_;
-  bool position_bias_;
+  uint64_t key_;
   DeviceKernelContext<A>* context_;
   int weights_;             // [rows, h, Tq, Tk]
   int gradients_;           // of the scores, alike

@@ -5,6 +5,8 @@
 
 #include "core/cuda/matmul.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/kernels/cuda/device_lengths.h"
+#include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
 
@@ -25,6 +27,15 @@ struct DevicePass {
   LeafShape shape;
   PassInputs inputs;
   bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
+
+  // Of encoded sequence `sequence` of `sequences`.
+  DeviceLengths LengthsOf(int64_t sequence, int64_t sequences) const {
+    return {inputs.lengths + sequence, sequences, inputs.local_row};
+  }
+  // Choices of a key (MakeRandomKey).
+  DeviceDropout Dropout(uint64_t key, double rate) const {
+    return {key, rate, inputs.step, inputs.first_row, inputs.local_row};
+  }
 
   // The leaves where every device row is as many rows as make `rows` in all.
   LeafShape LeavesOf(int64_t rows) const {

@@ -125,13 +125,7 @@ class DropoutKernel final : public DeviceKernel<A> {
   void Apply(const DevicePass& pass, Activations<const A> x, Activations<A> y) {
     if (x.data != y.data) Copy<A>(context_->stream(), x, y);
     if (!pass.training) return;
-    DeviceDropout dropout;
-    dropout.key = key_;
-    dropout.rate = rate_;
-    dropout.step = pass.inputs.step;
-    dropout.first_row = pass.inputs.first_row;
-    dropout.local_row = pass.inputs.local_row;
-    Dropout<A>(context_->stream(), dropout, y);
+    Dropout<A>(context_->stream(), pass.Dropout(key_, rate_), y);
   }
 
   double rate_;

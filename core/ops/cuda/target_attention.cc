@@ -52,9 +52,7 @@ class TargetAttentionKernel final : public DeviceKernel<A> {
             .width = op_.width,
             .target = op_.target,
             .field = op_.field,
-            .lengths = pass.inputs.lengths + op_.sequence,
-            .sequences = op_.sequences,
-            .local_row = pass.inputs.local_row};
+            .lengths = pass.LengthsOf(op_.sequence, op_.sequences)};
   }
 
   TargetAttentionOp op_;

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "core/base/random.h"
 #include "core/cuda/math.h"
 #include "gtest/gtest.h"
 #include "tests/core/kernels/panel_testing.h"
@@ -19,12 +20,13 @@ struct Case {
   AttentionShape shape;
   bool lengths;
   bool position_bias;
+  double dropout = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   const AttentionShape& s = c.shape;
   *out << (s.kind == Kind::kSilu ? "SiLU " : "softmax ") << s.queries << " x " << s.keys
        << (s.causal ? " causal" : "") << (c.lengths ? " lengths" : "")
-       << (c.position_bias ? " bias" : "");
+       << (c.position_bias ? " bias" : "") << (c.dropout > 0 ? " dropout" : "");
 }
 
 std::vector<Case> Cases() {
@@ -45,6 +47,8 @@ std::vector<Case> Cases() {
     cases.push_back({shape(kind, 1, 9, false), true, false});
     cases.push_back({shape(kind, 7, 3, false), true, true});
     cases.push_back({shape(kind, 53, 53, true), true, true});
+    cases.push_back({shape(kind, 7, 9, false), true, false, 0.25});
+    cases.push_back({shape(kind, 27, 27, true), false, true, 0.5});
     cases.push_back({shape(kind, 26, 26, true), false, true});
   }
   cases.back().shape.heads = 1;
@@ -73,6 +77,8 @@ struct Run {
   PanelBuffer<T> q, k, v, dy, lengths, y, dq, dk, dv, dbias;
   std::vector<T> bias;
   bool with_lengths, with_bias;
+  // Rows whose numbers need 33 bits are among them.
+  DropoutKey dropout = {.key = 77, .step = 5, .first_row = (int64_t{1} << 32) - 3};
 
   explicit Run(const Case& c, int64_t rows = kRows)
       : shape(c.shape),
@@ -89,6 +95,7 @@ struct Run {
         bias(RandomNumbers<T>(shape.differences(), 11)),
         with_lengths(c.lengths),
         with_bias(c.position_bias) {
+    dropout.rate = c.dropout;
     dy.ZeroPadding();
     // Times a weight below a half it is -0.
     for (int64_t j = 0; j < shape.keys; ++j) {
@@ -111,12 +118,21 @@ struct Run {
     if (!with_lengths) return shape.keys;
     return std::min(static_cast<int64_t>(lengths.view().At(row, 0)), shape.keys);
   }
+  T Mask(int64_t row, int64_t head, int64_t query, int64_t key) const {
+    const int64_t feature = (head * shape.queries + query) * shape.keys + key;
+    const auto epoch_row = static_cast<uint64_t>(dropout.first_row + row);
+    const PhiloxBlock words = Philox(
+        dropout.key, {static_cast<uint32_t>(epoch_row), static_cast<uint32_t>(epoch_row >> 32),
+                      dropout.step, static_cast<uint32_t>(feature / 4)});
+    return words[feature % 4] * 0x1p-32 >= dropout.rate ? static_cast<T>(1 / (1 - dropout.rate))
+                                                        : 0;
+  }
   void Kernels() {
     const Panels<const T> length = with_lengths ? lengths.read() : Panels<const T>();
     const T* const b = with_bias ? bias.data() : nullptr;
-    AttentionForward<T>(shape, q.read(), k.read(), v.read(), length, b, y.view());
-    AttentionBackward<T>(shape, q.read(), k.read(), v.read(), length, b, dy.read(), dq.view(),
-                         dk.view(), dv.view(), with_bias ? dbias.view() : Panels<T>());
+    AttentionForward<T>(shape, q.read(), k.read(), v.read(), length, b, dropout, y.view());
+    AttentionBackward<T>(shape, q.read(), k.read(), v.read(), length, b, dropout, dy.read(),
+                         dq.view(), dk.view(), dv.view(), with_bias ? dbias.view() : Panels<T>());
   }
 };
 
@@ -164,12 +180,14 @@ struct Reference {
           for (T& w : weights) w *= T(1) / sum;
           slopes = weights;
         }
+        for (int64_t j = 0; j < seen; ++j) weights[j] *= run->Mask(row, h, i, j);
         T along = 0;
         for (int64_t j = 0; j < seen; ++j) {
           for (int64_t f = 0; f < e; ++f) {
             gradients[j] = std::fma(at(run->dy, i, h, e, f), at(run->v, j, h, e, f), gradients[j]);
           }
-          if (s.kind == Kind::kSoftmax) along = std::fma(weights[j], gradients[j], along);
+          gradients[j] = gradients[j] * run->Mask(row, h, i, j);
+          if (s.kind == Kind::kSoftmax) along = std::fma(slopes[j], gradients[j], along);
         }
         for (int64_t j = 0; j < seen; ++j) {
           gradients[j] = slopes[j] * (gradients[j] - along);

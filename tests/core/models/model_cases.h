@@ -90,6 +90,17 @@ inline std::vector<ModelCase> ModelCases() {
       "rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } } "
       "sequences { din { hidden: [6, 4] activation: SWISH softmax: true } }");
   cases.back().features.sequences = {{"history", 1, 2, 6}};
+  add("HstuMlp",
+      "mlp { hidden: [9, 5] } "
+      "sequences { hstu { layers: 2 heads: 2 attention_width: 3 linear_width: 5 } }");
+  cases.back().features.sequences = {{"first", 1, 0, 5}, {"second", 2, 0, 3}};
+  add("HstuAutoIntWide",
+      "auto_int { attention_layers: 1 attention_width: 6 use_wide: true attention_dropout: 0.25 } "
+      "sequences { hstu { layers: 1 heads: 1 attention_width: 4 linear_width: 3 } }");
+  cases.back().features.sequences = {{"history", 1, 2, 6}};
+  add("AutoIntPlusWideDropout",
+      "auto_int { attention_layers: 2 attention_width: 8 heads: 2 scale: true hidden: 9 "
+      "dropout: 0.25 use_wide: true attention_dropout: 0.5 }");
   add("DcnV2BatchNorm", "dcn_v2 { structure: PARALLEL hidden: [9, 5] batch_norm: true }");
   add("DcnV2LowRank", "dcn_v2 { cross_layers: 2 rank: 3 experts: 3 hidden: 9 }");
   add("DcnV2LowRankIdentity",

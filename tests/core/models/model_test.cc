@@ -23,11 +23,6 @@ class ModelTest : public testing::TestWithParam<ModelCase> {
   const Graph graph_ = GetParam().graph();
 };
 
-bool HasDropout(const Graph& graph) {
-  return std::ranges::any_of(
-      graph.nodes(), [](const Node& node) { return std::holds_alternative<DropoutOp>(node.op); });
-}
-
 TEST_P(ModelTest, GradientsOfParametersAndEmbeddings) {
   const bool alike = !HasDropout(graph_) && !graph_.needs_whole_leaf();
   ExpectGradients(graph_, {.evaluates_alike = alike});

@@ -1,5 +1,7 @@
 #include "tests/core/models/test_model.h"
 
+#include <algorithm>
+
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/experiment/config_defaults.h"
@@ -13,6 +15,14 @@ TestModel MakeTestModel(const FeatureShape& features, const std::string& text) {
   TestModel model = {experiment.model(), features};
   model.features.first_order = HasFirstOrder(model.config);
   return model;
+}
+
+bool HasDropout(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    const auto* const attention = std::get_if<AttentionOp>(&node.op);
+    return std::holds_alternative<DropoutOp>(node.op) ||
+           (attention != nullptr && attention->dropout > 0);
+  });
 }
 
 }  // namespace elastor

@@ -18,6 +18,9 @@ struct TestModel {
   Graph graph() const { return MakeModel(config, features, outputs); }
 };
 
+// Whether training drops anything at random.
+bool HasDropout(const Graph& graph);
+
 // The model that `text` describes, a ModelConfig in text format in which a later value of a field
 // takes the place of an earlier one, with every default filled in.
 TestModel MakeTestModel(const FeatureShape& features, const std::string& text);

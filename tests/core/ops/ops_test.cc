@@ -234,61 +234,99 @@ TEST(NormTest, Gradients) {
   }
 }
 
-// Queries, keys and values are maps of x, and so is the length, which is also a part of the output:
-// attention gives it no gradient.
-Graph AttentionGraph(const AttentionOp& op, bool with_length) {
+// Queries, keys and values are maps of x. With lengths there are positions beside x that nothing
+// else reads.
+Graph AttentionGraph(AttentionOp op, bool with_lengths) {
   constexpr int64_t kFeatures = 12;
   const AttentionShape& a = op.attention;
-  return GraphOf(kFeatures, [&](GraphBuilder* graph, Value x) {
-    const auto map = [&](const std::string& name, int64_t out) {
-      return Linear(graph, name, LinearOf(1, kFeatures, out, Weights::kOwn, {}))(x);
-    };
-    std::vector<Value> inputs = {map("query", a.queries * a.heads * a.width),
-                                 map("key", a.keys * a.heads * a.width),
-                                 map("value", a.keys * a.heads * a.value_width)};
-    if (with_length) {
-      const int weight = graph->Parameter("length.weight", {1, kFeatures}, {.stddev = 3}, {});
-      LinearOp length = LinearOf(1, kFeatures, 1, Weights::kOwn, {});
-      length.bias = false;
-      inputs.push_back(graph->Apply(length, x, {weight}));
-    }
-    std::vector<int> parameters;
-    if (op.position_bias) {
-      parameters = {graph->Parameter("bias", {a.differences()}, {.stddev = 0.5}, Decay::kNone)};
-    }
-    const Value y = graph->Apply(op, inputs, parameters);
-    if (!with_length) return y;
-    ConcatOp concat;
-    concat.first_features = graph->shape(y).features();
-    const Value both[] = {y, inputs.back()};
-    return graph->Apply(concat, both);
-  });
+  FeatureShape features = {.categorical_fields = 1, .embedding_width = kFeatures};
+  if (with_lengths) {
+    features.sequences = {{"history", 0, 0, a.keys - 1}};
+    op.sequence = 0;
+  }
+  GraphBuilder graph(features);
+  if (with_lengths) {
+    SliceOp field;
+    field.tokens = a.keys;
+    field.width = kFeatures;
+    field.slice = {1, kFeatures};
+    graph.SetRows(graph.Apply(field, graph.Rows()));
+  }
+  const Value x = graph.Rows();
+  const auto map = [&](const std::string& name, int64_t out) {
+    return Linear(&graph, name, LinearOf(1, kFeatures, out, Weights::kOwn, {}))(x);
+  };
+  const Value inputs[] = {map("query", a.queries * a.heads * a.width),
+                          map("key", a.keys * a.heads * a.width),
+                          map("value", a.keys * a.heads * a.value_width)};
+  std::vector<int> parameters;
+  if (op.position_bias) {
+    parameters = {graph.Parameter("bias", {a.differences()}, {.stddev = 0.5}, Decay::kNone)};
+  }
+  const Value y = graph.Apply(op, inputs, parameters);
+  return std::move(graph).Finish(y);
 }
 
 TEST(AttentionTest, Gradients) {
   for (const AttentionKind kind : {AttentionKind::kSoftmax, AttentionKind::kSilu}) {
     AttentionOp op;
     op.attention = {.kind = kind,
-                    .queries = 4,
-                    .keys = 4,
+                    .queries = 5,
+                    .keys = 5,
                     .heads = 2,
                     .width = 3,
                     .value_width = 5,
                     .scale = 0.5};
     for (const bool causal : {false, true}) {
-      for (const bool length : {false, true}) {
+      for (const bool lengths : {false, true}) {
         for (const bool bias : {false, true}) {
-          SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << causal << length << bias);
-          op.attention.causal = causal;
-          op.position_bias = bias;
-          ExpectGradients(AttentionGraph(op, length));
+          for (const double dropout : {0.0, 0.3}) {
+            SCOPED_TRACE(testing::Message()
+                         << static_cast<int>(kind) << causal << lengths << bias << ' ' << dropout);
+            op.attention.causal = causal;
+            op.position_bias = bias;
+            op.dropout = dropout;
+            ExpectGradients(AttentionGraph(op, lengths), {.evaluates_alike = dropout == 0});
+          }
         }
       }
     }
     op.attention.queries = 1;
     op.attention.causal = false;
-    ExpectGradients(AttentionGraph(op, /*with_length=*/true));
+    op.dropout = 0;
+    ExpectGradients(AttentionGraph(op, /*with_lengths=*/true));
   }
+}
+
+// The mask goes by a row's number in the epoch and the step, and there is none in evaluation.
+TEST(AttentionTest, DropoutIsOfTheRow) {
+  AttentionOp op;
+  op.attention = {.queries = 5, .keys = 5, .width = 2, .value_width = 2};
+  op.dropout = 0.4;
+  op.dropout_layer = 3;
+  const Graph dropped = AttentionGraph(op, /*with_lengths=*/false);
+  op.dropout = 0;
+  const Graph whole = AttentionGraph(op, /*with_lengths=*/false);
+  const auto outputs = [](const Graph& graph, int64_t first_row, int64_t rows, uint32_t step,
+                          bool training) {
+    OpRun run(graph, rows);
+    for (const ParameterInfo& p : graph.parameters().parameters()) {
+      run.Set(p.name, RandomNumbers<double>(p.size, /*seed=*/p.size));
+    }
+    run.pass.first_row = first_row;
+    run.pass.step = step;
+    run.pass.training = training;
+    return run.Forward(Numbers(rows * 12, 0.5));
+  };
+  const Numbers all = outputs(dropped, 7, 20, 4, true);
+  const int64_t features = dropped.outputs();
+  for (const int64_t row : {0, 3, 19}) {
+    EXPECT_EQ(outputs(dropped, 7 + row, 1, 4, true),
+              Numbers(all.begin() + row * features, all.begin() + (row + 1) * features));
+  }
+  EXPECT_NE(outputs(dropped, 7, 20, 5, true), all);
+  EXPECT_EQ(outputs(dropped, 7, 20, 4, false), outputs(whole, 7, 20, 4, false));
+  EXPECT_NE(outputs(whole, 7, 20, 4, true), all);
 }
 
 // Queries, keys and values are one value: its gradient has three parts.
@@ -306,75 +344,123 @@ TEST(AttentionTest, OfOneValue) {
 TEST(AttentionTest, ByHand) {
   AttentionOp op;
   op.attention = {.queries = 1, .keys = 2, .width = 1, .value_width = 1};
-  const Graph graph = GraphOf(6, [&](GraphBuilder* graph, Value x) {
+  op.sequence = 1;
+  op.sequences = 2;
+  const Graph graph = GraphOf(5, [&](GraphBuilder* graph, Value x) {
     const auto map = [&](const std::string& name, int64_t out) {
-      LinearOp pick = LinearOf(1, 6, out, Weights::kOwn, {});
+      LinearOp pick = LinearOf(1, 5, out, Weights::kOwn, {});
       pick.bias = false;
       return Linear(graph, name, pick)(x);
     };
-    const Value inputs[] = {map("query", 1), map("key", 2), map("value", 2), map("length", 1)};
+    const Value inputs[] = {map("query", 1), map("key", 2), map("value", 2)};
     return graph->Apply(op, inputs);
   });
-  OpRun run(graph, 3);
-  run.Set("query.weight", {1, 0, 0, 0, 0, 0});
-  run.Set("key.weight", {0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});
-  run.Set("value.weight", {0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0});
-  run.Set("length.weight", {0, 0, 0, 0, 0, 1});
+  OpRun run(graph, 2);
+  run.Set("query.weight", {1, 0, 0, 0, 0});
+  run.Set("key.weight", {0, 1, 0, 0, 0, 0, 0, 1, 0, 0});
+  run.Set("value.weight", {0, 0, 0, 1, 0, 0, 0, 0, 0, 1});
+  const int32_t lengths[] = {0, 1, 1, 0};
+  run.pass.lengths = lengths;
   const double ln3 = std::log(3.0);
-  const Numbers y = run.Forward({ln3, 1, 0, 8, 4, 2, ln3, 1, 0, 8, 4, 1, ln3, 1, 0, 8, 4, 0});
+  const Numbers y = run.Forward({ln3, 1, 0, 8, 4, ln3, 1, 0, 8, 4});
   EXPECT_NEAR(y[0], 0.75 * 8 + 0.25 * 4, 1e-14);
   EXPECT_EQ(y[1], 8);
-  EXPECT_EQ(y[2], 0);
 }
 
-constexpr HstuOptions kHstu = {.input = {4, 3}, .heads = 2, .width = 3, .value_width = 2};
+// E has two fields, the second of them a history of at most `positions` ids whose target is the
+// first; x are their tokens, `inner` makes others of these, and the target's takes the history's
+// place.
+Graph TargetTokenGraph(int64_t positions, int64_t width,
+                       const std::function<Value(GraphBuilder*, Value)>& inner) {
+  FeatureShape features = {.categorical_fields = 2, .embedding_width = width};
+  features.sequences = {{"history", 1, 0, positions}};
+  GraphBuilder graph(features);
+  const Value e = graph.Rows();
+  AppendTargetOp append;
+  append.fields = 2;
+  append.positions = positions;
+  append.width = width;
+  const Value x = graph.Apply(append, e);
+  ReadTargetOp read;
+  read.fields = 2;
+  read.positions = positions;
+  read.width = width;
+  read.field = 1;
+  const Value both[] = {e, inner(&graph, x)};
+  graph.SetRows(graph.Apply(read, both));
+  ConcatOp concat;
+  concat.first_features = 2 * width;
+  const Value outputs[] = {graph.Rows(), x};
+  const Value y = graph.Apply(concat, outputs);
+  return std::move(graph).Finish(y);
+}
 
-// x is [4, 3]; the length is the sum of its last position where it has one.
-Graph HstuGraph(bool with_length) {
-  return GraphOf(kHstu.input.features(), [&](GraphBuilder* graph, Value x) {
-    Value length;
-    if (with_length) {
-      LinearOp sum = LinearOf(1, kHstu.input.features(), 1, Weights::kOwn, {});
-      length = Linear(graph, "length", sum)(x);
-    }
-    const Value y = Hstu(graph, "hstu", kHstu)(x, length);
-    if (!with_length) return y;
-    ConcatOp concat;
-    concat.first_features = kHstu.input.features();
-    const Value both[] = {y, length};
-    return graph->Apply(concat, both);
+TEST(TargetTokenTest, Gradients) {
+  ExpectGradients(TargetTokenGraph(4, 3, [](GraphBuilder* graph, Value x) {
+    return Linear(graph, "map", LinearOf(1, 15, 15, Weights::kOwn, {}))(x);
+  }));
+}
+
+TEST(TargetTokenTest, ByHand) {
+  const Graph graph = TargetTokenGraph(3, 1, [](GraphBuilder* graph, Value x) {
+    return Linear(graph, "map", LinearOf(4, 1, 1, Weights::kOwn, {}))(x);
   });
+  OpRun run(graph, 3);
+  run.Set("map.weight", {10, 100, 1000, 10000});
+  const int32_t lengths[] = {0, 2, 3};
+  run.pass.lengths = lengths;
+  // The target, the history's empty bag, three positions.
+  EXPECT_EQ(run.Forward({2, 9, 3, 5, 7, 2, 9, 3, 5, 7, 2, 9, 3, 5, 7}),
+            Numbers({2, 20, 2, 0, 0, 0,    //
+                     2, 2000, 3, 5, 2, 0,  //
+                     2, 20000, 3, 5, 7, 2}));
+  EXPECT_EQ(run.Backward({1, 1, 0, 0, 0, 0,  //
+                          1, 1, 0, 0, 0, 0,  //
+                          1, 1, 0.5, 0.25, 0.125, 2}),
+            Numbers({11, 0, 0, 0, 0,    //
+                     1001, 0, 0, 0, 0,  //
+                     10003, 0, 0.5, 0.25, 0.125}));
 }
+
+constexpr HstuOptions kHstu = {
+    .input = {4, 3}, .sequence = 0, .heads = 2, .width = 3, .value_width = 2};
 
 TEST(HstuTest, Gradients) {
-  for (const bool length : {false, true}) ExpectGradients(HstuGraph(length));
+  HstuOptions options = kHstu;
+  options.sequence = -1;
+  ExpectGradients(
+      GraphOf(12, [&](GraphBuilder* graph, Value x) { return Hstu(graph, "hstu", options)(x); }));
 }
 
 // tests/golden/hstu.py printed these: sum of y, and of every gradient the sum and that of the
 // squares, for numbers that both make by the same formula.
 const std::map<std::string, std::pair<double, double>>& HstuGolden() {
   static const auto& golden = *new std::map<std::string, std::pair<double, double>>{
-      {"y", {67.0232413045135, 125.45992489401456}},
-      {"dx", {1.532636504928704, 32.90287658590476}},
-      {"hstu.norm.gain", {0.8556464853617152, 0.9000945135691247}},
-      {"hstu.norm.bias", {-1.245734552672089, 0.7347368291668839}},
-      {"hstu.query.weight", {-0.043104086111721535, 0.019178603137925833}},
-      {"hstu.key.weight", {-0.03472756531703555, 0.016526570088468674}},
-      {"hstu.value.weight", {0.025265870806670684, 0.02031777289386925}},
-      {"hstu.gate.weight", {-0.09650783410866967, 1.525471986532954}},
-      {"hstu.position_bias", {0.15755515332819658, 0.011822285903813077}},
-      {"hstu.output_norm.gain", {-0.4703796463819523, 0.44999211785286214}},
-      {"hstu.output_norm.bias", {-0.2956480437288393, 0.2959060673038434}},
-      {"hstu.output.weight", {6.070151893948344, 8.572916359868042}},
-      {"hstu.output.bias", {1.5326365049287047, 0.8992592692429302}}};
+      {"y", {52.023241304513505, 80.45992489401456}},
+      {"dx", {0.8487888293033503, 35.798927590642606}},
+      {"hstu.norm.gain", {-4.030526384693616, 23.92586742849633}},
+      {"hstu.norm.bias", {7.189085816635057, 21.896541251059208}},
+      {"hstu.query.weight", {-0.06610625961554464, 0.08821074349029151}},
+      {"hstu.key.weight", {-0.053870543137075066, 0.06619904758185326}},
+      {"hstu.value.weight", {-0.001843698574158753, 0.15332375829900124}},
+      {"hstu.gate.weight", {1.1380935430825927, 10.124912023056012}},
+      {"hstu.position_bias", {0.2200087947696955, 0.022211546450854262}},
+      {"hstu.output_norm.gain", {0.9595616926829345, 3.971366009212178}},
+      {"hstu.output_norm.bias", {-3.2608474712419593, 27.96552031653326}},
+      {"hstu.output.weight", {10.837190260020694, 28.935107660411752}},
+      {"hstu.output.bias", {0.8487888293033492, 0.9230461245913417}}};
   return golden;
 }
 
 TEST(HstuTest, EqualsPyTorch) {
   constexpr double kTolerance = 1e-9;
-  const Graph graph = HstuGraph(/*with_length=*/true);
+  const Graph graph = GraphOf(kHstu.input.features(), [](GraphBuilder* graph, Value x) {
+    return Hstu(graph, "hstu", kHstu)(x);
+  });
   constexpr int64_t kRows = 5;
   OpRun run(graph, kRows);
+  const std::vector<int32_t> lengths(kRows, 2);
+  run.pass.lengths = lengths.data();
   int64_t place = 0;
   const auto numbers = [&](int64_t count) {
     Numbers values;
@@ -383,16 +469,11 @@ TEST(HstuTest, EqualsPyTorch) {
     return values;
   };
   for (const ParameterInfo& p : graph.parameters().parameters()) {
-    if (p.name != "length.weight" && p.name != "length.bias" && p.size > 0) {
-      run.Set(p.name, numbers(p.size));
-    }
+    if (p.size > 0) run.Set(p.name, numbers(p.size));
   }
   const int64_t features = kHstu.input.features();
-  run.Set("length.weight", Numbers(features, 0));
-  run.Set("length.bias", {3});
   const Numbers x = numbers(kRows * features);
-  Numbers dy;
-  for (const double value : numbers(kRows * (features + 1))) dy.push_back(value);
+  const Numbers dy = numbers(kRows * features);
   const auto expect = [&](const char* what, const Numbers& values) {
     double sum = 0;
     double squares = 0;
@@ -407,7 +488,7 @@ TEST(HstuTest, EqualsPyTorch) {
   expect("y", run.Forward(x));
   expect("dx", run.Backward(dy));
   for (const ParameterInfo& p : graph.parameters().parameters()) {
-    if (p.size > 0 && !p.name.starts_with("length")) expect(p.name.c_str(), run.Gradient(p.name));
+    if (p.size > 0) expect(p.name.c_str(), run.Gradient(p.name));
   }
 }
 

@@ -202,6 +202,8 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
        "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},
       {{"model.kind=AUTO_INT", "model.auto_int.heads=3"},
        "model.auto_int.heads: 3; expected a divisor of attention_width = 64"},
+      {{"model.kind=AUTO_INT", "model.auto_int.attention_dropout=1"},
+       "model.auto_int.attention_dropout: 1; expected a number in [0, 1)"},
       {{"model.kind=AUTO_INT", "model.dropout=0.1"},
        "model.auto_int.hidden: empty; expected hidden layers for batch_norm and dropout to act "
        "on"},
@@ -303,7 +305,7 @@ TEST(ConfigTest, AMistakenSequenceIsToldInOneLine) {
   const auto invalid = [](const std::vector<std::string>& overrides) {
     return ValidateExperiment(Resolved(overrides)).message();
   };
-  EXPECT_EQ(invalid({fields("seen")}), "model.sequences: no encoder; expected mean or din");
+  EXPECT_EQ(invalid({fields("seen")}), "model.sequences: no encoder; expected mean, din or hstu");
   EXPECT_EQ(invalid({"model.sequences.max_length=3"}),
             "model.sequences.fields: empty; expected names of SEQUENCE fields");
   EXPECT_EQ(invalid({fields("seen"), targets("a,b")}),

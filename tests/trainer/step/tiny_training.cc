@@ -285,6 +285,8 @@ std::vector<TinyCase> TinyCases() {
   // Keeps the last 3 of the bag's 0 to 4 ids.
   TestModel din = TinyModel(kTinyDin);
   din.features.sequences = {{"bag", 2, 0, 3}};
+  TestModel hstu = TinyModel(kTinyHstu);
+  hstu.features.sequences = {{"bag", 2, 0, 3}};
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -298,6 +300,7 @@ std::vector<TinyCase> TinyCases() {
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},
+      {"HstuAutoIntWideDropout", {.model = hstu, .leaves = 8}},
       {"XDeepFmAdagrad",
        {.model = TinyModel(kTinyXDeepFm), .sparse = kAdagrad, .dense = kAdagrad, .leaves = 8}},
       {"DcnV2LowRank", {.model = TinyModel(kTinyDcnV2LowRank), .leaves = 8}},

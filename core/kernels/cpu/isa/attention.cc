@@ -1,4 +1,5 @@
 #include "core/kernels/cpu/isa/kernels.h"
+#include "core/kernels/cpu/philox_vec.h"
 #include "core/kernels/cpu/vec_math.h"
 
 namespace elastor {
@@ -175,12 +176,48 @@ void WeightsOf(const AttentionShape& shape, const Block<T>& block, Vec<T> length
   }
 }
 
-// Turns the gradients of a block's weights into those of the products q . k, and adds those of the
-// scores to the position bias's.
+// The mask of a block, for a vector of rows.
 template <typename T>
-void ScoreGradients(const AttentionShape& shape, const Block<T>& block, LaneMatrix<const T> weights,
-                    LaneMatrix<const T> slopes, LaneMatrix<T> gradients, Panels<T> dposition_bias,
-                    int64_t vector) {
+void MaskOf(const AttentionShape& shape, const Block<T>& block, const AttentionMask& mask,
+            int64_t head, int64_t vector, LaneMatrix<T> factors) {
+  constexpr int kStep = kLanes<T> < 8 ? kLanes<T> : 8;  // rows whose words are made at a time
+  const auto scale = static_cast<T>(mask.kept.scale);
+  for (int64_t i = 0; i < block.queries; ++i) {
+    const int64_t first = (head * shape.queries + block.first_query + i) * shape.keys;
+    const int64_t end = first + block.keys;
+    for (int64_t quad = first / 4; 4 * quad < end; ++quad) {
+      for (int lane = 0; lane < kLanes<T>; lane += kStep) {
+        const PhiloxVec words =
+            WordsOfRows(mask.key, vector * kLanes<T> + lane, static_cast<uint32_t>(quad));
+        for (int word = 0; word < 4; ++word) {
+          const int64_t feature = 4 * quad + word;
+          if (feature < first || feature >= end) continue;
+          T* const to = factors.At(i, feature - first) + lane;
+          for (int row = 0; row < kStep; ++row) {
+            to[row] = words.word[word][row] >= mask.kept.lowest ? scale : T(0);
+          }
+        }
+      }
+    }
+  }
+}
+
+// a *= b.
+template <typename T>
+void MultiplyBy(const Block<T>& block, LaneMatrix<const T> b, LaneMatrix<T> a) {
+  for (int64_t i = 0; i < block.queries; ++i) {
+    for (int64_t j = 0; j < block.keys; ++j) {
+      Save(a.At(i, j), Load(a.At(i, j)) * Load(b.At(i, j)));
+    }
+  }
+}
+
+// Turns the gradients of a block's weights into those of the products q . k, and adds those of the
+// scores to the position bias's. slopes: the weights' derivatives by the scores, or for kSoftmax
+// the weights.
+template <typename T>
+void ScoreGradients(const AttentionShape& shape, const Block<T>& block, LaneMatrix<const T> slopes,
+                    LaneMatrix<T> gradients, Panels<T> dposition_bias, int64_t vector) {
   using V = Vec<T>;
   const V scale = Broadcast(static_cast<T>(shape.scale));
   for (int64_t i = 0; i < block.queries; ++i) {
@@ -188,12 +225,11 @@ void ScoreGradients(const AttentionShape& shape, const Block<T>& block, LaneMatr
     V along = {};
     if (shape.kind == AttentionKind::kSoftmax) {
       for (int64_t j = 0; j < block.keys; ++j) {
-        along = Fma(Load(weights.At(i, j)), Load(gradients.At(i, j)), along);
+        along = Fma(Load(slopes.At(i, j)), Load(gradients.At(i, j)), along);
       }
     }
     for (int64_t j = 0; j < block.keys; ++j) {
-      const V slope = Load((shape.kind == AttentionKind::kSilu ? slopes : weights).At(i, j));
-      const V d = slope * (Load(gradients.At(i, j)) - along);
+      const V d = Load(slopes.At(i, j)) * (Load(gradients.At(i, j)) - along);
       if (dposition_bias.data != nullptr && !(shape.causal && j > query)) {
         T* const sum = Line(dposition_bias, vector, DifferenceOf(shape, query, j));
         Save(sum, Load(sum) + d);
@@ -221,11 +257,12 @@ ELASTOR_INLINE LaneMatrix<T> Scratch(const AttentionShape& shape, T* scratch, in
 template <typename T>
 void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                            Panels<T> y, T* scratch) {
+                            const AttentionMask& mask, Panels<T> y, T* scratch) {
   const int64_t d = shape.width;
   const int64_t dv = shape.value_width;
   const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
   const LaneMatrix<T> slopes = Scratch(shape, scratch, 1);
+  const LaneMatrix<T> factors = Scratch(shape, scratch, 3);
   for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
     const Lengths<T> length(lengths, vector, shape.keys);
     for (int64_t head = 0; head < shape.heads; ++head) {
@@ -237,6 +274,10 @@ void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Pane
         Product<T>(block.queries, block.keys, d, tokens(q, d, first), tokens(k, d, 0).Transposed(),
                    weights, Store::kOverwrite);
         WeightsOf<T>(shape, block, length.lanes, position_bias, weights, slopes);
+        if (mask.key.rate > 0) {
+          MaskOf<T>(shape, block, mask, head, vector, factors);
+          MultiplyBy<T>(block, factors, weights);
+        }
         Product<T>(block.queries, dv, block.keys, weights, tokens(v, dv, 0), tokens(y, dv, first),
                    Store::kOverwrite);
       }
@@ -247,13 +288,14 @@ void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Pane
 template <typename T>
 void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                              Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
-                             Panels<T> dposition_bias, T* scratch) {
+                             const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
+                             Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch) {
   const int64_t width = shape.width;
   const int64_t value_width = shape.value_width;
   const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
   const LaneMatrix<T> slopes = Scratch(shape, scratch, 1);
   const LaneMatrix<T> gradients = Scratch(shape, scratch, 2);
+  const LaneMatrix<T> factors = Scratch(shape, scratch, 3);
   for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
     const Lengths<T> length(lengths, vector, shape.keys);
     for (int64_t f = 0; f < dposition_bias.features; ++f) {
@@ -276,7 +318,13 @@ void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Pan
         WeightsOf<T>(shape, block, length.lanes, position_bias, weights, slopes);
         Product<T>(block.queries, block.keys, value_width, dy_block,
                    tokens(v, value_width, 0).Transposed(), gradients, Store::kOverwrite);
-        ScoreGradients<T>(shape, block, weights, slopes, gradients, dposition_bias, vector);
+        if (mask.key.rate > 0) {
+          MaskOf<T>(shape, block, mask, head, vector, factors);
+          MultiplyBy<T>(block, factors, gradients);
+        }
+        ScoreGradients<T>(shape, block, shape.kind == AttentionKind::kSilu ? slopes : weights,
+                          gradients, dposition_bias, vector);
+        if (mask.key.rate > 0) MultiplyBy<T>(block, factors, weights);
         Product<T>(block.keys, value_width, block.queries, weights.Transposed(), dy_block, dv_head,
                    Store::kAdd);
         Product<T>(block.queries, width, block.keys, gradients, tokens(k, width, 0),
@@ -290,11 +338,12 @@ void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Pan
 
 #define ELASTOR_INSTANTIATE(T)                                                                     \
   template void AttentionForwardKernel<T>(const AttentionShape&, Panels<const T>, Panels<const T>, \
-                                          Panels<const T>, Panels<const T>, const T*, Panels<T>,   \
-                                          T*);                                                     \
-  template void AttentionBackwardKernel<T>(                                                        \
-      const AttentionShape&, Panels<const T>, Panels<const T>, Panels<const T>, Panels<const T>,   \
-      const T*, Panels<const T>, Panels<T>, Panels<T>, Panels<T>, Panels<T>, T*);
+                                          Panels<const T>, Panels<const T>, const T*,              \
+                                          const AttentionMask&, Panels<T>, T*);                    \
+  template void AttentionBackwardKernel<T>(const AttentionShape&, Panels<const T>,                 \
+                                           Panels<const T>, Panels<const T>, Panels<const T>,      \
+                                           const T*, const AttentionMask&, Panels<const T>,        \
+                                           Panels<T>, Panels<T>, Panels<T>, Panels<T>, T*);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(double)
 #undef ELASTOR_INSTANTIATE

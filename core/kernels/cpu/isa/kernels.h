@@ -39,12 +39,12 @@ void NormBackwardKernel(const NormShape& shape, Panels<const T> saved_normalized
 template <typename T>
 void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                            Panels<T> y, T* scratch);
+                            const AttentionMask& mask, Panels<T> y, T* scratch);
 template <typename T>
 void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                              Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                             Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
-                             Panels<T> dposition_bias, T* scratch);
+                             const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
+                             Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch);
 
 // A panel is one vector of rows or several.
 template <typename T>

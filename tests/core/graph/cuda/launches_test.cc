@@ -49,6 +49,8 @@ const std::map<std::string, Launches>& MostLaunches() {
       {"MlpBatchNormDropout", {10, 33}},
       {"DinMlp", {14, 55}},
       {"DinSoftmaxRankMixer", {27, 81}},
+      {"HstuMlp", {64, 215}},
+      {"AutoIntPlusWideDropout", {22, 68}},
       {"AutoInt", {15, 48}},
       {"AutoIntPlus", {19, 74}},
       {"DcnV2LowRank", {21, 74}},

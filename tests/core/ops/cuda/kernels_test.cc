@@ -267,7 +267,8 @@ std::vector<Case> Cases() {
   });
   for (const AttentionKind kind : {AttentionKind::kSoftmax, AttentionKind::kSilu}) {
     const std::string name = kind == AttentionKind::kSilu ? "SiluAttention" : "SoftmaxAttention";
-    const auto attention = [=](int64_t queries, int64_t keys, bool causal, bool bias, int inputs) {
+    const auto attention = [=](int64_t queries, int64_t keys, bool causal, bool bias,
+                               double dropout) {
       AttentionOp op;
       op.attention = {.kind = kind,
                       .queries = queries,
@@ -278,21 +279,24 @@ std::vector<Case> Cases() {
                       .scale = 0.75,
                       .causal = causal};
       op.position_bias = bias;
+      op.dropout = dropout;
+      op.dropout_layer = 2;
       return [=](Builder* g) {
         const Value x = g->Tokens();
         // The tokens of the last one are not those that attention reads.
-        std::vector<Value> values = {g->Linear(x, queries, 6, Weights::kOwn),
-                                     g->Linear(x, keys, 6, Weights::kOwn),
-                                     g->Linear(x, 1, keys * 10, Weights::kOwn)};
-        if (inputs > 3) values.push_back(g->Linear(x, 1, 1, Weights::kOwn));
+        const Value values[] = {g->Linear(x, queries, 6, Weights::kOwn),
+                                g->Linear(x, keys, 6, Weights::kOwn),
+                                g->Linear(x, 1, keys * 10, Weights::kOwn)};
         std::vector<int> parameters;
         if (bias) parameters.push_back(g->Declare({op.attention.differences()}));
         return g->Apply(op, values, parameters);
       };
     };
-    add(name, attention(4, 4, false, false, 3));
-    add(name + "OfOneQuery", attention(1, 8, false, true, 4));
-    add(name + "Causal", attention(4, 4, true, true, 4));
+    add(name, attention(4, 4, false, false, 0));
+    add(name + "OfOneQuery", attention(1, 8, false, true, 0));
+    add(name + "Causal", attention(4, 4, true, true, 0));
+    add(name + "Dropout", attention(4, 4, false, false, 0.25));
+    add(name + "CausalDropout", attention(4, 4, true, true, 0.5));
   }
   add("BlockTranspose", [](Builder* g) {
     BlockTransposeOp op;
@@ -403,6 +407,55 @@ TEST(LogitsTest, SumOfMaps) {
   const Value a = builder.Linear(x, 1, 1, LinearOp::Weights::kOwn);
   const Value sum = builder.Add(a, builder.Linear(x, 1, 1, LinearOp::Weights::kOwn));
   ExpectEqualsTheCpus(std::move(builder).Finish(sum));
+}
+
+// Histories of 0 to 5 items and their targets, of which there are two sequences, as tokens that
+// look at each other.
+TEST(SequenceTest, AttentionOverTargets) {
+  for (const AttentionKind kind : {AttentionKind::kSoftmax, AttentionKind::kSilu}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    FeatureShape features = {.numeric_fields = 1, .categorical_fields = 3, .embedding_width = 6};
+    features.embedding_stddev = 0.5;
+    features.sequences = {{"first", 1, 0, 5}, {"second", 2, 0, 3}};
+    GraphBuilder builder(features);
+    Value e = builder.Rows();
+    for (const int64_t sequence : {1, 0}) {
+      AppendTargetOp append;
+      append.fields = sequence == 1 ? 4 + 5 : 4;
+      append.positions = sequence == 1 ? 3 : 5;
+      append.width = 6;
+      append.sequence = sequence;
+      append.sequences = 2;
+      append.target = 1;
+      AttentionOp attention;
+      attention.attention = {.kind = kind,
+                             .queries = append.positions + 1,
+                             .keys = append.positions + 1,
+                             .heads = 2,
+                             .width = 3,
+                             .value_width = 3,
+                             .causal = sequence == 0};
+      attention.position_bias = true;
+      attention.sequence = sequence;
+      attention.sequences = 2;
+      const Value x = builder.Apply(append, e);
+      const Value values[] = {x, x, x};
+      const int bias =
+          builder.Parameter(IndexedName("bias", sequence), {attention.attention.differences()},
+                            Init{.stddev = 0.3}, Decay::kNone);
+      ReadTargetOp read;
+      static_cast<TargetTokenOp&>(read) = append;
+      read.field = 2 + sequence;
+      const Value both[] = {e, builder.Apply(attention, values, {bias})};
+      e = builder.Apply(read, both);
+    }
+    builder.SetRows(e);
+    LinearOp head;
+    head.in = features.inputs();
+    head.out = 1;
+    const Value logit = Linear(&builder, "head", head)(e);
+    ExpectEqualsTheCpus(std::move(builder).Finish(logit));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KernelsTest, testing::ValuesIn(Cases()),

@@ -1,0 +1,24 @@
+#ifndef ELASTOR_CORE_KERNELS_CUDA_DEVICE_LENGTHS_H_
+#define ELASTOR_CORE_KERNELS_CUDA_DEVICE_LENGTHS_H_
+
+#include <cstdint>
+
+#include "core/base/build_config.h"
+
+namespace elastor::cuda {
+
+// How many positions of one sequence every row has, in device memory.
+struct DeviceLengths {
+  const int32_t* lengths = nullptr;  // of local row r: lengths[r * sequences]
+  int64_t sequences = 1;
+  const int32_t* local_row = nullptr;  // by device row; -1: padding, which has none
+
+  ELASTOR_HOST_DEVICE int64_t Of(int64_t row) const {
+    const int64_t local = local_row[row];
+    return local < 0 ? 0 : lengths[local * sequences];
+  }
+};
+
+}  // namespace elastor::cuda
+
+#endif  // ELASTOR_CORE_KERNELS_CUDA_DEVICE_LENGTHS_H_
