@@ -77,7 +77,7 @@ namespace {
 constexpr char kSourceFile[] = "trainer/main.cc";
 
 struct Invocation {
-  std::string help;  // what --help or --list_models prints; empty: neither was given
+  std::string help;     // what --help or --list_models prints; empty: neither was given
   bool scores = false;  // raw rows
   RunOptions options;
 };

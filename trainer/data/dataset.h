@@ -49,8 +49,8 @@ struct DatasetInfo {
     double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
   };
   std::string name;
-  // The Schema (configs/proto/schema.proto) by which raw rows became these, as protobuf text; empty:
-  // not known, as in sets of earlier versions, or there were no raw rows.
+  // The Schema (configs/proto/schema.proto) by which raw rows became these, as protobuf text;
+  // empty: not known, as in sets of earlier versions, or there were no raw rows.
   std::string schema = {};
   std::vector<Label> labels;  // when there are several; empty: one, without a name
   std::vector<Numeric> numeric;

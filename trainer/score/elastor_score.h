@@ -1,9 +1,9 @@
 /* Scores rows by a trained model, in any program: docs/scoring.md, "In a program".
  *
- * Functions that can fail return one of the codes below and, unless it is ELASTOR_OK, write one line
- * of text that says why to error[0, error_size), cut off and ended by 0 (error may be NULL). They
- * neither end the process nor throw. A model may be used by any number of threads at once; each call
- * computes on its own thread. */
+ * Functions that can fail return one of the codes below and, unless it is ELASTOR_OK, write one
+ * line of text that says why to error[0, error_size), cut off and ended by 0 (error may be NULL).
+ * They neither end the process nor throw. A model may be used by any number of threads at once;
+ * each call computes on its own thread. */
 #ifndef ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
 #define ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
 
@@ -37,15 +37,16 @@ const char* elastor_field_name(const elastor_model* model, size_t field);
 size_t elastor_numeric_fields(const elastor_model* model);
 size_t elastor_categorical_fields(const elastor_model* model);
 
-/* Raw rows. values[row * fields + field] is the text of a field as a file of rows would have it, ended
- * by 0; NULL or "" where it is missing. Writes probabilities[row * outputs + output], the bits of the
- * trainer's mode predict. On error nothing is written, and the text names row (from 0) and field. */
+/* Raw rows. values[row * fields + field] is the text of a field as a file of rows would have it,
+ * ended by 0; NULL or "" where it is missing. Writes probabilities[row * outputs + output], the
+ * bits of the trainer's mode predict. On error nothing is written, and the text names row (from 0)
+ * and field. */
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
                          float* probabilities, char* error, size_t error_size);
 
 /* Encoded rows. numeric[row * numeric fields + field], NaN where it is missing, is transformed and
- * standardised. The ids of bag b = row * categorical fields + field are ids[offsets[b], offsets[b + 1]);
- * offsets is NULL when every bag has one id. */
+ * standardised. The ids of bag b = row * categorical fields + field are ids[offsets[b], offsets[b +
+ * 1]); offsets is NULL when every bag has one id. */
 int elastor_score_ids(const elastor_model* model, const float* numeric, const int64_t* ids,
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size);
