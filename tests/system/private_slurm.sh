@@ -108,8 +108,8 @@ CONF
 start_slurm() {
   local i deadline
   cluster=$1
-  # Cleans up after a test that was killed, which runs no trap.
-  setsid bash -c 'while kill -0 "$1" 2>/dev/null; do sleep 1; done; cluster=$2 hosts=$3 prefix=$4; eval "$5"; stop_slurm; rm --recursive --force "$2"' \
+  # Cleans up after a test that was killed, which runs no trap, and may stay a zombie.
+  setsid bash -c 'while grep --quiet ") [^Z]" "/proc/$1/stat" 2>/dev/null; do sleep 1; done; cluster=$2 hosts=$3 prefix=$4; eval "$5"; stop_slurm; rm --recursive --force "$2"' \
     guard $$ "$cluster" "$hosts" "$prefix" "$(declare -f stop_slurm)" </dev/null >/dev/null 2>&1 &
   export SLURM_CONF=$cluster/slurm.conf
   # Every host believes that it owns all cores, and binds to the first.
