@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks at a sweep's report as readers do, in headless Chromium: screenshots at 1280 and 390 pixels, light
-# and dark, and a print as PDF. Fails when the page is not whole, logs an error, asks the network for
-# anything, or is wider than the narrow window. Pictures go to OUTPUT_DIR, by default beside the report:
+# and dark, and a print as PDF. Fails when the page is not whole, logs an error or asks the network
+# for anything. Pictures go to OUTPUT_DIR, by default beside the report:
 #
 #   tools/check_report.sh REPORT.html [OUTPUT_DIR]
 #

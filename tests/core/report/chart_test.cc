@@ -265,5 +265,36 @@ TEST(DistributionChartTest, EqualDataGiveEqualBytes) {
   EXPECT_NE(ToSvg(Distributions()), ToSvg(other));
 }
 
+TEST(ScalingChartTest, PointsLawsAndResiduals) {
+  ScalingChart chart = {.title = "t", .subtitle = "", .x = {}, .y = {}, .series = {}};
+  chart.x = {.title = "size", .logarithmic = true, .prefixes = true};
+  chart.y = {.title = "loss"};
+  ScalingSeries& series = chart.series.emplace_back();
+  series.name = "a";
+  for (const double x : {1e4, 1e5, 1e6}) {
+    ScalingPoint& point = series.points.emplace_back();
+    point.mean = {.x = x, .y = 0.45, .low = 0.44, .high = 0.46};
+    point.runs = {0.445, 0.455};
+    point.fitted = 0.451;
+    point.tip = "<tip>";
+    // An interval without end says nothing of the range.
+    series.curve.push_back({.x = x, .y = 0.451, .low = 0.1, .high = 90});
+  }
+  series.points.back().held_out = {.x = 1e6, .y = 0.452, .low = -90, .high = 90};
+  series.fitted_until = 1e5;
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  EXPECT_EQ(Count(svg, "<g><title>&lt;tip&gt;</title>"), 6u);  // points and residuals
+  EXPECT_EQ(Count(svg, "class=\"c0 run\""), 6u);
+  EXPECT_EQ(Count(svg, "class=\"c0 hollow\""), 2u);
+  EXPECT_EQ(Count(svg, "class=\"c0 line beyond\""), 1u);
+  const Texts labels = Labels(svg);
+  EXPECT_EQ(labels[0], "0.43");  // half of the points' range below them
+  EXPECT_NE(std::find(labels.begin(), labels.end(), "100k"), labels.end());
+  series.points.clear();
+  series.curve.clear();
+  EXPECT_NE(ToSvg(chart).find("no data"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace elastor
