@@ -68,7 +68,9 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
 DatasetInfo PreparePlan::Info() const {
   DatasetInfo info;
   info.name = schema.name();
-  CHECK(google::protobuf::TextFormat::PrintToString(schema, &info.schema));
+  Schema of_rows = schema;
+  of_rows.clear_split();  // splits that have the same rows make the same set
+  CHECK(google::protobuf::TextFormat::PrintToString(of_rows, &info.schema));
   info.rows_per_block = schema.rows_per_block();
   info.has_weights = weights;
   info.has_groups = groups;
