@@ -99,14 +99,18 @@ class Scoring {
     return inputs;
   }
 
+  bool TakesLines() const {
+    return encoder_.schema().header() || encoder_.schema().skip_lines() > 0;
+  }
+
   // Before the first row, or where there is none: a mistake in the first input leaves no output.
   Status AppendHeader() {
     if (std::exchange(has_header_, true)) return OkStatus();
     return lines_.Append(PredictionsHeader(scorer_.task()));
   }
   Status RunInput(uint32_t input);
-  // Takes a byte order mark and the header from the beginning of an input.
-  Status Begin(const std::string& name, std::string* text, int64_t* header_lines);
+  // Takes a byte order mark, the lines to skip and the header from the beginning of an input.
+  Status Begin(const std::string& name, std::string* text, int64_t* lines_taken);
   Status RunPieces(uint32_t input, uint32_t first_number, size_t count);
   void RunPiece(Piece* piece) const;
   // The rows of a text with bad ones, line by line; good[i] says whether line i is a row.
@@ -124,20 +128,26 @@ class Scoring {
   bool has_header_ = false;  // the output
 };
 
-Status Scoring::Begin(const std::string& name, std::string* text, int64_t* header_lines) {
+Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines_taken) {
   if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
-  const std::string first_line = text->substr(0, text->find('\n') + 1);
   const bool header = encoder_.schema().header();
-  if (header && first_line.empty()) return UserError(name + ": is empty, expected a header line");
+  *lines_taken = encoder_.schema().skip_lines() + header;
+  std::string first_line;
+  for (int64_t line = 0; line < *lines_taken; ++line) {
+    first_line = text->substr(0, text->find('\n') + 1);
+    if (first_line.empty()) {
+      return UserError(name + ": ends after line " + std::to_string(line) + ", expected " +
+                       (header ? "a header line" : "lines to skip"));
+    }
+    text->erase(0, first_line.size());
+  }
+  if (!header) first_line = text->substr(0, text->find('\n') + 1);
   if (parser_ == nullptr) {
     ELASTOR_ASSIGN_OR_RETURN(parser_, RowParser::Create(encoder_.SchemaOf(first_line), first_line,
                                                         name, Labels::kOptional));
   } else if (header) {
     ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(first_line, name));
   }
-  if (!header) return OkStatus();
-  text->erase(0, first_line.size());
-  *header_lines = 1;
   return OkStatus();
 }
 
@@ -152,10 +162,10 @@ Status Scoring::RunInput(uint32_t input) {
       Piece& piece = pieces_[count];
       piece.bad = {};
       ELASTOR_RETURN_IF_ERROR(source->Next(kChunkBytes, &piece.text));
-      if (number + count == 0 && (!piece.text.empty() || encoder_.schema().header())) {
+      if (number + count == 0 && (!piece.text.empty() || TakesLines())) {
         const std::string name = from_stdin ? "stdin" : inputs_[input];
-        ELASTOR_RETURN_IF_ERROR(Begin(name, &piece.text, &piece.bad.header_lines));
-        if (piece.bad.header_lines > 0) {
+        ELASTOR_RETURN_IF_ERROR(Begin(name, &piece.text, &piece.bad.lines_taken));
+        if (piece.bad.lines_taken > 0) {
           ++count;  // even if there is no row in it
           break;
         }
@@ -173,7 +183,7 @@ Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
     Piece& piece = pieces_[i];
     const int64_t lines = std::ranges::count(piece.text, '\n');
     piece.first_row = rows_;
-    piece.bad.lines = lines + piece.bad.header_lines;
+    piece.bad.lines = lines + piece.bad.lines_taken;
     rows_ += lines;
   }
   pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int, int64_t begin, int64_t end) {
