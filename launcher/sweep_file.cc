@@ -214,7 +214,12 @@ std::string SweepText(const Sweep& sweep) {
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseUtf8StringEscaping(true);
   std::string text;
-  CHECK(printer.PrintToString(sweep, &text));
+  Sweep written = sweep;
+  // An axis of one field has its points from its values.
+  for (Axis& axis : *written.mutable_axis()) {
+    if (!axis.field().empty()) axis.clear_point();
+  }
+  CHECK(printer.PrintToString(written, &text));
   return text;
 }
 

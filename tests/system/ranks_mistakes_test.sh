@@ -79,7 +79,7 @@ ended() {
   local code
   wait $mpirun
   code=$?
-  lines=$(grep --invert-match --extended-regexp '^step |^\[warn\] Epoll|^\[.*\] Read -1' "$work/log")
+  lines=$(grep --invert-match --extended-regexp "$quiet_lines|^\[.*\] Read -1" "$work/log")
   [[ $code -eq $1 && $(wc --lines <<<"$lines") -eq 1 && $lines =~ $2 ]] ||
     fail "$3: expected exit code $1 and one line like '$2', found exit code $code and: $lines"
 }

@@ -95,7 +95,7 @@ wait_for() {
 }
 trains() { grep --quiet '"event":"train"' "$1"/runs/*/metrics.jsonl; }
 has_started() { [[ $(starts "$1") -ge $2 ]]; }
-has_table() { [[ -e $1/runs.csv ]]; }
+has_report() { [[ -e $1/report/report.html ]]; } # the last that a sweep writes
 no_jobs() { [[ -z $(on 0 squeue --noheader) ]]; }
 jobs_of() { sed --quiet 's/.* in Slurm as jobs //p' "$1.log"; }
 id_of() { cat "$1"/slurm/array-"$2".job; }
@@ -146,7 +146,7 @@ fi
 
 # One run of two ranks on two nodes, preempted by another job in mid-run.
 sweep=$work/one.textproto
-long=(--set=base.training.max_steps=150)
+long=(--set=base.training.epochs=200 --set=base.training.max_steps=1500)
 without_slurm "$work/long_whole" "${long[@]}"
 two_nodes=(--set=resources.ranks=2 --set=resources.nodes=2 "${long[@]}")
 sweep "$work/long" "${two_nodes[@]}" >"$work/long.log" 2>&1 &
@@ -181,7 +181,7 @@ kill -STOP $old && cut_link "$host"
 sweep=$work/sweep.textproto
 sweep "$work/cancelled" --detach --set=slurm.throttle=1 >"$work/log" 2>&1 || fail "--detach: $(<"$work/log")"
 on 0 scancel "$(id_of "$work/cancelled" 1)_2"
-wait_for 'the table of a detached sweep' has_table "$work/cancelled"
+wait_for 'the report of a detached sweep' has_report "$work/cancelled"
 [[ $(grep --count ',done,0,' "$work/cancelled/runs.csv") -eq 3 && $(grep --count ',failed,-1,' "$work/cancelled/runs.csv") -eq 1 ]] ||
   fail "cancelled: $(<"$work/cancelled/runs.csv")"
 "$launcher" --status --output_dir="$work/whole" >"$work/log" || fail '--status without Slurm'

@@ -10,14 +10,18 @@ fail() {
   failures=$((failures + 1))
 }
 
+# What a training run says of itself on stderr, and libevent now and then inside mpirun; all else is a
+# mistake's or a failure's line.
+readonly quiet_lines='^(step|run:|data:|plan:|continuing) |^\[warn\] Epoll'
+
 # expect_line CODE PATTERN COMMAND...: must end with that exit code and one line that holds the fixed text
-# PATTERN, but for a warning that libevent has now and then inside mpirun.
+# PATTERN, quiet lines aside.
 expect_line() {
   local code=$1 pattern=$2 output status
   shift 2
   output=$("$@" 2>&1)
   status=$?
-  output=$(grep --invert-match '^\[warn\] Epoll' <<<"$output")
+  output=$(grep --invert-match --extended-regexp "$quiet_lines" <<<"$output")
   if [[ $status -ne $code || $(wc --lines <<<"$output") -ne 1 || $output != *"$pattern"* ]]; then
     fail "$*"
     printf '  expected exit code %d and one line with: %s\n  found exit code %d and:\n%s\n' \

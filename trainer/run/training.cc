@@ -257,17 +257,18 @@ Status TrainingRun::ShowOpening() {
   ELASTOR_ASSIGN_OR_RETURN(
       const RunFigures figures,
       DescribeFigures(experiment_, context_.dataset->info(), context_.communicator->size()));
-  log_.ShowLine(experiment_.name() + ": " + KindName(*ChosenModel(experiment_.model())) + ", " +
+  log_.ShowLine("run: " + experiment_.name() + ", " +
+                KindName(*ChosenModel(experiment_.model())) + ", " +
                 std::to_string(figures.dense_parameters) + " dense and " +
                 std::to_string(figures.embedding_parameters) + " embedding parameters");
   log_.ShowLine("data: " + Count(context_.dataset->rows(Split::kTrain), "row") + " of " +
                 experiment_.data().path());
   char memory[32];
   std::snprintf(memory, sizeof(memory), "%.2g GB", static_cast<double>(figures.sure_bytes) / 1e9);
-  log_.ShowLine(Count(PlannedSteps(), "step") + ", " +
+  log_.ShowLine("plan: " + Count(PlannedSteps(), "step") + ", " +
                 Count(context_.communicator->size(), "rank") + " of " +
                 Count(parallel.threads(), "thread") + ", " +
-                (options_.device == RunDevice::kCuda ? "GPU" : IsaName(ActiveIsa())) + ", plan " +
+                (options_.device == RunDevice::kCuda ? "GPU" : IsaName(ActiveIsa())) + ", " +
                 ParallelConfig::Plan_Name(parallel.plan()) + ", " + memory + " a rank or more");
   return OkStatus();
 }
