@@ -32,6 +32,7 @@
 #include "launcher/sweep_report/sweep_report.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"
+#include "trainer/experiment/field_help.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/standard_streams.h"
 
@@ -381,6 +382,10 @@ Status Stop(const SweepFiles& files) {
 Status Run(const std::vector<std::string>& arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
                            ParseCommandLine(arguments, kSourceFile));
+  if (!command_line.help_topic.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::string help, HelpOn("Sweep", command_line.help_topic));
+    return WriteToStdout(help);
+  }
   if (command_line.help) {
     return WriteToStdout(
         "launcher: runs a sweep of training runs on this machine or through Slurm\n" +
