@@ -257,9 +257,8 @@ Status TrainingRun::ShowOpening() {
   ELASTOR_ASSIGN_OR_RETURN(
       const RunFigures figures,
       DescribeFigures(experiment_, context_.dataset->info(), context_.communicator->size()));
-  log_.ShowLine("run: " + experiment_.name() + ", " +
-                KindName(*ChosenModel(experiment_.model())) + ", " +
-                std::to_string(figures.dense_parameters) + " dense and " +
+  log_.ShowLine("run: " + experiment_.name() + ", " + KindName(*ChosenModel(experiment_.model())) +
+                ", " + std::to_string(figures.dense_parameters) + " dense and " +
                 std::to_string(figures.embedding_parameters) + " embedding parameters");
   log_.ShowLine("data: " + Count(context_.dataset->rows(Split::kTrain), "row") + " of " +
                 experiment_.data().path());
