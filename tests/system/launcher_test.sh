@@ -140,6 +140,9 @@ echo "killed at work $kills times of $planned_kills:" \
 kill_in_mid_run "$work/long"
 must_sweep 'after kill -9' 0 "$work/killed"
 same_table "$work/killed" 'kill -9'
+for figures in fits points spectra; do
+  cmp "$work/whole/report/$figures.csv" "$work/killed/report/$figures.csv" || fail "kill -9: other $figures in the report"
+done
 summaries "$work/killed" >"$work/summaries"
 sort --unique "$work/finished" | grep --invert-match --fixed-strings --line-regexp \
   --file="$work/summaries" && fail 'kill -9: a finished run was done again'

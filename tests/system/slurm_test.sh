@@ -146,7 +146,7 @@ fi
 
 # One run of two ranks on two nodes, preempted by another job in mid-run.
 sweep=$work/one.textproto
-long=(--set=base.training.epochs=200 --set=base.training.max_steps=1500)
+long=(--set=base.training.epochs=200 --set=base.training.max_steps=8000)
 without_slurm "$work/long_whole" "${long[@]}"
 two_nodes=(--set=resources.ranks=2 --set=resources.nodes=2 "${long[@]}")
 sweep "$work/long" "${two_nodes[@]}" >"$work/long.log" 2>&1 &
