@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <span>
@@ -349,10 +348,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
                                       : RunInference(options, communicator);
 }
 
-void PrintError(const Status& status) {
-  std::fprintf(stderr, "trainer: %s\n", status.message().c_str());
-  std::fflush(stderr);
-}
+void PrintError(const Status& status) { WriteToStderr("trainer: " + status.message() + "\n"); }
 
 int Main(int argc, char** argv) {
   RememberStopSignals();
@@ -379,20 +375,20 @@ int Main(int argc, char** argv) {
   Communicator& communicator = **world;
 
   const Status status = Run(invocation, communicator);
+  // All ranks return an agreed status; of others the peers may be gone.
+  const bool alone = status.code() == StatusCode::kMachine && !status.agreed();
+  if (!status.ok() && (alone || communicator.rank() == 0)) PrintError(status);
   // The outcome stands: a launcher that ends the last ranks because the first have left changes it
   // no more.
   RememberStopSignals();
   const int exit_code = static_cast<int>(status.code());
   if (status.ok()) return exit_code;
-  if (status.code() == StatusCode::kMachine && !status.agreed()) {
-    // Peers may be gone: no collective call any more, MPI_Finalize included. The launcher ends the
-    // rest of the job.
-    PrintError(status);
+  if (alone) {
+    // No collective call any more, MPI_Finalize included. The launcher ends the rest of the job.
     communicator.Abandon();
     _exit(exit_code);
   }
-  // All ranks return this status; nobody leaves before it is told.
-  if (communicator.rank() == 0) PrintError(status);
+  // Nobody leaves before it is told.
   const Status left = communicator.Barrier(Phase::kSetup);
   if (!left.ok()) _exit(exit_code);
   return exit_code;

@@ -107,6 +107,22 @@ ended 1 '^trainer: stopped by a signal at step [0-9]*; start the same command ag
 
 unset OMPI_MCA_odls_base_sigkill_timeout
 
+# Who is ended while nobody reads its lines any more, as by such an mpirun, still leaves its checkpoint.
+mkfifo "$work/unread"
+exec {unread}<>"$work/unread"
+head --bytes=65536 /dev/zero >"$work/unread"
+"${tiny[@]}" --set=training.epochs=1000000 --output_dir="$work/unheard" 2>"$work/unread" &
+unheard=$!
+sleep 1
+kill -TERM $unheard
+for _ in {1..100}; do kill -0 $unheard 2>/dev/null && sleep 0.1; done
+kill -KILL $unheard 2>/dev/null && fail 'SIGTERM, stderr unread: still there after 10 s'
+wait $unheard
+code=$?
+[[ $code -eq 75 && -n $(ls "$work/unheard/checkpoints" 2>/dev/null) ]] ||
+  fail "SIGTERM, stderr unread: expected exit code 75 and a checkpoint, found exit code $code"
+exec {unread}>&-
+
 mkdir "$work/early"
 TEST_TMPDIR=$work/early bash "$(dirname "$0")/early_signals.sh" "$trainer" "$prepare" 4 $$ ||
   fail 'signals in the first moments'

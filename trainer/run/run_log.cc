@@ -89,7 +89,7 @@ RunLog::RunLog(const std::string& output_dir, const Experiment& experiment, bool
       progress_clock_(/*terminal=*/columns_ > 0) {}
 
 RunLog::~RunLog() {
-  if (bar_shown_) std::fputc('\n', stderr);
+  if (bar_shown_) WriteToStderr("\n");
   if (metrics_ != nullptr) std::fclose(metrics_);
   // Those that somebody has put something into stay.
   for (; !begun_ && !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());
@@ -234,19 +234,26 @@ void RunLog::ShowProgress(Progress progress) {
   progress.elapsed_seconds = SecondsSince(start_);
   if (columns_ == 0) return ShowLine(ProgressLine(progress));
   // A bar as wide as the terminal would wrap in some of them.
-  std::fputs((kEraseLine + ProgressBar(progress, columns_ - 1)).c_str(), stderr);
-  std::fflush(stderr);
+  WriteToStderr(kEraseLine + ProgressBar(progress, columns_ - 1));
   bar_shown_ = true;
 }
 
 void RunLog::ShowLine(const std::string& line) {
   if (!writes_) return;
   EraseBar();
-  std::fputs((line + "\n").c_str(), stderr);
+  WriteToStderr(line + "\n");
+}
+
+void RunLog::ShowFrequentLine(const std::string& line) {
+  constexpr double kLeast = 0.2;
+  const double now = SecondsSince(start_);
+  if (now < next_frequent_line_) return;
+  next_frequent_line_ = now + kLeast;
+  ShowLine(line);
 }
 
 void RunLog::EraseBar() {
-  if (bar_shown_) std::fputs(kEraseLine, stderr);
+  if (bar_shown_) WriteToStderr(kEraseLine);
   bar_shown_ = false;
 }
 

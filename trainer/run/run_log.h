@@ -68,6 +68,8 @@ class RunLog {
   void ShowProgress(Progress progress);
   // A line that a bar does not overwrite.
   void ShowLine(const std::string& line);
+  // The same, of lines of which there may be thousands a second: five a second are shown.
+  void ShowFrequentLine(const std::string& line);
 
   // summary.json, and the same for people on stdout. REQUIRES: Begin was ok.
   Status Finish(const Summary& summary);
@@ -99,6 +101,7 @@ class RunLog {
   std::unique_ptr<TensorBoardFile> tensorboard_;  // null: not wanted
   ProgressClock progress_clock_;
   bool bar_shown_ = false;
+  double next_frequent_line_ = 0;  // seconds after start_
 };
 
 }  // namespace elastor

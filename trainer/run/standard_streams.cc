@@ -1,13 +1,18 @@
 #include "trainer/run/standard_streams.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+
+#include "trainer/run/stop_signals.h"
 
 namespace elastor {
 
@@ -32,6 +37,22 @@ Status WriteToStdout(const std::string& text) {
     }
   }
   return OkStatus();
+}
+
+void WriteToStderr(const std::string& text) {
+  constexpr int kLookMilliseconds = 100;
+  std::fflush(stderr);
+  for (std::string_view left = text; !left.empty();) {
+    pollfd stream = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    const int ready = poll(&stream, 1, kLookMilliseconds);
+    if (ready == 0 && StopSignal() != 0) return;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    // What a ready pipe takes without waiting.
+    const ssize_t count =
+        write(STDERR_FILENO, left.data(), std::min<size_t>(left.size(), PIPE_BUF));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) return;
+    left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
 }
 
 }  // namespace elastor

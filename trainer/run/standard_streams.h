@@ -16,6 +16,11 @@ void PrepareStandardStreams();
 // what it wanted. Otherwise a machine error that names stdout (a full disk).
 Status WriteToStdout(const std::string& text);
 
+// The text on stderr, handed to the system before this returns, as far as somebody reads: once this
+// process is asked to stop (stop_signals.h) it waits for no reader, for mpirun reads nothing more
+// of ranks that it ends, and a rank that waited for it would be killed before its checkpoint.
+void WriteToStderr(const std::string& text);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_RUN_STANDARD_STREAMS_H_

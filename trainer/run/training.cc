@@ -389,7 +389,11 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
   evaluated_ = std::move(evaluated);
   if (evaluated_.split == SplitName(Split::kValidation)) evaluated_step_ = step();
   evaluated_.scheduled = scheduled;
-  log_.ShowLine(ToText(evaluated_));
+  if (scheduled && !AtEnd()) {
+    log_.ShowFrequentLine(ToText(evaluated_));
+  } else {
+    log_.ShowLine(ToText(evaluated_));
+  }
   return log_.Append(evaluated_);
 }
 
