@@ -16,12 +16,18 @@ enum class StatusCode {
   kStopped = 75,  // by a signal, with a checkpoint written (EX_TEMPFAIL: start it again)
 };
 
+// The text with control characters, but for tabs, as \n or \x1b: what a file or a name holds breaks
+// no line and steers no terminal.
+std::string WithoutControls(std::string text);
+
 // The outcome of an operation that can fail for a reason outside the program. A message is one
-// line that names file, field, expected and found. Program errors are CHECKs, not Statuses.
+// line (WithoutControls) that names file, field, expected and found. Program errors are CHECKs, not
+// Statuses.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message)
+      : code_(code), message_(WithoutControls(std::move(message))) {}
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }

@@ -100,6 +100,7 @@ std::string IdMistake(const DatasetInfo& info, const char* block, int64_t bytes,
 // Whether bags follow one another and fill the block.
 bool BagsFit(const char* block, const BlockSections& sections, int64_t bytes, int64_t bags,
              int64_t id_bytes) {
+  if (bytes < sections.heap_at) return false;
   const uint32_t* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
   if (!std::is_sorted(ends, ends + bags)) return false;
   const int64_t heap_ids = bags == 0 ? 0 : ends[bags - 1];

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "configs/proto/schema.pb.h"
+#include "google/protobuf/stubs/strutil.h"
 #include "trainer/prepare/column_names.h"
 #include "trainer/prepare/file_kind.h"
 #include "trainer/prepare/text_source.h"
@@ -64,12 +65,7 @@ std::string Lower(std::string text) {
 
 // In quotes, as protobuf text has it.
 std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c == '\t' ? "\\t" : std::string(1, c);
-  }
-  return quoted + "\"";
+  return "\"" + google::protobuf::strings::Utf8SafeCEscape(std::string(text)) + "\"";
 }
 
 std::string NumberText(double value) {

@@ -32,6 +32,11 @@ TEST(StatusTest, CodesAreExitCodes) {
   EXPECT_EQ(static_cast<int>(DivergedError("").code()), 4);
 }
 
+TEST(StatusTest, MessagesAreOneLine) {
+  EXPECT_EQ(UserError("a\nb\x1b[2K\t\x7f caf\xc3\xa9").message(),
+            "a\\nb\\x1b[2K\t\\x7f caf\xc3\xa9");
+}
+
 TEST(StatusTest, MacrosReturnTheFirstError) {
   int result = 0;
   EXPECT_TRUE(QuarterTwice(32, &result).ok());

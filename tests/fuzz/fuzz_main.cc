@@ -1,0 +1,28 @@
+// libFuzzer's program of one target, which the variable ELASTOR_FUZZ_TARGET names (tools/fuzz.sh).
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "glog/logging.h"
+#include "tests/fuzz/targets.h"
+
+namespace {
+
+const elastor::FuzzTarget* target = nullptr;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  FLAGS_logtostderr = true;
+  const char* const name = std::getenv("ELASTOR_FUZZ_TARGET");
+  for (const elastor::FuzzTarget& known : elastor::FuzzTargets()) {
+    if (name != nullptr && std::string_view(name) == known.name) target = &known;
+  }
+  CHECK(target != nullptr) << "ELASTOR_FUZZ_TARGET names no target";
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  target->run({reinterpret_cast<const char*>(bytes), size});
+  return 0;
+}

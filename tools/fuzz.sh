@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Fuzzes the readers of files and texts (tests/fuzz) with clang's libFuzzer, AddressSanitizer and
+# UndefinedBehaviorSanitizer, one target after another, and prints a line each: executions, executions a
+# second, inputs kept, finds. What ends a target is left in OUTPUT/TARGET/finds; once mended it belongs into
+# tests/fuzz/corpus/TARGET, where //tests/fuzz:corpus_test tries it for ever.
+#
+#   tools/fuzz.sh OUTPUT [RUNS [TARGET ...]]
+#
+# RUNS of those that open files: a tenth. Without RUNS 1,000,000, without TARGET all. Needs clang-14 and its
+# runtime, which it installs.
+set -euo pipefail
+if [[ $# -eq 0 || " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
+mkdir -p "$1"
+output=$(realpath "$1")
+runs=${2:-1000000}
+shift $(($# < 2 ? $# : 2))
+cd "$(dirname "$0")/.."
+tools/install_packages.sh clang-14 libclang-rt-14-dev
+source tools/environment.sh
+bazel build --config=fuzz --color=no --curses=no //tests/fuzz
+fuzz=$(bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz/fuzz
+targets=("$@")
+[[ $# -gt 0 ]] || targets=($(ls tests/fuzz/corpus))
+opening_files=' guess meta run_folder safetensors sweep vocabulary '
+
+failed=0
+printf '%-12s %12s %8s %7s %6s\n' target executions per_s kept finds
+for target in "${targets[@]}"; do
+  own=$output/$target
+  mkdir -p "$own/inputs" "$own/finds"
+  number=$runs
+  [[ $opening_files != *" $target "* ]] || number=$((runs / 10))
+  ELASTOR_FUZZ_TARGET=$target "$fuzz" -runs="$number" -seed=1 -max_len=8192 -timeout=10 -rss_limit_mb=4096 \
+    -print_final_stats=1 -artifact_prefix="$own/finds/" "$own/inputs" "tests/fuzz/corpus/$target" \
+    >"$own/log" 2>&1 || failed=1
+  statistic() { sed --quiet "s/^stat::$1: *//p" "$own/log"; }
+  printf '%-12s %12s %8s %7s %6s\n' "$target" "$(statistic number_of_executed_units)" \
+    "$(statistic average_exec_per_sec)" "$(ls "$own/inputs" | wc --lines)" "$(ls "$own/finds" | wc --lines)"
+done
+exit $failed
