@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "configs/proto/schema.pb.h"
+#include "core/base/utf8.h"
 #include "google/protobuf/stubs/strutil.h"
 #include "trainer/prepare/column_names.h"
 #include "trainer/prepare/file_kind.h"
@@ -604,7 +605,12 @@ StatusOr<std::string> Guess::Run() {
 }  // namespace
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths) {
-  return Guess(paths).Run();
+  StatusOr<std::string> text = Guess(paths).Run();
+  if (text.ok() && !IsUtf8(*text)) {
+    return UserError(paths[0] + ": a column's name or a label's value is not UTF-8; expected a " +
+                     "file that is (iconv --from-code=latin1 makes one)");
+  }
+  return text;
 }
 
 }  // namespace elastor
