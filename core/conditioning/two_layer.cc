@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "core/base/random.h"
 #include "glog/logging.h"
@@ -19,13 +20,10 @@ uint64_t Key(const char* what, uint64_t seed) {
   return MakeRandomKey(seed, RandomPurpose::kTheory, HashName(what));
 }
 
-// Independent N(0, stddev^2), a column `stream`, `stream` + 1, ... each.
-MatrixXd NormalColumns(int64_t rows, int64_t columns, double stddev, uint64_t key,
-                       uint64_t stream) {
+// Independent N(0, stddev^2).
+MatrixXd NormalMatrix(int64_t rows, int64_t columns, double stddev, uint64_t key) {
   MatrixXd matrix(rows, columns);
-  for (int64_t j = 0; j < columns; ++j) {
-    FillNormal(key, stream + static_cast<uint64_t>(j), stddev, rows, matrix.col(j).data());
-  }
+  FillNormal(key, /*stream=*/0, stddev, matrix.size(), matrix.data());
   return matrix;
 }
 
@@ -94,10 +92,14 @@ void AddGram(const MatrixXd& a, MatrixXd* sum) {
 }
 MatrixXd Whole(const MatrixXd& lower) { return lower.selfadjointView<Eigen::Lower>(); }
 
+std::span<const double> Elements(const MatrixXd& matrix) {
+  return {matrix.data(), static_cast<size_t>(matrix.size())};
+}
+
 }  // namespace
 
 MatrixXd DrawInputs(Inputs inputs, int64_t n, int64_t d, uint64_t seed) {
-  MatrixXd x = NormalColumns(d, n, 1, Key("inputs", seed), 0).transpose();
+  MatrixXd x = NormalMatrix(d, n, 1, Key("inputs", seed)).transpose();
   if (inputs == Inputs::kNormalised) {
     x = x.rowwise().normalized() * std::sqrt(static_cast<double>(d));
   }
@@ -164,24 +166,27 @@ KernelPair OutputCovariances(const PairExpectations& pairs) {
   return {pairs.values, pairs.values.cwiseProduct(pairs.gram)};
 }
 
+Weights DrawWeights(int64_t d, int64_t m, uint64_t seed) {
+  const double stddev = 1 / std::sqrt(static_cast<double>(d));
+  return {NormalMatrix(d, m, stddev, Key("W", seed)), NormalMatrix(d, m, stddev, Key("P", seed)),
+          NormalMatrix(m, 1, 1 / std::sqrt(static_cast<double>(m)), Key("V", seed))};
+}
+
 KernelPair FiniteKernels(const MatrixXd& x, Activation activation, int64_t m, uint64_t seed) {
   constexpr int64_t kUnits = 1024;  // at a time
-  const int64_t n = x.rows(), d = x.cols();
-  const double stddev = 1 / std::sqrt(static_cast<double>(d));
-  VectorXd v(m);
-  FillNormal(Key("V", seed), 0, 1 / std::sqrt(static_cast<double>(m)), m, v.data());
+  const int64_t n = x.rows();
+  const Weights weights = DrawWeights(x.cols(), m, seed);
   // Over hidden units, plain and gated: of the outputs by V, and by W and P less x^T x'.
   const MatrixXd zero = MatrixXd::Zero(n, n);
   MatrixXd plain_v = zero, plain_w = zero, gated_v = zero, gated_inner = zero;
   for (int64_t begin = 0; begin < m; begin += kUnits) {
     const int64_t units = std::min(kUnits, m - begin);
-    const auto stream = static_cast<uint64_t>(begin);
-    const MatrixXd w_x = x * NormalColumns(d, units, stddev, Key("W", seed), stream);
-    const MatrixXd p_x = x * NormalColumns(d, units, stddev, Key("P", seed), stream);
+    const MatrixXd w_x = x * weights.w.middleCols(begin, units);
+    const MatrixXd p_x = x * weights.p.middleCols(begin, units);
     const MatrixXd value = w_x.unaryExpr([&](double z) { return Activate(activation, z); });
     const MatrixXd slope =
         w_x.unaryExpr([&](double z) { return ActivationDerivative(activation, z); });
-    const auto scale = v.segment(begin, units).asDiagonal();
+    const auto scale = weights.v.segment(begin, units).asDiagonal();
     AddGram(value, &plain_v);
     AddGram(slope * scale, &plain_w);
     AddGram(p_x.cwiseProduct(value), &gated_v);
@@ -194,8 +199,11 @@ KernelPair FiniteKernels(const MatrixXd& x, Activation activation, int64_t m, ui
 }
 
 Conditioning ConditioningOf(const MatrixXd& kernel) {
-  return ConditioningOf(
-      EigenvaluesOf({kernel.data(), static_cast<size_t>(kernel.size())}, kernel.rows()));
+  return ConditioningOf(EigenvaluesOf(Elements(kernel), kernel.rows()));
+}
+
+Eigendecomposition Decompose(const MatrixXd& kernel) {
+  return Decompose(Elements(kernel), kernel.rows());
 }
 
 }  // namespace elastor

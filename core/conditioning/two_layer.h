@@ -46,11 +46,19 @@ KernelPair ExpectedKernels(const PairExpectations& pairs, int64_t d, double m);
 // Covariances E[z z^T] of the outputs at initialisation (Sigma of Proposition C.2), for any m.
 KernelPair OutputCovariances(const PairExpectations& pairs);
 
-// <grad z(x), grad z(x')> of one draw of weights of m hidden units, a function of (X, activation,
-// m, seed).
+// One draw, a function of (d, m, seed); the gated network alone has P.
+struct Weights {
+  Eigen::MatrixXd w;  // transposed, [d, m]
+  Eigen::MatrixXd p;  // transposed, [d, m]
+  Eigen::VectorXd v;  // [m]
+};
+Weights DrawWeights(int64_t d, int64_t m, uint64_t seed);
+
+// <grad z(x), grad z(x')> at DrawWeights(d, m, seed).
 KernelPair FiniteKernels(const Eigen::MatrixXd& x, Activation activation, int64_t m, uint64_t seed);
 
 Conditioning ConditioningOf(const Eigen::MatrixXd& kernel);
+Eigendecomposition Decompose(const Eigen::MatrixXd& kernel);
 
 }  // namespace elastor
 

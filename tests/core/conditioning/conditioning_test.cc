@@ -6,8 +6,10 @@
 #include <cmath>
 #include <numbers>
 #include <utility>
+#include <vector>
 
 #include "core/conditioning/approximations.h"
+#include "core/conditioning/dynamics.h"
 #include "core/conditioning/two_layer.h"
 
 namespace elastor {
@@ -291,6 +293,115 @@ TEST(ApproximationTest, CounterexampleTraceDifferenceOfCorollary42) {
   EXPECT_NEAR(CorrectedTraceDifference(kN, kD, kM), 2.19e11, 1e9);
   EXPECT_NEAR(CorrectedTraceDifference(kN, kD, kM), exact, 0.15 * exact);
   EXPECT_LE(PrintedTraceDifference(kN, kD, kM), 0.1 * exact);
+}
+
+// Inputs, random labels and what section 4 says of them, at the step size 1 / lambda_max(K).
+struct Descent {
+  Descent(int64_t n, int64_t d, uint64_t seed)
+      : m(100 * d),
+        x(DrawInputs(Inputs::kGaussian, n, d, seed)),
+        y(DrawInputs(Inputs::kGaussian, n, 1, 100 + seed)),
+        pairs(ExpectPairs(x, Activation::kRelu)),
+        kernels(ExpectedKernels(pairs, d, static_cast<double>(m))),
+        plain_parts(Decompose(kernels.plain)),
+        gated_parts(Decompose(kernels.gated)),
+        plain(plain_parts, OutputCovariances(pairs).plain, y),
+        gated(gated_parts, OutputCovariances(pairs).gated, y),
+        eta(1 / plain.lambda_max()) {}
+
+  int64_t m;
+  MatrixXd x;
+  VectorXd y;
+  PairExpectations pairs;
+  KernelPair kernels;
+  Eigendecomposition plain_parts, gated_parts;
+  ExpectedLoss plain, gated;
+  double eta;
+};
+
+// A first step lowers the loss by eta e^T K e / n with the kernel at those weights: far labels make
+// e = -y.
+TEST(DynamicsTest, DescentFollowsTheKernelOfItsWeights) {
+  constexpr int64_t kN = 6, kD = 4, kM = 64;
+  constexpr double kFar = 1e4, kEta = 1e-9;
+  const MatrixXd x = DrawInputs(Inputs::kGaussian, kN, kD, 1);
+  const VectorXd y = kFar * DrawInputs(Inputs::kGaussian, kN, 1, 2);
+  for (const Activation activation : kActivations) {
+    const KernelPair kernels = FiniteKernels(x, activation, kM, /*seed=*/5);
+    for (const auto& [network, kernel] :
+         {std::pair(Network::kPlain, &kernels.plain), std::pair(Network::kGated, &kernels.gated)}) {
+      const std::vector<double> losses =
+          TrainingLosses(x, y, network, activation, kM, kEta, 1, /*seed=*/5);
+      const double expected = kEta * y.dot(*kernel * y) / kN;
+      EXPECT_NEAR(losses[0] - losses[1], expected, 2e-3 * expected);
+    }
+  }
+}
+
+// Proposition 4.1, corrected, against descent; the crossing of the losses, predicted and measured,
+// against the figures of one draw. Printed, K for Sigma makes the outputs' variance m times as
+// large, and the crossing comes 40 times as late.
+TEST(DynamicsTest, CrossingsOfTheLosses) {
+  constexpr int64_t kSteps = 40;
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    const Descent descent(300, 10, seed);
+    const std::vector<int64_t> crossings =
+        Crossings(descent.plain, descent.gated, descent.eta, 1'000'000);
+    ASSERT_EQ(crossings.size(), 2u);
+    EXPECT_GE(crossings[0], 9);
+    EXPECT_LE(crossings[0], 36);
+    EXPECT_GE(crossings[1], 19'000);
+    EXPECT_LE(crossings[1], 76'000);
+
+    std::vector<double> losses[2];
+    for (const Network network : {Network::kPlain, Network::kGated}) {
+      std::vector<double>& mean = losses[static_cast<int>(network)];
+      mean.assign(kSteps + 1, 0);
+      constexpr int kDraws = 3;
+      for (uint64_t draw = 1; draw <= kDraws; ++draw) {
+        const std::vector<double> one = TrainingLosses(
+            descent.x, descent.y, network, Activation::kRelu, descent.m, descent.eta, kSteps, draw);
+        for (int64_t k = 0; k <= kSteps; ++k) mean[k] += one[k] / kDraws;
+      }
+    }
+    int64_t measured = 0;
+    while (measured <= kSteps && losses[0][measured] <= losses[1][measured]) ++measured;
+    EXPECT_GE(measured, crossings[0] / 2);
+    EXPECT_LE(measured, crossings[0] * 2);
+    EXPECT_NEAR(losses[0][kSteps], descent.plain.At(descent.eta, kSteps), 0.05 * losses[0][kSteps]);
+    EXPECT_NEAR(losses[1][kSteps], descent.gated.At(descent.eta, kSteps), 0.05 * losses[1][kSteps]);
+
+    const ExpectedLoss printed_plain(descent.plain_parts, descent.kernels.plain, descent.y);
+    const ExpectedLoss printed_gated(descent.gated_parts, descent.kernels.gated, descent.y);
+    EXPECT_GE(printed_plain.At(descent.eta, 0), 100 * losses[0][0]);
+    EXPECT_GE(Crossings(printed_plain, printed_gated, descent.eta, 1'000'000)[0],
+              20 * crossings[0]);
+  }
+}
+
+// Corollary 4.2 (2): after many steps the gated network leads. With Gaussian inputs it is the plain
+// one, whose smallest eigenvalue is the larger.
+TEST(DynamicsTest, CounterexampleTheGatedNetworkLeadsAtTheEnd) {
+  const Descent descent(300, 10, 1);
+  EXPECT_LT(descent.plain.At(descent.eta, 1), descent.gated.At(descent.eta, 1));
+  EXPECT_GT(descent.plain.At(descent.eta, 1000), descent.gated.At(descent.eta, 1000));
+  EXPECT_LT(descent.plain.At(descent.eta, 100'000), descent.gated.At(descent.eta, 100'000));
+}
+
+// As the paper's figure 5: two inputs of cosine 0.8, m to infinity, kernels over m.
+TEST(DynamicsTest, TwoSamples) {
+  MatrixXd x(2, 2);
+  x << 1, 0, 0.8, 0.6;
+  x *= std::sqrt(2.0);
+  const KernelPair kernels = OutputCovariances(ExpectPairs(x, Activation::kRelu));
+  const VectorXd y = Eigen::Vector2d(1, 0.6);
+  const MatrixXd plain = OutputTrajectory(kernels.plain, y, 0.02, 1000);
+  const MatrixXd gated = OutputTrajectory(kernels.gated, y, 0.02, 1000);
+  const auto distance = [&](const MatrixXd& outputs, int64_t k) {
+    return (outputs.col(k) - y).norm();
+  };
+  for (const int64_t early : {30, 70}) EXPECT_LT(distance(plain, early), distance(gated, early));
+  for (const int64_t late : {150, 1000}) EXPECT_GT(distance(plain, late), distance(gated, late));
 }
 
 }  // namespace
