@@ -53,29 +53,32 @@ std::vector<double> TrainingLosses(const MatrixXd& x, const VectorXd& y, Network
                                    Activation activation, int64_t m, double eta, int64_t steps,
                                    uint64_t seed) {
   Weights weights = DrawWeights(x.cols(), m, seed);
+  const bool gated = network == Network::kGated;
   std::vector<double> losses;
+  // [n, m]: W x, phi and phi' of it, P x, the hidden layer, and the gradients there, whose memory
+  // the steps share.
+  MatrixXd w_x, value, slope, gate, hidden, blame, of_w;
   for (int64_t step = 0;; ++step) {
-    const MatrixXd w_x = x * weights.w;
-    const MatrixXd value = w_x.unaryExpr([&](double z) { return Activate(activation, z); });
-    const MatrixXd slope =
-        w_x.unaryExpr([&](double z) { return ActivationDerivative(activation, z); });
-    MatrixXd gate, hidden = value;
-    if (network == Network::kGated) {
-      gate = x * weights.p;
+    w_x.noalias() = x * weights.w;
+    value = w_x.unaryExpr([&](double z) { return Activate(activation, z); });
+    slope = w_x.unaryExpr([&](double z) { return ActivationDerivative(activation, z); });
+    hidden = value;
+    if (gated) {
+      gate.noalias() = x * weights.p;
       hidden.array() *= gate.array();
     }
     const VectorXd error = hidden * weights.v - y;
     losses.push_back(error.squaredNorm() / (2 * static_cast<double>(x.rows())));
     if (step == steps) return losses;
-    // What an input's error says of a hidden unit.
-    const MatrixXd blame = error * weights.v.transpose();
-    MatrixXd of_w = blame.cwiseProduct(slope);
-    if (network == Network::kGated) {
+    blame.noalias() = error * weights.v.transpose();
+    of_w = blame.cwiseProduct(slope);
+    if (gated) {
       of_w.array() *= gate.array();
-      weights.p -= eta * x.transpose() * blame.cwiseProduct(value);
+      blame.array() *= value.array();
+      weights.p.noalias() -= eta * x.transpose() * blame;
     }
-    weights.w -= eta * x.transpose() * of_w;
-    weights.v -= eta * hidden.transpose() * error;
+    weights.w.noalias() -= eta * x.transpose() * of_w;
+    weights.v.noalias() -= eta * hidden.transpose() * error;
   }
 }
 
