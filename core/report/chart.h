@@ -104,6 +104,21 @@ struct DistributionChart {
 };
 std::string ToSvg(const DistributionChart& chart);
 
+// Matrices of one size beside each other, a cell an element, row 0 on top: white at 0 and below,
+// the full colour at the largest element of all.
+struct HeatMap {
+  struct Matrix {
+    std::string name;
+    std::vector<double> values;  // row-major
+  };
+
+  std::string title;
+  std::string subtitle;
+  int64_t columns = 0;
+  std::vector<Matrix> matrices;
+};
+std::string ToSvg(const HeatMap& map);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_CORE_REPORT_CHART_H_

@@ -32,6 +32,7 @@ constexpr char kStyle[] =
     ".hollow{fill:#ffffff;stroke-width:1.8}\n"
     ".beyond{stroke-dasharray:6 4}\n"
     ".front{fill:none;stroke:#818b98;stroke-width:1.5}\n"
+    ".cell{fill:#0068a8}\n"
     ".c0{stroke:#0068a8}.c0.area,.c0.marker,.c0.run{fill:#0068a8}\n"
     ".c1{stroke:#c8500a}.c1.area,.c1.marker,.c1.run{fill:#c8500a}\n"
     ".c2{stroke:#007a5a}.c2.area,.c2.marker,.c2.run{fill:#007a5a}\n"
@@ -42,6 +43,7 @@ constexpr char kStyle[] =
     "@media screen and (prefers-color-scheme:dark){\n"
     "text{fill:#e6edf3}.subtitle,.label{fill:#9aa5b1}.page{fill:#0d1117}\n"
     ".axis,.ghost{stroke:#7d8590}.grid{stroke:#262d36}.area{fill-opacity:.28}\n"
+    ".cell{fill:#58b6f0}\n"
     ".c0{stroke:#58b6f0}.c0.area,.c0.marker,.c0.run{fill:#58b6f0}\n"
     ".c1{stroke:#ff9a52}.c1.area,.c1.marker,.c1.run{fill:#ff9a52}\n"
     ".c2{stroke:#3ecf9f}.c2.area,.c2.marker,.c2.run{fill:#3ecf9f}\n"
@@ -153,6 +155,16 @@ void SvgWriter::Marker(SvgPoint at, int shape, std::string_view css_class) {
 void SvgWriter::Dot(SvgPoint at, std::string_view css_class) {
   text_ += "<circle" + Attribute("class", css_class) + Attribute("cx", Number(at.x)) +
            Attribute("cy", Number(at.y)) + " r=\"2.2\"/>\n";
+}
+
+void SvgWriter::Cell(SvgPoint corner, double side, double opacity) {
+  const auto hundredths = static_cast<int>(std::lround(100 * opacity));
+  if (hundredths == 0) return;
+  const std::string digits = std::to_string(100 + hundredths % 100).substr(1);
+  text_ += "<rect class=\"cell\"" + Attribute("x", Number(corner.x)) +
+           Attribute("y", Number(corner.y)) + Attribute("width", Number(side)) +
+           Attribute("height", Number(side)) +
+           Attribute("fill-opacity", hundredths == 100 ? "1" : "." + digits) + "/>\n";
 }
 
 void SvgWriter::BeginGroup(std::string_view tip) {

@@ -21,6 +21,7 @@ enum class TextAnchor { kStart, kMiddle, kEnd };
 //   lines: axis, grid, ghost (dashed)
 //   c0 .. c5: the palette, with line, area, marker, whisker, run (a faint dot), hollow (a marker),
 //   beyond (a dashed line); front: a line that is no series'
+//   cell: of a heat map
 class SvgWriter {
  public:
   static constexpr int kColors = 6;
@@ -37,6 +38,8 @@ class SvgWriter {
   void Marker(SvgPoint at, int shape, std::string_view css_class);
 
   void Dot(SvgPoint at, std::string_view css_class);
+  // A filled square; opacity in [0, 1], written to a hundredth.
+  void Cell(SvgPoint corner, double side, double opacity);
   // What is drawn until EndGroup has a text that a pointer over it shows.
   void BeginGroup(std::string_view tip);
   void EndGroup();

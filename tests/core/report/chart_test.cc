@@ -296,5 +296,19 @@ TEST(ScalingChartTest, PointsLawsAndResiduals) {
   EXPECT_NE(ToSvg(chart).find("no data"), std::string::npos);
 }
 
+TEST(HeatMapTest, ACellAnElementByItsSize) {
+  HeatMap map = {.title = "Kernels", .subtitle = "", .columns = 2, .matrices = {}};
+  map.matrices.push_back({"first", {1, 0.5, 0.25, kNan}});
+  map.matrices.push_back({"second", {2, -1, 0, 0.004}});
+  const std::string svg = ToSvg(map);
+  ExpectGood(svg);
+  constexpr size_t kScaleCells = 20;
+  EXPECT_EQ(Count(svg, "class=\"cell\""), 4 + kScaleCells);  // white ones are not drawn
+  EXPECT_EQ(Count(svg, "fill-opacity=\"1\""), 1u);
+  EXPECT_EQ(Count(svg, "fill-opacity=\".50\""), 1u);
+  EXPECT_EQ(Count(svg, "fill-opacity=\".25\""), 1u);
+  ExpectGood(ToSvg(HeatMap()));
+}
+
 }  // namespace
 }  // namespace elastor

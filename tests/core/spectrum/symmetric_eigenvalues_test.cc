@@ -4,9 +4,11 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/spectrum/symmetric_matrix.h"
 
 namespace elastor {
 namespace {
@@ -83,6 +85,48 @@ TEST(SymmetricEigenvaluesTest, SpecialMatrices) {
                      MatrixXd::Ones(kN, kN) * 1e-300, blocks * -1,
                      MatrixXd::Identity(kN, kN) + 1e-12 * exchange, exchange * 1e10,
                      MatrixXd(diagonal.asDiagonal()) + 1e-8 * laplace});
+}
+
+// The second difference has the eigenvalues 2 - 2 cos(pi i / (n + 1)). What stands above the
+// diagonal is not read.
+TEST(SymmetricMatrixTest, ValuesAndVectorsOfTheSecondDifference) {
+  constexpr int64_t kN = 60;
+  std::vector<double> matrix(kN * kN, 0);
+  for (int64_t i = 0; i < kN; ++i) {
+    matrix[i * kN + i] = 2;
+    if (i > 0) matrix[i * kN + i - 1] = -1;
+    for (int64_t j = i + 1; j < kN; ++j) matrix[i * kN + j] = 1000;
+  }
+  const Eigendecomposition both = Decompose(matrix, kN);
+  const std::vector<double> values = EigenvaluesOf(matrix, kN);
+  for (int64_t k = 0; k < kN; ++k) {
+    const double expected =
+        2 - 2 * std::cos(std::numbers::pi * static_cast<double>(k + 1) / (kN + 1));
+    EXPECT_NEAR(values[k], expected, 1e-13);
+    EXPECT_NEAR(both.values[k], expected, 1e-13);
+    const double* v = &both.vectors[k * kN];
+    for (int64_t i = 0; i < kN; ++i) {
+      const double product = 2 * v[i] - (i > 0 ? v[i - 1] : 0) - (i + 1 < kN ? v[i + 1] : 0);
+      EXPECT_NEAR(product, expected * v[i], 1e-13);
+    }
+  }
+}
+
+TEST(SymmetricMatrixTest, ConditioningSaysWhereDoubleCannotTell) {
+  const Conditioning good = ConditioningOf(std::vector<double>{0.5, 1, 2});
+  EXPECT_TRUE(good.resolved());
+  EXPECT_EQ(good.rank, 3);
+  EXPECT_EQ(good.condition_number(), 4);
+  // A Gram matrix of 40 rows in 7 dimensions.
+  constexpr int64_t kN = 40, kD = 7;
+  MatrixXd rows(kN, kD);
+  FillNormal(1, 99, 1, rows.size(), rows.data());
+  const MatrixXd gram = rows * rows.transpose();
+  const Conditioning singular = ConditioningOf(EigenvaluesOf({gram.data(), kN * kN}, kN));
+  EXPECT_FALSE(singular.resolved());
+  EXPECT_EQ(singular.rank, kD);
+  EXPECT_TRUE(std::isnan(singular.condition_number()));
+  EXPECT_EQ(ConditioningOf(std::vector<double>{0, 0}).rank, 0);
 }
 
 }  // namespace

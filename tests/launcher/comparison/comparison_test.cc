@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "launcher/comparison/energy_distance.h"
 #include "launcher/comparison/row_statistics.h"
 
 namespace elastor {
@@ -266,6 +267,110 @@ TEST(ComparisonTest, OrdersByChanceAreRare) {
     ordered += Compare(drawn.labels, models, {.resamples = 0}).pairs[0].auc.differs_from_0();
   }
   EXPECT_LE(ordered, kDraws * 0.08);
+}
+
+// Runs of four points: a run's own place, of standard deviation 1, and a little noise along it.
+std::vector<LossAndGapRun> NullRuns(int64_t runs, uint64_t draw, double shift = 0) {
+  constexpr int64_t kPoints = 4;
+  std::vector<double> normals(runs * (2 * kPoints + 2));
+  FillNormal(/*key=*/3, draw, 1, static_cast<int64_t>(normals.size()), normals.data());
+  std::vector<LossAndGapRun> result;
+  for (const double* next = normals.data(); result.size() < static_cast<size_t>(runs);) {
+    const double loss = *next++, gap = *next++ + shift;
+    LossAndGapRun& run = result.emplace_back();
+    for (int64_t i = 0; i < kPoints; ++i, next += 2) {
+      run.push_back({loss + 0.2 * next[0], gap + 0.2 * next[1]});
+    }
+  }
+  return result;
+}
+
+TEST(EnergyDistanceTest, KnownValues) {
+  // In units of the deviation, 1/2, the arms are 2 apart; nothing is within them.
+  const std::vector<LossAndGapRun> zero = {{{3, 0}}, {{3, 0}}}, one = {{{3, 1}}, {{3, 1}}};
+  EXPECT_NEAR(EnergyDistance(zero, one), 4, 1e-12);
+  EXPECT_NEAR(EnergyDistance(zero, zero), 0, 1e-12);
+  const std::vector<LossAndGapRun> first = NullRuns(5, 1), second = NullRuns(4, 2);
+  EXPECT_NEAR(EnergyDistance(first, second), EnergyDistance(second, first), 1e-12);
+  // A run's weight does not grow with its points, nor does a unit matter.
+  std::vector<LossAndGapRun> doubled = first, seconds = second;
+  for (auto* arm : {&doubled, &seconds}) {
+    for (LossAndGapRun& run : *arm) {
+      run.insert(run.end(), run.begin(), run.end());
+      for (LossAndGap& point : run) point.gap = 1000 * point.gap + 7;
+    }
+  }
+  EXPECT_NEAR(EnergyDistance(doubled, seconds), EnergyDistance(first, second), 1e-9);
+}
+
+TEST(EnergyDistanceTest, ExactAndDrawnLabellingsAgree) {
+  const std::vector<LossAndGapRun> first = NullRuns(6, 1), second = NullRuns(6, 2, 0.8);
+  const EnergyTest exact = TestEnergyDistance(first, second);
+  EXPECT_TRUE(exact.exact);
+  EXPECT_EQ(exact.labellings, 924);
+  EnergyTestOptions options;
+  options.most_exact = 0;
+  const EnergyTest drawn = TestEnergyDistance(first, second, options);
+  EXPECT_FALSE(drawn.exact);
+  EXPECT_EQ(drawn.labellings, 10'000);
+  EXPECT_EQ(drawn.distance, exact.distance);
+  EXPECT_NEAR(drawn.p, exact.p, 4 * std::sqrt(exact.p * (1 - exact.p) / 10'000));
+  EXPECT_EQ(TestEnergyDistance(first, first).p, 1);
+}
+
+// Of 1,000 draws without a difference 5 % are rejected, up to three standard errors; of a shift of
+// two deviations most are found (70 of 100), of three nearly all.
+TEST(EnergyDistanceTest, SizeAndPower) {
+  constexpr int64_t kRuns = 6;
+  constexpr int kDraws = 1000, kShifted = 100;
+  int rejected = 0, found = 0;
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    rejected += PermutationPValue(NullRuns(kRuns, 2 * draw), NullRuns(kRuns, 2 * draw + 1)) <= 0.05;
+  }
+  for (uint64_t draw = 0; draw < kShifted; ++draw) {
+    found += PermutationPValue(NullRuns(kRuns, 2 * draw), NullRuns(kRuns, 2 * draw + 1, 3)) <= 0.05;
+  }
+  EXPECT_NEAR(rejected, 50, 3 * std::sqrt(kDraws * 0.05 * 0.95));
+  EXPECT_GE(found, 90);
+}
+
+// Points of a run are alike: to permute them instead of runs takes that for a difference.
+TEST(EnergyDistanceTest, CounterexamplePermutingPointsRejectsEqualArms) {
+  constexpr int kDraws = 100;
+  EnergyTestOptions options;
+  options.draws = 199;
+  const auto points = [](const std::vector<LossAndGapRun>& runs) {
+    std::vector<LossAndGapRun> result;
+    for (const LossAndGapRun& run : runs) {
+      for (const LossAndGap& point : run) result.push_back({point});
+    }
+    return result;
+  };
+  int rejected = 0;
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    rejected += PermutationPValue(points(NullRuns(6, 2 * draw)), points(NullRuns(6, 2 * draw + 1)),
+                                  options) <= 0.05;
+  }
+  EXPECT_GE(rejected, 40);
+}
+
+TEST(EnergyDistanceTest, EquivalenceBound) {
+  constexpr int kDraws = 60;
+  constexpr double kShift = 0.5;
+  int covered = 0;
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    const EnergyTest test =
+        TestEnergyDistance(NullRuns(6, 2 * draw), NullRuns(6, 2 * draw + 1, kShift));
+    covered += test.shift.low <= kShift && kShift <= test.shift.high;
+    // Where the losses differ by chance no shift of the gaps makes the arms equal.
+    EXPECT_TRUE(test.equivalence_bound < 6 || test.shift.low > test.shift.high) << draw;
+    EXPECT_EQ(test.p > 0.05, test.shift.low <= 0 && test.shift.high >= 0) << draw;
+  }
+  EXPECT_GE(covered, 52);
+  // Three runs an arm have 20 labellings: no p is below 0.1, and nothing is shown.
+  const EnergyTest few = TestEnergyDistance(NullRuns(3, 1), NullRuns(3, 2));
+  EXPECT_GT(few.p, 0.05);
+  EXPECT_TRUE(std::isinf(few.equivalence_bound));
 }
 
 }  // namespace

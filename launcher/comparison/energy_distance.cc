@@ -1,0 +1,220 @@
+#include "launcher/comparison/energy_distance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/random.h"
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Distances are sums of the same terms in another order for equal labellings.
+constexpr double kRounding = 1e-9;
+
+// Mean distances between the points of any two runs; the first arm's runs come first.
+class RunDistances {
+ public:
+  RunDistances(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second,
+               double shift)
+      : runs_(static_cast<int64_t>(first.size() + second.size())), distances_(runs_ * runs_) {
+    CHECK(!first.empty() && !second.empty());
+    std::vector<LossAndGapRun> all(first.begin(), first.end());
+    for (LossAndGapRun run : second) {
+      for (LossAndGap& point : run) point.gap -= shift;
+      all.push_back(std::move(run));
+    }
+    Standardise(&LossAndGap::loss, &all);
+    Standardise(&LossAndGap::gap, &all);
+    for (int64_t i = 0; i < runs_; ++i) {
+      for (int64_t j = 0; j <= i; ++j) {
+        distances_[i * runs_ + j] = distances_[j * runs_ + i] = MeanDistance(all[i], all[j]);
+      }
+    }
+  }
+
+  // Of the arm of the runs that are marked from the arm of the others.
+  double Energy(const std::vector<int32_t>& in_first) const {
+    double within[2] = {0, 0}, between = 0;
+    int64_t count[2] = {0, 0};
+    for (int64_t i = 0; i < runs_; ++i) {
+      const double* row = &distances_[i * runs_];
+      double sums[2] = {0, 0};
+      for (int64_t j = 0; j < runs_; ++j) sums[in_first[j]] += row[j];
+      ++count[in_first[i]];
+      within[in_first[i]] += sums[in_first[i]];
+      if (in_first[i]) between += sums[0];
+    }
+    const auto a = static_cast<double>(count[1]), b = static_cast<double>(count[0]);
+    return 2 * between / (a * b) - within[1] / (a * a) - within[0] / (b * b);
+  }
+
+ private:
+  static void Standardise(double LossAndGap::*value, std::vector<LossAndGapRun>* runs) {
+    double count = 0, sum = 0, squares = 0;
+    for (const LossAndGapRun& run : *runs) {
+      CHECK(!run.empty());
+      for (const LossAndGap& point : run) {
+        CHECK(std::isfinite(point.*value));
+        sum += point.*value;
+        ++count;
+      }
+    }
+    const double mean = sum / count;
+    for (LossAndGapRun& run : *runs) {
+      for (LossAndGap& point : run) squares += (point.*value - mean) * (point.*value - mean);
+    }
+    const double deviation = std::sqrt(squares / count);
+    // Equal values may differ from their rounded mean.
+    const double scale = deviation > kRounding * std::abs(mean) ? 1 / deviation : 0;
+    for (LossAndGapRun& run : *runs) {
+      for (LossAndGap& point : run) point.*value = (point.*value - mean) * scale;
+    }
+  }
+
+  static double MeanDistance(const LossAndGapRun& a, const LossAndGapRun& b) {
+    double sum = 0;
+    for (const LossAndGap& x : a) {
+      for (const LossAndGap& y : b) sum += std::hypot(x.loss - y.loss, x.gap - y.gap);
+    }
+    return sum / (static_cast<double>(a.size()) * static_cast<double>(b.size()));
+  }
+
+  int64_t runs_;
+  std::vector<double> distances_;
+};
+
+// The labellings to try, the runs' own first; the same for every shift.
+class Labellings {
+ public:
+  Labellings(int64_t first, int64_t runs, const EnergyTestOptions& options) {
+    std::vector<int32_t> labels(runs, 0);
+    std::fill_n(labels.begin(), first, 1);
+    exact_ = Count(first, runs) <= static_cast<double>(options.most_exact);
+    if (exact_) {
+      do {
+        labels_.push_back(labels);
+      } while (std::ranges::prev_permutation(labels).found);
+      return;
+    }
+    labels_.push_back(labels);
+    for (int64_t draw = 0; draw < options.draws; ++draw) {
+      // Fisher and Yates's shuffle.
+      PhiloxBlock block = {};
+      for (int64_t i = runs - 1; i > 0; --i) {
+        const auto word = static_cast<uint32_t>(runs - 1 - i);
+        if (word % 4 == 0) {
+          block = Philox(options.seed, {word / 4, static_cast<uint32_t>(draw), 0, 0});
+        }
+        std::swap(labels[i], labels[uint64_t{block[word % 4]} * (i + 1) >> 32]);
+      }
+      labels_.push_back(labels);
+    }
+  }
+
+  bool exact() const { return exact_; }
+  const std::vector<std::vector<int32_t>>& labels() const { return labels_; }
+
+  double PValue(const RunDistances& distances) const {
+    const double own = distances.Energy(labels_[0]);
+    const double least = own - kRounding * std::max(own, 1.0);
+    const int64_t count = std::ranges::count_if(labels_, [&](const std::vector<int32_t>& labels) {
+      return distances.Energy(labels) >= least;
+    });
+    return static_cast<double>(count) / static_cast<double>(labels_.size());
+  }
+
+ private:
+  // Ways to choose `first` of `runs`.
+  static double Count(int64_t first, int64_t runs) {
+    double count = 1;
+    for (int64_t i = 1; i <= first; ++i) {
+      count *= static_cast<double>(runs - first + i) / static_cast<double>(i);
+    }
+    return std::round(count);
+  }
+
+  bool exact_ = false;
+  std::vector<std::vector<int32_t>> labels_;
+};
+
+Labellings LabellingsOf(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second,
+                        const EnergyTestOptions& options) {
+  return {static_cast<int64_t>(first.size()), static_cast<int64_t>(first.size() + second.size()),
+          options};
+}
+
+}  // namespace
+
+double EnergyDistance(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
+  std::vector<int32_t> in_first(first.size() + second.size(), 0);
+  std::fill_n(in_first.begin(), first.size(), 1);
+  return RunDistances(first, second, /*shift=*/0).Energy(in_first);
+}
+
+double PermutationPValue(std::span<const LossAndGapRun> first,
+                         std::span<const LossAndGapRun> second, const EnergyTestOptions& options) {
+  return LabellingsOf(first, second, options).PValue(RunDistances(first, second, /*shift=*/0));
+}
+
+EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
+                              std::span<const LossAndGapRun> second,
+                              const EnergyTestOptions& options) {
+  const Labellings labellings = LabellingsOf(first, second, options);
+  const auto p_of = [&](double shift) {
+    return labellings.PValue(RunDistances(first, second, shift));
+  };
+  EnergyTest test = {.distance = EnergyDistance(first, second),
+                     .p = p_of(0),
+                     .exact = labellings.exact(),
+                     .labellings = static_cast<int64_t>(labellings.labels().size())};
+
+  // Beyond `reach` every gap of one arm is above every gap of the other; twice that far apart
+  // nothing else matters.
+  double low = kInfinity, high = -kInfinity;
+  for (const auto& arm : {first, second}) {
+    for (const LossAndGapRun& run : arm) {
+      for (const LossAndGap& point : run) {
+        low = std::min(low, point.gap);
+        high = std::max(high, point.gap);
+      }
+    }
+  }
+  const double reach = 3 * std::max(high - low, std::numeric_limits<double>::min());
+  const auto rejects = [&](double shift) { return p_of(shift) <= options.level; };
+  if (!rejects(reach) || !rejects(-reach)) {
+    test.shift = {-kInfinity, kInfinity};
+    test.equivalence_bound = kInfinity;
+    return test;
+  }
+  // The outermost shifts of a grid that are not rejected, and the ends between them and their
+  // rejected neighbours.
+  constexpr int kSteps = 120, kHalvings = 12;
+  const auto at = [&](int step) { return reach * step / kSteps; };
+  int lowest = kSteps, highest = -kSteps;
+  for (int step = 1 - kSteps; step < kSteps; ++step) {
+    if (rejects(at(step))) continue;
+    lowest = std::min(lowest, step);
+    highest = std::max(highest, step);
+  }
+  const auto end = [&](double inside, double outside) {
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (inside + outside) / 2;
+      (rejects(middle) ? outside : inside) = middle;
+    }
+    return inside;
+  };
+  if (lowest > highest) {
+    test.shift = {kInfinity, -kInfinity};
+    test.equivalence_bound = kInfinity;
+    return test;
+  }
+  test.shift = {end(at(lowest), at(lowest - 1)), end(at(highest), at(highest + 1))};
+  test.equivalence_bound = std::max(std::abs(test.shift.low), std::abs(test.shift.high));
+  return test;
+}
+
+}  // namespace elastor

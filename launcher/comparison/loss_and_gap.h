@@ -1,0 +1,27 @@
+#ifndef ELASTOR_LAUNCHER_COMPARISON_LOSS_AND_GAP_H_
+#define ELASTOR_LAUNCHER_COMPARISON_LOSS_AND_GAP_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "launcher/comparison/energy_distance.h"
+
+namespace elastor {
+
+// The runs of one name, an arm of the test.
+struct LossAndGapArm {
+  std::string name;
+  std::vector<LossAndGapRun> runs;
+};
+
+// Of runs' folders, from summary.json and metrics.jsonl, in the order in which they name the arms.
+// A point is a scheduled evaluation of the validation split: the mean loss of the training records
+// since the evaluation before, and the logloss less that. User error for a folder that is not that
+// of a finished training with such an evaluation.
+StatusOr<std::vector<LossAndGapArm>> ReadLossAndGap(std::span<const std::string> folders);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_LAUNCHER_COMPARISON_LOSS_AND_GAP_H_

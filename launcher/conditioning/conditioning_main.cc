@@ -1,0 +1,82 @@
+// conditioning: the tables and pictures of docs/reproduce_conditioning.md.
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "launcher/conditioning/studies.h"
+#include "launcher/folder_program.h"
+#include "trainer/run/standard_streams.h"
+
+DEFINE_string(studies, "",
+              "which ones, comma separated: condition_numbers, finite_widths, heat_maps, "
+              "two_samples, losses, crossings, claims; default: all");
+DEFINE_int32(seeds, 5, "draws of inputs and of weights");
+DEFINE_bool(large, true, "also sizes that take minutes");
+
+namespace elastor {
+namespace {
+
+constexpr char kSourceFile[] = "conditioning_main.cc";
+constexpr int kMostSeeds = 1000;
+
+// The studies that --studies names, in their own order.
+StatusOr<std::vector<Study>> ChosenStudies() {
+  if (FLAGS_studies.empty()) return Studies();
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= FLAGS_studies.size();) {
+    const size_t end = std::min(FLAGS_studies.find(',', begin), FLAGS_studies.size());
+    names.push_back(FLAGS_studies.substr(begin, end - begin));
+    if (std::ranges::find(Studies(), names.back(), &Study::name) == Studies().end()) {
+      return UserError("--studies: \"" + names.back() + "\" is none; --help lists them");
+    }
+    begin = end + 1;
+  }
+  std::vector<Study> chosen;
+  for (const Study& study : Studies()) {
+    if (std::ranges::find(names, study.name) != names.end()) chosen.push_back(study);
+  }
+  return chosen;
+}
+
+Status Run(const std::vector<std::string>& folders) {
+  if (folders.size() != 1) {
+    return UserError(std::to_string(folders.size()) +
+                     " folders; expected one, where tables and pictures are written");
+  }
+  if (FLAGS_seeds < 1 || FLAGS_seeds > kMostSeeds) {
+    return UserError("--seeds=" + std::to_string(FLAGS_seeds) + ": expected 1 to " +
+                     std::to_string(kMostSeeds));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<Study> studies, ChosenStudies());
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(folders[0]));
+  for (const Study& study : studies) {
+    const Clock::time_point begin = Clock::now();
+    const std::vector<StudyFile> files = study.run({.seeds = FLAGS_seeds, .large = FLAGS_large});
+    std::string written;
+    for (const StudyFile& file : files) {
+      ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folders[0] + "/" + file.name, file.text));
+      written += " " + file.name;
+    }
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%.1f s:", SecondsSince(begin));
+    ELASTOR_RETURN_IF_ERROR(
+        WriteToStdout(study.name + " (" + study.what + "), " + seconds + written + "\n"));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace elastor
+
+int main(int argc, char** argv) {
+  return elastor::RunFolderProgram(
+      argc, argv, "conditioning",
+      "FOLDER: condition numbers, losses and claims of gated two-layer networks, written there",
+      elastor::kSourceFile, elastor::Run);
+}
