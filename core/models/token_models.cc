@@ -94,9 +94,11 @@ Value TokenModel(GraphBuilder* graph, const TokenModelConfig& config,
     const std::string iteration = config.iterations() > 1 ? IndexedName("iteration", t, ".") : "";
     for (const Block& block : blocks) {
       const std::string name = iteration + block.name;
+      if (config.recompute()) graph->BeginSegment();
       const Value m = graph->Measure(name + ".mixing", block.mixing(x), shape);
       x = graph->Dropout(block.feed_forward(m), config.dropout());
       graph->Measure(name + ".ffn", x, shape);
+      graph->EndSegment();
     }
   }
   return Head(graph, "head", config)(x);

@@ -47,6 +47,8 @@ inline std::vector<ModelCase> ModelCases() {
       "rank_mixer { tokens: 3 token_width: 6 iterations: 3 head { kind: MULTI_PROBE probes: 4 } }");
   add("RefinedPublicCode",
       "rank_elastor" + public_code + "blocks: 1 iterations: 2 dropout: 0.25 }");
+  add("RefinedRecomputed",
+      "rank_elastor" + public_code + "iterations: 2 recompute: true dropout: 0.25 }");
   paper("BlockMixing", "mixing { block_width: 3 }");
   paper("IdentityMixing", "mixing { kind: IDENTITY }");
   paper("TransposeMixing", "mixing { kind: BLOCK_TRANSPOSE }");
