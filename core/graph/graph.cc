@@ -149,7 +149,7 @@ int GraphBuilder::Statistic(const std::string& name, std::vector<int64_t> shape,
 
 Value GraphBuilder::Apply(const Op& op, std::span<const Value> inputs,
                           std::vector<int> parameters) {
-  Node node{op, {}, std::move(parameters), {}};
+  Node node{op, {}, std::move(parameters), {}, segment_};
   std::vector<Shape> shapes;
   for (const Value input : inputs) {
     node.inputs.push_back(input.node);

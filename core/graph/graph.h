@@ -54,6 +54,9 @@ struct Node {
   std::vector<int> inputs;      // nodes whose outputs it reads, in the op's order
   std::vector<int> parameters;  // of the graph's layout, in the op's order
   Shape shape;                  // of its output
+  // Nodes of one segment, which stand together, run forward once more before their backward pass,
+  // and what they make is not kept till then but for what others read. -1: kept.
+  int segment = -1;
 };
 
 // A representation [tokens, width] per row whose spectrum is measured.
@@ -141,6 +144,10 @@ class GraphBuilder {
     const Value both[] = {a, b};
     return Apply(AddOp{}, both);
   }
+  // What is applied from here to EndSegment is one segment (Node::segment): a choice of memory
+  // against time that changes no bit.
+  void BeginSegment() { segment_ = segments_++; }
+  void EndSegment() { segment_ = -1; }
   // Every call numbers a dropout layer, also where the rate is 0 and nothing is applied.
   Value Dropout(Value x, double rate);
   // The number of one more op that drops attention's weights; they are numbered by themselves.
@@ -167,6 +174,8 @@ class GraphBuilder {
   Value embeddings_;  // E, where it is a slice of the rows
   uint32_t dropout_layers_ = 0;
   uint32_t attention_dropouts_ = 0;
+  int segment_ = -1;
+  int segments_ = 0;
 };
 
 // "block0.mixing", from ("block", 0, ".mixing").

@@ -60,10 +60,13 @@ std::optional<Fusion> ResidualIntoLinear(const Graph& graph, int i) {
   const int linear = graph[i].inputs[1];
   const Node& product = graph[linear];
   if (!std::holds_alternative<LinearOp>(product.op) || product.inputs.size() > 1 ||
-      !ReadOnce(graph, linear) || !KeepsItsTurn(graph, linear, i, product.inputs[0])) {
+      product.segment != graph[i].segment || !ReadOnce(graph, linear) ||
+      !KeepsItsTurn(graph, linear, i, product.inputs[0])) {
     return {};
   }
-  return Fusion{{product.op, {product.inputs[0], x}, product.parameters, graph[i].shape}, linear};
+  return Fusion{
+      {product.op, {product.inputs[0], x}, product.parameters, graph[i].shape, graph[i].segment},
+      linear};
 }
 
 }  // namespace
@@ -86,7 +89,9 @@ Graph FuseResidualIntoNorm(const Graph& graph) {
     const int x = graph[sum].inputs[0];
     const int y = graph[sum].inputs[1];
     if (!ReadOnce(graph, y) || !KeepsItsTurn(graph, sum, i, x)) return {};
-    return Fusion{{graph[i].op, {y, x}, graph[i].parameters, graph[i].shape}, sum};
+    if (graph[sum].segment != graph[i].segment) return {};
+    return Fusion{{graph[i].op, {y, x}, graph[i].parameters, graph[i].shape, graph[i].segment},
+                  sum};
   });
 }
 

@@ -31,8 +31,10 @@ class Scheduler {
   }
 
   Schedule Run() {
+    FindSegments();
     ChooseLayouts();
     PlaceValues();
+    PlaceRecomputed();
     PlaceGradients();
     return std::move(schedule_);
   }
@@ -42,6 +44,25 @@ class Scheduler {
   int LossStep() const { return n_; }
   int LastStep() const { return 2 * n_ + 1; }
   bool Probed(int node) const { return graph_.probed(node); }
+
+  void FindSegments() {
+    recomputed_at_.assign(n_, -1);
+    for (int end = n_; end > 0;) {
+      const int segment = graph_[end - 1].segment;
+      int begin = end - 1;
+      while (begin > 0 && graph_[begin - 1].segment == segment) --begin;
+      if (segment >= 0) {
+        schedule_.segments.push_back({begin, end});
+        for (int i = begin; i < end; ++i) recomputed_at_[i] = BackwardStep(end - 1);
+      }
+      end = begin;
+    }
+  }
+  // The step at which a node runs forward once more; -1: it does not.
+  int RecomputedAt(int node) const { return recomputed_at_[node]; }
+  bool OneSegment(int i, int j) const {
+    return RecomputedAt(i) >= 0 && RecomputedAt(i) == RecomputedAt(j);
+  }
 
   // A value is row-major where its producer or a reader needs it so, else token-major where a
   // reader wants that. A gradient is what the producer of its value, who reads it, wants. A value
@@ -80,11 +101,16 @@ class Scheduler {
   int LastRead(int node) const {
     int last = node;
     if (Probed(node) || node == n_ - 1) last = LossStep();
-    if (traits_[node].reads_output != OutputRead::kNone) last = BackwardStep(node);
+    if (traits_[node].reads_output != OutputRead::kNone && RecomputedAt(node) < 0) {
+      last = BackwardStep(node);
+    }
     for (int i = node + 1; i < n_; ++i) {
       for (int k = 0; k < static_cast<int>(graph_[i].inputs.size()); ++k) {
         if (graph_[i].inputs[k] != node) continue;
-        last = std::max(last, k < traits_[i].reads_inputs ? BackwardStep(i) : i);
+        last = std::max(last, i);
+        if (OneSegment(i, node)) continue;
+        last = std::max(last, RecomputedAt(i));
+        if (k < traits_[i].reads_inputs) last = std::max(last, BackwardStep(i));
       }
     }
     return last;
@@ -97,6 +123,7 @@ class Scheduler {
       return false;
     }
     if (LastRead(input) == i) return true;
+    if (RecomputedAt(i) != RecomputedAt(input)) return false;
     // A producer that reads no more than signs on the way back.
     return traits_[input].reads_output == OutputRead::kSign && traits_[i].keeps_sign &&
            graph_.uses(input) == 1;
@@ -132,6 +159,38 @@ class Scheduler {
       if (i == 0) life.first = -1;  // filled before the pass
       life.last = std::max(life.last, LastRead(i));
       schedule_.nodes[i].output = {buffer_of[i], first_feature, graph_[i].shape, layouts_[i]};
+    }
+  }
+
+  // Every value of a segment lies once more in memory of its own, unless it is its input.
+  void PlaceRecomputed() {
+    for (int i = 0; i < n_; ++i) {
+      NodeSchedule& node = schedule_.nodes[i];
+      const std::vector<int>& inputs = graph_[i].inputs;
+      const auto read_by = [&](int reader, int value) {
+        const NodeSchedule& of = schedule_.nodes[value];
+        return OneSegment(reader, value) ? of.recomputed : of.output;
+      };
+      if (const int step = node.recomputed_at = RecomputedAt(i); step >= 0) {
+        if (traits_[i].repeats_input && layouts_[i] == layouts_[inputs[0]]) {
+          node.recomputed = read_by(i, inputs[0]);
+          node.recomputed.first_feature += traits_[i].first_repeated;
+          node.recomputed.shape = graph_[i].shape;
+        } else {
+          node.recomputed = NewView(graph_[i].shape, layouts_[i], step);
+        }
+        int last = step;
+        if (traits_[i].reads_output != OutputRead::kNone) last = BackwardStep(i);
+        for (int reader = i + 1; reader < n_; ++reader) {
+          if (!OneSegment(reader, i)) continue;
+          for (int k = 0; k < traits_[reader].reads_inputs; ++k) {
+            if (graph_[reader].inputs[k] == i) last = std::max(last, BackwardStep(reader));
+          }
+        }
+        Use(node.recomputed, last);
+      }
+      node.backward_output = read_by(i, i);
+      for (const int input : inputs) node.backward_inputs.push_back(read_by(i, input));
     }
   }
 
@@ -287,6 +346,7 @@ class Scheduler {
   const Graph& graph_;
   std::span<const KernelTraits> traits_;
   const int n_;
+  std::vector<int> recomputed_at_;  // by node
   std::vector<TokenLayout> layouts_;
   std::vector<TokenLayout> gradient_layouts_;
   std::vector<bool> repeated_;         // by value: another node's output is the same memory

@@ -40,6 +40,12 @@ struct GradientSum {
 struct NodeSchedule {
   BufferView output;
   BufferView doutput;
+  // What the backward pass reads: `output` and its inputs' outputs, or what nodes of its own
+  // segment have made once more. recomputed: where the node's kernel does so; empty: it does not.
+  BufferView recomputed;
+  int recomputed_at = -1;  // the step
+  BufferView backward_output;
+  std::vector<BufferView> backward_inputs;
   // By input. dinputs: empty where the kernel computes no gradient (its rule is another). addends:
   // what the kernel adds to the gradient it computes; empty: nothing.
   std::vector<BufferView> dinputs;
@@ -47,8 +53,24 @@ struct NodeSchedule {
   std::vector<GradientSum> sums;  // after the kernel's backward pass, in order
 };
 
+// Nodes [begin, end) of a segment, which run forward once more before the backward pass of the last
+// one.
+struct Segment {
+  int begin = 0;
+  int end = 0;
+};
+
 struct Schedule {
   std::vector<NodeSchedule> nodes;
+  std::vector<Segment> segments;
+  // Calls recompute(node) for the nodes of the segment that ends with `last`, if one does.
+  template <typename Recompute>
+  void BeforeBackward(int last, const Recompute& recompute) const {
+    for (const auto& [begin, end] : segments) {
+      if (end != last + 1) continue;
+      for (int node = begin; node < end; ++node) recompute(node);
+    }
+  }
   std::vector<BufferLife> buffers;
 };
 

@@ -25,6 +25,7 @@
 #include "core/ops/sum_pool.h"
 #include "core/ops/target_attention.h"
 #include "core/ops/target_token.h"
+#include "core/ops/weighted_pool.h"
 
 namespace elastor {
 
@@ -33,7 +34,7 @@ using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTr
                         CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
                         GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MixtureOp,
                         MultiplyOp, NormOp, PadOp, PairwiseDotOp, ReadTargetOp, ReluOp, SliceOp,
-                        SoftmaxGateOp, SumPoolOp, TargetAttentionOp>;
+                        SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

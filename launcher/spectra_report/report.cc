@@ -7,6 +7,7 @@
 
 #include "core/base/student_t.h"
 #include "core/report/chart.h"
+#include "glog/logging.h"
 
 namespace elastor {
 namespace {
@@ -60,6 +61,24 @@ std::string StagesCsv(std::span<const SpectraModel> models) {
                   "," + std::to_string(change.positive) + "," + std::to_string(change.negative) +
                   "\n";
         }
+      }
+    }
+  }
+  return text;
+}
+
+std::string SlopesCsv(std::span<const SpectraModel> models) {
+  std::string text = "model,step,kind,points,seeds,slope,low,high,rising_seeds,falling_seeds\n";
+  for (const SpectraModel& model : models) {
+    const size_t points = Trajectory(model.stages).size();
+    if (points < 2) continue;
+    for (const int64_t step : model.steps) {
+      for (int kind = 0; kind < kRankKinds; ++kind) {
+        const SeedMean slope = SlopeOverSeeds(model, kind, step);
+        text += Field(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
+                std::to_string(points) + "," + std::to_string(model.runs.size()) + "," +
+                Exact(slope.mean) + "," + Exact(slope.low) + "," + Exact(slope.high) + "," +
+                std::to_string(slope.positive) + "," + std::to_string(slope.negative) + "\n";
       }
     }
   }
@@ -162,6 +181,23 @@ SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size
   return MeanOverSeeds(values);
 }
 
+SeedMean SlopeOverSeeds(const SpectraModel& model, int kind, int64_t step) {
+  const std::vector<size_t> stages = Trajectory(model.stages);
+  CHECK_GE(stages.size(), 2u);
+  const double center = static_cast<double>(stages.size() - 1) / 2;
+  std::vector<double> slopes;
+  for (const SpectraRun& run : model.runs) {
+    double products = 0, squares = 0;
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const double x = static_cast<double>(i) - center;
+      products += x * run.means[kind].at(step)[stages[i]];
+      squares += x * x;
+    }
+    slopes.push_back(products / squares);
+  }
+  return MeanOverSeeds(slopes);
+}
+
 std::string ToText(std::span<const SpectraModel> models) {
   std::string text;
   for (const SpectraModel& model : models) {
@@ -185,6 +221,10 @@ std::string ToText(std::span<const SpectraModel> models) {
           }
           text += "\n";
         }
+        if (Trajectory(model.stages).size() < 2) continue;
+        text += "    slope over " + std::to_string(Trajectory(model.stages).size()) +
+                " blocks or iterations  " +
+                ChangeText(SlopeOverSeeds(model, kind, step), model.runs.size()) + "\n";
       }
     }
   }
@@ -192,7 +232,8 @@ std::string ToText(std::span<const SpectraModel> models) {
 }
 
 std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models) {
-  std::vector<std::pair<std::string, std::string>> files = {{"stages.csv", StagesCsv(models)}};
+  std::vector<std::pair<std::string, std::string>> files = {{"stages.csv", StagesCsv(models)},
+                                                            {"slopes.csv", SlopesCsv(models)}};
   const auto trained = [](const SpectraModel& model) { return model.steps.size() > 1; };
   for (int kind = 0; kind < kRankKinds; ++kind) {
     const std::string end = std::string(kRankNames[kind]) + ".svg";

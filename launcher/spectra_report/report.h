@@ -25,10 +25,15 @@ SeedMean MeanOverSeeds(std::span<const double> values);
 SeedMean RankOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
 SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
 
+// The least-squares slope of the mean rank over the model's Trajectory, a block or iteration on the
+// axis. REQUIRES: the trajectory has two points or more.
+SeedMean SlopeOverSeeds(const SpectraModel& model, int kind, int64_t step);
+
 // The table for people: every model at its first and its last step.
 std::string ToText(std::span<const SpectraModel> models);
 
-// Names and texts of the files: stages.csv, every model, step, kind and stage; stages_KIND.svg,
+// Names and texts of the files: stages.csv, every model, step, kind and stage; slopes.csv, every
+// model, step and kind; stages_KIND.svg,
 // models side by side at their last steps, and stages_start_KIND.svg at their first, where that is
 // another; drift_KIND_MODEL.svg, a model's stages over the steps, where there are several.
 std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models);

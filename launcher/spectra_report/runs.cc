@@ -35,7 +35,8 @@ void AddRecord(const JsonEntry& record, SpectraRun* run) {
   }
 }
 
-StatusOr<SpectraRun> ReadSpectraRun(const std::string& folder) {
+// Of validation or test rows, and of training rows, if any were measured.
+StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   SpectraRun run;
   run.source = folder;
   const std::string experiment_path = folder + "/experiment.textproto";
@@ -50,6 +51,8 @@ StatusOr<SpectraRun> ReadSpectraRun(const std::string& folder) {
   ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
   run.model = experiment.name();
   run.seed = static_cast<int64_t>(experiment.training().seed());
+  SpectraRun training = run;
+  training.model += ", training rows";
   const std::string path = folder + "/metrics.jsonl";
   ELASTOR_ASSIGN_OR_RETURN(const std::string metrics, ReadFile(path));
   std::istringstream lines(metrics);
@@ -59,7 +62,9 @@ StatusOr<SpectraRun> ReadSpectraRun(const std::string& folder) {
     try {
       const Json json = ParseJson(line);
       const JsonEntry record(json);
-      if (record.Member("event").Text() == "spectrum") AddRecord(record, &run);
+      const std::string event = record.Member("event").Text();
+      if (event == "spectrum") AddRecord(record, &run);
+      if (event == "training_spectrum") AddRecord(record, &training);
     } catch (const std::string& reason) {
       return UserError(path + ":" + std::to_string(number) + ": " + reason);
     }
@@ -67,11 +72,16 @@ StatusOr<SpectraRun> ReadSpectraRun(const std::string& folder) {
   if (run.stages.empty()) {
     return UserError(path + ": holds no effective ranks; expected lines whose event is spectrum");
   }
+  std::vector<SpectraRun> runs = {std::move(run)};
+  if (!training.stages.empty()) runs.push_back(std::move(training));
   // A run that was stopped may lack stages of its last measurement.
-  for (auto& means : run.means) {
-    std::erase_if(means, [&](const auto& at) { return at.second.size() != run.stages.size(); });
+  for (SpectraRun& of_rows : runs) {
+    for (auto& means : of_rows.means) {
+      std::erase_if(means,
+                    [&](const auto& at) { return at.second.size() != of_rows.stages.size(); });
+    }
   }
-  return run;
+  return runs;
 }
 
 Status AddRun(SpectraRun run, std::vector<SpectraModel>* models) {
@@ -101,11 +111,28 @@ Status AddRun(SpectraRun run, std::vector<SpectraModel>* models) {
 
 }  // namespace
 
+std::vector<size_t> Trajectory(std::span<const std::string> stages) {
+  std::vector<size_t> last;
+  std::string group;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const size_t point = stages[stage].find('.');
+    if (point == std::string::npos) continue;
+    const std::string of_stage = stages[stage].substr(0, point);
+    if (last.empty() || of_stage != group) {
+      last.push_back(stage);
+    } else {
+      last.back() = stage;
+    }
+    group = of_stage;
+  }
+  return last;
+}
+
 StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders) {
   std::vector<SpectraModel> models;
   for (const std::string& folder : folders) {
-    ELASTOR_ASSIGN_OR_RETURN(SpectraRun run, ReadSpectraRun(folder));
-    ELASTOR_RETURN_IF_ERROR(AddRun(std::move(run), &models));
+    ELASTOR_ASSIGN_OR_RETURN(std::vector<SpectraRun> runs, ReadSpectraRuns(folder));
+    for (SpectraRun& run : runs) ELASTOR_RETURN_IF_ERROR(AddRun(std::move(run), &models));
   }
   for (SpectraModel& model : models) std::ranges::sort(model.runs, {}, &SpectraRun::seed);
   return models;

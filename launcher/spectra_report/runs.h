@@ -27,6 +27,11 @@ struct SpectraRun {
   std::map<int64_t, StageMeans> means[kRankKinds];  // by step
 };
 
+// The last stages of a model's blocks or, where its blocks are applied repeatedly, iterations:
+// stages are of one where their names begin alike, up to the first point ("iteration3."). Numbers
+// of stages in order.
+std::vector<size_t> Trajectory(std::span<const std::string> stages);
+
 // The runs of one model, which differ in their seeds.
 struct SpectraModel {
   std::string name;
@@ -37,7 +42,8 @@ struct SpectraModel {
 };
 
 // What these folders, of training runs or of mode spectra, have measured: the lines of
-// metrics.jsonl whose event is spectrum. In the order in which models are first named. User error
+// metrics.jsonl whose event is spectrum, and as a model of their own, "NAME, training rows", those
+// whose event is training_spectrum. In the order in which models are first named. User error
 // when a folder holds none, or when runs of one model have the same seed, other stages, other rows
 // or no step in common.
 StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders);

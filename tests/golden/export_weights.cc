@@ -52,6 +52,7 @@ Json ModelJson(const TestModel& test_model) {
   model["tokens"] = tokens.tokens();
   model["token_width"] = tokens.token_width();
   model["blocks"] = tokens.blocks();
+  model["iterations"] = tokens.iterations();
   model["expansion"] = tokens.feed_forward().expansion();
   model["tokenizer"] = Lower(TokenizerConfig::Kind_Name(tokens.tokenizer().kind()));
   model["head"] = Lower(HeadConfig::Kind_Name(tokens.head().kind()));

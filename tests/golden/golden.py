@@ -304,10 +304,19 @@ class Model(nn.Module):
 
     def token_model(self, w, e):
         x = self.tokenize(w.under("tokenizer"), e)
-        for i in range(self.spec["blocks"]):
-            x = self.block(w.under(f"block{i}"), x)
-        x = x.mean(1) if self.spec["head"] == "mean_pool" else x.flatten(1)
-        return mlp(w.under("head"), x, torch.relu)
+        for i in range(self.spec["iterations"] * self.spec["blocks"]):
+            x = self.block(w.under(f"block{i % self.spec['blocks']}"), x)
+        head = w.under("head")
+        match self.spec["head"]:
+            case "mean_pool":
+                x = x.mean(1)
+            case "multi_probe":  # u_k' X v_k
+                x = torch.einsum("kt,btd,kd->bk", head("left.weight"), x, head("right.weight"))
+            case "vector_collapse":  # the sum over columns of W * X
+                x = (head("collapse.weight").squeeze(1) * x).sum(-1)
+            case _:
+                x = x.flatten(1)
+        return mlp(head, x, torch.relu)
 
     def tokenize(self, w, e):
         tokens, width = self.spec["tokens"], self.spec["token_width"]

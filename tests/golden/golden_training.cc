@@ -59,6 +59,20 @@ GoldenCase RankMixerPublicCode() {
           1.0};
 }
 
+GoldenCase RefinedMultiProbe() {
+  return {"refined_multi_probe",
+          Model("rank_elastor { tokens: 3 token_width: 6 blocks: 2 iterations: 3 recompute: true "
+                "feed_forward { expansion: 2 } head { kind: MULTI_PROBE probes: 5 } }"),
+          0.5};
+}
+
+GoldenCase VectorCollapse() {
+  return {"vector_collapse",
+          Model("rank_mixer { tokens: 3 token_width: 6 feed_forward { expansion: 2 } "
+                "head { kind: VECTOR_COLLAPSE } }"),
+          0.5};
+}
+
 GoldenCase MlpCase() { return {"mlp", Model("mlp { hidden: [12, 8] }"), 0.2}; }
 
 GoldenCase MlpSampleWeights() {
@@ -293,15 +307,16 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 
 const std::vector<GoldenCase>& GoldenCases() {
   static const auto& cases =
-      *new std::vector<GoldenCase>{RankElastorPaper(), RankElastorPublicCode(),
-                                   RankMixerPaper(),   RankMixerPublicCode(),
-                                   MlpCase(),          MlpSampleWeights(),
-                                   MlpBatchNorm(),     MlpGhostBatchNorm(),
-                                   DcnV2Case(),        DcnV2LowRankCase(),
-                                   XDeepFmCase(),      AutoInt(),
-                                   AutoIntWide(),      WukongCase(),
-                                   MmoeTwoLabels(),    Din(),
-                                   DinSoftmax(),       Hstu()};
+      *new std::vector<GoldenCase>{RankElastorPaper(),  RankElastorPublicCode(),
+                                   RankMixerPaper(),    RankMixerPublicCode(),
+                                   RefinedMultiProbe(), VectorCollapse(),
+                                   MlpCase(),           MlpSampleWeights(),
+                                   MlpBatchNorm(),      MlpGhostBatchNorm(),
+                                   DcnV2Case(),         DcnV2LowRankCase(),
+                                   XDeepFmCase(),       AutoInt(),
+                                   AutoIntWide(),       WukongCase(),
+                                   MmoeTwoLabels(),     Din(),
+                                   DinSoftmax(),        Hstu()};
   return cases;
 }
 

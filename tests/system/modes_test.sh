@@ -143,6 +143,45 @@ expect_same 'the theorems agree with the spectrum' \
 expect_mistake 3 'model: MLP; expected RANK_ELASTOR or RANK_MIXER' --mode=theory --model=one/model \
   --set=model.kind=MLP
 
+# A block that is applied repeatedly, with bilinear probes: the same bits on any number of ranks, with
+# and without recomputation, and when it goes on after a stop.
+refined=(--set=model.iterations=3 --set=model.head.kind=MULTI_PROBE --set=model.head.probes=6)
+run 1 refined "${refined[@]}" --set=spectrum.disabled=false --set=spectrum.training_samples=100
+run 3 refined_on_three "${refined[@]}" --set=model.recompute=true --set=training.max_steps=5
+run 1 refined_on_three "${refined[@]}" --resume
+expect_same 'refined: digest' "$(digest_of refined)" "$(digest_of refined_on_three)"
+expect_same 'refined: stages' 'iteration0.block0.ffn iteration1.block0.ffn iteration2.block0.ffn' \
+  "$(grep '"event":"spectrum"' refined/metrics.jsonl |
+    sed --quiet 's/.*"stage":"\([^"]*ffn\)".*/\1/p' | xargs)"
+expect_same 'refined: stages of training rows' 8 \
+  "$(grep --count '"event":"training_spectrum".*"samples":100' refined/metrics.jsonl)"
+
+# The head on tokens cut to lower ranks: as it is the metrics of an evaluation, and all but those at
+# full rank; the same bytes on any number of ranks.
+run 1 projection "${refined[@]}" --mode=projection --model=refined/model
+run 3 projection_on_three "${refined[@]}" --mode=projection --model=refined/model
+cmp projection/projections.csv projection_on_three/projections.csv || fail 'projections.csv differs'
+expect_same 'ranks of projections.csv' 'rank 0 1 2 4' \
+  "$(cut --delimiter=, --fields=1 projection/projections.csv | xargs)"
+expect_same 'projection: logloss' \
+  "$(last_eval refined | sed 's/.*"logloss":\([0-9]*\.[0-9]\{8\}\).*/\1/')" \
+  "$(awk -F, '$1 == 0 { printf "%.10s", $5 }' projection/projections.csv)"
+awk -F, '$1 == 0 { loss = $5 } $1 == 1 { one = $5 } $1 == 4 { full = $5 }
+  END { d = full - loss; exit !(d < 1e-6 && d > -1e-6 && one != loss) }' projection/projections.csv ||
+  fail "projections: $(cat projection/projections.csv)"
+
+# More iterations than in training are another function of the same weights.
+run 1 longer "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=5
+run 1 as_trained "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=3
+expect_same 'evaluation.iterations: 3' "$(last_eval refined)" "$(last_eval as_trained)"
+[[ $(last_eval longer) != "$(last_eval refined)" ]] || fail 'evaluation.iterations changes nothing'
+expect_mistake 1 'evaluation.iterations: 5: a training run' --set=evaluation.iterations=5
+expect_mistake 1 'evaluation.iterations: 5; expected 0, as only' --mode=evaluate --model=one/model \
+  --set=model.kind=MLP --set=evaluation.iterations=5
+expect_mistake 1 'model.iterations: 3; expected 1' "${refined[@]}" --mode=theory --model=refined/model
+expect_mistake 1 'which --mode=projection is about' --mode=projection --model=one/model \
+  --set=model.kind=MLP
+
 # Rows that training never met come from the seed; another seed is another model.
 expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4
 expect_mistake 1 "tensor 'tokenizer.output.weight' is F32" \

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/utf8.h"
 
 namespace elastor {
@@ -195,6 +196,11 @@ std::string RangeWords(const FieldRule& rule) {
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
   ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model()));
+  const int32_t iterations = experiment.evaluation().iterations();
+  if (iterations > 0 && TokenModelOf(experiment.model()) == nullptr) {
+    return Mistake("evaluation.iterations", std::to_string(iterations),
+                   "0, as only rank_elastor and rank_mixer apply their blocks repeatedly");
+  }
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();
   if (batch >= shards) return OkStatus();

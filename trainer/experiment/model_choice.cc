@@ -66,6 +66,16 @@ const FieldDescriptor* ChosenModel(const ModelConfig& model) {
 
 std::string KindName(const FieldDescriptor& model) { return UpperCase(model.name()); }
 
+const TokenModelConfig* TokenModelOf(const ModelConfig& model) {
+  if (model.has_rank_mixer()) return &model.rank_mixer();
+  return model.has_rank_elastor() ? &model.rank_elastor() : nullptr;
+}
+
+TokenModelConfig* MutableTokenModelOf(ModelConfig* model) {
+  if (model->has_rank_mixer()) return model->mutable_rank_mixer();
+  return model->has_rank_elastor() ? model->mutable_rank_elastor() : nullptr;
+}
+
 Status ChooseModel(std::string_view kind, ModelConfig* model) {
   ELASTOR_ASSIGN_OR_RETURN(const FieldDescriptor* chosen, FindModel(kind));
   const FieldDescriptor* before = ChosenModel(*model);

@@ -18,6 +18,10 @@ const google::protobuf::FieldDescriptor* ChosenModel(const ModelConfig& model);
 // "RANK_ELASTOR": the name of a model in `kind` and in results.
 std::string KindName(const google::protobuf::FieldDescriptor& model);
 
+// Of RankElastor and RankMixer; null: it is another model.
+const TokenModelConfig* TokenModelOf(const ModelConfig& model);
+TokenModelConfig* MutableTokenModelOf(ModelConfig* model);
+
 // Chooses the model of this name, in any case. It keeps, of the one chosen before, the fields that
 // both have. User error that lists the names; nothing has then changed.
 Status ChooseModel(std::string_view kind, ModelConfig* model);

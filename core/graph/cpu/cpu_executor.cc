@@ -77,8 +77,18 @@ void CpuExecutor<T>::PlanMemory(const std::vector<CpuKernelContext>& contexts) {
   for (int i = 0; i < graph_.size(); ++i) {
     first_saved_.push_back(static_cast<int>(lives.size()));
     first_flat_.push_back(static_cast<int>(plan_.flat_offsets.size()));
-    for (const int64_t features : contexts[i].saved()) {
-      lives.push_back({features, i, 2 * graph_.size() - i});
+    const auto save = [&](int first, int last) {
+      for (const int64_t features : contexts[i].saved()) lives.push_back({features, first, last});
+    };
+    const int backward = 2 * graph_.size() - i;
+    const int recomputed_at = schedule_.nodes[i].recomputed_at;
+    if (recomputed_at < 0) {
+      save(i, backward);
+      first_recomputed_.push_back(first_saved_.back());
+    } else {
+      save(i, i);
+      first_recomputed_.push_back(static_cast<int>(lives.size()));
+      save(recomputed_at, backward);
     }
     for (const int64_t elements : contexts[i].flat()) keep_flat(elements);
     plan_.scratch_elements = std::max(plan_.scratch_elements, Aligned(contexts[i].scratch()));
@@ -136,16 +146,25 @@ void CpuExecutor<T>::Backward(const Pass<T>& pass) const {
     inner.sink = &sums.emplace(*this, pass);
   }
   for (int i = graph_.size() - 1; i >= 0; --i) {
+    schedule_.BeforeBackward(i, [&](int again) {
+      const NodeSchedule& node = schedule_.nodes[again];
+      ForwardOperands<T> operands;
+      for (size_t k = 0; k < graph_[again].inputs.size(); ++k) {
+        operands.inputs[k] = View(pass, node.backward_inputs[k]);
+      }
+      operands.output = View(pass, node.recomputed);
+      kernels_[again]->Forward(pass, BackwardMemoryOf(pass, again), operands);
+    });
     const NodeSchedule& node = schedule_.nodes[i];
     BackwardOperands<T> operands;
     for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
-      operands.inputs[k] = View(pass, schedule_.nodes[graph_[i].inputs[k]].output);
+      operands.inputs[k] = View(pass, node.backward_inputs[k]);
       operands.dinputs[k] = View(pass, node.dinputs[k]);
       operands.addends[k] = View(pass, node.addends[k]);
     }
-    operands.output = View(pass, node.output);
+    operands.output = View(pass, node.backward_output);
     operands.doutput = View(pass, node.doutput);
-    kernels_[i]->Backward(inner, MemoryOf(pass, i), operands);
+    kernels_[i]->Backward(inner, BackwardMemoryOf(pass, i), operands);
     for (const GradientSum& sum : node.sums) {
       Add<T>(View(pass, sum.a), View(pass, sum.b), View(pass, sum.sum));
     }

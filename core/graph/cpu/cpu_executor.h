@@ -64,17 +64,22 @@ class CpuExecutor {
   const NodeSchedule& last() const { return schedule_.nodes.back(); }
   void PlanMemory(const std::vector<CpuKernelContext>& contexts);
   Panels<T> View(const Pass<T>& pass, const BufferView& view) const;
+  // What a node saves for its backward pass when it runs forward first, and once more.
   KernelMemory<T> MemoryOf(const Pass<T>& pass, int node) const {
     return {*pass.workspace, pass.rows(), first_saved_[node], first_flat_[node]};
+  }
+  KernelMemory<T> BackwardMemoryOf(const Pass<T>& pass, int node) const {
+    return {*pass.workspace, pass.rows(), first_recomputed_[node], first_flat_[node]};
   }
 
   Graph graph_;
   std::vector<std::unique_ptr<CpuKernel<T>>> kernels_;  // by node
   Schedule schedule_;
   WorkspacePlan plan_;
-  std::vector<int> first_saved_;   // by node: its kernel's first slot of activations
-  std::vector<int> first_flat_;    // by node: its kernel's first flat slot
-  std::vector<int> shared_slots_;  // by parameter: flat slot of its sum; -1: it is used once
+  std::vector<int> first_saved_;       // by node: its kernel's first slot of activations
+  std::vector<int> first_recomputed_;  // by node: the slots of these that Backward reads
+  std::vector<int> first_flat_;        // by node: its kernel's first flat slot
+  std::vector<int> shared_slots_;      // by parameter: flat slot of its sum; -1: it is used once
 };
 
 }  // namespace elastor

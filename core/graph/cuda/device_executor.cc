@@ -71,10 +71,19 @@ void DeviceExecutor<A>::DeclareMemory() {
   }
   for (int i = 0; i < n; ++i) {
     const int backward = 2 * n - i;
-    for (const auto& [life, bytes, data] : contexts_[i]->slots()) {
-      Declare(life == DeviceLife::kBackward ? backward : i,
-              life == DeviceLife::kForward ? i : backward, bytes);
-    }
+    // For a run forward at one step, and the backward pass at another.
+    const auto declare = [&](int run, int last) {
+      const int first = static_cast<int>(lives_.size());
+      for (const auto& [life, bytes, data] : contexts_[i]->slots()) {
+        Declare(life == DeviceLife::kBackward ? last : run,
+                life == DeviceLife::kForward ? run : last, bytes);
+      }
+      return first;
+    };
+    const int recomputed_at = schedule_.nodes[i].recomputed_at;
+    first_slot_.push_back(declare(i, recomputed_at < 0 ? backward : i));
+    first_recomputed_.push_back(recomputed_at < 0 ? first_slot_.back()
+                                                  : declare(recomputed_at, backward));
   }
   int64_t widest = 0;
   for (const Probe& probe : graph_.probes()) {
@@ -105,10 +114,12 @@ void DeviceExecutor<A>::Reserve(const LeafShape& shape) {
   offsets_ = std::move(placement.offsets);
   environment_.stream().Synchronize();
   memory_.Resize(placement.total);
-  int number = static_cast<int>(schedule_.buffers.size());
-  for (const auto& context : contexts_) {
-    for (auto& slot : context->slots()) slot.data = Data<char>(number++);
-  }
+  for (int i = 0; i < graph_.size(); ++i) GiveMemory(i, first_slot_[i]);
+}
+
+template <typename A>
+void DeviceExecutor<A>::GiveMemory(int node, int first_slot) {
+  for (auto& slot : contexts_[node]->slots()) slot.data = Data<char>(first_slot++);
 }
 
 template <typename A>
@@ -157,6 +168,7 @@ void DeviceExecutor<A>::Forward(const DevicePass& pass) {
       const auto [tokens, width] = graph_[i].shape;
       operands.logits = Activations<float>::RowMajor(Logits(), pass.shape.rows(), tokens, width);
     }
+    GiveMemory(i, first_slot_[i]);
     kernels_[i]->Forward(pass, operands);
   }
 }
@@ -171,12 +183,22 @@ void DeviceExecutor<A>::Backward(const DevicePass& pass, LeafGradients* gradient
     Round(environment_.stream(), LogitGradients(), rounded.data, rounded.rows * graph_.outputs());
   }
   for (int i = graph_.size() - 1; i >= 0; --i) {
+    schedule_.BeforeBackward(i, [&](int again) {
+      const NodeSchedule& node = schedule_.nodes[again];
+      ForwardOperands<A> operands;
+      for (size_t k = 0; k < graph_[again].inputs.size(); ++k) {
+        operands.inputs[k] = view(node.backward_inputs[k]);
+      }
+      operands.output = view(node.recomputed);
+      GiveMemory(again, first_recomputed_[again]);
+      kernels_[again]->Forward(pass, operands);
+    });
     const NodeSchedule& node = schedule_.nodes[i];
     BackwardOperands<A> operands;
-    operands.output = view(node.output);
+    operands.output = view(node.backward_output);
     operands.doutput = view(node.doutput);
     for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
-      operands.inputs[k] = view(schedule_.nodes[graph_[i].inputs[k]].output);
+      operands.inputs[k] = view(node.backward_inputs[k]);
       operands.dinputs[k] = view(node.dinputs[k]);
       operands.addends[k] = view(node.addends[k]);
     }

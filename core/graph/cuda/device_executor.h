@@ -62,6 +62,8 @@ class DeviceExecutor {
   // its number.
   int Declare(int first, int last, const DeviceBytes& bytes);
   void DeclareMemory();
+  // The slots of a node's kernel are the pieces of memory from `first_slot` on.
+  void GiveMemory(int node, int first_slot);
   template <typename T>
   T* Data(int number) const {
     return reinterpret_cast<T*>(memory_.data() + offsets_[number]);
@@ -80,6 +82,10 @@ class DeviceExecutor {
   std::vector<DeviceBytes> bytes_;
   std::vector<int64_t> offsets_;
   Buffer<char> memory_;
+  // By node: the first of its kernel's slots as it runs forward, and as its backward pass reads
+  // them, which for a node that runs forward once more are others.
+  std::vector<int> first_slot_;
+  std::vector<int> first_recomputed_;
   int probe_ = -1;   // a probed value that is not row-major, copied
   int logits_ = -1;  // where the schedule's are rounded
   int dlogits_ = -1;

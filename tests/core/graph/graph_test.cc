@@ -219,6 +219,25 @@ TEST_P(GraphOfModelTest, RewritesChangeNoBit) {
             TrainOnce<float>(graph_, CpuRewrites::kNone, 21));
 }
 
+// What is made once more on the way back has the bits that it had, in less memory.
+TEST_P(GraphOfModelTest, RecomputationChangesNoBit) {
+  TestModel model = GetParam();
+  if (!model.config.has_rank_elastor() && !model.config.has_rank_mixer()) GTEST_SKIP();
+  TokenModelConfig* const tokens = model.config.has_rank_mixer()
+                                       ? model.config.mutable_rank_mixer()
+                                       : model.config.mutable_rank_elastor();
+  tokens->set_recompute(false);
+  tokens->set_iterations(4);
+  const Graph kept = model.graph();
+  tokens->set_recompute(true);
+  const Graph recomputed = model.graph();
+  for (const CpuRewrites rewrites : {CpuRewrites::kAll, CpuRewrites::kNone}) {
+    EXPECT_EQ(TrainOnce<float>(recomputed, rewrites, 21), TrainOnce<float>(kept, rewrites, 21));
+  }
+  EXPECT_LT(CpuExecutor<float>(recomputed).workspace_plan().elements_per_panel,
+            CpuExecutor<float>(kept).workspace_plan().elements_per_panel);
+}
+
 // Leaves of other lengths than a panel's, absent ones, and half of a batch.
 TEST_P(GraphOfModelTest, APassOfSeveralLeavesHasTheBitsOfPassesOfOne) {
   if (graph_.needs_whole_leaf() || graph_.shares_parameters()) {

@@ -102,12 +102,47 @@ TEST(SpectraReportTest, GroupsByModelAndComparesSeedBySeed) {
   std::vector<std::string> names;
   for (const auto& [name, unused] : files) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{
-                       "stages.csv", "stages_stable.svg", "stages_start_stable.svg",
+                       "stages.csv", "slopes.csv", "stages_stable.svg", "stages_start_stable.svg",
                        "drift_stable_x.svg", "drift_stable_y.svg", "stages_entropy.svg",
                        "stages_start_entropy.svg", "drift_entropy_x.svg", "drift_entropy_y.svg"}));
   EXPECT_NE(files[0].second.find("\ny,7,stable,b,1,6,,,3.5,,,1,0\n"), std::string::npos)
       << files[0].second;
-  EXPECT_NE(files[1].second.find("x, step 7, 2 seeds"), std::string::npos);
+  EXPECT_NE(files[2].second.find("x, step 7, 2 seeds"), std::string::npos);
+}
+
+// Ranks 2, 3, 7 and 2, 2, 3 behind three iterations: slopes 5/2 and 1/2. Training rows are a model
+// of their own.
+TEST(SpectraReportTest, SlopesOverIterations) {
+  Folders folders;
+  const std::vector<std::string> paths = {folders.Add("x", 1, 0, 0), folders.Add("x", 2, 0, 0)};
+  const double behind[][3] = {{2, 3, 7}, {2, 2, 3}};
+  for (int run = 0; run < 2; ++run) {
+    std::string lines = Folders::Line(5, "embedding", 9, 20) + Folders::Line(5, "tokens", 9, 20);
+    for (int t = 0; t < 3; ++t) {
+      const std::string iteration = "iteration" + std::to_string(t);
+      lines += Folders::Line(5, iteration + ".block0.mixing", 9, 20) +
+               Folders::Line(5, iteration + ".block0.ffn", behind[run][t], 20);
+    }
+    std::string training = lines;
+    for (size_t at; (at = training.find("\"spectrum")) != std::string::npos;) {
+      training.replace(at, 9, "\"training_spectrum");
+    }
+    Folders::Write(paths[run] + "/metrics.jsonl", lines + training);
+  }
+  const auto models = ReadSpectraModels(paths);
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  ASSERT_EQ(models->size(), 2u);
+  EXPECT_EQ(models->back().name, "x, training rows");
+  EXPECT_EQ(Trajectory(models->front().stages), (std::vector<size_t>{3, 5, 7}));
+  EXPECT_EQ(Trajectory(std::vector<std::string>{"tokens", "block0.mixing", "block0.ffn",
+                                                "block1.mixing", "block1.ffn"}),
+            (std::vector<size_t>{2, 4}));
+  const SeedMean slope = SlopeOverSeeds(models->front(), 0, 5);
+  EXPECT_NEAR(slope.mean, 1.5, kRounding);
+  EXPECT_EQ(slope.positive, 2);
+  EXPECT_NE(ReportFiles(*models)[1].second.find("\nx,5,stable,3,2,1.5,"), std::string::npos);
+  EXPECT_NE(ToText(*models).find("slope over 3 blocks or iterations   +1.5000"), std::string::npos)
+      << ToText(*models);
 }
 
 // A run that was stopped while it measured.

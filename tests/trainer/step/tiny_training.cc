@@ -297,6 +297,7 @@ std::vector<TinyCase> TinyCases() {
         .sparse = kAdagrad,
         .dense = kAdagrad,
         .leaves = 8}},
+      {"RefinedMultiProbeRecomputed", {.model = TinyModel(kTinyRefined), .leaves = 8}},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},

@@ -101,6 +101,9 @@ inline constexpr char kTinyRankMixer[] =
 inline constexpr char kTinyRankMixerPublicCode[] =
     "rank_mixer { convention: PUBLIC_CODE tokens: 5 token_width: 10 tokenizer { hidden: 12 } "
     "feed_forward { expansion: 2 } head { hidden: 20 } dropout: 0.2 }";
+inline constexpr char kTinyRefined[] =
+    "rank_elastor { tokens: 5 token_width: 10 blocks: 1 iterations: 3 recompute: true "
+    "feed_forward { expansion: 2 } head { kind: MULTI_PROBE probes: 6 } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyAutoInt[] =
