@@ -42,6 +42,7 @@ std::string Deed(const Summary& summary) {
   const std::string verb = summary.mode == "predict"   ? "predicted "
                            : summary.mode == "spectra" ? "measured effective ranks of "
                            : summary.mode == "theory"  ? "tested theorems on "
+                           : summary.mode == "ntk"     ? "measured the neural tangent kernel of "
                                                        : "evaluated ";
   return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }

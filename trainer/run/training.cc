@@ -153,6 +153,13 @@ int64_t TrainingRun::Requests() const {
 
 Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
+  if (const int64_t rows = experiment_.spectrum().ntk_rows(); rows > 0) {
+    const Status status =
+        rows > kMaxNtkRows
+            ? UserError(std::to_string(rows) + "; expected at most " + std::to_string(kMaxNtkRows))
+            : context_.CheckNtk();
+    if (!status.ok()) return UserError("spectrum.ntk_rows: " + status.message());
+  }
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
   const int64_t batch_rows = experiment_.training().batch_size();
   const RowOrder order = MakeRowOrder(experiment_);
@@ -399,6 +406,11 @@ Status TrainingRun::MeasureSpectrum() {
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
                                                        experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  if (experiment_.spectrum().ntk_rows() == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(
+      const NtkMeasurement ntk,
+      context_.MeasureNtk(Split::kValidation, experiment_.spectrum().ntk_rows(), {}));
+  for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
 
