@@ -117,38 +117,6 @@ StatusOr<OwnRows> LookUp(const NtkModel& model, const Dataset& dataset,
   return found;
 }
 
-// The gradients of the tables' rows, from those of the pooled features.
-NtkTableGradients TableGradients(const NtkModel& model, const SparseBatch& sparse,
-                                 std::span<const double> deltas) {
-  CHECK_EQ(static_cast<int64_t>(model.fields.size()), sparse.fields);
-  const int64_t width = model.graph->features().row_width();
-  NtkTableGradients gradients;
-  gradients.width = width;
-  std::map<NtkTableRow, std::vector<double>> of_row;
-  for (int64_t row = 0; row < sparse.rows; ++row) {
-    of_row.clear();
-    for (int64_t f = 0; f < sparse.fields; ++f) {
-      const int64_t bag = row * sparse.fields + f;
-      const int64_t begin = sparse.offsets.empty() ? bag : sparse.offsets[bag];
-      const int64_t end = sparse.offsets.empty() ? bag + 1 : sparse.offsets[bag + 1];
-      const FieldSpec& field = model.fields[f];
-      const double share =
-          field.pooling == Pooling::kMean ? 1.0 / static_cast<double>(end - begin) : 1.0;
-      for (int64_t i = begin; i < end; ++i) {
-        std::vector<double>& gradient = of_row[{field.table, sparse.ids[i]}];
-        gradient.resize(width);
-        for (int64_t c = 0; c < width; ++c) gradient[c] += share * deltas[bag * width + c];
-      }
-    }
-    for (const auto& [key, gradient] : of_row) {
-      gradients.keys.push_back(key);
-      gradients.values.insert(gradients.values.end(), gradient.begin(), gradient.end());
-    }
-    gradients.begin.push_back(static_cast<int64_t>(gradients.keys.size()));
-  }
-  return gradients;
-}
-
 class Measurement {
  public:
   Measurement(const NtkModel& model, int64_t rows, Communicator* communicator, ThreadPool* pool)
@@ -196,15 +164,17 @@ class Measurement {
     }
     if (!model_.fields.empty()) {
       BeginLayer();
+      const int64_t width = model_.graph->features().row_width();
       int64_t ids = 0;
       for (int64_t o = 0; o < outputs; ++o) {
-        NtkTableGradients gradients = TableGradients(model_, own.batch.sparse, deltas[o]);
+        NtkTableGradients gradients =
+            TableGradients(own.batch.sparse, model_.fields, width, deltas[o]);
         ELASTOR_RETURN_IF_ERROR(Gather(&gradients));
         ids = static_cast<int64_t>(
             std::set<NtkTableRow>(gradients.keys.begin(), gradients.keys.end()).size());
         AddTiles([&](KernelTile* tile) { tile->Add(gradients); });
       }
-      const int64_t used = ids * model_.graph->features().row_width();
+      const int64_t used = ids * width;
       parameters += used;
       ELASTOR_RETURN_IF_ERROR(EndLayer("embedding", used, kernel, records));
     }
@@ -381,6 +351,36 @@ class Measurement {
 };
 
 }  // namespace
+
+NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const FieldSpec> fields,
+                                 int64_t width, std::span<const double> deltas) {
+  CHECK_EQ(static_cast<int64_t>(fields.size()), sparse.fields);
+  NtkTableGradients gradients;
+  gradients.width = width;
+  std::map<NtkTableRow, std::vector<double>> of_row;
+  for (int64_t row = 0; row < sparse.rows; ++row) {
+    of_row.clear();
+    for (int64_t f = 0; f < sparse.fields; ++f) {
+      const int64_t bag = row * sparse.fields + f;
+      const int64_t begin = sparse.offsets.empty() ? bag : sparse.offsets[bag];
+      const int64_t end = sparse.offsets.empty() ? bag + 1 : sparse.offsets[bag + 1];
+      const FieldSpec& field = fields[f];
+      const double share =
+          field.pooling == Pooling::kMean ? 1.0 / static_cast<double>(end - begin) : 1.0;
+      for (int64_t i = begin; i < end; ++i) {
+        std::vector<double>& gradient = of_row[{field.table, sparse.ids[i]}];
+        gradient.resize(width);
+        for (int64_t c = 0; c < width; ++c) gradient[c] += share * deltas[bag * width + c];
+      }
+    }
+    for (const auto& [key, gradient] : of_row) {
+      gradients.keys.push_back(key);
+      gradients.values.insert(gradients.values.end(), gradient.begin(), gradient.end());
+    }
+    gradients.begin.push_back(static_cast<int64_t>(gradients.keys.size()));
+  }
+  return gradients;
+}
 
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
                                     int64_t rows, const NtkKernelVisit& kernel,

@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/graph.h"
+#include "core/ntk/kernel_tile.h"
 #include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
@@ -47,6 +48,11 @@ using NtkKernelVisit =
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
                                     int64_t rows, const NtkKernelVisit& kernel,
                                     Communicator* communicator, ThreadPool* pool);
+
+// The gradients of the tables' rows that a batch's rows use, of `width` numbers each, from those of
+// the pooled features, deltas [rows][fields * width].
+NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const FieldSpec> fields,
+                                 int64_t width, std::span<const double> deltas);
 
 // Files of a measurement: ntk.jsonl, a line a record; ntk_spectrum.csv, all eigenvalues;
 // ntk_spectrum.svg and ntk_density.svg. `model`: its name, for the pictures.

@@ -240,7 +240,9 @@ std::string ToText(const Summary& summary) {
                    record.stage.c_str(), record.stable.mean, record.entropy.mean);
     }
   }
-  AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  if (!summary.state_digest.empty()) {
+    AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  }
   return text;
 }
 

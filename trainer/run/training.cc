@@ -153,11 +153,8 @@ int64_t TrainingRun::Requests() const {
 
 Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
-  if (const int64_t rows = experiment_.spectrum().ntk_rows(); rows > 0) {
-    const Status status =
-        rows > kMaxNtkRows
-            ? UserError(std::to_string(rows) + "; expected at most " + std::to_string(kMaxNtkRows))
-            : context_.CheckNtk();
+  if (experiment_.spectrum().ntk_rows() > 0) {
+    const Status status = context_.CheckNtk();
     if (!status.ok()) return UserError("spectrum.ntk_rows: " + status.message());
   }
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());

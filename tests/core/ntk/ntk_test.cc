@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <Eigen/SVD>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -8,6 +9,7 @@
 #include "core/graph/per_sample.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/row_factors.h"
+#include "core/spectrum/symmetric_matrix.h"
 #include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
 #include "tests/core/models/model_cases.h"
@@ -156,6 +158,45 @@ TEST_P(NtkOfModelTest, IsTheJacobiansGramMatrix) {
   EXPECT_EQ(parameters, layout.element_count());
 
   EXPECT_EQ(Kernels(&factors, random.rows(), output, /*tile=*/16), kernels);
+  ThreadPool alone(1);
+  RowFactors others(graph_, weights.data(), &alone, /*row_elements=*/1 << 20);
+  EXPECT_EQ(Kernels(&others, random.rows(), output, kNtkTile), kernels);
+  // Maps that are cut are added up in another order.
+  RowFactors few(graph_, weights.data(), &pool_, /*row_elements=*/16);
+  EXPECT_GT(few.rounds().size(), factors.rounds().size());
+  const auto cut = Kernels(&few, random.rows(), output, kNtkTile);
+  for (size_t l = 0; l < kernels.size(); ++l) {
+    for (int64_t j = 0; j < kRows; ++j) {
+      ASSERT_NEAR(cut[l][j * kRows], kernels[l][j * kRows],
+                  1e-12 * std::sqrt(kernels[l][0] * kernels[l][j * kRows + j]));
+    }
+  }
+}
+
+// The extreme eigenvalues of the whole kernel are the squares of the Jacobian's singular values.
+TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
+  const TestModel model = MakeTestModel(
+      kCaseFeatures, "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } }");
+  const Graph graph = model.graph();
+  const RandomRows random(graph.features(), kRows);
+  const std::vector<float> weights = NoisyWeights(graph);
+  ThreadPool pool(1);
+  RowFactors factors(graph, weights.data(), &pool, 1 << 20);
+  std::vector<double> whole(kRows * kRows);
+  for (const auto& kernel : Kernels(&factors, random.rows(), 0, kNtkTile)) {
+    for (size_t i = 0; i < whole.size(); ++i) whole[i] += kernel[i];
+  }
+  const Conditioning found = ConditioningOf(EigenvaluesOf(whole, kRows));
+  const std::vector<double> jacobian = Jacobian(graph, weights, random.rows(), 0);
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const RowMajor> view(jacobian.data(), kRows, graph.parameters().flat_size());
+  const Eigen::VectorXd singular = Eigen::JacobiSVD<Eigen::MatrixXd>(view).singularValues();
+  EXPECT_TRUE(found.resolved());
+  const double largest = singular[0] * singular[0];
+  const double smallest = singular[kRows - 1] * singular[kRows - 1];
+  EXPECT_NEAR(found.lambda_max, largest, 1e-12 * largest);
+  EXPECT_NEAR(found.lambda_min, smallest, 1e-12 * largest);
+  EXPECT_LT(1e-9 * largest, smallest) << "the test could not fail";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NtkOfModelTest, testing::ValuesIn(ModelCases()),
