@@ -5,18 +5,20 @@
 # the first step and after the last, and the validation logloss meanwhile. docs/reproduce_ntk_models.md
 # has the figures. From the top of the repository:
 #
-#   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024]
+#   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024] [--rate=1e-3]
 #
+# --rate: the learning rate of all, instead of each its own.
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
 set -euo pipefail
-data='' output='' seeds=10 rows=1024
+data='' output='' seeds=10 rows=1024 rates=(5e-4 1e-3 2e-3 4e-3 8e-3)
 for argument in "$@"; do
   case $argument in
     --data=*) data=${argument#*=} ;;
     --output=*) output=${argument#*=} ;;
     --seeds=*) seeds=${argument#*=} ;;
     --rows=*) rows=${argument#*=} ;;
+    --rate=*) rates=("${argument#*=}") ;;
     *) sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"; [[ $argument == --help ]] && exit || exit 2 ;;
   esac
 done
@@ -27,7 +29,6 @@ if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   bazel build //trainer:trainer
 fi
 trainer=${ELASTOR_PROGRAMS:-bazel-bin}/trainer/trainer
-rates=(5e-4 1e-3 2e-3 4e-3 8e-3)
 tuning_seeds=(101 102 103)
 
 plain='--set=model.feed_forward.kind=TWO_LAYER --set=model.feed_forward.expansion'
@@ -62,28 +63,32 @@ train() {
 logloss() { sed --quiet 's/^  "logloss": \([0-9.e-]*\),*$/\1/p' "$output/$1/summary.json"; }
 
 mkdir -p "$output"
+chosen=''
 for arm in "${arms[@]}"; do
   best=''
-  for rate in "${rates[@]}"; do
+  rate=${rates[0]}
+  for tried in "${rates[@]}"; do
+    [[ ${#rates[@]} -gt 1 ]] || break
     losses=()
     for seed in "${tuning_seeds[@]}"; do
-      train "tuning-$arm-$rate-$seed" "$arm" "$rate" "$seed" --set=spectrum.disabled=true
-      losses+=("$(logloss "tuning-$arm-$rate-$seed")")
+      train "tuning-$arm-$tried-$seed" "$arm" "$tried" "$seed" --set=spectrum.disabled=true
+      losses+=("$(logloss "tuning-$arm-$tried-$seed")")
     done
-    best+="$(printf '%s\n' "${losses[@]}" | awk '{ s += $1 } END { printf "%.6f", s / NR }') $rate"$'\n'
+    mean=$(printf '%s\n' "${losses[@]}" | awk '{ s += $1 } END { printf "%.6f", s / NR }')
+    best+="$mean $tried"$'\n'
+    rate=$(sort --general-numeric-sort <<<"${best%$'\n'}" | awk 'NR == 1 { print $2 }')
   done
-  rate=$(sort --general-numeric-sort <<<"${best%$'\n'}" | awk 'NR == 1 { print $2 }')
-  echo "$arm $rate" >>"$output/rates.new"
+  chosen+="$arm $rate"$'\n'
   for ((seed = 1; seed <= seeds; ++seed)); do
-    train "$arm-$seed" "$arm" "$rate" "$seed" --set=spectrum.at_start=true \
+    train "$arm-$rate-$seed" "$arm" "$rate" "$seed" --set=spectrum.at_start=true \
       --set=spectrum.every_steps=1000000 --set=spectrum.samples=16 --set=spectrum.ntk_rows="$rows" \
       --set=training.eval_every_steps=3
   done
 done
-mv "$output/rates.new" "$output/rates.txt"
+printf '%s' "$chosen" >"$output/rates.txt"
 
 # One line a run: arm, seed, then log10 of the condition numbers, then step:logloss pairs.
-for arm in "${arms[@]}"; do
+while read -r arm rate; do
   for ((seed = 1; seed <= seeds; ++seed)); do
     awk -v arm="$arm" -v seed="$seed" '
       function field(name) {
@@ -100,9 +105,9 @@ for arm in "${arms[@]}"; do
         }
       }
       /"event":"eval"/ { losses = losses " " field("step") ":" field("logloss") }
-      END { print arm, seed, text, losses }' "$output/$arm-$seed/metrics.jsonl"
+      END { print arm, seed, text, losses }' "$output/$arm-$rate-$seed/metrics.jsonl"
   done
-done >"$output/runs.txt"
+done <"$output/rates.txt" >"$output/runs.txt"
 
 awk '
   # 97.5 % quantiles of Student t with n - 1 degrees of freedom.
