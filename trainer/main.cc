@@ -41,13 +41,15 @@ DEFINE_string(output_dir, "", "where the run is written; a new directory");
 DEFINE_string(
     mode, "train",
     "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
-    "effective ranks; theory: what RankElastor's theorems say of it; projection: "
-    "its metrics with the last tokens cut to lower ranks; verify: every byte of a model "
+    "effective ranks; theory: what RankElastor's theorems say of it; projection: its metrics with "
+    "the last tokens cut to lower ranks; ntk: the spectra of its neural tangent kernel, also "
+    "without "
+    "--model, at the initial weights; verify: every byte of a model "
     "or checkpoint against its manifest; describe: "
     "print parameters, FLOPs, memory and shard plan as JSON; export: a model's ONNX graph, tables "
     "and encoding, without --experiment");
 DEFINE_string(model, "",
-              "with --mode=evaluate, predict, spectra, theory, projection, verify or export: "
+              "with --mode=evaluate, predict, spectra, theory, projection, ntk, verify or export: "
               "RUN/model or a folder of "
               "RUN/checkpoints");
 DEFINE_string(
@@ -63,6 +65,9 @@ DEFINE_bool(predictions, false,
 DEFINE_bool(per_sample, false,
             "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
             "some 20 bytes each");
+DEFINE_int64(rows, 0, "with --mode=ntk: so many rows of the split, at most 4096; 0: 1024");
+DEFINE_bool(kernels, false,
+            "with --mode=ntk: also ntk_LAYER.npy, the kernels, 8 bytes an entry each");
 DEFINE_bool(tensorboard, false,
             "also write events.out.tfevents.*, what metrics.jsonl has for TensorBoard: --logdir is "
             "the output directory or one above it");
@@ -98,13 +103,18 @@ struct ModeNeeds {
   Mode mode;
   const char* name;
   bool writes;  // into --output_dir
-  bool reads;   // --model
+  bool reads;   // --model, which only mode ntk can do without
 };
 constexpr ModeNeeds kModes[] = {
-    {Mode::kTrain, "train", true, false},    {Mode::kEvaluate, "evaluate", true, true},
-    {Mode::kPredict, "predict", true, true}, {Mode::kSpectra, "spectra", true, true},
-    {Mode::kTheory, "theory", true, true},   {Mode::kProjection, "projection", true, true},
-    {Mode::kVerify, "verify", false, true},  {Mode::kDescribe, "describe", false, false},
+    {Mode::kTrain, "train", true, false},
+    {Mode::kEvaluate, "evaluate", true, true},
+    {Mode::kPredict, "predict", true, true},
+    {Mode::kSpectra, "spectra", true, true},
+    {Mode::kTheory, "theory", true, true},
+    {Mode::kProjection, "projection", true, true},
+    {Mode::kNtk, "ntk", true, true},
+    {Mode::kVerify, "verify", false, true},
+    {Mode::kDescribe, "describe", false, false},
     {Mode::kExport, "export", true, true},
 };
 
@@ -167,6 +177,17 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--per_sample: only --mode=spectra has ranks of samples; found --mode=" +
                      FLAGS_mode);
   }
+  if ((FLAGS_rows != 0 || FLAGS_kernels) && needs.mode != Mode::kNtk) {
+    return UserError(std::string(FLAGS_kernels ? "--kernels" : "--rows") +
+                     ": only --mode=ntk has a kernel of rows; found --mode=" + FLAGS_mode);
+  }
+  if (FLAGS_rows != 0 && (FLAGS_rows < 2 || FLAGS_rows > kMaxNtkRows)) {
+    return UserError("--rows=" + std::to_string(FLAGS_rows) + ": expected 2 to " +
+                     std::to_string(kMaxNtkRows));
+  }
+  if (needs.mode == Mode::kNtk && FLAGS_device != "cpu") {
+    return UserError("--device=" + FLAGS_device + ": --mode=ntk computes on the CPU; expected cpu");
+  }
   if (FLAGS_tensorboard && !needs.writes) {
     return UserError("--tensorboard: --mode=" + FLAGS_mode + " writes no records");
   }
@@ -185,15 +206,15 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (needs.writes && FLAGS_output_dir.empty()) {
     return UserError("--output_dir: missing; expected a new directory for the run");
   }
-  if (needs.reads && FLAGS_model.empty()) {
+  if (needs.reads && FLAGS_model.empty() && needs.mode != Mode::kNtk) {
     return UserError(
         "--model: missing; expected RUN/model or a folder of RUN/checkpoints of a training run");
   }
-  if (needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
+  if (!FLAGS_model.empty() && needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
   if (!needs.reads && !FLAGS_model.empty()) {
     return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
                      " reads no model; expected evaluate, predict, spectra, theory, projection, "
-                     "verify or export");
+                     "ntk, verify or export");
   }
   return OkStatus();
 }
@@ -243,6 +264,8 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                         .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                         .predictions = FLAGS_predictions,
                         .per_sample = FLAGS_per_sample,
+                        .ntk_rows = FLAGS_rows == 0 ? 1024 : FLAGS_rows,
+                        .kernels = FLAGS_kernels,
                         .tensorboard = FLAGS_tensorboard,
                         .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu};
   return invocation;
@@ -307,6 +330,8 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--split", FLAGS_split},
       {"--predictions", FLAGS_predictions ? "true" : "false"},
       {"--per_sample", FLAGS_per_sample ? "true" : "false"},
+      {"--rows", std::to_string(FLAGS_rows)},
+      {"--kernels", FLAGS_kernels ? "true" : "false"},
       {"--tensorboard", FLAGS_tensorboard ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},

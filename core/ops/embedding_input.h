@@ -19,6 +19,7 @@ struct EmbeddingInputOp : OpBase {
   int64_t width = 0;  // k
 
   int64_t numeric_features() const { return numeric_fields * width; }
+  bool row_gradients() const { return true; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK(inputs.empty());
     return {numeric_fields + categorical_fields + positions, width};

@@ -23,6 +23,7 @@ struct GatedFeedForwardOp : OpBase {
   Activation activation = Activation::kGelu;
 
   int64_t multiply_adds() const { return tokens * (3 * hidden * width + width * width); }
+  bool row_gradients() const { return true; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs[0].features(), tokens * width);
     return {tokens, width};
@@ -42,6 +43,7 @@ struct GatedSumFeedForwardOp : OpBase {
   Activation activation = Activation::kGelu;
 
   int64_t multiply_adds() const { return tokens * (4 * hidden * width + width * width); }
+  bool row_gradients() const { return true; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs[0].features(), tokens * width);
     return {tokens, width};

@@ -32,6 +32,7 @@ struct LinearOp : OpBase {
 
   int64_t maps() const { return weights == Weights::kOwn ? tokens : 1; }
   int64_t multiply_adds() const { return tokens * in * out; }
+  bool row_gradients() const { return true; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs[0].features(), tokens * in);
     if (inputs.size() > 1) {

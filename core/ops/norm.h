@@ -13,6 +13,7 @@ struct NormOp : OpBase {
   static constexpr const char* kName = "norm";
   NormShape norm;
 
+  bool row_gradients() const { return true; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     const int64_t features = inputs[0].features();
     CHECK_EQ(features % norm.width, 0);

@@ -58,6 +58,8 @@ struct OpBase {
   }
   // Whether a training pass must hold all rows of a leaf, because rows depend on each other.
   bool needs_whole_leaf() const { return false; }
+  // Whether its CPU kernel can deliver the parameters' gradients row by row (RowGradientSink).
+  bool row_gradients() const { return false; }
 };
 
 // Declares the functions that make an op's kernels, which its .cc files in cpu/ and cuda/ define

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/ntk/kernel_tile.h"
+#include "core/ntk/row_factors.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_training.h"
+#include "trainer/evaluate/ntk.h"
 
 namespace elastor {
 namespace {
@@ -88,6 +91,77 @@ TEST_P(GoldenTest, IsWorthComparing) {
     const double after = expected.at("final").at(name)[1].get<double>();
     EXPECT_GT(std::fabs(after - before), 1e-6 * std::max(before, after)) << name;
   }
+}
+
+// The kernels of ntk.py, embeddings and their shared table included.
+TEST(NtkTest, EqualsPyTorch) {
+  constexpr double kTolerance = 1e-10;  // of sqrt(K_ii K_jj); 1e-15 is seen
+  const auto kernels = nlohmann::json::parse(std::ifstream("tests/golden/ntk.json"));
+  int compared = 0;
+  for (const GoldenCase& golden : GoldenCases()) {
+    if (!kernels.contains(golden.name)) continue;
+    ++compared;
+    SCOPED_TRACE(golden.name);
+    const Graph graph = golden.model.graph();
+    const FeatureShape& features = graph.features();
+    const int64_t width = features.row_width();
+    const GoldenWeights initial = TrainGolden<double>(golden, /*ranks=*/1, /*steps=*/0).initial;
+    std::vector<float> weights(graph.parameters().flat_size());
+    for (const ParameterInfo& p : graph.parameters().parameters()) {
+      std::ranges::copy(initial.at(p.name), weights.begin() + p.offset);
+    }
+    const std::vector<TableSpec> tables = GoldenTables(golden);
+    const int64_t fields = static_cast<int64_t>(GoldenFields().size());
+    const Rows batch = GoldenRows(0, 0, GoldenBatchRows(0), 1);
+    std::vector<float> table_features, numeric;
+    SparseBatch sparse;
+    sparse.fields = fields;
+    sparse.offsets = {0};
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      const int64_t* const ends = batch.offsets.data() + row * fields;
+      bool pools = false;
+      for (int64_t f = 0; f < fields; ++f) pools = pools || ends[f + 1] - ends[f] > 1;
+      if (pools) continue;
+      ++sparse.rows;
+      for (int64_t f = 0; f < fields; ++f) {
+        const bool empty = ends[f] == ends[f + 1];
+        const std::vector<double>& table =
+            initial.at("embedding/" + tables[GoldenFields()[f].table].name);
+        for (int64_t c = 0; c < width; ++c) {
+          table_features.push_back(
+              empty ? 0.0f : static_cast<float>(table[batch.ids[ends[f]] * width + c]));
+        }
+        if (!empty) sparse.ids.push_back(batch.ids[ends[f]]);
+        sparse.offsets.push_back(static_cast<int64_t>(sparse.ids.size()));
+      }
+      for (int64_t i = 0; i < features.numeric_fields; ++i) {
+        numeric.push_back(batch.numeric[row * features.numeric_fields + i]);
+      }
+    }
+    ThreadPool pool(1);
+    RowFactors factors(graph, weights.data(), &pool, 1 << 20);
+    const int64_t n = sparse.rows;
+    std::vector<double> deltas(table_features.size());
+    KernelTile tile;
+    tile.Begin({0, n}, {0, n});
+    for (size_t r = 0; r < factors.rounds().size(); ++r) {
+      const RowFactors::Round& round = factors.rounds()[r];
+      std::vector<double> all(n * round.size);
+      factors.Compute({n, table_features.data(), numeric.data(), nullptr}, 0, static_cast<int>(r),
+                      all.data(), deltas.data());
+      tile.Add(round.factors, all.data(), round.size);
+    }
+    tile.Add(TableGradients(sparse, GoldenFields(), width, deltas));
+    const std::vector<double> expected = kernels[golden.name];
+    ASSERT_EQ(static_cast<int64_t>(expected.size()), n * (n + 1) / 2);
+    for (int64_t j = 0, at = 0; j < n; ++j) {
+      for (int64_t i = 0; i <= j; ++i, ++at) {
+        const double scale = std::sqrt(expected[j * (j + 3) / 2] * expected[i * (i + 3) / 2]);
+        EXPECT_NEAR(tile.values().At(j, i), expected[at], kTolerance * scale) << j << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(GoldenCases()),

@@ -124,6 +124,45 @@ done
 expect_mistake 1 '--model: missing' --mode=spectra
 expect_mistake 1 '--per_sample: only --mode=spectra' --mode=evaluate --model=one/model --per_sample
 
+# The neural tangent kernel: every entry has the same bits on any number of ranks and threads and with
+# either set of kernels, and is the one that training measured, before its first step and after its last.
+run 1 kernel --mode=ntk --model=one/model --rows=300 --kernels
+run 3 kernel_on_three --mode=ntk --model=one/model --rows=300 --kernels
+run 4 kernel_on_four --mode=ntk --model=one/model --rows=300 --set=parallel.threads=2
+ELASTOR_ISA=v3 run 1 kernel_v3 --mode=ntk --model=one/model --rows=300
+for file in ntk.jsonl ntk_spectrum.csv ntk_spectrum.svg ntk_density.svg; do
+  for other in kernel_on_three kernel_on_four kernel_v3; do
+    cmp "kernel/$file" "$other/$file" || fail "$other: $file differs"
+  done
+done
+cmp kernel/ntk_whole.npy kernel_on_three/ntk_whole.npy || fail 'ntk_whole.npy differs'
+expect_same 'layers' 'numeric tokenizer.output block0.mixing block0.ffn head.output embedding whole' \
+  "$(sed 's/.*"layer":"\([^"]*\)".*/\1/' kernel/ntk.jsonl | xargs)"
+expect_same 'rows of the whole' 1 "$(grep --count '"layer":"whole","rows":300,' kernel/ntk.jsonl)"
+ntk_of() { grep '"event":"ntk"' "$1/metrics.jsonl"; }
+run 3 with_kernel --set=spectrum.disabled=false --set=spectrum.at_start=true \
+  --set=spectrum.ntk_rows=300
+expect_same 'kernel of training' "$(cat kernel/ntk.jsonl)" "$(ntk_of with_kernel | tail --lines=7)"
+expect_same 'digest with kernels' "$(digest_of one)" "$(digest_of with_kernel)"
+run 1 kernel_at_start --mode=ntk --rows=300
+expect_same 'kernel at the start' "$(cat kernel_at_start/ntk.jsonl)" \
+  "$(ntk_of with_kernel | head --lines=7)"
+# Of rows with equal features only the first counts.
+sed 's/numeric_fields: 2/numeric_fields: 0/; s/fields: 3 ids_per_field: 900/fields: 2 ids_per_field: 6/' \
+  schema.textproto >few.textproto
+"$prepare" --schema=few.textproto --output_dir=few >/dev/null || exit 1
+run 1 distinct --mode=ntk --rows=300 --set=data.path=few
+left=$(sed --quiet 's/ rows left out that .*//p' distinct.log)
+rows=$(sed --quiet 's/.*"layer":"whole","rows":\([0-9]*\),.*/\1/p' distinct/ntk.jsonl)
+[[ $rows -le 36 && $((rows + left)) -eq 400 ]] || fail "of 400 rows $rows measured, '$left' left out"
+echo 'model { mlp { hidden: 8 batch_norm: true } } training { batch_size: 256 }' >norm.textproto
+expect_mistake 3 'per-sample gradients: the model has batch norm' --mode=ntk \
+  --experiment=norm.textproto
+expect_mistake 1 'spectrum.ntk_rows: per-sample gradients: the model has batch norm' \
+  --experiment=norm.textproto --set=spectrum.ntk_rows=9
+expect_mistake 1 '--rows=5000: expected 2 to 4096' --mode=ntk --rows=5000
+expect_mistake 3 '--rows: only --mode=ntk' --mode=evaluate --model=one/model --rows=8
+
 # The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
 run 1 theory --mode=theory --model=one/model --set=spectrum.samples=300
 run 3 theory_on_three --mode=theory --model=one/model --set=spectrum.samples=300

@@ -12,6 +12,7 @@
 #include "core/graph/graph.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
 #include "trainer/data/dataset.h"
 #include "trainer/step/step.h"
 
@@ -23,6 +24,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual EmbeddingState<float>* embedding() = 0;
+  // The same tables where the host has them; null: a device has.
+  virtual ShardedEmbedding<float>* host_embedding() = 0;
   virtual Step<float>* step() = 0;
   // Bytes sent and time of a phase, from the device where it exchanges; the host's are the
   // communicator's.

@@ -20,6 +20,7 @@ class CpuBackend final : public Backend {
               options.communicator, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
+  ShardedEmbedding<float>* host_embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
   PhaseRecord device_record(Phase) override { return {}; }
 

@@ -68,6 +68,7 @@ class CudaBackend final : public Backend {
               options.graph, &embedding_, communicator_.get(), &streams_, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
+  ShardedEmbedding<float>* host_embedding() override { return nullptr; }
   Step<float>* step() override { return &step_; }
   PhaseRecord device_record(Phase phase) override { return communicator_->record(phase); }
 

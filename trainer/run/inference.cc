@@ -11,6 +11,7 @@
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/evaluation.h"
+#include "trainer/evaluate/ntk.h"
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/evaluate/rows_file.h"
@@ -26,6 +27,7 @@ const char* ModeName(Mode mode) {
   if (mode == Mode::kPredict) return "predict";
   if (mode == Mode::kTheory) return "theory";
   if (mode == Mode::kProjection) return "projection";
+  if (mode == Mode::kNtk) return "ntk";
   return mode == Mode::kSpectra ? "spectra" : "evaluate";
 }
 
@@ -138,6 +140,31 @@ Status MeasureProjectionTable(const RunOptions& options, RunContext* context) {
   return AgreeOnStatus(*context->communicator, write());
 }
 
+// The spectra, and by choice the kernels, which are written as they come.
+StatusOr<NtkMeasurement> MeasureNtk(const RunOptions& options, int64_t step, RunContext* context) {
+  NtkKernelVisit write;
+  if (options.kernels) {
+    write = [&](const std::string& layer, int64_t rows, std::span<const double> kernel) -> Status {
+      ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
+      return WriteFileAtomically(options.output_dir + "/ntk_" + layer + ".npy",
+                                 NpyText(rows, kernel));
+    };
+  }
+  ELASTOR_ASSIGN_OR_RETURN(NtkMeasurement measured,
+                           context->MeasureNtk(options.split, options.ntk_rows, write));
+  for (NtkRecord& record : measured.records) record.step = step;
+  return measured;
+}
+
+Status WriteNtkFiles(const NtkMeasurement& measured, const RunOptions& options,
+                     const RunContext& context) {
+  if (context.communicator->rank() != 0) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(context.log->CheckInPlace());
+  ELASTOR_RETURN_IF_ERROR(
+      WriteNtk(options.output_dir, options.experiment.name(), measured.records));
+  return WriteToStdout(NtkText(measured));
+}
+
 // What was asked for; its records, of a model of `step` steps, begin the log.
 StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
   Measured measured;
@@ -163,6 +190,11 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
   } else if (options.mode == Mode::kProjection) {
     measured.rows = context->dataset->rows(options.split);
     ELASTOR_RETURN_IF_ERROR(MeasureProjectionTable(options, context));
+  } else if (options.mode == Mode::kNtk) {
+    ELASTOR_ASSIGN_OR_RETURN(const NtkMeasurement ntk, MeasureNtk(options, step, context));
+    measured.rows = ntk.rows;
+    ELASTOR_RETURN_IF_ERROR(context->BeginLog());
+    logged = WriteNtkFiles(ntk, options, *context);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, options.mode == Mode::kPredict
                                                      ? MeasureAndPredict(options, context)
@@ -209,16 +241,21 @@ Status RunInference(const RunOptions& options, Communicator& communicator) {
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
                            RunContext::Open(options, /*steps_done=*/0, &communicator));
-  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
-                           LoadCheckpoint(options.model_dir, Contents::kWeights,
-                                          context->Identity(), context->State(), communicator));
-  context->step().WeightsChanged();
+  if (options.mode == Mode::kNtk) ELASTOR_RETURN_IF_ERROR(context->CheckNtk());
+  CheckpointMetadata metadata;
+  if (!options.model_dir.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        metadata, LoadCheckpoint(options.model_dir, Contents::kWeights, context->Identity(),
+                                 context->State(), communicator));
+    context->step().WeightsChanged();
+  }
 
   const double loaded = SecondsSince(context->start);
   ELASTOR_ASSIGN_OR_RETURN(const Measured measured,
                            Measure(options, metadata.control.step(), context.get()));
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context->MakeSummary());
-  if (metadata.numerics != summary.numerics && communicator.rank() == 0) {
+  if (!options.model_dir.empty() && metadata.numerics != summary.numerics &&
+      communicator.rank() == 0) {
     LOG(WARNING) << options.model_dir << ": trained under the numerics '" << metadata.numerics
                  << "'; here they are '" << summary.numerics << "': bits may differ";
   }

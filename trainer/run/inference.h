@@ -13,7 +13,8 @@ namespace elastor {
 // bit, that the training run would have measured there. Modes evaluate; predict, which also writes
 // predictions.csv; spectra, the effective ranks of all rows instead of metrics, with the files of
 // evaluate/spectra_files.h; projection, projections.csv; theory, theory.csv of spectrum.samples
-// rows, at the initial and at the model's weights. output_dir is filled when all is measured: a
+// rows, at the initial and at the model's weights; ntk, the files of evaluate/ntk.h, at the model's
+// weights or, without a model, at the initial ones. output_dir is filled when all is measured: a
 // command that fails before leaves nothing there. Collective.
 Status RunInference(const RunOptions& options, Communicator& communicator);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/host_memory.h"
+#include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
 #include "glog/logging.h"
 #include "trainer/data/block_format.h"
@@ -47,7 +48,7 @@ StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment&
     memory.occurring_ids = OccurringIds(planned.data().path(), dataset.info());
   } else {
     // A thousand ranks would ask a file system for one folder.
-    if (communicator->rank() == 0) {
+    if (communicator->rank() == 0 && !options.model_dir.empty()) {
       memory.model_rows = RowsOfModel(options.model_dir, TableWidth(planned));
     }
     ELASTOR_RETURN_IF_ERROR(communicator->Broadcast(Phase::kSetup, &memory.model_rows,
@@ -193,6 +194,28 @@ StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predict
   record.metrics = record.labels[MonitoredLabel(experiment, task)];
   if (record.labels.size() == 1) record.labels.clear();
   return record;
+}
+
+Status RunContext::CheckNtk() const {
+  if (backend_->host_embedding() == nullptr) {
+    return UserError("the neural tangent kernel is computed on the CPU; expected --device=cpu");
+  }
+  return CheckPerSampleGradients(graph);
+}
+
+StatusOr<NtkMeasurement> RunContext::MeasureNtk(Split split, int64_t rows,
+                                                const NtkKernelVisit& kernel) {
+  const std::vector<FieldSpec> fields = MakeFields(experiment, dataset->info());
+  const NtkModel model = {.graph = &graph,
+                          .weights = step().weights(),
+                          .fields = fields,
+                          .embedding = backend_->host_embedding(),
+                          .leaves = experiment.parallel().virtual_shards()};
+  ELASTOR_ASSIGN_OR_RETURN(
+      NtkMeasurement measured,
+      elastor::MeasureNtk(model, *dataset, split, rows, kernel, communicator, &pool));
+  for (NtkRecord& record : measured.records) record.step = step().steps();
+  return measured;
 }
 
 void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const {

@@ -17,6 +17,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/evaluation.h"
+#include "trainer/evaluate/ntk.h"
 #include "trainer/run/backend.h"
 #include "trainer/run/run_log.h"
 #include "trainer/run/run_records.h"
@@ -30,6 +31,7 @@ enum class Mode {
   kSpectra,
   kTheory,
   kProjection,
+  kNtk,
   kVerify,
   kDescribe,
   kExport
@@ -41,10 +43,13 @@ struct RunOptions {
   Experiment experiment;   // every default filled in, every field checked (experiment/config.h)
   std::string output_dir;  // a new directory; unused by modes that print
   bool resume = false;     // mode train: output_dir's run goes on from its last checkpoint
-  std::string model_dir;   // the model or checkpoint folder of modes that read one
+  // The model or checkpoint folder of modes that read one; mode ntk, empty: the initial weights.
+  std::string model_dir;
   Split split = Split::kValidation;  // what is evaluated: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
   bool per_sample = false;           // mode spectra: also the ranks of every row
+  int64_t ntk_rows = 0;              // mode ntk: rows of the split
+  bool kernels = false;              // mode ntk: the kernels are written, too
   bool tensorboard = false;          // the records go into a file for TensorBoard, too
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
@@ -68,6 +73,10 @@ struct RunContext {
   StatusOr<Summary> MakeSummary();
   // An evaluation of the model as it is now. Collective, as Evaluation::Measure.
   StatusOr<EvalRecord> Evaluate(Split split, const Evaluation::Predicted& predicted);
+  // User error where no NTK can be measured. Collective.
+  Status CheckNtk() const;
+  // Of the model as it is now. Collective, as MeasureNtk of evaluate/ntk.h.
+  StatusOr<NtkMeasurement> MeasureNtk(Split split, int64_t rows, const NtkKernelVisit& kernel);
   // What the summary says of an evaluation.
   void AddEvaluation(const EvalRecord& record, Summary* summary) const;
   // To be read; or written, with step().WeightsChanged() afterwards.

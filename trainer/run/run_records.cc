@@ -42,6 +42,7 @@ std::string Deed(const Summary& summary) {
   const std::string verb = summary.mode == "predict"   ? "predicted "
                            : summary.mode == "spectra" ? "measured effective ranks of "
                            : summary.mode == "theory"  ? "tested theorems on "
+                           : summary.mode == "ntk"     ? "measured the neural tangent kernel of "
                                                        : "evaluated ";
   return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
 }
@@ -243,7 +244,9 @@ std::string ToText(const Summary& summary) {
                    record.stage.c_str(), record.stable.mean, record.entropy.mean);
     }
   }
-  AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  if (!summary.state_digest.empty()) {
+    AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+  }
   return text;
 }
 

@@ -54,7 +54,7 @@ struct CommunicationRecord {
 
 struct Summary {
   std::string name;                 // of the experiment
-  std::string mode = "train";       // or evaluate, predict, spectra, theory
+  std::string mode = "train";       // or evaluate, predict, spectra, theory, ntk
   std::string model = {};           // of those modes: the folder of the model that was used
   std::string predictions = {};     // the file that was written; empty: none
   std::string split;                // of the last evaluation; empty: not evaluated

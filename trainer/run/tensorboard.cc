@@ -200,6 +200,17 @@ Status TensorBoardFile::Append(const SpectrumRecord& record) {
   return Write(std::move(event));
 }
 
+Status TensorBoardFile::Append(const NtkRecord& record) {
+  Event event = EventOf(record.step);
+  tensorboard::Summary* const summary = event.mutable_summary();
+  AddScalar("ntk_lambda_max/" + record.layer, record.lambda_max, summary);
+  AddScalar("ntk_rank/" + record.layer, static_cast<double>(record.rank), summary);
+  if (record.condition_number) {
+    AddScalar("ntk_condition_number/" + record.layer, *record.condition_number, summary);
+  }
+  return Write(std::move(event));
+}
+
 Status TensorBoardFile::Write(Event event) {
   event.set_wall_time(Now());
   const std::string bytes = event.SerializeAsString();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "trainer/evaluate/ntk_record.h"
 #include "trainer/run/run_records.h"
 #include "trainer/run/tensorboard_event.pb.h"
 
@@ -31,6 +32,7 @@ class TensorBoardFile {
   Status Append(const TrainRecord& record);
   Status Append(const EvalRecord& record);
   Status Append(const SpectrumRecord& record);
+  Status Append(const NtkRecord& record);
   // TensorBoard shows nothing of checkpoints.
   Status Append(const CheckpointRecord& /*record*/) { return OkStatus(); }
 

@@ -153,6 +153,10 @@ int64_t TrainingRun::Requests() const {
 
 Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
+  if (experiment_.spectrum().ntk_rows() > 0) {
+    const Status status = context_.CheckNtk();
+    if (!status.ok()) return UserError("spectrum.ntk_rows: " + status.message());
+  }
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
   const int64_t batch_rows = experiment_.training().batch_size();
   const RowOrder order = MakeRowOrder(experiment_);
@@ -403,6 +407,12 @@ Status TrainingRun::MeasureSpectrum() {
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
                                                        experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  if (experiment_.spectrum().ntk_rows() > 0) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        const NtkMeasurement ntk,
+        context_.MeasureNtk(Split::kValidation, experiment_.spectrum().ntk_rows(), {}));
+    for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  }
   const int64_t training_samples = experiment_.spectrum().training_samples();
   if (training_samples == 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(

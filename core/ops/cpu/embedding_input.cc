@@ -1,5 +1,8 @@
 #include "core/ops/embedding_input.h"
 
+#include <cmath>
+#include <vector>
+
 #include "core/kernels/elementwise.h"
 #include "core/ops/cpu/deliver.h"
 #include "core/ops/cpu/kernel.h"
@@ -41,6 +44,7 @@ class EmbeddingInputKernel final : public CpuKernel<T> {
     if (op_.numeric_fields == 0) return;
     const int64_t size = op_.numeric_features();
     const Panels<const T> de = operands.doutput.Slice(0, size);
+    if (pass.row_sink != nullptr) return DeliverRowGradients(pass, de);
     // A leaf's dvectors and behind them dmissing.
     T* const sums = memory.scratch();
     SumOverLeaves(pass.leaves.leaves(), 2 * size, sums, [&](const LeafRows& leaf, T* dvectors) {
@@ -52,6 +56,26 @@ class EmbeddingInputKernel final : public CpuKernel<T> {
   }
 
  private:
+  // The factors of dE: the fields' values where they are known, and 1 where they are missing.
+  void DeliverRowGradients(const Pass<T>& pass, Panels<const T> de) const {
+    const int64_t size = op_.numeric_features();
+    std::vector<T> factors(PanelElements(pass.rows(), 2 * size));
+    const Panels<T> both = {factors.data(), pass.rows(), 2 * size, PanelStride(2 * size)};
+    for (const LeafRows& leaf : pass.leaves.leaves()) {
+      const Panels<T> of_leaf = leaf.Of(both);
+      for (int64_t row = 0; row < leaf.rows; ++row) {
+        for (int64_t f = 0; f < size; ++f) {
+          const float value = NumericOf(pass, leaf)[row * op_.numeric_fields + f / op_.width];
+          const bool missing = std::isnan(value);
+          of_leaf.At(row, f) = missing ? T(0) : static_cast<T>(value);
+          of_leaf.At(row, size + f) = missing ? T(1) : T(0);
+        }
+      }
+    }
+    pass.row_sink->AddTerm(vectors_, 0, de, both.Slice(0, size));
+    pass.row_sink->AddTerm(missing_, 0, de, both.Slice(size, size));
+  }
+
   const float* NumericOf(const Pass<T>& pass, const LeafRows& leaf) const {
     return pass.numeric + leaf.first_row * op_.numeric_fields;
   }

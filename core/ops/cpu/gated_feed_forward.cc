@@ -67,9 +67,13 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
     const Panels<T> h = memory.Saved(h_);
     const Panels<T> factors = memory.Saved(factors_);
     const std::span<const LeafRows> leaves = pass.leaves.leaves();
-    const auto dup = pass.sink->Open(up_);
-    const auto ddown = pass.sink->Open(down_);
-    const auto dresidual = pass.sink->Open(residual_);
+    const bool by_row = pass.row_sink != nullptr;
+    typename GradientSink<T>::Target dup, ddown, dresidual;
+    if (!by_row) {
+      dup = pass.sink->Open(up_);
+      ddown = pass.sink->Open(down_);
+      dresidual = pass.sink->Open(residual_);
+    }
     for (int64_t t = 0; t < tokens_; ++t) {
       const Panels<const T> m = operands.inputs[0].Slice(t * width_, width_);
       const Panels<const T> dz = operands.doutput.Slice(t * width_, width_);
@@ -82,14 +86,23 @@ class GatedFeedForwardKernel final : public CpuKernel<T> {
       gate.second_multiplier = dq;
       MatMul<T>(packed_[t].down_back, {{dz}}, dp, gate);
       const Panels<const T> dpq = factors.Slice(2 * t * hidden_, 2 * hidden_);
-      WeightGradient<T>(leaves, dpq, m, dup.data + t * 2 * hidden_ * width_, width_, dup.store,
-                        precision_);
-      WeightGradient<T>(leaves, dz, h.Slice(t * hidden_, hidden_),
-                        ddown.data + t * width_ * hidden_, hidden_, ddown.store, precision_);
-      WeightGradient<T>(leaves, dz, m, dresidual.data + t * width_ * width_, width_,
-                        dresidual.store, precision_);
+      const Panels<const T> h_t = h.Slice(t * hidden_, hidden_);
+      const int64_t up = t * 2 * hidden_ * width_;
+      const int64_t down = t * width_ * hidden_;
+      const int64_t residual = t * width_ * width_;
+      if (by_row) {
+        pass.row_sink->AddProduct(up_, up, dpq, m);
+        pass.row_sink->AddProduct(down_, down, dz, h_t);
+        pass.row_sink->AddProduct(residual_, residual, dz, m);
+      } else {
+        WeightGradient<T>(leaves, dpq, m, dup.data + up, width_, dup.store, precision_);
+        WeightGradient<T>(leaves, dz, h_t, ddown.data + down, hidden_, ddown.store, precision_);
+        WeightGradient<T>(leaves, dz, m, dresidual.data + residual, width_, dresidual.store,
+                          precision_);
+      }
       MatMul<T>(packed_[t].back, {{dpq, dz}}, operands.dinputs[0].Slice(t * width_, width_), {});
     }
+    if (by_row) return;
     pass.sink->Close(up_);
     pass.sink->Close(down_);
     pass.sink->Close(residual_);

@@ -121,6 +121,17 @@ class GatedSumFeedForwardKernel final : public CpuKernel<T> {
     const auto h_t = [&](int64_t t) { return h.Slice(t * hidden_, hidden_); };
     const auto x_t = [&](int64_t t) { return x.Slice(t * width_, width_); };
     const auto dz_t = [&](int64_t t) { return dy.Slice(t * width_, width_); };
+    if (RowGradientSink<T>* const sink = pass.row_sink; sink != nullptr) {
+      for (int64_t t = 0; t < tokens_; ++t) {
+        sink->AddProduct(parameters_[kUp], t * 3 * hidden_ * width_, dp_t(t), x_t(t));
+        sink->AddProduct(parameters_[kDown], t * width_ * hidden_, dz_t(t), h_t(t));
+        sink->AddProduct(parameters_[kResidual], t * width_ * width_, dz_t(t), x_t(t));
+      }
+      sink->AddTerm(parameters_[kUpBias], 0, dprojected, {});
+      sink->AddTerm(parameters_[kDownBias], 0, dy, {});
+      sink->AddTerm(parameters_[kResidualBias], 0, dy, {});
+      return;
+    }
     deliver(kUp, 3 * hidden_ * width_, [&](int64_t t, T* d, Store store) {
       WeightGradient<T>(leaves, dp_t(t), x_t(t), d, width_, store, precision_);
     });

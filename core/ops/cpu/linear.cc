@@ -102,8 +102,17 @@ class LinearKernel final : public CpuKernel<T> {
     return view.Slice(t * width, width);
   }
 
+  void DeliverRowGradients(RowGradientSink<T>* sink, Panels<const T> x, Panels<const T> dz) const {
+    for (int64_t t = 0; t < op_.tokens; ++t) {
+      const Panels<const T> dz_t = Token(dz, t, op_.out);
+      sink->AddProduct(weight_, Map(t) * op_.out * op_.in, dz_t, Token(x, t, op_.in));
+      if (op_.bias) sink->AddTerm(bias_, Map(t) * op_.out, dz_t, {});
+    }
+  }
+
   void DeliverGradients(const Pass<T>& pass, const KernelMemory<T>& memory, Panels<const T> x,
                         Panels<const T> dz) const {
+    if (pass.row_sink != nullptr) return DeliverRowGradients(pass.row_sink, x, dz);
     const std::span<const LeafRows> leaves = pass.leaves.leaves();
     T* const scratch = memory.scratch();
     const int64_t weights = op_.out * op_.in;

@@ -37,6 +37,13 @@ class NormKernel final : public CpuKernel<T> {
 
   void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
                 const BackwardOperands<T>& operands) const override {
+    if (pass.row_sink != nullptr) {
+      for (int64_t f = 0; f < operands.doutput.features; f += shape_.width) {
+        const Panels<const T> dy = operands.doutput.Slice(f, shape_.width);
+        pass.row_sink->AddTerm(gain_, 0, dy, memory.Saved(normalized_).Slice(f, shape_.width));
+        if (bias_ >= 0) pass.row_sink->AddTerm(bias_, 0, dy, {});
+      }
+    }
     // A leaf's dgain and behind it dbias.
     T* const sums = memory.scratch();
     SumOverLeaves(pass.leaves.leaves(), gradients(), sums, [&](const LeafRows& leaf, T* dgain) {
@@ -45,6 +52,7 @@ class NormKernel final : public CpuKernel<T> {
                       leaf.Of(operands.addends[0]), leaf.Of(operands.dinputs[0]), dgain,
                       bias_ >= 0 ? dgain + shape_.width : nullptr, Store::kOverwrite);
     });
+    if (pass.row_sink != nullptr) return;
     DeliverCopy(pass.sink, gain_, shape_.width, sums);
     if (bias_ >= 0) DeliverCopy(pass.sink, bias_, shape_.width, sums + shape_.width);
   }

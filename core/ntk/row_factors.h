@@ -1,0 +1,92 @@
+#ifndef ELASTOR_CORE_NTK_ROW_FACTORS_H_
+#define ELASTOR_CORE_NTK_ROW_FACTORS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/thread_pool.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/graph/graph.h"
+
+namespace elastor {
+
+// Of an output f(x) of a model, the gradients df(x_i)/d(theta) of rows x_i with respect to the
+// dense parameters, in double, dropout aside, as the factors of which they are made
+// (RowGradientSink): what the neural tangent kernel K_ij = <df(x_i)/d(theta), df(x_j)/d(theta)> is
+// computed from. A row of a linear map of in x out numbers takes in + out.
+
+// What a pass reads of rows: of node 0 the tables' features, [rows][table_features]; and what Pass
+// has of the same names.
+struct NtkRows {
+  int64_t rows = 0;
+  const float* table_features = nullptr;
+  const float* numeric = nullptr;
+  const int32_t* lengths = nullptr;
+};
+
+// Stretch of a row's factors. Of a vector (in == 0): `out` numbers of the gradient themselves. Of
+// products: `positions` times x [in] and dy [out], the gradient being the sum of dy x^T over them.
+struct NtkFactor {
+  int64_t offset = 0;
+  int64_t out = 0;
+  int64_t in = 0;
+  int64_t positions = 1;
+  int64_t size() const { return in == 0 ? out : positions * (in + out); }
+};
+
+class RowFactors {
+ public:
+  // graph and pool outlive the object. weights: the graph's flat array. A round's factors take
+  // row_elements numbers a row, or more where one product does.
+  // REQUIRES: CheckPerSampleGradients accepts the graph.
+  RowFactors(const Graph& graph, const float* weights, ThreadPool* pool, int64_t row_elements);
+  ~RowFactors();
+
+  // Parameters that the model names together: those whose names begin with the same two parts, the
+  // last part aside ("block0.ffn", "head.output").
+  struct Layer {
+    std::string name;
+    int64_t parameters = 0;
+  };
+  std::span<const Layer> layers() const { return layers_; }
+
+  // Factors that are computed together: all of one layer, or as much of it as fits. Rounds are in
+  // the layers' order.
+  struct Round {
+    int layer = 0;
+    int64_t size = 0;  // numbers a row
+    std::vector<NtkFactor> factors = {};
+  };
+  std::span<const Round> rounds() const { return rounds_; }
+
+  // The factors of a round, [rows][round.size], of output `output`; and, unless null, the gradients
+  // of the tables' features, [rows][table_features]. What is found for a row does not depend on the
+  // rows beside it.
+  void Compute(const NtkRows& rows, int64_t output, int round, double* factors, double* deltas);
+
+ private:
+  class Sink;
+  struct Piece;
+  struct Thread;
+
+  std::vector<Piece> FindPieces();
+  void MakeRounds(std::vector<Piece> pieces, int64_t row_elements);
+  void RunPass(const NtkRows& rows, int64_t first, int64_t count, int64_t output,
+               RowGradientSink<double>* sink, Thread* thread);
+
+  const Graph graph_;  // without dropout
+  ThreadPool* const pool_;
+  CpuExecutor<double> executor_;
+  std::vector<double> weights_;
+  std::vector<Layer> layers_;
+  std::vector<Round> rounds_;
+  std::vector<std::vector<Piece>> pieces_;  // by round
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_CORE_NTK_ROW_FACTORS_H_

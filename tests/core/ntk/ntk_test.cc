@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <Eigen/SVD>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/graph/per_sample.h"
+#include "core/ntk/kernel_tile.h"
+#include "core/ntk/row_factors.h"
+#include "core/spectrum/symmetric_matrix.h"
+#include "tests/core/graph/finite_difference.h"
+#include "tests/core/kernels/panel_testing.h"
+#include "tests/core/models/model_cases.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kRows = 21;  // two panels
+
+// Rows as a model reads them.
+class RandomRows {
+ public:
+  RandomRows(const FeatureShape& features, int64_t rows)
+      : table_features_(RandomNumbers<float>(rows * features.table_features(), /*seed=*/4)),
+        numeric_(RandomNumbers<float>(rows * features.numeric_fields, /*seed=*/12)),
+        lengths_(SequenceLengths(features, rows)),
+        rows_(rows) {
+    for (size_t i = 0; i < numeric_.size(); i += 5) {
+      numeric_[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  NtkRows rows() const { return {rows_, table_features_.data(), numeric_.data(), lengths_.data()}; }
+
+ private:
+  std::vector<float> table_features_;
+  std::vector<float> numeric_;
+  std::vector<int32_t> lengths_;
+  int64_t rows_;
+};
+
+std::vector<float> NoisyWeights(const Graph& graph) {
+  std::vector<float> weights(graph.parameters().flat_size());
+  graph.parameters().Initialize(/*seed=*/3, weights.data());
+  const std::vector<float> noise =
+      RandomNumbers<float>(static_cast<int64_t>(weights.size()), /*seed=*/6);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] += 0.2f * noise[i];
+  return weights;
+}
+
+// The kernel [rows][rows] of every layer, in tiles of `tile` rows.
+std::vector<std::vector<double>> Kernels(RowFactors* factors, const NtkRows& rows, int64_t output,
+                                         int64_t tile) {
+  const int64_t n = rows.rows;
+  std::vector<std::vector<double>> kernels(factors->layers().size(), std::vector<double>(n * n));
+  for (size_t r = 0; r < factors->rounds().size(); ++r) {
+    const RowFactors::Round& round = factors->rounds()[r];
+    std::vector<double> all(n * round.size);
+    factors->Compute(rows, output, static_cast<int>(r), all.data(), nullptr);
+    KernelTile sum;
+    for (int64_t j = 0; j < n; j += tile) {
+      for (int64_t i = 0; i < n; i += tile) {
+        sum.Begin({j, std::min(n, j + tile)}, {i, std::min(n, i + tile)});
+        sum.Add(round.factors, all.data(), round.size);
+        for (int64_t a = 0; a < sum.values().rows; ++a) {
+          for (int64_t b = 0; b < sum.values().features; ++b) {
+            kernels[round.layer][(j + a) * n + i + b] += sum.values().At(a, b);
+          }
+        }
+      }
+    }
+  }
+  return kernels;
+}
+
+// Gradients of every row, [rows][flat size], each from a pass of its own.
+std::vector<double> Jacobian(const Graph& graph, const std::vector<float>& weights,
+                             const NtkRows& rows, int64_t output) {
+  const FeatureShape& features = graph.features();
+  const int64_t size = graph.parameters().flat_size();
+  CpuExecutor<double> executor(graph);
+  const std::vector<double> parameters(weights.begin(), weights.end());
+  executor.Prepare(parameters.data());
+  Workspace<double> workspace(executor.workspace_plan(), 1);
+  StoringSink<double> sink(&graph.parameters());
+  std::vector<double> jacobian(rows.rows * size);
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    Pass<double> pass;
+    pass.workspace = &workspace;
+    pass.sink = &sink;
+    pass.leaves = PassLeaves(1);
+    pass.training = true;
+    pass.numeric = rows.numeric + row * features.numeric_fields;
+    pass.lengths = rows.lengths + row * features.encoded_sequences();
+    for (int64_t f = 0; f < features.table_features(); ++f) {
+      executor.Embeddings(pass).At(0, features.numeric_features() + f) =
+          rows.table_features[row * features.table_features() + f];
+    }
+    executor.Forward(pass);
+    const Panels<double> dlogits = executor.LogitGradients(pass);
+    for (int64_t lane = 0; lane < kPanelRows; ++lane) {
+      for (int64_t o = 0; o < graph.outputs(); ++o) {
+        dlogits.At(lane, o) = lane == 0 && o == output ? 1 : 0;
+      }
+    }
+    sink.Begin(jacobian.data() + row * size);
+    executor.Backward(pass);
+  }
+  return jacobian;
+}
+
+class NtkOfModelTest : public testing::TestWithParam<ModelCase> {
+ protected:
+  void SetUp() override {
+    if (!CheckPerSampleGradients(graph_).ok()) GTEST_SKIP();
+    if (HasDropout(graph_)) GTEST_SKIP() << "the pass of one row would drop";
+  }
+  const Graph graph_ = GetParam().graph();
+  ThreadPool pool_{2};
+};
+
+// K = J J^T, layer by layer; and the same bits from other tiles and in rounds of few numbers.
+TEST_P(NtkOfModelTest, IsTheJacobiansGramMatrix) {
+  const RandomRows random(graph_.features(), kRows);
+  const std::vector<float> weights = NoisyWeights(graph_);
+  const int64_t output = graph_.outputs() - 1;
+  RowFactors factors(graph_, weights.data(), &pool_, 1 << 20);
+  const auto kernels = Kernels(&factors, random.rows(), output, kNtkTile);
+
+  const ParameterLayout& layout = graph_.parameters();
+  const std::vector<double> jacobian = Jacobian(graph_, weights, random.rows(), output);
+  std::vector<std::vector<double>> expected(kernels.size(), std::vector<double>(kRows * kRows));
+  for (const ParameterInfo& parameter : layout.parameters()) {
+    size_t layer = 0;
+    while (!parameter.name.starts_with(factors.layers()[layer].name + ".")) ++layer;
+    for (int64_t j = 0; j < kRows; ++j) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        const double* const a = jacobian.data() + j * layout.flat_size() + parameter.offset;
+        const double* const b = jacobian.data() + i * layout.flat_size() + parameter.offset;
+        for (int64_t p = 0; p < parameter.size; ++p) {
+          expected[layer][j * kRows + i] += a[p] * b[p];
+        }
+      }
+    }
+  }
+  int64_t parameters = 0;
+  for (size_t l = 0; l < kernels.size(); ++l) {
+    parameters += factors.layers()[l].parameters;
+    for (int64_t j = 0; j < kRows; ++j) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        const double scale = std::sqrt(expected[l][j * kRows + j] * expected[l][i * kRows + i]);
+        ASSERT_NEAR(kernels[l][j * kRows + i], expected[l][j * kRows + i], 1e-12 * scale)
+            << factors.layers()[l].name << " " << j << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(parameters, layout.element_count());
+
+  EXPECT_EQ(Kernels(&factors, random.rows(), output, /*tile=*/16), kernels);
+  ThreadPool alone(1);
+  RowFactors others(graph_, weights.data(), &alone, /*row_elements=*/1 << 20);
+  EXPECT_EQ(Kernels(&others, random.rows(), output, kNtkTile), kernels);
+  // Maps that are cut are added up in another order.
+  RowFactors few(graph_, weights.data(), &pool_, /*row_elements=*/16);
+  EXPECT_GT(few.rounds().size(), factors.rounds().size());
+  const auto cut = Kernels(&few, random.rows(), output, kNtkTile);
+  for (size_t l = 0; l < kernels.size(); ++l) {
+    for (int64_t j = 0; j < kRows; ++j) {
+      ASSERT_NEAR(cut[l][j * kRows], kernels[l][j * kRows],
+                  1e-12 * std::sqrt(kernels[l][0] * kernels[l][j * kRows + j]));
+    }
+  }
+}
+
+// The extreme eigenvalues of the whole kernel are the squares of the Jacobian's singular values.
+TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
+  const TestModel model = MakeTestModel(
+      kCaseFeatures, "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } }");
+  const Graph graph = model.graph();
+  const RandomRows random(graph.features(), kRows);
+  const std::vector<float> weights = NoisyWeights(graph);
+  ThreadPool pool(1);
+  RowFactors factors(graph, weights.data(), &pool, 1 << 20);
+  std::vector<double> whole(kRows * kRows);
+  for (const auto& kernel : Kernels(&factors, random.rows(), 0, kNtkTile)) {
+    for (size_t i = 0; i < whole.size(); ++i) whole[i] += kernel[i];
+  }
+  const Conditioning found = ConditioningOf(EigenvaluesOf(whole, kRows));
+  const std::vector<double> jacobian = Jacobian(graph, weights, random.rows(), 0);
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const RowMajor> view(jacobian.data(), kRows, graph.parameters().flat_size());
+  const Eigen::VectorXd singular = Eigen::JacobiSVD<Eigen::MatrixXd>(view).singularValues();
+  EXPECT_TRUE(found.resolved());
+  const double largest = singular[0] * singular[0];
+  const double smallest = singular[kRows - 1] * singular[kRows - 1];
+  EXPECT_NEAR(found.lambda_max, largest, 1e-12 * largest);
+  EXPECT_NEAR(found.lambda_min, smallest, 1e-12 * largest);
+  EXPECT_LT(1e-9 * largest, smallest) << "the test could not fail";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NtkOfModelTest, testing::ValuesIn(ModelCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Do gates condition the neural tangent kernel of CTR models, and do better conditioned models learn in
+# fewer steps? Gated and plain P-FFNs of equal weights (and the papers' plain ones, a tenth as large) on
+# prepared Criteo rows: the learning rate of each is tuned, then runs over seeds measure the kernel before
+# the first step and after the last, and the validation logloss meanwhile. docs/reproduce_ntk_models.md
+# has the figures. From the top of the repository:
+#
+#   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024] [--rate=1e-3]
+#
+# --rate: the learning rate of all, instead of each its own.
+# The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
+# bazel-bin, built first.
+set -euo pipefail
+data='' output='' seeds=10 rows=1024 rates=(5e-4 1e-3 2e-3 4e-3 8e-3)
+for argument in "$@"; do
+  case $argument in
+    --data=*) data=${argument#*=} ;;
+    --output=*) output=${argument#*=} ;;
+    --seeds=*) seeds=${argument#*=} ;;
+    --rows=*) rows=${argument#*=} ;;
+    --rate=*) rates=("${argument#*=}") ;;
+    *) sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"; [[ $argument == --help ]] && exit || exit 2 ;;
+  esac
+done
+[[ -e $data/meta.json && -n $output ]] ||
+  { echo "compare_gates: expected --data=PREPARED and --output=FOLDER" >&2; exit 2; }
+if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
+  source tools/environment.sh
+  bazel build //trainer:trainer
+fi
+trainer=${ELASTOR_PROGRAMS:-bazel-bin}/trainer/trainer
+tuning_seeds=(101 102 103)
+
+plain='--set=model.feed_forward.kind=TWO_LAYER --set=model.feed_forward.expansion'
+mixer='--set=model.kind=RANK_MIXER'
+# Flags of an arm. A gated P-FFN of expansion 3 has 10 D^2 weights a token, a plain one of 5 as many.
+flags() {
+  case $1 in
+    elastor_gated) ;;
+    elastor_plain) echo "$plain=5" ;;
+    elastor_small) echo "$plain=1" ;;
+    mixer_gated) echo "$mixer" ;;
+    mixer_plain) echo "$mixer $plain=5" ;;
+    mixer_small) echo "$mixer $plain=1" ;;
+  esac
+}
+arms=(elastor_gated elastor_plain elastor_small mixer_gated mixer_plain mixer_small)
+
+# train FOLDER ARM RATE SEED FLAG...
+train() {
+  local folder=$output/$1
+  [[ -e $folder/summary.json ]] && return
+  rm -rf "$folder"
+  # shellcheck disable=SC2046
+  "$trainer" --experiment=configs/criteo/rank_elastor.textproto --set=data.path="$data" \
+    --set=model.tokens=13 --set=optimizer.sparse=LAZY_ADAM --set=optimizer.embedding_l2=0 \
+    --set=training.batch_size=1024 --set=parallel.virtual_shards=4 --set=checkpoint.disabled=true \
+    $(flags "$2") --set=optimizer.learning_rate="$3" --set=training.seed="$4" --set=name="$2" \
+    --output_dir="$folder" "${@:5}" >/dev/null 2>"$output/error" ||
+    { cat "$output/error" >&2; exit 1; }
+}
+# The logloss at the end of a run.
+logloss() { sed --quiet 's/^  "logloss": \([0-9.e-]*\),*$/\1/p' "$output/$1/summary.json"; }
+
+mkdir -p "$output"
+chosen=''
+for arm in "${arms[@]}"; do
+  best=''
+  rate=${rates[0]}
+  for tried in "${rates[@]}"; do
+    [[ ${#rates[@]} -gt 1 ]] || break
+    losses=()
+    for seed in "${tuning_seeds[@]}"; do
+      train "tuning-$arm-$tried-$seed" "$arm" "$tried" "$seed" --set=spectrum.disabled=true
+      losses+=("$(logloss "tuning-$arm-$tried-$seed")")
+    done
+    mean=$(printf '%s\n' "${losses[@]}" | awk '{ s += $1 } END { printf "%.6f", s / NR }')
+    best+="$mean $tried"$'\n'
+    rate=$(sort --general-numeric-sort <<<"${best%$'\n'}" | awk 'NR == 1 { print $2 }')
+  done
+  chosen+="$arm $rate"$'\n'
+  for ((seed = 1; seed <= seeds; ++seed)); do
+    train "$arm-$rate-$seed" "$arm" "$rate" "$seed" --set=spectrum.at_start=true \
+      --set=spectrum.every_steps=1000000 --set=spectrum.samples=16 --set=spectrum.ntk_rows="$rows" \
+      --set=training.eval_every_steps=3
+  done
+done
+printf '%s' "$chosen" >"$output/rates.txt"
+
+# One line a run: arm, seed, then log10 of the condition numbers, then step:logloss pairs.
+while read -r arm rate; do
+  for ((seed = 1; seed <= seeds; ++seed)); do
+    awk -v arm="$arm" -v seed="$seed" '
+      function field(name) {
+        if (!match($0, "\"" name "\":[^,}]*")) return ""
+        value = substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
+        gsub("\"", "", value)
+        return value
+      }
+      /"event":"ntk"/ {
+        layer = field("layer"); kappa = field("condition_number")
+        when = field("step") == 0 ? "initial" : "trained"
+        if (layer ~ /ffn|whole/) {
+          text = text " " when "." layer "=" (kappa == "null" ? "unresolved" : log(kappa) / log(10))
+        }
+      }
+      /"event":"eval"/ { losses = losses " " field("step") ":" field("logloss") }
+      END { print arm, seed, text, losses }' "$output/$arm-$rate-$seed/metrics.jsonl"
+  done
+done <"$output/rates.txt" >"$output/runs.txt"
+
+awk '
+  # 97.5 % quantiles of Student t with n - 1 degrees of freedom.
+  function quantile(n) {
+    split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145", t, " ")
+    return n - 1 > 14 ? 2 : t[n - 1]
+  }
+  # mean and half width of values[1..n].
+  function summarize(values, n,    i, sum, squares) {
+    sum = squares = 0
+    for (i = 1; i <= n; ++i) sum += values[i]
+    mean = sum / n
+    for (i = 1; i <= n; ++i) squares += (values[i] - mean) ^ 2
+    half = n > 1 ? quantile(n) * sqrt(squares / (n - 1) / n) : 0
+  }
+  # A line of one quantity: gated, plain, and over the seeds gated - plain.
+  function compare(name, gated, plain,    s, n, a, b, d) {
+    n = 0
+    for (s = 1; s <= seeds; ++s) {
+      if (!((gated, s, name) in value) || !((plain, s, name) in value)) continue
+      ++n; a[n] = value[gated, s, name]; b[n] = value[plain, s, name]; d[n] = a[n] - b[n]
+    }
+    if (n < 2) { printf "  %-24s unresolved\n", name; return }
+    summarize(a, n); printf "  %-24s %9.3f +- %-7.3f", name, mean, half
+    summarize(b, n); printf " %9.3f +- %-7.3f", mean, half
+    summarize(d, n); printf " %9.3f +- %-7.3f %s (%d seeds)\n", mean, half,
+      mean - half > 0 ? "gated larger" : mean + half < 0 ? "gated smaller" : "not told apart", n
+  }
+  {
+    arm = $1; seed = $2
+    if (seed > seeds) seeds = seed
+    low = 1e9
+    for (i = 3; i <= NF; ++i) {
+      if (split($i, part, "=") == 2) {
+        if (part[2] != "unresolved") value[arm, seed, "log10 " part[1]] = part[2]
+        names["log10 " part[1]] = 1
+      } else {
+        split($i, part, ":")
+        ++evaluations[arm, seed]
+        step[arm, seed, evaluations[arm, seed]] = part[1]
+        loss[arm, seed, evaluations[arm, seed]] = part[2]
+        if (part[2] < low) low = part[2]
+      }
+    }
+    value[arm, seed, "best logloss"] = low
+    if (low > target) target = low
+  }
+  END {
+    for (key in evaluations) {
+      split(key, part, SUBSEP)
+      for (i = 1; loss[part[1], part[2], i] > target; ++i) {}
+      value[part[1], part[2], "steps to target"] = step[part[1], part[2], i]
+    }
+    printf "target: logloss %.5f, which every run reaches\n", target
+    count = split("elastor_gated elastor_plain elastor_gated elastor_small mixer_gated mixer_plain mixer_gated mixer_small", pair, " ")
+    order = split("initial.whole initial.block0.ffn initial.block1.ffn trained.whole trained.block0.ffn trained.block1.ffn", layer, " ")
+    for (p = 1; p < count; p += 2) {
+      printf "%s, %s, difference over the seeds\n", pair[p], pair[p + 1]
+      for (i = 1; i <= order; ++i) compare("log10 " layer[i], pair[p], pair[p + 1])
+      compare("steps to target", pair[p], pair[p + 1])
+      compare("best logloss", pair[p], pair[p + 1])
+    }
+  }' "$output/runs.txt" | tee "$output/gates.txt"

@@ -1,0 +1,401 @@
+#include "trainer/evaluate/ntk.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/base/digest.h"
+#include "core/graph/per_sample.h"
+#include "core/ntk/kernel_tile.h"
+#include "core/ntk/row_factors.h"
+#include "core/spectrum/symmetric_matrix.h"
+#include "glog/logging.h"
+#include "trainer/data/batch.h"
+
+namespace elastor {
+namespace {
+
+// Numbers a row that are held of every row at once: 128 KiB.
+constexpr int64_t kRowElements = 16384;
+constexpr int64_t kReadRows = 4096;
+constexpr int64_t kTileElements = kNtkTile * kNtkTile;
+
+// Row `row` of `from`, behind those of `to`.
+void AppendRow(const Rows& from, int64_t row, int64_t numeric_fields, int64_t fields, Rows* to) {
+  const bool bags = !from.offsets.empty();
+  if (bags && to->offsets.empty()) to->offsets.push_back(0);
+  ++to->rows;
+  const float* const numeric = from.numeric.data() + row * numeric_fields;
+  to->numeric.insert(to->numeric.end(), numeric, numeric + numeric_fields);
+  for (int64_t bag = row * fields; bag < (row + 1) * fields; ++bag) {
+    const int64_t begin = bags ? from.offsets[bag] : bag;
+    const int64_t end = bags ? from.offsets[bag + 1] : bag + 1;
+    to->ids.insert(to->ids.end(), from.ids.begin() + begin, from.ids.begin() + end);
+    if (bags) to->offsets.push_back(static_cast<int64_t>(to->ids.size()));
+  }
+}
+
+// All bytes of a row's features.
+std::string Key(const Rows& rows) {
+  std::string key;
+  const auto append = [&](const auto& values) {
+    key.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  append(rows.numeric);
+  append(rows.ids);
+  append(rows.offsets);
+  return key;
+}
+
+struct DistinctRows {
+  std::vector<Rows> rows;  // of one row each
+  int64_t duplicates = 0;
+};
+
+StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, int64_t count) {
+  const auto numeric_fields = static_cast<int64_t>(dataset.info().numeric.size());
+  const auto fields = static_cast<int64_t>(dataset.info().categorical.size());
+  DistinctRows found;
+  std::set<std::string> seen;
+  Rows read;
+  for (int64_t at = 0; at < dataset.rows(split); at += kReadRows) {
+    const int64_t end = std::min(at + kReadRows, dataset.rows(split));
+    ELASTOR_RETURN_IF_ERROR(dataset.Read(split, {.shuffled = false}, 0, {at, end}, &read));
+    for (int64_t row = 0; row < end - at; ++row) {
+      if (static_cast<int64_t>(found.rows.size()) == count) return found;
+      Rows one;
+      AppendRow(read, row, numeric_fields, fields, &one);
+      if (seen.insert(Key(one)).second) {
+        found.rows.push_back(std::move(one));
+      } else {
+        ++found.duplicates;
+      }
+    }
+  }
+  return found;
+}
+
+// Own part of the rows, and the tables' features of them.
+struct OwnRows {
+  LocalBatch batch;
+  std::vector<float> table_features;
+};
+
+StatusOr<OwnRows> LookUp(const NtkModel& model, const Dataset& dataset,
+                         const std::vector<Rows>& rows, Communicator* communicator) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const auto fields = static_cast<int64_t>(dataset.info().categorical.size());
+  const FeatureShape& features = model.graph->features();
+  const int rank = communicator->rank();
+  const int ranks = communicator->size();
+  const Range positions = LocalPositions(count, rank, ranks, model.leaves);
+  Rows own;
+  for (int64_t row = positions.begin; row < positions.end; ++row) {
+    AppendRow(rows[row], 0, features.numeric_fields, fields, &own);
+  }
+  OwnRows found;
+  FillLocalBatch(0, count, rank, ranks, model.leaves, fields, &own, &found.batch);
+  LayOutSequences(features.sequences, &found.batch);
+
+  const auto routing = model.embedding->MakeRouting();
+  using Purpose = ShardedEmbedding<float>::Purpose;
+  ELASTOR_RETURN_IF_ERROR(model.embedding->RouteIds(found.batch.sparse, routing.get()));
+  ELASTOR_RETURN_IF_ERROR(model.embedding->Lookup(Purpose::kEvaluate, routing.get()));
+  const int64_t width = features.table_features();
+  found.table_features.resize(positions.size() * width);
+  std::vector<float> memory(PanelElements(kPanelRows, width));
+  for (int64_t row = 0; row < positions.size(); row += kPanelRows) {
+    const int64_t part = std::min(kPanelRows, positions.size() - row);
+    const Panels<float> e = {memory.data(), part, width, PanelStride(width)};
+    model.embedding->ReturnRows(*routing, row, e);
+    for (int64_t r = 0; r < part; ++r) {
+      for (int64_t f = 0; f < width; ++f) found.table_features[(row + r) * width + f] = e.At(r, f);
+    }
+  }
+  return found;
+}
+
+class Measurement {
+ public:
+  Measurement(const NtkModel& model, int64_t rows, Communicator* communicator, ThreadPool* pool)
+      : model_(model),
+        rows_(rows),
+        blocks_((rows + kNtkTile - 1) / kNtkTile),
+        communicator_(communicator),
+        pool_(pool),
+        threads_(pool->threads()) {
+    int64_t number = 0;
+    for (int64_t j = 0; j < blocks_; ++j) {
+      for (int64_t i = 0; i <= j; ++i, ++number) {
+        if (number % communicator->size() == communicator->rank()) own_.push_back({j, i});
+      }
+    }
+    whole_.resize(own_.size() * kTileElements);
+  }
+
+  Status Run(const OwnRows& own, const NtkKernelVisit& kernel, std::vector<NtkRecord>* records) {
+    RowFactors factors(*model_.graph, model_.weights, pool_, kRowElements);
+    const int64_t outputs = model_.graph->outputs();
+    const NtkRows rows = {own.batch.rows(), own.table_features.data(), own.batch.numeric.data(),
+                          own.batch.lengths.data()};
+    std::vector<std::vector<double>> deltas(outputs,
+                                            std::vector<double>(own.table_features.size()));
+    const auto count = static_cast<int>(factors.rounds().size());
+    std::vector<double> all;
+    int64_t parameters = 0;
+    for (int r = 0; r < count; ++r) {
+      const RowFactors::Round& round = factors.rounds()[r];
+      if (r == 0 || factors.rounds()[r - 1].layer != round.layer) BeginLayer();
+      all.resize(rows_ * round.size);
+      for (int64_t o = 0; o < outputs; ++o) {
+        const int64_t first = RowsOf(communicator_->rank()).begin;
+        factors.Compute(rows, o, r, all.data() + first * round.size,
+                        r == 0 ? deltas[o].data() : nullptr);
+        ELASTOR_RETURN_IF_ERROR(Gather(round.size, &all));
+        AddTiles([&](KernelTile* tile) { tile->Add(round.factors, all.data(), round.size); });
+      }
+      if (r + 1 == count || factors.rounds()[r + 1].layer != round.layer) {
+        const RowFactors::Layer& layer = factors.layers()[round.layer];
+        parameters += layer.parameters;
+        ELASTOR_RETURN_IF_ERROR(EndLayer(layer.name, layer.parameters, kernel, records));
+      }
+    }
+    if (!model_.fields.empty()) {
+      BeginLayer();
+      const int64_t width = model_.graph->features().row_width();
+      int64_t ids = 0;
+      for (int64_t o = 0; o < outputs; ++o) {
+        NtkTableGradients gradients =
+            TableGradients(own.batch.sparse, model_.fields, width, deltas[o]);
+        ELASTOR_RETURN_IF_ERROR(Gather(&gradients));
+        ids = static_cast<int64_t>(
+            std::set<NtkTableRow>(gradients.keys.begin(), gradients.keys.end()).size());
+        AddTiles([&](KernelTile* tile) { tile->Add(gradients); });
+      }
+      const int64_t used = ids * width;
+      parameters += used;
+      ELASTOR_RETURN_IF_ERROR(EndLayer("embedding", used, kernel, records));
+    }
+    layer_ = whole_;
+    return Report("whole", parameters, kernel, records);
+  }
+
+ private:
+  struct Tile {
+    int64_t j = 0;
+    int64_t i = 0;
+  };
+  Range Block(int64_t b) const { return {b * kNtkTile, std::min((b + 1) * kNtkTile, rows_)}; }
+  Range RowsOf(int rank) const {
+    return LocalPositions(rows_, rank, communicator_->size(), model_.leaves);
+  }
+
+  void BeginLayer() { layer_.assign(own_.size() * kTileElements, 0.0); }
+
+  // Adds what work adds to each own tile.
+  template <typename Work>
+  void AddTiles(const Work& work) {
+    pool_->ParallelFor(static_cast<int64_t>(own_.size()), 1,
+                       [&](int t, int64_t begin, int64_t end) {
+                         for (int64_t at = begin; at < end; ++at) {
+                           KernelTile& tile = threads_[t];
+                           tile.Begin(Block(own_[at].j), Block(own_[at].i));
+                           work(&tile);
+                           const Panels<const double> values = tile.values();
+                           double* const to = layer_.data() + at * kTileElements;
+                           for (int64_t j = 0; j < values.rows; ++j) {
+                             for (int64_t i = 0; i < values.features; ++i) {
+                               to[j * kNtkTile + i] += values.At(j, i);
+                             }
+                           }
+                         }
+                       });
+  }
+
+  // The mean over the outputs, which joins the whole.
+  Status EndLayer(const std::string& name, int64_t parameters, const NtkKernelVisit& kernel,
+                  std::vector<NtkRecord>* records) {
+    const double share = 1.0 / static_cast<double>(model_.graph->outputs());
+    for (size_t i = 0; i < layer_.size(); ++i) {
+      layer_[i] *= share;
+      whole_[i] += layer_[i];
+    }
+    return Report(name, parameters, kernel, records);
+  }
+
+  // Every row's factors, of which this rank has its own.
+  Status Gather(int64_t size, std::vector<double>* all) {
+    std::vector<int64_t> bytes;
+    for (int r = 0; r < communicator_->size(); ++r) {
+      bytes.push_back(RowsOf(r).size() * size * static_cast<int64_t>(sizeof(double)));
+    }
+    return communicator_->AllGatherV(Phase::kMetrics,
+                                     all->data() + RowsOf(communicator_->rank()).begin * size,
+                                     all->data(), bytes);
+  }
+  Status Gather(NtkTableGradients* gradients) {
+    const int ranks = communicator_->size();
+    std::vector<int64_t> counts(ranks);
+    counts[communicator_->rank()] = static_cast<int64_t>(gradients->keys.size());
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kMetrics, counts));
+    const auto gather = [&](const auto& own, const auto& bytes_of, auto* all) {
+      std::vector<int64_t> bytes;
+      int64_t total = 0;
+      for (int r = 0; r < ranks; ++r) total += bytes.emplace_back(bytes_of(r));
+      all->resize(total / static_cast<int64_t>(sizeof(own[0])));
+      return communicator_->AllGatherV(Phase::kMetrics, own.data(), all->data(), bytes);
+    };
+    NtkTableGradients all;
+    all.width = gradients->width;
+    ELASTOR_RETURN_IF_ERROR(gather(
+        gradients->keys,
+        [&](int r) { return counts[r] * static_cast<int64_t>(sizeof(NtkTableRow)); }, &all.keys));
+    ELASTOR_RETURN_IF_ERROR(gather(
+        gradients->values,
+        [&](int r) { return counts[r] * all.width * static_cast<int64_t>(sizeof(double)); },
+        &all.values));
+    std::vector<int64_t> lengths(rows_), own;
+    for (size_t row = 0; row + 1 < gradients->begin.size(); ++row) {
+      own.push_back(gradients->begin[row + 1] - gradients->begin[row]);
+    }
+    ELASTOR_RETURN_IF_ERROR(gather(
+        own, [&](int r) { return RowsOf(r).size() * static_cast<int64_t>(sizeof(int64_t)); },
+        &lengths));
+    for (const int64_t length : lengths) all.begin.push_back(all.begin.back() + length);
+    *gradients = std::move(all);
+    return OkStatus();
+  }
+
+  // layer_, whole on rank 0, symmetric.
+  StatusOr<std::vector<double>> GatherKernel() {
+    const int ranks = communicator_->size();
+    constexpr auto kTileBytes = static_cast<int64_t>(kTileElements * sizeof(double));
+    const int64_t tiles = blocks_ * (blocks_ + 1) / 2;
+    const bool root = communicator_->rank() == 0;
+    std::vector<int64_t> send_bytes(ranks), receive_bytes(ranks);
+    send_bytes[0] = static_cast<int64_t>(own_.size()) * kTileBytes;
+    for (int r = 0; root && r < ranks; ++r) {
+      receive_bytes[r] = ((tiles - r + ranks - 1) / ranks) * kTileBytes;
+    }
+    std::vector<double> received(root ? tiles * kTileElements : 0);
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kMetrics, layer_.data(), send_bytes,
+                                                     received.data(), receive_bytes));
+    std::vector<double> kernel(root ? rows_ * rows_ : 0);
+    const double* from = received.data();
+    for (int r = 0; root && r < ranks; ++r) {
+      for (int64_t number = r; number < tiles; number += ranks, from += kTileElements) {
+        int64_t j = 0;
+        while ((j + 1) * (j + 2) / 2 <= number) ++j;
+        const Range rows = Block(j);
+        const Range columns = Block(number - j * (j + 1) / 2);
+        for (int64_t a = rows.begin; a < rows.end; ++a) {
+          for (int64_t b = columns.begin; b < std::min(columns.end, a + 1); ++b) {
+            kernel[a * rows_ + b] = kernel[b * rows_ + a] =
+                from[(a - rows.begin) * kNtkTile + b - columns.begin];
+          }
+        }
+      }
+    }
+    return kernel;
+  }
+
+  // What layer_ is.
+  Status Report(const std::string& name, int64_t parameters, const NtkKernelVisit& visit,
+                std::vector<NtkRecord>* records) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::vector<double> kernel, GatherKernel());
+    if (communicator_->rank() == 0) {
+      records->push_back(RecordOf(name, parameters, kernel));
+    }
+    if (!visit) return OkStatus();
+    return AgreeOnStatus(*communicator_,
+                         communicator_->rank() == 0 ? visit(name, rows_, kernel) : OkStatus());
+  }
+
+  NtkRecord RecordOf(const std::string& name, int64_t parameters,
+                     const std::vector<double>& kernel) const {
+    Digest digest;
+    for (int64_t row = 0; row < rows_; ++row) {
+      digest.Add(name, row, kernel.data() + row * rows_, (row + 1) * sizeof(double));
+    }
+    std::vector<double> eigenvalues = EigenvaluesOf(kernel, rows_);
+    const Conditioning conditioning = ConditioningOf(eigenvalues);
+    std::ranges::reverse(eigenvalues);
+    NtkRecord record = {.layer = name,
+                        .rows = rows_,
+                        .parameters = parameters,
+                        .lambda_max = conditioning.lambda_max,
+                        .lambda_min = conditioning.lambda_min,
+                        .rank = conditioning.rank,
+                        .digest = digest.Hex()};
+    const bool singular = parameters * model_.graph->outputs() < rows_ && record.rank > 0;
+    if (conditioning.resolved()) {
+      record.condition_number = conditioning.condition_number();
+    } else if (singular) {
+      record.condition_number = conditioning.lambda_max / eigenvalues[record.rank - 1];
+    }
+    record.eigenvalues = std::move(eigenvalues);
+    return record;
+  }
+
+  const NtkModel& model_;
+  const int64_t rows_;
+  const int64_t blocks_;
+  Communicator* const communicator_;
+  ThreadPool* const pool_;
+  std::vector<KernelTile> threads_;
+  std::vector<Tile> own_;  // of the lower triangle, numbered by rows, dealt to the ranks in turn
+  std::vector<double> layer_;  // own tiles, each [kNtkTile][kNtkTile]
+  std::vector<double> whole_;
+};
+
+}  // namespace
+
+NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const FieldSpec> fields,
+                                 int64_t width, std::span<const double> deltas) {
+  CHECK_EQ(static_cast<int64_t>(fields.size()), sparse.fields);
+  NtkTableGradients gradients;
+  gradients.width = width;
+  std::map<NtkTableRow, std::vector<double>> of_row;
+  for (int64_t row = 0; row < sparse.rows; ++row) {
+    of_row.clear();
+    for (int64_t f = 0; f < sparse.fields; ++f) {
+      const int64_t bag = row * sparse.fields + f;
+      const int64_t begin = sparse.offsets.empty() ? bag : sparse.offsets[bag];
+      const int64_t end = sparse.offsets.empty() ? bag + 1 : sparse.offsets[bag + 1];
+      const FieldSpec& field = fields[f];
+      const double share =
+          field.pooling == Pooling::kMean ? 1.0 / static_cast<double>(end - begin) : 1.0;
+      for (int64_t i = begin; i < end; ++i) {
+        std::vector<double>& gradient = of_row[{field.table, sparse.ids[i]}];
+        gradient.resize(width);
+        for (int64_t c = 0; c < width; ++c) gradient[c] += share * deltas[bag * width + c];
+      }
+    }
+    for (const auto& [key, gradient] : of_row) {
+      gradients.keys.push_back(key);
+      gradients.values.insert(gradients.values.end(), gradient.begin(), gradient.end());
+    }
+    gradients.begin.push_back(static_cast<int64_t>(gradients.keys.size()));
+  }
+  return gradients;
+}
+
+StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
+                                    int64_t rows, const NtkKernelVisit& kernel,
+                                    Communicator* communicator, ThreadPool* pool) {
+  ELASTOR_RETURN_IF_ERROR(CheckPerSampleGradients(*model.graph));
+  StatusOr<DistinctRows> distinct = ReadDistinctRows(dataset, split, rows);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, distinct.status()));
+  NtkMeasurement measured;
+  measured.rows = static_cast<int64_t>(distinct->rows.size());
+  measured.duplicates = distinct->duplicates;
+  ELASTOR_ASSIGN_OR_RETURN(const OwnRows own, LookUp(model, dataset, distinct->rows, communicator));
+  Measurement measurement(model, measured.rows, communicator, pool);
+  ELASTOR_RETURN_IF_ERROR(measurement.Run(own, kernel, &measured.records));
+  for (NtkRecord& record : measured.records) record.split = SplitName(split);
+  return measured;
+}
+
+}  // namespace elastor
