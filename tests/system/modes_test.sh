@@ -171,6 +171,23 @@ expect_no_plot 'unfinished/metrics.jsonl: has no records yet' unfinished
 echo 'damaged' >>unfinished/metrics.jsonl
 expect_no_plot 'unfinished/metrics.jsonl:2: expected a record' unfinished
 
+# Other shapes of tokens, with what describing them gives; only those that the mixing takes.
+describe() { "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe "$@"; }
+# shapes FLAGS...: "tokens width parameters multiply-adds", a line a shape.
+shapes() {
+  describe "$@" | sed --quiet '/"token_shapes"/,/\]/s/.*"\(tokens\|token_width\|dense_parameters\|multiply.*\)": \([0-9]*\).*/\2/p' |
+    xargs --max-args=4
+}
+expect_same 'shapes' '4 8 5 8 8 8' "$(shapes | cut --delimiter=' ' --fields=1,2 | xargs)"
+swapping=(--set=model.kind=RANK_MIXER --set=model.token_width=16)
+expect_same 'shapes that swap' '4 16 5 15 8 8' \
+  "$(shapes "${swapping[@]}" | cut --delimiter=' ' --fields=1,2 | xargs)"
+expect_same 'what a shape costs' "$(shapes "${swapping[@]}" | sed --quiet '/^8 8 /s/^8 8 //p')" \
+  "$(describe --set=model.kind=RANK_MIXER --set=model.tokens=8 --set=model.token_width=8 |
+    sed --quiet 's/^  "\(dense_parameters\|multiply_adds_per_sample_forward\)": \([0-9]*\).*/\2/p' | xargs)"
+expect_mistake 1 'swaps 4 x 4 blocks of D / T columns; expected 8 or 12' --set=model.kind=RANK_MIXER \
+  --set=model.token_width=9
+
 # The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
 run 1 theory --mode=theory --model=one/model --set=spectrum.samples=300
 run 3 theory_on_three --mode=theory --model=one/model --set=spectrum.samples=300
