@@ -15,15 +15,15 @@ int RunFolderProgram(int argc, char** argv, const std::string& name, const std::
   FLAGS_logtostderr = true;
   FLAGS_minloglevel = google::GLOG_WARNING;
   google::InitGoogleLogging(argv[0]);
-  std::vector<std::string> flags, folders;
-  for (int i = 1; i < argc; ++i) (argv[i][0] == '-' ? flags : folders).push_back(argv[i]);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
   Status status;
-  if (const StatusOr<CommandLine> parsed = ParseCommandLine(flags, source_file); !parsed.ok()) {
+  if (const StatusOr<CommandLine> parsed = ParseCommandLine(arguments, source_file, Folders::kAny);
+      !parsed.ok()) {
     status = parsed.status();
   } else if (parsed.value().help) {
     status = WriteToStdout(name + " " + usage + "\n" + FlagsHelp(source_file));
   } else {
-    status = run(folders);
+    status = run(parsed.value().folders);
   }
   if (!status.ok()) std::fprintf(stderr, "%s: %s\n", name.c_str(), status.message().c_str());
   return static_cast<int>(status.code());

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at a sweep's report as readers do, in headless Chromium: screenshots at 1280 and 390 pixels, light
+# Looks at a report, of a sweep or of runs, as readers do, in headless Chromium: screenshots at 1280 and 390 pixels, light
 # and dark, and a print as PDF. Fails when the page is not whole, logs an error or asks the network
 # for anything. Pictures go to OUTPUT_DIR, by default beside the report:
 #

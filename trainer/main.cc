@@ -25,6 +25,7 @@
 #include "trainer/experiment/field_help.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/plot/plot_runs.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_context.h"
@@ -37,21 +38,22 @@
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
-DEFINE_string(output_dir, "", "where the run is written; a new directory");
+DEFINE_string(output_dir, "",
+              "where the run is written; a new directory. With --mode=plot of one run its own "
+              "report/ when left out");
 DEFINE_string(
     mode, "train",
     "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
     "effective ranks; theory: what RankElastor's theorems say of it; projection: its metrics with "
     "the last tokens cut to lower ranks; ntk: the spectra of its neural tangent kernel, also "
-    "without "
-    "--model, at the initial weights; verify: every byte of a model "
-    "or checkpoint against its manifest; describe: "
-    "print parameters, FLOPs, memory and shard plan as JSON; export: a model's ONNX graph, tables "
-    "and encoding, without --experiment");
+    "without --model, at the initial weights; verify: every byte of a model or checkpoint against "
+    "its manifest; describe: print parameters, FLOPs, memory and shard plan as JSON; export: a "
+    "model's ONNX graph, tables "
+    "and encoding, without --experiment; plot: pictures and one HTML page of the training runs "
+    "whose folders are the other arguments");
 DEFINE_string(model, "",
               "with --mode=evaluate, predict, spectra, theory, projection, ntk, verify or export: "
-              "RUN/model or a folder of "
-              "RUN/checkpoints");
+              "RUN/model or a folder of RUN/checkpoints");
 DEFINE_string(
     input, "",
     "with --mode=predict: files of raw rows, separated by commas, or - for stdin, that the "
@@ -84,6 +86,7 @@ constexpr char kSourceFile[] = "trainer/main.cc";
 struct Invocation {
   std::string help;     // what --help or --list_models prints; empty: neither was given
   bool scores = false;  // raw rows
+  std::vector<std::string> folders;  // of mode plot
   RunOptions options;
 };
 
@@ -116,6 +119,7 @@ constexpr ModeNeeds kModes[] = {
     {Mode::kVerify, "verify", false, true},
     {Mode::kDescribe, "describe", false, false},
     {Mode::kExport, "export", true, true},
+    {Mode::kPlot, "plot", false, false},
 };
 
 StatusOr<ModeNeeds> ChosenMode() {
@@ -148,6 +152,11 @@ Status CheckScoringFlags(Mode mode) {
                      ": expected 0 or more, or -1: as the schema says");
   }
   return CheckModelFlag(FLAGS_model);
+}
+
+// Whether a mode takes all that it needs to know from a folder: of a model or of runs.
+bool ReadsFoldersAlone(Mode mode) {
+  return mode == Mode::kVerify || mode == Mode::kExport || mode == Mode::kPlot;
 }
 
 // The overrides that scoring takes: the number of threads.
@@ -196,11 +205,13 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--max_bad_rows=" + std::to_string(FLAGS_max_bad_rows) +
                      ": is of raw rows; expected --input beside it");
   }
-  if (needs.mode == Mode::kExport && !FLAGS_experiment.empty()) {
-    return UserError(
-        "--experiment: --mode=export reads what the model's folder tells; expected none");
+  if ((needs.mode == Mode::kExport || needs.mode == Mode::kPlot) && !FLAGS_experiment.empty()) {
+    const std::string whose =
+        needs.mode == Mode::kExport ? "the model's folder tells" : "the runs' folders tell";
+    return UserError("--experiment: --mode=" + FLAGS_mode + " reads what " + whose +
+                     "; expected none");
   }
-  if (FLAGS_experiment.empty() && needs.mode != Mode::kVerify && needs.mode != Mode::kExport) {
+  if (FLAGS_experiment.empty() && !ReadsFoldersAlone(needs.mode)) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
   if (needs.writes && FLAGS_output_dir.empty()) {
@@ -222,7 +233,7 @@ Status CheckFlags(const ModeNeeds& needs) {
 // Everything that can be said without other ranks and without data.
 StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
-                           ParseCommandLine(arguments, kSourceFile));
+                           ParseCommandLine(arguments, kSourceFile, Folders::kAny));
   Invocation invocation;
   if (FLAGS_list_models) invocation.help = ListModels();
   if (!command_line.help_topic.empty()) {
@@ -235,14 +246,22 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   }
   if (!invocation.help.empty()) return invocation;
   ELASTOR_ASSIGN_OR_RETURN(const ModeNeeds needs, ChosenMode());
+  invocation.folders = command_line.folders;
+  if (needs.mode != Mode::kPlot && !invocation.folders.empty()) {
+    return NoFlag(invocation.folders[0]);
+  }
   ELASTOR_RETURN_IF_ERROR(CheckFlags(needs));
   Experiment experiment;
   invocation.scores = !FLAGS_input.empty();
+  if (needs.mode == Mode::kPlot && !command_line.overrides.empty()) {
+    return UserError("--set=" + command_line.overrides[0] +
+                     ": --mode=plot shows runs as they are; expected none");
+  }
   if (invocation.scores || needs.mode == Mode::kExport) {
     ELASTOR_RETURN_IF_ERROR(CheckScoringOverrides(command_line.overrides));
     ELASTOR_RETURN_IF_ERROR(ApplyOverrides(command_line.overrides, &experiment));
   }
-  if (needs.mode == Mode::kVerify || needs.mode == Mode::kExport || invocation.scores) {
+  if (ReadsFoldersAlone(needs.mode) || invocation.scores) {
     ResolveDefaults(&experiment);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
@@ -305,6 +324,14 @@ Status ScoreInput(const RunOptions& options, Communicator& communicator) {
   return ScoreRows(score);
 }
 
+Status Plot(const Invocation& invocation, Communicator& communicator) {
+  if (communicator.size() > 1) {
+    return UserError("--mode=plot: " + std::to_string(communicator.size()) +
+                     " ranks; expected one");
+  }
+  return PlotRuns(invocation.folders, FLAGS_output_dir);
+}
+
 Status PrintVerification(const RunOptions& options, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(options.model_dir, communicator));
@@ -353,6 +380,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
     return PrintOnce(help, communicator);
   }
   RunOptions options = invocation.value().options;
+  if (options.mode == Mode::kPlot) return Plot(invocation.value(), communicator);
   ELASTOR_RETURN_IF_ERROR(AgreeOnExperiment(options.experiment, communicator));
   std::string device = "cpu";
   const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify &&

@@ -35,7 +35,7 @@ struct ChartAxis {
   bool prefixes = false;                     // ticks from 10,000 on as "10k", "2M"
 };
 
-// Series as lines with markers.
+// Series as lines, with markers on those of few points.
 struct LineChart {
   enum class Interval { kBars, kBand };
 
@@ -46,6 +46,7 @@ struct LineChart {
   std::vector<ChartSeries> series;
   // Bars of several series stand side by side at a category.
   Interval interval = Interval::kBars;
+  bool half = false;  // half as wide, to stand side by side and on a telephone
 };
 std::string ToSvg(const LineChart& chart);
 

@@ -197,13 +197,13 @@ std::string ToSvg(const DistributionChart& chart) {
   }
   const double left = kChartMargin + names + 12;
   const double right = kChartWidth - kChartMargin - notes - 12;
-  const double top = HeadHeight(chart.subtitle);
+  const double top = HeadHeight(chart.subtitle, kChartWidth);
   const double bottom = top + kRowHeight * static_cast<double>(chart.distributions.size());
   const Scale x({.title = chart.x_title}, shown, /*ticks=*/7, left, right);
   const double height = bottom + BottomAxisHeight(x, chart.x_title, false) + 14;
 
   SvgWriter svg(kChartWidth, height, chart.title, Describe(chart));
-  DrawHead(chart.title, chart.subtitle, &svg);
+  DrawHead(chart.title, chart.subtitle, kChartWidth, &svg);
   DrawBottomAxis(x, chart.x_title, left, right, top, bottom, /*turned=*/false, &svg);
   DistributionDrawer drawer(x, left, right, &svg);
   double foot = top;

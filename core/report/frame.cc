@@ -18,20 +18,20 @@ double LongestLabel(const Scale& scale) {
   return longest;
 }
 
-std::vector<std::string> SubtitleLines(const std::string& subtitle) {
-  return WrapText(subtitle, kTextSize, kChartWidth - 2 * kChartMargin);
+std::vector<std::string> SubtitleLines(const std::string& subtitle, double width) {
+  return WrapText(subtitle, kTextSize, width - 2 * kChartMargin);
 }
 
 }  // namespace
 
-double HeadHeight(const std::string& subtitle) {
-  return 48 + 18 * static_cast<double>(SubtitleLines(subtitle).size());
+double HeadHeight(const std::string& subtitle, double width) {
+  return 48 + 18 * static_cast<double>(SubtitleLines(subtitle, width).size());
 }
 
-void DrawHead(const std::string& title, const std::string& subtitle, SvgWriter* svg) {
+void DrawHead(const std::string& title, const std::string& subtitle, double width, SvgWriter* svg) {
   svg->Text({kChartMargin, 34}, TextAnchor::kStart, "title", title);
   double y = 56;
-  for (const std::string& line : SubtitleLines(subtitle)) {
+  for (const std::string& line : SubtitleLines(subtitle, width)) {
     svg->Text({kChartMargin, y}, TextAnchor::kStart, "subtitle", line);
     y += 18;
   }

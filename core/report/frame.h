@@ -11,11 +11,12 @@ namespace elastor {
 
 // What the charts have in common: their size, the head above the plot, the axis below it.
 inline constexpr double kChartWidth = 760;
+inline constexpr double kHalfChartWidth = 480;
 inline constexpr double kChartMargin = 24;
 
-// Pixels that the head takes; its subtitle may need several lines.
-double HeadHeight(const std::string& subtitle);
-void DrawHead(const std::string& title, const std::string& subtitle, SvgWriter* svg);
+// Pixels that the head takes; its subtitle may need several lines. `width`: of the chart.
+double HeadHeight(const std::string& subtitle, double width);
+void DrawHead(const std::string& title, const std::string& subtitle, double width, SvgWriter* svg);
 
 // The horizontal axis with its title, a grid line a tick up to `top`. Labels that are too long to
 // stand side by side are turned.

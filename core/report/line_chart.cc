@@ -15,10 +15,13 @@ constexpr double kPlotHeight = 300;
 constexpr double kLegendRow = 22;
 constexpr double kSideBySide = 7;         // pixels between bars at one category
 constexpr size_t kDescribedPoints = 200;  // more are told by their ends
+constexpr size_t kMarkedPoints = 48;      // of a series; more would hide its line
 
 std::string ColorClass(size_t series, const char* kind) {
   return "c" + std::to_string(series % SvgWriter::kColors) + " " + kind;
 }
+
+double WidthOf(const LineChart& chart) { return chart.half ? kHalfChartWidth : kChartWidth; }
 
 std::string NameOf(const ChartSeries& series, const LineChart& chart) {
   const bool any = std::ranges::any_of(series.points, [&](const ChartPoint& point) {
@@ -57,7 +60,7 @@ std::vector<SvgPoint> LegendPlaces(const LineChart& chart, double top) {
   SvgPoint next = {kChartMargin, top};
   for (const ChartSeries& series : chart.series) {
     const double width = 34 + TextWidth(NameOf(series, chart), 13) + 18;
-    if (next.x > kChartMargin && next.x + width > kChartWidth - kChartMargin) {
+    if (next.x > kChartMargin && next.x + width > WidthOf(chart) - kChartMargin) {
       next = {kChartMargin, next.y + kLegendRow};
     }
     places.push_back(next);
@@ -103,6 +106,7 @@ class SeriesDrawer {
       }
     }
     EndLine(&line);
+    if (points().size() > kMarkedPoints) return;
     for (const ChartPoint& point : points()) {
       if (Draws(point)) {
         svg_->Marker(At(point), static_cast<int>(series_), ColorClass(series_, "marker"));
@@ -156,7 +160,7 @@ std::string ToSvg(const LineChart& chart) {
       ys.insert(ys.end(), {point.y, point.low, point.high});
     }
   }
-  const double legend_top = HeadHeight(chart.subtitle) + 10;
+  const double legend_top = HeadHeight(chart.subtitle, WidthOf(chart)) + 10;
   const std::vector<SvgPoint> legend = LegendPlaces(chart, legend_top);
   const double top = (legend.empty() ? legend_top - kLegendRow : legend.back().y) + kLegendRow;
   const double bottom = top + kPlotHeight;
@@ -164,19 +168,21 @@ std::string ToSvg(const LineChart& chart) {
   double labels = 0;
   for (const Scale::Tick& tick : y.ticks()) labels = std::max(labels, TextWidth(tick.label, 12));
   const double left = kChartMargin + (chart.y.title.empty() ? 0 : 22) + labels + 8;
-  const double right = kChartWidth - kChartMargin;
-  const Scale x(chart.x, xs, /*ticks=*/9, left, right);
+  const double right = WidthOf(chart) - kChartMargin;
+  const Scale x(chart.x, xs, /*ticks=*/chart.half ? 5 : 9, left, right);
   const double spacing =
       (right - left) / static_cast<double>(std::max<size_t>(x.ticks().size(), 1));
   const bool turned = TurnsLabels(x, spacing);
   const double height = bottom + BottomAxisHeight(x, chart.x.title, turned) + 14;
 
-  SvgWriter svg(kChartWidth, height, chart.title, Describe(chart));
-  DrawHead(chart.title, chart.subtitle, &svg);
+  SvgWriter svg(WidthOf(chart), height, chart.title, Describe(chart));
+  DrawHead(chart.title, chart.subtitle, WidthOf(chart), &svg);
   for (size_t s = 0; s < legend.size(); ++s) {
     const auto [at_x, at_y] = legend[s];
     svg.Line({at_x, at_y}, {at_x + 26, at_y}, ColorClass(s, "line"));
-    svg.Marker({at_x + 13, at_y}, static_cast<int>(s), ColorClass(s, "marker"));
+    if (chart.series[s].points.size() <= kMarkedPoints) {
+      svg.Marker({at_x + 13, at_y}, static_cast<int>(s), ColorClass(s, "marker"));
+    }
     svg.Text({at_x + 34, at_y + 4.5}, TextAnchor::kStart, "", NameOf(chart.series[s], chart));
   }
   for (const Scale::Tick& tick : y.ticks()) {

@@ -1,34 +1,19 @@
 #include "launcher/spectra_report/report.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "core/base/student_t.h"
 #include "core/report/chart.h"
+#include "core/report/csv.h"
 #include "glog/logging.h"
 
 namespace elastor {
 namespace {
 
-// Empty where there is no number.
-std::string Exact(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
-}
-
 std::string Seeds(const SpectraModel& model) {
   return std::to_string(model.runs.size()) + (model.runs.size() == 1 ? " seed" : " seeds");
-}
-
-// A text as a CSV field.
-std::string Field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string FileName(const std::string& model) {
@@ -49,17 +34,17 @@ std::string StagesCsv(std::span<const SpectraModel> models) {
       for (int kind = 0; kind < kRankKinds; ++kind) {
         for (size_t stage = 0; stage < model.stages.size(); ++stage) {
           const SeedMean rank = RankOverSeeds(model, kind, step, stage);
-          text += Field(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
+          text += CsvText(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
                   model.stages[stage] + "," + std::to_string(model.runs.size()) + "," +
-                  Exact(rank.mean) + "," + Exact(rank.low) + "," + Exact(rank.high);
+                  CsvNumber(rank.mean) + "," + CsvNumber(rank.low) + "," + CsvNumber(rank.high);
           if (stage == 0) {
             text += ",,,,,\n";
             continue;
           }
           const SeedMean change = ChangeOverSeeds(model, kind, step, stage);
-          text += "," + Exact(change.mean) + "," + Exact(change.low) + "," + Exact(change.high) +
-                  "," + std::to_string(change.positive) + "," + std::to_string(change.negative) +
-                  "\n";
+          text += "," + CsvNumber(change.mean) + "," + CsvNumber(change.low) + "," +
+                  CsvNumber(change.high) + "," + std::to_string(change.positive) + "," +
+                  std::to_string(change.negative) + "\n";
         }
       }
     }

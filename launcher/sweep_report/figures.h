@@ -5,24 +5,11 @@
 #include <vector>
 
 #include "core/report/chart.h"
+#include "core/report/html.h"
 #include "launcher/sweep_report/laws.h"
 #include "launcher/sweep_report/sweep_data.h"
 
 namespace elastor {
-
-// A picture of the report, and a file of its own.
-struct Figure {
-  std::string name;  // of the file, without its end: "logloss_by_dense_parameters"
-  std::string svg;
-};
-
-// Figures that stand side by side under one heading.
-struct FigureGroup {
-  std::string heading;
-  std::string caption;  // what all of them show, and what the bars are
-  std::vector<Figure> figures;
-  bool folded = false;  // shown on demand
-};
 
 // Figures 7 and 8 of the RankElastor paper: the laws.
 std::vector<FigureGroup> LawFigures(const std::vector<SweepLaw>& laws);

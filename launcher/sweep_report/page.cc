@@ -1,14 +1,13 @@
 #include "launcher/sweep_report/page.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "core/report/axis.h"
+#include "core/report/html.h"
 #include "launcher/scaling_law/format.h"
 #include "launcher/sweep_report/answer.h"
-#include "launcher/sweep_report/html.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {
@@ -21,47 +20,9 @@ constexpr size_t kMostSpectra = 100;     // rows of the table of ranks
 constexpr size_t kMostUnfinished = 300;  // of runs that are not done, in tables
 constexpr size_t kMostEmbedded = 2000;   // points in the page's JSON
 
-std::string Paragraph(const std::string& text) { return "<p>" + Escaped(text) + "</p>\n"; }
-
-std::string Digits(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
-}
-
-Cell Number(const std::string& text, double value) {
-  return {.text = text, .sort = Digits(value), .number = true};
-}
 Cell Measured(const std::optional<double>& value) {
-  return value ? Number(Format("%.5f", *value), *value) : Cell{.text = "", .number = true};
+  return value ? NumberCell(Format("%.5f", *value), *value) : Cell{.text = "", .number = true};
 }
-Cell Heading(const std::string& text, bool number = false, const std::string& title = "") {
-  return {.text = text, .title = title, .number = number};
-}
-
-// The picture without the style, which the page has once.
-std::string Embedded(const Figure& figure) {
-  std::string svg = figure.svg;
-  const size_t style = svg.find(ChartStyle());
-  if (style != svg.npos) svg.erase(style, ChartStyle().size());
-  return svg;
-}
-
-std::string GroupHtml(const FigureGroup& group) {
-  if (group.figures.empty()) return "";
-  std::string figures = "<div class=\"pair\">\n";
-  for (const Figure& figure : group.figures) figures += Embedded(figure);
-  figures += "</div>\n";
-  const std::string caption = "<figcaption>" + Escaped(group.caption) + "</figcaption>\n";
-  if (group.folded) {
-    return "<details><summary>" + Escaped(group.heading) + "</summary>\n<figure>" + figures +
-           caption + "</figure></details>\n";
-  }
-  const std::string heading =
-      group.heading.empty() ? "" : "<h3>" + Escaped(group.heading) + "</h3>\n";
-  return heading + "<figure>" + figures + caption + "</figure>\n";
-}
-
 std::string IntervalText(const char* format, const Interval& interval) {
   char low[32], high[32];
   std::snprintf(low, sizeof(low), format, interval.low);
@@ -149,10 +110,11 @@ std::string ComparisonTable(const SweepReport& report) {
         rows.push_back(
             {{.text = ShownName(law.metric)},
              {.text = SizeTitle(comparison.size_name)},
-             Number(PrefixedNumber(at.size, 3) + (beyond ? " (beyond)" : ""), at.size),
+             NumberCell(PrefixedNumber(at.size, 3) + (beyond ? " (beyond)" : ""), at.size),
              {.text = comparison.first + " \u2212 " + comparison.second},
-             Number(SignedNumber(sign * (at.first - at.second)), 0),
-             Number("[" + SignedNumber(interval.low) + ", " + SignedNumber(interval.high) + "]", 0),
+             NumberCell(SignedNumber(sign * (at.first - at.second)), 0),
+             NumberCell("[" + SignedNumber(interval.low) + ", " + SignedNumber(interval.high) + "]",
+                        0),
              {.html = at.told_apart() ? "<span class=\"yes\">" +
                                             Escaped((at.difference.low > 0 ? comparison.second
                                                                            : comparison.first) +
@@ -248,12 +210,14 @@ std::string SpectraHtml(const SweepData& data) {
     training = training || run.first_step != run.last_step;
     std::vector<Cell> row = {
         {.text = run.series},
-        Number(PrefixedNumber(static_cast<double>(run.plan.dense_parameters), 3),
-               static_cast<double>(run.plan.dense_parameters)),
-        Number(std::to_string(run.seed), static_cast<double>(run.seed))};
+        NumberCell(PrefixedNumber(static_cast<double>(run.plan.dense_parameters), 3),
+                   static_cast<double>(run.plan.dense_parameters)),
+        NumberCell(std::to_string(run.seed), static_cast<double>(run.seed))};
     for (int k = 0; k < 2; ++k) {
-      row.push_back({.sort = Digits(run.last_ranks.back().*kinds[k]),
-                     .html = Sparkline(run, kinds[k], most[k])});
+      Cell line = NumberCell("", run.last_ranks.back().*kinds[k]);
+      line.number = false;
+      line.html = Sparkline(run, kinds[k], most[k]);
+      row.push_back(std::move(line));
       row.push_back({.text = RankText(run, kinds[k], false), .number = true});
       row.push_back({.text = RankText(run, kinds[k], true), .number = true});
     }
@@ -318,10 +282,10 @@ std::string RunsHtml(const SweepData& data) {
     if (grouped) row.push_back(Measured(result.gauc));
     for (const int64_t count : {run->plan.dense_parameters, run->plan.multiply_adds}) {
       const auto value = static_cast<double>(count);
-      row.push_back(Number(NumberText(value, 0), value));
+      row.push_back(NumberCell(NumberText(value, 0), value));
     }
-    row.push_back(Number(Format("%.1f", result.wall_s), result.wall_s));
-    row.push_back(Number(NumberText(result.samples_per_s, 0), result.samples_per_s));
+    row.push_back(NumberCell(Format("%.1f", result.wall_s), result.wall_s));
+    row.push_back(NumberCell(NumberText(result.samples_per_s, 0), result.samples_per_s));
     row.push_back({.text = result.state_digest.substr(0, kDigestShown),
                    .title = result.state_digest,
                    .code = true});
@@ -345,15 +309,15 @@ std::string UnfinishedHtml(const SweepData& data) {
     if (run.status.state == RunState::kFailed && failed++ < kMostUnfinished) {
       failures.push_back({{.text = run.plan.folder, .code = true},
                           {.text = CauseOf(attempts.exit_code)},
-                          Number(std::to_string(attempts.exit_code), attempts.exit_code),
-                          Number(std::to_string(attempts.started), attempts.started),
+                          NumberCell(std::to_string(attempts.exit_code), attempts.exit_code),
+                          NumberCell(std::to_string(attempts.started), attempts.started),
                           {.text = attempts.last_line}});
     } else if (!run.done() && run.status.state != RunState::kFailed &&
                unfinished++ < kMostUnfinished) {
       waiting.push_back({{.text = run.plan.folder, .code = true},
                          {.text = run.status.state == RunState::kWaiting ? "has not begun"
                                                                          : "begun, not finished"},
-                         Number(std::to_string(attempts.started), attempts.started)});
+                         NumberCell(std::to_string(attempts.started), attempts.started)});
     }
   }
   std::string text;
@@ -375,10 +339,6 @@ std::string UnfinishedHtml(const SweepData& data) {
   }
   return text + Table(caption, {Heading("run"), Heading("state"), Heading("attempts", true)},
                       waiting, /*sortable=*/true);
-}
-
-std::string Definition(const std::string& name, const std::string& value) {
-  return "<dt>" + Escaped(name) + "</dt><dd>" + Escaped(value) + "</dd>\n";
 }
 
 // "3 sizes of 0.001, 2 of 0.003"; what of the recipe differs between sizes bends a law.
@@ -555,12 +515,12 @@ std::string ToHtml(const SweepReport& report) {
       "href=\"#provenance\">Provenance</a></nav>\n</header>\n";
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
-  for (const FigureGroup& group : report.law_figures) body += GroupHtml(group);
+  for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);
   body += ComparisonTable(report) + LawTable(report) + "</section>\n";
-  body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + GroupHtml(report.pareto) +
+  body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + FiguresHtml(report.pareto) +
           "</section>\n";
   body += "<section id=\"ranks\">\n<h2>Effective ranks</h2>\n" + SpectraHtml(data) + "</section>\n";
-  body += "<section id=\"throughput\">\n<h2>Throughput</h2>\n" + GroupHtml(report.throughput) +
+  body += "<section id=\"throughput\">\n<h2>Throughput</h2>\n" + FiguresHtml(report.throughput) +
           "</section>\n";
   body += "<section id=\"runs\">\n<h2>Runs</h2>\n" + RunsHtml(data) + "</section>\n";
   body += "<section id=\"failures\">\n<h2>Failures</h2>\n" + UnfinishedHtml(data) + "</section>\n";

@@ -1,6 +1,6 @@
-#include <charconv>
 #include <cmath>
 
+#include "core/report/csv.h"
 #include "launcher/sweep_report/answer.h"
 #include "launcher/sweep_report/page.h"
 
@@ -9,30 +9,15 @@ namespace {
 
 constexpr size_t kSizes = 3;  // columns of sizes
 
-// The shortest digits that are the number; empty where there is none.
-std::string Exact(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
-}
-
-// A text as RFC 4180 has it.
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 class Csv {
  public:
   explicit Csv(const char* names) : text_(std::string(names) + "\n") {}
   Csv& Add(const std::string& value) {
-    text_ += (begun_ ? "," : "") + Quoted(value);
+    text_ += (begun_ ? "," : "") + CsvText(value);
     begun_ = true;
     return *this;
   }
-  Csv& Add(double value) { return Add(Exact(value)); }
+  Csv& Add(double value) { return Add(CsvNumber(value)); }
   Csv& Add(const Interval& interval) { return Add(interval.low).Add(interval.high); }
   Csv& Skip(size_t count) {
     for (size_t i = 0; i < count; ++i) Add("");
@@ -151,7 +136,7 @@ std::string PointsCsv(const SweepReport& report) {
         }
         std::string values;
         for (const double value : configuration.values) {
-          values += (values.empty() ? "" : " ") + Exact(Shown(law.metric, value));
+          values += (values.empty() ? "" : " ") + CsvNumber(Shown(law.metric, value));
         }
         csv.Add(values).End();
       }

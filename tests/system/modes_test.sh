@@ -163,6 +163,70 @@ expect_mistake 1 'spectrum.ntk_rows: per-sample gradients: the model has batch n
 expect_mistake 1 '--rows=5000: expected 2 to 4096' --mode=ntk --rows=5000
 expect_mistake 3 '--rows: only --mode=ntk' --mode=evaluate --model=one/model --rows=8
 
+# A run's pictures and page: from its folder alone, the same bytes again; of several beside each other;
+# of one that is not finished.
+plot() { "$trainer" --mode=plot "$@" >plot.log 2>&1 || fail "plot $*: $(cat plot.log)"; }
+plot measured
+for file in report.html loss.svg auc.svg learning_rate.svg stable_rank.svg singular_values.svg \
+  distribution_entropy.svg distribution_stable_start.svg; do
+  [[ -s measured/report/$file ]] || fail "plot: no $file, only $(ls measured/report)"
+done
+expect_same 'pictures of the page' "$(find measured/report -name '*.svg' | wc --lines)" \
+  "$(grep --count '<svg xmlns' measured/report/report.html)"
+expect_same 'stages of a picture' 4 \
+  "$(grep --count --extended-regexp '>(embedding|tokens|block0.mixing|block0.ffn)</text>' measured/report/stable_rank.svg)"
+cp --recursive measured/report report_before
+plot measured
+diff --recursive report_before measured/report || fail 'plot: other bytes of the same run'
+grep --invert-match '"event":"eval"' measured/metrics.jsonl >kept
+mkdir unfinished && cp kept unfinished/metrics.jsonl && printf '{"event":"tr' >>unfinished/metrics.jsonl
+sed 's/seed: 3/seed: 4/' measured/experiment.textproto >unfinished/experiment.textproto
+plot measured unfinished --output_dir=compared
+for text in '<td class="k">training.seed</td><td>3</td><td>4</td>' 'not finished: [0-9]* steps so far' \
+  '<h1>measured and unfinished</h1>'; do
+  grep --quiet "$text" compared/report.html || fail "plot: the page has no $text"
+done
+# expect_no_plot PATTERN ARGUMENT...
+expect_no_plot() {
+  local pattern=$1
+  shift
+  expect_line 2 "$pattern" "$trainer" --mode=plot --output_dir=mistake "$@"
+  [[ ! -e mistake ]] || fail "plot $*: left a folder"
+}
+expect_no_plot '--mode=plot: no run; expected the folders'
+expect_no_plot 'nowhere: holds no run (no metrics.jsonl)' nowhere
+expect_no_plot 'one_on_three: is of mode evaluate; expected a training run' measured one_on_three
+expect_no_plot 'measured/.: is given twice' measured measured/.
+expect_no_plot '7 runs; expected at most 6' 1 2 3 4 5 6 7
+expect_no_plot '--set=training.seed=4: --mode=plot shows runs as they are' measured --set=training.seed=4
+expect_no_plot '--experiment: --mode=plot reads what the runs' --experiment=tiny.textproto measured
+expect_line 2 '--output_dir: missing; expected a new directory for the report of 2 runs' \
+  "$trainer" --mode=plot measured one
+expect_line 2 "--output_dir=one: holds '" "$trainer" --mode=plot measured --output_dir=one
+expect_line 2 "'measured': expected a flag" "$trainer" --mode=train measured
+expect_line 2 '--mode=plot: 3 ranks; expected one' on_ranks 3 "$trainer" --mode=plot measured
+printf '%s\n' '{"event":"checkpoint","step":1}' >unfinished/metrics.jsonl
+expect_no_plot 'unfinished/metrics.jsonl: has no records yet' unfinished
+echo 'damaged' >>unfinished/metrics.jsonl
+expect_no_plot 'unfinished/metrics.jsonl:2: expected a record' unfinished
+
+# Other shapes of tokens, with what describing them gives; only those that the mixing takes.
+describe() { "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe "$@"; }
+# shapes FLAGS...: "tokens width parameters multiply-adds", a line a shape.
+shapes() {
+  describe "$@" | sed --quiet '/"token_shapes"/,/\]/s/.*"\(tokens\|token_width\|dense_parameters\|multiply.*\)": \([0-9]*\).*/\2/p' |
+    xargs --max-args=4
+}
+expect_same 'shapes' '4 8 5 8 8 8' "$(shapes | cut --delimiter=' ' --fields=1,2 | xargs)"
+swapping=(--set=model.kind=RANK_MIXER --set=model.token_width=16)
+expect_same 'shapes that swap' '4 16 5 15 8 8' \
+  "$(shapes "${swapping[@]}" | cut --delimiter=' ' --fields=1,2 | xargs)"
+expect_same 'what a shape costs' "$(shapes "${swapping[@]}" | sed --quiet '/^8 8 /s/^8 8 //p')" \
+  "$(describe --set=model.kind=RANK_MIXER --set=model.tokens=8 --set=model.token_width=8 |
+    sed --quiet 's/^  "\(dense_parameters\|multiply_adds_per_sample_forward\)": \([0-9]*\).*/\2/p' | xargs)"
+expect_mistake 1 'swaps 4 x 4 blocks of D / T columns; expected 8 or 12' --set=model.kind=RANK_MIXER \
+  --set=model.token_width=9
+
 # The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
 run 1 theory --mode=theory --model=one/model --set=spectrum.samples=300
 run 3 theory_on_three --mode=theory --model=one/model --set=spectrum.samples=300

@@ -117,6 +117,34 @@ if grep --quiet --word-regexp avx512bw /proc/cpuinfo; then
   ELASTOR_ISA=v4 score csv/model --input=test.csv | expect_same 'v4' csv_predicted/predictions.csv
 fi
 
+# Prepared without labels, the rows get the same predictions; there is nothing to measure.
+tail --lines=+2 test.csv | cut --delimiter=, --fields=2- >kept
+(head --lines=1 test.csv | cut --delimiter=, --fields=2- && cat kept) >nolabel.csv
+cut --fields=2- test.tsv >nolabel.tsv
+cut --delimiter=' ' --fields=2- test.libsvm >nolabel.libsvm
+for layout in csv tsv libsvm; do
+  "$prepare" --schema=$layout.textproto --input=train.$layout --test_input=nolabel.$layout \
+    --unlabelled_test --output_dir=data >prepare.log 2>&1 || fail "prepare: $(cat prepare.log)"
+  grep --quiet '^test_rows=1100' prepare.log || fail "unlabelled $layout: $(cat prepare.log)"
+  on_ranks 2 "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=predict --split=test \
+    --model=$layout/model --output_dir=${layout}_unlabelled >predict.log 2>&1 ||
+    fail "predict: $(cat predict.log)"
+  grep --quiet '^test: no labels, no metrics' predict.log || fail "not told: $(cat predict.log)"
+  probabilities <${layout}_predicted/predictions.csv | expect_same "$layout without labels" \
+    <(probabilities <${layout}_unlabelled/predictions.csv)
+  grep --quiet '"rows":0,"positives":0,"auc":null,"logloss":null' ${layout}_unlabelled/metrics.jsonl ||
+    fail "figures of no label: $(cat ${layout}_unlabelled/metrics.jsonl)"
+  expect_line 2 'no row of the test split has a label; expected --mode=predict' "$trainer" \
+    --experiment=tiny.textproto --set=data.path=data --mode=evaluate --split=test \
+    --model=$layout/model --output_dir=mistake
+  rm -r data
+done
+expect_line 2 '--unlabelled_test is of the files of --test_input' \
+  "$prepare" --schema=tsv.textproto --input=train.tsv --unlabelled_test --output_dir=data
+expect_line 2 'found 5 columns, expected 4' "$prepare" --schema=tsv.textproto --input=train.tsv \
+  --test_input=test.tsv --unlabelled_test --output_dir=data
+rm --recursive --force data data.partial
+
 # Several files are one after another; the index goes on.
 head --lines=501 test.csv >first.csv
 (head --lines=1 test.csv && tail --lines=+502 test.csv) >second.csv

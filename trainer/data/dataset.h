@@ -71,7 +71,7 @@ struct DatasetInfo {
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
   int64_t rows = 0;
-  std::vector<float> labels;  // [rows][labels]: 0, 1 or, where there are several, NaN = missing
+  std::vector<float> labels;  // [rows][labels]: 0, 1 or NaN = missing
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;

@@ -114,9 +114,14 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
     positives.push_back(sums.positives());
     negatives.push_back(sums.negatives());
   }
-  LOG_IF(WARNING, communicator.rank() == 0 && (positives[0] == 0 || negatives[0] == 0))
-      << "all " << positives[0] + negatives[0] << " labels " << label_.name
-      << (label_.name.empty() ? "" : " ") << "are " << (positives[0] == 0 ? 0 : 1) << ": no AUC";
+  if (communicator.rank() == 0 && (positives[0] == 0 || negatives[0] == 0)) {
+    const int64_t labelled = positives[0] + negatives[0];
+    const std::string name = label_.name.empty() ? "" : " " + label_.name;
+    LOG_IF(WARNING, labelled > 0) << "all " << labelled << " labels" << name << " are "
+                                  << (positives[0] == 0 ? 0 : 1) << ": no AUC";
+    LOG_IF(WARNING, labelled == 0 && !name.empty())
+        << "no row has the label" << name << ": no metrics of it";
+  }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::optional<double>> areas,
                            areas_.Reduce(positives, negatives, communicator));
   MetricValues values;

@@ -1,12 +1,12 @@
 #include "trainer/evaluate/spectra_files.h"
 
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 
 #include "core/base/file.h"
 #include "core/base/student_t.h"
 #include "core/report/chart.h"
+#include "core/report/csv.h"
 #include "core/spectrum/spectrum_statistics.h"
 
 namespace elastor {
@@ -26,12 +26,6 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{"stable", &SpectrumRecord::stable},
                            {"entropy", &SpectrumRecord::entropy}};
-
-std::string Exact(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
-}
 
 double ShareOf(int64_t part, const SpectrumRecord& record) {
   return static_cast<double>(part) / static_cast<double>(record.samples);
@@ -58,7 +52,7 @@ std::string SpectraCsv(const std::vector<SpectrumRecord>& records) {
     const bool first = &record == &records.front();
     for (const auto& [name, member] : kKinds) {
       const RankRecord& rank = record.*member;
-      const auto add = [&text](double value) { text += "," + Exact(value); };
+      const auto add = [&text](double value) { text += "," + CsvNumber(value); };
       const double half = MeanHalfWidth(rank.stddev, record.samples);
       for (const double value : {rank.mean, rank.stddev, rank.mean - half, rank.mean + half}) {
         add(value);
@@ -77,7 +71,7 @@ std::string SpectraCsv(const std::vector<SpectrumRecord>& records) {
     }
     text += ",";
     for (size_t i = 0; i < record.profile.size(); ++i) {
-      text += (i == 0 ? "" : " ") + Exact(record.profile[i]);
+      text += (i == 0 ? "" : " ") + CsvNumber(record.profile[i]);
     }
     text += "\n";
   }
@@ -93,8 +87,8 @@ std::string HistogramCsv(const std::vector<SpectrumRecord>& records) {
           static_cast<double>(record.max_rank) / static_cast<double>(histogram.size());
       for (size_t b = 0; b < histogram.size(); ++b) {
         if (histogram[b] == 0) continue;
-        text += record.stage + "," + name + "," + Exact(static_cast<double>(b) * width) + "," +
-                Exact(static_cast<double>(b + 1) * width) + "," + std::to_string(histogram[b]) +
+        text += record.stage + "," + name + "," + CsvNumber(static_cast<double>(b) * width) + "," +
+                CsvNumber(static_cast<double>(b + 1) * width) + "," + std::to_string(histogram[b]) +
                 "\n";
       }
     }

@@ -110,12 +110,16 @@ Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
 // `who`: what swaps the blocks.
 Status CheckBlockTranspose(const std::string& path, const std::string& who,
                            const TokenModelConfig& model) {
-  if (model.token_width() % model.tokens() == 0) return OkStatus();
+  const int32_t rest = model.token_width() % model.tokens();
+  if (rest == 0) return OkStatus();
+  const int32_t above = model.token_width() - rest + model.tokens();
+  const std::string below =
+      above == model.tokens() ? "" : std::to_string(above - model.tokens()) + " or ";
   const std::string tokens = std::to_string(model.tokens());
   return UserError(path + ".token_width: " + std::to_string(model.token_width()) +
                    " is not a multiple of " + path + ".tokens " + tokens + "; " + who + " swaps " +
-                   tokens + " x " + tokens +
-                   " blocks of D / T columns (the public code uses T = D = 26)");
+                   tokens + " x " + tokens + " blocks of D / T columns; expected " + below +
+                   std::to_string(above) + " (--mode=describe lists shapes that fit)");
 }
 
 Status CheckRankElastor(const TokenModelConfig& model) {

@@ -1,7 +1,9 @@
 #include "trainer/experiment/describe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +13,9 @@
 #include "core/graph/graph.h"
 #include "core/optimizer/optimizer_options.h"
 #include "nlohmann/json.hpp"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
+#include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
 #include "trainer/experiment/sequences.h"
@@ -87,6 +92,48 @@ int64_t ActivationBytes(const Graph& graph) {
          static_cast<int64_t>(sizeof(float));
 }
 
+// The wanted and other numbers of tokens, each with the width that makes as many features as are
+// wanted, or nearly: what is legal of them, and what it costs. null of models without tokens.
+Json TokenShapes(const Experiment& experiment, const DatasetInfo& data, int64_t fields) {
+  if (!experiment.model().has_rank_elastor() && !experiment.model().has_rank_mixer())
+    return nullptr;
+  const auto config_of = [](Experiment* of) {
+    ModelConfig* model = of->mutable_model();
+    return model->has_rank_mixer() ? model->mutable_rank_mixer() : model->mutable_rank_elastor();
+  };
+  // Without the defaults that follow from the shape.
+  const Experiment distinct = DistinctFields(experiment);
+  Experiment variant = experiment;
+  const TokenModelConfig wanted = *config_of(&variant);
+  const int64_t wanted_tokens = wanted.tokens(), wanted_width = wanted.token_width();
+  const double features = static_cast<double>(wanted_tokens * wanted_width);
+  // Swapped blocks have D / T columns; else widths of whole vectors are the fastest.
+  const bool swaps = experiment.model().has_rank_mixer() ||
+                     wanted.mixing().kind() == MixingConfig::BLOCK_TRANSPOSE;
+  Json shapes = Json::array();
+  for (const int64_t tokens : std::set<int64_t>{4, 8, 16, 32, 64, fields, wanted_tokens}) {
+    const int64_t step = swaps ? tokens : 8;
+    const int64_t width =
+        tokens == wanted_tokens
+            ? wanted_width
+            : step *
+                  std::max<int64_t>(1, std::llround(features / static_cast<double>(tokens * step)));
+    if (static_cast<double>(tokens * width) > 2 * features) continue;
+    variant = distinct;
+    config_of(&variant)->set_tokens(static_cast<int32_t>(tokens));
+    config_of(&variant)->set_token_width(static_cast<int32_t>(width));
+    ResolveDefaults(&variant);
+    if (!ValidateExperiment(variant).ok()) continue;
+    const Graph graph = MakeGraph(variant, data);
+    shapes.push_back({{"tokens", tokens},
+                      {"token_width", width},
+                      {"dense_parameters", graph.parameters().element_count()},
+                      {"multiply_adds_per_sample_forward", graph.multiply_adds()},
+                      {"wanted", tokens == wanted_tokens}});
+  }
+  return shapes;
+}
+
 // The rows of the data; of what is assumed when there is none, the fields.
 Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
   if (!experiment.data().path().empty()) return TrainingRows(experiment, data).status();
@@ -143,6 +190,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"memory",
        Memory(MemoryPlan(experiment, data, &graph, TrainingMemory(experiment, data)), plan)},
       {"stages", stages},
+      {"token_shapes", TokenShapes(experiment, data, graph.features().fields())},
       {"plan", Lines(plan.ToString())},
       {"dense", DenseParameters(layout)},
   };

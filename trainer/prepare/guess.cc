@@ -109,7 +109,8 @@ void AddValue(const std::string& value, Column* column) {
 
 class Guess {
  public:
-  explicit Guess(const std::vector<std::string>& paths) : paths_(paths) {}
+  Guess(const std::vector<std::string>& paths, const std::string& label)
+      : paths_(paths), given_label_(label) {}
   StatusOr<std::string> Run();
 
  private:
@@ -120,6 +121,7 @@ class Guess {
   bool FirstLineIsHeader() const;
   Row Split(const std::string& line) const;
   void ReadColumns();
+  Status TakeLabel();
   Status ChooseLabel();
   double PositiveRate(const Column& column) const;
   void FindCopies();
@@ -131,6 +133,7 @@ class Guess {
   std::string DelimitedText();
 
   const std::vector<std::string>& paths_;
+  const std::string& given_label_;               // empty: to be found
   std::vector<std::vector<std::string>> lines_;  // by file
   Schema schema_;                                // what is known of lines
   std::vector<Column> columns_;
@@ -272,6 +275,15 @@ Status Guess::ChooseDelimiter() {
                      "tabs, commas, '::', semicolons, bars or spaces between them");
   }
   schema_ = chosen;
+  // Where quotes stand around whole values they are no part of them.
+  const auto in_quotes = [](const std::string& value) {
+    return value.size() > 1 && value.front() == '"' && value.back() == '"';
+  };
+  bool unquoted = quotes && !schema_.quoted();
+  for (size_t i = 0; unquoted && i < count; ++i) {
+    unquoted = std::ranges::none_of(Split(lines[i]), in_quotes);
+  }
+  schema_.set_quoted(quotes && !unquoted);
   for (int64_t i = 0; i < kMostSkipped && Split(lines[i]).size() != best.second; ++i) {
     schema_.set_skip_lines(i + 1);
   }
@@ -289,14 +301,15 @@ Status Guess::ChooseDelimiter() {
   return OkStatus();
 }
 
-// Names are no numbers, each is there once, and no row has one in its column.
+// Names are no numbers, each is there once, and no row has one in its column. The first may be
+// empty: that of the names of rows, as R writes them.
 bool Guess::FirstLineIsHeader() const {
   const std::vector<std::string>& lines = lines_[0];
   const size_t first = schema_.skip_lines();
   const Row names = Split(lines[first]);
   for (size_t i = 0; i < names.size(); ++i) {
     double number;
-    if (names[i].empty() || ParseNumber(names[i], &number) ||
+    if ((names[i].empty() && i > 0) || ParseNumber(names[i], &number) ||
         std::count(names.begin(), names.end(), names[i]) > 1) {
       return false;
     }
@@ -390,10 +403,29 @@ double Guess::PositiveRate(const Column& column) const {
                                                      : number == 1;
     if (positive) positives += count;
   }
-  return static_cast<double>(positives) / static_cast<double>(rows_);
+  return static_cast<double>(positives) / static_cast<double>(column.count);
+}
+
+Status Guess::TakeLabel() {
+  const auto column = std::ranges::find(columns_, given_label_, &Column::name);
+  if (column == columns_.end()) {
+    std::string names;
+    for (const Column& each : columns_) names += (names.empty() ? "" : ", ") + each.name;
+    return UserError("--label=" + given_label_ + ": no such column; expected one of " + names);
+  }
+  const size_t values = column->values.size();
+  if (values < 2 || (values > 2 && !column->numeric())) {
+    return UserError("--label=" + given_label_ + ": found " + std::to_string(values) +
+                     (values == 1 ? " value" : " values") +
+                     "; expected 0 and 1, two texts, or numbers");
+  }
+  label_ = static_cast<size_t>(column - columns_.begin());
+  candidates_ = {label_};
+  return OkStatus();
 }
 
 Status Guess::ChooseLabel() {
+  if (!given_label_.empty()) return TakeLabel();
   std::map<int, std::vector<size_t>> by_score;
   for (size_t i = 0; i < columns_.size(); ++i) {
     by_score[-LabelScore(columns_[i], schema_.header())].push_back(i);
@@ -407,7 +439,7 @@ Status Guess::ChooseLabel() {
   if (candidates_.empty()) {
     return UserError(paths_[0] +
                      ": no column can be the label; expected one with 0 and 1, two "
-                     "texts, or ratings from 0 to 10, and never missing");
+                     "texts, or ratings from 0 to 10, and never missing; or --label=COLUMN");
   }
   label_ = candidates_[0];
   return OkStatus();
@@ -557,7 +589,14 @@ std::string Guess::DelimitedText() {
   if (schema_.header()) text += "header: true\n";
   if (schema_.quoted()) text += "quoted: true\n";
   for (const std::string& null : schema_.null()) text += "null: " + Quoted(null) + "\n";
-  text += "max_bad_rows: 100\nsplit { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n";
+  if (const int64_t missing = columns_[label_].missing; missing > 0) {
+    text += "# Rows without the label are bad rows: " +
+            NumberText(static_cast<double>(missing) / static_cast<double>(rows_)) + " of all.\n";
+    text += "max_bad_rows: 1000000000\n";
+  } else {
+    text += "max_bad_rows: 100\n";
+  }
+  text += "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n";
   std::vector<std::string> names;  // of columns that are alike
   std::string alike;
   const auto flush = [&] {
@@ -574,6 +613,7 @@ std::string Guess::DelimitedText() {
     names.clear();
   };
   for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].name.empty()) continue;  // the names of rows
     const auto format = std::ranges::find(columns_[i].times, columns_[i].count);
     const bool time = columns_[i].values.size() > 2 && format != std::end(columns_[i].times);
     const std::string field = time ? "" : FieldText(i);
@@ -594,6 +634,10 @@ std::string Guess::DelimitedText() {
 
 StatusOr<std::string> Guess::Run() {
   ELASTOR_RETURN_IF_ERROR(Read());
+  if (IsLibsvm() && !given_label_.empty()) {
+    return UserError("--label=" + given_label_ +
+                     ": the label of libsvm's layout is its first word");
+  }
   if (IsLibsvm()) return LibsvmText();
   ELASTOR_RETURN_IF_ERROR(ChooseDelimiter());
   ReadColumns();
@@ -604,8 +648,8 @@ StatusOr<std::string> Guess::Run() {
 
 }  // namespace
 
-StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths) {
-  StatusOr<std::string> text = Guess(paths).Run();
+StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
+  StatusOr<std::string> text = Guess(paths, label).Run();
   if (text.ok() && !IsUtf8(*text)) {
     return UserError(paths[0] + ": a column's name or a label's value is not UTF-8; expected a " +
                      "file that is (iconv --from-code=latin1 makes one)");

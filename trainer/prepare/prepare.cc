@@ -270,6 +270,9 @@ Status CheckOptions(const PrepareOptions& options) {
   if (synthetic && !options.vocabulary_from.empty()) {
     return UserError("--vocabulary_from is not used by layout SYNTHETIC");
   }
+  if (options.unlabelled_test && options.test_inputs.empty()) {
+    return UserError("--unlabelled_test is of the files of --test_input, which is missing");
+  }
   if (options.grow && options.vocabulary_from.empty()) {
     return UserError("--grow adds to the vocabularies of --vocabulary_from, which is missing");
   }

@@ -25,12 +25,15 @@ DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf te
 DEFINE_string(guess, "",
               "Files of unknown layout, comma separated: print a schema for them, with what was "
               "found in their first 16 MiB as comments, and do nothing else.");
+DEFINE_string(label, "", "With --guess: the column that is the label, by its name, or as c3.");
 DEFINE_string(input, "",
               "Raw files, plain, gzip or zstd, comma separated; may be given repeatedly. - is "
               "stdin.");
 DEFINE_string(validation_input, "",
               "Raw files of the validation split; --input is then training data alone.");
 DEFINE_string(test_input, "", "Raw files of the test split; --input is then training data alone.");
+DEFINE_bool(unlabelled_test, false,
+            "The files of --test_input have no columns of labels: rows to predict alone.");
 DEFINE_string(vocabulary_from, "",
               "A prepared data set: use its vocabularies, means and deviations.");
 DEFINE_bool(grow, false,
@@ -152,12 +155,14 @@ Status RunGuess() {
   if (!FLAGS_schema.empty() || !FLAGS_input.empty() || !FLAGS_output_dir.empty()) {
     return UserError("--guess prints a schema and takes no other files; expected it alone");
   }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, GuessSchema(InputsOf(FLAGS_guess)));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, GuessSchema(InputsOf(FLAGS_guess), FLAGS_label));
   return WriteToStdout(text);
 }
 
 Status Run() {
   if (FLAGS_schema.empty()) return UserError("--schema is missing");
+  if (!FLAGS_label.empty())
+    return UserError("--label is of --guess; expected a LABEL field in the schema");
   if (FLAGS_threads < 0 || FLAGS_threads > kMostThreads) {
     return UserError("--threads=" + std::to_string(FLAGS_threads) + ": expected 0 to " +
                      std::to_string(kMostThreads));
@@ -178,6 +183,7 @@ Status Run() {
   options.inputs = InputsOf(FLAGS_input);
   options.validation_inputs = InputsOf(FLAGS_validation_input);
   options.test_inputs = InputsOf(FLAGS_test_input);
+  options.unlabelled_test = FLAGS_unlabelled_test;
   options.vocabulary_from = FLAGS_vocabulary_from;
   options.grow = FLAGS_grow;
   options.output_dir = FLAGS_output_dir;

@@ -25,6 +25,7 @@ struct PrepareOptions {
   // Given either, the split is by files, and `inputs` is training data alone.
   std::vector<std::string> validation_inputs;
   std::vector<std::string> test_inputs;
+  bool unlabelled_test = false;  // test_inputs lack the labels' columns
   // A prepared set whose vocabularies, means and deviations are used; empty: the training split's.
   std::string vocabulary_from;
   // Values that the given vocabularies lack get ids behind theirs, by the same rule.

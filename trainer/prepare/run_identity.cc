@@ -64,6 +64,7 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
     identity["vocabulary_from"] = file;
   }
   if (options.grow) identity["grow"] = true;
+  if (options.unlabelled_test) identity["unlabelled_test"] = true;
   // A path need not be UTF-8.
   return identity.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "trainer/prepare/bad_rows.h"
@@ -20,6 +22,24 @@ namespace {
 constexpr int64_t kPrefetchRows = 12;
 // Of a worker's memory: the vocabularies. The rest is for sorting the largest and for its chunk.
 constexpr double kVocabularyShare = 0.6;
+
+// Of rows without the labels' columns.
+Schema WithoutLabels(const Schema& schema) {
+  std::set<std::string> shared;
+  for (const Field& field : schema.fields()) shared.insert(field.column());
+  Schema rest = schema;
+  rest.clear_fields();
+  for (const Field& field : schema.fields()) {
+    if (field.type() != Field::LABEL) {
+      *rest.add_fields() = field;
+    } else if (shared.contains(field.name()) && !schema.header()) {
+      // Another field reads its column, by its name.
+      rest.add_fields()->set_name(field.name());
+      rest.mutable_fields()->rbegin()->set_type(Field::IGNORED);
+    }
+  }
+  return rest;
+}
 
 // Numbers the values of one column of a chunk.
 void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
@@ -62,6 +82,7 @@ class TextPass {
         paths_(paths),
         files_(files),
         pool_(pool),
+        labelled_(paths.size() - (options.unlabelled_test ? options.test_inputs.size() : 0)),
         ledger_(paths, options.schema.max_bad_rows(), options.warn) {}
 
   StatusOr<TextPassResult> Run();
@@ -75,6 +96,9 @@ class TextPass {
   };
 
   Status Open();
+  // For the inputs from `begin` to `end`, whose headers have to be alike; null: there are none.
+  StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin,
+                                                  size_t end) const;
   Status TakeUpJournal(const SegmentList& list);
   Status Work();
   Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
@@ -88,7 +112,8 @@ class TextPass {
   const TextPassFiles files_;
   ThreadPool* const pool_;
   std::unique_ptr<Inputs> inputs_;
-  std::unique_ptr<RowParser> parser_;
+  const size_t labelled_;  // inputs before the unlabelled ones
+  std::unique_ptr<RowParser> parser_, unlabelled_parser_;
   std::unique_ptr<SegmentLog> journal_;
   std::atomic<bool> failed_{false};
   std::atomic<int64_t> rows_{0};
@@ -101,13 +126,11 @@ class TextPass {
 };
 
 Status TextPass::Open() {
-  const bool headers = options_.schema.header();
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, options_.schema.skip_lines(), headers));
-  ELASTOR_ASSIGN_OR_RETURN(parser_,
-                           RowParser::Create(options_.schema, inputs_->header(0), paths_.front()));
-  for (size_t i = 1; headers && i < paths_.size(); ++i) {
-    ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(inputs_->header(i), paths_[i]));
-  }
+  const Schema& schema = options_.schema;
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, schema.skip_lines(), schema.header()));
+  ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(schema, 0, labelled_));
+  ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_,
+                           MakeParser(WithoutLabels(schema), labelled_, paths_.size()));
   SegmentList list;
   ELASTOR_ASSIGN_OR_RETURN(journal_, SegmentLog::Open(files_.journal, &list));
   ELASTOR_RETURN_IF_ERROR(TakeUpJournal(list));
@@ -117,6 +140,19 @@ Status TextPass::Open() {
     return ledger_.EndInput(input, chunks);
   });
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, size_t begin,
+                                                          size_t end) const {
+  if (begin == end) return std::unique_ptr<RowParser>();
+  ELASTOR_ASSIGN_OR_RETURN(
+      std::unique_ptr<RowParser> parser,
+      RowParser::Create(schema, inputs_->header(begin), paths_[begin],
+                        begin < labelled_ ? Labels::kRequired : Labels::kOptional));
+  for (size_t i = begin + 1; schema.header() && i < end; ++i) {
+    ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
+  }
+  return parser;
 }
 
 Status TextPass::TakeUpJournal(const SegmentList& list) {
@@ -140,7 +176,13 @@ Status TextPass::TakeUpJournal(const SegmentList& list) {
 }
 
 Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft) {
-  parser_->Parse(parsed);
+  if (source.input < labelled_) {
+    parser_->Parse(parsed);
+  } else {
+    unlabelled_parser_->Parse(parsed);
+    parsed->labels.assign(parsed->rows * plan_.labels.size(),
+                          std::numeric_limits<float>::quiet_NaN());
+  }
   ValueNumbers numbers(plan_.ids.size());
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);

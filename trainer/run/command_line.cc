@@ -45,7 +45,8 @@ Status CheckHome(const std::string& flag, const std::string& value) {
 
 class Parser {
  public:
-  explicit Parser(const std::string& source_file) : source_file_(source_file) {}
+  Parser(const std::string& source_file, Folders folders)
+      : source_file_(source_file), folders_(folders) {}
 
   Status ParseArguments(std::span<const std::string> arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -67,8 +68,12 @@ class Parser {
       return UserError(where_ + utf8.message());
     }
     const size_t name_begin = argument.find_first_not_of('-');
+    if (name_begin == 0 && folders_ == Folders::kAny && where_.empty()) {
+      result_.folders.push_back(argument);
+      return OkStatus();
+    }
     if (name_begin == 0 || name_begin > 2 || name_begin == argument.npos) {
-      return UserError(where_ + "'" + argument + "': expected a flag, --name=value");
+      return UserError(where_ + NoFlag(argument).message());
     }
     const size_t equals = argument.find('=');
     std::string name = argument.substr(name_begin, equals - name_begin);
@@ -148,6 +153,7 @@ class Parser {
   }
 
   const std::string source_file_;
+  const Folders folders_;
   CommandLine result_;
   std::string where_;  // "file:line: " inside a flag file, else empty
   int depth_ = 0;      // flag files being read
@@ -156,10 +162,14 @@ class Parser {
 }  // namespace
 
 StatusOr<CommandLine> ParseCommandLine(std::span<const std::string> arguments,
-                                       const std::string& source_file) {
-  Parser parser(source_file);
+                                       const std::string& source_file, Folders folders) {
+  Parser parser(source_file, folders);
   ELASTOR_RETURN_IF_ERROR(parser.ParseArguments(arguments));
   return parser.result();
+}
+
+Status NoFlag(const std::string& argument) {
+  return UserError("'" + argument + "': expected a flag, --name=value");
 }
 
 std::string FlagsHelp(const std::string& source_file) {

@@ -67,6 +67,12 @@ StatusOr<std::vector<SpectrumRecord>> MeasureSpectra(const RunOptions& options,
       });
 }
 
+// Whether a row has one of the labels that the model learned.
+bool HasLabels(const EvalRecord& record) {
+  const auto any = [](const MetricValues& values) { return values.rows > 0; };
+  return any(record.metrics) || std::ranges::any_of(record.labels, any);
+}
+
 // Whether the model has the tokens that modes theory and projection are about.
 Status CheckTokenMode(const RunOptions& options) {
   const ModelConfig& config = options.experiment.model();
@@ -199,6 +205,11 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
     ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, options.mode == Mode::kPredict
                                                      ? MeasureAndPredict(options, context)
                                                      : context->Evaluate(options.split, {}));
+    if (options.mode == Mode::kEvaluate && !HasLabels(measured.evaluated)) {
+      return UserError(options.experiment.data().path() + ": no row of the " +
+                       measured.evaluated.split +
+                       " split has a label; expected --mode=predict, which needs none");
+    }
     measured.evaluated.step = step;
     measured.rows = measured.evaluated.rows;
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());

@@ -222,17 +222,19 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
   summary->split = record.split;
   summary->rows = record.rows;
   summary->auc = record.metrics.auc;
-  summary->logloss = record.metrics.logloss;
+  summary->unlabelled = record.metrics.rows == 0;
+  if (!summary->unlabelled) summary->logloss = record.metrics.logloss;
   summary->gauc = record.metrics.gauc;
   summary->label = record.metrics.label;
   for (size_t i = 0; i < record.labels.size(); ++i) {
     const MetricValues& values = record.labels[i];
-    summary->labels.push_back({.name = values.label,
-                               .rows = values.rows,
-                               .auc = values.auc,
-                               .best_auc = BestAuc(dataset->info(), task.learned[i]),
-                               .logloss = values.logloss,
-                               .gauc = values.gauc});
+    summary->labels.push_back(
+        {.name = values.label,
+         .rows = values.rows,
+         .auc = values.auc,
+         .best_auc = BestAuc(dataset->info(), task.learned[i]),
+         .logloss = values.rows > 0 ? std::optional(values.logloss) : std::nullopt,
+         .gauc = values.gauc});
   }
 }
 

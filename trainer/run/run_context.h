@@ -34,7 +34,8 @@ enum class Mode {
   kNtk,
   kVerify,
   kDescribe,
-  kExport
+  kExport,
+  kPlot,
 };
 
 // What the command line asks for. Every rank has the same.

@@ -16,6 +16,7 @@
 #include "glog/logging.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/run/metrics_csv.h"
 #include "trainer/run/standard_streams.h"
 #include "trainer/run/terminal.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr char kExperimentFile[] = "experiment.textproto";
 constexpr char kMetricsFile[] = "metrics.jsonl";
+constexpr char kTableFile[] = "metrics.csv";
 constexpr char kPlanFile[] = "plan.txt";
 constexpr char kSummaryFile[] = "summary.json";
 // Written by others, but of the run.
@@ -43,6 +45,20 @@ std::vector<std::string> MissingDirectories(const std::string& path) {
     if (stat(directory.c_str(), &info) != 0 && errno == ENOENT) missing.push_back(directory);
   }
   return missing;
+}
+
+Status AppendText(const std::string& text, const std::string& path, std::FILE* file) {
+  std::fputs(text.c_str(), file);
+  if (std::fflush(file) == 0 && std::ferror(file) == 0) return OkStatus();
+  return MachineError(path + ": cannot write: " + std::strerror(errno));
+}
+
+// The table of metrics.jsonl's text.
+std::string TableOf(const std::string& metrics) {
+  std::string table = MetricsCsvHeader();
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) table += MetricsCsvLines(line);
+  return table;
 }
 
 StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
@@ -91,6 +107,7 @@ RunLog::RunLog(const std::string& output_dir, const Experiment& experiment, bool
 RunLog::~RunLog() {
   if (bar_shown_) WriteToStderr("\n");
   if (metrics_ != nullptr) std::fclose(metrics_);
+  if (table_ != nullptr) std::fclose(table_);
   // Those that somebody has put something into stay.
   for (; !begun_ && !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());
   if (lock_ >= 0) close(lock_);
@@ -167,12 +184,24 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   begun_ = true;
   const bool resumes = use_ == Use::kResumedTraining;
-  if (resumes) ELASTOR_RETURN_IF_ERROR(RewindMetrics());
+  std::string kept;
+  if (resumes) {
+    // The run is not finished.
+    std::error_code ignored;
+    std::filesystem::remove(PathOf(kSummaryFile), ignored);
+    ELASTOR_ASSIGN_OR_RETURN(kept, KeptMetrics());
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
+  }
   // "x": of two runs started at once, one is refused, also on a file system without locks.
   metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), resumes ? "ae" : "wxe");
   if (metrics_ == nullptr && errno == EEXIST) return CheckContents();
   if (metrics_ == nullptr) {
     return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
+  }
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kTableFile), TableOf(kept)));
+  table_ = std::fopen(PathOf(kTableFile).c_str(), "ae");
+  if (table_ == nullptr) {
+    return MachineError(PathOf(kTableFile) + ": cannot open: " + std::strerror(errno));
   }
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
@@ -183,23 +212,21 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   return WriteFileAtomically(PathOf(kPlanFile), plan);
 }
 
-// Every record has a step; a line that a killed run left unfinished has none. The summary goes: the
-// run is not finished.
-Status RunLog::RewindMetrics() const {
-  std::error_code ignored;
-  std::filesystem::remove(PathOf(kSummaryFile), ignored);
+// Every record has a step; a line that a killed run left unfinished has none.
+StatusOr<std::string> RunLog::KeptMetrics() const {
   const std::string path = PathOf(kMetricsFile);
-  if (!std::filesystem::exists(path, ignored)) return OkStatus();
+  std::string kept;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return kept;
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::istringstream lines(text);
-  std::string kept;
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object() || !record.contains("step")) continue;
     const auto& step = record["step"];
     if (step.is_number_integer() && step.get<int64_t>() <= step_) kept += line + "\n";
   }
-  return WriteFileAtomically(path, kept);
+  return kept;
 }
 
 Status RunLog::CheckInPlace() const {
@@ -218,12 +245,10 @@ Status RunLog::CheckInPlace() const {
                       "stay until the run ends");
 }
 
-Status RunLog::AppendLine(const std::string& line) {
+Status RunLog::AppendRecord(const std::string& line) {
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
-  std::fputs(line.c_str(), metrics_);
-  std::fputc('\n', metrics_);
-  if (std::fflush(metrics_) == 0 && std::ferror(metrics_) == 0) return OkStatus();
-  return MachineError(PathOf(kMetricsFile) + ": cannot write: " + std::strerror(errno));
+  ELASTOR_RETURN_IF_ERROR(AppendText(line + "\n", PathOf(kMetricsFile), metrics_));
+  return AppendText(MetricsCsvLines(line), PathOf(kTableFile), table_);
 }
 
 bool RunLog::ProgressDue() { return writes_ && progress_clock_.Due(SecondsSince(start_)); }

@@ -41,10 +41,10 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
-  // Writes experiment.textproto and plan.txt and begins metrics.jsonl, of a resumed run after the
-  // records up to its step; a summary is removed. To be called once, when nothing is left that can
-  // be refused. `plan`: the shard plan's table. tensorboard: records go into a TensorBoardFile,
-  // too.
+  // Writes experiment.textproto and plan.txt and begins metrics.jsonl and metrics.csv, of a resumed
+  // run after the records up to its step; a summary is removed. To be called once, when nothing is
+  // left that can be refused. `plan`: the shard plan's table. tensorboard: records go into a
+  // TensorBoardFile, too.
   Status Begin(const std::string& plan, bool tensorboard = false);
 
   // Whether the directory, and metrics.jsonl in it, are still the ones that this process opened;
@@ -52,12 +52,12 @@ class RunLog {
   // whoever writes makes missing directories, and results would be scattered over two.
   Status CheckInPlace() const;
 
-  // Appends a record of run_records.h to metrics.jsonl as one line, handed to the
-  // system before this returns. REQUIRES: Begin was ok.
+  // Appends a record of run_records.h to metrics.jsonl as one line, and to metrics.csv, handed to
+  // the system before this returns. REQUIRES: Begin was ok.
   template <typename Record>
   Status Append(const Record& record) {
     if (!writes_) return OkStatus();
-    ELASTOR_RETURN_IF_ERROR(AppendLine(ToJson(record)));
+    ELASTOR_RETURN_IF_ERROR(AppendRecord(ToJson(record)));
     return tensorboard_ != nullptr ? tensorboard_->Append(record) : OkStatus();
   }
 
@@ -80,8 +80,9 @@ class RunLog {
   Status Claim();
   Status CheckContents() const;
   Status CheckRunToContinue() const;
-  Status RewindMetrics() const;
-  Status AppendLine(const std::string& line);
+  // The lines of metrics.jsonl up to step_.
+  StatusOr<std::string> KeptMetrics() const;
+  Status AppendRecord(const std::string& line);
   void EraseBar();
   std::string PathOf(const char* name) const { return output_dir_ + "/" + name; }
 
@@ -98,6 +99,7 @@ class RunLog {
   int lock_ = -1;                  // the directory, locked
   bool begun_ = false;
   std::FILE* metrics_ = nullptr;                  // owned
+  std::FILE* table_ = nullptr;                    // owned; metrics.csv
   std::unique_ptr<TensorBoardFile> tensorboard_;  // null: not wanted
   ProgressClock progress_clock_;
   bool bar_shown_ = false;

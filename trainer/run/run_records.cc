@@ -223,6 +223,7 @@ std::string ToText(const Summary& summary) {
     AddFigures(summary.split, {{}, 0, summary.auc, summary.best_auc, summary.logloss, summary.gauc},
                summary.best_gauc, &text);
   }
+  if (summary.unlabelled) text += summary.split + ": no labels, no metrics\n";
   for (const Summary::Label& label : summary.labels) {
     AddFigures(summary.split + " " + label.name, label, std::nullopt, &text);
   }
@@ -253,6 +254,7 @@ std::string ToText(const Summary& summary) {
 std::string ToText(const EvalRecord& record) {
   std::string text = "step " + std::to_string(record.step) + "  " + record.split;
   const MetricValues& metrics = record.metrics;
+  if (metrics.rows == 0) return text + "  no labels, no metrics";
   if (metrics.auc) AppendFormat(&text, "  auc %.4f", *metrics.auc);
   AppendFormat(&text, "  logloss %.4f", metrics.logloss);
   if (metrics.gauc) AppendFormat(&text, "  gauc %.4f", *metrics.gauc);

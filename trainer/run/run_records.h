@@ -59,6 +59,7 @@ struct Summary {
   std::string predictions = {};     // the file that was written; empty: none
   std::string split;                // of the last evaluation; empty: not evaluated
   int64_t rows = 0;                 // of that evaluation
+  bool unlabelled = false;          // none of them has a label
   std::optional<double> auc;        // of that evaluation; none: one class, or not evaluated
   std::optional<double> best_auc;   // that any model can reach, where the data set knows it
   std::optional<double> best_gauc;  // likewise

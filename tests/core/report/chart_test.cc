@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/report/csv.h"
+#include "core/report/html.h"
+
 namespace elastor {
 namespace {
 
@@ -229,6 +232,19 @@ DistributionChart Distributions() {
   return chart;
 }
 
+TEST(LineChartTest, HalfAsWideAndWithoutMarkersWhereTheyWouldHideTheLine) {
+  LineChart chart = Line({});
+  chart.x.categories.clear();
+  chart.half = true;
+  for (int i = 0; i < 48; ++i) chart.series[0].points.push_back({.x = double(i), .y = double(i)});
+  const std::string marked = ToSvg(chart);
+  ExpectGood(marked);
+  EXPECT_NE(marked.find("width=\"480\""), std::string::npos);
+  EXPECT_EQ(Count(marked, "<circle"), 49u);  // and one in the legend
+  chart.series[0].points.push_back({.x = 48, .y = 48});
+  EXPECT_EQ(Count(ToSvg(chart), "<circle"), 0u);
+}
+
 TEST(DistributionChartTest, ShowsTheShiftFromStageToStage) {
   const std::string svg = ToSvg(Distributions());
   ExpectGood(svg);
@@ -308,6 +324,32 @@ TEST(HeatMapTest, ACellAnElementByItsSize) {
   EXPECT_EQ(Count(svg, "fill-opacity=\".50\""), 1u);
   EXPECT_EQ(Count(svg, "fill-opacity=\".25\""), 1u);
   ExpectGood(ToSvg(HeatMap()));
+}
+
+TEST(HtmlTest, EscapesWhatIsNotText) {
+  EXPECT_EQ(Escaped("<a href='x'>&\"\t\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;  ");
+  EXPECT_EQ(Escaped("caf\xe9 \xc3\xa9 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82"),
+            "caf\ufffd \u00e9 \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd \ufffd\ufffd");
+  EXPECT_EQ(EscapedFormula("2 N^\u22120.35 < x^2"), "2 N<sup>\u22120.35</sup> &lt; x^2");
+}
+
+TEST(HtmlTest, FiguresWithoutTheStyleThatThePageHas) {
+  const std::string svg = ToSvg(Line({1}));
+  ASSERT_EQ(Count(svg, std::string(ChartStyle())), 1u);
+  const FigureGroup group = {.heading = "<h>", .caption = "c", .figures = {{"one", svg}}};
+  const std::string html = FiguresHtml(group);
+  EXPECT_EQ(Count(html, std::string(ChartStyle())), 0u);
+  EXPECT_EQ(Count(html, "<svg"), 1u);
+  EXPECT_EQ(Count(html, "<h3>&lt;h&gt;</h3>"), 1u);
+  EXPECT_EQ(FiguresHtml(FigureGroup()), "");
+  EXPECT_EQ(Count(Page("t", html, "{}"), std::string(ChartStyle())), 1u);
+}
+
+TEST(CsvTest, TextsAndNumbers) {
+  EXPECT_EQ(CsvText("a b"), "a b");
+  EXPECT_EQ(CsvText("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+  EXPECT_EQ(CsvNumber(0.1), "0.1");
+  EXPECT_EQ(CsvNumber(kNan), "");
 }
 
 }  // namespace

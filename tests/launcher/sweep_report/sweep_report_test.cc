@@ -18,7 +18,6 @@
 #include "core/base/file.h"
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
-#include "launcher/sweep_report/html.h"
 #include "launcher/sweep_report/sweep_data.h"
 #include "nlohmann/json.hpp"
 
@@ -292,13 +291,6 @@ TEST_F(SweepReportTest, ListsFailuresWhateverTheyPrinted) {
   EXPECT_TRUE(
       Holds(page, "trainer: &lt;script&gt;alert(2)&lt;/script&gt; &amp; &quot;quoted&quot;  [31m"));
   EXPECT_TRUE(Holds(page, "\"sweep\":\"\\u003c/script>"));
-}
-
-TEST(HtmlTest, EscapesWhatIsNotText) {
-  EXPECT_EQ(Escaped("<a href='x'>&\"\t\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;  ");
-  EXPECT_EQ(Escaped("caf\xe9 \xc3\xa9 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82"),
-            "caf\ufffd \u00e9 \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd \ufffd\ufffd");
-  EXPECT_EQ(EscapedFormula("2 N^\u22120.35 < x^2"), "2 N<sup>\u22120.35</sup> &lt; x^2");
 }
 
 // The sizes' learning rates and the labels are no series; a learning rate that every size has, and

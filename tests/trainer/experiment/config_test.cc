@@ -178,7 +178,8 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"training.max_steps=-1"}, "training.max_steps: -1; expected 0 or more"},
       {{"model.kind=RANK_MIXER"},
        "model.rank_mixer.token_width: 26 is not a multiple of model.rank_mixer.tokens 15; "
-       "RANK_MIXER swaps 15 x 15 blocks of D / T columns (the public code uses T = D = 26)"},
+       "RANK_MIXER swaps 15 x 15 blocks of D / T columns; expected 15 or 30 (--mode=describe lists "
+       "shapes that fit)"},
       {{"model.kind=RANK_MIXER", "model.tokens=26", "model.mixing.block_width=2"},
        "model.rank_mixer.mixing: RankMixer swaps blocks of tokens and has no such map; expected "
        "none, or rank_elastor"},
@@ -195,8 +196,8 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
        "has no map"},
       {{"model.mixing.kind=BLOCK_TRANSPOSE"},
        "model.rank_elastor.token_width: 26 is not a multiple of model.rank_elastor.tokens 15; "
-       "mixing.kind: BLOCK_TRANSPOSE swaps 15 x 15 blocks of D / T columns (the public code uses "
-       "T = D = 26)"},
+       "mixing.kind: BLOCK_TRANSPOSE swaps 15 x 15 blocks of D / T columns; expected 15 or 30 "
+       "(--mode=describe lists shapes that fit)"},
       {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a number in (0, 1001)"},
       {{"model.kind=DCN_V2", "model.dcn_v2.cross_layers=1001"},
        "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},

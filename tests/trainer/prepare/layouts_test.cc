@@ -166,11 +166,11 @@ TEST(LayoutsTest, RealTaobao) {
 
 // What is proposed for a file, without the comments; preparing the file by it must give `rows`
 // rows.
-std::string Proposal(const std::string& path, int64_t rows) {
-  const auto text = GuessSchema({path});
+std::string Proposal(const std::string& path, int64_t rows, const std::string& label = "") {
+  const auto text = GuessSchema({path}, label);
   EXPECT_TRUE(text.ok()) << text.status().message();
   if (!text.ok()) return "";
-  EXPECT_EQ(*text, *GuessSchema({path}));
+  EXPECT_EQ(*text, *GuessSchema({path}, label));
   const PrepareOptions options = OptionsOf(*text, {path}, "guessed");
   const auto report = Prepare(options);
   EXPECT_TRUE(report.ok()) << report.status().message() << *text;
@@ -244,6 +244,25 @@ TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
   EXPECT_EQ(
       Proposal(WriteScratch("libsvm", "1 3:1 7:1\n-1 3:1\n+1 2:1 3:1 9:1\n"), 3),
       "layout: LIBSVM\n" + split + "fields { name: \"features\" type: MULTI_HOT max_length: 3 }\n");
+  // As R writes it, with the label that its user names: numbers, two rows without one.
+  std::string r = "\"\",\"who\",\"delay\",\"late\"\n";
+  for (int i = 0; i < 60; ++i) {
+    r += "\"" + std::to_string(i + 1) + "\",\"p" + std::to_string(i % 7) + "\"," +
+         (i % 30 == 3 ? "NA" : std::to_string(i % 5 * 10 - 7)) + ",\"" + (i % 4 == 0 ? "1" : "0") +
+         "\"\n";
+  }
+  EXPECT_EQ(Proposal(WriteScratch("r.csv", r), 58, "delay"),
+            "layout: DELIMITED\ndelimiter: \",\"\nheader: true\nquoted: true\nnull: \"NA\"\n"
+            "max_bad_rows: 1000000000\nsplit { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n"
+            "fields { name: \"who\" type: CATEGORICAL min_count: 2 }\n"
+            "fields { name: \"delay\" type: LABEL at_least: 13 }\n"
+            "fields { name: \"late\" type: CATEGORICAL }\n");
+  const auto mistake_of = [&](const std::string& label) {
+    return GuessSchema({WriteScratch("r.csv", r)}, label).status().message();
+  };
+  EXPECT_EQ(mistake_of("x"), "--label=x: no such column; expected one of who, delay, late");
+  EXPECT_EQ(mistake_of("who"),
+            "--label=who: found 7 values; expected 0 and 1, two texts, or numbers");
   const auto message_of = [](const std::string& text) {
     const Status status = GuessSchema({WriteScratch("f", text)}).status();
     EXPECT_EQ(status.code(), StatusCode::kUser);

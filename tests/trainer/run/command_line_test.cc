@@ -40,6 +40,21 @@ class CommandLineTest : public testing::Test {
   gflags::FlagSaver saver_;
 };
 
+TEST_F(CommandLineTest, FoldersBesideFlags) {
+  const auto parsed = ParseCommandLine(std::vector<std::string>{"runs/a", "--color", "blue", "b"},
+                                       kThisFile, Folders::kAny);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_THAT(parsed.value().folders, ElementsAre("runs/a", "b"));
+  EXPECT_EQ(FLAGS_color, "blue");
+  // A flag file holds flags alone.
+  const std::string file = WriteFile("folders", "runs/a\n");
+  EXPECT_EQ(
+      ParseCommandLine(std::vector<std::string>{"--flagfile=" + file}, kThisFile, Folders::kAny)
+          .status()
+          .message(),
+      file + ":1: 'runs/a': expected a flag, --name=value");
+}
+
 TEST_F(CommandLineTest, AllForms) {
   const auto parsed = Parse({"--color=a=b", "-count", "-3", "--fast", "--set=x=1", "--set", "y=2"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();

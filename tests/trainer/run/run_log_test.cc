@@ -170,6 +170,97 @@ TEST_F(RunLogTest, ContinuesWithTheRecordsUpToAStep) {
   EXPECT_EQ(steps, (std::vector<int>{10, 20, 25}));
 }
 
+// By column, what is not empty: "step=10 loss=0.5".
+std::vector<std::string> TableLines(const std::string& csv) {
+  const auto fields = [](const std::string& line) {
+    std::vector<std::string> fields(1);
+    bool quoted = false;
+    for (const char c : line) {
+      if (c == '"') quoted = !quoted;
+      if (c == ',' && !quoted) {
+        fields.emplace_back();
+      } else if (c != '"') {
+        fields.back() += c;
+      }
+    }
+    return fields;
+  };
+  std::istringstream text(csv);
+  std::string line;
+  std::getline(text, line);
+  const std::vector<std::string> names = fields(line);
+  std::vector<std::string> lines;
+  while (std::getline(text, line)) {
+    const std::vector<std::string> values = fields(line);
+    EXPECT_EQ(values.size(), names.size()) << line;
+    std::string& cells = lines.emplace_back();
+    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) {
+      if (!values[i].empty()) cells += (cells.empty() ? "" : " ") + names[i] + "=" + values[i];
+    }
+  }
+  return lines;
+}
+
+TEST_F(RunLogTest, TheTableHasTheNumbersOfEveryRecord) {
+  const std::string train =
+      "event=train step=10 epoch=1 loss=0.5 l2=0.0 learning_rate=0.25 gradient_norm=0.0 "
+      "samples_per_s=0.0";
+  {
+    const auto log = Open(0);
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    ASSERT_TRUE(
+        (*log)
+            ->Append(TrainRecord{.step = 10, .epoch = 1, .loss = 0.5, .learning_rate = 0.25})
+            .ok());
+    // Each line is in the file as soon as Append returns.
+    EXPECT_THAT(TableLines(Read("metrics.csv")), ElementsAre(train));
+    EvalRecord eval = {.split = "validation", .step = 20};
+    eval.metrics.rows = 7;
+    eval.metrics.logloss = 0.5;
+    eval.metrics.auc = 0.75;
+    SliceValues slice;
+    slice.field = "page";
+    slice.id = 3;
+    slice.value = "a, \"b\"";
+    slice.rows = 2;
+    slice.logloss = 0.25;
+    eval.metrics.slices = {slice};
+    ASSERT_TRUE((*log)->Append(eval).ok());
+    eval.metrics.slices.clear();
+    eval.metrics.label = "click";
+    eval.labels = {eval.metrics, eval.metrics};
+    eval.labels[1].label = "buy";
+    eval.labels[1].auc.reset();
+    ASSERT_TRUE((*log)->Append(eval).ok());
+    SpectrumRecord spectrum = {.step = 30, .split = "validation", .stage = "tokens", .samples = 4};
+    spectrum.stable.mean = 1.5;
+    ASSERT_TRUE((*log)->Append(spectrum).ok());
+    ASSERT_TRUE((*log)->Append(CheckpointRecord{.step = 30, .digest = "0f", .path = "p"}).ok());
+  }
+  const std::string eval = "event=eval step=20 split=validation ";
+  const std::string counts = "scheduled=false rows=7 positives=0 ";
+  EXPECT_THAT(
+      TableLines(Read("metrics.csv")),
+      ElementsAre(train, eval + counts + "auc=0.75 logloss=0.5",
+                  eval + "field=page id=3 value=a, b scheduled=false rows=2 positives=0 "
+                         "logloss=0.25",
+                  eval + "label=click " + counts + "auc=0.75 logloss=0.5",
+                  eval + "label=buy " + counts + "logloss=0.5",
+                  "event=spectrum step=30 split=validation stage=tokens samples=4 max_rank=0 "
+                  "stable_rank_mean=1.5 stable_rank_stddev=0.0 entropy_rank_mean=0.0 "
+                  "entropy_rank_stddev=0.0",
+                  "event=checkpoint step=30 path=p digest=0f blocked_s=0.0 write_s=0.0"));
+  EXPECT_THAT(Read("metrics.csv"), HasSubstr(",\"a, \"\"b\"\"\","));
+
+  // A run that goes on has the records up to its step, also where an earlier build wrote no table.
+  const std::string whole = Read("metrics.csv");
+  std::filesystem::remove(directory_ + "/metrics.csv");
+  ASSERT_TRUE(Continue(30).ok());
+  EXPECT_EQ(Read("metrics.csv"), whole);
+  ASSERT_TRUE(Continue(10).ok());
+  EXPECT_THAT(TableLines(Read("metrics.csv")), ElementsAre(train));
+}
+
 TEST_F(RunLogTest, AFinishedRunThatContinuesIsNotFinished) {
   const auto finish = [](RunLog* log) {
     testing::internal::CaptureStdout();
@@ -191,6 +282,7 @@ TEST_F(RunLogTest, AFinishedRunThatContinuesIsNotFinished) {
 TEST_F(RunLogTest, ContinuesWhereNothingWasYet) {
   ASSERT_TRUE(Continue(0).ok());
   EXPECT_EQ(Read("metrics.jsonl"), "");
+  EXPECT_EQ(TableLines(Read("metrics.csv")).size(), 0u);
 }
 
 TEST_F(RunLogTest, RefusesAUsedDirectory) {
@@ -204,6 +296,7 @@ TEST_F(RunLogTest, RefusesAUsedDirectory) {
   std::filesystem::remove(directory_ + "/experiment.textproto");
   EXPECT_THAT(Mistake(Use::kTraining), HasSubstr("(metrics.jsonl)"));
   std::filesystem::remove(directory_ + "/metrics.jsonl");
+  std::filesystem::remove(directory_ + "/metrics.csv");
   std::filesystem::remove(directory_ + "/plan.txt");
   // Checkpoints of higher steps than the new run's, or somebody's models, must not be mixed with
   // it.

@@ -314,6 +314,8 @@ TEST(RunRecordsTest, SummaryForPeople) {
 
 TEST(RunRecordsTest, EvaluationForPeople) {
   EvalRecord record = {.split = "validation", .step = 100};
+  EXPECT_EQ(ToText(record), "step 100  validation  no labels, no metrics");
+  record.metrics.rows = 7;
   record.metrics.logloss = 0.48111;
   EXPECT_EQ(ToText(record), "step 100  validation  logloss 0.4811");
   record.metrics.auc = 0.75815;

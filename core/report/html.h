@@ -1,11 +1,14 @@
-#ifndef ELASTOR_LAUNCHER_SWEEP_REPORT_HTML_H_
-#define ELASTOR_LAUNCHER_SWEEP_REPORT_HTML_H_
+#ifndef ELASTOR_CORE_REPORT_HTML_H_
+#define ELASTOR_CORE_REPORT_HTML_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace elastor {
+
+// Pages of results: one HTML file each, that needs no other file and asks the network for nothing,
+// follows the viewer's light or dark scheme, and may be printed.
 
 // A text for HTML and its attributes: the five characters as entities, control characters as
 // spaces, bytes that are not UTF-8 as U+FFFD.
@@ -27,13 +30,40 @@ struct Cell {
   std::string html = {};   // in place of the text; not escaped
 };
 
+// A heading above a column.
+Cell Heading(const std::string& text, bool number = false, const std::string& title = "");
+// A number as `text`, sorted by its value; of one that is not finite without a place in the order.
+Cell NumberCell(const std::string& text, double value);
+
 // A table with a caption and a row of headings; `sortable` ones can be sorted by a click or a key.
 std::string Table(const std::string& caption, const std::vector<Cell>& headings,
                   const std::vector<std::vector<Cell>>& rows, bool sortable);
+
+// A paragraph of plain text.
+std::string Paragraph(const std::string& text);
+// An entry of a <dl>.
+std::string Definition(const std::string& name, const std::string& value);
+
+// A picture of a page, and a file of its own.
+struct Figure {
+  std::string name;  // of the file, without its end: "logloss_by_dense_parameters"
+  std::string svg;
+};
+
+// Figures under one heading.
+struct FigureGroup {
+  std::string heading;
+  std::string caption;  // what all of them show, and what the bars are
+  std::vector<Figure> figures;
+  bool folded = false;  // shown on demand
+  bool wide = false;    // below each other, as wide as they are; else side by side
+};
+// Nothing of a group without figures.
+std::string FiguresHtml(const FigureGroup& group);
 
 // What holds the body, between the head with the policy and the style and the script at the end.
 std::string Page(const std::string& title, const std::string& body, const std::string& json);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_LAUNCHER_SWEEP_REPORT_HTML_H_
+#endif  // ELASTOR_CORE_REPORT_HTML_H_

@@ -1,9 +1,10 @@
-#include "launcher/sweep_report/html.h"
+#include "core/report/html.h"
 
 #include <algorithm>
 #include <cstdint>
 
 #include "core/report/chart.h"
+#include "core/report/csv.h"
 
 namespace elastor {
 namespace {
@@ -39,6 +40,7 @@ nav a{margin-right:16px;white-space:nowrap}
 figure{margin:6px 0 26px}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:14px 24px}
 .pair svg{width:100%;height:auto;display:block;max-width:560px}
+.wide svg{display:block}
 .wide{overflow-x:auto;margin:12px 0 20px}
 .wide:focus-visible,th:focus-visible,summary:focus-visible,a:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:13.5px;line-height:1.4;font-variant-numeric:tabular-nums}
@@ -128,6 +130,14 @@ std::string Attribute(const char* name, const std::string& value) {
   return value.empty() ? "" : " " + std::string(name) + "=\"" + Escaped(value) + "\"";
 }
 
+// The picture without the style, which the page has once.
+std::string Embedded(const Figure& figure) {
+  std::string svg = figure.svg;
+  const size_t style = svg.find(ChartStyle());
+  if (style != svg.npos) svg.erase(style, ChartStyle().size());
+  return svg;
+}
+
 std::string CellClass(const Cell& cell) {
   return cell.number ? " class=\"n\"" : cell.code ? " class=\"k\"" : "";
 }
@@ -185,6 +195,14 @@ std::string JsonForScript(std::string json) {
   return json;
 }
 
+Cell Heading(const std::string& text, bool number, const std::string& title) {
+  return {.text = text, .title = title, .number = number};
+}
+
+Cell NumberCell(const std::string& text, double value) {
+  return {.text = text, .sort = CsvNumber(value), .number = true};
+}
+
 std::string Table(const std::string& caption, const std::vector<Cell>& headings,
                   const std::vector<std::vector<Cell>>& rows, bool sortable) {
   std::string text = "<div class=\"wide\" tabindex=\"0\" role=\"region\"" +
@@ -206,6 +224,29 @@ std::string Table(const std::string& caption, const std::vector<Cell>& headings,
     text += "</tr>\n";
   }
   return text + "</tbody></table></div>\n";
+}
+
+std::string Paragraph(const std::string& text) { return "<p>" + Escaped(text) + "</p>\n"; }
+
+std::string Definition(const std::string& name, const std::string& value) {
+  return "<dt>" + Escaped(name) + "</dt><dd>" + Escaped(value) + "</dd>\n";
+}
+
+std::string FiguresHtml(const FigureGroup& group) {
+  if (group.figures.empty()) return "";
+  std::string figures = group.wide ? "<div class=\"wide\" tabindex=\"0\" role=\"region\"" +
+                                         Attribute("aria-label", group.heading) + ">\n"
+                                   : "<div class=\"pair\">\n";
+  for (const Figure& figure : group.figures) figures += Embedded(figure);
+  figures += "</div>\n";
+  const std::string caption = "<figcaption>" + Escaped(group.caption) + "</figcaption>\n";
+  if (group.folded) {
+    return "<details><summary>" + Escaped(group.heading) + "</summary>\n<figure>" + figures +
+           caption + "</figure></details>\n";
+  }
+  const std::string heading =
+      group.heading.empty() ? "" : "<h3>" + Escaped(group.heading) + "</h3>\n";
+  return heading + "<figure>" + figures + caption + "</figure>\n";
 }
 
 std::string Page(const std::string& title, const std::string& body, const std::string& json) {

@@ -1,0 +1,67 @@
+#include "trainer/plot/plot_runs.h"
+
+#include <filesystem>
+
+#include "core/base/file.h"
+#include "core/report/html.h"
+#include "trainer/plot/run_figures.h"
+#include "trainer/plot/run_history.h"
+#include "trainer/plot/run_page.h"
+#include "trainer/run/standard_streams.h"
+
+namespace elastor {
+namespace {
+
+constexpr size_t kMostRuns = 6;  // that the pictures' colours tell apart
+constexpr char kPage[] = "report.html";
+
+// Nothing but a report may be overwritten.
+Status CheckOutput(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) return OkStatus();
+  const std::filesystem::directory_iterator entry(directory, error);
+  if (error) return UserError("--output_dir=" + directory + ": cannot read: " + error.message());
+  if (entry == std::filesystem::directory_iterator() ||
+      std::filesystem::exists(directory + "/" + kPage, error)) {
+    return OkStatus();
+  }
+  return UserError("--output_dir=" + directory + ": holds '" + entry->path().filename().string() +
+                   "'; expected a new or empty directory, or one with an earlier " + kPage);
+}
+
+}  // namespace
+
+Status PlotRuns(const std::vector<std::string>& folders, const std::string& output_dir) {
+  if (folders.empty()) {
+    return UserError(
+        "--mode=plot: no run; expected the folders of training runs, as in trainer "
+        "--mode=plot RUN");
+  }
+  if (folders.size() > kMostRuns) {
+    return UserError("--mode=plot: " + std::to_string(folders.size()) + " runs; expected at most " +
+                     std::to_string(kMostRuns));
+  }
+  if (folders.size() > 1 && output_dir.empty()) {
+    return UserError("--output_dir: missing; expected a new directory for the report of " +
+                     std::to_string(folders.size()) + " runs");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<RunHistory> runs, ReadRuns(folders));
+  const std::string directory = output_dir.empty() ? folders[0] + "/report" : output_dir;
+  ELASTOR_RETURN_IF_ERROR(CheckOutput(directory));
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(directory));
+  const RunFigures figures = MakeFigures(runs);
+  std::vector<FigureGroup> groups = {figures.quality, figures.course};
+  groups.insert(groups.end(), figures.ranks.begin(), figures.ranks.end());
+  // The page first: a directory with pictures and without it is somebody's.
+  const std::string page = directory + "/" + kPage;
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(page, ToHtml(runs, figures)));
+  for (const FigureGroup& group : groups) {
+    for (const Figure& figure : group.figures) {
+      ELASTOR_RETURN_IF_ERROR(
+          WriteFileAtomically(directory + "/" + figure.name + ".svg", figure.svg));
+    }
+  }
+  return WriteToStdout("report: " + page + "\n");
+}
+
+}  // namespace elastor

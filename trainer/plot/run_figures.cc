@@ -1,0 +1,283 @@
+#include "trainer/plot/run_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/report/axis.h"
+#include "core/report/chart.h"
+
+namespace elastor {
+namespace {
+
+constexpr size_t kMostPoints = 160;  // of a curve; more are drawn together
+constexpr const char* kKinds[] = {"stable", "entropy"};
+
+// Of neighbouring points the mean, and as the interval the least and the largest.
+std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
+  const size_t together = (points.size() + kMostPoints - 1) / kMostPoints;
+  if (together < 2) return points;
+  std::vector<ChartPoint> thinned;
+  for (size_t begin = 0; begin < points.size(); begin += together) {
+    const size_t end = std::min(begin + together, points.size());
+    ChartPoint mean = {.x = 0, .y = 0, .low = points[begin].y, .high = points[begin].y};
+    for (size_t i = begin; i < end; ++i) {
+      mean.x += points[i].x / static_cast<double>(end - begin);
+      mean.y += points[i].y / static_cast<double>(end - begin);
+      mean.low = std::min(mean.low, points[i].y);
+      mean.high = std::max(mean.high, points[i].y);
+    }
+    thinned.push_back(mean);
+  }
+  return thinned;
+}
+
+std::string FileName(std::string name) {
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain) c = '_';
+  }
+  return name;
+}
+
+// One to stand beside another.
+LineChart HalfChart(const std::string& title, const std::string& y_title) {
+  LineChart chart;
+  chart.title = title;
+  chart.y.title = y_title;
+  chart.half = true;
+  return chart;
+}
+
+// Over the steps; not drawn when no series has a number.
+void AddCurves(const std::string& name, const std::string& title, const std::string& y_title,
+               std::vector<ChartSeries> series, FigureGroup* group) {
+  std::erase_if(series, [](const ChartSeries& each) {
+    return std::ranges::none_of(each.points,
+                                [](const ChartPoint& point) { return std::isfinite(point.y); });
+  });
+  if (series.empty()) return;
+  LineChart chart = HalfChart(title, y_title);
+  chart.x = {.title = "step", .prefixes = true};
+  chart.series = std::move(series);
+  chart.interval = LineChart::Interval::kBand;
+  group->figures.push_back({name, ToSvg(chart)});
+}
+
+std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs, const char* field) {
+  std::vector<ChartSeries> series;
+  for (const RunHistory& run : runs) {
+    series.push_back(
+        {runs.size() == 1 ? "training" : run.name, Thinned(CurveOf(run.train, field))});
+  }
+  return series;
+}
+
+// A metric of the evaluations: of one run for every split and label, of several for the validation
+// split and the label that the monitor follows.
+std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs, const char* field) {
+  std::vector<ChartSeries> all;
+  const auto add = [&](const std::string& name, const RunRecord& at, const RunRecord& values) {
+    auto series = std::ranges::find(all, name, &ChartSeries::name);
+    if (series == all.end()) series = all.insert(series, {name, {}});
+    series->points.push_back({.x = NumberIn(at, "step"), .y = NumberIn(values, field)});
+  };
+  for (const RunHistory& run : runs) {
+    for (const RunRecord& record : run.evaluations) {
+      const std::string split = TextIn(record, "split");
+      if (runs.size() > 1) {
+        if (split == "validation") add(run.name, record, record);
+      } else if (record.contains("labels")) {
+        for (const RunRecord& label : record["labels"]) {
+          add(split + " " + TextIn(label, "label"), record, label);
+        }
+      } else {
+        add(split, record, record);
+      }
+    }
+  }
+  return all;
+}
+
+FigureGroup QualityFigures(const std::vector<RunHistory>& runs) {
+  FigureGroup group;
+  group.caption =
+      "Loss of training: mean cross-entropy of a step's batch. Where a curve has more than " +
+      std::to_string(kMostPoints) +
+      " records, neighbouring ones are drawn as their mean, and the band reaches from the least "
+      "to the largest of them.";
+  const std::vector<ChartSeries> logloss = EvaluationCurves(runs, "logloss");
+  std::vector<ChartSeries> loss = TrainingCurves(runs, "loss");
+  // One run's own measurements beside it show when it learns by heart.
+  if (runs.size() == 1) loss.insert(loss.end(), logloss.begin(), logloss.end());
+  AddCurves("loss", "Loss", "cross-entropy", loss, &group);
+  const std::string split = runs.size() == 1 ? "" : ", validation";
+  AddCurves("auc", "AUC" + split, "AUC", EvaluationCurves(runs, "auc"), &group);
+  AddCurves("logloss", "Logloss" + split, "logloss", logloss, &group);
+  AddCurves("gauc", "gAUC" + split, "gAUC", EvaluationCurves(runs, "gauc"), &group);
+  AddCurves("calibration", "Calibration" + split, "predictions / positives",
+            EvaluationCurves(runs, "calibration"), &group);
+  return group;
+}
+
+FigureGroup CourseFigures(const std::vector<RunHistory>& runs) {
+  FigureGroup group;
+  group.caption =
+      "The gradient's norm is that before clipping; samples a second are over all ranks and time "
+      "inside steps.";
+  AddCurves("learning_rate", "Learning rate", "learning rate",
+            TrainingCurves(runs, "learning_rate"), &group);
+  AddCurves("gradient_norm", "Gradient norm", "gradient norm",
+            TrainingCurves(runs, "gradient_norm"), &group);
+  std::vector<ChartSeries> penalty = TrainingCurves(runs, "l2");
+  std::erase_if(penalty, [](const ChartSeries& series) {
+    return std::ranges::all_of(series.points, [](const ChartPoint& point) { return point.y == 0; });
+  });
+  AddCurves("l2", "L2 penalty", "penalty", penalty, &group);
+  AddCurves("samples_per_s", "Speed", "samples / s", TrainingCurves(runs, "samples_per_s"), &group);
+  return group;
+}
+
+std::string MeanField(const std::string& kind) { return kind + "_rank_mean"; }
+
+std::string MeasurementText(const std::vector<RunRecord>& measurement) {
+  const RunRecord& first = measurement[0];
+  return "step " + TextIn(first, "step") + ", " + TextIn(first, "samples") + " rows of the " +
+         TextIn(first, "split") + " split";
+}
+
+// A run's mean ranks over the steps, a line a stage.
+void AddDrift(const RunHistory& run, const std::string& kind, const std::string& suffix,
+              FigureGroup* group) {
+  std::vector<ChartSeries> stages;
+  for (const std::vector<RunRecord>& measurement : run.spectra) {
+    for (const RunRecord& record : measurement) {
+      const std::string stage = TextIn(record, "stage");
+      auto series = std::ranges::find(stages, stage, &ChartSeries::name);
+      if (series == stages.end()) series = stages.insert(series, {stage, {}});
+      series->points.push_back(
+          {.x = NumberIn(record, "step"), .y = NumberIn(record, MeanField(kind).c_str())});
+    }
+  }
+  AddCurves(kind + "_rank" + suffix, "Mean " + kind + " rank by stage", kind + " rank", stages,
+            group);
+}
+
+// Means at the last measurement, stage by stage, a line a run.
+void AddStages(const std::vector<RunHistory>& runs, const std::string& kind, FigureGroup* group) {
+  LineChart chart = HalfChart("Mean " + kind + " rank by stage", kind + " rank");
+  chart.subtitle = "At each run's last measurement.";
+  for (const RunHistory& run : runs) {
+    if (run.spectra.empty()) continue;
+    ChartSeries& series = chart.series.emplace_back();
+    series.name = run.name;
+    for (const RunRecord& record : run.spectra.back()) {
+      std::vector<std::string>& stages = chart.x.categories;
+      auto place = std::ranges::find(stages, TextIn(record, "stage"));
+      if (place == stages.end()) place = stages.insert(place, TextIn(record, "stage"));
+      series.points.push_back({.x = static_cast<double>(place - stages.begin()),
+                               .y = NumberIn(record, MeanField(kind).c_str())});
+    }
+  }
+  if (!chart.series.empty()) group->figures.push_back({kind + "_rank", ToSvg(chart)});
+}
+
+ChartSeries ProfileOf(const std::string& name, const RunRecord& record) {
+  ChartSeries series = {name, {}};
+  const auto profile = record.find("profile");
+  if (profile == record.end()) return series;
+  for (const RunRecord& value : *profile) {
+    if (!value.is_number()) continue;
+    series.points.push_back(
+        {.x = static_cast<double>(series.points.size() + 1), .y = value.get<double>()});
+  }
+  return series;
+}
+
+// The mean singular values: of one run by stage, of several after their last stages.
+void AddProfiles(const std::vector<RunHistory>& runs, FigureGroup* group) {
+  LineChart chart = HalfChart("Singular values", "mean of \u03c3\u1d62 / \u03c3\u2081");
+  chart.x.title = "i";
+  chart.y.logarithmic = true;
+  for (const RunHistory& run : runs) {
+    if (run.spectra.empty()) continue;
+    const std::vector<RunRecord>& last = run.spectra.back();
+    if (runs.size() > 1) {
+      chart.subtitle = "After the last stage.";
+      chart.series.push_back(ProfileOf(run.name, last.back()));
+      continue;
+    }
+    for (const RunRecord& record : last) {
+      chart.series.push_back(ProfileOf(TextIn(record, "stage"), record));
+    }
+  }
+  if (!chart.series.empty()) group->figures.push_back({"singular_values", ToSvg(chart)});
+}
+
+void AddDistributions(const std::vector<RunRecord>& measurement, const std::string& kind,
+                      const std::string& suffix, FigureGroup* group) {
+  DistributionChart chart;
+  chart.title = "Distribution of the " + kind + " rank, stage by stage";
+  chart.subtitle =
+      MeasurementText(measurement) + ". Each is scaled to its own peak; dashed, the stage before.";
+  chart.x_title = kind + " rank of a row";
+  for (const RunRecord& record : measurement) {
+    Distribution& distribution = chart.distributions.emplace_back();
+    distribution.name = TextIn(record, "stage");
+    distribution.upper = NumberIn(record, "max_rank");
+    distribution.mean = NumberIn(record, MeanField(kind).c_str());
+    const auto histogram = record.find(kind + "_rank_histogram");
+    if (histogram == record.end()) return;
+    for (const RunRecord& rows : *histogram) {
+      distribution.histogram.push_back(rows.is_number() ? rows.get<int64_t>() : 0);
+    }
+    if (distribution.histogram.empty() || !(distribution.upper > 0)) return;
+  }
+  group->figures.push_back({"distribution_" + kind + suffix, ToSvg(chart)});
+}
+
+std::vector<FigureGroup> RankFigures(const std::vector<RunHistory>& runs) {
+  std::vector<FigureGroup> groups;
+  FigureGroup& means = groups.emplace_back();
+  means.caption =
+      "Means over the measured rows. \u03c3\u2081 is the largest singular value of a row's "
+      "representation, a matrix of tokens.";
+  const bool one = runs.size() == 1;
+  for (const char* kind : kKinds) {
+    one ? AddDrift(runs[0], kind, "", &means) : AddStages(runs, kind, &means);
+  }
+  AddProfiles(runs, &means);
+  for (const RunHistory& run : runs) {
+    if (run.spectra.empty()) continue;
+    const std::string suffix = one ? "" : "_" + FileName(run.name);
+    const std::string of_run = one ? "" : " of " + run.name;
+    if (!one && run.spectra.size() > 1) {
+      FigureGroup& drift = groups.emplace_back();
+      drift.heading = "Ranks over training" + of_run;
+      drift.folded = true;
+      for (const char* kind : kKinds) AddDrift(run, kind, suffix, &drift);
+    }
+    for (const bool start : {false, true}) {
+      if (start && run.spectra.size() == 1) continue;
+      FigureGroup& group = groups.emplace_back();
+      group.heading = "Distributions" + of_run +
+                      (start ? " at the first measurement" : " at the last measurement");
+      group.folded = start || !one;
+      group.wide = true;
+      for (const char* kind : kKinds) {
+        AddDistributions(start ? run.spectra.front() : run.spectra.back(), kind,
+                         suffix + (start ? "_start" : ""), &group);
+      }
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+RunFigures MakeFigures(const std::vector<RunHistory>& runs) {
+  return {QualityFigures(runs), CourseFigures(runs), RankFigures(runs)};
+}
+
+}  // namespace elastor

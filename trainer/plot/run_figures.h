@@ -1,0 +1,22 @@
+#ifndef ELASTOR_TRAINER_PLOT_RUN_FIGURES_H_
+#define ELASTOR_TRAINER_PLOT_RUN_FIGURES_H_
+
+#include <vector>
+
+#include "core/report/html.h"
+#include "trainer/plot/run_history.h"
+
+namespace elastor {
+
+// Pictures of one run, or of several beside each other: what they have records of. Curves of many
+// records are drawn as means of neighbouring ones with a band from the least to the largest.
+struct RunFigures {
+  FigureGroup quality;  // loss and metrics
+  FigureGroup course;   // learning rate, gradient norm, penalty, speed
+  std::vector<FigureGroup> ranks;
+};
+RunFigures MakeFigures(const std::vector<RunHistory>& runs);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PLOT_RUN_FIGURES_H_

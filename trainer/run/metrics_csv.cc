@@ -1,0 +1,70 @@
+#include "trainer/run/metrics_csv.h"
+
+#include "core/report/csv.h"
+#include "nlohmann/json.hpp"
+
+namespace elastor {
+namespace {
+
+using Json = nlohmann::json;
+
+// Fields of records; what is no single number or text, histograms for one, has no column.
+constexpr const char* kColumns[] = {
+    "event", "step", "epoch", "split", "label",
+    // train
+    "loss", "l2", "learning_rate", "gradient_norm", "samples_per_s",
+    // eval; the first three of a slice
+    "field", "id", "value", "scheduled", "rows", "positives", "auc", "logloss",
+    "normalized_entropy", "calibration", "gauc", "gauc_groups",
+    // spectrum
+    "stage", "samples", "max_rank", "stable_rank_mean", "stable_rank_stddev", "entropy_rank_mean",
+    "entropy_rank_stddev",
+    // checkpoint
+    "path", "digest", "blocked_s", "write_s"};
+
+std::string FieldText(const Json& record, const char* name) {
+  const auto field = record.find(name);
+  if (field == record.end() || field->is_null()) return "";
+  return CsvText(field->is_string() ? field->get<std::string>() : field->dump());
+}
+
+std::string LineOf(const Json& record) {
+  std::string line;
+  for (const char* column : kColumns) line += FieldText(record, column) + ",";
+  line.back() = '\n';
+  return line;
+}
+
+// `part` with what `whole` says of all its parts: event, split, step, label.
+Json PartOf(const Json& whole, Json part) {
+  for (const char* name : {"event", "split", "step", "scheduled", "label"}) {
+    if (whole.contains(name) && !part.contains(name)) part[name] = whole[name];
+  }
+  return part;
+}
+
+std::string LinesWithSlices(const Json& record) {
+  std::string lines = LineOf(record);
+  if (!record.contains("slices")) return lines;
+  for (const Json& slice : record["slices"]) lines += LineOf(PartOf(record, slice));
+  return lines;
+}
+
+}  // namespace
+
+std::string MetricsCsvHeader() {
+  std::string line;
+  for (const char* column : kColumns) line += std::string(column) + ",";
+  line.back() = '\n';
+  return line;
+}
+
+std::string MetricsCsvLines(const std::string& record) {
+  const Json json = Json::parse(record);
+  if (!json.contains("labels")) return LinesWithSlices(json);
+  std::string lines;
+  for (const Json& label : json["labels"]) lines += LinesWithSlices(PartOf(json, label));
+  return lines;
+}
+
+}  // namespace elastor

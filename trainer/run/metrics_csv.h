@@ -1,0 +1,20 @@
+#ifndef ELASTOR_TRAINER_RUN_METRICS_CSV_H_
+#define ELASTOR_TRAINER_RUN_METRICS_CSV_H_
+
+#include <string>
+
+namespace elastor {
+
+// metrics.csv: the numbers of metrics.jsonl as one table (docs/operations.md). Its columns are the
+// same for every run, so that lines can be appended as they come; a record fills those that it has.
+
+// The names of the columns, a line.
+std::string MetricsCsvHeader();
+
+// The lines of one record, which is a line of metrics.jsonl: one, of several labels one each, and
+// one more for each slice.
+std::string MetricsCsvLines(const std::string& record);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_METRICS_CSV_H_
