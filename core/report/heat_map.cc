@@ -36,7 +36,7 @@ std::string ToSvg(const HeatMap& map) {
     rows =
         std::max(rows, static_cast<int64_t>(matrix.values.size() / static_cast<size_t>(columns)));
   }
-  const double top = HeadHeight(map.subtitle) + kNameHeight;
+  const double top = HeadHeight(map.subtitle, kChartWidth) + kNameHeight;
   const double bottom = top + side * static_cast<double>(rows);
   const double largest = LargestOf(map);
 
@@ -44,7 +44,7 @@ std::string ToSvg(const HeatMap& map) {
   for (const HeatMap::Matrix& matrix : map.matrices) description += " " + matrix.name + ".";
   description += " Largest element " + ShortNumber(largest) + ".";
   SvgWriter svg(kChartWidth, bottom + 56, map.title, description);
-  DrawHead(map.title, map.subtitle, &svg);
+  DrawHead(map.title, map.subtitle, kChartWidth, &svg);
   double left = kChartMargin;
   for (const HeatMap::Matrix& matrix : map.matrices) {
     svg.Text({left + width / 2, top - 8}, TextAnchor::kMiddle, "strong", matrix.name);
