@@ -192,7 +192,9 @@ Status TensorBoardFile::Append(const EvalRecord& record) {
   return Write(std::move(event));
 }
 
-Status TensorBoardFile::Append(const SpectrumRecord& record) {
+Status TensorBoardFile::Append(const SpectrumRecord& of_split) {
+  SpectrumRecord record = of_split;
+  if (record.split == "train") record.stage = "train/" + record.stage;
   Event event = EventOf(record.step);
   AddRank("stable_rank", record.stable, record, event.mutable_summary());
   AddRank("entropy_rank", record.entropy, record, event.mutable_summary());

@@ -457,7 +457,8 @@ TEST(ConfigTest, AMistakenNameInAFileListsThePossibleOnes) {
   EXPECT_EQ(message("# { kind }\nmodel { rank_elastor { feed_forward { activation: RELU }\n"
                     "  head { kind: MEAN_POL } } }"),
             "f:3:25: Unknown enumeration value of \"MEAN_POL\" for field \"kind\"."
-            " Expected one of: HEAD_CONVENTION, MEAN_POOL, FLATTEN_LINEAR, FLATTEN_MLP"
+            " Expected one of: HEAD_CONVENTION, MEAN_POOL, FLATTEN_LINEAR, FLATTEN_MLP, "
+            "MULTI_PROBE, VECTOR_COLLAPSE"
             "; did you mean 'MEAN_POOL'?");
   EXPECT_EQ(message("optimizer < dense: ADAMW >"),
             "f:1:26: Unknown enumeration value of \"ADAMW\" for field \"dense\"."

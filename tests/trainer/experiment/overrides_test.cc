@@ -137,7 +137,8 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
        "schedule, monitor, warm_start, precision; did you mean 'batch_size'?"},
       {"model.hidden=400",
        "--set=model.hidden=400: TokenModelConfig has no field 'hidden'; it has: convention, "
-       "tokens, token_width, blocks, tokenizer, mixing, feed_forward, head, dropout"},
+       "tokens, token_width, blocks, tokenizer, mixing, feed_forward, head, dropout, iterations, "
+       "recompute"},
       {"model.mlp.hidden=400",
        "--set=model.mlp.hidden=400: the model is rank_elastor; --set=model.kind=MLP chooses mlp"},
       {"optimizer.sparse=LAZYADAM",

@@ -137,7 +137,7 @@ TEST(RunRecordsTest, Spectrum) {
     return histogram;
   };
   const std::string zeros = ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,";
-  const SpectrumRecord record = {
+  SpectrumRecord record = {
       .step = 3,
       .split = "test",
       .stage = "block0.mixing",
@@ -154,6 +154,8 @@ TEST(RunRecordsTest, Spectrum) {
                 zeros + "3],\"entropy_rank_histogram\":[0" + zeros +
                 "4],"
                 "\"profile\":[1.0,0.5,0.25]}");
+  record.split = "train";
+  EXPECT_TRUE(ToJson(record).starts_with("{\"event\":\"training_spectrum\",\"step\":3,"));
 }
 
 TEST(RunRecordsTest, Checkpoint) {
