@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "launcher/comparison/energy_distance.h"
 #include "launcher/comparison/loss_and_gap.h"
+#include "launcher/comparison/report.h"
 #include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
 #include "trainer/run/standard_streams.h"
@@ -28,7 +29,7 @@ std::string PairLine(const LossAndGapArm& first, const LossAndGapArm& second) {
                 first.runs.size(), second.runs.size(), test.distance, test.p,
                 test.exact ? "all" : "drawn", static_cast<long long>(test.labellings),
                 test.shift.low, test.shift.high, test.equivalence_bound);
-  return first.name + "," + second.name + line;
+  return Quoted(first.name) + "," + Quoted(second.name) + line;
 }
 
 Status Run(const std::vector<std::string>& folders) {

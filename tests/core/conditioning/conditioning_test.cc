@@ -5,12 +5,15 @@
 #include <Eigen/Core>
 #include <cmath>
 #include <numbers>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/conditioning/approximations.h"
 #include "core/conditioning/dynamics.h"
 #include "core/conditioning/two_layer.h"
+#include "launcher/conditioning/studies.h"
 
 namespace elastor {
 namespace {
@@ -402,6 +405,43 @@ TEST(DynamicsTest, TwoSamples) {
   };
   for (const int64_t early : {30, 70}) EXPECT_LT(distance(plain, early), distance(gated, early));
   for (const int64_t late : {150, 1000}) EXPECT_GT(distance(plain, late), distance(gated, late));
+}
+
+// Commas outside quotes.
+int64_t Commas(const std::string& line) {
+  int64_t commas = 0;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') quoted = !quoted;
+    commas += c == ',' && !quoted;
+  }
+  return commas;
+}
+
+// Every quick study writes tables of full lines and pictures; of the claims the exact ones hold.
+TEST(StudiesTest, TablesAndPictures) {
+  for (const Study& study : Studies()) {
+    if (study.name == "losses" || study.name == "crossings") continue;  // minutes
+    const std::vector<StudyFile> files = study.run({.seeds = 1, .large = false});
+    EXPECT_FALSE(files.empty()) << study.name;
+    for (const StudyFile& file : files) {
+      if (file.name.ends_with(".svg")) {
+        EXPECT_TRUE(file.text.starts_with("<svg") && file.text.ends_with("</svg>\n")) << file.name;
+        continue;
+      }
+      std::istringstream text(file.text);
+      std::string header, line;
+      std::getline(text, header);
+      int64_t lines = 0;
+      for (; std::getline(text, line); ++lines) {
+        EXPECT_EQ(Commas(line), Commas(header)) << file.name << ": " << line;
+        if (line.find("\"eq. ") != std::string::npos) {
+          EXPECT_NE(line.find("\",1,1,"), std::string::npos) << line;  // one sample, which agrees
+        }
+      }
+      EXPECT_GE(lines, 6) << file.name;
+    }
+  }
 }
 
 }  // namespace

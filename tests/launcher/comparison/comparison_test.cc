@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/random.h"
 #include "launcher/comparison/energy_distance.h"
+#include "launcher/comparison/loss_and_gap.h"
 #include "launcher/comparison/row_statistics.h"
 
 namespace elastor {
@@ -371,6 +373,42 @@ TEST(EnergyDistanceTest, EquivalenceBound) {
   const EnergyTest few = TestEnergyDistance(NullRuns(3, 1), NullRuns(3, 2));
   EXPECT_GT(few.p, 0.05);
   EXPECT_TRUE(std::isinf(few.equivalence_bound));
+}
+
+TEST(LossAndGapTest, PointsOfARun) {
+  const auto write = [](const std::string& name, const std::string& metrics) {
+    static int runs = 0;
+    const std::string folder = testing::TempDir() + "/loss_and_gap" + std::to_string(runs++);
+    EXPECT_TRUE(MakeDirectory(folder).ok());
+    EXPECT_TRUE(WriteFileAtomically(folder + "/summary.json", "{\"name\": \"" + name + "\"}").ok());
+    EXPECT_TRUE(WriteFileAtomically(folder + "/metrics.jsonl", metrics).ok());
+    return folder;
+  };
+  const std::string start =
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":9}\n";
+  const std::string metrics =
+      "{\"event\":\"train\",\"loss\":0.5}\n{\"event\":\"train\",\"loss\":0.25}\n"
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":0.5}\n"
+      "{\"event\":\"checkpoint\"}\n{\"event\":\"train\",\"loss\":0.125}\n"
+      "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"logloss\":7}\n"
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":0.25}\n";
+  const std::string gated = write("gated", start + metrics), plain = write("plain", metrics);
+  const auto arms = ReadLossAndGap(std::vector<std::string>{gated, plain, gated});
+  ASSERT_TRUE(arms.ok()) << arms.status().message();
+  ASSERT_EQ(arms->size(), 2u);
+  EXPECT_EQ((*arms)[0].name, "gated");
+  EXPECT_EQ((*arms)[0].runs.size(), 2u);
+  EXPECT_EQ((*arms)[1].runs.size(), 1u);
+  for (const LossAndGapRun& run : {(*arms)[0].runs[0], (*arms)[1].runs[0]}) {
+    ASSERT_EQ(run.size(), 2u);
+    EXPECT_EQ(run[0].loss, 0.375);
+    EXPECT_EQ(run[0].gap, 0.125);
+    EXPECT_EQ(run[1].loss, 0.125);
+    EXPECT_EQ(run[1].gap, 0.125);
+  }
+  const std::string empty = write("empty", "{\"event\":\"train\",\"loss\":0.5}\n");
+  const std::string message = ReadLossAndGap(std::vector<std::string>{empty}).status().message();
+  EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
 }
 
 }  // namespace
