@@ -53,6 +53,8 @@ struct DatasetInfo {
   // empty: not known, as in sets of earlier versions, or there were no raw rows.
   std::string schema = {};
   std::vector<Label> labels;  // when there are several; empty: one, without a name
+  // More than 0: labels are classes, from 0 on, of which there are so many; else they are 0 or 1.
+  int64_t classes = 0;
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
   bool has_weights = false;
@@ -71,7 +73,7 @@ struct DatasetInfo {
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
   int64_t rows = 0;
-  std::vector<float> labels;  // [rows][labels]: 0, 1 or, where there are several, NaN = missing
+  std::vector<float> labels;  // [rows][labels]: 0, 1, a class or, of several, NaN = missing
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;

@@ -56,7 +56,36 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 }  // namespace
 
+namespace {
+
+// Labels of classes are learned all together.
+StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) {
+  const auto refuse = [](const std::string& field, const std::string& expected) {
+    return UserError(field + ": the data's labels are classes; expected " + expected);
+  };
+  if (!experiment.task().labels().empty()) return refuse("task.labels", "none");
+  if (!experiment.task().weights().empty()) return refuse("task.weights", "none");
+  if (!experiment.evaluation().slice_by().empty()) return refuse("evaluation.slice_by", "none");
+  if (experiment.training().monitor().metric() != MonitorConfig::LOGLOSS) {
+    return refuse("training.monitor.metric", "LOGLOSS");
+  }
+  if (HasFirstOrder(experiment.model())) {
+    return refuse("model", "a model without first-order weights");
+  }
+  Task task = {.kind = Task::Kind::kClasses,
+               .classes = data.classes,
+               .row_labels = data.label_count(),
+               .learned = {}};
+  for (int64_t i = 0; i < task.row_labels; ++i) {
+    task.learned.push_back({data.labels.empty() ? "" : data.labels[i].name, i});
+  }
+  return task;
+}
+
+}  // namespace
+
 StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
+  if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {
     std::string names;
@@ -68,7 +97,7 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   task.row_labels = data.label_count();
   if (config.labels().empty() && !data.labels.empty()) {
     task.learned.clear();
-    for (const auto& label : data.labels) task.learned.push_back({label.name, task.outputs()});
+    for (const auto& label : data.labels) task.learned.push_back({label.name, task.losses()});
   }
   if (!config.labels().empty()) task.learned.clear();
   for (const std::string& name : config.labels()) {

@@ -197,6 +197,8 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
   summary->auc = record.metrics.auc;
   summary->logloss = record.metrics.logloss;
   summary->gauc = record.metrics.gauc;
+  summary->accuracy = record.metrics.accuracy;
+  summary->bits_per_label = record.metrics.bits_per_label;
   summary->label = record.metrics.label;
   for (size_t i = 0; i < record.labels.size(); ++i) {
     const MetricValues& values = record.labels[i];

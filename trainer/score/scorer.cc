@@ -65,6 +65,7 @@ StatusOr<ModelDescription> ModelDescription::Of(const StoredCheckpoint& stored) 
   model.data.numeric = encoding.numeric;
   model.data.categorical = encoding.categorical;
   model.data.labels = encoding.labels;
+  model.data.classes = encoding.classes;
   model.data.schema = encoding.schema;
   return model;
 }

@@ -43,12 +43,12 @@ std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicato
 // What one computing thread owns.
 template <typename T>
 struct TrainStep<T>::Thread {
-  Thread(const WorkspacePlan& plan, int64_t max_rows, int64_t outputs,
+  Thread(const WorkspacePlan& plan, int64_t max_rows, int64_t row_losses,
          const ParameterLayout& layout, const Range& leaves)
       : leaves(leaves),
         workspace(plan, max_rows),
         fold(&layout, leaves),
-        losses(max_rows * outputs) {}
+        losses(max_rows * row_losses) {}
   Range leaves;
   Workspace<T> workspace;
   GradientFold<T> fold;
@@ -87,7 +87,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       const ThreadShare share =
           ShareOfThread(options, graph->needs_whole_leaf(), own_leaves_, t, pool->threads());
       threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
-                                                  graph->outputs(), graph->parameters(),
+                                                  options.task.losses(), graph->parameters(),
                                                   share.leaves));
     }
   }
@@ -266,8 +266,10 @@ void TrainStep<T>::ComputePass(const LocalBatch& batch, int64_t begin, const Pas
                    thread.losses.data(), leaf.Of(executor_.LogitGradients(pass)));
     const double* losses = thread.losses.data();
     for (int64_t i = 0; i < leaf.rows; ++i) {
+      const double share =
+          options_.task.RowShare(batch.labels.data() + (row + i) * options_.task.labels());
       for (const Task::Label& label : options_.task.learned) {
-        const double loss = label.weight * *losses++;
+        const double loss = share * label.weight * *losses++;
         thread.loss.Add(weights == nullptr ? loss : weights[i] * loss);
       }
     }
