@@ -50,6 +50,25 @@ Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features) 
   return [=](Value x) { return graph->Apply(BatchNormOp{}, x, parameters); };
 }
 
+Layer MultiProbe(GraphBuilder* graph, const std::string& name, const Shape& matrix, int64_t probes,
+                 int64_t matrices) {
+  LinearOp right;
+  right.tokens = matrices * matrix.tokens;
+  right.in = matrix.width;
+  right.out = probes;
+  right.weights = LinearOp::Weights::kShared;
+  right.bias = false;
+  const Layer project = Linear(graph, name + ".right", right);
+  WeightedPoolOp left;
+  left.groups = matrices;
+  left.tokens = matrix.tokens;
+  left.width = probes;
+  const std::vector<int> parameters = {
+      graph->Parameter(name + ".left.weight", {probes, matrix.tokens},
+                       Init::XavierNormal(matrix.tokens, 1), Decay::kDense)};
+  return [=](Value x) { return graph->Apply(left, project(x), parameters); };
+}
+
 Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& options) {
   using HiddenNorm = MlpOptions::HiddenNorm;
   const bool with_norm = options.hidden_norm != HiddenNorm::kNone;

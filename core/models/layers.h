@@ -32,6 +32,12 @@ Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 // "name.gain", one; "name.bias", zero; "name.running_mean" and "name.running_variance".
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
 
+// K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the same probes:
+// p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and "name.left.weight"
+// [K, T], the u_k. What is kept of a row is M V' [T, K] of every matrix.
+Layer MultiProbe(GraphBuilder* graph, const std::string& name, const Shape& matrix, int64_t probes,
+                 int64_t matrices = 1);
+
 // Per token: hidden layers "name.hidden0", ..., each Linear, optional norm, activation, dropout;
 // then the linear layer "name.output", if there is one. tokens = 1: the plain multi-layer
 // perceptron.

@@ -87,18 +87,31 @@ Layer FeedForward(GraphBuilder* graph, const std::string& name, const TokenModel
 }
 
 Layer Head(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config) {
-  const bool mean_pool = config.head().kind() == HeadConfig::MEAN_POOL;
+  const Shape shape = TokenShape(config);
   MlpOptions options;
-  options.inputs = mean_pool ? config.token_width() : TokenShape(config).features();
+  options.inputs = shape.features();
   options.hidden.assign(config.head().hidden().begin(), config.head().hidden().end());
   options.outputs = graph->outputs();
   options.dropout = config.dropout();
+  Layer pool = [](Value x) { return x; };
+  if (config.head().kind() == HeadConfig::MEAN_POOL) {
+    MeanPoolOp mean;
+    mean.tokens = shape.tokens;
+    mean.width = options.inputs = shape.width;
+    pool = [=](Value x) { return graph->Apply(mean, x); };
+  } else if (config.head().kind() == HeadConfig::MULTI_PROBE) {
+    options.inputs = config.head().probes();
+    pool = MultiProbe(graph, name, shape, options.inputs);
+  } else if (config.head().kind() == HeadConfig::VECTOR_COLLAPSE) {
+    LinearOp collapse;
+    collapse.tokens = options.inputs = shape.tokens;
+    collapse.in = shape.width;
+    collapse.out = 1;
+    collapse.bias = false;
+    pool = Linear(graph, name + ".collapse", collapse);
+  }
   const Layer mlp = Mlp(graph, name, options);
-  if (!mean_pool) return mlp;
-  MeanPoolOp pool;
-  pool.tokens = config.tokens();
-  pool.width = config.token_width();
-  return [=](Value x) { return mlp(graph->Apply(pool, x)); };
+  return [=](Value x) { return mlp(pool(x)); };
 }
 
 }  // namespace elastor

@@ -19,7 +19,8 @@ Layer Tokenizer(GraphBuilder* graph, const std::string& name, const TokenModelCo
 // A per-token feed-forward network (P-FFN): token t has weights of its own; hidden width r D.
 Layer FeedForward(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);
 
-// X to the logits: the mean over tokens or all of X, then a linear layer or an MLP.
+// X to the logits: the mean over tokens, bilinear forms u' X v, sums over the columns of W * X, or
+// all of X; then a linear layer or an MLP.
 Layer Head(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);
 
 inline bool PublicCode(const TokenModelConfig& config) {

@@ -2,6 +2,8 @@
 //
 //   E [n, k] -> tokenizer -> X [T, D] -> (token mixing -> P-FFN) x blocks -> head -> logit
 //
+// With iterations t > 1 all blocks are applied t times, with the same weights.
+//
 // RankElastor mixes by a learned map (eq. 3) and has gated P-FFNs (eq. 4); RankMixer mixes by block
 // transpose (eq. 2) and has two-layer P-FFNs. Where norms and residuals stand is the convention:
 //
@@ -78,13 +80,24 @@ Value TokenModel(GraphBuilder* graph, const TokenModelConfig& config,
   const Shape shape = TokenShape(config);
   Value x = Tokenizer(graph, "tokenizer", config)(graph->Embeddings());
   graph->Measure("tokens", x, shape);
+  struct Block {
+    std::string name;
+    Layer mixing;
+    Layer feed_forward;
+  };
+  std::vector<Block> blocks;
   for (int64_t i = 0; i < config.blocks(); ++i) {
     const std::string block = IndexedName("block", i);
-    const Layer mixing = make_mixing(block);
-    const Layer feed_forward = FeedForwardBlock(graph, block + ".ffn", config);
-    const Value m = graph->Measure(block + ".mixing", mixing(x), shape);
-    x = graph->Dropout(feed_forward(m), config.dropout());
-    graph->Measure(block + ".ffn", x, shape);
+    blocks.push_back({block, make_mixing(block), FeedForwardBlock(graph, block + ".ffn", config)});
+  }
+  for (int64_t t = 0; t < config.iterations(); ++t) {
+    const std::string iteration = config.iterations() > 1 ? IndexedName("iteration", t, ".") : "";
+    for (const Block& block : blocks) {
+      const std::string name = iteration + block.name;
+      const Value m = graph->Measure(name + ".mixing", block.mixing(x), shape);
+      x = graph->Dropout(block.feed_forward(m), config.dropout());
+      graph->Measure(name + ".ffn", x, shape);
+    }
   }
   return Head(graph, "head", config)(x);
 }

@@ -27,6 +27,7 @@
 #include "core/ops/sum_pool.h"
 #include "core/ops/target_attention.h"
 #include "core/ops/target_token.h"
+#include "core/ops/weighted_pool.h"
 
 namespace elastor {
 
@@ -35,7 +36,8 @@ using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTr
                         CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
                         GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MatrixProductOp,
                         MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp, PositionOp,
-                        ReadTargetOp, ReluOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp>;
+                        ReadTargetOp, ReluOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp,
+                        WeightedPoolOp>;
 
 }  // namespace elastor
 

@@ -42,6 +42,11 @@ void ResolveTokenModel(bool mixer, TokenModelConfig* model) {
   if (head->kind() == HeadConfig::HEAD_CONVENTION) {
     head->set_kind(public_code ? HeadConfig::FLATTEN_MLP : HeadConfig::FLATTEN_LINEAR);
   }
+  if (head->kind() != HeadConfig::MULTI_PROBE) {
+    head->clear_probes();
+  } else if (head->probes() == 0) {
+    head->set_probes(32);
+  }
   if (head->kind() != HeadConfig::FLATTEN_MLP) {
     head->clear_hidden();
   } else if (head->hidden().empty()) {

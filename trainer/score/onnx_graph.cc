@@ -53,6 +53,7 @@ class OnnxWriter {
   StatusOr<std::string> Map(const SliceOp& op);
   StatusOr<std::string> Map(const SoftmaxGateOp& op);
   StatusOr<std::string> Map(const SumPoolOp& op);
+  StatusOr<std::string> Map(const WeightedPoolOp& op);
   template <typename OtherOp>
   StatusOr<std::string> Map(const OtherOp&) {
     return UserError(std::string("--mode=export: the model has ") + OtherOp::kName +
@@ -367,6 +368,14 @@ StatusOr<std::string> OnnxWriter::Map(const SumPoolOp& op) {
       Apply("ReduceSum", {Reshape(input(0), {kRows, op.tokens, op.width}), Integers({2})});
   SetInt("keepdims", 0);
   return y;
+}
+
+// Features come first meanwhile: [N, K, G, T] times [K, T, 1].
+StatusOr<std::string> OnnxWriter::Map(const WeightedPoolOp& op) {
+  const std::string x =
+      Transpose(Reshape(input(0), {kRows, op.groups, op.tokens, op.width}), {0, 3, 1, 2});
+  const std::string y = Apply("MatMul", {x, Parameter(0, {op.width, op.tokens, 1})});
+  return Flat(Transpose(Reshape(y, {kRows, op.width, op.groups}), {0, 2, 1}));
 }
 
 void OnnxWriter::Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value) {

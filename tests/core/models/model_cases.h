@@ -41,6 +41,12 @@ inline std::vector<ModelCase> ModelCases() {
   add("MlpBatchNorm", "mlp { hidden: [9, 5] batch_norm: true }");
   paper("MeanPool", "head { kind: MEAN_POOL }");
   paper("FlattenMlp", "head { kind: FLATTEN_MLP hidden: [8, 5] }");
+  paper("MultiProbe", "head { kind: MULTI_PROBE probes: 5 }");
+  paper("VectorCollapse", "head { kind: VECTOR_COLLAPSE }");
+  add("RefinedMultiProbe",
+      "rank_mixer { tokens: 3 token_width: 6 iterations: 3 head { kind: MULTI_PROBE probes: 4 } }");
+  add("RefinedPublicCode",
+      "rank_elastor" + public_code + "blocks: 1 iterations: 2 dropout: 0.25 }");
   paper("BlockMixing", "mixing { block_width: 3 }");
   paper("IdentityMixing", "mixing { kind: IDENTITY }");
   paper("TransposeMixing", "mixing { kind: BLOCK_TRANSPOSE }");

@@ -75,7 +75,8 @@ TEST_P(ModelTest, ProbesHaveTheirShapes) {
   if (!config.has_rank_elastor() && !config.has_rank_mixer()) return;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
-  ASSERT_EQ(static_cast<int>(graph_.probes().size()), 2 + 2 * tokens.blocks());
+  ASSERT_EQ(static_cast<int>(graph_.probes().size()),
+            2 + 2 * tokens.blocks() * tokens.iterations());
   for (size_t i = 1; i < graph_.probes().size(); ++i) {
     EXPECT_EQ(graph_.probes()[i].shape, (Shape{tokens.tokens(), tokens.token_width()}));
   }

@@ -652,6 +652,77 @@ TEST(MixtureTest, GradientsAndByHand) {
   EXPECT_EQ(run.Forward({3, 5, 7, 11, 4, 4, 1000, 0}), Numbers({5, 8, 3, 5}));
 }
 
+Graph WeightedPoolGraph(int64_t groups, int64_t tokens, int64_t width) {
+  WeightedPoolOp op;
+  op.groups = groups;
+  op.tokens = tokens;
+  op.width = width;
+  return GraphOf(groups * tokens * width, [&](GraphBuilder* graph, Value x) {
+    return graph->Apply(op, x,
+                        {graph->Parameter("u", {width, tokens}, {.stddev = 0.5}, Decay::kDense)});
+  });
+}
+
+TEST(WeightedPoolTest, GradientsAndByHand) {
+  for (const int64_t groups : {1, 3}) ExpectGradients(WeightedPoolGraph(groups, 5, 4));
+  const Graph graph = WeightedPoolGraph(/*groups=*/2, /*tokens=*/2, /*width=*/3);
+  OpRun run(graph, 1);
+  run.Set("u", {1, 10, 2, 20, 3, 30});
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6, 0, 0, 1, 1, 0, 0}), Numbers({41, 104, 189, 10, 0, 3}));
+  EXPECT_EQ(run.Backward({1, 0, 2, 0, 5, 3}), Numbers({1, 0, 6, 10, 0, 60, 0, 10, 9, 0, 100, 90}));
+  EXPECT_EQ(run.Gradient("u"), Numbers({1, 4, 0, 0, 9, 12}));
+}
+
+// The vector collapse head, sums over the columns of W * M, is MultiProbe with u_k = e_k and v_k =
+// row k of W.
+TEST(MultiProbeTest, VectorCollapseIsMultiProbeOfUnitVectors) {
+  constexpr int64_t kTokens = 5, kWidth = 7, kRows = 21;
+  const LinearOp op = [] {
+    LinearOp collapse = LinearOf(kTokens, kWidth, 1, Weights::kOwn, {});
+    collapse.bias = false;
+    return collapse;
+  }();
+  const Graph collapse = LinearGraph(op);
+  const Graph probe =
+      GraphOfLayer(kTokens * kWidth, [](GraphBuilder* graph, const std::string& name) {
+        return MultiProbe(graph, name, {kTokens, kWidth}, kTokens);
+      });
+  const Numbers x = RandomNumbers<double>(kRows * kTokens * kWidth, /*seed=*/1);
+  const Numbers w = RandomNumbers<double>(kTokens * kWidth, /*seed=*/2);
+  const Numbers dy = RandomNumbers<double>(kRows * kTokens, /*seed=*/3);
+  Numbers identity(kTokens * kTokens);
+  for (int64_t t = 0; t < kTokens; ++t) identity[t * (kTokens + 1)] = 1;
+  OpRun collapsed(collapse, kRows), probed(probe, kRows);
+  collapsed.Set("layer.weight", w);
+  probed.Set("layer.right.weight", w);
+  probed.Set("layer.left.weight", identity);
+  const auto expect_equal = [](const Numbers& a, const Numbers& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12 * (1 + std::abs(b[i])));
+  };
+  expect_equal(probed.Forward(x), collapsed.Forward(x));
+  expect_equal(probed.Backward(dy), collapsed.Backward(dy));
+  expect_equal(probed.Gradient("layer.right.weight"), collapsed.Gradient("layer.weight"));
+}
+
+// The same probes of several matrices: each alone gives the same.
+TEST(MultiProbeTest, MatricesShareTheirProbes) {
+  const auto make = [](int64_t matrices) {
+    return GraphOfLayer(matrices * 12, [=](GraphBuilder* graph, const std::string& name) {
+      return MultiProbe(graph, name, {3, 4}, /*probes=*/2, matrices);
+    });
+  };
+  const Graph one = make(1), three = make(3);
+  ExpectGradients(three);
+  const Numbers x = RandomNumbers<double>(36, /*seed=*/4);
+  OpRun alone(one, 3), together(three, 1);
+  for (OpRun* run : {&alone, &together}) {
+    run->Set("layer.right.weight", RandomNumbers<double>(8, /*seed=*/5));
+    run->Set("layer.left.weight", RandomNumbers<double>(6, /*seed=*/6));
+  }
+  EXPECT_EQ(alone.Forward(x), together.Forward(x));
+}
+
 // Seven features in three groups of three: the last one is (x6, 0, 0).
 TEST(PadTest, ByHand) {
   const Graph graph = GraphOf(7, [](GraphBuilder* graph, Value x) {

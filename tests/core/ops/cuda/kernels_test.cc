@@ -217,6 +217,17 @@ std::vector<Case> Cases() {
     op.width = 3;
     return g->Apply(op, x0, {g->Declare({5, 2, 2}), g->Declare({5})});
   });
+  const auto pool = [](Builder* g, Value x, int64_t groups, int64_t tokens) {
+    WeightedPoolOp op;
+    op.groups = groups;
+    op.tokens = tokens;
+    op.width = g->shape(x).features() / (groups * tokens);
+    return g->Apply(op, x, {g->Declare({op.width, tokens})});
+  };
+  add("WeightedPool", [=](Builder* g) { return pool(g, g->Tokens(), 2, kTokens / 2); });
+  add("WeightedPoolOfOneGroup", [=](Builder* g) { return pool(g, g->Tokens(), 1, kTokens); });
+  add("WeightedPoolOfOtherTokens",
+      [=](Builder* g) { return g->Linear(pool(g, g->Tokens(), 2, 8), 2, 3, Weights::kOwn); });
   add("PairwiseDot", [](Builder* g) {
     const Value x = g->Tokens();
     const Value both[] = {x, g->Linear(x, 1, 3 * kWidth, Weights::kOwn)};
