@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/kernels/matmul.h"
 #include "core/kernels/matrix_product.h"
 #include "core/ops/op.h"
 

@@ -85,6 +85,13 @@ StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) 
 }  // namespace
 
 StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
+  const bool of_bytes =
+      experiment.model().has_matrix_thinker() || experiment.model().has_transformer();
+  const bool bytes = data.classes > 0 && data.numeric.empty() && data.labels.size() > 1 &&
+                     data.labels.size() == data.categorical.size();
+  if (of_bytes && !bytes) {
+    return UserError("model: a language model; expected data of layout TEXT, or another model");
+  }
   if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {
@@ -218,7 +225,8 @@ TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const Datase
   options.overlap = experiment.parallel().overlap();
   options.dense = {.rule = MakeRule(optimizer, DenseKind(optimizer.dense())),
                    .dense_l2 = optimizer.dense_l2(),
-                   .embedding_l2 = optimizer.embedding_l2()};
+                   .embedding_l2 = optimizer.embedding_l2(),
+                   .decoupled_decay = optimizer.decoupled_decay()};
   return options;
 }
 

@@ -287,6 +287,10 @@ Status CheckOptions(const PrepareOptions& options) {
         "have the rows that `buckets` gives");
   }
   if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
+  for (const auto* paths : {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
+    if (options.schema.layout() != Schema::TEXT || !std::ranges::count(*paths, kStdinPath)) continue;
+    return UserError("--input=- is not read in layout TEXT; expected files");
+  }
   const SplitPlan& split = options.schema.split();
   if (by_input && split.train() + split.validation() + split.test() > 0) {
     return UserError(

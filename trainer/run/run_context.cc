@@ -102,6 +102,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
+  if (options.mode == Mode::kPredict && (*dataset)->info().classes > 0) {
+    return UserError("--mode=predict: the data's labels are classes; expected 0 or 1");
+  }
   if (options.mode == Mode::kTrain) {
     ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
   }

@@ -77,6 +77,9 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   ELASTOR_ASSIGN_OR_RETURN(ModelDescription model, ModelDescription::Of(stored));
   ELASTOR_RETURN_IF_ERROR(CheckPrecision(model_dir, model.experiment));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(model.experiment, model.data));
+  if (task.kind != Task::Kind::kBinary) {
+    return UserError(model_dir + ": its labels are classes; expected 0 or 1");
+  }
   ELASTOR_RETURN_IF_ERROR(FindSequences(model.experiment, model.data).status());
   std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), task));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadWeights(stored));

@@ -44,7 +44,7 @@ class MatrixProductKernel final : public CpuKernel<T> {
       if (derivative_ < 0) return;
       Panels<T> derivative;
       if (pass.training) derivative = rows(memory.Saved(derivative_));
-      Activate<T>(op_.activation, y, derivative);
+      Activate<T>(op_.activation, y, y, derivative);
     });
   }
 
