@@ -42,14 +42,15 @@ DEFINE_string(output_dir, "", "where the run is written; a new directory");
 DEFINE_string(
     mode, "train",
     "train; evaluate: a trained model's metrics; predict: also predictions.csv; spectra: its "
-    "effective ranks; theory: what RankElastor's theorems say of it; verify: every byte of a model "
+    "effective ranks; theory: what RankElastor's theorems say of it; projection: "
+    "its metrics with the last tokens cut to lower ranks; verify: every byte of a model "
     "or checkpoint against its manifest; describe: "
     "print parameters, FLOPs, memory and shard plan as JSON; export: a model's ONNX graph, tables "
     "and encoding, without --experiment");
-DEFINE_string(
-    model, "",
-    "with --mode=evaluate, predict, spectra, theory, verify or export: RUN/model or a folder of "
-    "RUN/checkpoints");
+DEFINE_string(model, "",
+              "with --mode=evaluate, predict, spectra, theory, projection, verify or export: "
+              "RUN/model or a folder of "
+              "RUN/checkpoints");
 DEFINE_string(
     input, "",
     "with --mode=predict: files of raw rows, separated by commas, or - for stdin, that the "
@@ -101,10 +102,11 @@ struct ModeNeeds {
   bool reads;   // --model
 };
 constexpr ModeNeeds kModes[] = {
-    {Mode::kTrain, "train", true, false},        {Mode::kEvaluate, "evaluate", true, true},
-    {Mode::kPredict, "predict", true, true},     {Mode::kSpectra, "spectra", true, true},
-    {Mode::kTheory, "theory", true, true},       {Mode::kVerify, "verify", false, true},
-    {Mode::kDescribe, "describe", false, false}, {Mode::kExport, "export", true, true},
+    {Mode::kTrain, "train", true, false},    {Mode::kEvaluate, "evaluate", true, true},
+    {Mode::kPredict, "predict", true, true}, {Mode::kSpectra, "spectra", true, true},
+    {Mode::kTheory, "theory", true, true},   {Mode::kProjection, "projection", true, true},
+    {Mode::kVerify, "verify", false, true},  {Mode::kDescribe, "describe", false, false},
+    {Mode::kExport, "export", true, true},
 };
 
 StatusOr<ModeNeeds> ChosenMode() {
@@ -190,9 +192,9 @@ Status CheckFlags(const ModeNeeds& needs) {
   }
   if (needs.reads) ELASTOR_RETURN_IF_ERROR(CheckModelFlag(FLAGS_model));
   if (!needs.reads && !FLAGS_model.empty()) {
-    return UserError(
-        "--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
-        " reads no model; expected evaluate, predict, spectra, theory, verify or export");
+    return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
+                     " reads no model; expected evaluate, predict, spectra, theory, projection, "
+                     "verify or export");
   }
   return OkStatus();
 }
@@ -224,6 +226,12 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
     ResolveDefaults(&experiment);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
+    if (const int64_t iterations = experiment.evaluation().iterations();
+        needs.mode == Mode::kTrain && iterations > 0) {
+      return UserError("evaluation.iterations: " + std::to_string(iterations) +
+                       ": a training run evaluates the model that it trains; expected 0, or a mode "
+                       "that reads --model");
+    }
     if (needs.mode != Mode::kDescribe && experiment.data().path().empty()) {
       return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
     }

@@ -5,8 +5,8 @@
 //   logits = linear(head(norm(M)))
 //
 // all layers of attention and update one after another, and that T times with the same weights.
-// Q, K, V and O are projections f(M) = SiLU(A M) B, whose A and B begin near the identity; norms are
-// over the d x d elements, with a gain for each. What is causal is attention alone.
+// Q, K, V and O are projections f(M) = SiLU(A M) B, whose A and B begin near the identity; norms
+// are over the d x d elements, with a gain for each. What is causal is attention alone.
 #include <cmath>
 
 #include "core/models/layers.h"
@@ -162,8 +162,8 @@ Layer Attention(GraphBuilder* graph, const std::string& name, const Positions& m
 //
 //   g_m ((I + Delta) N (I + Gamma) - N) + g_w (N a)(N b)^T
 //
-// Delta = s (SiLU(f_1(N)) * f_2(N)), Gamma likewise, each with a learned number s; the gates g_m and
-// g_w, one number each, are sigmoids of linear maps of N whose biases begin at -2.
+// Delta = s (SiLU(f_1(N)) * f_2(N)), Gamma likewise, each with a learned number s; the gates g_m
+// and g_w, one number each, are sigmoids of linear maps of N whose biases begin at -2.
 Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matrices) {
   const auto factor = [&](const std::string& side) -> Layer {
     const Layer gate = matrices.Projection(name + "." + side + ".gate", Activation::kSwish);
@@ -187,8 +187,8 @@ Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matr
   gate_map.weights = LinearOp::Weights::kShared;
   gate_map.activation = Activation::kSigmoid;
   const std::vector<int> gate_parameters = {
-      graph->Parameter(name + ".gates.weight", {2, gate_map.in},
-                       Init::XavierNormal(gate_map.in, 2), Decay::kDense),
+      graph->Parameter(name + ".gates.weight", {2, gate_map.in}, Init::XavierNormal(gate_map.in, 2),
+                       Decay::kDense),
       graph->Parameter(name + ".gates.bias", {2}, Init::Constant(kGateBias), Decay::kNone)};
   const Layer write_row = matrices.Vector(name + ".write.a");
   const Layer write_column = matrices.Vector(name + ".write.b");
@@ -202,7 +202,8 @@ Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matr
     const Value gate_w = matrices.Columns(gates, 2, 1, 1);
     const Value change = matrices.Scale(graph->Add(left, right), matrices.features(), gate_m);
     const Value row = matrices.Scale(write_row(n), matrices.d(), gate_w);
-    return graph->Add(change, matrices.Product(row, write_column(n), matrices.d(), matrices.d(), 1));
+    return graph->Add(change,
+                      matrices.Product(row, write_column(n), matrices.d(), matrices.d(), 1));
   };
 }
 

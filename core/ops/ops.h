@@ -32,12 +32,12 @@
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
-                        CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
-                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MatrixProductOp,
-                        MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp, PositionOp,
-                        ReadTargetOp, ReluOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp,
-                        WeightedPoolOp>;
+using Op =
+    std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+                 CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp,
+                 GatedSumFeedForwardOp, LinearOp, MatrixProductOp, MeanPoolOp, MixtureOp,
+                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PositionOp, ReadTargetOp, ReluOp,
+                 SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

@@ -34,7 +34,8 @@ class ClassCrossEntropy final : public Loss<T> {
     const int64_t classes = task_.outputs_per_label();
     std::vector<double> scales(rows.outputs.rows);
     for (size_t row = 0; row < scales.size(); ++row) {
-      scales[row] = task_.RowShare(rows.labels + row * task_.labels()) * static_cast<double>(rows.scale);
+      scales[row] =
+          task_.RowShare(rows.labels + row * task_.labels()) * static_cast<double>(rows.scale);
     }
     for (int64_t i = 0; i < task_.losses(); ++i) {
       const Strided<const float> labels = {rows.labels + task_.learned[i].column, task_.labels()};

@@ -194,7 +194,8 @@ std::string LabelDifference(const DataEncoding& data, const DataEncoding& traine
       text += (text.empty() ? "" : ", ") + label.name;
     }
     if (text.empty()) text = "one without a name";
-    return encoding.classes == 0 ? text : text + " of " + std::to_string(encoding.classes) + " classes";
+    return encoding.classes == 0 ? text
+                                 : text + " of " + std::to_string(encoding.classes) + " classes";
   };
   return Comparison{"labels", trained_name}("are", names(data), names(trained));
 }

@@ -223,6 +223,16 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
   });
 }
 
+Status Evaluation::VisitBatches(Split split, const BatchVisitor& visitor) {
+  return ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) -> Status {
+    visitor.begin(batch);
+    ELASTOR_RETURN_IF_ERROR(step_->Evaluate(
+        batch, [&](const EvaluatedRows<float>& pass) { visitor.visit(batch, pass); }));
+    visitor.done(batch);
+    return OkStatus();
+  });
+}
+
 StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, int64_t samples,
                                                                   const RanksMeasured& measured) {
   static_assert(kRankBins == SpectrumStatistics::kBins);

@@ -51,6 +51,15 @@ class Evaluation {
   using Visit = std::function<void(int64_t first_row, const EvaluatedRows<float>& pass)>;
   Status VisitRows(Split split, int64_t rows, const Visit& visit);
 
+  // VisitRows of a whole split, with the batches: `begin` before the passes over one, `done` behind
+  // them, both on the calling thread.
+  struct BatchVisitor {
+    std::function<void(const LocalBatch& batch)> begin;
+    std::function<void(const LocalBatch& batch, const EvaluatedRows<float>& pass)> visit;
+    std::function<void(const LocalBatch& batch)> done;
+  };
+  Status VisitBatches(Split split, const BatchVisitor& visitor);
+
   // Effective ranks of every probe over the first `samples` rows. `measured` (may be empty) is
   // called with this rank's rows of each batch: index in the split of the first, and ranks
   // [rows][probes]. REQUIRES: samples > 0, and the split has rows.

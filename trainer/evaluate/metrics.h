@@ -37,9 +37,9 @@ struct SliceValues : BinaryValues {
 
 struct MetricValues : BinaryValues {
   // Of labels of classes, which have these, logloss and, as rows, their number; nothing else.
-  std::optional<double> accuracy;        // weighted share of labels whose class has the largest logit
+  std::optional<double> accuracy;  // weighted share of labels whose class has the largest logit
   std::optional<double> bits_per_label;  // logloss / ln 2: of bytes, bits per byte
-  std::string label;           // whose these are; empty: the only one
+  std::string label;                     // whose these are; empty: the only one
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
   int64_t gauc_groups = 0;     // groups with both classes
   std::vector<SliceValues> slices = {};
@@ -77,8 +77,8 @@ struct RowSlice {
   int64_t slice;
 };
 
-// Rows of one rank with their predictions; one entry a row, of logits as many as the task's outputs,
-// of losses as many as its losses, of labels as many as its labels.
+// Rows of one rank with their predictions; one entry a row, of logits as many as the task's
+// outputs, of losses as many as its losses, of labels as many as its labels.
 struct ScoredRows {
   std::span<const float> logits;
   std::span<const float> labels;          // not-a-number: none

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/utf8.h"
 
 namespace elastor {
@@ -214,6 +215,12 @@ std::string RangeWords(const FieldRule& rule) {
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
   ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
+  const int32_t iterations = experiment.evaluation().iterations();
+  ModelConfig model = experiment.model();
+  if (iterations > 0 && !SetIterations(iterations, &model)) {
+    return Mistake("evaluation.iterations", std::to_string(iterations),
+                   "0, as the model does not apply its blocks repeatedly");
+  }
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();
   if (batch >= shards) return OkStatus();

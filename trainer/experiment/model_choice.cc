@@ -66,6 +66,27 @@ const FieldDescriptor* ChosenModel(const ModelConfig& model) {
 
 std::string KindName(const FieldDescriptor& model) { return UpperCase(model.name()); }
 
+const TokenModelConfig* TokenModelOf(const ModelConfig& model) {
+  if (model.has_rank_mixer()) return &model.rank_mixer();
+  return model.has_rank_elastor() ? &model.rank_elastor() : nullptr;
+}
+
+bool SetIterations(int32_t iterations, ModelConfig* model) {
+  if (model->has_matrix_thinker()) {
+    model->mutable_matrix_thinker()->set_iterations(iterations);
+  } else if (TokenModelConfig* const tokens = MutableTokenModelOf(model); tokens != nullptr) {
+    tokens->set_iterations(iterations);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+TokenModelConfig* MutableTokenModelOf(ModelConfig* model) {
+  if (model->has_rank_mixer()) return model->mutable_rank_mixer();
+  return model->has_rank_elastor() ? model->mutable_rank_elastor() : nullptr;
+}
+
 Status ChooseModel(std::string_view kind, ModelConfig* model) {
   ELASTOR_ASSIGN_OR_RETURN(const FieldDescriptor* chosen, FindModel(kind));
   const FieldDescriptor* before = ChosenModel(*model);

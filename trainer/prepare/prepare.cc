@@ -288,7 +288,8 @@ Status CheckOptions(const PrepareOptions& options) {
   }
   if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
   for (const auto* paths : {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
-    if (options.schema.layout() != Schema::TEXT || !std::ranges::count(*paths, kStdinPath)) continue;
+    if (options.schema.layout() != Schema::TEXT || !std::ranges::count(*paths, kStdinPath))
+      continue;
     return UserError("--input=- is not read in layout TEXT; expected files");
   }
   const SplitPlan& split = options.schema.split();

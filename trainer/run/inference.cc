@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/predictions_file.h"
+#include "trainer/evaluate/rank_projection.h"
 #include "trainer/evaluate/rows_file.h"
 #include "trainer/evaluate/spectra_files.h"
 #include "trainer/evaluate/theory.h"
@@ -24,11 +25,12 @@ namespace {
 const char* ModeName(Mode mode) {
   if (mode == Mode::kPredict) return "predict";
   if (mode == Mode::kTheory) return "theory";
+  if (mode == Mode::kProjection) return "projection";
   return mode == Mode::kSpectra ? "spectra" : "evaluate";
 }
 
 struct Measured {
-  EvalRecord evaluated;                  // without a split in modes spectra and theory
+  EvalRecord evaluated;                  // without a split in modes spectra, theory, projection
   std::vector<SpectrumRecord> spectrum;  // else empty
   int64_t rows = 0;
 };
@@ -63,11 +65,20 @@ StatusOr<std::vector<SpectrumRecord>> MeasureSpectra(const RunOptions& options,
       });
 }
 
-// Whether the model has the token mixing and P-FFNs that the theorems are about.
-Status CheckTheoryModel(const ModelConfig& config) {
-  if (config.has_rank_elastor() || config.has_rank_mixer()) return OkStatus();
-  return UserError("model: " + KindName(*ChosenModel(config)) +
-                   "; expected RANK_ELASTOR or RANK_MIXER, which --mode=theory is about");
+// Whether the model has the tokens that modes theory and projection are about.
+Status CheckTokenMode(const RunOptions& options) {
+  const ModelConfig& config = options.experiment.model();
+  const TokenModelConfig* const tokens = TokenModelOf(config);
+  const std::string mode = std::string("--mode=") + ModeName(options.mode);
+  if (tokens == nullptr) {
+    return UserError("model: " + KindName(*ChosenModel(config)) +
+                     "; expected RANK_ELASTOR or RANK_MIXER, which " + mode + " is about");
+  }
+  const int64_t iterations =
+      std::max(tokens->iterations(), options.experiment.evaluation().iterations());
+  if (options.mode == Mode::kProjection || iterations == 1) return OkStatus();
+  return UserError("model.iterations: " + std::to_string(iterations) +
+                   "; expected 1: the theorems are about blocks with weights of their own");
 }
 
 // The whole table, on `samples` rows; the weights are the initial ones afterwards.
@@ -106,6 +117,27 @@ Status WriteTheory(const std::vector<TheoryRow>& rows, const RunOptions& options
   return WriteToStdout(TheoryText(rows));
 }
 
+// projections.csv, and the same on stdout.
+Status MeasureProjectionTable(const RunOptions& options, RunContext* context) {
+  const ProjectionModel model = {.graph = &context->graph,
+                                 .config = TokenModelOf(context->experiment.model()),
+                                 .weights = context->step().weights(),
+                                 .task = context->task,
+                                 .grouped = context->dataset->info().has_groups};
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::vector<RankProjection> projections,
+      MeasureProjections(model, options.split, &context->evaluation(), context->communicator));
+  ELASTOR_RETURN_IF_ERROR(context->BeginLog());
+  const auto write = [&]() -> Status {
+    if (context->communicator->rank() != 0) return OkStatus();
+    ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
+    ELASTOR_RETURN_IF_ERROR(
+        WriteFileAtomically(options.output_dir + "/projections.csv", ProjectionsCsv(projections)));
+    return WriteToStdout(ProjectionsText(projections, ScoringRanks(model)));
+  };
+  return AgreeOnStatus(*context->communicator, write());
+}
+
 // What was asked for; its records, of a model of `step` steps, begin the log.
 StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
   Measured measured;
@@ -128,6 +160,9 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
                              MeasureTheoryTable(options, measured.rows, context));
     ELASTOR_RETURN_IF_ERROR(context->BeginLog());
     logged = WriteTheory(theory, options, *context);
+  } else if (options.mode == Mode::kProjection) {
+    measured.rows = context->dataset->rows(options.split);
+    ELASTOR_RETURN_IF_ERROR(MeasureProjectionTable(options, context));
   } else {
     ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, options.mode == Mode::kPredict
                                                      ? MeasureAndPredict(options, context)
@@ -169,8 +204,8 @@ Status CheckModelFlag(const std::string& model_dir) {
 }
 
 Status RunInference(const RunOptions& options, Communicator& communicator) {
-  if (options.mode == Mode::kTheory) {
-    ELASTOR_RETURN_IF_ERROR(CheckTheoryModel(options.experiment.model()));
+  if (options.mode == Mode::kTheory || options.mode == Mode::kProjection) {
+    ELASTOR_RETURN_IF_ERROR(CheckTokenMode(options));
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
                            RunContext::Open(options, /*steps_done=*/0, &communicator));

@@ -12,9 +12,9 @@ namespace elastor {
 // Measures a trained model on a split, on any number of ranks: the metrics, or spectra, to the last
 // bit, that the training run would have measured there. Modes evaluate; predict, which also writes
 // predictions.csv; spectra, the effective ranks of all rows instead of metrics, with the files of
-// evaluate/spectra_files.h; theory, theory.csv of spectrum.samples rows, at the initial and at the
-// model's weights. output_dir is filled when all is measured: a command that fails before leaves
-// nothing there. Collective.
+// evaluate/spectra_files.h; projection, projections.csv; theory, theory.csv of spectrum.samples
+// rows, at the initial and at the model's weights. output_dir is filled when all is measured: a
+// command that fails before leaves nothing there. Collective.
 Status RunInference(const RunOptions& options, Communicator& communicator);
 
 // The metrics of options.split; every row's prediction goes to PredictionsPath meanwhile.

@@ -9,6 +9,7 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/sequences.h"
 #include "trainer/run/memory_check.h"
 
@@ -21,6 +22,9 @@ Experiment ForMode(const RunOptions& options) {
   if (options.mode != Mode::kTrain) {
     experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
     experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
+    if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
+      SetIterations(iterations, experiment.mutable_model());
+    }
   }
   return experiment;
 }
@@ -145,7 +149,7 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       tables(MakeTables(experiment, this->dataset->info())),
       pool(experiment.parallel().threads()),
       task(MakeTask(experiment, this->dataset->info()).value()),
-      graph(MakeGraph(experiment, this->dataset->info())) {}
+      graph(MakeGraph(ForMode(options), this->dataset->info())) {}
 
 Status RunContext::BeginLog() {
   return AgreeOnStatus(*communicator, log->Begin(plan.ToString(), tensorboard));

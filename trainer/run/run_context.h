@@ -23,7 +23,17 @@
 
 namespace elastor {
 
-enum class Mode { kTrain, kEvaluate, kPredict, kSpectra, kTheory, kVerify, kDescribe, kExport };
+enum class Mode {
+  kTrain,
+  kEvaluate,
+  kPredict,
+  kSpectra,
+  kTheory,
+  kProjection,
+  kVerify,
+  kDescribe,
+  kExport
+};
 
 // What the command line asks for. Every rank has the same.
 struct RunOptions {

@@ -143,7 +143,11 @@ std::string ToJson(const EvalRecord& record) {
 }
 
 std::string ToJson(const SpectrumRecord& record) {
-  Json json = {{"event", "spectrum"}, {"step", record.step}, {"split", record.split}};
+  // Readers of one take no record of the other.
+  const bool training = record.split == "train";
+  Json json = {{"event", training ? "training_spectrum" : "spectrum"},
+               {"step", record.step},
+               {"split", record.split}};
   json.update(SpectrumJson(record));
   json.update(Json{{"samples", record.samples},
                    {"max_rank", record.max_rank},

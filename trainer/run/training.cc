@@ -399,6 +399,16 @@ Status TrainingRun::MeasureSpectrum() {
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
                                                        experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  const int64_t training_samples = experiment_.spectrum().training_samples();
+  if (training_samples == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::vector<SpectrumRecord> training,
+      context_.evaluation().MeasureSpectrum(
+          Split::kTrain,
+          std::min(training_samples,
+                   context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_))),
+          {}));
+  for (const SpectrumRecord& record : training) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
 

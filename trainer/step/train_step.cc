@@ -67,9 +67,10 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       embedding_(embedding),
       communicator_(communicator),
       pool_(pool),
-      pass_rows_(TrainingPassRows(options, graph->needs_whole_leaf())),
+      pass_rows_(TrainingPassRows(options, *graph)),
+      evaluation_pass_rows_(EvaluationPassRows(options, *graph)),
       own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
-      one_leaf_a_pass_(graph->needs_whole_leaf() || graph->shares_parameters()),
+      one_leaf_a_pass_(OneLeafAPass(*graph)),
       share_leaves_(SharesLeaves(graph->needs_whole_leaf(), own_leaves_, pool->threads())),
       slices_(SlicesOfRank(graph->parameters(), *communicator)),
       reducer_(communicator, options.leaves),
@@ -84,8 +85,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
   {
     const MemoryPurpose purpose("activations of a computing thread");
     for (int t = 0; t < pool->threads(); ++t) {
-      const ThreadShare share =
-          ShareOfThread(options, graph->needs_whole_leaf(), own_leaves_, t, pool->threads());
+      const ThreadShare share = ShareOfThread(options, *graph, own_leaves_, t, pool->threads());
       threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
                                                   options.task.losses(), graph->parameters(),
                                                   share.leaves));
@@ -368,8 +368,8 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routed_.ids.get()));
   const int64_t numeric_features = graph_->features().numeric_features();
   pool_->ParallelFor(batch.rows(), kPanelRows, [&](int t, int64_t part_begin, int64_t part_end) {
-    for (int64_t row = part_begin; row < part_end; row += kPassRows) {
-      const int64_t rows = std::min(kPassRows, part_end - row);
+    for (int64_t row = part_begin; row < part_end; row += evaluation_pass_rows_) {
+      const int64_t rows = std::min(evaluation_pass_rows_, part_end - row);
       const Pass<T> pass = MakePass(batch, row, PassLeaves(rows), t, /*training=*/false);
       const Panels<T> e = executor_.Embeddings(pass);
       double* const losses = threads_[t]->losses.data();

@@ -7,8 +7,8 @@
 namespace elastor {
 namespace {
 
-// CanonicalExp of arguments that are 0 or less, in a form that a loop over lanes becomes vectors of:
-// results below 2^-1021 are 0.
+// CanonicalExp of arguments that are 0 or less, in a form that a loop over lanes becomes vectors
+// of: results below 2^-1021 are 0.
 [[gnu::always_inline]] inline double ExpOfNegative(double x) {
   using namespace canonical_internal;
   constexpr double kSmallest = -707.7, kLog2E = 0x1.71547652b82fep+0, kRounder = 0x1.8p52;
@@ -63,8 +63,8 @@ void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, co
       CHECK(label >= 0 && label < static_cast<float>(classes)) << "class " << label;
       label_of[lane] = static_cast<int64_t>(label);
       const double of_label = z[label_of[lane] * logits.feature_stride + lane];
-      loss[row] = std::isnan(sum[lane]) ? sum[lane]
-                                        : CanonicalLog(sum[lane]) + most[lane] - of_label;
+      loss[row] =
+          std::isnan(sum[lane]) ? sum[lane] : CanonicalLog(sum[lane]) + most[lane] - of_label;
       factor[lane] = (weights == nullptr ? 1.0 : double{weights[row]}) * scales[row];
     }
     for (int64_t c = 0; c < classes; ++c) {
@@ -80,8 +80,8 @@ void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, co
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                 \
-  template void SoftmaxCrossEntropy<T>(Panels<const T>, Strided<const float>, const float*,    \
+#define ELASTOR_INSTANTIATE(T)                                                              \
+  template void SoftmaxCrossEntropy<T>(Panels<const T>, Strided<const float>, const float*, \
                                        const double*, Strided<double>, Panels<T>);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(double)

@@ -26,7 +26,7 @@ void MatrixProducts(const ProductShape& shape, const RowMatrices<const T>& a,
   Kernels<T>().matrix_products(shape, a, b, c);
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                    \
+#define ELASTOR_INSTANTIATE(T)                                                      \
   template void MatrixProducts<T>(const ProductShape&, const RowMatrices<const T>&, \
                                   const RowMatrices<const T>&, const RowMatrices<T>&);
 ELASTOR_INSTANTIATE(float)

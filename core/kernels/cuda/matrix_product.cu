@@ -1,8 +1,7 @@
-#include "core/kernels/cuda/matrix_product.h"
-
 #include <cmath>
 
 #include "core/cuda/launch.h"
+#include "core/kernels/cuda/matrix_product.h"
 #include "core/kernels/cuda/values.h"
 
 namespace elastor::cuda {
@@ -59,9 +58,8 @@ __global__ void __launch_bounds__(kThreads)
   StoreValues<1>(y.data + row * y.row_stride + feature, value);
 }
 
-__global__ void __launch_bounds__(kThreads) ScaleKernel(int64_t leaves, int64_t count,
-                                                        int64_t stride, float scale,
-                                                        float* values) {
+__global__ void __launch_bounds__(kThreads)
+    ScaleKernel(int64_t leaves, int64_t count, int64_t stride, float scale, float* values) {
   const int64_t index = ThreadIndex();
   if (index < leaves * count) values[index / count * stride + index % count] *= scale;
 }
@@ -93,9 +91,9 @@ void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, 
          scale, values);
 }
 
-#define ELASTOR_INSTANTIATE(A, C)                                                             \
-  template void MatrixProducts<A, C>(Stream&, int64_t, const ProductShape&,                   \
-                                     const DeviceMatrices<const A>&,                          \
+#define ELASTOR_INSTANTIATE(A, C)                                           \
+  template void MatrixProducts<A, C>(Stream&, int64_t, const ProductShape&, \
+                                     const DeviceMatrices<const A>&,        \
                                      const DeviceMatrices<const A>&, const DeviceMatrices<C>&);
 ELASTOR_INSTANTIATE(float, float)
 ELASTOR_INSTANTIATE(BFloat16, BFloat16)

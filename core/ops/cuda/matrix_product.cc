@@ -157,9 +157,8 @@ class PositionKernel final : public DeviceKernel<A> {
     Stream& stream = context_->stream();
     const LeafGradients::Target target = context_->Open(pass, 0, 1);
     LeafColumnSums<A>(stream, pass.shape,
-                      operands.doutput.WithTokens(1).Slice(op_.first_feature(), size_),
-                      target.data, target.map_stride, target.leaf_stride,
-                      context_->template Data<float>(sums_));
+                      operands.doutput.WithTokens(1).Slice(op_.first_feature(), size_), target.data,
+                      target.map_stride, target.leaf_stride, context_->template Data<float>(sums_));
     if (op_.scale != 1) {
       ScaleLeaves(stream, pass.shape.leaves, size_, target.leaf_stride, scale(), target.data);
     }

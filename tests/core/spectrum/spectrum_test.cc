@@ -12,6 +12,7 @@
 
 #include "core/base/random.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/spectrum/low_rank.h"
 #include "core/spectrum/spectrum_kernels.h"
 
 namespace elastor {
@@ -220,6 +221,37 @@ TEST(SpectrumTest, NonFiniteMatrixHasNoRank) {
     EXPECT_TRUE(std::isnan(measured.rank.entropy));
     EXPECT_TRUE(std::isnan(measured.singular_values[0]));
   }
+}
+
+// The sums of the first terms are the best approximations; a matrix of rank 2 has no third term.
+TEST(LowRankTest, SumsOfTermsAreEigensApproximations) {
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  for (const auto& [tokens, width] : {std::pair(5, 9), std::pair(9, 5), std::pair(6, 6)}) {
+    for (const int64_t inner : {int64_t{2}, int64_t{6}}) {
+      const RowMajor x = RandomMatrix(tokens, inner, 3) * RandomMatrix(inner, width, 4);
+      const Eigen::JacobiSVD<MatrixXd> svd(x, Eigen::ComputeThinU | Eigen::ComputeThinV);
+      LowRank terms(tokens, width);
+      terms.Decompose({x.data(), static_cast<size_t>(x.size())});
+      RowMajor sum = RowMajor::Zero(tokens, width);
+      for (int64_t k = 1; k <= terms.max_rank(); ++k) {
+        terms.AddTerm(k - 1, {sum.data(), static_cast<size_t>(sum.size())});
+        const MatrixXd best = svd.matrixU().leftCols(k) *
+                              svd.singularValues().head(k).asDiagonal() *
+                              svd.matrixV().leftCols(k).transpose();
+        EXPECT_LT((sum - best).norm(), kTolerance * x.norm()) << k << " of " << inner;
+      }
+    }
+  }
+}
+
+TEST(LowRankTest, EndsOnWhatIsNotFinite) {
+  std::vector<double> x(12, 1);
+  x[5] = std::numeric_limits<double>::quiet_NaN();
+  LowRank terms(3, 4);
+  terms.Decompose(x);
+  std::vector<double> sum(12);
+  terms.AddTerm(0, sum);
+  EXPECT_TRUE(std::isnan(sum[5]));
 }
 
 }  // namespace

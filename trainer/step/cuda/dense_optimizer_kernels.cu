@@ -75,9 +75,9 @@ __device__ void UpdateElement(const Adam<float>& rule, float g, float* w, float*
 }
 
 template <typename Rule>
-__global__ void UpdateKernel(OwnedBlocks blocks, Rule rule, int slots_of_element,
-                             float kept, const UpdateGate* gate, const float* gradient,
-                             float* weights, float* slots) {
+__global__ void UpdateKernel(OwnedBlocks blocks, Rule rule, int slots_of_element, float kept,
+                             const UpdateGate* gate, const float* gradient, float* weights,
+                             float* slots) {
   if (gate->proceed == 0) return;
   const float scale = gate->scale;
   const int64_t block = blockIdx.x;

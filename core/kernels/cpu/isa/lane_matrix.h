@@ -73,7 +73,8 @@ void Product(int64_t rows, int64_t columns, int64_t terms, LaneMatrix<const T> a
     WithCount<kLaneTileRows>(Least(kLaneTileRows, rows - i), [&](auto count) {
       int64_t j = 0;
       for (; j + kLaneTileColumns <= columns; j += kLaneTileColumns) {
-        ProductTile<T, count, kLaneTileColumns>(terms, a.From(i, 0), b.From(0, j), c.From(i, j), store);
+        ProductTile<T, count, kLaneTileColumns>(terms, a.From(i, 0), b.From(0, j), c.From(i, j),
+                                                store);
       }
       for (; j < columns; ++j) {
         ProductTile<T, count, 1>(terms, a.From(i, 0), b.From(0, j), c.From(i, j), store);

@@ -28,7 +28,7 @@ void MatrixProductsKernel(const ProductShape& shape, const RowMatrices<const T>&
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                          \
+#define ELASTOR_INSTANTIATE(T)                                                            \
   template void MatrixProductsKernel<T>(const ProductShape&, const RowMatrices<const T>&, \
                                         const RowMatrices<const T>&, const RowMatrices<T>&);
 ELASTOR_INSTANTIATE(float)
