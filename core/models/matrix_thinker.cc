@@ -162,17 +162,17 @@ Layer Attention(GraphBuilder* graph, const std::string& name, const Positions& m
 //
 //   g_m ((I + Delta) N (I + Gamma) - N) + g_w (N a)(N b)^T
 //
-// Delta = s (SiLU(f_1(N)) * f_2(N)), Gamma likewise, each with a learned number s; the gates g_m
-// and g_w, one number each, are sigmoids of linear maps of N whose biases begin at -2.
+// Delta = s (SiLU(f_1(N)) * f_2(N)), Gamma likewise, with one learned number s for both; the gates
+// g_m and g_w, one number each, are sigmoids of linear maps of N whose biases begin at -2.
 Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matrices) {
+  MatrixProductOp scale;
+  scale.product = {matrices.count(), matrices.features(), 1, 1};
+  scale.shared = MatrixProductOp::Shared::kSecond;
+  const std::vector<int> s = {
+      graph->Parameter(name + ".scale", {1, 1}, Init::Constant(kUpdateScale), Decay::kNone)};
   const auto factor = [&](const std::string& side) -> Layer {
     const Layer gate = matrices.Projection(name + "." + side + ".gate", Activation::kSwish);
     const Layer up = matrices.Projection(name + "." + side + ".up");
-    MatrixProductOp scale;
-    scale.product = {matrices.count(), matrices.features(), 1, 1};
-    scale.shared = MatrixProductOp::Shared::kSecond;
-    const std::vector<int> s = {graph->Parameter(name + "." + side + ".scale", {1, 1},
-                                                 Init::Constant(kUpdateScale), Decay::kNone)};
     return [=](Value n) {
       const Value gated = gate(n);
       return graph->Apply(scale, matrices.Multiply(gated, up(n)), s);

@@ -13,21 +13,26 @@ namespace elastor {
 namespace {
 
 Layer SharedLinear(GraphBuilder* graph, const std::string& name, const Shape& input, int64_t out,
-                   Activation activation = Activation::kIdentity) {
+                   Activation activation = Activation::kIdentity, bool bias = true) {
   LinearOp op;
   op.tokens = input.tokens;
   op.in = input.width;
   op.out = out;
   op.weights = LinearOp::Weights::kShared;
   op.activation = activation;
+  op.bias = bias;
   return Linear(graph, name, op);
 }
 
 Layer CausalAttention(GraphBuilder* graph, const std::string& name, const Shape& shape,
                       int64_t heads) {
-  const Layer query = SharedLinear(graph, name + ".query", shape, shape.width);
-  const Layer key = SharedLinear(graph, name + ".key", shape, shape.width);
-  const Layer value = SharedLinear(graph, name + ".value", shape, shape.width);
+  // A key's bias would change no weight.
+  const auto map = [&](const char* suffix) {
+    return SharedLinear(graph, name + suffix, shape, shape.width, {}, /*bias=*/false);
+  };
+  const Layer query = map(".query");
+  const Layer key = map(".key");
+  const Layer value = map(".value");
   const Layer output = SharedLinear(graph, name + ".output", shape, shape.width);
   AttentionOp op;
   op.attention.queries = op.attention.keys = shape.tokens;

@@ -196,7 +196,7 @@ def matrix_attention(w, spec, n):
 
 
 def matrix_update(w, n):
-    factor = lambda side: side("scale") * (
+    factor = lambda side: w("scale") * (
         F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n))
     eye = torch.eye(n.shape[-1], dtype=n.dtype)
     delta, gamma = factor(w.under("delta")), factor(w.under("gamma"))

@@ -68,6 +68,10 @@ struct DatasetInfo {
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
 };
 
+// What a set of layout TEXT contains, of windows of `length` bytes: fields "byte1", ... and labels
+// "next1", ... of 256 classes.
+DatasetInfo ByteWindows(int64_t length);
+
 // Rows as the trainer wants them. `numeric` is [rows][numeric fields], NaN = missing. Bag
 // b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
 // the data set has no multi-hot field (one id a bag).

@@ -261,8 +261,10 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
 }
 
 DatasetInfo AssumedData(const DataShape& shape) {
-  DatasetInfo info;
+  DatasetInfo info = ByteWindows(shape.text_length());
   info.name = "assumed";
+  if (shape.text_length() > 0) return info;
+  info.classes = 0;
   for (const std::string& label : shape.labels()) info.labels.push_back({label});
   for (int i = 0; i < shape.numeric_fields(); ++i) {
     info.numeric.push_back({"I" + std::to_string(i + 1)});

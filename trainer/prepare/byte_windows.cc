@@ -20,7 +20,6 @@
 namespace elastor {
 namespace {
 
-constexpr int64_t kBytes = 256;
 constexpr int64_t kReadBytes = 1 << 20;
 constexpr int64_t kMostPageBytes = 1 << 30;
 
@@ -138,16 +137,9 @@ std::string TextOfPage(const std::string& page) {
 }
 
 DatasetInfo TextInfo(const Schema& schema) {
-  DatasetInfo info;
+  DatasetInfo info = ByteWindows(schema.text().length());
   info.name = schema.name();
   info.rows_per_block = schema.rows_per_block();
-  info.classes = kBytes;
-  for (int64_t i = 1; i <= schema.text().length(); ++i) {
-    const std::string number = std::to_string(i);
-    info.categorical.push_back(
-        {"byte" + number, kBytes, false, false, i == 1 ? -1 : 0, "identity"});
-    info.labels.push_back({"next" + number});
-  }
   return info;
 }
 

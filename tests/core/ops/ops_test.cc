@@ -696,7 +696,8 @@ TEST(MatrixProductTest, ByHand) {
   MatrixProductOp op;
   op.product = {.count = 2, .rows = 2, .columns = 1, .terms = 2};
   op.shared = Shared::kSecond;
-  OpRun run(MatrixProductGraph(op), 1);
+  const Graph graph = MatrixProductGraph(op);
+  OpRun run(graph, 1);
   run.Set("w", {10, 100});
   EXPECT_EQ(run.Forward({1, 2, 3, 4, 0, 1, 1, 1}), Numbers({210, 430, 100, 110}));
   EXPECT_EQ(run.Backward({1, 0, 0, 2}), Numbers({10, 100, 0, 0, 0, 0, 20, 200}));
@@ -717,7 +718,8 @@ Graph PositionGraph(int64_t tokens, int64_t positions, double scale) {
 
 TEST(PositionTest, GradientsAndByHand) {
   for (const int64_t positions : {2, 5}) ExpectGradients(PositionGraph(5, positions, 0.3));
-  OpRun run(PositionGraph(2, 1, 0.5), 1);
+  const Graph graph = PositionGraph(2, 1, 0.5);
+  OpRun run(graph, 1);
   run.Set("p", {10, 20});
   EXPECT_EQ(run.Forward({1, 2, 3, 4}), Numbers({1, 2, 8, 14}));
   EXPECT_EQ(run.Backward({1, 2, 3, 4}), Numbers({1, 2, 3, 4}));
