@@ -25,6 +25,7 @@ packages=(
   libonnx-dev
   libopenmpi-dev
   libprotobuf-dev
+  libxml2-dev
   libxxhash-dev
   libzstd-dev
   nlohmann-json3-dev

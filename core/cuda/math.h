@@ -126,6 +126,12 @@ ELASTOR_HOST_DEVICE inline ValueAndSlope Swish(float x) {
   return {value, std::fma(value, 1.0f - sigmoid, sigmoid)};
 }
 
+// sigmoid(x) and its derivative.
+ELASTOR_HOST_DEVICE inline ValueAndSlope SigmoidAndSlope(float x) {
+  const float value = Sigmoid(x);
+  return {value, value * (1.0f - value)};
+}
+
 // tanh(x) and its derivative 1 - tanh(x)^2.
 ELASTOR_HOST_DEVICE inline ValueAndSlope TanhAndSlope(float x) {
   const float value = Tanh(x);

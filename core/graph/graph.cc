@@ -167,9 +167,9 @@ Value GraphBuilder::Dropout(Value x, double rate) {
   return rate == 0 ? x : Apply(dropout, x);
 }
 
-Value GraphBuilder::Measure(const std::string& name, Value value, Shape shape) {
-  CHECK_EQ(shape.features(), this->shape(value).features()) << name;
-  probes_.push_back({name, shape, value.node});
+Value GraphBuilder::Measure(const std::string& name, Value value, Shape shape, int64_t matrices) {
+  probes_.push_back({name, shape, value.node, matrices});
+  CHECK_EQ(probes_.back().features(), this->shape(value).features()) << name;
   return value;
 }
 

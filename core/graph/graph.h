@@ -59,11 +59,14 @@ struct Node {
   int segment = -1;
 };
 
-// A representation [tokens, width] per row whose spectrum is measured.
+// A representation whose spectrum is measured: of every row one matrix [tokens, width], or several,
+// one after another, each measured by itself (those of the positions of a text).
 struct Probe {
   std::string name;
   Shape shape;
   int node = -1;
+  int64_t matrices = 1;
+  int64_t features() const { return matrices * shape.features(); }
 };
 
 // A model: a static graph of ops from the embeddings (node 0: those of the fields, then those of
@@ -153,8 +156,8 @@ class GraphBuilder {
   // The number of one more op that drops attention's weights; they are numbered by themselves.
   uint32_t NextAttentionDropout() { return attention_dropouts_++; }
 
-  // Measures `value`, of `shape`'s features, under this name; returns it.
-  Value Measure(const std::string& name, Value value, Shape shape);
+  // Measures `value`, so many matrices of `shape`, under this name; returns it.
+  Value Measure(const std::string& name, Value value, Shape shape, int64_t matrices = 1);
   Value Measure(const std::string& name, Value value) { return Measure(name, value, shape(value)); }
 
   // The graph that ends in `outputs`, the node applied last.

@@ -21,6 +21,10 @@ void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y);
 template <typename T>
 void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative);
 
+// y = activation(x); derivative = activation'(x), unless that view is empty. Both may be x.
+template <typename T>
+void Activate(Activation activation, Panels<const T> x, Panels<T> y, Panels<T> derivative);
+
 // y = x. Views may have different strides.
 template <typename T>
 void Copy(Panels<const T> x, Panels<T> y);
@@ -66,6 +70,16 @@ struct Strided {
 template <typename T>
 void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const float* weights,
                    T scale, Strided<double> loss, Panels<T> dlogits);
+
+// Softmax cross-entropy of `rows` real rows. logits: [rows, classes]; a label y is a class. For
+// each real row, everything in double:
+//   loss[row] = log(sum_c exp(z_c - m)) + m - z_y with m = max_c z_c, sums over ascending c,
+//   dlogits_c = (exp(z_c - m) / sum - [c = y]) * weight * scale, rounded once;
+// loss is unweighted; weights may be null (= 1), scales hold a factor for each row. Both are 0
+// where y is not-a-number, and dlogits is in padded rows. REQUIRES: labels in [0, classes).
+template <typename T>
+void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, const float* weights,
+                         const double* scales, Strided<double> loss, Panels<T> dlogits);
 
 // 1 / (1 + exp(-z)), the function behind predictions.
 template <typename T>

@@ -94,7 +94,7 @@ class PackedMatrix {
   std::vector<T> data_;
 };
 
-enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh };
+enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh, kSigmoid };
 
 // What happens to the sum s of one element before it is stored, in this order:
 //   s = s + bias[j];  derivative = activation'(s);  s = activation(s);  unscaled = s;

@@ -18,6 +18,8 @@ Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
+Value MatrixThinker(GraphBuilder* graph, const MatrixThinkerConfig& config);
+Value Transformer(GraphBuilder* graph, const TransformerConfig& config);
 
 inline Activation GateActivation(FeedForwardConfig::Gate gate) {
   if (gate == FeedForwardConfig::RELU) return Activation::kRelu;
@@ -53,6 +55,10 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return AutoInt(graph, config.auto_int());
     case ModelConfig::kMmoe:
       return Mmoe(graph, config.mmoe());
+    case ModelConfig::kMatrixThinker:
+      return MatrixThinker(graph, config.matrix_thinker());
+    case ModelConfig::kTransformer:
+      return Transformer(graph, config.transformer());
     case ModelConfig::MODEL_NOT_SET:
       break;
   }

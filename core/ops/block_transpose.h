@@ -7,15 +7,17 @@ namespace elastor {
 
 // Block transpose of RankMixer (RankElastor, eq. 2 and Theorem 2.1) without parameters: x, T tokens
 // of width D, is T x T blocks of D / T features, and block (i, j) goes to (j, i). Its own inverse.
+// With T = D it is the transpose of a matrix. `count`: of so many x, one after another.
 struct BlockTransposeOp : OpBase {
   static constexpr const char* kName = "block transpose";
+  int64_t count = 1;
   int64_t tokens = 1;
   int64_t width = 0;  // a multiple of tokens
 
   Shape OutputShape(std::span<const Shape> inputs) const {
-    CHECK_EQ(inputs[0].features(), tokens * width);
+    CHECK_EQ(inputs[0].features(), count * tokens * width);
     CHECK_EQ(width % tokens, 0);
-    return {tokens, width};
+    return {count * tokens, width};
   }
 };
 ELASTOR_DECLARE_KERNELS(BlockTransposeOp)

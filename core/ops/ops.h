@@ -13,12 +13,14 @@
 #include "core/ops/embedding_input.h"
 #include "core/ops/gated_feed_forward.h"
 #include "core/ops/linear.h"
+#include "core/ops/matrix_product.h"
 #include "core/ops/mean_pool.h"
 #include "core/ops/mixture.h"
 #include "core/ops/multiply.h"
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/pairwise_dot.h"
+#include "core/ops/position.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
 #include "core/ops/softmax_gate.h"
@@ -30,11 +32,12 @@
 namespace elastor {
 
 // Every op there is. A new op is registered by its name here.
-using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
-                        CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
-                        GatedFeedForwardOp, GatedSumFeedForwardOp, LinearOp, MeanPoolOp, MixtureOp,
-                        MultiplyOp, NormOp, PadOp, PairwiseDotOp, ReadTargetOp, ReluOp, SliceOp,
-                        SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
+using Op =
+    std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+                 CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp,
+                 GatedSumFeedForwardOp, LinearOp, MatrixProductOp, MeanPoolOp, MixtureOp,
+                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PositionOp, ReadTargetOp, ReluOp,
+                 SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

@@ -78,6 +78,11 @@ void ParameterLayout::Initialize(uint64_t seed, T* values) const {
     } else {
       std::fill(begin, begin + p.size, static_cast<T>(p.init.constant));
     }
+    if (p.init.diagonal == 0) continue;
+    CHECK_EQ(p.shape.size(), 2u) << p.name;
+    for (int64_t i = 0; i < std::min(p.shape[0], p.shape[1]); ++i) {
+      begin[i * (p.shape[1] + 1)] += static_cast<T>(p.init.diagonal);
+    }
   }
 }
 

@@ -19,13 +19,15 @@ inline constexpr int64_t kParameterBlock = 1024;
 // Which lambda of the L2 penalty applies.
 enum class Decay { kNone, kDense, kEmbedding };
 
-// Normal with standard deviation `stddev`, around `constant`.
+// Normal with standard deviation `stddev`, or `constant`; plus `diagonal` where the two indices of
+// a matrix are equal.
 struct Init {
   double stddev = 0;
   double constant = 0;
+  double diagonal = 0;
   // Glorot & Bengio 2010: N(0, 2 / (fan_in + fan_out)).
   static Init XavierNormal(int64_t fan_in, int64_t fan_out);
-  static Init Constant(double value) { return {0, value}; }
+  static Init Constant(double value) { return {.constant = value}; }
 };
 
 struct ParameterInfo {

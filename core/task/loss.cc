@@ -1,5 +1,7 @@
 #include "core/task/loss.h"
 
+#include <vector>
+
 #include "core/kernels/elementwise.h"
 #include "glog/logging.h"
 
@@ -24,6 +26,29 @@ class BinaryCrossEntropy final : public Loss<T> {
   const Task task_;
 };
 
+template <typename T>
+class ClassCrossEntropy final : public Loss<T> {
+ public:
+  explicit ClassCrossEntropy(const Task& task) : task_(task) {}
+  void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const override {
+    const int64_t classes = task_.outputs_per_label();
+    std::vector<double> scales(rows.outputs.rows);
+    for (size_t row = 0; row < scales.size(); ++row) {
+      scales[row] =
+          task_.RowShare(rows.labels + row * task_.labels()) * static_cast<double>(rows.scale);
+    }
+    for (int64_t i = 0; i < task_.losses(); ++i) {
+      const Strided<const float> labels = {rows.labels + task_.learned[i].column, task_.labels()};
+      SoftmaxCrossEntropy<T>(rows.outputs.Slice(i * classes, classes), labels, rows.weights,
+                             scales.data(), {losses + i, task_.losses()},
+                             doutputs.Slice(i * classes, classes));
+    }
+  }
+
+ private:
+  const Task task_;
+};
+
 }  // namespace
 
 template <typename T>
@@ -31,6 +56,8 @@ std::unique_ptr<Loss<T>> MakeLoss(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kBinary:
       return std::make_unique<BinaryCrossEntropy<T>>(task);
+    case Task::Kind::kClasses:
+      return std::make_unique<ClassCrossEntropy<T>>(task);
   }
   LOG(FATAL) << "no such task";
 }

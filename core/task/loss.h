@@ -22,9 +22,9 @@ template <typename T>
 class Loss {
  public:
   virtual ~Loss() = default;
-  // losses: [rows][task.outputs()], in double and without weights; 0 where the label is missing.
-  // doutputs = dloss/doutputs * weight * scale, of outputs' shape, with the labels' weights; 0 in
-  // padded rows.
+  // losses: [rows][task.losses()], in double and without weights; 0 where the label is missing.
+  // doutputs = d(the row's loss)/doutputs * weight * scale, of outputs' shape, with the labels'
+  // weights; 0 in padded rows.
   virtual void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const = 0;
 };
 

@@ -45,6 +45,17 @@ Json ModelJson(const TestModel& test_model) {
     model["heads"] = config.auto_int().heads();
     model["use_wide"] = config.auto_int().use_wide();
   }
+  if (config.has_matrix_thinker()) {
+    const MatrixThinkerConfig& thinker = config.matrix_thinker();
+    model["layers"] = thinker.layers();
+    model["iterations"] = thinker.iterations();
+    model["heads"] = thinker.heads();
+    model["attention"] = Lower(MatrixThinkerConfig::Attention_Name(thinker.attention()));
+  }
+  if (config.has_transformer()) {
+    model["layers"] = config.transformer().layers();
+    model["heads"] = config.transformer().heads();
+  }
   if (!config.has_rank_elastor() && !config.has_rank_mixer()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();
@@ -127,6 +138,7 @@ Json StartJson() {
                                    {"leaves", golden.leaves},
                                    {"sample_weights", golden.sample_weights},
                                    {"label_weights", LabelWeights(golden.task)},
+                                   {"classes", golden.task.classes},
                                    {"weights", WeightsJson(golden)}};
   }
   return start;

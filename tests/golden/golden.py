@@ -165,6 +165,78 @@ def wukong(w, x):
     return mlp(w.under("head"), x.flatten(1), torch.relu)
 
 
+def causal_softmax(scores):
+    """Over the last dimension; position i sees j <= i."""
+    seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    return scores.masked_fill(~seen, -math.inf).softmax(-1)
+
+
+def projection(w, m):
+    """SiLU(A M) B of matrices M [..., d, d]."""
+    return F.silu(w("row") @ m) @ w("column")
+
+
+def matrix_norm(w, m):
+    scale = torch.sqrt((m * m).mean((-1, -2), keepdim=True) + RMS_EPSILON)
+    return m / scale * w("gain").reshape(m.shape[-2:])
+
+
+def matrix_attention(w, spec, n):
+    """A head is a block of rows of Q, K and V [B, L, d, d]."""
+    q, k, v = (projection(w.under(name), n).unflatten(2, (spec["heads"], -1))
+               for name in ("query", "key", "value"))
+    scores = torch.einsum("bihrc,bjhrc->bhij", q, k) / math.sqrt(q.shape[3] * q.shape[4])
+    weights = causal_softmax(scores)
+    if spec["attention"] == "frobenius":
+        seen = torch.einsum("bhij,bjhrc->bihrc", weights, v)
+    else:
+        products = torch.einsum("bihrc,bjhsc->bhijrs", q, k)
+        seen = torch.einsum("bhij,bhijrs,bjhsc->bihrc", weights, products, v)
+    return projection(w.under("output"), seen.flatten(2, 3))
+
+
+def matrix_update(w, n):
+    factor = lambda side: w("scale") * (
+        F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n))
+    eye = torch.eye(n.shape[-1], dtype=n.dtype)
+    delta, gamma = factor(w.under("delta")), factor(w.under("gamma"))
+    multiplied = (eye + delta) @ n @ (eye + gamma)
+    gates = torch.sigmoid(linear(w.under("gates"), n.flatten(2)))[..., None, None]  # [B, L, 2, 1, 1]
+    written = (n @ w("write.a")) @ (n @ w("write.b")).transpose(-1, -2)
+    return gates[:, :, 0] * (multiplied - n) + gates[:, :, 1] * written
+
+
+def matrix_thinker(w, spec, e):
+    d = e.shape[-1] // 2
+    p = w("positions")
+    m = e[..., :d, None] * e[..., None, d:] + 0.1 * p[:, :d, None] * p[:, None, d:]
+    for _ in range(spec["iterations"]):
+        for i in range(spec["layers"]):
+            attention, update = w.under(f"layer{i}.attention"), w.under(f"layer{i}.update")
+            m = m + matrix_attention(attention, spec, matrix_norm(attention.under("norm"), m))
+            m = m + matrix_update(update, matrix_norm(update.under("norm"), m))
+    m = matrix_norm(w.under("norm"), m)
+    if "head.collapse.weight" in w:
+        read = (w("head.collapse.weight") * m).sum(-1)
+    else:
+        read = torch.einsum("kr,blrc,kc->blk", w("head.left.weight"), m, w("head.right.weight"))
+    return linear(w.under("head.output"), read)
+
+
+def transformer(w, spec, e):
+    x = e + w("positions")
+    for i in range(spec["layers"]):
+        attention, ffn = w.under(f"layer{i}.attention"), w.under(f"layer{i}.mlp")
+        n = layer_norm(attention.under("norm"), x)
+        q, k, v = (linear(attention.under(name), n).unflatten(-1, (spec["heads"], -1)).transpose(1, 2)
+                   for name in ("query", "key", "value"))
+        weights = causal_softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]))
+        x = x + linear(attention.under("output"), (weights @ v).transpose(1, 2).flatten(2))
+        hidden = F.gelu(linear(ffn.under("hidden"), layer_norm(ffn.under("norm"), x)))
+        x = x + linear(ffn.under("output"), hidden)
+    return linear(w.under("head"), layer_norm(w.under("norm"), x))
+
+
 class Model(nn.Module):
     """Numeric values and ids to logits. Embeddings: value * vector, or the field's missing vector;
     a bag of ids is summed or averaged."""
@@ -198,6 +270,9 @@ class Model(nn.Module):
             return x_deep_fm(w, fields[..., :-1], fields[..., -1], self.batch_norm)
         if self.spec["kind"] == "wukong":
             return wukong(w, fields)
+        if self.spec["kind"] in ("matrix_thinker", "transformer"):
+            return {"matrix_thinker": matrix_thinker, "transformer": transformer}[self.spec["kind"]](
+                w, self.spec, fields).flatten(1)
         e = fields.flatten(1)
         if self.spec["kind"] == "dcn_v2":
             return dcn_v2(w, e, self.batch_norm)
@@ -379,7 +454,7 @@ def penalty(model, start):
     for name, value in model.weights().items():
         if name.startswith(("embedding/", "numeric.")):
             total = total + 0.5 * start["embedding_l2"] * (value * value).sum()
-        elif not name.endswith(("bias", "gain")):
+        elif not name.endswith(("bias", "gain", "positions", "scale")):
             total = total + 0.5 * start["dense_l2"] * (value * value).sum()
     return total
 
@@ -392,6 +467,16 @@ def cross_entropies(logits, labels):
         logits, torch.where(known, labels, torch.zeros_like(labels)), reduction="none"
     )
     return torch.where(known, losses, torch.zeros_like(losses))
+
+
+def class_cross_entropies(logits, labels, classes):
+    """[rows, labels]; 0 where a label is missing. What makes the row's loss: its mean over the
+    others."""
+    known = ~torch.isnan(labels)
+    target = torch.where(known, labels, torch.zeros_like(labels)).long()
+    losses = F.cross_entropy(logits.unflatten(1, (-1, classes)).transpose(1, 2), target,
+                             reduction="none")
+    return torch.where(known, losses, torch.zeros_like(losses)), known.sum(1)
 
 
 def tensors(batch, fields):
@@ -423,8 +508,12 @@ def train(case, start):
         labels, weights, numeric, bags = tensors(batch, start["fields"])
         if not case["sample_weights"]:
             weights = torch.ones_like(weights)
-        of_labels = torch.tensor(case["label_weights"], dtype=torch.float64)
-        losses = cross_entropies(model(numeric, bags), labels) @ of_labels
+        if case["classes"]:
+            losses, known = class_cross_entropies(model(numeric, bags), labels, case["classes"])
+            losses = losses.sum(1) / known
+        else:
+            of_labels = torch.tensor(case["label_weights"], dtype=torch.float64)
+            losses = cross_entropies(model(numeric, bags), labels) @ of_labels
         loss = (weights * losses).sum() / weights.sum()
         l2 = penalty(model, start)
         optimizer.zero_grad()
@@ -436,7 +525,11 @@ def train(case, start):
     result["final"] = sums(model)
     model.batch_norm.training = False
     labels, _, numeric, bags = tensors(start["evaluation"], start["fields"])
-    logloss = cross_entropies(model(numeric, bags), labels).sum() / len(labels)
+    if case["classes"]:
+        losses = class_cross_entropies(model(numeric, bags), labels, case["classes"])[0]
+    else:
+        losses = cross_entropies(model(numeric, bags), labels)
+    logloss = losses.sum() / len(labels)
     result["evaluation_logloss"] = logloss.item()
     return result
 

@@ -179,6 +179,35 @@ GoldenCase MmoeTwoLabels() {
   return golden;
 }
 
+// The seven fields are positions with two outputs each, read as two labels of seven classes.
+GoldenCase OfPositions(const std::string& name, const std::string& text, double clip_norm) {
+  GoldenCase golden = {name, Model(text), clip_norm};
+  golden.model.features.embedding_width = 4;
+  golden.model.outputs = 14;
+  golden.task = {.kind = Task::Kind::kClasses,
+                 .classes = 7,
+                 .row_labels = 2,
+                 .learned = {{"first", 0}, {"second", 1}}};
+  golden.float_tolerance = 1e-3;
+  return golden;
+}
+
+GoldenCase MatrixThinkerCase() {
+  return OfPositions("matrix_thinker",
+                     "matrix_thinker { layers: 2 iterations: 2 heads: 2 probes: 3 }", 1.0);
+}
+
+GoldenCase MatrixThinkerMatrixProduct() {
+  return OfPositions("matrix_thinker_matrix_product",
+                     "matrix_thinker { layers: 1 iterations: 3 heads: 1 attention: MATRIX_PRODUCT "
+                     "head: VECTOR_COLLAPSE }",
+                     1.0);
+}
+
+GoldenCase TransformerCase() {
+  return OfPositions("transformer", "transformer { layers: 2 heads: 2 hidden: 9 }", 1.0);
+}
+
 void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -271,7 +300,8 @@ struct Trainer {
   double EvaluationLoss(int index) {
     double sum = 0;
     const auto add = [&](const EvaluatedRows<T>& pass) {
-      for (int64_t i = 0; i < pass.rows * graph.outputs(); ++i) sum += pass.losses[i];
+      const int64_t losses = pass.rows * golden.task.losses();
+      for (int64_t i = 0; i < losses; ++i) sum += pass.losses[i];
     };
     const Status status = step.Evaluate(MakeBatch(index), add);
     CHECK(status.ok()) << status.message();
@@ -310,17 +340,29 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases =
-      *new std::vector<GoldenCase>{RankElastorPaper(),  RankElastorPublicCode(),
-                                   RankMixerPaper(),    RankMixerPublicCode(),
-                                   RefinedMultiProbe(), VectorCollapse(),
-                                   MlpCase(),           MlpSampleWeights(),
-                                   MlpBatchNorm(),      MlpGhostBatchNorm(),
-                                   DcnV2Case(),         DcnV2LowRankCase(),
-                                   XDeepFmCase(),       AutoInt(),
-                                   AutoIntWide(),       WukongCase(),
-                                   MmoeTwoLabels(),     Din(),
-                                   DinSoftmax(),        Hstu()};
+  static const auto& cases = *new std::vector<GoldenCase>{RankElastorPaper(),
+                                                          RankElastorPublicCode(),
+                                                          RankMixerPaper(),
+                                                          RankMixerPublicCode(),
+                                                          RefinedMultiProbe(),
+                                                          VectorCollapse(),
+                                                          MlpCase(),
+                                                          MlpSampleWeights(),
+                                                          MlpBatchNorm(),
+                                                          MlpGhostBatchNorm(),
+                                                          DcnV2Case(),
+                                                          DcnV2LowRankCase(),
+                                                          XDeepFmCase(),
+                                                          AutoInt(),
+                                                          AutoIntWide(),
+                                                          WukongCase(),
+                                                          MatrixThinkerCase(),
+                                                          MatrixThinkerMatrixProduct(),
+                                                          TransformerCase(),
+                                                          MmoeTwoLabels(),
+                                                          Din(),
+                                                          DinSoftmax(),
+                                                          Hstu()};
   return cases;
 }
 

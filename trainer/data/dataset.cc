@@ -17,6 +17,20 @@
 #include "trainer/data/prepared_meta.h"
 
 namespace elastor {
+
+DatasetInfo ByteWindows(int64_t length) {
+  constexpr int64_t kBytes = 256;
+  DatasetInfo info;
+  info.classes = kBytes;
+  for (int64_t i = 1; i <= length; ++i) {
+    const std::string number = std::to_string(i);
+    info.categorical.push_back(
+        {"byte" + number, kBytes, false, false, i == 1 ? -1 : 0, "identity"});
+    info.labels.push_back({"next" + number});
+  }
+  return info;
+}
+
 namespace {
 
 // How an epoch's order walks one split.

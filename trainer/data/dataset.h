@@ -53,6 +53,8 @@ struct DatasetInfo {
   // empty: not known, as in sets of earlier versions, or there were no raw rows.
   std::string schema = {};
   std::vector<Label> labels;  // when there are several; empty: one, without a name
+  // More than 0: labels are classes, from 0 on, of which there are so many; else they are 0 or 1.
+  int64_t classes = 0;
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
   bool has_weights = false;
@@ -66,12 +68,16 @@ struct DatasetInfo {
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
 };
 
+// What a set of layout TEXT contains, of windows of `length` bytes: fields "byte1", ... and labels
+// "next1", ... of 256 classes.
+DatasetInfo ByteWindows(int64_t length);
+
 // Rows as the trainer wants them. `numeric` is [rows][numeric fields], NaN = missing. Bag
 // b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
   int64_t rows = 0;
-  std::vector<float> labels;  // [rows][labels]: 0, 1 or NaN = missing
+  std::vector<float> labels;  // [rows][labels]: 0, 1, a class or NaN = missing
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;

@@ -12,6 +12,7 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kMostIds = int64_t{1} << 48;
+constexpr int64_t kMostClasses = int64_t{1} << 20;
 constexpr std::string_view kTransforms[] = {"none", "log2", "standardize", "log2_standardize"};
 
 // As schemas write it.
@@ -147,7 +148,7 @@ double ParseBest(const JsonEntry& json, const char* name) {
 }
 
 DataEncoding EncodingOf(const DatasetInfo& info) {
-  return {info.numeric, info.categorical, info.labels, info.schema};
+  return {info.numeric, info.categorical, info.labels, info.schema, info.classes};
 }
 
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
@@ -192,7 +193,9 @@ std::string LabelDifference(const DataEncoding& data, const DataEncoding& traine
     for (const DatasetInfo::Label& label : encoding.labels) {
       text += (text.empty() ? "" : ", ") + label.name;
     }
-    return text.empty() ? "one without a name" : text;
+    if (text.empty()) text = "one without a name";
+    return encoding.classes == 0 ? text
+                                 : text + " of " + std::to_string(encoding.classes) + " classes";
   };
   return Comparison{"labels", trained_name}("are", names(data), names(trained));
 }
@@ -226,6 +229,7 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
     entry["name"] = label.name;
     if (label.best_auc >= 0) entry["best_auc"] = label.best_auc;
   }
+  if (encoding.classes > 0) (*json)["classes"] = encoding.classes;
   if (!encoding.schema.empty()) (*json)["schema"] = encoding.schema;
 }
 
@@ -245,6 +249,7 @@ DataEncoding ParseEncoding(const JsonEntry& json) {
     encoding.categorical.push_back(ParseCategorical(field, encoding.categorical));
   }
   if (json.Has("schema")) encoding.schema = json.Member("schema").Text();
+  if (json.Has("classes")) encoding.classes = json.Member("classes").Integer(2, kMostClasses);
   if (!json.Has("labels")) return encoding;
   for (const JsonEntry& label : json.Member("labels").Elements()) {
     check_name(label);

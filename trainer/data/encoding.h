@@ -16,6 +16,7 @@ struct DataEncoding {
   std::vector<DatasetInfo::Categorical> categorical;
   std::vector<DatasetInfo::Label> labels = {};  // as DatasetInfo's
   std::string schema = {};                      // likewise; it is not compared
+  int64_t classes = 0;                          // likewise
 };
 DataEncoding EncodingOf(const DatasetInfo& info);
 

@@ -18,22 +18,37 @@ class SpectrumWorker {
  public:
   explicit SpectrumWorker(std::span<const Probe> probes) {
     for (const Probe& probe : probes) {
+      matrices_.push_back(probe.matrices);
       spectra_.emplace_back(probe.shape.tokens, probe.shape.width);
       statistics_.emplace_back(spectra_.back().max_rank());
     }
   }
 
-  // ranks: [pass.rows][probes], unless null.
+  // ranks: [pass.rows][probes], unless null; of several matrices their means.
   void Measure(const EvaluatedRows<float>& pass, EffectiveRank* ranks) {
-    EffectiveRank before[Spectrum::kRows];
     for (int64_t row = 0; row < pass.rows; row += Spectrum::kRows) {
       const int64_t rows = std::min(Spectrum::kRows, pass.rows - row);
       for (size_t s = 0; s < spectra_.size(); ++s) {
-        spectra_[s].Measure<float>(pass.probe(static_cast<int>(s)), row);
-        for (int64_t i = 0; i < rows; ++i) {
-          statistics_[s].Add(spectra_[s], i, s == 0 ? nullptr : &before[i]);
-          before[i] = spectra_[s].rank(i);
-          if (ranks != nullptr) ranks[(row + i) * spectra_.size() + s] = before[i];
+        const Panels<const float> all = pass.probe(static_cast<int>(s));
+        const int64_t features = all.features / matrices_[s];
+        // Changes are those from as many matrices to as many.
+        const bool follows = s > 0 && matrices_[s] == matrices_[s - 1];
+        before_.resize(matrices_[s] * Spectrum::kRows);
+        EffectiveRank mean[Spectrum::kRows] = {};
+        for (int64_t m = 0; m < matrices_[s]; ++m) {
+          EffectiveRank* const before = before_.data() + m * Spectrum::kRows;
+          spectra_[s].Measure<float>(all.Slice(m * features, features), row);
+          for (int64_t i = 0; i < rows; ++i) {
+            statistics_[s].Add(spectra_[s], i, follows ? &before[i] : nullptr);
+            before[i] = spectra_[s].rank(i);
+            mean[i].stable += before[i].stable;
+            mean[i].entropy += before[i].entropy;
+          }
+        }
+        for (int64_t i = 0; ranks != nullptr && i < rows; ++i) {
+          const double share = 1 / static_cast<double>(matrices_[s]);
+          ranks[(row + i) * spectra_.size() + s] = {mean[i].stable * share,
+                                                    mean[i].entropy * share};
         }
       }
     }
@@ -41,8 +56,10 @@ class SpectrumWorker {
   const std::vector<SpectrumStatistics>& statistics() const { return statistics_; }
 
  private:
+  std::vector<int64_t> matrices_;  // by probe
   std::vector<Spectrum> spectra_;
   std::vector<SpectrumStatistics> statistics_;
+  std::vector<EffectiveRank> before_;  // [matrices][kRows] of the probe before
 };
 
 // Workers for threads that come and go.
@@ -160,6 +177,7 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predi
   const std::unique_ptr<Metrics> metrics = MakeMetrics(
       options_.task, static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
   const int64_t outputs = options_.task.outputs();
+  const int64_t row_losses = options_.task.losses();
   std::vector<float> logits;
   std::vector<double> losses;
   std::vector<RowSlice> row_slices;
@@ -167,13 +185,13 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predi
     for (int64_t i = 0; i < pass.rows; ++i) {
       for (int64_t o = 0; o < outputs; ++o) {
         logits[(pass.begin + i) * outputs + o] = pass.logits.At(i, o);
-        losses[(pass.begin + i) * outputs + o] = pass.losses[i * outputs + o];
       }
+      std::copy_n(pass.losses + i * row_losses, row_losses, &losses[(pass.begin + i) * row_losses]);
     }
   };
   const auto work = [&](const LocalBatch& batch) -> Status {
     logits.resize(batch.rows() * outputs);
-    losses.resize(batch.rows() * outputs);
+    losses.resize(batch.rows() * row_losses);
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     slices.Find(batch.sparse, &row_slices);
     metrics->Add({.logits = logits,

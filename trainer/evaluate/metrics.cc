@@ -142,6 +142,55 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
   return values;
 }
 
+void ClassMetrics::Add(const ScoredRows& rows) {
+  const int64_t count = static_cast<int64_t>(rows.labels.size()) / task_.labels();
+  CHECK_EQ(static_cast<int64_t>(rows.logits.size()), count * task_.outputs());
+  CHECK_EQ(static_cast<int64_t>(rows.losses.size()), count * task_.losses());
+  const int64_t classes = task_.outputs_per_label();
+  for (int64_t row = 0; row < count; ++row) {
+    const double weight = rows.weights.empty() ? 1.0 : double{rows.weights[row]};
+    for (int64_t i = 0; i < task_.losses(); ++i) {
+      const float label = rows.labels[row * task_.labels() + task_.learned[i].column];
+      const auto logits = rows.logits.subspan(row * task_.outputs() + i * classes, classes);
+      nan_logit_ |= std::ranges::any_of(logits, [](float z) { return std::isnan(z); });
+      if (std::isnan(label)) continue;
+      const int64_t most = std::ranges::max_element(logits) - logits.begin();
+      ++labels_;
+      weights_.Add(weight);
+      if (static_cast<float>(most) == label) correct_.Add(weight);
+      losses_.Add(weight * rows.losses[row * task_.losses() + i]);
+    }
+  }
+}
+
+StatusOr<std::vector<MetricValues>> ClassMetrics::Reduce(Communicator& communicator) {
+  ExactSum* const sums[] = {&weights_, &correct_, &losses_};
+  std::vector<int64_t> words = {labels_, nan_logit_};
+  for (const ExactSum* sum : sums) {
+    const auto own = sum->ToWords();
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
+  auto from = words.begin() + 2;
+  for (ExactSum* sum : sums) {
+    std::array<int64_t, ExactSum::kWords> part;
+    std::copy_n(from, part.size(), part.begin());
+    from += part.size();
+    *sum = ExactSum::FromWords(part);
+  }
+  if (words[1] > 0) return DivergedError("evaluation: a logit is not a number");
+  if (!losses_.ok()) return DivergedError("evaluation: a row's loss is not finite");
+  if (words[0] == 0) return UserError("evaluation: the split has no labels");
+  const double weight = weights_.Value();
+  if (weight == 0) return UserError("evaluation: the weights of the split sum to 0");
+  MetricValues values;
+  values.rows = words[0];
+  values.logloss = losses_.Value() / weight;
+  values.accuracy = correct_.Value() / weight;
+  values.bits_per_label = values.logloss / CanonicalLog(2);
+  return std::vector{values};
+}
+
 namespace {
 
 // One after the other.
@@ -172,6 +221,8 @@ std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grou
   switch (task.kind) {
     case Task::Kind::kBinary:
       return std::make_unique<MetricsOfLabels>(task, slices, grouped);
+    case Task::Kind::kClasses:
+      return std::make_unique<ClassMetrics>(task);
   }
   LOG(FATAL) << "no such task";
 }

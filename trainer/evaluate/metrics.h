@@ -36,7 +36,10 @@ struct SliceValues : BinaryValues {
 };
 
 struct MetricValues : BinaryValues {
-  std::string label;           // whose these are; empty: the only one
+  // Of labels of classes, which have these, logloss and, as rows, their number; nothing else.
+  std::optional<double> accuracy;  // weighted share of labels whose class has the largest logit
+  std::optional<double> bits_per_label;  // logloss / ln 2: of bytes, bits per byte
+  std::string label;                     // whose these are; empty: the only one
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
   int64_t gauc_groups = 0;     // groups with both classes
   std::vector<SliceValues> slices = {};
@@ -74,8 +77,8 @@ struct RowSlice {
   int64_t slice;
 };
 
-// Rows of one rank with their predictions; one entry a row, of logits and losses as many as the
-// task's outputs, of labels as many as its labels.
+// Rows of one rank with their predictions; one entry a row, of logits as many as the task's
+// outputs, of losses as many as its losses, of labels as many as its labels.
 struct ScoredRows {
   std::span<const float> logits;
   std::span<const float> labels;          // not-a-number: none
@@ -99,6 +102,22 @@ class Metrics {
 // The metrics of a task. slices: how many there are. grouped: rows have groups, and what is
 // averaged over groups is wanted.
 std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped);
+
+// Of labels of classes, all together: those of a row weigh alike, whatever its loss's mean.
+class ClassMetrics final : public Metrics {
+ public:
+  explicit ClassMetrics(const Task& task) : task_(task) {}
+  void Add(const ScoredRows& rows) override;
+  StatusOr<std::vector<MetricValues>> Reduce(Communicator& communicator) override;
+
+ private:
+  const Task task_;
+  int64_t labels_ = 0;
+  bool nan_logit_ = false;
+  ExactSum weights_;
+  ExactSum correct_;  // weight of the labels that are met
+  ExactSum losses_;   // weight * loss
+};
 
 // Of one binary label: of all rows that have it, of every slice, and gAUC. Sums are exact, AUC
 // counts in integers (trainer/evaluate/area_under_curve.h).

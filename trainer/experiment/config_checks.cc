@@ -160,6 +160,23 @@ Status CheckAutoInt(const AutoIntConfig& model) {
                  "hidden layers for batch_norm and dropout to act on");
 }
 
+// `width`: of the embeddings.
+Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
+  if (width % 2 != 0) {
+    return Mistake("embedding.width", std::to_string(width),
+                   "an even number, as model.matrix_thinker makes a matrix of two halves");
+  }
+  if (width / 2 % model.heads() == 0) return OkStatus();
+  return Mistake("model.matrix_thinker.heads", std::to_string(model.heads()),
+                 "a divisor of d = embedding.width / 2 = " + std::to_string(width / 2));
+}
+
+Status CheckTransformer(const TransformerConfig& model, int64_t width) {
+  if (width % model.heads() == 0) return OkStatus();
+  return Mistake("model.transformer.heads", std::to_string(model.heads()),
+                 "a divisor of embedding.width = " + std::to_string(width));
+}
+
 Status CheckSequences(const SequencesConfig& sequences) {
   if (sequences.fields().empty()) {
     return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
@@ -175,7 +192,9 @@ Status CheckSequences(const SequencesConfig& sequences) {
   return OkStatus();
 }
 
-Status CheckModel(const ModelConfig& model) {
+Status CheckModel(const ModelConfig& model, int64_t width) {
+  if (model.has_matrix_thinker()) return CheckMatrixThinker(model.matrix_thinker(), width);
+  if (model.has_transformer()) return CheckTransformer(model.transformer(), width);
   if (model.has_sequences()) ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences()));
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
   if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
@@ -199,11 +218,12 @@ std::string RangeWords(const FieldRule& rule) {
 
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
-  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model()));
+  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
   const int32_t iterations = experiment.evaluation().iterations();
-  if (iterations > 0 && TokenModelOf(experiment.model()) == nullptr) {
+  ModelConfig model = experiment.model();
+  if (iterations > 0 && !SetIterations(iterations, &model)) {
     return Mistake("evaluation.iterations", std::to_string(iterations),
-                   "0, as only rank_elastor and rank_mixer apply their blocks repeatedly");
+                   "0, as the model does not apply its blocks repeatedly");
   }
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();

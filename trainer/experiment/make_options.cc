@@ -56,7 +56,43 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 }  // namespace
 
+namespace {
+
+// Labels of classes are learned all together.
+StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) {
+  const auto refuse = [](const std::string& field, const std::string& expected) {
+    return UserError(field + ": the data's labels are classes; expected " + expected);
+  };
+  if (!experiment.task().labels().empty()) return refuse("task.labels", "none");
+  if (!experiment.task().weights().empty()) return refuse("task.weights", "none");
+  if (!experiment.evaluation().slice_by().empty()) return refuse("evaluation.slice_by", "none");
+  if (experiment.training().monitor().metric() != MonitorConfig::LOGLOSS) {
+    return refuse("training.monitor.metric", "LOGLOSS");
+  }
+  if (HasFirstOrder(experiment.model())) {
+    return refuse("model", "a model without first-order weights");
+  }
+  Task task = {.kind = Task::Kind::kClasses,
+               .classes = data.classes,
+               .row_labels = data.label_count(),
+               .learned = {}};
+  for (int64_t i = 0; i < task.row_labels; ++i) {
+    task.learned.push_back({data.labels.empty() ? "" : data.labels[i].name, i});
+  }
+  return task;
+}
+
+}  // namespace
+
 StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
+  const bool of_bytes =
+      experiment.model().has_matrix_thinker() || experiment.model().has_transformer();
+  const bool bytes = data.classes > 0 && data.numeric.empty() && data.labels.size() > 1 &&
+                     data.labels.size() == data.categorical.size();
+  if (of_bytes && !bytes) {
+    return UserError("model: a language model; expected data of layout TEXT, or another model");
+  }
+  if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {
     std::string names;
@@ -68,7 +104,7 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   task.row_labels = data.label_count();
   if (config.labels().empty() && !data.labels.empty()) {
     task.learned.clear();
-    for (const auto& label : data.labels) task.learned.push_back({label.name, task.outputs()});
+    for (const auto& label : data.labels) task.learned.push_back({label.name, task.losses()});
   }
   if (!config.labels().empty()) task.learned.clear();
   for (const std::string& name : config.labels()) {
@@ -189,7 +225,8 @@ TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const Datase
   options.overlap = experiment.parallel().overlap();
   options.dense = {.rule = MakeRule(optimizer, DenseKind(optimizer.dense())),
                    .dense_l2 = optimizer.dense_l2(),
-                   .embedding_l2 = optimizer.embedding_l2()};
+                   .embedding_l2 = optimizer.embedding_l2(),
+                   .decoupled_decay = optimizer.decoupled_decay()};
   return options;
 }
 
@@ -224,8 +261,10 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
 }
 
 DatasetInfo AssumedData(const DataShape& shape) {
-  DatasetInfo info;
+  DatasetInfo info = ByteWindows(shape.text_length());
   info.name = "assumed";
+  if (shape.text_length() > 0) return info;
+  info.classes = 0;
   for (const std::string& label : shape.labels()) info.labels.push_back({label});
   for (int i = 0; i < shape.numeric_fields(); ++i) {
     info.numeric.push_back({"I" + std::to_string(i + 1)});

@@ -283,8 +283,7 @@ void MemoryPlan::AddThreads(int rank, int ranks, RankMemory* memory) const {
   const int threads = experiment_.parallel().threads();
   int64_t activations = 0, sums = 0;
   for (int thread = 0; thread < threads; ++thread) {
-    const ThreadShare share =
-        ShareOfThread(step, graph_->needs_whole_leaf(), leaves, thread, threads);
+    const ThreadShare share = ShareOfThread(step, *graph_, leaves, thread, threads);
     int64_t elements = Product({workspace_.elements_per_panel, WorkspacePanels(share.pass_rows)});
     Add(workspace_.flat_elements + workspace_.scratch_elements, &elements);
     Add(Product({elements, kElement}), &activations);

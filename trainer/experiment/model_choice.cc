@@ -71,6 +71,17 @@ const TokenModelConfig* TokenModelOf(const ModelConfig& model) {
   return model.has_rank_elastor() ? &model.rank_elastor() : nullptr;
 }
 
+bool SetIterations(int32_t iterations, ModelConfig* model) {
+  if (model->has_matrix_thinker()) {
+    model->mutable_matrix_thinker()->set_iterations(iterations);
+  } else if (TokenModelConfig* const tokens = MutableTokenModelOf(model); tokens != nullptr) {
+    tokens->set_iterations(iterations);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 TokenModelConfig* MutableTokenModelOf(ModelConfig* model) {
   if (model->has_rank_mixer()) return model->mutable_rank_mixer();
   return model->has_rank_elastor() ? model->mutable_rank_elastor() : nullptr;

@@ -22,6 +22,9 @@ std::string KindName(const google::protobuf::FieldDescriptor& model);
 const TokenModelConfig* TokenModelOf(const ModelConfig& model);
 TokenModelConfig* MutableTokenModelOf(ModelConfig* model);
 
+// How often the model applies its blocks. False where it has no such field.
+bool SetIterations(int32_t iterations, ModelConfig* model);
+
 // Chooses the model of this name, in any case. It keeps, of the one chosen before, the fields that
 // both have. User error that lists the names; nothing has then changed.
 Status ChooseModel(std::string_view kind, ModelConfig* model);

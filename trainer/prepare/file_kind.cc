@@ -51,19 +51,20 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
+}  // namespace
+
+bool IsGzip(std::string_view head) { return head.starts_with(kGzip); }
+
+bool IsZstd(std::string_view head) { return head.starts_with(kZstd); }
+
 bool IsPage(std::string_view head) {
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   for (const std::string_view begin : {"<!doctype html", "<html", "<?xml"}) {
     if (LowerCase(head.substr(0, begin.size())) == begin) return true;
   }
   return false;
 }
-
-}  // namespace
-
-bool IsGzip(std::string_view head) { return head.starts_with(kGzip); }
-
-bool IsZstd(std::string_view head) { return head.starts_with(kZstd); }
 
 const FileKind* KindOfFile(std::string_view head) {
   if (IsGzip(head)) return &kGzipKind;
@@ -72,7 +73,6 @@ const FileKind* KindOfFile(std::string_view head) {
       return &magic.kind;
     }
   }
-  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   if (IsPage(head)) return &kPage;
   const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;
   return zeros ? &kZeros : nullptr;

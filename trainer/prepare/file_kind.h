@@ -20,6 +20,8 @@ inline constexpr size_t kKindBytes = 512;
 const FileKind* KindOfFile(std::string_view head);
 bool IsGzip(std::string_view head);
 bool IsZstd(std::string_view head);
+// Of HTML or XML.
+bool IsPage(std::string_view head);
 
 // The mark that many programs begin UTF-8 text with.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";

@@ -17,6 +17,7 @@
 #include "core/base/utf8.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/prepare/byte_windows.h"
 #include "trainer/prepare/encoding_state.h"
 #include "trainer/prepare/field_statistics.h"
 #include "trainer/prepare/measure.h"
@@ -257,6 +258,11 @@ Status CheckVocabularyNames(const Schema& schema) {
   return OkStatus();
 }
 
+// Such data come without vocabularies, and are made in one go.
+bool MakesItsFields(const Schema& schema) {
+  return schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT;
+}
+
 Status CheckOptions(const PrepareOptions& options) {
   const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
   const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
@@ -267,8 +273,9 @@ Status CheckOptions(const PrepareOptions& options) {
   if (synthetic && (by_input || !options.inputs.empty())) {
     return UserError("--input is not used by layout SYNTHETIC");
   }
-  if (synthetic && !options.vocabulary_from.empty()) {
-    return UserError("--vocabulary_from is not used by layout SYNTHETIC");
+  if (MakesItsFields(options.schema) && !options.vocabulary_from.empty()) {
+    return UserError("--vocabulary_from is not used by layout " +
+                     Schema::Layout_Name(options.schema.layout()));
   }
   if (options.unlabelled_test && options.test_inputs.empty()) {
     return UserError("--unlabelled_test is of the files of --test_input, which is missing");
@@ -283,6 +290,11 @@ Status CheckOptions(const PrepareOptions& options) {
         "have the rows that `buckets` gives");
   }
   if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
+  for (const auto* paths : {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
+    if (options.schema.layout() != Schema::TEXT || !std::ranges::count(*paths, kStdinPath))
+      continue;
+    return UserError("--input=- is not read in layout TEXT; expected files");
+  }
   const SplitPlan& split = options.schema.split();
   if (by_input && split.train() + split.validation() + split.test() > 0) {
     return UserError(
@@ -331,7 +343,7 @@ StatusOr<bool> IsUnfinished(const PrepareOptions& options, const std::string& id
   if (options.restart || !fs::exists(writer.begun_path(), error)) return false;
   ELASTOR_ASSIGN_OR_RETURN(const std::string begun, ReadFile(writer.begun_path()));
   const std::string difference = IdentityDifference(begun, identity);
-  if (difference.empty()) return options.schema.layout() != Schema::SYNTHETIC;
+  if (difference.empty()) return !MakesItsFields(options.schema);
   return UserError(writer.partial_path() + ": an unfinished run with " + difference +
                    "; repeat that command to go on with it, or add --restart to begin anew");
 }
@@ -347,9 +359,14 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
     ELASTOR_RETURN_IF_ERROR(writer->Clear());
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(writer->begun_path(), identity));
   }
-  const Status status = options.schema.layout() == Schema::SYNTHETIC
-                            ? WriteSynthetic(options, pool, writer)
-                            : TextRun(options, pool, writer, report).Run();
+  const auto write = [&] {
+    if (options.schema.layout() == Schema::SYNTHETIC) return WriteSynthetic(options, pool, writer);
+    if (options.schema.layout() == Schema::TEXT) {
+      return WriteByteWindows(options, pool, writer, &report->text_bytes);
+    }
+    return TextRun(options, pool, writer, report).Run();
+  };
+  const Status status = write();
   if (status.ok()) return status;
   std::error_code error;
   if (!fs::exists(writer->begun_path(), error)) {
@@ -371,6 +388,12 @@ StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* op
     options->restart |= copied;
   }
   return RunIdentity(*options);
+}
+
+// But for what only the data tell.
+DatasetInfo InfoOf(const Schema& schema) {
+  if (schema.layout() == Schema::SYNTHETIC) return SyntheticInfo(schema);
+  return schema.layout() == Schema::TEXT ? TextInfo(schema) : PreparePlan(schema).Info();
 }
 
 // What is right for the program but seldom meant.
@@ -396,9 +419,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
-  const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
-  const DatasetInfo info =
-      synthetic ? SyntheticInfo(options.schema) : PreparePlan(options.schema).Info();
+  const DatasetInfo info = InfoOf(options.schema);
   ELASTOR_ASSIGN_OR_RETURN(const std::string folder, OutputFolder(options.output_dir));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
                            DatasetWriter::Open(folder, info));

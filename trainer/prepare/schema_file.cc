@@ -304,7 +304,8 @@ Status CheckLines(const Schema& schema) {
   if (schema.skip_lines() < 0 || schema.skip_lines() > kMostSkippedLines) {
     return Wrong("skip_lines", std::to_string(schema.skip_lines()), "0 to 1000");
   }
-  if (schema.layout() == Schema::SYNTHETIC && schema.skip_lines() > 0) {
+  if ((schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT) &&
+      schema.skip_lines() > 0) {
     return UserError("skip_lines is for layouts DELIMITED and LIBSVM");
   }
   if (schema.layout() != Schema::DELIMITED) {
@@ -336,8 +337,9 @@ Status CheckSplit(const Schema& schema) {
   if (split.by() != SplitPlan::HASH) {
     return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
   }
-  if (schema.layout() == Schema::SYNTHETIC) {
-    return UserError("split: by is HASH; expected ORDER in layout SYNTHETIC");
+  if (schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT) {
+    return UserError("split: by is HASH; expected ORDER in layout " +
+                     Schema::Layout_Name(schema.layout()));
   }
   if (sum == 0) return UserError("split: by is HASH, but the shares are all 0");
   if (split.hash_field().empty()) return OkStatus();
@@ -411,8 +413,21 @@ Status CheckSchema(Schema* schema) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
+  if (schema->has_text() && schema->layout() != Schema::TEXT) {
+    return UserError("`text` is for layout TEXT");
+  }
+  if (schema->has_synthetic() && schema->layout() != Schema::SYNTHETIC) {
+    return UserError("`synthetic` is for layout SYNTHETIC");
+  }
+  if (schema->layout() == Schema::TEXT) {
+    if (schema->fields_size() > 0) {
+      return UserError("TEXT makes its own fields; remove `fields`");
+    }
+    const int64_t length = schema->text().length();
+    if (length >= 2 && length <= kMostNames) return OkStatus();
+    return Wrong("text.length", std::to_string(length), "2 to 65536");
+  }
   if (schema->layout() != Schema::SYNTHETIC) {
-    if (schema->has_synthetic()) return UserError("`synthetic` is for layout SYNTHETIC");
     return CheckFields(schema);
   }
   if (schema->fields_size() > 0) {

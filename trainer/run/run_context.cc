@@ -24,7 +24,7 @@ Experiment ForMode(const RunOptions& options) {
     experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
     experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
     if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
-      MutableTokenModelOf(experiment.mutable_model())->set_iterations(iterations);
+      SetIterations(iterations, experiment.mutable_model());
     }
   }
   return experiment;
@@ -107,6 +107,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
+  if (options.mode == Mode::kPredict && (*dataset)->info().classes > 0) {
+    return UserError("--mode=predict: the data's labels are classes; expected 0 or 1");
+  }
   if (options.mode == Mode::kTrain) {
     ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
   }
@@ -225,6 +228,8 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
   summary->unlabelled = record.metrics.rows == 0;
   if (!summary->unlabelled) summary->logloss = record.metrics.logloss;
   summary->gauc = record.metrics.gauc;
+  summary->accuracy = record.metrics.accuracy;
+  summary->bits_per_label = record.metrics.bits_per_label;
   summary->label = record.metrics.label;
   for (size_t i = 0; i < record.labels.size(); ++i) {
     const MetricValues& values = record.labels[i];

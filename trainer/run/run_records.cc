@@ -56,6 +56,10 @@ void AddFigures(const std::string& whose, const Summary::Label& label,
     *text += "\n";
   }
   if (label.logloss) AppendFormat(text, "%s logloss: %.4f\n", whose.c_str(), *label.logloss);
+  if (label.bits_per_label) {
+    AppendFormat(text, "%s accuracy: %.4f, bits per label: %.4f\n", whose.c_str(), *label.accuracy,
+                 *label.bits_per_label);
+  }
   if (!label.gauc) return;
   AppendFormat(text, "%s gAUC: %.4f", whose.c_str(), *label.gauc);
   if (best_gauc) AppendFormat(text, " (best possible: %.4f)", *best_gauc);
@@ -86,6 +90,13 @@ Json SliceJson(const SliceValues& slice) {
 
 // All that is known of a label.
 void AddMetrics(const MetricValues& metrics, Json* json) {
+  if (metrics.accuracy) {
+    json->update(Json{{"labels", metrics.rows},
+                      {"logloss", metrics.logloss},
+                      {"accuracy", *metrics.accuracy},
+                      {"bits_per_label", OrNull(metrics.bits_per_label)}});
+    return;
+  }
   AddValues(metrics, json);
   if (metrics.gauc) {
     (*json)["gauc"] = *metrics.gauc;
@@ -187,6 +198,10 @@ std::string ToJson(const Summary& summary) {
                {"wall_s", summary.wall_s},
                {"peak_memory_bytes", summary.peak_memory_bytes}};
   if (!summary.label.empty()) json["label"] = summary.label;
+  if (summary.bits_per_label) {
+    json["accuracy"] = OrNull(summary.accuracy);
+    json["bits_per_label"] = OrNull(summary.bits_per_label);
+  }
   for (const Summary::Label& label : summary.labels) {
     json["labels"].push_back({{"label", label.name},
                               {"rows", label.rows},
@@ -220,7 +235,13 @@ std::string ToText(const Summary& summary) {
                static_cast<long long>(summary.dense_parameters),
                static_cast<long long>(summary.embedding_parameters));
   if (summary.labels.empty()) {
-    AddFigures(summary.split, {{}, 0, summary.auc, summary.best_auc, summary.logloss, summary.gauc},
+    AddFigures(summary.split,
+               {.auc = summary.auc,
+                .best_auc = summary.best_auc,
+                .logloss = summary.logloss,
+                .gauc = summary.gauc,
+                .accuracy = summary.accuracy,
+                .bits_per_label = summary.bits_per_label},
                summary.best_gauc, &text);
   }
   if (summary.unlabelled) text += summary.split + ": no labels, no metrics\n";
@@ -257,6 +278,7 @@ std::string ToText(const EvalRecord& record) {
   if (metrics.rows == 0) return text + "  no labels, no metrics";
   if (metrics.auc) AppendFormat(&text, "  auc %.4f", *metrics.auc);
   AppendFormat(&text, "  logloss %.4f", metrics.logloss);
+  if (metrics.bits_per_label) AppendFormat(&text, "  bits %.4f", *metrics.bits_per_label);
   if (metrics.gauc) AppendFormat(&text, "  gauc %.4f", *metrics.gauc);
   return text;
 }

@@ -65,15 +65,20 @@ struct Summary {
   std::optional<double> best_gauc;  // likewise
   std::optional<double> logloss;
   std::optional<double> gauc;  // none: no groups, or none with both classes
+  // Where labels are classes.
+  std::optional<double> accuracy = {};
+  std::optional<double> bits_per_label = {};
   // Where several labels are learned: the one these five are of, and those of each.
   std::string label = {};
   struct Label {
-    std::string name;
+    std::string name = {};
     int64_t rows = 0;  // that have it
-    std::optional<double> auc;
-    std::optional<double> best_auc;
-    std::optional<double> logloss;
-    std::optional<double> gauc;
+    std::optional<double> auc = {};
+    std::optional<double> best_auc = {};
+    std::optional<double> logloss = {};
+    std::optional<double> gauc = {};
+    std::optional<double> accuracy = {};
+    std::optional<double> bits_per_label = {};
   };
   std::vector<Label> labels = {};
   int64_t steps = 0;

@@ -188,6 +188,8 @@ std::string OnnxWriter::Activate(Activation activation, const std::string& x) {
       return Apply("Relu", {x});
     case Activation::kTanh:
       return Apply("Tanh", {x});
+    case Activation::kSigmoid:
+      return Apply("Sigmoid", {x});
     case Activation::kSwish:
       return Apply("Mul", {x, Apply("Sigmoid", {x})});
     case Activation::kGelu:

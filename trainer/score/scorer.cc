@@ -65,6 +65,7 @@ StatusOr<ModelDescription> ModelDescription::Of(const StoredCheckpoint& stored) 
   model.data.numeric = encoding.numeric;
   model.data.categorical = encoding.categorical;
   model.data.labels = encoding.labels;
+  model.data.classes = encoding.classes;
   model.data.schema = encoding.schema;
   return model;
 }
@@ -76,6 +77,9 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   ELASTOR_ASSIGN_OR_RETURN(ModelDescription model, ModelDescription::Of(stored));
   ELASTOR_RETURN_IF_ERROR(CheckPrecision(model_dir, model.experiment));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(model.experiment, model.data));
+  if (task.kind != Task::Kind::kBinary) {
+    return UserError(model_dir + ": its labels are classes; expected 0 or 1");
+  }
   ELASTOR_RETURN_IF_ERROR(FindSequences(model.experiment, model.data).status());
   std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), task));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadWeights(stored));

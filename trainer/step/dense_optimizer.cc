@@ -29,19 +29,21 @@ DenseOptimizer<T>::DenseOptimizer(const DenseOptimizerOptions& options,
     CHECK_EQ(slice.size() % kParameterBlock, 0);
     first_block_.push_back(static_cast<int64_t>(blocks_.size()));
     for (int64_t at = slice.begin; at < slice.end; at += kParameterBlock) {
-      blocks_.push_back({at, {}, {}});
+      blocks_.push_back({at, {}, {}, {}});
     }
   }
   first_block_.push_back(static_cast<int64_t>(blocks_.size()));
   for (const ParameterInfo& p : layout.parameters()) {
     const double lambda = LambdaOf(options, p.decay);
-    if (lambda == 0 && !p.statistic) continue;
+    const bool shrinks = options.decoupled_decay > 0 && p.decay == Decay::kDense;
+    if (lambda == 0 && !p.statistic && !shrinks) continue;
     for (Block& block : blocks_) {
       const int64_t begin = std::max(p.offset, block.global);
       const int64_t end = std::min(p.offset + p.size, block.global + kParameterBlock);
       if (begin >= end) continue;
       const Range run = {begin - block.global, end - block.global};
       if (p.statistic) block.statistics.push_back(run);
+      if (shrinks) block.shrinking.push_back(run);
       if (lambda != 0) {
         block.decayed.push_back({run.begin, run.size(), static_cast<T>(lambda)});
       }
@@ -96,13 +98,22 @@ void DenseOptimizer<T>::MoveStatistics(const Block& block, T* gradient, T* weigh
 }
 
 template <typename T>
+void DenseOptimizer<T>::Shrink(const Block& block, T kept, T* weights) {
+  for (const Range& run : block.shrinking) {
+    for (int64_t i = run.begin; i < run.end; ++i) weights[i] *= kept;
+  }
+}
+
+template <typename T>
 void DenseOptimizer<T>::Update(double scale, double learning_rate, int64_t step, T* weights) {
+  const T kept = static_cast<T>(1 - learning_rate * options_.decoupled_decay);
   WithRule<T>(options_.rule, learning_rate, step, [&](const auto& rule) {
     pool_->ParallelFor(blocks_.size(), 1, [&](int, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* const g = gradient_.data() + i * kParameterBlock;
         T* const w = weights + blocks_[i].global;
         MoveStatistics(blocks_[i], g, w);
+        Shrink(blocks_[i], kept, w);
         rule(kParameterBlock, static_cast<T>(scale), g, w, slots_.data() + i * slot_elements_);
       }
     });

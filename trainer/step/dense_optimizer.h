@@ -52,12 +52,15 @@ class DenseOptimizer final : public DenseSlots<T> {
     int64_t global;  // of its first element, in the flat array
     std::vector<Decayed> decayed;
     std::vector<Range> statistics;  // elements in the block
+    std::vector<Range> shrinking;   // likewise: with decoupled decay
   };
 
   // Of a block's gradient, statistics left out.
   static double SquaredNorm(const Block& block, const T* gradient);
   // Moves a block's statistics and clears their gradient, with which no rule changes anything.
   static void MoveStatistics(const Block& block, T* gradient, T* weights);
+  // Decoupled decay: what is left of the weights.
+  static void Shrink(const Block& block, T kept, T* weights);
 
   DenseOptimizerOptions options_;
   ThreadPool* pool_;

@@ -48,7 +48,7 @@ struct EvaluatedRows {
   int64_t begin = 0;  // of the batch's local rows
   int64_t rows = 0;
   Panels<const T> logits;          // [rows, outputs of the task]
-  const double* losses = nullptr;  // [rows][outputs], unweighted
+  const double* losses = nullptr;  // [rows][losses of the task], unweighted
   // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
   std::function<Panels<const T>(int probe)> probe;
 };

@@ -13,6 +13,8 @@ struct DenseOptimizerOptions {
   OptimizerOptions rule;    // SGD, Adagrad or Adam, applied to blocks of kParameterBlock
   double dense_l2 = 0;      // lambda of parameters with Decay::kDense
   double embedding_l2 = 0;  // lambda of parameters with Decay::kEmbedding
+  // Of parameters with Decay::kDense: w = (1 - learning rate * decoupled_decay) w before an update.
+  double decoupled_decay = 0;
 };
 
 // m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.

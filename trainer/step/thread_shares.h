@@ -6,15 +6,29 @@
 #include <vector>
 
 #include "core/base/leaves.h"
+#include "core/graph/graph.h"
 #include "core/tensor/pass_leaves.h"
 #include "trainer/step/step_options.h"
 
 namespace elastor {
 
-// Rows of the largest training pass on the CPU. whole_leaf: of a model whose passes hold whole
-// leaves.
-inline int64_t TrainingPassRows(const TrainStepOptions& options, bool whole_leaf) {
-  return whole_leaf ? (options.batch_rows + options.leaves - 1) / options.leaves : kPassRows;
+// Whether a training pass holds rows of one leaf alone.
+inline bool OneLeafAPass(const Graph& graph) {
+  return graph.needs_whole_leaf() || graph.shares_parameters();
+}
+
+// Rows of the largest training pass on the CPU.
+inline int64_t TrainingPassRows(const TrainStepOptions& options, const Graph& graph) {
+  const int64_t leaf_rows = (options.batch_rows + options.leaves - 1) / options.leaves;
+  if (graph.needs_whole_leaf()) return leaf_rows;
+  return OneLeafAPass(graph) && leaf_rows > 0 ? std::min(leaf_rows, kPassRows) : kPassRows;
+}
+
+// Rows of the largest pass of an evaluation. Those of models that are applied again and again take
+// no more memory than training does.
+inline int64_t EvaluationPassRows(const TrainStepOptions& options, const Graph& graph) {
+  if (graph.needs_whole_leaf()) return kPassRows;
+  return (TrainingPassRows(options, graph) + kPanelRows - 1) / kPanelRows * kPanelRows;
 }
 
 // Neighbouring leaves that share a pass of at most kPassRows rows, padded ones included; a power of
@@ -39,15 +53,16 @@ struct ThreadShare {
   int64_t pass_rows = 0;
 };
 
-inline ThreadShare ShareOfThread(const TrainStepOptions& options, bool whole_leaf,
+inline ThreadShare ShareOfThread(const TrainStepOptions& options, const Graph& graph,
                                  const Range& own_leaves, int thread, int threads) {
   const int64_t leaves = own_leaves.size();
+  const bool whole_leaf = graph.needs_whole_leaf();
   const Range part = SharesLeaves(whole_leaf, own_leaves, threads)
                          ? Range{thread == 0 ? 0 : leaves, leaves}
                          : PartOf(thread, threads, leaves);
-  // Evaluations take passes of kPassRows on every thread.
-  const int64_t pass_rows =
-      part.size() > 0 ? std::max(kPassRows, TrainingPassRows(options, whole_leaf)) : kPassRows;
+  // Evaluations take passes on every thread.
+  int64_t pass_rows = EvaluationPassRows(options, graph);
+  if (part.size() > 0) pass_rows = std::max(pass_rows, TrainingPassRows(options, graph));
   return {{own_leaves.begin + part.begin, own_leaves.begin + part.end}, pass_rows};
 }
 

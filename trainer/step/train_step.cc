@@ -43,12 +43,12 @@ std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicato
 // What one computing thread owns.
 template <typename T>
 struct TrainStep<T>::Thread {
-  Thread(const WorkspacePlan& plan, int64_t max_rows, int64_t outputs,
+  Thread(const WorkspacePlan& plan, int64_t max_rows, int64_t row_losses,
          const ParameterLayout& layout, const Range& leaves)
       : leaves(leaves),
         workspace(plan, max_rows),
         fold(&layout, leaves),
-        losses(max_rows * outputs) {}
+        losses(max_rows * row_losses) {}
   Range leaves;
   Workspace<T> workspace;
   GradientFold<T> fold;
@@ -67,9 +67,10 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       embedding_(embedding),
       communicator_(communicator),
       pool_(pool),
-      pass_rows_(TrainingPassRows(options, graph->needs_whole_leaf())),
+      pass_rows_(TrainingPassRows(options, *graph)),
+      evaluation_pass_rows_(EvaluationPassRows(options, *graph)),
       own_leaves_(LeavesOfRank(communicator->rank(), communicator->size(), options.leaves)),
-      one_leaf_a_pass_(graph->needs_whole_leaf() || graph->shares_parameters()),
+      one_leaf_a_pass_(OneLeafAPass(*graph)),
       share_leaves_(SharesLeaves(graph->needs_whole_leaf(), own_leaves_, pool->threads())),
       slices_(SlicesOfRank(graph->parameters(), *communicator)),
       reducer_(communicator, options.leaves),
@@ -84,10 +85,9 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
   {
     const MemoryPurpose purpose("activations of a computing thread");
     for (int t = 0; t < pool->threads(); ++t) {
-      const ThreadShare share =
-          ShareOfThread(options, graph->needs_whole_leaf(), own_leaves_, t, pool->threads());
+      const ThreadShare share = ShareOfThread(options, *graph, own_leaves_, t, pool->threads());
       threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
-                                                  graph->outputs(), graph->parameters(),
+                                                  options.task.losses(), graph->parameters(),
                                                   share.leaves));
     }
   }
@@ -266,8 +266,10 @@ void TrainStep<T>::ComputePass(const LocalBatch& batch, int64_t begin, const Pas
                    thread.losses.data(), leaf.Of(executor_.LogitGradients(pass)));
     const double* losses = thread.losses.data();
     for (int64_t i = 0; i < leaf.rows; ++i) {
+      const double share =
+          options_.task.RowShare(batch.labels.data() + (row + i) * options_.task.labels());
       for (const Task::Label& label : options_.task.learned) {
-        const double loss = label.weight * *losses++;
+        const double loss = share * label.weight * *losses++;
         thread.loss.Add(weights == nullptr ? loss : weights[i] * loss);
       }
     }
@@ -366,8 +368,8 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kEvaluate, routed_.ids.get()));
   const int64_t numeric_features = graph_->features().numeric_features();
   pool_->ParallelFor(batch.rows(), kPanelRows, [&](int t, int64_t part_begin, int64_t part_end) {
-    for (int64_t row = part_begin; row < part_end; row += kPassRows) {
-      const int64_t rows = std::min(kPassRows, part_end - row);
+    for (int64_t row = part_begin; row < part_end; row += evaluation_pass_rows_) {
+      const int64_t rows = std::min(evaluation_pass_rows_, part_end - row);
       const Pass<T> pass = MakePass(batch, row, PassLeaves(rows), t, /*training=*/false);
       const Panels<T> e = executor_.Embeddings(pass);
       double* const losses = threads_[t]->losses.data();

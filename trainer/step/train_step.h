@@ -76,7 +76,8 @@ class TrainStep final : public Step<T> {
   ShardedEmbedding<T>* embedding_;
   Communicator* communicator_;
   ThreadPool* pool_;
-  int64_t pass_rows_;  // of a training pass, at most
+  int64_t pass_rows_;             // of a training pass, at most
+  int64_t evaluation_pass_rows_;  // likewise
   Range own_leaves_;
   bool one_leaf_a_pass_;
   // Fewer leaves than threads, and the model's passes are worth sharing: all threads compute each

@@ -215,15 +215,15 @@ void DeviceExecutor<A>::Backward(const DevicePass& pass, LeafGradients* gradient
 
 template <typename A>
 Activations<const A> DeviceExecutor<A>::ProbeOutput(const LeafShape& shape, int probe) {
-  const auto& [name, measured, node] = graph_.probes()[probe];
-  Activations<A> output = View(shape, schedule_.nodes[node].output);
+  const Probe& measured = graph_.probes()[probe];
+  Activations<A> output = View(shape, schedule_.nodes[measured.node].output);
   if (!output.row_major()) {
     const auto copy =
         Activations<A>::RowMajor(Data<A>(probe_), shape.rows(), output.tokens, output.features);
     Copy<A>(environment_.stream(), output, copy);
     output = copy;
   }
-  return output.WithTokens(measured.tokens);
+  return output.WithTokens(measured.matrices * measured.shape.tokens);
 }
 
 template class DeviceExecutor<float>;

@@ -18,6 +18,8 @@ ELASTOR_INLINE void WithActivation(Activation activation, Body body) {
       return body([](auto v) { return Swish(v); });
     case Activation::kTanh:
       return body([](auto v) { return TanhAndSlope(v); });
+    case Activation::kSigmoid:
+      return body([](auto v) { return SigmoidAndSlope(v); });
     case Activation::kRelu:
       return body([](auto v) { return Relu(v); });
     case Activation::kIdentity:

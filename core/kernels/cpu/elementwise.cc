@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/kernels/cpu/activate.h"
 #include "core/kernels/cpu/vec_math.h"
 #include "glog/logging.h"
 
@@ -54,6 +55,18 @@ void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative) {
     const Vec<T> value = Load(at(x));
     if (derivative.data != nullptr) Save(at(derivative), value > zero ? one : zero);
     Save(at(y), value > zero ? value : zero);
+  });
+}
+
+template <typename T>
+void Activate(Activation activation, Panels<const T> x, Panels<T> y, Panels<T> derivative) {
+  CheckSameShape<T>(x, y);
+  WithActivation(activation, [&](const auto& function) {
+    ForEachLine(y, [&](auto at, int64_t) {
+      const auto result = function(Load(at(x)));
+      if (derivative.data != nullptr) Save(at(derivative), result.slope);
+      Save(at(y), result.value);
+    });
   });
 }
 
@@ -152,6 +165,7 @@ void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const fl
   template void Add<T>(Panels<const T>, Panels<const T>, Panels<T>);                     \
   template void Multiply<T>(Panels<const T>, Panels<const T>, Panels<T>);                \
   template void Relu<T>(Panels<const T>, Panels<T>, Panels<T>);                          \
+  template void Activate<T>(Activation, Panels<const T>, Panels<T>, Panels<T>);          \
   template void Copy<T>(Panels<const T>, Panels<T>);                                     \
   template void Fill<T>(T, Panels<T>);                                                   \
   template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);         \

@@ -6,6 +6,7 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/cpu/vec.h"
 #include "core/kernels/matmul.h"
+#include "core/kernels/matrix_product.h"
 #include "core/kernels/norm.h"
 #include "core/kernels/pair_products.h"
 #include "core/tensor/panels.h"
@@ -70,6 +71,8 @@ struct KernelTable {
                              Panels<const T> v, Panels<const T> lengths, const T* position_bias,
                              const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
                              Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch);
+  void (*matrix_products)(const ProductShape& shape, const RowMatrices<const T>& a,
+                          const RowMatrices<const T>& b, const RowMatrices<T>& c);
 };
 
 // Queries whose weights are held at a time.

@@ -176,6 +176,13 @@ ELASTOR_INLINE ValueAndSlope<V> Swish(V x) {
   return {value, Fma(value, 1 - sigmoid, sigmoid)};
 }
 
+// sigmoid(x) and its derivative.
+template <typename V>
+ELASTOR_INLINE ValueAndSlope<V> SigmoidAndSlope(V x) {
+  const V value = Sigmoid(x);
+  return {value, value * (1 - value)};
+}
+
 // tanh(x) and its derivative 1 - tanh(x)^2.
 template <typename V>
 ELASTOR_INLINE ValueAndSlope<V> TanhAndSlope(V x) {

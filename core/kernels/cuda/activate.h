@@ -37,6 +37,8 @@ __device__ inline ValuesAndSlopes<kCount> Activate(Activation activation, const 
       return Map(x, [](float v) { return Swish(v); });
     case Activation::kTanh:
       return Map(x, [](float v) { return TanhAndSlope(v); });
+    case Activation::kSigmoid:
+      return Map(x, [](float v) { return SigmoidAndSlope(v); });
     case Activation::kRelu:
       return Map(x, [](float v) { return Relu(v); });
     case Activation::kIdentity:

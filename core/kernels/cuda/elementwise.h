@@ -118,6 +118,19 @@ void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const fl
                    const float* labels, const float* weights, const float* inverse_weight,
                    const int32_t* local_row, double* losses, float* dlogits);
 
+// Labels of classes: `count` of a row, all learned, each with a run of `classes` outputs.
+struct ClassLabels {
+  int64_t count = 1;
+  int64_t classes = 2;
+};
+// Softmax cross-entropy (core/kernels/elementwise.h) of all labels, whose mean is the row's loss.
+// logits, dlogits: [rows][count][classes]; losses: [rows][count]; the rest as BceWithLogits'.
+//   losses = weight * (loss / labels present), in double,
+//   dlogits = (softmax - [c = y]) * weight * (inverse / labels present), rounded once.
+void SoftmaxCrossEntropy(Stream& stream, int64_t rows, const ClassLabels& task, const float* logits,
+                         const float* labels, const float* weights, const float* inverse_weight,
+                         const int32_t* local_row, double* losses, float* dlogits);
+
 // Numeric fields: values [local rows][count]; y: [rows, 1, >= count * width], its first features.
 template <typename A>
 void NumericEmbedding(Stream& stream, const float* values, const int32_t* local_row, int64_t count,

@@ -37,14 +37,22 @@ class BlockTransposeKernel final : public CpuKernel<T> {
   KernelTraits traits() const override { return {}; }
   void Forward(const Pass<T>&, const KernelMemory<T>&,
                const ForwardOperands<T>& operands) const override {
-    BlockTranspose<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
+    Transpose(operands.inputs[0], operands.output);
   }
   void Backward(const Pass<T>&, const KernelMemory<T>&,
                 const BackwardOperands<T>& operands) const override {
-    BlockTranspose<T>(op_.tokens, op_.width, operands.doutput, operands.dinputs[0]);
+    Transpose(operands.doutput, operands.dinputs[0]);
   }
 
  private:
+  void Transpose(Panels<const T> x, Panels<T> y) const {
+    const int64_t features = op_.tokens * op_.width;
+    for (int64_t i = 0; i < op_.count; ++i) {
+      BlockTranspose<T>(op_.tokens, op_.width, x.Slice(i * features, features),
+                        y.Slice(i * features, features));
+    }
+  }
+
   const BlockTransposeOp op_;
 };
 

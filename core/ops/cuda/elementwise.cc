@@ -65,7 +65,10 @@ class BlockTransposeKernel final : public DeviceKernel<A> {
 
  private:
   void Transpose(Activations<const A> x, Activations<A> y) {
-    BlockTranspose<A>(context_->stream(), op_.tokens, op_.width, x.WithTokens(1), y.WithTokens(1));
+    const auto each = [this](auto view) {
+      return view.RowMajor(view.data, view.rows * op_.count, 1, op_.tokens * op_.width);
+    };
+    BlockTranspose<A>(context_->stream(), op_.tokens, op_.width, each(x), each(y));
   }
 
   BlockTransposeOp op_;

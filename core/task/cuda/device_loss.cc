@@ -27,12 +27,28 @@ class DeviceBinaryCrossEntropy final : public DeviceLoss {
   const Task task_;
 };
 
+class DeviceClassCrossEntropy final : public DeviceLoss {
+ public:
+  explicit DeviceClassCrossEntropy(const Task& task) : task_(task) {}
+  void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
+               float* doutputs) const override {
+    const ClassLabels labels = {.count = task_.losses(), .classes = task_.outputs_per_label()};
+    SoftmaxCrossEntropy(stream, rows.rows, labels, rows.outputs, rows.labels, rows.weights,
+                        rows.inverse_weight, rows.local_row, losses, doutputs);
+  }
+
+ private:
+  const Task task_;
+};
+
 }  // namespace
 
 std::unique_ptr<DeviceLoss> MakeDeviceLoss(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kBinary:
       return std::make_unique<DeviceBinaryCrossEntropy>(task);
+    case Task::Kind::kClasses:
+      return std::make_unique<DeviceClassCrossEntropy>(task);
   }
   LOG(FATAL) << "no such task";
 }

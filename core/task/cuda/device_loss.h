@@ -25,7 +25,7 @@ struct DeviceLossRows {
 class DeviceLoss {
  public:
   virtual ~DeviceLoss() = default;
-  // Enqueues losses [rows][task.outputs()], in double, and doutputs = dloss/doutputs * weight *
+  // Enqueues losses [rows][task.losses()], in double, and doutputs = dloss/doutputs * weight *
   // inverse_weight, with the labels' weights; both are 0 in padding and where the label is missing.
   // With doutputs the losses are weighted, by row and label; without (null: an evaluation) not.
   virtual void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,

@@ -217,6 +217,47 @@ TEST(BceTest, NanIsNotHidden) {
   EXPECT_TRUE(std::isnan(gradient.view().At(0, 0)));
 }
 
+// Of five classes, some far below the largest; every fifth row lacks the label.
+TYPED_TEST(ElementwiseTest, SoftmaxCrossEntropy) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 21, kClasses = 5;
+  constexpr double kTolerance = sizeof(T) == 4 ? 1e-7 : 1e-14;
+  PanelBuffer<T> logits(kRows, kClasses, 1), gradient(kRows, kClasses, 2);
+  std::vector<float> labels, weights;
+  std::vector<double> scales, loss(kRows, -7);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t c = 0; c < kClasses; ++c) logits.view().At(row, c) *= row % 4 == 0 ? 400 : 3;
+    labels.push_back(row % 5 == 3 ? std::numeric_limits<float>::quiet_NaN()
+                                  : static_cast<float>(row % kClasses));
+    weights.push_back(0.5f + 0.1f * row);
+    scales.push_back(1.0 / (1 + row));
+  }
+  SoftmaxCrossEntropy<T>(logits.read(), {labels.data()}, weights.data(), scales.data(),
+                         {loss.data()}, gradient.view());
+  for (int64_t row = 0; row < kRows; ++row) {
+    double most = -1e300, sum = 0;
+    for (int64_t c = 0; c < kClasses; ++c) {
+      most = std::max(most, static_cast<double>(logits.view().At(row, c)));
+    }
+    for (int64_t c = 0; c < kClasses; ++c) sum += std::exp(logits.view().At(row, c) - most);
+    const bool known = !std::isnan(labels[row]);
+    for (int64_t c = 0; c < kClasses; ++c) {
+      const double target = static_cast<float>(c) == labels[row] ? 1 : 0;
+      const double expected = (std::exp(logits.view().At(row, c) - most) / sum - target) *
+                              double{weights[row]} * scales[row];
+      EXPECT_NEAR(gradient.view().At(row, c), known ? expected : 0, kTolerance) << row;
+      if (target == 0) continue;
+      EXPECT_NEAR(loss[row], std::log(sum) + most - logits.view().At(row, c), 1e-12 * (1 + most));
+    }
+    if (!known) EXPECT_EQ(loss[row], 0);
+  }
+  for (int64_t row = kRows; row < 32; ++row) EXPECT_EQ(gradient.view().At(row, 0), 0);
+  logits.view().At(1, 2) = std::numeric_limits<T>::quiet_NaN();
+  SoftmaxCrossEntropy<T>(logits.read(), {labels.data()}, nullptr, scales.data(), {loss.data()},
+                         gradient.view());
+  EXPECT_TRUE(std::isnan(loss[1]) && std::isnan(gradient.view().At(1, 0)));
+}
+
 TYPED_TEST(ElementwiseTest, NumericEmbedding) {
   using T = TypeParam;
   constexpr int64_t kRows = 21, kCount = 3, kWidth = 10;

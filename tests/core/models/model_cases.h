@@ -123,6 +123,19 @@ inline std::vector<ModelCase> ModelCases() {
   add("XDeepFm", "x_deep_fm { maps: [5, 3] hidden: [9, 5] }");
   add("XDeepFmOneLayerBatchNormDropout",
       "x_deep_fm { maps: 18 hidden: 9 batch_norm: true dropout: 0.25 }");
+  // Six positions of bytes with 8 features, or matrices of 4 x 4, and 3 classes.
+  const auto bytes = [&](const std::string& name, const std::string& text) {
+    add(name, text);
+    cases.back().features = {
+        .categorical_fields = 6, .embedding_width = 8, .embedding_stddev = 0.5};
+    cases.back().outputs = 6 * 3;
+  };
+  bytes("MatrixThinker", "matrix_thinker { layers: 2 iterations: 2 heads: 2 probes: 3 }");
+  bytes("MatrixThinkerCollapseDropout",
+        "matrix_thinker { layers: 1 iterations: 2 heads: 1 head: VECTOR_COLLAPSE dropout: 0.25 }");
+  bytes("MatrixThinkerMatrixProduct",
+        "matrix_thinker { layers: 1 iterations: 1 heads: 2 attention: MATRIX_PRODUCT probes: 5 }");
+  bytes("Transformer", "transformer { layers: 2 heads: 2 hidden: 9 dropout: 0.25 }");
   return cases;
 }
 

@@ -652,6 +652,80 @@ TEST(MixtureTest, GradientsAndByHand) {
   EXPECT_EQ(run.Forward({3, 5, 7, 11, 4, 4, 1000, 0}), Numbers({5, 8, 3, 5}));
 }
 
+using Shared = MatrixProductOp::Shared;
+
+// Factors that are values are runs of x's features, A first.
+Graph MatrixProductGraph(const MatrixProductOp& op) {
+  const int64_t first = op.shared == Shared::kFirst ? 0 : op.product.count * op.first_features();
+  const int64_t second = op.shared == Shared::kSecond ? 0 : op.product.count * op.second_features();
+  return GraphOf(first + second, [&](GraphBuilder* graph, Value x) {
+    std::vector<Value> factors;
+    for (const auto& [begin, features] : {std::pair(int64_t{0}, first), {first, second}}) {
+      SliceOp slice;
+      slice.width = first + second;
+      slice.first_column = begin;
+      slice.slice = {1, features};
+      if (features > 0) factors.push_back(graph->Apply(slice, x));
+    }
+    std::vector<int> parameters;
+    if (op.shared != Shared::kNone) {
+      parameters = {graph->Parameter("w", op.shared_shape(), {.stddev = 0.5}, Decay::kDense)};
+    }
+    return graph->Apply(op, factors, parameters);
+  });
+}
+
+TEST(MatrixProductTest, Gradients) {
+  for (const Shared shared : {Shared::kNone, Shared::kFirst, Shared::kSecond}) {
+    for (const bool first : {false, true}) {
+      for (const bool second : {false, true}) {
+        MatrixProductOp op;
+        op.product = {.count = 3, .rows = 7, .columns = 5, .terms = 2};
+        op.first_transposed = first;
+        op.second_transposed = second;
+        op.shared = shared;
+        if (first != second) op.activation = Activation::kSigmoid;
+        ExpectGradients(MatrixProductGraph(op));
+      }
+    }
+  }
+}
+
+// [1 2; 3 4] and [0 1; 1 1] times 10 and 100.
+TEST(MatrixProductTest, ByHand) {
+  MatrixProductOp op;
+  op.product = {.count = 2, .rows = 2, .columns = 1, .terms = 2};
+  op.shared = Shared::kSecond;
+  const Graph graph = MatrixProductGraph(op);
+  OpRun run(graph, 1);
+  run.Set("w", {10, 100});
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 0, 1, 1, 1}), Numbers({210, 430, 100, 110}));
+  EXPECT_EQ(run.Backward({1, 0, 0, 2}), Numbers({10, 100, 0, 0, 0, 0, 20, 200}));
+  EXPECT_EQ(run.Gradient("w"), Numbers({1 + 2, 2 + 2}));
+}
+
+Graph PositionGraph(int64_t tokens, int64_t positions, double scale) {
+  PositionOp op;
+  op.tokens = tokens;
+  op.width = 2;
+  op.positions = positions;
+  op.scale = scale;
+  return GraphOf(tokens * op.width, [&](GraphBuilder* graph, Value x) {
+    return graph->Apply(
+        op, x, {graph->Parameter("p", {positions, op.width}, {.stddev = 0.5}, Decay::kNone)});
+  });
+}
+
+TEST(PositionTest, GradientsAndByHand) {
+  for (const int64_t positions : {2, 5}) ExpectGradients(PositionGraph(5, positions, 0.3));
+  const Graph graph = PositionGraph(2, 1, 0.5);
+  OpRun run(graph, 1);
+  run.Set("p", {10, 20});
+  EXPECT_EQ(run.Forward({1, 2, 3, 4}), Numbers({1, 2, 8, 14}));
+  EXPECT_EQ(run.Backward({1, 2, 3, 4}), Numbers({1, 2, 3, 4}));
+  EXPECT_EQ(run.Gradient("p"), Numbers({1.5, 2}));
+}
+
 Graph WeightedPoolGraph(int64_t groups, int64_t tokens, int64_t width) {
   WeightedPoolOp op;
   op.groups = groups;

@@ -210,6 +210,43 @@ TEST(MetricsTest, ALabelWithoutRows) {
   EXPECT_EQ((*values)[0].rows, 1);
 }
 
+// Two labels of three classes on two ranks; the second row lacks its last.
+TEST(MetricsTest, Classes) {
+  const Task task = {.kind = Task::Kind::kClasses,
+                     .classes = 3,
+                     .row_labels = 2,
+                     .learned = {{"a", 0}, {"b", 1}}};
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> labels = {0, 2, 1, kNone};
+  const std::vector<float> logits = {5, 1, 1, 0, 3, 2, 1, 1, 0, 9, 9, 9};
+  const std::vector<double> losses = {0.25, 1.5, 0.75, 0};
+  const std::vector<float> weights = {3, 1};
+  const auto communicators = MakeThreadCommunicators(2, {.deadline_seconds = 60});
+  std::vector<StatusOr<std::vector<MetricValues>>> results(2, UserError("none"));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto metrics = MakeMetrics(task, /*slices=*/0, /*grouped=*/false);
+      metrics->Add({.logits = std::span(logits).subspan(rank * 6, 6),
+                    .labels = std::span(labels).subspan(rank * 2, 2),
+                    .losses = std::span(losses).subspan(rank * 2, 2),
+                    .weights = std::span(weights).subspan(rank, 1)});
+      results[rank] = metrics->Reduce(*communicators[rank]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : results) {
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const MetricValues& values = (*result)[0];
+    EXPECT_EQ(values.rows, 3);
+    EXPECT_DOUBLE_EQ(values.logloss, (3 * 0.25 + 3 * 1.5 + 0.75) / 7);
+    // Of the third label the classes 0 and 1 have the largest logit: 0 is taken.
+    EXPECT_DOUBLE_EQ(*values.accuracy, 3.0 / 7);
+    EXPECT_DOUBLE_EQ(*values.bits_per_label, values.logloss / std::log(2.0));
+    EXPECT_FALSE(values.auc.has_value());
+  }
+}
+
 TEST(MetricsTest, HandComputed) {
   Predictions predictions;
   predictions.Add(0.0f, 0);

@@ -75,7 +75,7 @@ __device__ void UpdateElement(const Adam<float>& rule, float g, float* w, float*
 }
 
 template <typename Rule>
-__global__ void UpdateKernel(OwnedBlocks blocks, Rule rule, int slots_of_element,
+__global__ void UpdateKernel(OwnedBlocks blocks, Rule rule, int slots_of_element, float kept,
                              const UpdateGate* gate, const float* gradient, float* weights,
                              float* slots) {
   if (gate->proceed == 0) return;
@@ -91,6 +91,7 @@ __global__ void UpdateKernel(OwnedBlocks blocks, Rule rule, int slots_of_element
     if (decay[i] == kStatisticElement) {
       w[i] = (1 - kMomentum) * w[i] + kMomentum * g[i];
     } else {
+      if (decay[i] == static_cast<uint8_t>(Decay::kDense)) w[i] *= kept;
       UpdateElement(rule, scale * g[i], w + i, slot + i);
     }
   }
@@ -111,8 +112,8 @@ void AddDenseL2(Stream& stream, const OwnedBlocks& blocks, float dense_lambda,
 }
 
 void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptions& options,
-                 double learning_rate, int64_t step, const UpdateGate* gate, const float* gradient,
-                 float* weights, float* slots) {
+                 double learning_rate, int64_t step, float kept, const UpdateGate* gate,
+                 const float* gradient, float* weights, float* slots) {
   if (blocks.count == 0) return;
   const int slots_of_element =
       static_cast<int>(SlotElements(options.kind, kParameterBlock) / kParameterBlock);
@@ -122,7 +123,7 @@ void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptio
       LOG(FATAL) << "no rule of dense parameters";
     } else {
       Launch(stream, static_cast<unsigned>(blocks.count), kThreads, UpdateKernel<Rule>, blocks,
-             rule, slots_of_element, gate, gradient, weights, slots);
+             rule, slots_of_element, kept, gate, gradient, weights, slots);
     }
   });
 }

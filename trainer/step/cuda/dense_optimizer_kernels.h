@@ -24,11 +24,12 @@ struct OwnedBlocks {
 void AddDenseL2(Stream& stream, const OwnedBlocks& blocks, float dense_lambda,
                 float embedding_lambda, const float* weights, float* gradient, double* sums);
 
-// Applies the rule of `options` to every element; statistics move towards their gradient instead.
+// Applies the rule of `options` to every element, `kept` times it where Decay::kDense; statistics
+// move towards their gradient instead.
 // slots: [count][slots of an element][kParameterBlock].
 void UpdateDense(Stream& stream, const OwnedBlocks& blocks, const OptimizerOptions& options,
-                 double learning_rate, int64_t step, const UpdateGate* gate, const float* gradient,
-                 float* weights, float* slots);
+                 double learning_rate, int64_t step, float kept, const UpdateGate* gate,
+                 const float* gradient, float* weights, float* slots);
 
 // values[i] = value.
 void SetValues(Stream& stream, float value, int64_t count, float* values);

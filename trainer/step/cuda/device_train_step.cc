@@ -75,7 +75,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
   const LeafShape largest = {
       own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
   executor_.Reserve(largest);
-  losses_.Resize(largest.rows() * graph->outputs());
+  losses_.Resize(largest.rows() * options.task.losses());
   gradients_.Reserve(device.reproducible ? own.size() : 1);
   graph->parameters().Initialize(options.seed, host_weights_.data());
   WeightsChanged();
@@ -219,7 +219,7 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
                   .inverse_weight = &inputs_.scalars.data()->inverse_weight,
                   .local_row = pass.inputs.local_row},
                  losses_.data(), executor_.LogitGradients());
-  AddToExactSum(compute, losses_.data(), pass.shape.rows() * options_.task.outputs(),
+  AddToExactSum(compute, losses_.data(), pass.shape.rows() * options_.task.losses(),
                 &sums_.data()->loss);
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
@@ -349,21 +349,22 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
 
   const int64_t device_rows = pass.shape.rows();
   const int64_t outputs = options_.task.outputs();
+  const int64_t row_losses = options_.task.losses();
   std::vector<float> device_logits(device_rows * outputs);
-  std::vector<double> device_losses(device_rows * outputs);
+  std::vector<double> device_losses(device_rows * row_losses);
   Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * outputs);
-  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows * outputs);
+  Copy<double>(compute, device_losses.data(), losses_.data(), device_rows * row_losses);
   compute.Synchronize();
   const int64_t rows = batch.rows();
   std::vector<float> logits(PanelElements(rows, outputs));
-  std::vector<double> losses(rows * outputs);
+  std::vector<double> losses(rows * row_losses);
   const Panels<float> logit_panels = {logits.data(), rows, outputs, PanelStride(outputs)};
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t device_row = geometry.DeviceRowOf(row);
     for (int64_t o = 0; o < outputs; ++o) {
       logit_panels.At(row, o) = device_logits[device_row * outputs + o];
-      losses[row * outputs + o] = device_losses[device_row * outputs + o];
     }
+    std::copy_n(&device_losses[device_row * row_losses], row_losses, &losses[row * row_losses]);
   }
   std::mutex mutex;
   std::vector<std::vector<float>> probes(graph_->probes().size());
@@ -372,14 +373,14 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
     const auto probe_panels = [&](int probe) -> Panels<const float> {
       const std::lock_guard lock(mutex);
       if (probes[probe].empty()) TakeProbe(geometry, probe, &probes[probe]);
-      const int64_t features = graph_->probes()[probe].shape.features();
+      const int64_t features = graph_->probes()[probe].features();
       return Panels<const float>{probes[probe].data(), rows, features, PanelStride(features)}.Rows(
           begin, end - begin);
     };
     visit({.begin = begin,
            .rows = end - begin,
            .logits = logit_panels.Rows(begin, end - begin),
-           .losses = losses.data() + begin * outputs,
+           .losses = losses.data() + begin * row_losses,
            .probe = probe_panels});
   });
   return OkStatus();

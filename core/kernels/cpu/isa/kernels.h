@@ -45,6 +45,9 @@ void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Pan
                              Panels<const T> v, Panels<const T> lengths, const T* position_bias,
                              const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
                              Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch);
+template <typename T>
+void MatrixProductsKernel(const ProductShape& shape, const RowMatrices<const T>& a,
+                          const RowMatrices<const T>& b, const RowMatrices<T>& c);
 
 // A panel is one vector of rows or several.
 template <typename T>

@@ -18,6 +18,7 @@ constexpr KernelTable<T> kTable = {
     .norm_backward = NormBackwardKernel<T>,
     .attention_forward = AttentionForwardKernel<T>,
     .attention_backward = AttentionBackwardKernel<T>,
+    .matrix_products = MatrixProductsKernel<T>,
 };
 
 }  // namespace

@@ -230,5 +230,65 @@ TEST_F(LossTest, BceWithLogitsIsTheCpus) {
   }
 }
 
+// Three labels of four classes; every seventh row lacks the second.
+TEST_F(LossTest, SoftmaxCrossEntropyIsTheCpus) {
+  const DeviceRows padded(60, {60, 17, 0, 59});
+  const int64_t rows = padded.real_rows();
+  const ClassLabels task = {.count = 3, .classes = 4};
+  const int64_t outputs = task.count * task.classes;
+  const float inverse = 0.37f;
+  const std::vector<float> logits = RandomValues<float>(rows * outputs, 1, 30);
+  std::vector<float> labels, weights = RandomValues<float>(rows, 3);
+  std::vector<double> scales;
+  for (int64_t row = 0; row < rows; ++row) {
+    weights[row] = std::fabs(weights[row]) + 0.1f;
+    const bool missing = row % 7 == 3;
+    scales.push_back(1.0 / (missing ? 2 : 3) * double{inverse});
+    for (int64_t i = 0; i < task.count; ++i) {
+      labels.push_back(i == 1 && missing ? std::numeric_limits<float>::quiet_NaN()
+                                         : static_cast<float>((row + i) % task.classes));
+    }
+  }
+  std::vector<float> by_device_row(outputs * padded.shape.rows(), 1e30f);
+  for (size_t p = 0; p < padded.local_row.size(); ++p) {
+    if (padded.local_row[p] < 0) continue;
+    std::copy_n(&logits[padded.local_row[p] * outputs], outputs, &by_device_row[p * outputs]);
+  }
+  HostPanels gradient(rows, outputs);
+  std::vector<double> expected(rows * task.count);
+  const HostPanels host_logits(rows, outputs, logits);
+  for (int64_t i = 0; i < task.count; ++i) {
+    elastor::SoftmaxCrossEntropy<float>(
+        host_logits.read().Slice(i * task.classes, task.classes), {labels.data() + i, task.count},
+        weights.data(), scales.data(), {expected.data() + i, task.count},
+        gradient.view().Slice(i * task.classes, task.classes));
+  }
+  const Buffer<float> device_logits = Upload(stream_, by_device_row);
+  const Buffer<float> device_labels = Upload(stream_, labels);
+  const Buffer<float> device_weights = Upload(stream_, weights);
+  const Buffer<float> device_inverse = Upload<float>(stream_, {inverse});
+  const Buffer<int32_t> local_row = Upload(stream_, padded.local_row);
+  const Buffer<double> losses(&stream_, task.count * padded.shape.rows());
+  const Buffer<float> dlogits(&stream_, outputs * padded.shape.rows());
+  for (const bool training : {false, true}) {
+    SoftmaxCrossEntropy(stream_, padded.shape.rows(), task, device_logits.data(),
+                        device_labels.data(), device_weights.data(), device_inverse.data(),
+                        local_row.data(), losses.data(), training ? dlogits.data() : nullptr);
+    const std::vector<double> got = Download(stream_, losses);
+    for (size_t at = 0; at < got.size(); ++at) {
+      const int64_t row = padded.local_row[at / task.count];
+      const double loss = row < 0 ? 0 : expected[row * task.count + at % task.count];
+      const double share = row >= 0 && row % 7 == 3 ? 0.5 : 1.0 / 3;
+      const double weight = row < 0 ? 0 : weights[row];
+      ASSERT_EQ(got[at], training ? weight * (share * loss) : loss) << at;
+    }
+  }
+  const std::vector<float> got = Download(stream_, dlogits);
+  for (size_t at = 0; at < got.size(); ++at) {
+    const int64_t row = padded.local_row[at / outputs];
+    ASSERT_EQ(got[at], row < 0 ? 0 : gradient.view().At(row, at % outputs)) << at;
+  }
+}
+
 }  // namespace
 }  // namespace elastor::cuda

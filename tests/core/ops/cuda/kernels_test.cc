@@ -64,7 +64,7 @@ std::vector<Case> Cases() {
   for (const auto& [name, activation] :
        {std::pair("", Activation::kIdentity), std::pair("Relu", Activation::kRelu),
         std::pair("Gelu", Activation::kGelu), std::pair("Swish", Activation::kSwish),
-        std::pair("Tanh", Activation::kTanh)}) {
+        std::pair("Tanh", Activation::kTanh), std::pair("Sigmoid", Activation::kSigmoid)}) {
     const auto add = [&, act = activation](const std::string& kind, int64_t tokens, Weights weights,
                                            bool bias) {
       cases.push_back({kind + name, [=](Builder* g) {
@@ -228,6 +228,44 @@ std::vector<Case> Cases() {
   add("WeightedPoolOfOneGroup", [=](Builder* g) { return pool(g, g->Tokens(), 1, kTokens); });
   add("WeightedPoolOfOtherTokens",
       [=](Builder* g) { return g->Linear(pool(g, g->Tokens(), 2, 8), 2, 3, Weights::kOwn); });
+  // Two matrices [4, 4] of E's 32 features, and of a map's.
+  using Shared = MatrixProductOp::Shared;
+  const auto product = [](Builder* g, Shared shared, bool transposed, Activation activation) {
+    MatrixProductOp op;
+    op.product = {.count = 2, .rows = 4, .columns = 4, .terms = 4};
+    op.first_transposed = transposed;
+    op.shared = shared;
+    op.activation = activation;
+    const Value x = g->Tokens();
+    std::vector<Value> factors = {x};
+    std::vector<int> parameters;
+    if (shared == Shared::kNone) {
+      factors.push_back(g->Linear(x, 1, kTokens * kWidth, Weights::kOwn));
+    } else {
+      parameters = {g->Declare({4, 4})};
+    }
+    return g->Linear(g->Apply(op, factors, parameters), 2, 3, Weights::kOwn);
+  };
+  add("MatrixProduct", [=](Builder* g) { return product(g, Shared::kNone, true, {}); });
+  add("MatrixProductSharedFirst",
+      [=](Builder* g) { return product(g, Shared::kFirst, true, Activation::kSwish); });
+  add("MatrixProductSharedSecond",
+      [=](Builder* g) { return product(g, Shared::kSecond, false, Activation::kSigmoid); });
+  add("Position", [](Builder* g) {
+    PositionOp op;
+    op.tokens = kTokens;
+    op.width = kWidth;
+    op.positions = 3;
+    op.scale = 0.3;
+    const Value x = g->Apply(op, g->Tokens(), {g->Declare({3, kWidth})});
+    return g->Linear(x, kTokens, 3, Weights::kOwn);
+  });
+  add("TransposedMatrices", [](Builder* g) {
+    BlockTransposeOp op;
+    op.count = 2;
+    op.tokens = op.width = 4;
+    return g->Linear(g->Apply(op, g->Tokens()), 2, 3, Weights::kOwn);
+  });
   add("PairwiseDot", [](Builder* g) {
     const Value x = g->Tokens();
     const Value both[] = {x, g->Linear(x, 1, 3 * kWidth, Weights::kOwn)};

@@ -1,0 +1,107 @@
+#include <cmath>
+
+#include "core/cuda/launch.h"
+#include "core/kernels/cuda/matrix_product.h"
+#include "core/kernels/cuda/values.h"
+
+namespace elastor::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ inline int64_t ThreadIndex() {
+  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+template <typename A>
+__device__ inline A* Matrix(const DeviceMatrices<A>& of, int64_t row, int64_t p) {
+  return of.data + row * of.row_stride + p * of.step;
+}
+
+// A thread: one element of c, of a sum over p all of its terms.
+template <typename A, typename C>
+__global__ void __launch_bounds__(kThreads)
+    ProductKernel(int64_t rows, const ProductShape shape, const DeviceMatrices<const A> a,
+                  const DeviceMatrices<const A> b, const DeviceMatrices<C> c) {
+  const int64_t index = ThreadIndex();
+  const int64_t results = c.step == 0 ? 1 : shape.count;
+  if (index >= rows * results * shape.rows * shape.columns) return;
+  const int64_t j = index % shape.columns;
+  const int64_t i = index / shape.columns % shape.rows;
+  const int64_t matrix = index / (shape.columns * shape.rows);
+  const int64_t first = matrix % results;
+  const int64_t row = matrix / results;
+  float sum = 0;
+  for (int64_t p = first; p < (c.step == 0 ? shape.count : first + 1); ++p) {
+    const A* const left = Matrix(a, row, p) + i * a.row_step;
+    const A* const right = Matrix(b, row, p) + j * b.column_step;
+    for (int64_t k = 0; k < shape.terms; ++k) {
+      sum = std::fma(static_cast<float>(left[k * a.column_step]),
+                     static_cast<float>(right[k * b.row_step]), sum);
+    }
+    sum += 0.0f;
+  }
+  StoreValues<1>(Matrix(c, row, first) + i * c.row_step + j * c.column_step, Values<1>{{sum}});
+}
+
+template <typename A>
+__global__ void __launch_bounds__(kThreads)
+    PositionKernel(const float* p, int64_t count, float scale, const Activations<const A> x,
+                   const Activations<A> y) {
+  const int64_t index = ThreadIndex();
+  if (index >= y.rows * y.features) return;
+  const int64_t row = index / y.features;
+  const int64_t feature = index % y.features;
+  Values<1> value = LoadValues<1>(x.data + row * x.row_stride + feature);
+  const int64_t position = feature - (y.features - count);
+  if (position >= 0) value.v[0] += scale * p[position];
+  StoreValues<1>(y.data + row * y.row_stride + feature, value);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    ScaleKernel(int64_t leaves, int64_t count, int64_t stride, float scale, float* values) {
+  const int64_t index = ThreadIndex();
+  if (index < leaves * count) values[index / count * stride + index % count] *= scale;
+}
+
+}  // namespace
+
+template <typename A, typename C>
+void MatrixProducts(Stream& stream, int64_t rows, const ProductShape& shape,
+                    const DeviceMatrices<const A>& a, const DeviceMatrices<const A>& b,
+                    const DeviceMatrices<C>& c) {
+  const int64_t elements = rows * (c.step == 0 ? 1 : shape.count) * shape.rows * shape.columns;
+  if (elements == 0) return;
+  Launch(stream, Blocks(elements, kThreads), kThreads, ProductKernel<A, C>, rows, shape, a, b, c);
+}
+
+template <typename A>
+void AddPositions(Stream& stream, const float* p, int64_t count, float scale,
+                  Activations<const A> x, Activations<A> y) {
+  CHECK(x.rows == y.rows && x.features == y.features && x.tokens == 1 && y.tokens == 1);
+  if (y.rows == 0) return;
+  Launch(stream, Blocks(y.rows * y.features, kThreads), kThreads, PositionKernel<A>, p, count,
+         scale, x, y);
+}
+
+void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, float scale,
+                 float* values) {
+  if (leaves == 0) return;
+  Launch(stream, Blocks(leaves * count, kThreads), kThreads, ScaleKernel, leaves, count, stride,
+         scale, values);
+}
+
+#define ELASTOR_INSTANTIATE(A, C)                                           \
+  template void MatrixProducts<A, C>(Stream&, int64_t, const ProductShape&, \
+                                     const DeviceMatrices<const A>&,        \
+                                     const DeviceMatrices<const A>&, const DeviceMatrices<C>&);
+ELASTOR_INSTANTIATE(float, float)
+ELASTOR_INSTANTIATE(BFloat16, BFloat16)
+ELASTOR_INSTANTIATE(BFloat16, float)
+#undef ELASTOR_INSTANTIATE
+template void AddPositions<float>(Stream&, const float*, int64_t, float, Activations<const float>,
+                                  Activations<float>);
+template void AddPositions<BFloat16>(Stream&, const float*, int64_t, float,
+                                     Activations<const BFloat16>, Activations<BFloat16>);
+
+}  // namespace elastor::cuda

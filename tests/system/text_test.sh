@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# A language model from raw text to bits per byte: what prepare takes of a page, the same numbers on
+# any ranks and instruction set and after a restart on others, more iterations than trained, and the
+# lines that refuse what labels of classes have no meaning for.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+source "$(dirname "$0")/spread_run.sh"
+
+cat >"$work/schema.textproto" <<'SCHEMA'
+name: "lines"
+layout: TEXT
+text { length: 8 }
+split { train: 0.8 validation: 0.1 test: 0.1 }
+rows_per_block: 32
+SCHEMA
+for i in $(seq 1 60); do
+  echo "Line $i of sixty & more: $((i * i % 17)) sheep, $((i % 5)) dogs."
+done >"$work/plain.txt"
+{
+  echo '<!DOCTYPE html><html><head><style>p { color: red }</style></head><body>'
+  sed 's/&/\&amp;/; s/^/<p>/; s/of /of\n <b>/; s/ more/ <\/b>more<\/p>/' "$work/plain.txt"
+  echo '<script>var x = "hidden";</script></body></html>'
+} >"$work/page.html"
+for input in plain.txt page.html; do
+  "$prepare" --schema="$work/schema.textproto" --input="$work/$input" --output_dir="$work/$input.data" \
+    >/dev/null 2>&1 || fail "prepare $input"
+done
+for split in train validation test; do
+  cmp "$work/plain.txt.data/$split.rows" "$work/page.html.data/$split.rows" ||
+    fail "the page's $split rows are not the text's"
+done
+expect_line 2 'is not read in layout TEXT' "$prepare" --schema="$work/schema.textproto" --input=- \
+  --output_dir="$work/none"
+
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { matrix_thinker { layers: 1 iterations: 2 heads: 2 probes: 3 dropout: 0.1 } }
+embedding { width: 8 init_stddev: 0.3 }
+optimizer { learning_rate: 0.01 beta2: 0.98 sparse: DENSE_ADAM decoupled_decay: 0.1 clip_norm: 1 }
+training {
+  batch_size: 37 epochs: 2 log_every_steps: 1 eval_every_steps: 5 monitor { metric: LOGLOSS }
+  schedule { decay: COSINE warmup_steps: 3 }
+}
+spectrum { every_steps: 4 samples: 3 at_start: true }
+parallel { virtual_shards: 4 }
+EXPERIMENT
+# train RANKS RUN ARGUMENT...
+train() {
+  local ranks=$1 run=$work/$2
+  shift 2
+  on_ranks "$ranks" "$trainer" --experiment="$work/tiny.textproto" \
+    --set=data.path="$work/plain.txt.data" --output_dir="$run" "$@" >"$work/log" 2>&1 && return
+  fail "$ranks ranks, $*"
+  cat "$work/log"
+}
+# same_numbers RUN WHAT
+same_numbers() {
+  diff <(numbers_of "$work/one") <(numbers_of "$work/$1") >"$work/difference" && return
+  fail "$2: other numbers than 1 rank (<)"
+  head --lines=6 "$work/difference"
+}
+train 1 one
+train 3 three --set=parallel.overlap=true
+same_numbers three '3 ranks'
+ELASTOR_ISA=v3 train 1 v3 --set=parallel.threads=2
+same_numbers v3 'v3, 2 threads'
+train 2 stopped --set=training.max_steps=7
+on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
+  --output_dir="$work/stopped" --resume >"$work/log" 2>&1 || fail "resume: $(<"$work/log")"
+[[ $(digest_of "$work/one") == "$(digest_of "$work/stopped")" ]] || fail 'a restart on other ranks'
+
+first=$(grep --max-count=1 '"event":"train"' "$work/one/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/')
+last=$(grep '"event":"train"' "$work/one/metrics.jsonl" | tail --lines=1 | sed 's/.*"loss":\([0-9.]*\).*/\1/')
+awk -v first="$first" -v last="$last" 'BEGIN { exit !(last < first - 0.5) }' ||
+  fail "the loss does not fall: $first, $last"
+# Per position: 3 rows of 8 have 24 matrices.
+grep --quiet '"stage":"iteration2".*"samples":24,"max_rank":4' "$work/one/metrics.jsonl" ||
+  fail 'no ranks of every position'
+
+# infer MODE RUN ARGUMENT...
+infer() {
+  local mode=$1 run=$2
+  shift 2
+  "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
+    --mode="$mode" --model="$work/one/model" --output_dir="$work/$run" "$@"
+}
+bits_of() { sed --quiet 's/.*"bits_per_label": \(.*\),/\1/p' "$work/$1/summary.json" | head --lines=1; }
+infer evaluate again >/dev/null 2>&1 || fail 'evaluate'
+[[ -n $(bits_of one) && $(bits_of again) == "$(bits_of one)" ]] ||
+  fail "other bits per byte: $(bits_of one), $(bits_of again)"
+infer evaluate deeper --set=evaluation.iterations=5 >/dev/null 2>&1 || fail 'five iterations'
+[[ -n $(bits_of deeper) && $(bits_of deeper) != "$(bits_of one)" ]] || fail 'iterations change nothing'
+
+expect_line 2 'labels are classes; expected 0 or 1' infer predict none
+expect_line 2 'training.monitor.metric: the data'"'"'s labels are classes; expected LOGLOSS' \
+  "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
+  --output_dir="$work/none" --set=training.monitor.metric=AUC
+make_tiny_data 200
+expect_line 2 'a language model; expected data of layout TEXT' "$trainer" \
+  --experiment="$work/tiny.textproto" --set=data.path="$work/data" --output_dir="$work/none"
+expect_line 2 'a divisor of d = embedding.width / 2 = 4' "$trainer" \
+  --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
+  --set=model.matrix_thinker.heads=3 --output_dir="$work/none"
+
+exit "$((failures > 0))"
