@@ -18,15 +18,11 @@ constexpr double kRounding = 1e-9;
 // Mean distances between the points of any two runs; the first arm's runs come first.
 class RunDistances {
  public:
-  RunDistances(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second,
-               double shift)
+  RunDistances(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second)
       : runs_(static_cast<int64_t>(first.size() + second.size())), distances_(runs_ * runs_) {
     CHECK(!first.empty() && !second.empty());
     std::vector<LossAndGapRun> all(first.begin(), first.end());
-    for (LossAndGapRun run : second) {
-      for (LossAndGap& point : run) point.gap -= shift;
-      all.push_back(std::move(run));
-    }
+    all.insert(all.end(), second.begin(), second.end());
     Standardise(&LossAndGap::loss, &all);
     Standardise(&LossAndGap::gap, &all);
     for (int64_t i = 0; i < runs_; ++i) {
@@ -118,13 +114,17 @@ class Labellings {
   bool exact() const { return exact_; }
   const std::vector<std::vector<int32_t>>& labels() const { return labels_; }
 
-  double PValue(const RunDistances& distances) const {
-    const double own = distances.Energy(labels_[0]);
+  // The share of labellings whose statistic is no smaller than the runs' own.
+  template <typename Statistic>
+  double PValue(const Statistic& statistic) const {
+    const double own = statistic(labels_[0]);
     const double least = own - kRounding * std::max(own, 1.0);
-    const int64_t count = std::ranges::count_if(labels_, [&](const std::vector<int32_t>& labels) {
-      return distances.Energy(labels) >= least;
-    });
+    const int64_t count = std::ranges::count_if(
+        labels_, [&](const std::vector<int32_t>& labels) { return statistic(labels) >= least; });
     return static_cast<double>(count) / static_cast<double>(labels_.size());
+  }
+  double PValue(const RunDistances& distances) const {
+    return PValue([&](const std::vector<int32_t>& labels) { return distances.Energy(labels); });
   }
 
  private:
@@ -147,73 +147,94 @@ Labellings LabellingsOf(std::span<const LossAndGapRun> first, std::span<const Lo
           options};
 }
 
+// Mean gaps of the runs, in units of the largest.
+class MeanGaps {
+ public:
+  MeanGaps(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
+    for (const auto& arm : {first, second}) {
+      for (const LossAndGapRun& run : arm) {
+        double sum = 0;
+        for (const LossAndGap& point : run) sum += point.gap;
+        means_.push_back(sum / static_cast<double>(run.size()));
+      }
+    }
+    for (const double mean : means_) unit_ = std::max(unit_, std::abs(mean));
+    if (unit_ == 0) unit_ = 1;
+    for (double& mean : means_) mean /= unit_;
+  }
+
+  double unit() const { return unit_; }
+  // Of the unmarked runs less that of the marked ones.
+  double Difference(const std::vector<int32_t>& in_first) const {
+    return Difference(in_first, in_first, 0);
+  }
+  // The same by other labels, when `shift` is taken out of the second arm first.
+  double Difference(const std::vector<int32_t>& labels, const std::vector<int32_t>& in_first,
+                    double shift) const {
+    double sums[2] = {0, 0}, counts[2] = {0, 0};
+    for (size_t i = 0; i < means_.size(); ++i) {
+      sums[labels[i]] += means_[i] - (in_first[i] ? 0 : shift);
+      ++counts[labels[i]];
+    }
+    return sums[0] / counts[0] - sums[1] / counts[1];
+  }
+
+ private:
+  std::vector<double> means_;
+  double unit_ = 0;
+};
+
 }  // namespace
 
 double EnergyDistance(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
   std::vector<int32_t> in_first(first.size() + second.size(), 0);
   std::fill_n(in_first.begin(), first.size(), 1);
-  return RunDistances(first, second, /*shift=*/0).Energy(in_first);
+  return RunDistances(first, second).Energy(in_first);
 }
 
 double PermutationPValue(std::span<const LossAndGapRun> first,
                          std::span<const LossAndGapRun> second, const EnergyTestOptions& options) {
-  return LabellingsOf(first, second, options).PValue(RunDistances(first, second, /*shift=*/0));
+  return LabellingsOf(first, second, options).PValue(RunDistances(first, second));
 }
 
 EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
                               std::span<const LossAndGapRun> second,
                               const EnergyTestOptions& options) {
   const Labellings labellings = LabellingsOf(first, second, options);
-  const auto p_of = [&](double shift) {
-    return labellings.PValue(RunDistances(first, second, shift));
-  };
-  EnergyTest test = {.distance = EnergyDistance(first, second),
-                     .p = p_of(0),
-                     .exact = labellings.exact(),
-                     .labellings = static_cast<int64_t>(labellings.labels().size())};
+  const std::vector<int32_t>& own = labellings.labels()[0];
+  EnergyTest test;
+  test.distance = EnergyDistance(first, second);
+  test.p = labellings.PValue(RunDistances(first, second));
+  test.exact = labellings.exact();
+  test.labellings = static_cast<int64_t>(labellings.labels().size());
 
-  // Beyond `reach` every gap of one arm is above every gap of the other; twice that far apart
-  // nothing else matters.
-  double low = kInfinity, high = -kInfinity;
-  for (const auto& arm : {first, second}) {
-    for (const LossAndGapRun& run : arm) {
-      for (const LossAndGap& point : run) {
-        low = std::min(low, point.gap);
-        high = std::max(high, point.gap);
-      }
+  const MeanGaps gaps(first, second);
+  const double difference = gaps.Difference(own);
+  const auto rejects = [&](double shift) {
+    return labellings.PValue([&](const std::vector<int32_t>& labels) {
+      return std::abs(gaps.Difference(labels, own, shift));
+    }) <= options.level;
+  };
+  // The difference itself is never rejected; away from it every shift is, from some size on.
+  const auto end = [&](double direction) {
+    constexpr double kFarthest = 1e6;
+    constexpr int kHalvings = 30;
+    double inside = 0, outside = 1;
+    while (!rejects(difference + direction * outside)) {
+      inside = outside;
+      outside *= 2;
+      if (outside > kFarthest) return direction * kInfinity;
     }
-  }
-  const double reach = 3 * std::max(high - low, std::numeric_limits<double>::min());
-  const auto rejects = [&](double shift) { return p_of(shift) <= options.level; };
-  if (!rejects(reach) || !rejects(-reach)) {
-    test.shift = {-kInfinity, kInfinity};
-    test.equivalence_bound = kInfinity;
-    return test;
-  }
-  // The outermost shifts of a grid that are not rejected, and the ends between them and their
-  // rejected neighbours.
-  constexpr int kSteps = 120, kHalvings = 12;
-  const auto at = [&](int step) { return reach * step / kSteps; };
-  int lowest = kSteps, highest = -kSteps;
-  for (int step = 1 - kSteps; step < kSteps; ++step) {
-    if (rejects(at(step))) continue;
-    lowest = std::min(lowest, step);
-    highest = std::max(highest, step);
-  }
-  const auto end = [&](double inside, double outside) {
     for (int i = 0; i < kHalvings; ++i) {
       const double middle = (inside + outside) / 2;
-      (rejects(middle) ? outside : inside) = middle;
+      (rejects(difference + direction * middle) ? outside : inside) = middle;
     }
-    return inside;
+    return (difference + direction * inside) * gaps.unit();
   };
-  if (lowest > highest) {
-    test.shift = {kInfinity, -kInfinity};
-    test.equivalence_bound = kInfinity;
-    return test;
-  }
-  test.shift = {end(at(lowest), at(lowest - 1)), end(at(highest), at(highest + 1))};
-  test.equivalence_bound = std::max(std::abs(test.shift.low), std::abs(test.shift.high));
+  test.gap_difference = difference * gaps.unit();
+  test.gap_interval = {end(-1), end(1)};
+  test.equivalence_bound =
+      std::max(std::abs(test.gap_interval.low), std::abs(test.gap_interval.high));
   return test;
 }
 

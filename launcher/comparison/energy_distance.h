@@ -42,11 +42,10 @@ struct EnergyTest {
   double p = 1;            // PermutationPValue
   bool exact = false;      // all labellings
   int64_t labellings = 0;  // tried
-  // Shifts of the second arm's gaps that the test does not reject, p > level, when they are taken
-  // out: an interval for the difference of the gaps where the arms differ by a shift alone.
-  // Infinite where no distance, however large, would be rejected; empty (low > high) where every
-  // shift is, since the arms differ in something else.
-  Interval shift = {};
+  // Mean gap of the second arm's runs less that of the first's, and the differences that the same
+  // labellings of the runs' means do not reject at the level. Infinite where they can reject none.
+  double gap_difference = 0;
+  Interval gap_interval = {};
   // The larger end's size: the gaps are equivalent within it. p alone never shows that.
   double equivalence_bound = 0;
 };

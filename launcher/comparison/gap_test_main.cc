@@ -15,6 +15,7 @@
 #include "launcher/result_runs.h"
 #include "trainer/run/standard_streams.h"
 
+DEFINE_int64(from_step, 0, "leave out evaluations before this step, as those of the first steps");
 DEFINE_uint64(seed, 1, "of drawn labellings, beyond 20,000 possible ones");
 
 namespace elastor {
@@ -25,10 +26,11 @@ constexpr char kSourceFile[] = "gap_test_main.cc";
 std::string PairLine(const LossAndGapArm& first, const LossAndGapArm& second) {
   const EnergyTest test = TestEnergyDistance(first.runs, second.runs, {.seed = FLAGS_seed});
   char line[512];
-  std::snprintf(line, sizeof(line), ",%zu,%zu,%.6g,%.6g,%s,%lld,%.6g,%.6g,%.6g\n",
+  std::snprintf(line, sizeof(line), ",%zu,%zu,%.6g,%.6g,%s,%lld,%.6g,%.6g,%.6g,%.6g\n",
                 first.runs.size(), second.runs.size(), test.distance, test.p,
                 test.exact ? "all" : "drawn", static_cast<long long>(test.labellings),
-                test.shift.low, test.shift.high, test.equivalence_bound);
+                test.gap_difference, test.gap_interval.low, test.gap_interval.high,
+                test.equivalence_bound);
   return Quoted(first.name) + "," + Quoted(second.name) + line;
 }
 
@@ -36,13 +38,14 @@ Status Run(const std::vector<std::string>& folders) {
   if (folders.empty()) return UserError("no run; expected folders of runs, or of sweeps");
   ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
   std::fputs(results.left_out.c_str(), stderr);
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<LossAndGapArm> arms, ReadLossAndGap(results.folders));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<LossAndGapArm> arms,
+                           ReadLossAndGap(results.folders, FLAGS_from_step));
   if (arms.size() < 2) {
     return UserError("all runs are named " + arms[0].name + "; expected runs of two names");
   }
   std::string text =
-      "first,second,first_runs,second_runs,energy_distance,p,labellings_are,labellings,shift_low,"
-      "shift_high,equivalence_bound\n";
+      "first,second,first_runs,second_runs,energy_distance,p,labellings_are,labellings,"
+      "gap_difference,gap_low,gap_high,equivalence_bound\n";
   for (size_t i = 0; i < arms.size(); ++i) {
     for (size_t j = i + 1; j < arms.size(); ++j) text += PairLine(arms[i], arms[j]);
   }

@@ -10,6 +10,8 @@
 namespace elastor {
 namespace {
 
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
 StatusOr<std::string> ReadName(const std::string& folder) {
   const std::string path = folder + "/summary.json";
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
@@ -21,7 +23,7 @@ StatusOr<std::string> ReadName(const std::string& folder) {
   }
 }
 
-StatusOr<LossAndGapRun> ReadRun(const std::string& folder) {
+StatusOr<LossAndGapRun> ReadRun(const std::string& folder, int64_t from_step) {
   const std::string path = folder + "/metrics.jsonl";
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   LossAndGapRun run;
@@ -41,7 +43,9 @@ StatusOr<LossAndGapRun> ReadRun(const std::string& folder) {
       } else if (event == "eval" && entry.Member("split").Text() == "validation" &&
                  entry.Member("scheduled").Bool() && records > 0) {
         const double mean = loss / records;
-        run.push_back({mean, entry.Member("logloss").Number() - mean});
+        if (entry.Member("step").Integer(0, kMostSteps) >= from_step) {
+          run.push_back({mean, entry.Member("logloss").Number() - mean});
+        }
         loss = records = 0;
       }
     } catch (const std::string& reason) {
@@ -49,18 +53,20 @@ StatusOr<LossAndGapRun> ReadRun(const std::string& folder) {
     }
   }
   if (!run.empty()) return run;
-  return UserError(path +
-                   ": no scheduled evaluation of the validation split after a training "
-                   "record; expected one (training.eval_every_steps)");
+  return UserError(path + ": no scheduled evaluation of the validation split from step " +
+                   std::to_string(from_step) +
+                   " on, after a training record; expected one (training.eval_every_steps, "
+                   "training.log_every_steps)");
 }
 
 }  // namespace
 
-StatusOr<std::vector<LossAndGapArm>> ReadLossAndGap(std::span<const std::string> folders) {
+StatusOr<std::vector<LossAndGapArm>> ReadLossAndGap(std::span<const std::string> folders,
+                                                    int64_t from_step) {
   std::vector<LossAndGapArm> arms;
   for (const std::string& folder : folders) {
     ELASTOR_ASSIGN_OR_RETURN(const std::string name, ReadName(folder));
-    ELASTOR_ASSIGN_OR_RETURN(LossAndGapRun run, ReadRun(folder));
+    ELASTOR_ASSIGN_OR_RETURN(LossAndGapRun run, ReadRun(folder, from_step));
     auto arm = std::ranges::find(arms, name, &LossAndGapArm::name);
     if (arm == arms.end()) arm = arms.insert(arms.end(), {.name = name, .runs = {}});
     arm->runs.push_back(std::move(run));

@@ -343,7 +343,7 @@ TEST(DynamicsTest, DescentFollowsTheKernelOfItsWeights) {
 
 // Proposition 4.1, corrected, against descent; the crossing of the losses, predicted and measured,
 // against the figures of one draw. Printed, K for Sigma makes the outputs' variance m times as
-// large, and the crossing comes 40 times as late.
+// large, and the crossing comes some 50 times as late.
 TEST(DynamicsTest, CrossingsOfTheLosses) {
   constexpr int64_t kSteps = 40;
   for (uint64_t seed = 1; seed <= 2; ++seed) {

@@ -357,18 +357,19 @@ TEST(EnergyDistanceTest, CounterexamplePermutingPointsRejectsEqualArms) {
 }
 
 TEST(EnergyDistanceTest, EquivalenceBound) {
-  constexpr int kDraws = 60;
+  constexpr int kDraws = 200;
   constexpr double kShift = 0.5;
   int covered = 0;
   for (uint64_t draw = 0; draw < kDraws; ++draw) {
     const EnergyTest test =
         TestEnergyDistance(NullRuns(6, 2 * draw), NullRuns(6, 2 * draw + 1, kShift));
-    covered += test.shift.low <= kShift && kShift <= test.shift.high;
-    // Where the losses differ by chance no shift of the gaps makes the arms equal.
-    EXPECT_TRUE(test.equivalence_bound < 6 || test.shift.low > test.shift.high) << draw;
-    EXPECT_EQ(test.p > 0.05, test.shift.low <= 0 && test.shift.high >= 0) << draw;
+    covered += test.gap_interval.low <= kShift && kShift <= test.gap_interval.high;
+    EXPECT_LT(test.gap_interval.low, test.gap_difference);
+    EXPECT_GT(test.gap_interval.high, test.gap_difference);
+    EXPECT_LT(test.equivalence_bound, 4);
+    EXPECT_GE(test.equivalence_bound, std::abs(test.gap_difference));
   }
-  EXPECT_GE(covered, 52);
+  EXPECT_NEAR(covered, 0.95 * kDraws, 3 * std::sqrt(kDraws * 0.05 * 0.95));
   // Three runs an arm have 20 labellings: no p is below 0.1, and nothing is shown.
   const EnergyTest few = TestEnergyDistance(NullRuns(3, 1), NullRuns(3, 2));
   EXPECT_GT(few.p, 0.05);
@@ -385,15 +386,17 @@ TEST(LossAndGapTest, PointsOfARun) {
     return folder;
   };
   const std::string start =
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":9}\n";
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":0,\"logloss\":9}\n";
   const std::string metrics =
       "{\"event\":\"train\",\"loss\":0.5}\n{\"event\":\"train\",\"loss\":0.25}\n"
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":0.5}\n"
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":2,\"logloss\":0.5}"
+      "\n"
       "{\"event\":\"checkpoint\"}\n{\"event\":\"train\",\"loss\":0.125}\n"
       "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"logloss\":7}\n"
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"logloss\":0.25}\n";
+      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":3,\"logloss\":0.25}"
+      "\n";
   const std::string gated = write("gated", start + metrics), plain = write("plain", metrics);
-  const auto arms = ReadLossAndGap(std::vector<std::string>{gated, plain, gated});
+  const auto arms = ReadLossAndGap(std::vector<std::string>{gated, plain, gated}, /*from_step=*/0);
   ASSERT_TRUE(arms.ok()) << arms.status().message();
   ASSERT_EQ(arms->size(), 2u);
   EXPECT_EQ((*arms)[0].name, "gated");
@@ -406,8 +409,12 @@ TEST(LossAndGapTest, PointsOfARun) {
     EXPECT_EQ(run[1].loss, 0.125);
     EXPECT_EQ(run[1].gap, 0.125);
   }
+  const auto late = ReadLossAndGap(std::vector<std::string>{gated}, /*from_step=*/3);
+  ASSERT_TRUE(late.ok()) << late.status().message();
+  ASSERT_EQ((*late)[0].runs[0].size(), 1u);
+  EXPECT_EQ((*late)[0].runs[0][0].loss, 0.125);
   const std::string empty = write("empty", "{\"event\":\"train\",\"loss\":0.5}\n");
-  const std::string message = ReadLossAndGap(std::vector<std::string>{empty}).status().message();
+  const std::string message = ReadLossAndGap(std::vector<std::string>{empty}, 0).status().message();
   EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
 }
 
