@@ -160,7 +160,7 @@ expect_mistake 3 'per-sample gradients: the model has batch norm' --mode=ntk \
   --experiment=norm.textproto
 expect_mistake 1 'spectrum.ntk_rows: per-sample gradients: the model has batch norm' \
   --experiment=norm.textproto --set=spectrum.ntk_rows=9
-expect_mistake 1 '--rows=5000: expected 2 to 4096' --mode=ntk --rows=5000
+expect_mistake 1 '--rows=1: expected 2 to 100000' --mode=ntk --rows=1
 expect_mistake 3 '--rows: only --mode=ntk' --mode=evaluate --model=one/model --rows=8
 
 # The theorems' table: the same bytes on any number of ranks, at the initial weights and the model's.
