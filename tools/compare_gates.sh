@@ -127,14 +127,15 @@ awk '
   function compare(name, gated, plain,    s, n, a, b, d) {
     n = 0
     for (s = 1; s <= seeds; ++s) {
-      if (!((gated, s, name) in value) || !((plain, s, name) in value)) continue
+      if (!((gated SUBSEP s SUBSEP name) in value)) continue
+      if (!((plain SUBSEP s SUBSEP name) in value)) continue
       ++n; a[n] = value[gated, s, name]; b[n] = value[plain, s, name]; d[n] = a[n] - b[n]
     }
     if (n < 2) { printf "  %-24s unresolved\n", name; return }
-    summarize(a, n); printf "  %-24s %9.3f +- %-7.3f", name, mean, half
-    summarize(b, n); printf " %9.3f +- %-7.3f", mean, half
-    summarize(d, n); printf " %9.3f +- %-7.3f %s (%d seeds)\n", mean, half,
-      mean - half > 0 ? "gated larger" : mean + half < 0 ? "gated smaller" : "not told apart", n
+    summarize(a, n); printf "  %-24s %9.4f +- %-8.4f", name, mean, half
+    summarize(b, n); printf " %9.4f +- %-8.4f", mean, half
+    summarize(d, n); printf " %9.4f +- %-8.4f %s (%d seeds)\n", mean, half,
+      (mean - half > 0 ? "gated larger" : mean + half < 0 ? "gated smaller" : "not told apart"), n
   }
   {
     arm = $1; seed = $2

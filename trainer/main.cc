@@ -67,7 +67,9 @@ DEFINE_bool(predictions, false,
 DEFINE_bool(per_sample, false,
             "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
             "some 20 bytes each");
-DEFINE_int64(rows, 0, "with --mode=ntk: so many rows of the split, at most 4096; 0: 1024");
+DEFINE_int64(rows, 0,
+             "with --mode=ntk: so many rows of the split; of more than 4096 only the largest "
+             "eigenvalue and the density are found; 0: 1024");
 DEFINE_bool(kernels, false,
             "with --mode=ntk: also ntk_LAYER.npy, the kernels, 8 bytes an entry each");
 DEFINE_bool(tensorboard, false,
@@ -193,6 +195,11 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (FLAGS_rows != 0 && (FLAGS_rows < 2 || FLAGS_rows > kMaxNtkRows)) {
     return UserError("--rows=" + std::to_string(FLAGS_rows) + ": expected 2 to " +
                      std::to_string(kMaxNtkRows));
+  }
+  if (FLAGS_kernels && FLAGS_rows > kMaxNtkEigenvalues) {
+    return UserError("--kernels: of " + std::to_string(FLAGS_rows) +
+                     " rows there are none; expected --rows of at most " +
+                     std::to_string(kMaxNtkEigenvalues));
   }
   if (needs.mode == Mode::kNtk && FLAGS_device != "cpu") {
     return UserError("--device=" + FLAGS_device + ": --mode=ntk computes on the CPU; expected cpu");

@@ -11,20 +11,6 @@
 namespace elastor {
 namespace {
 
-constexpr int64_t kRows = 64;  // of a pass
-
-Graph WithoutDropout(const Graph& graph) {
-  std::vector<Node> nodes(graph.nodes().begin(), graph.nodes().end());
-  for (Node& node : nodes) {
-    if (auto* const dropout = std::get_if<DropoutOp>(&node.op)) dropout->rate = 0;
-    if (auto* const attention = std::get_if<AttentionOp>(&node.op)) attention->dropout = 0;
-  }
-  return {graph.features(),
-          graph.parameters(),
-          std::move(nodes),
-          {graph.probes().begin(), graph.probes().end()}};
-}
-
 std::string LayerName(const std::string& parameter) {
   const size_t last = parameter.rfind('.');
   if (last == parameter.npos) return parameter;
@@ -63,16 +49,6 @@ class CountingSink final : public RowGradientSink<double> {
   std::map<Place, Found> found_;
 };
 
-// Parameters whose every use delivers row gradients.
-std::vector<bool> WithRowGradients(const Graph& graph) {
-  std::vector<bool> all(graph.parameters().parameters().size(), true);
-  for (const Node& node : graph.nodes()) {
-    if (std::visit([](const auto& op) { return op.row_gradients(); }, node.op)) continue;
-    for (const int parameter : node.parameters) all[parameter] = false;
-  }
-  return all;
-}
-
 }  // namespace
 
 struct RowFactors::Piece {
@@ -84,14 +60,13 @@ struct RowFactors::Piece {
   NtkFactor factor;
 };
 
+// Takes the sums that a pass delivers beside row gradients.
 struct RowFactors::Thread {
-  Thread(const WorkspacePlan& plan, const ParameterLayout& layout)
-      : workspace(plan, kRows), gradients(layout.flat_size()), sink(&layout) {
+  explicit Thread(const ParameterLayout& layout) : gradients(layout.flat_size()), sink(&layout) {
     sink.Begin(gradients.data());
   }
-  Workspace<double> workspace;
   std::vector<double> gradients;
-  StoringSink<double> sink;  // for parameters without row gradients
+  StoringSink<double> sink;
 };
 
 // Writes a round's factors of a pass's rows.
@@ -164,14 +139,10 @@ class RowFactors::Sink final : public RowGradientSink<double> {
 
 RowFactors::RowFactors(const Graph& graph, const float* weights, ThreadPool* pool,
                        int64_t row_elements)
-    : graph_(WithoutDropout(graph)),
-      pool_(pool),
-      executor_(graph_),
-      weights_(weights, weights + graph.parameters().flat_size()) {
-  CHECK(CheckPerSampleGradients(graph_).ok());
-  executor_.Prepare(weights_.data(), pool_);
-  for (int t = 0; t < pool_->threads(); ++t) {
-    threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), graph_.parameters()));
+    : passes_(graph, weights, pool) {
+  CHECK(CheckPerSampleGradients(graph).ok());
+  for (int t = 0; t < passes_.threads(); ++t) {
+    threads_.push_back(std::make_unique<Thread>(graph.parameters()));
   }
   MakeRounds(FindPieces(), row_elements);
 }
@@ -180,14 +151,15 @@ RowFactors::~RowFactors() = default;
 
 // What a pass over a row of zeros delivers, by layer.
 std::vector<RowFactors::Piece> RowFactors::FindPieces() {
-  const FeatureShape& features = graph_.features();
+  const FeatureShape& features = passes_.graph().features();
   const std::vector<float> zeros(std::max(features.table_features(), features.numeric_fields));
   const std::vector<int32_t> lengths(features.encoded_sequences());
   CountingSink counts;
-  RunPass({1, zeros.data(), zeros.data(), lengths.data()}, 0, 1, 0, &counts, threads_[0].get());
+  passes_.Run({1, zeros.data(), zeros.data(), lengths.data()}, 0, 1,
+              {.sink = &threads_[0]->sink, .row_sink = &counts}, /*thread=*/0);
 
-  const ParameterLayout& layout = graph_.parameters();
-  const std::vector<bool> with_row_gradients = WithRowGradients(graph_);
+  const ParameterLayout& layout = passes_.graph().parameters();
+  const std::vector<bool> with_row_gradients = WithRowGradients(passes_.graph());
   std::vector<Piece> pieces;
   std::map<std::string, int> layer_of;
   int64_t covered = 0;
@@ -262,68 +234,27 @@ void RowFactors::MakeRounds(std::vector<Piece> pieces, int64_t row_elements) {
   }
 }
 
-void RowFactors::RunPass(const NtkRows& rows, int64_t first, int64_t count, int64_t output,
-                         RowGradientSink<double>* sink, Thread* thread) {
-  const FeatureShape& features = graph_.features();
-  Pass<double> pass;
-  pass.workspace = &thread->workspace;
-  pass.sink = &thread->sink;
-  pass.row_sink = sink;
-  pass.leaves = PassLeaves(count);
-  pass.training = true;
-  pass.numeric = rows.numeric + first * features.numeric_fields;
-  pass.lengths = rows.lengths + first * features.encoded_sequences();
-  const Panels<double> e = executor_.Embeddings(pass);
-  const int64_t table_features = features.table_features();
-  for (int64_t row = 0; row < count; ++row) {
-    const float* const from = rows.table_features + (first + row) * table_features;
-    for (int64_t f = 0; f < table_features; ++f) {
-      e.At(row, features.numeric_features() + f) = from[f];
-    }
-  }
-  executor_.Forward(pass);
-  const Panels<double> dlogits = executor_.LogitGradients(pass);
-  for (int64_t row = 0; row < dlogits.panels() * kPanelRows; ++row) {
-    for (int64_t o = 0; o < dlogits.features; ++o) {
-      dlogits.At(row, o) = row < count && o == output ? 1 : 0;
-    }
-  }
-  executor_.Backward(pass);
-}
-
 void RowFactors::Compute(const NtkRows& rows, int64_t output, int round, double* factors,
                          double* deltas) {
-  const FeatureShape& features = graph_.features();
   const int64_t stride = rounds_[round].size;
   const std::vector<Piece>& pieces = pieces_[round];
   const bool by_pass = std::ranges::any_of(pieces, &Piece::by_pass);
-  pool_->ParallelFor(rows.rows, kRows, [&](int t, int64_t begin, int64_t end) {
+  std::vector<Sink> sinks(passes_.threads(), Sink(pieces));
+  passes_.ForEachPass(rows.rows, [&](int t, int64_t first, int64_t count) {
     Thread& thread = *threads_[t];
-    Sink sink(pieces);
-    for (int64_t first = begin; first < end; first += kRows) {
-      const int64_t count = std::min(kRows, end - first);
-      double* const to = factors + first * stride;
-      std::fill(to, to + count * stride, 0.0);
-      sink.Begin(to, stride);
-      RunPass(rows, first, count, output, &sink, &thread);
-      if (deltas == nullptr) continue;
-      Pass<double> pass;
-      pass.workspace = &thread.workspace;
-      pass.leaves = PassLeaves(count);
-      const Panels<const double> de = executor_.EmbeddingGradients(pass);
-      for (int64_t row = 0; row < count; ++row) {
-        for (int64_t f = 0; f < features.table_features(); ++f) {
-          deltas[(first + row) * features.table_features() + f] =
-              de.At(row, features.numeric_features() + f);
-        }
-      }
-    }
-    for (int64_t row = begin; by_pass && row < end; ++row) {
-      RunPass(rows, row, 1, output, /*sink=*/nullptr, &thread);
+    double* const to = factors + first * stride;
+    std::fill(to, to + count * stride, 0.0);
+    sinks[t].Begin(to, stride);
+    passes_.Run(rows, first, count,
+                {.output = output, .sink = &thread.sink, .row_sink = &sinks[t], .deltas = deltas},
+                t);
+    for (int64_t row = first; by_pass && row < first + count; ++row) {
+      passes_.Run(rows, row, 1, {.output = output, .sink = &thread.sink}, t);
       for (const Piece& piece : pieces) {
         if (!piece.by_pass) continue;
-        const double* const from =
-            thread.gradients.data() + graph_.parameters()[piece.place.first].offset + piece.row;
+        const double* const from = thread.gradients.data() +
+                                   passes_.graph().parameters()[piece.place.first].offset +
+                                   piece.row;
         std::copy_n(from, piece.factor.out, factors + row * stride + piece.factor.offset);
       }
     }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
-#include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
+#include "core/ntk/row_passes.h"
 
 namespace elastor {
 
@@ -17,15 +17,6 @@ namespace elastor {
 // dense parameters, in double, dropout aside, as the factors of which they are made
 // (RowGradientSink): what the neural tangent kernel K_ij = <df(x_i)/d(theta), df(x_j)/d(theta)> is
 // computed from. A row of a linear map of in x out numbers takes in + out.
-
-// What a pass reads of rows: of node 0 the tables' features, [rows][table_features]; and what Pass
-// has of the same names.
-struct NtkRows {
-  int64_t rows = 0;
-  const float* table_features = nullptr;
-  const float* numeric = nullptr;
-  const int32_t* lengths = nullptr;
-};
 
 // Stretch of a row's factors. Of a vector (in == 0): `out` numbers of the gradient themselves. Of
 // products: `positions` times x [in] and dy [out], the gradient being the sum of dy x^T over them.
@@ -39,7 +30,7 @@ struct NtkFactor {
 
 class RowFactors {
  public:
-  // graph and pool outlive the object. weights: the graph's flat array. A round's factors take
+  // pool outlives the object. weights: the graph's flat array. A round's factors take
   // row_elements numbers a row, or more where one product does.
   // REQUIRES: CheckPerSampleGradients accepts the graph.
   RowFactors(const Graph& graph, const float* weights, ThreadPool* pool, int64_t row_elements);
@@ -74,13 +65,8 @@ class RowFactors {
 
   std::vector<Piece> FindPieces();
   void MakeRounds(std::vector<Piece> pieces, int64_t row_elements);
-  void RunPass(const NtkRows& rows, int64_t first, int64_t count, int64_t output,
-               RowGradientSink<double>* sink, Thread* thread);
 
-  const Graph graph_;  // without dropout
-  ThreadPool* const pool_;
-  CpuExecutor<double> executor_;
-  std::vector<double> weights_;
+  RowPasses passes_;
   std::vector<Layer> layers_;
   std::vector<Round> rounds_;
   std::vector<std::vector<Piece>> pieces_;  // by round

@@ -155,12 +155,28 @@ run 1 distinct --mode=ntk --rows=300 --set=data.path=few
 left=$(sed --quiet 's/ rows left out that .*//p' distinct.log)
 rows=$(sed --quiet 's/.*"layer":"whole","rows":\([0-9]*\),.*/\1/p' distinct/ntk.jsonl)
 [[ $rows -le 36 && $((rows + left)) -eq 400 ]] || fail "of 400 rows $rows measured, '$left' left out"
-echo 'model { mlp { hidden: 8 batch_norm: true } } training { batch_size: 256 }' >norm.textproto
+# Of many rows Lanczos' method finds the largest eigenvalue, to rounding on any number of ranks; with more
+# rows it grows.
+sed 's/rows: 4000/rows: 45000/' schema.textproto >many.textproto
+"$prepare" --schema=many.textproto --output_dir=many >/dev/null || exit 1
+largest_of() { sed --quiet 's/.*"layer":"whole".*"lambda_max":\([^,]*\),.*/\1/p' "$1/ntk.jsonl"; }
+for ranks in 1 3; do
+  run $ranks lanczos_$ranks --mode=ntk --rows=4200 --set=data.path=many
+done
+run 1 fewer --mode=ntk --rows=300 --set=data.path=many
+awk -v one="$(largest_of lanczos_1)" -v three="$(largest_of lanczos_3)" -v fewer="$(largest_of fewer)" '
+  BEGIN { exit !(one > fewer && one < 20 * fewer && (one - three) ^ 2 < (1e-9 * one) ^ 2) }' ||
+  fail "largest eigenvalues: $(largest_of lanczos_1) $(largest_of lanczos_3) $(largest_of fewer)"
+grep --quiet '"lambda_min":null,"condition_number":null,"rank":null' lanczos_1/ntk.jsonl ||
+  fail 'Lanczos tells what it does not find'
+expect_same 'shares of the density' 1.000 \
+  "$(awk -F, 'NR > 1 { sum += $2 } END { printf "%.3f", sum }' lanczos_3/ntk_density.csv)"
+echo 'model { mlp { hidden: 8 batch_norm: true } } embedding { width: 3 } training { batch_size: 256 }' >norm.textproto
 expect_mistake 3 'per-sample gradients: the model has batch norm' --mode=ntk \
   --experiment=norm.textproto
 expect_mistake 1 'spectrum.ntk_rows: per-sample gradients: the model has batch norm' \
   --experiment=norm.textproto --set=spectrum.ntk_rows=9
-expect_mistake 1 '--rows=5000: expected 2 to 4096' --mode=ntk --rows=5000
+expect_mistake 1 '--rows=1: expected 2 to 100000' --mode=ntk --rows=1
 expect_mistake 3 '--rows: only --mode=ntk' --mode=evaluate --model=one/model --rows=8
 
 # A run's pictures and page: from its folder alone, the same bytes again; of several beside each other;

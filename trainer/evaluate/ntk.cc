@@ -1,13 +1,18 @@
 #include "trainer/evaluate/ntk.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <set>
 #include <utility>
 
 #include "core/base/digest.h"
 #include "core/graph/per_sample.h"
+#include "core/ntk/kernel_product.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/row_factors.h"
 #include "core/spectrum/symmetric_matrix.h"
@@ -329,11 +334,11 @@ class Measurement {
                         .lambda_min = conditioning.lambda_min,
                         .rank = conditioning.rank,
                         .digest = digest.Hex()};
-    const bool singular = parameters * model_.graph->outputs() < rows_ && record.rank > 0;
+    const bool singular = parameters * model_.graph->outputs() < rows_ && conditioning.rank > 0;
     if (conditioning.resolved()) {
       record.condition_number = conditioning.condition_number();
     } else if (singular) {
-      record.condition_number = conditioning.lambda_max / eigenvalues[record.rank - 1];
+      record.condition_number = conditioning.lambda_max / eigenvalues[conditioning.rank - 1];
     }
     record.eigenvalues = std::move(eigenvalues);
     return record;
@@ -348,6 +353,174 @@ class Measurement {
   std::vector<Tile> own_;  // of the lower triangle, numbered by rows, dealt to the ranks in turn
   std::vector<double> layer_;  // own tiles, each [kNtkTile][kNtkTile]
   std::vector<double> whole_;
+};
+
+// Stochastic Lanczos quadrature.
+class Lanczos {
+ public:
+  Lanczos(const NtkModel& model, int64_t rows, const OwnRows& own, Communicator* communicator,
+          ThreadPool* pool)
+      : model_(model),
+        rows_(rows),
+        own_(own),
+        communicator_(communicator),
+        product_(*model.graph, model.weights, pool) {}
+
+  StatusOr<NtkRecord> Run() {
+    ELASTOR_RETURN_IF_ERROR(FindKeys());
+    const int64_t width = model_.graph->features().row_width();
+    NtkRecord record = {.layer = "whole",
+                        .rows = rows_,
+                        .parameters = model_.graph->parameters().element_count() +
+                                      static_cast<int64_t>(keys_.size()) * width};
+    std::mt19937_64 random(/*seed=*/1);
+    for (int probe = 0; probe < kProbes; ++probe) {
+      std::vector<double> start(rows_);
+      for (double& x : start) x = (random() & 1) != 0 ? 1 : -1;
+      ELASTOR_RETURN_IF_ERROR(RunProbe(std::move(start), &record));
+    }
+    std::ranges::sort(record.density, std::ranges::greater(), &NtkRecord::Node::eigenvalue);
+    return record;
+  }
+
+ private:
+  static constexpr int kProbes = 2;
+  static constexpr int kSteps = 32;
+
+  // Steps from one random vector, orthogonal to all before them.
+  Status RunProbe(std::vector<double> v, NtkRecord* record) {
+    const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
+      return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    };
+    const auto scale = [](double factor, std::vector<double>* x) {
+      for (double& value : *x) value *= factor;
+    };
+    std::vector<std::vector<double>> basis;
+    std::vector<double> diagonal, beside;
+    scale(1 / std::sqrt(dot(v, v)), &v);
+    for (int step = 0; step < kSteps; ++step) {
+      basis.push_back(v);
+      ELASTOR_ASSIGN_OR_RETURN(std::vector<double> next, Product(v));
+      diagonal.push_back(dot(next, v));
+      for (int twice = 0; twice < 2; ++twice) {
+        for (const std::vector<double>& other : basis) {
+          const double share = dot(next, other);
+          for (int64_t i = 0; i < rows_; ++i) next[i] -= share * other[i];
+        }
+      }
+      beside.push_back(std::sqrt(dot(next, next)));
+      if (beside.back() <= 1e-14 * std::abs(diagonal[0])) break;
+      scale(1 / beside.back(), &next);
+      v = std::move(next);
+    }
+    const auto size = static_cast<int64_t>(diagonal.size());
+    std::vector<double> matrix(size * size);
+    for (int64_t i = 0; i < size; ++i) {
+      matrix[i * size + i] = diagonal[i];
+      if (i > 0) matrix[i * size + i - 1] = matrix[(i - 1) * size + i] = beside[i - 1];
+    }
+    const Eigendecomposition ritz = Decompose(matrix, size);
+    for (int64_t i = 0; i < size; ++i) {
+      const double first = ritz.vectors[i * size];
+      record->density.push_back({ritz.values[i], first * first / kProbes});
+    }
+    if (ritz.values.back() > record->lambda_max) {
+      record->lambda_max = ritz.values.back();
+      record->residual = beside.back() * std::abs(ritz.vectors[size * size - 1]);
+    }
+    return OkStatus();
+  }
+
+  // All rows of the tables that occur, and where those of the own bags are among them.
+  Status FindKeys() {
+    const SparseBatch& sparse = own_.batch.sparse;
+    std::vector<NtkTableRow> own;
+    ForEachId([&](int64_t bag, int64_t at, double) {
+      own.push_back({model_.fields[bag % sparse.fields].table, sparse.ids[at]});
+    });
+    std::vector<NtkTableRow> unique = own;
+    const auto make_unique = [](std::vector<NtkTableRow>* keys) {
+      std::ranges::sort(*keys);
+      keys->erase(std::unique(keys->begin(), keys->end()), keys->end());
+    };
+    make_unique(&unique);
+    std::vector<int64_t> bytes(communicator_->size());
+    bytes[communicator_->rank()] = static_cast<int64_t>(unique.size() * sizeof(NtkTableRow));
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kMetrics, bytes));
+    keys_.resize(std::reduce(bytes.begin(), bytes.end()) /
+                 static_cast<int64_t>(sizeof(NtkTableRow)));
+    ELASTOR_RETURN_IF_ERROR(
+        communicator_->AllGatherV(Phase::kMetrics, unique.data(), keys_.data(), bytes));
+    make_unique(&keys_);
+    for (const NtkTableRow& key : own) {
+      places_.push_back(std::ranges::lower_bound(keys_, key) - keys_.begin());
+    }
+    return OkStatus();
+  }
+
+  // work(bag, place in ids, share of the id in its bag).
+  template <typename Work>
+  void ForEachId(const Work& work) const {
+    const SparseBatch& sparse = own_.batch.sparse;
+    for (int64_t bag = 0; bag < sparse.rows * sparse.fields; ++bag) {
+      const int64_t begin = sparse.offsets.empty() ? bag : sparse.offsets[bag];
+      const int64_t end = sparse.offsets.empty() ? bag + 1 : sparse.offsets[bag + 1];
+      const bool mean = model_.fields[bag % sparse.fields].pooling == Pooling::kMean;
+      const double share = mean ? 1.0 / static_cast<double>(end - begin) : 1.0;
+      for (int64_t at = begin; at < end; ++at) work(bag, at, share);
+    }
+  }
+
+  // K v; every rank has all of both.
+  StatusOr<std::vector<double>> Product(const std::vector<double>& v) {
+    const int ranks = communicator_->size();
+    const Range own = LocalPositions(rows_, communicator_->rank(), ranks, model_.leaves);
+    const NtkRows rows = {own.size(), own_.table_features.data(), own_.batch.numeric.data(),
+                          own_.batch.lengths.data()};
+    const int64_t dense = model_.graph->parameters().flat_size();
+    const int64_t width = model_.graph->features().row_width();
+    const int64_t size = dense + static_cast<int64_t>(keys_.size()) * width;
+    std::vector<double> result(rows_);
+    std::vector<double> deltas(own_.table_features.size());
+    std::vector<double> all(size * ranks);
+    for (int64_t o = 0; o < model_.graph->outputs(); ++o) {
+      std::ranges::fill(all, 0.0);
+      const std::span<double> mine(all.data() + communicator_->rank() * size, size);
+      product_.AddTransposed(rows, o, v.data() + own.begin, mine.first(dense), deltas.data());
+      ForEachId([&](int64_t bag, int64_t at, double share) {
+        double* const to = mine.data() + dense + places_[at] * width;
+        for (int64_t c = 0; c < width; ++c) to[c] += share * deltas[bag * width + c];
+      });
+      const std::vector<int64_t> bytes(ranks, size * static_cast<int64_t>(sizeof(double)));
+      ELASTOR_RETURN_IF_ERROR(
+          communicator_->AllGatherV(Phase::kMetrics, mine.data(), all.data(), bytes));
+      for (int64_t i = size; i < size * ranks; ++i) all[i % size] += all[i];
+      const std::span<const double> gradient(all.data(), size);
+      product_.AddProduct(rows, o, gradient.first(dense), result.data() + own.begin, deltas.data());
+      ForEachId([&](int64_t bag, int64_t at, double share) {
+        const double* const from = gradient.data() + dense + places_[at] * width;
+        double& sum = result[own.begin + bag / own_.batch.sparse.fields];
+        for (int64_t c = 0; c < width; ++c) sum += share * deltas[bag * width + c] * from[c];
+      });
+    }
+    for (double& x : result) x /= static_cast<double>(model_.graph->outputs());
+    std::vector<int64_t> bytes;
+    for (int r = 0; r < ranks; ++r) {
+      bytes.push_back(LocalPositions(rows_, r, ranks, model_.leaves).size() *
+                      static_cast<int64_t>(sizeof(double)));
+    }
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllGatherV(Phase::kMetrics, result.data() + own.begin,
+                                                      result.data(), bytes));
+    return result;
+  }
+
+  const NtkModel& model_;
+  const int64_t rows_;
+  const OwnRows& own_;
+  Communicator* const communicator_;
+  KernelProduct product_;
+  std::vector<NtkTableRow> keys_;
+  std::vector<int64_t> places_;  // in keys_, of every own id
 };
 
 }  // namespace
@@ -392,8 +565,14 @@ StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& datase
   measured.rows = static_cast<int64_t>(distinct->rows.size());
   measured.duplicates = distinct->duplicates;
   ELASTOR_ASSIGN_OR_RETURN(const OwnRows own, LookUp(model, dataset, distinct->rows, communicator));
-  Measurement measurement(model, measured.rows, communicator, pool);
-  ELASTOR_RETURN_IF_ERROR(measurement.Run(own, kernel, &measured.records));
+  if (measured.rows > kMaxNtkEigenvalues) {
+    Lanczos lanczos(model, measured.rows, own, communicator, pool);
+    ELASTOR_ASSIGN_OR_RETURN(NtkRecord record, lanczos.Run());
+    measured.records.push_back(std::move(record));
+  } else {
+    Measurement measurement(model, measured.rows, communicator, pool);
+    ELASTOR_RETURN_IF_ERROR(measurement.Run(own, kernel, &measured.records));
+  }
   for (NtkRecord& record : measured.records) record.split = SplitName(split);
   return measured;
 }

@@ -19,8 +19,10 @@
 
 namespace elastor {
 
-// Eigenvalues of more rows would take minutes.
-inline constexpr int64_t kMaxNtkRows = 4096;
+// Of more rows than kMaxNtkEigenvalues, whose eigenvalues would take minutes, only the largest
+// eigenvalue and the density are found.
+inline constexpr int64_t kMaxNtkEigenvalues = 4096;
+inline constexpr int64_t kMaxNtkRows = 100'000;
 
 // The model whose kernel is measured. Everything outlives the call.
 struct NtkModel {
@@ -41,8 +43,11 @@ struct NtkMeasurement {
 // The empirical neural tangent kernel of the model's logit, K_ij = <df(x_i)/d(theta),
 // df(x_j)/d(theta)>, by layer and whole, on the first `rows` different rows of a split, or as many
 // as there are; of several outputs the mean of their kernels. In double, of weights in float; the
-// same bits on any number of ranks and threads. kernel (may be empty): called on rank 0 with every
-// layer's [rows, rows]. User error where the model's rows depend on each other. Collective.
+// same bits on any number of ranks and threads. Of more than kMaxNtkEigenvalues rows only the
+// whole, by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) without the kernel: two random
+// vectors, 32 steps each, good to rounding on another number of ranks. kernel (may be empty):
+// called on rank 0 with every layer's [rows, rows]. User error where the model's rows depend on
+// each other. Collective.
 using NtkKernelVisit =
     std::function<Status(const std::string& layer, int64_t rows, std::span<const double> kernel)>;
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
@@ -54,8 +59,9 @@ StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& datase
 NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const FieldSpec> fields,
                                  int64_t width, std::span<const double> deltas);
 
-// Files of a measurement: ntk.jsonl, a line a record; ntk_spectrum.csv, all eigenvalues;
-// ntk_spectrum.svg and ntk_density.svg. `model`: its name, for the pictures.
+// Files of a measurement: ntk.jsonl, a line a record; ntk_spectrum.csv, all eigenvalues, and
+// ntk_spectrum.svg, or by Lanczos' method ntk_density.csv; ntk_density.svg. `model`: its name, for
+// the pictures.
 Status WriteNtk(const std::string& directory, const std::string& model,
                 const std::vector<NtkRecord>& records);
 // For people, in columns.

@@ -41,7 +41,7 @@ std::string SpectrumSvg(const std::string& model, const std::vector<NtkRecord>& 
     ChartSeries& series = chart.series.emplace_back();
     series.name = record.layer;
     // Some sixty points, dense where the axis is.
-    for (int64_t i = 1; i <= record.rank; i = std::max(i + 1, i * 9 / 8)) {
+    for (int64_t i = 1; i <= *record.rank; i = std::max(i + 1, i * 9 / 8)) {
       series.points.push_back(
           {.x = static_cast<double>(i), .y = record.eigenvalues[i - 1] / record.lambda_max});
     }
@@ -59,17 +59,34 @@ std::string DensitySvg(const std::string& model, const std::vector<NtkRecord>& r
     distribution.name = record.layer;
     distribution.upper = kDensityDecades;
     distribution.histogram.resize(kDensityBins);
-    double sum = 0;
-    for (int64_t i = 0; i < record.rank; ++i) {
-      const double decades = std::log10(record.lambda_max / record.eigenvalues[i]);
-      sum += decades;
+    double sum = 0, shares = 0;
+    const auto add = [&](double eigenvalue, double share) {
+      const double decades = std::log10(record.lambda_max / eigenvalue);
+      sum += share * decades;
+      shares += share;
       const auto bin = static_cast<int64_t>(decades / kDensityDecades * kDensityBins);
-      ++distribution.histogram[std::clamp<int64_t>(bin, 0, kDensityBins - 1)];
+      distribution.histogram[std::clamp<int64_t>(bin, 0, kDensityBins - 1)] +=
+          std::llround(share * static_cast<double>(record.rows));
+    };
+    for (int64_t i = 0; i < record.rank.value_or(0); ++i) {
+      add(record.eigenvalues[i], 1.0 / static_cast<double>(record.rows));
     }
-    if (record.rank > 0) distribution.mean = sum / static_cast<double>(record.rank);
-    distribution.note = "condition number " + Short(record.condition_number);
+    for (const auto& [eigenvalue, share] : record.density) {
+      if (eigenvalue > 0) add(eigenvalue, share);
+    }
+    if (shares > 0) distribution.mean = sum / shares;
+    if (record.rank) distribution.note = "condition number " + Short(record.condition_number);
   }
   return ToSvg(chart);
+}
+
+// By Lanczos' method.
+std::string DensityCsv(const NtkRecord& record) {
+  std::string text = "eigenvalue,share\n";
+  for (const auto& [eigenvalue, share] : record.density) {
+    text += Exact(eigenvalue) + "," + Exact(share) + "\n";
+  }
+  return text;
 }
 
 std::string SpectrumCsv(const std::vector<NtkRecord>& records) {
@@ -87,18 +104,22 @@ std::string SpectrumCsv(const std::vector<NtkRecord>& records) {
 
 std::string ToJson(const NtkRecord& record) {
   using Json = nlohmann::ordered_json;
-  const Json json = {{"event", "ntk"},
-                     {"step", record.step},
-                     {"split", record.split},
-                     {"layer", record.layer},
-                     {"rows", record.rows},
-                     {"parameters", record.parameters},
-                     {"lambda_max", record.lambda_max},
-                     {"lambda_min", record.lambda_min},
-                     {"condition_number",
-                      record.condition_number ? Json(*record.condition_number) : Json(nullptr)},
-                     {"rank", record.rank},
-                     {"digest", record.digest}};
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json = {{"event", "ntk"},
+               {"step", record.step},
+               {"split", record.split},
+               {"layer", record.layer},
+               {"rows", record.rows},
+               {"parameters", record.parameters},
+               {"lambda_max", record.lambda_max},
+               {"lambda_min", or_null(record.lambda_min)},
+               {"condition_number", or_null(record.condition_number)},
+               {"rank", or_null(record.rank)}};
+  if (record.rank) {
+    json["digest"] = record.digest;
+  } else {
+    json["lambda_max_residual"] = record.residual;
+  }
   return json.dump();
 }
 
@@ -106,12 +127,14 @@ Status WriteNtk(const std::string& directory, const std::string& model,
                 const std::vector<NtkRecord>& records) {
   std::string lines;
   for (const NtkRecord& record : records) lines += ToJson(record) + "\n";
-  const std::pair<const char*, std::string> files[] = {
-      {"ntk.jsonl", lines},
-      {"ntk_spectrum.csv", SpectrumCsv(records)},
-      {"ntk_spectrum.svg", SpectrumSvg(model, records)},
-      {"ntk_density.svg", DensitySvg(model, records)},
-  };
+  std::vector<std::pair<const char*, std::string>> files = {
+      {"ntk.jsonl", lines}, {"ntk_density.svg", DensitySvg(model, records)}};
+  if (records[0].rank) {
+    files.emplace_back("ntk_spectrum.csv", SpectrumCsv(records));
+    files.emplace_back("ntk_spectrum.svg", SpectrumSvg(model, records));
+  } else {
+    files.emplace_back("ntk_density.csv", DensityCsv(records[0]));
+  }
   for (const auto& [name, text] : files) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, text));
   }
@@ -124,10 +147,12 @@ std::string NtkText(const NtkMeasurement& measurement) {
                 "lambda_max", "lambda_min", "condition", "rank");
   std::string text = line;
   for (const NtkRecord& record : measurement.records) {
-    std::snprintf(line, sizeof(line), "%-24s %10lld %11.4g %11.4g %11s %6lld\n",
-                  record.layer.c_str(), static_cast<long long>(record.parameters),
-                  record.lambda_max, record.lambda_min, Short(record.condition_number).c_str(),
-                  static_cast<long long>(record.rank));
+    const bool lanczos = !record.rank;
+    std::snprintf(line, sizeof(line), "%-24s %10lld %11.4g %11s %11s %6s\n", record.layer.c_str(),
+                  static_cast<long long>(record.parameters), record.lambda_max,
+                  lanczos ? "-" : Short(record.lambda_min).c_str(),
+                  lanczos ? "-" : Short(record.condition_number).c_str(),
+                  lanczos ? "-" : std::to_string(*record.rank).c_str());
     text += line;
   }
   if (measurement.duplicates > 0) {

@@ -206,7 +206,7 @@ Status TensorBoardFile::Append(const NtkRecord& record) {
   Event event = EventOf(record.step);
   tensorboard::Summary* const summary = event.mutable_summary();
   AddScalar("ntk_lambda_max/" + record.layer, record.lambda_max, summary);
-  AddScalar("ntk_rank/" + record.layer, static_cast<double>(record.rank), summary);
+  AddScalar("ntk_rank/" + record.layer, static_cast<double>(record.rank.value_or(0)), summary);
   if (record.condition_number) {
     AddScalar("ntk_condition_number/" + record.layer, *record.condition_number, summary);
   }

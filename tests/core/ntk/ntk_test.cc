@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/per_sample.h"
+#include "core/ntk/kernel_product.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/row_factors.h"
 #include "core/spectrum/symmetric_matrix.h"
@@ -197,6 +198,32 @@ TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
   EXPECT_NEAR(found.lambda_max, largest, 1e-12 * largest);
   EXPECT_NEAR(found.lambda_min, smallest, 1e-12 * largest);
   EXPECT_LT(1e-9 * largest, smallest) << "the test could not fail";
+}
+
+// K v without K, to rounding, for models with and without row gradients of all parameters.
+TEST_P(NtkOfModelTest, TimesAVector) {
+  const RandomRows random(graph_.features(), kRows);
+  const std::vector<float> weights = NoisyWeights(graph_);
+  const int64_t output = graph_.outputs() - 1;
+  RowFactors factors(graph_, weights.data(), &pool_, 1 << 20);
+  const auto kernels = Kernels(&factors, random.rows(), output, kNtkTile);
+  const std::vector<double> v = RandomNumbers<double>(kRows, /*seed=*/5);
+  KernelProduct product(graph_, weights.data(), &pool_);
+  std::vector<double> gradient(graph_.parameters().flat_size());
+  std::vector<double> deltas(kRows * graph_.features().table_features());
+  std::vector<double> found(kRows);
+  product.AddTransposed(random.rows(), output, v.data(), gradient, deltas.data());
+  product.AddProduct(random.rows(), output, gradient, found.data(), deltas.data());
+  for (int64_t j = 0; j < kRows; ++j) {
+    double expected = 0, scale = 0;
+    for (const auto& kernel : kernels) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        expected += kernel[j * kRows + i] * v[i];
+        scale += std::abs(kernel[j * kRows + i] * v[i]);
+      }
+    }
+    EXPECT_NEAR(found[j], expected, 1e-11 * scale) << j;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NtkOfModelTest, testing::ValuesIn(ModelCases()),
