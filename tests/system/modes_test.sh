@@ -234,11 +234,11 @@ shapes() {
     xargs --max-args=4
 }
 expect_same 'shapes' '4 8 5 8 8 8' "$(shapes | cut --delimiter=' ' --fields=1,2 | xargs)"
-swapping=(--set=model.kind=RANK_MIXER --set=model.token_width=16)
+swapping=(--set=model.kind=RANK_MIXER --set=model.token_width=16 --set=model.convention=PUBLIC_CODE)
 expect_same 'shapes that swap' '4 16 5 15 8 8' \
   "$(shapes "${swapping[@]}" | cut --delimiter=' ' --fields=1,2 | xargs)"
-expect_same 'what a shape costs' "$(shapes "${swapping[@]}" | sed --quiet '/^8 8 /s/^8 8 //p')" \
-  "$(describe --set=model.kind=RANK_MIXER --set=model.tokens=8 --set=model.token_width=8 |
+expect_same 'what a shape costs' "$(shapes "${swapping[@]}" | sed --quiet '/^5 15 /s/^5 15 //p')" \
+  "$(describe "${swapping[@]}" --set=model.tokens=5 --set=model.token_width=15 |
     sed --quiet 's/^  "\(dense_parameters\|multiply_adds_per_sample_forward\)": \([0-9]*\).*/\2/p' | xargs)"
 expect_mistake 1 'swaps 4 x 4 blocks of D / T columns; expected 8 or 12' --set=model.kind=RANK_MIXER \
   --set=model.token_width=9
