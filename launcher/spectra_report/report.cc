@@ -60,10 +60,10 @@ std::string SlopesCsv(std::span<const SpectraModel> models) {
     for (const int64_t step : model.steps) {
       for (int kind = 0; kind < kRankKinds; ++kind) {
         const SeedMean slope = SlopeOverSeeds(model, kind, step);
-        text += Field(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
+        text += CsvText(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
                 std::to_string(points) + "," + std::to_string(model.runs.size()) + "," +
-                Exact(slope.mean) + "," + Exact(slope.low) + "," + Exact(slope.high) + "," +
-                std::to_string(slope.positive) + "," + std::to_string(slope.negative) + "\n";
+                CsvNumber(slope.mean) + "," + CsvNumber(slope.low) + "," + CsvNumber(slope.high) +
+                "," + std::to_string(slope.positive) + "," + std::to_string(slope.negative) + "\n";
       }
     }
   }
