@@ -137,15 +137,14 @@ TEST(RunRecordsTest, Spectrum) {
     return histogram;
   };
   const std::string zeros = ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,";
-  SpectrumRecord record = {
-      .step = 3,
-      .split = "test",
-      .stage = "block0.mixing",
-      .samples = 4,
-      .max_rank = 3,
-      .stable = {.mean = 1.5, .stddev = 0.5, .histogram = halves(1, 3)},
-      .entropy = {.mean = 2.5, .stddev = 0.25, .histogram = halves(0, 4)},
-      .profile = {1, 0.5, 0.25}};
+  SpectrumRecord record = {.step = 3,
+                           .split = "test",
+                           .stage = "block0.mixing",
+                           .samples = 4,
+                           .max_rank = 3,
+                           .stable = {.mean = 1.5, .stddev = 0.5, .histogram = halves(1, 3)},
+                           .entropy = {.mean = 2.5, .stddev = 0.25, .histogram = halves(0, 4)},
+                           .profile = {1, 0.5, 0.25}};
   EXPECT_EQ(ToJson(record),
             "{\"event\":\"spectrum\",\"step\":3,\"split\":\"test\",\"stage\":\"block0.mixing\","
             "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5,\"samples\":4,\"max_rank\":3,"
