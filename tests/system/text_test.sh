@@ -22,7 +22,7 @@ for i in $(seq 1 60); do
 done >"$work/plain.txt"
 {
   echo '<!DOCTYPE html><html><head><style>p { color: red }</style></head><body>'
-  sed 's/&/\&amp;/; s/^/<p>/; s/of /of\n <b>/; s/ more/ <\/b>more<\/p>/' "$work/plain.txt"
+  sed 's/&/\&amp;/; s/^/<p>/; s/of /of\n <b>/; s/ more/ <\/b>more/; s/$/<\/p>/' "$work/plain.txt"
   echo '<script>var x = "hidden";</script></body></html>'
 } >"$work/page.html"
 for input in plain.txt page.html; do
@@ -74,7 +74,7 @@ on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work
 
 first=$(grep --max-count=1 '"event":"train"' "$work/one/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/')
 last=$(grep '"event":"train"' "$work/one/metrics.jsonl" | tail --lines=1 | sed 's/.*"loss":\([0-9.]*\).*/\1/')
-awk -v first="$first" -v last="$last" 'BEGIN { exit !(last < first - 0.5) }' ||
+awk -v first="$first" -v last="$last" 'BEGIN { exit !(last < first - 0.1) }' ||
   fail "the loss does not fall: $first, $last"
 # Per position: 3 rows of 8 have 24 matrices.
 grep --quiet '"stage":"iteration2".*"samples":24,"max_rank":4' "$work/one/metrics.jsonl" ||

@@ -15,10 +15,12 @@ constexpr const char* kColumns[] = {
     "loss", "l2", "learning_rate", "gradient_norm", "samples_per_s",
     // eval; the first three of a slice
     "field", "id", "value", "scheduled", "rows", "positives", "auc", "logloss",
-    "normalized_entropy", "calibration", "gauc", "gauc_groups",
+    "normalized_entropy", "calibration", "gauc", "gauc_groups", "accuracy", "bits_per_label",
     // spectrum
     "stage", "samples", "max_rank", "stable_rank_mean", "stable_rank_stddev", "entropy_rank_mean",
     "entropy_rank_stddev",
+    // ntk
+    "layer", "lambda_max", "lambda_min", "condition_number", "rank",
     // checkpoint
     "path", "digest", "blocked_s", "write_s"};
 

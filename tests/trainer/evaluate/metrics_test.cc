@@ -212,10 +212,8 @@ TEST(MetricsTest, ALabelWithoutRows) {
 
 // Two labels of three classes on two ranks; the second row lacks its last.
 TEST(MetricsTest, Classes) {
-  const Task task = {.kind = Task::Kind::kClasses,
-                     .classes = 3,
-                     .row_labels = 2,
-                     .learned = {{"a", 0}, {"b", 1}}};
+  const Task task = {
+      .kind = Task::Kind::kClasses, .classes = 3, .row_labels = 2, .learned = {{"a", 0}, {"b", 1}}};
   constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> labels = {0, 2, 1, kNone};
   const std::vector<float> logits = {5, 1, 1, 0, 3, 2, 1, 1, 0, 9, 9, 9};

@@ -256,12 +256,12 @@ TEST_F(LossTest, SoftmaxCrossEntropyIsTheCpus) {
   }
   HostPanels gradient(rows, outputs);
   std::vector<double> expected(rows * task.count);
-  const HostPanels host_logits(rows, outputs, logits);
+  HostPanels host_logits(rows, outputs, logits);
   for (int64_t i = 0; i < task.count; ++i) {
-    elastor::SoftmaxCrossEntropy<float>(
-        host_logits.read().Slice(i * task.classes, task.classes), {labels.data() + i, task.count},
-        weights.data(), scales.data(), {expected.data() + i, task.count},
-        gradient.view().Slice(i * task.classes, task.classes));
+    elastor::SoftmaxCrossEntropy<float>(host_logits.read().Slice(i * task.classes, task.classes),
+                                        {labels.data() + i, task.count}, weights.data(),
+                                        scales.data(), {expected.data() + i, task.count},
+                                        gradient.view().Slice(i * task.classes, task.classes));
   }
   const Buffer<float> device_logits = Upload(stream_, by_device_row);
   const Buffer<float> device_labels = Upload(stream_, labels);
