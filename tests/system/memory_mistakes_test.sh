@@ -107,7 +107,7 @@ expect_end() { # LIMIT COMMAND...
   esac
 }
 ends_well=0 ends_in_a_line=0
-for limit in $(seq 16500 5000 51500); do
+for limit in $(seq 16500 5000 61500); do
   expect_end "$limit" "${tiny[@]}" --set=data.path=small --output_dir="run$limit" \
     --set=parallel.threads=2
   expect_end "$limit" "$prepare" --schema=small.textproto --output_dir="data$limit" --threads=2

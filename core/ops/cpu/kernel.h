@@ -24,7 +24,8 @@ template <typename T>
 struct Pass {
   Workspace<T>* workspace = nullptr;
   GradientSink<T>* sink = nullptr;  // Backward only
-  // Where not null, ops with row gradients (OpBase::row_gradients) deliver theirs here, not to sink.
+  // Where not null, ops with row gradients (OpBase::row_gradients) deliver theirs here, not to
+  // sink.
   RowGradientSink<T>* row_sink = nullptr;
   PassLeaves leaves;
   bool training = false;           // false: no dropout, nothing saved for Backward
