@@ -15,9 +15,10 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kRows = 21;  // a full panel and one with padding
-// The step: rounding of f, about 1e-15, over it is 1e-9; small enough to seldom cross a ReLU's
-// kink.
+// The step: small enough to seldom cross a ReLU's kink.
 constexpr double kStep = 1e-6;
+// Of f, relative to the sum of its terms' sizes, as deep graphs have it.
+constexpr double kRounding = 1e-15;
 // Relative to the element, or to the root mean square of its tensor's gradient where that is more.
 constexpr double kTolerance = 1e-6;
 constexpr int64_t kSamples = 24;  // elements of one tensor
@@ -116,9 +117,12 @@ class Check {
   double Value() {
     Forward(MakePass(/*training=*/true), y_.view());
     double sum = 0;
+    size_ = 0;
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t f = 0; f < graph_.outputs(); ++f) {
-        sum += dy_.view().At(row, f) * y_.view().At(row, f);
+        const double term = dy_.view().At(row, f) * y_.view().At(row, f);
+        sum += term;
+        size_ += std::fabs(term);
       }
     }
     return sum;
@@ -179,7 +183,9 @@ class Check {
 
   void ExpectNear(const std::string& what, double gradient, double scale, double* element) {
     const double difference = CentralDifference(element);
-    EXPECT_NEAR(gradient, difference, kTolerance * std::max(std::fabs(gradient), scale)) << what;
+    const double rounding = kRounding * size_ / kStep;
+    EXPECT_NEAR(gradient, difference, kTolerance * std::max(std::fabs(gradient), scale) + rounding)
+        << what;
   }
 
   void ExpectParameterGradient(const ParameterInfo& p, const std::vector<double>& gradients) {
@@ -230,6 +236,7 @@ class Check {
   const std::vector<float> numeric_;
   const std::vector<int32_t> lengths_;
   std::mt19937_64 random_{11};
+  double size_ = 0;  // of the last Value's terms
   Workspace<double> workspace_;
   FlatSink<double> sink_;
   std::vector<double> weights_;
