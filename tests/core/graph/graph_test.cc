@@ -300,7 +300,7 @@ TEST_P(GraphOfModelTest, PerSampleGradientsSumToTheBatchs) {
     executor.Forward(pass);
     const Panels<double> dlogits = executor.LogitGradients(pass);
     for (int64_t row = 0; row < dlogits.panels() * kPanelRows; ++row) {
-      dlogits.At(row, 0) = row < rows ? 1 : 0;
+      for (int64_t f = 0; f < graph_.outputs(); ++f) dlogits.At(row, f) = row < rows ? 1 : 0;
     }
     sink.Begin(flat.data());
     executor.Backward(pass);

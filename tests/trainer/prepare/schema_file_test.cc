@@ -22,7 +22,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines; did you mean 'fields'?");
+      "header, quoted, null, skip_lines, text; did you mean 'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -47,7 +47,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
 TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
   const std::string fields = "fields { name: 'y' type: LABEL } ";
   EXPECT_EQ(MessageOf("layout: 5"),
-            "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC");
+            "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT");
   EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),

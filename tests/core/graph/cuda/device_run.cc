@@ -179,7 +179,7 @@ DeviceRun<A>::DeviceRun(const elastor::Graph& graph, const std::vector<float>& w
   cuda::Upload(stream_, dlogits, &dlogits_);
   logits_.Resize(device_rows * graph.outputs());
   for (const Probe& probe : graph.probes()) {
-    probes_.emplace_back(&stream_, device_rows * probe.shape.features());
+    probes_.emplace_back(&stream_, device_rows * probe.features());
   }
   pass_.inputs = {numeric_.data(), local_row_.data(),  counts_.data(), first_row_.data(),
                   step_.data(),    batch_rows_.data(), lengths_.data()};

@@ -6,8 +6,9 @@ namespace elastor::cuda {
 namespace {
 
 constexpr Shape kShapes[] = {{5, 3, 26}, {1, 2, 33}, {6, 1, 1}, {9, 4, 16}, {3, 1, 104}};
-constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu, Activation::kGelu,
-                                       Activation::kSwish, Activation::kTanh};
+constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu,
+                                       Activation::kGelu,     Activation::kSwish,
+                                       Activation::kTanh,     Activation::kSigmoid};
 constexpr float kScale = 4;
 
 struct Point {
@@ -29,6 +30,8 @@ Point Act(Activation activation, float x) {
       return first(elastor::Swish(Broadcast(x)));
     case Activation::kTanh:
       return first(elastor::TanhAndSlope(Broadcast(x)));
+    case Activation::kSigmoid:
+      return first(elastor::SigmoidAndSlope(Broadcast(x)));
     case Activation::kIdentity:
       break;
   }
