@@ -91,7 +91,7 @@ Json SliceJson(const SliceValues& slice) {
 // All that is known of a label.
 void AddMetrics(const MetricValues& metrics, Json* json) {
   if (metrics.accuracy) {
-    json->update(Json{{"labels", metrics.rows},
+    json->update(Json{{"label_count", metrics.rows},
                       {"logloss", metrics.logloss},
                       {"accuracy", *metrics.accuracy},
                       {"bits_per_label", OrNull(metrics.bits_per_label)}});
