@@ -65,7 +65,7 @@ expect_mistake 'training.batch_size: 15 is less than parallel.virtual_shards 16'
   "$trainer" "${tiny[@]}" "$new" --set=training.batch_size=15
 expect_mistake '--speed: no such flag; there are:' "$trainer" "${tiny[@]}" "$new" --speed=9
 expect_mistake '--device=cuda' "$trainer" "${tiny[@]}" "$new" --device=cuda
-expect_mistake '--mode=fly: expected train or evaluate or predict or spectra or theory or ntk or verify or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
+expect_mistake '--mode=fly: expected train or evaluate or predict or spectra or theory or projection or ntk or verify or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
 expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
 expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
 expect_mistake '--experiment: missing' "$trainer"

@@ -295,7 +295,7 @@ run 1 as_trained "${refined[@]}" --mode=evaluate --model=refined/model --set=eva
 expect_same 'evaluation.iterations: 3' "$(last_eval refined)" "$(last_eval as_trained)"
 [[ $(last_eval longer) != "$(last_eval refined)" ]] || fail 'evaluation.iterations changes nothing'
 expect_mistake 1 'evaluation.iterations: 5: a training run' --set=evaluation.iterations=5
-expect_mistake 1 'evaluation.iterations: 5; expected 0, as only' --mode=evaluate --model=one/model \
+expect_mistake 1 'evaluation.iterations: 5; expected 0, as the model does not apply its blocks repeatedly' --mode=evaluate --model=one/model \
   --set=model.kind=MLP --set=evaluation.iterations=5
 expect_mistake 1 'model.iterations: 3; expected 1' "${refined[@]}" --mode=theory --model=refined/model
 expect_mistake 1 'which --mode=projection is about' --mode=projection --model=one/model \

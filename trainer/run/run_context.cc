@@ -203,6 +203,12 @@ Status RunContext::CheckNtk() const {
   if (backend_->host_embedding() == nullptr) {
     return UserError("the neural tangent kernel is computed on the CPU; expected --device=cpu");
   }
+  constexpr int64_t kMostOutputs = 64;  // each has a kernel
+  if (graph.outputs() > kMostOutputs) {
+    return UserError("the neural tangent kernel is the mean of those of " +
+                     std::to_string(graph.outputs()) + " logits; expected a model of " +
+                     std::to_string(kMostOutputs) + " at most");
+  }
   return CheckPerSampleGradients(graph);
 }
 
