@@ -95,7 +95,7 @@ infer evaluate deeper --set=evaluation.iterations=5 >/dev/null 2>&1 || fail 'fiv
 [[ -n $(bits_of deeper) && $(bits_of deeper) != "$(bits_of one)" ]] || fail 'iterations change nothing'
 
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none
-expect_line 2 'the neural tangent kernel is expected a model of 64 at most' infer ntk none
+expect_line 2 'logits; expected a model of 64 at most' infer ntk none
 expect_line 2 'training.monitor.metric: the data'"'"'s labels are classes; expected LOGLOSS' \
   "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
   --output_dir="$work/none" --set=training.monitor.metric=AUC
