@@ -134,7 +134,7 @@ TEST_P(NtkOfModelTest, IsTheJacobiansGramMatrix) {
   std::vector<std::vector<double>> expected(kernels.size(), std::vector<double>(kRows * kRows));
   for (const ParameterInfo& parameter : layout.parameters()) {
     size_t layer = 0;
-    while (!(parameter.name + ".").starts_with(factors.layers().at(layer).name + ".")) ++layer;
+    while (!(parameter.name + ".").starts_with(factors.layers()[layer].name + ".")) ++layer;
     for (int64_t j = 0; j < kRows; ++j) {
       for (int64_t i = 0; i < kRows; ++i) {
         const double* const a = jacobian.data() + j * layout.flat_size() + parameter.offset;

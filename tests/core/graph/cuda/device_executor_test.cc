@@ -52,15 +52,16 @@ double RootMeanSquareDifference(const std::vector<double>& a, const std::vector<
   return square > 0 ? std::sqrt(difference / square) : std::sqrt(difference);
 }
 
-// Sums over leaves of one parameter.
+// Sums over leaves of one parameter; of a single number every leaf's, which may cancel.
 std::vector<double> Gradient(const PassResult& result, const ParameterInfo& parameter) {
   std::vector<double> sum(parameter.size);
+  std::vector<double> leaves;
   for (const std::vector<double>& leaf : result.gradients) {
-    for (int64_t i = 0; i < parameter.size && !leaf.empty(); ++i) {
-      sum[i] += leaf[parameter.offset + i];
-    }
+    if (leaf.empty()) continue;
+    for (int64_t i = 0; i < parameter.size; ++i) sum[i] += leaf[parameter.offset + i];
+    leaves.push_back(leaf[parameter.offset]);
   }
-  return sum;
+  return parameter.size == 1 ? leaves : sum;
 }
 
 template <typename Difference>
