@@ -51,9 +51,8 @@ void DeviceDenseOptimizer::AddL2(const float* weights, DeviceExactSum* squared_n
 void DeviceDenseOptimizer::Update(const UpdateGate* gate, double learning_rate, int64_t step,
                                   float* weights) {
   UpdateDense(*stream_, {blocks(), block_begin_.data(), decay_.data()}, options_.rule,
-              learning_rate, step,
-              static_cast<float>(1 - learning_rate * options_.decoupled_decay), gate,
-              gradient_.data(), weights, slot_values_.data());
+              learning_rate, step, static_cast<float>(1 - learning_rate * options_.decoupled_decay),
+              gate, gradient_.data(), weights, slot_values_.data());
 }
 
 void DeviceDenseOptimizer::CopySlot(int64_t slot, int bucket, float* values) const {
