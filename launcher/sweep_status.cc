@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <span>
 
 #include "core/base/file.h"
@@ -147,10 +147,16 @@ Status WriteTable(const Plan& plan, const SweepFiles& files) {
 }
 
 std::string Metrics(const RunResult& result) {
-  std::array<char, 64> text;
-  std::snprintf(text.data(), text.size(), "auc %.4f  logloss %.4f", result.auc.value_or(NAN),
-                result.logloss.value_or(NAN));
-  return text.data();
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (!value) return;
+    std::array<char, 32> part;
+    std::snprintf(part.data(), part.size(), "%s%s %.4f", text.empty() ? "" : "  ", name, *value);
+    text += part.data();
+  };
+  add("auc", result.auc);
+  add("logloss", result.logloss);
+  return text;
 }
 
 }  // namespace elastor
