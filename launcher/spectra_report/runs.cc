@@ -22,9 +22,12 @@ void AddRecord(const JsonEntry& record, SpectraRun* run) {
   const std::string rows = std::to_string(record.Member("samples").Integer(1, kMostInteger)) +
                            " rows of the " + record.Member("split").Text() + " split";
   if (run->rows.empty()) run->rows = rows;
-  if (rows != run->rows) throw "found " + rows + " after " + run->rows + "; expected the same";
   auto known = std::ranges::find(run->stages, stage);
   if (known == run->stages.end()) known = run->stages.insert(known, stage);
+  // Later stages may have several matrices a row.
+  if (known == run->stages.begin() && rows != run->rows) {
+    throw "found " + rows + " after " + run->rows + "; expected the same";
+  }
   for (int kind = 0; kind < kRankKinds; ++kind) {
     StageMeans& means = run->means[kind][step];
     if (known - run->stages.begin() != static_cast<int64_t>(means.size())) {
@@ -116,8 +119,9 @@ std::vector<size_t> Trajectory(std::span<const std::string> stages) {
   std::string group;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const size_t point = stages[stage].find('.');
-    if (point == std::string::npos) continue;
     const std::string of_stage = stages[stage].substr(0, point);
+    const bool iteration = of_stage.starts_with("iteration") && of_stage != "iteration0";
+    if (point == std::string::npos && !iteration) continue;
     if (last.empty() || of_stage != group) {
       last.push_back(stage);
     } else {

@@ -28,8 +28,9 @@ struct SpectraRun {
 };
 
 // The last stages of a model's blocks or, where its blocks are applied repeatedly, iterations:
-// stages are of one where their names begin alike, up to the first point ("iteration3."). Numbers
-// of stages in order.
+// stages are of one where their names begin alike, up to the first point ("iteration3."); a stage
+// may be an iteration by itself ("iteration3"; 0 is what the first one reads). Numbers of stages in
+// order.
 std::vector<size_t> Trajectory(std::span<const std::string> stages);
 
 // The runs of one model, which differ in their seeds.

@@ -12,10 +12,10 @@
 #include <unordered_map>
 
 #include "configs/proto/schema.pb.h"
-#include "core/base/utf8.h"
 #include "google/protobuf/stubs/strutil.h"
 #include "trainer/prepare/column_names.h"
 #include "trainer/prepare/file_kind.h"
+#include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/text_source.h"
 #include "trainer/prepare/value_text.h"
 
@@ -650,9 +650,10 @@ StatusOr<std::string> Guess::Run() {
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
   StatusOr<std::string> text = Guess(paths, label).Run();
-  if (text.ok() && !IsUtf8(*text)) {
-    return UserError(paths[0] + ": a column's name or a label's value is not UTF-8; expected a " +
-                     "file that is (iconv --from-code=latin1 makes one)");
+  if (!text.ok()) return text;
+  // Names and labels' values that no schema may have.
+  if (const auto schema = ParseSchema(*text, "a schema of it"); !schema.ok()) {
+    return UserError(paths[0] + ": " + schema.status().message());
   }
   return text;
 }

@@ -134,6 +134,9 @@ TEST(SpectraReportTest, SlopesOverIterations) {
   ASSERT_EQ(models->size(), 2u);
   EXPECT_EQ(models->back().name, "x, training rows");
   EXPECT_EQ(Trajectory(models->front().stages), (std::vector<size_t>{3, 5, 7}));
+  EXPECT_EQ(
+      Trajectory(std::vector<std::string>{"embedding", "iteration0", "iteration1", "iteration2"}),
+      (std::vector<size_t>{2, 3}));
   EXPECT_EQ(Trajectory(std::vector<std::string>{"tokens", "block0.mixing", "block0.ffn",
                                                 "block1.mixing", "block1.ffn"}),
             (std::vector<size_t>{2, 4}));
