@@ -205,19 +205,21 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   }
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
-    ELASTOR_ASSIGN_OR_RETURN(tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1));
+    ELASTOR_ASSIGN_OR_RETURN(tensorboard_,
+                             TensorBoardFile::Create(output_dir_, step_ > 0 ? step_ + 1 : 0));
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));
   return WriteFileAtomically(PathOf(kPlanFile), plan);
 }
 
-// Every record has a step; a line that a killed run left unfinished has none.
+// Every record has a step; a line that a killed run left unfinished has none. A run without a
+// checkpoint begins anew and measures step 0 again.
 StatusOr<std::string> RunLog::KeptMetrics() const {
   const std::string path = PathOf(kMetricsFile);
   std::string kept;
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return kept;
+  if (step_ == 0 || !std::filesystem::exists(path, ignored)) return kept;
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

@@ -360,6 +360,16 @@ TEST_F(RunLogTest, WhatIsRefusedLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::exists(top + "/deep/note"));
 }
 
+// A run that was killed before its first checkpoint measures step 0 once more.
+TEST_F(RunLogTest, ARunThatBeginsAnewKeepsNoRecords) {
+  SpectrumRecord at_start;
+  at_start.step = 0;
+  ASSERT_TRUE((*Open(0))->Append(at_start).ok());
+  const auto again = Continue(0);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(Read("metrics.jsonl"), "");
+}
+
 TEST_F(RunLogTest, ARefusedResumeChangesNothing) {
   testing::internal::CaptureStdout();
   ASSERT_TRUE((*Open(0))->Finish(Summary()).ok());
