@@ -362,6 +362,7 @@ TEST_F(RunLogTest, WhatIsRefusedLeavesNothingBehind) {
 
 // A run that was killed before its first checkpoint measures step 0 once more.
 TEST_F(RunLogTest, ARunThatBeginsAnewKeepsNoRecords) {
+  ResolveDefaults(&experiment_);
   ASSERT_TRUE((*Open(0))->Append(TrainRecord{.step = 0}).ok());
   const auto again = Continue(0);
   ASSERT_TRUE(again.ok()) << again.status().message();
