@@ -205,8 +205,7 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   }
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
-    ELASTOR_ASSIGN_OR_RETURN(tensorboard_,
-                             TensorBoardFile::Create(output_dir_, step_ > 0 ? step_ + 1 : 0));
+    ELASTOR_ASSIGN_OR_RETURN(tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1));
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));
