@@ -196,10 +196,8 @@ def matrix_attention(w, spec, n):
 
 
 def matrix_update(w, n):
-    def factor(side):
-        hidden = F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n)
-        return w("scale") * (projection(side.under("down"), hidden) if "down.row" in side else hidden)
-
+    factor = lambda side: w("scale") * (
+        F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n))
     eye = torch.eye(n.shape[-1], dtype=n.dtype)
     delta, gamma = factor(w.under("delta")), factor(w.under("gamma"))
     multiplied = (eye + delta) @ n @ (eye + gamma)
