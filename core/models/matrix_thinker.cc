@@ -162,9 +162,11 @@ Layer Attention(GraphBuilder* graph, const std::string& name, const Positions& m
 //
 //   g_m ((I + Delta) N (I + Gamma) - N) + g_w (N a)(N b)^T
 //
-// Delta = s (SiLU(f_1(N)) * f_2(N)), Gamma likewise, with one learned number s for both; the gates
-// g_m and g_w, one number each, are sigmoids of linear maps of N whose biases begin at -2.
-Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matrices) {
+// Delta = s (SiLU(f_1(N)) * f_2(N)), or with a down-projection s f_3(SiLU(f_1(N)) * f_2(N)), Gamma
+// likewise, with one learned number s for both; the gates g_m and g_w, one number each, are
+// sigmoids of linear maps of N whose biases begin at -2.
+Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matrices,
+             bool down_projection) {
   MatrixProductOp scale;
   scale.product = {matrices.count(), matrices.features(), 1, 1};
   scale.shared = MatrixProductOp::Shared::kSecond;
@@ -173,9 +175,11 @@ Layer Update(GraphBuilder* graph, const std::string& name, const Positions& matr
   const auto factor = [&](const std::string& side) -> Layer {
     const Layer gate = matrices.Projection(name + "." + side + ".gate", Activation::kSwish);
     const Layer up = matrices.Projection(name + "." + side + ".up");
+    Layer down = [](Value x) { return x; };
+    if (down_projection) down = matrices.Projection(name + "." + side + ".down");
     return [=](Value n) {
       const Value gated = gate(n);
-      return graph->Apply(scale, matrices.Multiply(gated, up(n)), s);
+      return graph->Apply(scale, down(matrices.Multiply(gated, up(n))), s);
     };
   };
   const Layer delta = factor("delta");
@@ -257,7 +261,7 @@ Value MatrixThinker(GraphBuilder* graph, const MatrixThinkerConfig& config) {
     block.attention_norm = matrices.MatrixNorm(name + ".attention.norm");
     block.attention = Attention(graph, name + ".attention", matrices, config);
     block.update_norm = matrices.MatrixNorm(name + ".update.norm");
-    block.update = Update(graph, name + ".update", matrices);
+    block.update = Update(graph, name + ".update", matrices, config.down_projection());
     blocks.push_back(std::move(block));
   }
   const Layer norm = matrices.MatrixNorm("norm");

@@ -70,6 +70,22 @@ std::string SlopesCsv(std::span<const SpectraModel> models) {
   return text;
 }
 
+std::string ScoringCsv(std::span<const SpectraModel> models) {
+  std::string text = "model,step,kind,seeds,mean,low,high\n";
+  for (const SpectraModel& model : models) {
+    for (const int64_t step : model.steps) {
+      for (int kind = 0; kind < kRankKinds; ++kind) {
+        const std::optional<SeedMean> rank = ScoringOverSeeds(model, kind, step);
+        if (!rank) continue;
+        text += CsvText(model.name) + "," + std::to_string(step) + "," + kRankNames[kind] + "," +
+                std::to_string(model.runs.size()) + "," + CsvNumber(rank->mean) + "," +
+                CsvNumber(rank->low) + "," + CsvNumber(rank->high) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
 ChartPoint PointOf(double x, const SeedMean& rank) {
   return {.x = x, .y = rank.mean, .low = rank.low, .high = rank.high};
 }
@@ -183,6 +199,16 @@ SeedMean SlopeOverSeeds(const SpectraModel& model, int kind, int64_t step) {
   return MeanOverSeeds(slopes);
 }
 
+std::optional<SeedMean> ScoringOverSeeds(const SpectraModel& model, int kind, int64_t step) {
+  std::vector<double> values;
+  for (const SpectraRun& run : model.runs) {
+    const auto found = run.scoring[kind].find(step);
+    if (found == run.scoring[kind].end()) return std::nullopt;
+    values.push_back(found->second);
+  }
+  return MeanOverSeeds(values);
+}
+
 std::string ToText(std::span<const SpectraModel> models) {
   std::string text;
   for (const SpectraModel& model : models) {
@@ -206,6 +232,12 @@ std::string ToText(std::span<const SpectraModel> models) {
           }
           text += "\n";
         }
+        if (const auto scoring = ScoringOverSeeds(model, kind, step)) {
+          char line[64];
+          std::snprintf(line, sizeof(line), "    the head's scoring matrices  %.4f\n",
+                        scoring->mean);
+          text += line;
+        }
         if (Trajectory(model.stages).size() < 2) continue;
         text += "    slope over " + std::to_string(Trajectory(model.stages).size()) +
                 " blocks or iterations  " +
@@ -219,6 +251,10 @@ std::string ToText(std::span<const SpectraModel> models) {
 std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models) {
   std::vector<std::pair<std::string, std::string>> files = {{"stages.csv", StagesCsv(models)},
                                                             {"slopes.csv", SlopesCsv(models)}};
+  const auto linear = [](const SpectraModel& model) {
+    return ScoringOverSeeds(model, 0, model.steps.back()).has_value();
+  };
+  if (std::ranges::any_of(models, linear)) files.emplace_back("scoring.csv", ScoringCsv(models));
   const auto trained = [](const SpectraModel& model) { return model.steps.size() > 1; };
   for (int kind = 0; kind < kRankKinds; ++kind) {
     const std::string end = std::string(kRankNames[kind]) + ".svg";

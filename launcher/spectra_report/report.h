@@ -2,6 +2,7 @@
 #define ELASTOR_LAUNCHER_SPECTRA_REPORT_REPORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,13 +30,16 @@ SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size
 // axis. REQUIRES: the trajectory has two points or more.
 SeedMean SlopeOverSeeds(const SpectraModel& model, int kind, int64_t step);
 
+// The rank of the head's scoring matrices; none where a run did not measure it at this step.
+std::optional<SeedMean> ScoringOverSeeds(const SpectraModel& model, int kind, int64_t step);
+
 // The table for people: every model at its first and its last step.
 std::string ToText(std::span<const SpectraModel> models);
 
 // Names and texts of the files: stages.csv, every model, step, kind and stage; slopes.csv, every
-// model, step and kind; stages_KIND.svg,
-// models side by side at their last steps, and stages_start_KIND.svg at their first, where that is
-// another; drift_KIND_MODEL.svg, a model's stages over the steps, where there are several.
+// model, step and kind; scoring.csv, likewise, where heads are linear; stages_KIND.svg, models side
+// by side at their last steps, and stages_start_KIND.svg at their first, where that is another;
+// drift_KIND_MODEL.svg, a model's stages over the steps, where there are several.
 std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models);
 
 }  // namespace elastor

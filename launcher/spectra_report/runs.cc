@@ -38,6 +38,14 @@ void AddRecord(const JsonEntry& record, SpectraRun* run) {
   }
 }
 
+// A line of the head's scoring matrices.
+void AddScoring(const JsonEntry& record, SpectraRun* run) {
+  const int64_t step = record.Member("step").Integer(0, kMostInteger);
+  for (int kind = 0; kind < kRankKinds; ++kind) {
+    run->scoring[kind][step] = record.Member(std::string(kRankNames[kind]) + "_rank_mean").Number();
+  }
+}
+
 // Of validation or test rows, and of training rows, if any were measured.
 StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   SpectraRun run;
@@ -68,6 +76,7 @@ StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
       const std::string event = record.Member("event").Text();
       if (event == "spectrum") AddRecord(record, &run);
       if (event == "training_spectrum") AddRecord(record, &training);
+      if (event == "scoring") AddScoring(record, &run);
     } catch (const std::string& reason) {
       return UserError(path + ":" + std::to_string(number) + ": " + reason);
     }

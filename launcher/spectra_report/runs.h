@@ -25,6 +25,8 @@ struct SpectraRun {
   std::string rows;  // "13714 rows of the validation split"
   std::vector<std::string> stages;
   std::map<int64_t, StageMeans> means[kRankKinds];  // by step
+  // Mean ranks of a linear head's scoring matrices, by step.
+  std::map<int64_t, double> scoring[kRankKinds];
 };
 
 // The last stages of a model's blocks or, where its blocks are applied repeatedly, iterations:
@@ -43,10 +45,10 @@ struct SpectraModel {
 };
 
 // What these folders, of training runs or of mode spectra, have measured: the lines of
-// metrics.jsonl whose event is spectrum, and as a model of their own, "NAME, training rows", those
-// whose event is training_spectrum. In the order in which models are first named. User error
-// when a folder holds none, or when runs of one model have the same seed, other stages, other rows
-// or no step in common.
+// metrics.jsonl whose event is spectrum or scoring, and as a model of their own, "NAME, training
+// rows", those whose event is training_spectrum. In the order in which models are first named. User
+// error when a folder holds none, or when runs of one model have the same seed, other stages, other
+// rows or no step in common.
 StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders);
 
 }  // namespace elastor

@@ -1,4 +1,4 @@
-"""Programs in which the law of sums over leaves has a mistake, for tests that must notice it."""
+"""Programs in which one line of the code has a mistake, for tests that must notice it."""
 
 load("//third_party/cuda:defs.bzl", "EMULATION_FLAGS", "if_cuda")
 
@@ -8,15 +8,15 @@ _EMULATION_ONLY = if_cuda([":emulated_kernels"])
 def _quoted(text):
     return "'" + text.replace("'", "'\\''").replace("$", "$$") + "'"
 
-def mutant_header(name, source, mistakes):
-    """Makes the header <name>.h, a copy of `source` in which some lines read differently.
+def _mutate(name, source, out, mistakes):
+    """Makes `out`, a copy of `source` in which some lines read differently.
 
-    Fails to build when one of them is not found, so that a mutation does not go stale. The copy has
-    the include guard of `source`: who includes it first does not see `source`.
+    Fails to build when one of them is not found, so that a mutation does not go stale.
 
     Args:
       name: of the target.
-      source: label of the header.
+      source: label of the file.
+      out: the copy's name.
       mistakes: dictionary from a line as it stands there, without the spaces around it, to the
         line that takes its place.
     """
@@ -25,9 +25,43 @@ def mutant_header(name, source, mistakes):
         name = name,
         testonly = True,
         srcs = [source],
-        outs = [name + ".h"],
+        outs = [out],
         cmd = "$(location :mutate.sh) $< $@ " + arguments,
         tools = [":mutate.sh"],
+    )
+
+def mutant_header(name, source, mistakes):
+    """Makes the header <name>.h, a mutant of `source`.
+
+    It has the include guard of `source`: who includes it first does not see `source`.
+
+    Args:
+      name: of the target.
+      source: label of the header.
+      mistakes: as of _mutate.
+    """
+    _mutate(name, source, name + ".h", mistakes)
+
+def mutant_source(name, source, mistakes, deps):
+    """Compiles a mutant of a source of another package; as mutant_library, of which see below.
+
+    Args:
+      name: of the target.
+      source: label of the source.
+      mistakes: as of _mutate.
+      deps: its own library.
+    """
+    _mutate(name + "_source", source, name + ".cc", mistakes)
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = [
+            name + ".cc",
+            ":mistake.h",
+        ],
+        copts = ["-include tests/mutation/mistake.h"],
+        deps = deps,
+        alwayslink = True,
     )
 
 def mutant_library(name, srcs, deps, emulated = False):
@@ -59,7 +93,7 @@ def mutant_library(name, srcs, deps, emulated = False):
     )
 
 def mutant_test(name, src, cases, mutants, deps, mistakes = ["chain", "shifted", "greedy"], device = False):
-    """A test of the tree passes, linked with mutants that make no mistake, and fails with each.
+    """A test passes, linked with mutants that make no mistake, and fails with each mistake.
 
     Args:
       name: of the target.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Cases of a test pass when the law of sums over leaves is right and fail when it has a mistake.
-# Arguments: the test, linked with the mutant of the law; a filter of cases; names of mistakes.
+# Cases of a test pass when the code is right and fail when it has a mistake.
+# Arguments: the test, linked with mutants of the code; a filter of cases; names of mistakes.
 set -uo pipefail
 program=$1
 cases=$2

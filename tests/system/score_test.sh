@@ -237,6 +237,9 @@ export_model gated_sum --set=model.feed_forward.kind=GATED_SUM --set=model.token
 for kind in RANK_MIXER MLP DCN_V2 X_DEEP_FM WUKONG MMOE; do
   export_model $kind --set=model.kind=$kind
 done
+for head in MEAN_POOL FLATTEN_LINEAR FLATTEN_MLP MULTI_PROBE VECTOR_COLLAPSE; do
+  export_model $head --set=model.head.kind=$head --set=model.iterations=2
+done
 export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
 export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
 expect_line 2 'MLP.onnx: rename: Directory not empty' \

@@ -43,6 +43,9 @@ def expected_scalars(run):
                 add(f"{kind}_rank/{stage}", step, record[f"{kind}_rank_mean"])
                 histograms.add(f"{kind}_rank_of_rows/{stage}")
             histograms.add(f"singular_values/{stage}")
+        elif record["event"] == "scoring":
+            for kind in ("stable", "entropy"):
+                add(f"scoring_rank/{kind}", step, record[f"{kind}_rank_mean"])
     return scalars, histograms
 
 
@@ -61,13 +64,14 @@ def main():
         for (_, shown), (step, value) in zip(found, values):
             assert abs(shown - value) <= 1e-6 * abs(value), (tag, step, shown, value)
             count += 1
-    samples = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1]).get("samples")
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    samples = [record["samples"] for record in records if "samples" in record][-1]
     for tag in histograms:
         for event in reader.Histograms(tag):
             histogram = event.histogram_value
             assert histogram.min < histogram.max <= histogram.bucket_limit[-1], (tag, histogram)
             if "_of_rows" in tag:
-                assert samples in (None, histogram.num) and sum(histogram.bucket) == histogram.num
+                assert samples == histogram.num and sum(histogram.bucket) == histogram.num
     print(f"{count} scalars under {len(expected)} tags, {len(histograms)} tags of histograms")
 
 

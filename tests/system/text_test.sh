@@ -94,6 +94,30 @@ infer evaluate again >/dev/null 2>&1 || fail 'evaluate'
 infer evaluate deeper --set=evaluation.iterations=5 >/dev/null 2>&1 || fail 'five iterations'
 [[ -n $(bits_of deeper) && $(bits_of deeper) != "$(bits_of one)" ]] || fail 'iterations change nothing'
 
+# The head on matrices cut to lower ranks: as they are, and all but that at full rank, the metrics of
+# an evaluation; the same bytes on three ranks. Its scoring matrices, one a byte, are measured beside.
+infer projection cut >"$work/cut.txt" 2>/dev/null || fail 'projection'
+on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
+  --mode=projection --model="$work/one/model" --output_dir="$work/cut_on_three" >/dev/null 2>&1
+cmp "$work/cut/projections.csv" "$work/cut_on_three/projections.csv" || fail 'other projections on 3 ranks'
+awk -F, -v bits="$(bits_of one)" 'function is(x, y) { return x - y < 1e-6 && y - x < 1e-6 }
+  NR > 1 { ranks = ranks " " $1; found[$1] = $7 }
+  END { exit !(ranks == " 0 1 2 4" && is(found[0], bits) && is(found[4], bits) && !is(found[1], bits)) }' \
+  "$work/cut/projections.csv" || fail "projections: $(<"$work/cut/projections.csv")"
+grep --quiet '^scoring matrices of the head: 256, mean stable rank [1-3][.]' "$work/cut.txt" ||
+  fail "no scoring matrices: $(<"$work/cut.txt")"
+[[ $(grep --count '"event":"scoring".*"matrices":256,"max_rank":4' "$work/one/metrics.jsonl") == \
+  "$(grep --count '"event":"spectrum".*"stage":"iteration2"' "$work/one/metrics.jsonl")" ]] ||
+  fail 'not one record of the scoring matrices a measurement'
+for model in matrix_thinker transformer; do
+  train 1 $model --set=model.kind=${model^^} --set=training.max_steps=2
+  expect_line 2 'labels are classes; expected 0 or 1' "$trainer" --mode=export \
+    --model="$work/$model/model" --output_dir="$work/none"
+done
+expect_line 2 'model: TRANSFORMER; expected RANK_ELASTOR, RANK_MIXER or MATRIX_THINKER' "$trainer" \
+  --experiment="$work/transformer/experiment.textproto" --mode=projection \
+  --model="$work/transformer/model" --output_dir="$work/none"
+
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none
 expect_line 2 'logits; expected a model of 64 at most' infer ntk none
 expect_line 2 'training.monitor.metric: the data'"'"'s labels are classes; expected LOGLOSS' \

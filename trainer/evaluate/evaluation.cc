@@ -223,13 +223,9 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
   });
 }
 
-Status Evaluation::VisitBatches(Split split, const BatchVisitor& visitor) {
-  return ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) -> Status {
-    visitor.begin(batch);
-    ELASTOR_RETURN_IF_ERROR(step_->Evaluate(
-        batch, [&](const EvaluatedRows<float>& pass) { visitor.visit(batch, pass); }));
-    visitor.done(batch);
-    return OkStatus();
+Status Evaluation::VisitBatches(Split split, const VisitBatch& visit) {
+  return ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) {
+    return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) { visit(batch, pass); });
   });
 }
 

@@ -51,14 +51,9 @@ class Evaluation {
   using Visit = std::function<void(int64_t first_row, const EvaluatedRows<float>& pass)>;
   Status VisitRows(Split split, int64_t rows, const Visit& visit);
 
-  // VisitRows of a whole split, with the batches: `begin` before the passes over one, `done` behind
-  // them, both on the calling thread.
-  struct BatchVisitor {
-    std::function<void(const LocalBatch& batch)> begin;
-    std::function<void(const LocalBatch& batch, const EvaluatedRows<float>& pass)> visit;
-    std::function<void(const LocalBatch& batch)> done;
-  };
-  Status VisitBatches(Split split, const BatchVisitor& visitor);
+  // VisitRows of a whole split, with the batch that the pass is of.
+  using VisitBatch = std::function<void(const LocalBatch& batch, const EvaluatedRows<float>& pass)>;
+  Status VisitBatches(Split split, const VisitBatch& visit);
 
   // Effective ranks of every probe over the first `samples` rows. `measured` (may be empty) is
   // called with this rank's rows of each batch: index in the split of the first, and ranks

@@ -34,6 +34,16 @@ struct SpectrumRecord {
   std::vector<double> profile = {};  // mean of sigma_i / sigma_1, i = 1..max_rank
 };
 
+// Means of the effective ranks of a linear head's scoring matrices, W_o [T, D] in output o =
+// <W_o, X> + b_o: one of every label, of labels of classes one of every class.
+struct ScoringRecord {
+  int64_t step = 0;
+  int64_t matrices = 0;
+  int64_t max_rank = 0;  // min(T, D)
+  double stable = 0;
+  double entropy = 0;
+};
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_EVALUATE_SPECTRUM_RECORD_H_

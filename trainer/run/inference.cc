@@ -73,18 +73,20 @@ bool HasLabels(const EvalRecord& record) {
   return any(record.metrics) || std::ranges::any_of(record.labels, any);
 }
 
-// Whether the model has the tokens that modes theory and projection are about.
-Status CheckTokenMode(const RunOptions& options) {
+// Whether the model has the matrices that modes theory and projection are about.
+Status CheckMatrixMode(const RunOptions& options) {
   const ModelConfig& config = options.experiment.model();
   const TokenModelConfig* const tokens = TokenModelOf(config);
-  const std::string mode = std::string("--mode=") + ModeName(options.mode);
-  if (tokens == nullptr) {
-    return UserError("model: " + KindName(*ChosenModel(config)) +
-                     "; expected RANK_ELASTOR or RANK_MIXER, which " + mode + " is about");
+  const bool projection = options.mode == Mode::kProjection;
+  if (tokens == nullptr && !(projection && config.has_matrix_thinker())) {
+    return UserError("model: " + KindName(*ChosenModel(config)) + "; expected RANK_ELASTOR" +
+                     (projection ? ", RANK_MIXER or MATRIX_THINKER" : " or RANK_MIXER") +
+                     ", which --mode=" + ModeName(options.mode) + " is about");
   }
+  if (projection) return OkStatus();
   const int64_t iterations =
       std::max(tokens->iterations(), options.experiment.evaluation().iterations());
-  if (options.mode == Mode::kProjection || iterations == 1) return OkStatus();
+  if (iterations == 1) return OkStatus();
   return UserError("model.iterations: " + std::to_string(iterations) +
                    "; expected 1: the theorems are about blocks with weights of their own");
 }
@@ -127,11 +129,7 @@ Status WriteTheory(const std::vector<TheoryRow>& rows, const RunOptions& options
 
 // projections.csv, and the same on stdout.
 Status MeasureProjectionTable(const RunOptions& options, RunContext* context) {
-  const ProjectionModel model = {.graph = &context->graph,
-                                 .config = TokenModelOf(context->experiment.model()),
-                                 .weights = context->step().weights(),
-                                 .task = context->task,
-                                 .grouped = context->dataset->info().has_groups};
+  const ProjectionModel model = context->HeadModel();
   ELASTOR_ASSIGN_OR_RETURN(
       const std::vector<RankProjection> projections,
       MeasureProjections(model, options.split, &context->evaluation(), context->communicator));
@@ -141,7 +139,7 @@ Status MeasureProjectionTable(const RunOptions& options, RunContext* context) {
     ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
     ELASTOR_RETURN_IF_ERROR(
         WriteFileAtomically(options.output_dir + "/projections.csv", ProjectionsCsv(projections)));
-    return WriteToStdout(ProjectionsText(projections, ScoringRanks(model)));
+    return WriteToStdout(ProjectionsText(projections, MeasureScoring(model)));
   };
   return AgreeOnStatus(*context->communicator, write());
 }
@@ -183,6 +181,7 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* 
       record.step = step;
       if (logged.ok()) logged = context->log->Append(record);
     }
+    if (logged.ok()) logged = context->LogScoring(step);
     if (logged.ok() && context->communicator->rank() == 0) {
       logged = WriteSpectra(options.output_dir, options.experiment.name(), measured.spectrum);
     }
@@ -248,7 +247,7 @@ Status CheckModelFlag(const std::string& model_dir) {
 
 Status RunInference(const RunOptions& options, Communicator& communicator) {
   if (options.mode == Mode::kTheory || options.mode == Mode::kProjection) {
-    ELASTOR_RETURN_IF_ERROR(CheckTokenMode(options));
+    ELASTOR_RETURN_IF_ERROR(CheckMatrixMode(options));
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
                            RunContext::Open(options, /*steps_done=*/0, &communicator));

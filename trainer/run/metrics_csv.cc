@@ -20,6 +20,8 @@ constexpr const char* kColumns[] = {"event", "step", "epoch", "split", "label",
                                     "stage", "samples", "max_rank", "stable_rank_mean",
                                     "stable_rank_stddev", "entropy_rank_mean",
                                     "entropy_rank_stddev",
+                                    // scoring
+                                    "matrices",
                                     // ntk
                                     "layer", "lambda_max", "lambda_min", "condition_number", "rank",
                                     // checkpoint

@@ -227,6 +227,21 @@ StatusOr<NtkMeasurement> RunContext::MeasureNtk(Split split, int64_t rows,
   return measured;
 }
 
+ProjectionModel RunContext::HeadModel() const {
+  return {.graph = &graph,
+          .weights = step().weights(),
+          .task = task,
+          .grouped = dataset->info().has_groups};
+}
+
+Status RunContext::LogScoring(int64_t step) {
+  if (communicator->rank() != 0) return OkStatus();  // the others have no log
+  std::optional<ScoringRecord> record = MeasureScoring(HeadModel());
+  if (!record) return OkStatus();
+  record->step = step;
+  return log->Append(*record);
+}
+
 void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const {
   summary->split = record.split;
   summary->rows = record.rows;

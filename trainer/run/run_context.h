@@ -18,6 +18,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/ntk.h"
+#include "trainer/evaluate/rank_projection.h"
 #include "trainer/run/backend.h"
 #include "trainer/run/run_log.h"
 #include "trainer/run/run_records.h"
@@ -78,6 +79,10 @@ struct RunContext {
   Status CheckNtk() const;
   // Of the model as it is now. Collective, as MeasureNtk of evaluate/ntk.h.
   StatusOr<NtkMeasurement> MeasureNtk(Split split, int64_t rows, const NtkKernelVisit& kernel);
+  // What modes projection and spectra and the training's probes ask about the head.
+  ProjectionModel HeadModel() const;
+  // Appends the record of the head's scoring matrices at `step` to the log, where there are any.
+  Status LogScoring(int64_t step);
   // What the summary says of an evaluation.
   void AddEvaluation(const EvalRecord& record, Summary* summary) const;
   // To be read; or written, with step().WeightsChanged() afterwards.

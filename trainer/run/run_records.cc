@@ -160,6 +160,15 @@ std::string ToJson(const SpectrumRecord& record) {
   return Line(json);
 }
 
+std::string ToJson(const ScoringRecord& record) {
+  return Line({{"event", "scoring"},
+               {"step", record.step},
+               {"matrices", record.matrices},
+               {"max_rank", record.max_rank},
+               {"stable_rank_mean", record.stable},
+               {"entropy_rank_mean", record.entropy}});
+}
+
 std::string ToJson(const CheckpointRecord& record) {
   return Line({{"event", "checkpoint"},
                {"step", record.step},

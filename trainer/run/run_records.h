@@ -110,6 +110,7 @@ std::vector<int64_t> CoarseHistogram(const std::vector<int64_t>& histogram);
 std::string ToJson(const TrainRecord& record);
 std::string ToJson(const EvalRecord& record);
 std::string ToJson(const SpectrumRecord& record);
+std::string ToJson(const ScoringRecord& record);
 std::string ToJson(const CheckpointRecord& record);
 
 // summary.json, indented.

@@ -202,6 +202,13 @@ Status TensorBoardFile::Append(const SpectrumRecord& of_split) {
   return Write(std::move(event));
 }
 
+Status TensorBoardFile::Append(const ScoringRecord& record) {
+  Event event = EventOf(record.step);
+  AddScalar("scoring_rank/stable", record.stable, event.mutable_summary());
+  AddScalar("scoring_rank/entropy", record.entropy, event.mutable_summary());
+  return Write(std::move(event));
+}
+
 Status TensorBoardFile::Append(const NtkRecord& record) {
   Event event = EventOf(record.step);
   tensorboard::Summary* const summary = event.mutable_summary();

@@ -407,6 +407,7 @@ Status TrainingRun::MeasureSpectrum() {
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
                                                        experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
+  ELASTOR_RETURN_IF_ERROR(context_.LogScoring(step()));
   if (experiment_.spectrum().ntk_rows() > 0) {
     ELASTOR_ASSIGN_OR_RETURN(
         const NtkMeasurement ntk,

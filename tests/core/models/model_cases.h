@@ -134,7 +134,8 @@ inline std::vector<ModelCase> ModelCases() {
   bytes("MatrixThinkerCollapseDropout",
         "matrix_thinker { layers: 1 iterations: 2 heads: 1 head: VECTOR_COLLAPSE dropout: 0.25 }");
   bytes("MatrixThinkerMatrixProduct",
-        "matrix_thinker { layers: 1 iterations: 1 heads: 4 attention: MATRIX_PRODUCT head: "
+        "matrix_thinker { layers: 1 iterations: 1 heads: 4 attention: MATRIX_PRODUCT "
+        "down_projection: true head: "
         "VECTOR_COLLAPSE }");
   bytes("Transformer", "transformer { layers: 2 heads: 2 hidden: 9 dropout: 0.25 }");
   return cases;

@@ -85,6 +85,50 @@ TEST_P(ModelTest, ProbesHaveTheirShapes) {
 INSTANTIATE_TEST_SUITE_P(All, ModelTest, testing::ValuesIn(ModelCases()),
                          [](const auto& info) { return info.param.name; });
 
+// A position's outputs, which are of the byte behind it, do not know that byte or a later one: they
+// keep every bit when those change, and not when one before them does.
+TEST(LanguageModelTest, PositionsDoNotSeeWhatTheyPredict) {
+  int models = 0;
+  for (const ModelCase& test_case : ModelCases()) {
+    if (!test_case.config.has_matrix_thinker() && !test_case.config.has_transformer()) continue;
+    ++models;
+    SCOPED_TRACE(test_case.name);
+    const Graph graph = test_case.graph();
+    const int64_t positions = graph.features().fields();
+    const int64_t width = graph.features().embedding_width;
+    const int64_t classes = graph.outputs() / positions;
+    CpuExecutor<float> executor(graph);
+    std::vector<float> weights(graph.parameters().flat_size());
+    graph.parameters().Initialize(/*seed=*/3, weights.data());
+    executor.Prepare(weights.data());
+    PanelBuffer<float> e(1, positions * width, /*seed=*/4);
+    Workspace<float> workspace(executor.workspace_plan(), 1);
+    // Of a text whose byte at `changed` is another one.
+    const auto outputs = [&](int64_t changed) {
+      Pass<float> pass;
+      pass.workspace = &workspace;
+      pass.leaves = PassLeaves(1);
+      for (int64_t f = 0; f < positions * width; ++f) {
+        executor.Embeddings(pass).At(0, f) = e.view().At(0, f) + (f / width == changed ? 1 : 0);
+      }
+      executor.Forward(pass);
+      std::vector<std::vector<uint32_t>> bits(positions);
+      for (int64_t i = 0; i < graph.outputs(); ++i) {
+        bits[i / classes].push_back(std::bit_cast<uint32_t>(executor.Logits(pass).At(0, i)));
+      }
+      return bits;
+    };
+    const auto as_it_is = outputs(-1);
+    for (int64_t changed = 0; changed < positions; ++changed) {
+      const auto found = outputs(changed);
+      for (int64_t i = 0; i < positions; ++i) {
+        EXPECT_EQ(found[i] == as_it_is[i], i < changed) << i << ' ' << changed;
+      }
+    }
+  }
+  EXPECT_EQ(models, 4);
+}
+
 // Statistics are no parameters, and take the place of the hidden layer's bias.
 TEST(ModelParametersTest, MlpBatchNorm) {
   const Graph plain = MakeTestModel(kCaseFeatures, "mlp { hidden: [9, 5] }").graph();
@@ -108,6 +152,21 @@ TEST(ModelParametersTest, Mmoe) {
   ASSERT_EQ(graph.probes().size(), 3u);
   EXPECT_EQ(graph.probes()[1].shape, (Shape{3, 5}));
   EXPECT_EQ(graph.probes()[2].shape, (Shape{2, 5}));
+}
+
+// The counts that the author of the note on output heads gives for his models of bytes and of
+// 50,257 tokens, without the latter's vocabulary; the ids' embeddings are not the graph's.
+TEST(ModelParametersTest, MatrixThinkerOfTheNote) {
+  const auto count = [](int64_t d, int64_t positions, const std::string& sizes) {
+    TestModel model = MakeTestModel({.categorical_fields = positions, .embedding_width = 2 * d},
+                                    "matrix_thinker { down_projection: true " + sizes + " }");
+    constexpr int64_t kBytes = 256;
+    model.outputs = kBytes * positions;
+    return model.graph().parameters().element_count() + kBytes * 2 * d;
+  };
+  EXPECT_EQ(count(16, 4096, "layers: 12 iterations: 1 probes: 16"), 218276);
+  EXPECT_EQ(count(32, 2048, "layers: 8 iterations: 1 probes: 32"),
+            5155960 - (50257 - 256) * (2 * 32 + 32));
 }
 
 // Parameters by the paper's formulas, T = 3, D = 6, r = 2, two blocks, 20 embedding features in

@@ -148,6 +148,30 @@ TEST(SpectraReportTest, SlopesOverIterations) {
       << ToText(*models);
 }
 
+// Scoring ranks 2 and 4 of two seeds at step 7, which only one of them measured at step 0.
+TEST(SpectraReportTest, ScoringMatricesOverTraining) {
+  Folders folders;
+  const std::vector<std::string> paths = {folders.Add("x", 1, 3, 2), folders.Add("x", 2, 3, 2)};
+  const auto line = [](int64_t step, const std::string& stable) {
+    return "{\"event\":\"scoring\",\"step\":" + std::to_string(step) +
+           ",\"matrices\":1,\"max_rank\":8,\"stable_rank_mean\":" + stable +
+           ",\"entropy_rank_mean\":" + stable + "}\n";
+  };
+  const std::string scoring[] = {line(0, "9") + line(7, "2"), line(7, "4")};
+  for (int run = 0; run < 2; ++run) {
+    const std::string path = paths[run] + "/metrics.jsonl";
+    Folders::Write(path, *ReadFile(path) + scoring[run]);
+  }
+  const auto models = ReadSpectraModels(paths);
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  EXPECT_FALSE(ScoringOverSeeds(models->front(), 0, 0).has_value());
+  EXPECT_NEAR(ScoringOverSeeds(models->front(), 1, 7)->mean, 3, kRounding);
+  const auto files = ReportFiles(*models);
+  EXPECT_EQ(files[2].first, "scoring.csv");
+  EXPECT_NE(files[2].second.find("high\nx,7,stable,2,3,"), std::string::npos) << files[2].second;
+  EXPECT_NE(ToText(*models).find("the head's scoring matrices  3.0000"), std::string::npos);
+}
+
 // A run that was stopped while it measured.
 TEST(SpectraReportTest, AStepThatLacksStagesIsLeftOut) {
   Folders folders;

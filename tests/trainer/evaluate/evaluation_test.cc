@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/models/test_model.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/evaluate/rank_projection.h"
 #include "trainer/evaluate/theory.h"
 #include "trainer/run/run_records.h"
 #include "trainer/step/train_step.h"
@@ -303,6 +304,110 @@ TEST(EvaluationTest, TheoryCountsTheParametersOfThePaper) {
   EXPECT_EQ(counts("rank_mixer { tokens: 13 token_width: 26 blocks: 1 "
                    "feed_forward { kind: TWO_LAYER expansion: 1 } }"),
             (std::vector<double>{0, 17576, 17576}));
+}
+
+// A model with random weights, biases too, and the effective ranks of its scoring matrices.
+struct ScoredModel {
+  ScoredModel(const TestModel& model, const Task& task)
+      : graph(model.graph()), weights(graph.parameters().flat_size()) {
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (float& weight : weights) weight = normal(random);
+    ranks = ScoringRanks({.graph = &graph, .weights = weights.data(), .task = task});
+  }
+  const float* operator[](const char* name) const {
+    return weights.data() + graph.parameters()[graph.parameters().Find(name)].offset;
+  }
+  Graph graph;
+  std::vector<float> weights;
+  std::vector<EffectiveRank> ranks;
+};
+
+// w(t, d) of [tokens, 4].
+template <typename Element>
+void ExpectRankOf(int64_t tokens, const Element& w, const EffectiveRank& found) {
+  std::vector<float> elements(PanelElements(1, tokens * 4));
+  const Panels<float> x = {elements.data(), 1, tokens * 4, PanelStride(tokens * 4)};
+  for (int64_t i = 0; i < tokens * 4; ++i) x.At(0, i) = static_cast<float>(w(i / 4, i % 4));
+  Spectrum spectrum(tokens, 4);
+  spectrum.Measure<float>(x, 0);
+  EXPECT_NEAR(found.stable, spectrum.rank(0).stable, 1e-4);
+  EXPECT_NEAR(found.entropy, spectrum.rank(0).entropy, 1e-4);
+}
+
+TEST(ScoringRanksTest, TokenModels) {
+  constexpr int64_t kTokens = 3, kProbes = 5;
+  const auto scored = [](const std::string& head) {
+    TestModel model = Model();
+    model = MakeTestModel(model.features, "rank_elastor { tokens: 3 token_width: 4 head { " + head +
+                                              " } feed_forward { expansion: 2 } }");
+    return ScoredModel(model, {});
+  };
+  const ScoredModel mean = scored("kind: MEAN_POOL");
+  ASSERT_EQ(mean.ranks.size(), 1u);
+  EXPECT_NEAR(mean.ranks[0].entropy, 1, 1e-4);
+  const ScoredModel flat = scored("kind: FLATTEN_LINEAR");
+  const float* const w = flat["head.output.weight"];
+  ASSERT_EQ(flat.ranks.size(), 1u);
+  ExpectRankOf(
+      kTokens, [&](int64_t t, int64_t d) { return w[t * 4 + d]; }, flat.ranks[0]);
+  const ScoredModel probes = scored("kind: MULTI_PROBE probes: 5");
+  const float *const u = probes["head.left.weight"], *const v = probes["head.right.weight"],
+                     *const out = probes["head.output.weight"];
+  const auto sum = [&](int64_t t, int64_t d) {
+    float element = 0;
+    for (int64_t k = 0; k < kProbes; ++k) element += out[k] * u[k * kTokens + t] * v[k * 4 + d];
+    return element;
+  };
+  ASSERT_EQ(probes.ranks.size(), 1u);
+  ExpectRankOf(kTokens, sum, probes.ranks[0]);
+  const ScoredModel collapse = scored("kind: VECTOR_COLLAPSE");
+  const float *const sums = collapse["head.collapse.weight"], *const scale =
+                                                                  collapse["head.output.weight"];
+  ASSERT_EQ(collapse.ranks.size(), 1u);
+  ExpectRankOf(
+      kTokens, [&](int64_t t, int64_t d) { return scale[t] * sums[t * 4 + d]; }, collapse.ranks[0]);
+  EXPECT_TRUE(scored("kind: FLATTEN_MLP hidden: 12").ranks.empty());
+}
+
+// A matrix a byte, whatever the position. A transformer's last vectors
+// are one matrix, of which an output reads a row.
+TEST(ScoringRanksTest, LanguageModels) {
+  constexpr int64_t kClasses = 3, kProbes = 5;
+  const FeatureShape bytes = {
+      .categorical_fields = 6, .embedding_width = 8, .embedding_stddev = 0.5};
+  Task task = {.kind = Task::Kind::kClasses, .classes = kClasses, .row_labels = 6};
+  task.learned.resize(6);
+  const auto scored = [&](const std::string& text) {
+    TestModel model = MakeTestModel(bytes, text);
+    model.outputs = 6 * kClasses;
+    return ScoredModel(model, task);
+  };
+  const ScoredModel probes =
+      scored("matrix_thinker { layers: 1 iterations: 2 heads: 2 probes: 5 }");
+  const float *const u = probes["head.left.weight"], *const v = probes["head.right.weight"],
+                     *const out = probes["head.output.weight"];
+  ASSERT_EQ(probes.ranks.size(), 3u);
+  for (int64_t c = 0; c < kClasses; ++c) {
+    const auto sum = [&](int64_t t, int64_t d) {
+      float element = 0;
+      for (int64_t k = 0; k < kProbes; ++k) {
+        element += out[c * kProbes + k] * u[k * 4 + t] * v[k * 4 + d];
+      }
+      return element;
+    };
+    ExpectRankOf(4, sum, probes.ranks[c]);
+  }
+  const ScoredModel collapse =
+      scored("matrix_thinker { layers: 1 iterations: 1 heads: 2 head: VECTOR_COLLAPSE }");
+  const float *const sums = collapse["head.collapse.weight"], *const scale =
+                                                                  collapse["head.output.weight"];
+  ASSERT_EQ(collapse.ranks.size(), 3u);
+  for (int64_t c = 0; c < kClasses; ++c) {
+    const auto element = [&](int64_t t, int64_t d) { return scale[c * 4 + t] * sums[t * 4 + d]; };
+    ExpectRankOf(4, element, collapse.ranks[c]);
+  }
+  EXPECT_TRUE(scored("transformer { layers: 1 heads: 2 hidden: 9 }").ranks.empty());
 }
 
 }  // namespace

@@ -106,6 +106,23 @@ TEST(LayoutsTest, SkippedLinesAreNoRows) {
               HasSubstr("in: found 0 lines in the first 65536 bytes, expected 2 lines to skip"));
 }
 
+// Every byte but the first is a label once, of the byte before it.
+TEST(LayoutsTest, WindowsOfATextPredictTheNextByte) {
+  const std::string text = "Aristotle, born";
+  const PrepareOptions options =
+      OptionsOf("layout: TEXT text { length: 4 }", {WriteScratch("in.txt", text)}, "out");
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->text_bytes, 14);
+  const auto dataset = OpenOrDie(options.output_dir);
+  const Rows rows = ReadAll(*dataset, Split::kTrain);
+  ASSERT_EQ(rows.rows, 4);
+  EXPECT_EQ(std::string(rows.ids.begin(), rows.ids.end()), text + std::string(1, '\0'));
+  ASSERT_EQ(rows.labels.size(), 16u);
+  EXPECT_EQ(std::string(rows.labels.begin(), rows.labels.begin() + 14), text.substr(1));
+  EXPECT_TRUE(std::isnan(rows.labels[14]) && std::isnan(rows.labels[15]));
+}
+
 TEST(LayoutsTest, HashSplitKeepsAUserTogether) {
   const std::string schema =
       "layout: DELIMITED fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"

@@ -235,6 +235,7 @@ TEST_F(RunLogTest, TheTableHasTheNumbersOfEveryRecord) {
     SpectrumRecord spectrum = {.step = 30, .split = "validation", .stage = "tokens", .samples = 4};
     spectrum.stable.mean = 1.5;
     ASSERT_TRUE((*log)->Append(spectrum).ok());
+    ASSERT_TRUE((*log)->Append(ScoringRecord{.step = 30, .matrices = 2, .stable = 1.5}).ok());
     ASSERT_TRUE((*log)->Append(CheckpointRecord{.step = 30, .digest = "0f", .path = "p"}).ok());
   }
   const std::string eval = "event=eval step=20 split=validation ";
@@ -249,6 +250,8 @@ TEST_F(RunLogTest, TheTableHasTheNumbersOfEveryRecord) {
                   "event=spectrum step=30 split=validation stage=tokens samples=4 max_rank=0 "
                   "stable_rank_mean=1.5 stable_rank_stddev=0.0 entropy_rank_mean=0.0 "
                   "entropy_rank_stddev=0.0",
+                  "event=scoring step=30 max_rank=0 stable_rank_mean=1.5 entropy_rank_mean=0.0 "
+                  "matrices=2",
                   "event=checkpoint step=30 path=p digest=0f blocked_s=0.0 write_s=0.0"));
   EXPECT_THAT(Read("metrics.csv"), HasSubstr(",\"a, \"\"b\"\"\","));
 
@@ -490,10 +493,13 @@ TEST_F(RunLogTest, RecordsForTensorBoard) {
     spectrum.stable.histogram[600] = 1;
     spectrum.profile = {1, 0.5};
     ASSERT_TRUE((*log)->Append(spectrum).ok());
+    ASSERT_TRUE((*log)->Append(ScoringRecord{.step = 20, .stable = 1.5, .entropy = 2.5}).ok());
     // Each is in the file as soon as Append returns.
     ASSERT_EQ(event_files().size(), 1U);
     const std::vector<tensorboard::Event> events = records_in(*event_files().begin());
-    ASSERT_EQ(events.size(), 5U);
+    ASSERT_EQ(events.size(), 6U);
+    EXPECT_THAT(ValuesOf(events[5]),
+                ElementsAre("scoring_rank/stable=1.5", "scoring_rank/entropy=2.5"));
     EXPECT_EQ(events[0].file_version(), "brain.Event:2");
     EXPECT_EQ(events[1].session_log().status(), tensorboard::SessionLog::START);
     EXPECT_EQ(events[1].step(), 1);

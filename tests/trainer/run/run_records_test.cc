@@ -157,6 +157,14 @@ TEST(RunRecordsTest, Spectrum) {
   EXPECT_TRUE(ToJson(record).starts_with("{\"event\":\"training_spectrum\",\"step\":3,"));
 }
 
+TEST(RunRecordsTest, Scoring) {
+  const ScoringRecord record = {
+      .step = 3, .matrices = 256, .max_rank = 16, .stable = 1.5, .entropy = 2.5};
+  EXPECT_EQ(ToJson(record),
+            "{\"event\":\"scoring\",\"step\":3,\"matrices\":256,\"max_rank\":16,"
+            "\"stable_rank_mean\":1.5,\"entropy_rank_mean\":2.5}");
+}
+
 TEST(RunRecordsTest, Checkpoint) {
   const CheckpointRecord record = {.step = 20,
                                    .digest = "0f",

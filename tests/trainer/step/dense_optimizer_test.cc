@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -12,6 +13,7 @@ constexpr double kLearningRate = 0.1;
 constexpr double kScale = 0.5;
 constexpr double kDenseL2 = 0.25;
 constexpr double kEmbeddingL2 = 0.125;
+constexpr double kDecoupledDecay = 0.375;
 
 // One parameter of every kind of decay and a statistic across a block's end, in two buckets.
 struct Layout {
@@ -43,6 +45,7 @@ DenseOptimizerOptions Options(OptimizerKind kind) {
   options.rule.initial_accumulator = 0.1;
   options.dense_l2 = kDenseL2;
   options.embedding_l2 = kEmbeddingL2;
+  options.decoupled_decay = kDecoupledDecay;
   return options;
 }
 
@@ -62,11 +65,13 @@ std::vector<T> MakeWeights(const ParameterLayout& layout) {
   return weights;
 }
 
-// The formulas of torch.optim, one element, two steps with the same gradient of the data.
-double TwoSteps(OptimizerKind kind, double w, double data_gradient, double lambda) {
+// The formulas of torch.optim, one element, two steps with the same gradient of the data. decay:
+// the lambda of decoupled decay (torch.optim.AdamW), which the gradient does not know.
+double TwoSteps(OptimizerKind kind, double w, double data_gradient, double lambda, double decay) {
   double m = 0, v = kind == OptimizerKind::kAdagrad ? 0.1 : 0;
   for (int step = 1; step <= 2; ++step) {
     const double g = kScale * (data_gradient + lambda * w);
+    w *= 1 - kLearningRate * decay;
     if (kind == OptimizerKind::kSgd) {
       w -= kLearningRate * g;
     } else if (kind == OptimizerKind::kAdagrad) {
@@ -111,9 +116,37 @@ TEST_P(DenseOptimizerTest, MatchesTheFormulas) {
     // A statistic keeps 0.9^2 of what it was, whatever rule, rate and scale are.
     const double expected = l.IsIn(l.statistic, i)
                                 ? 0.81 * WeightAt(i) + 0.19 * GradientAt(i)
-                                : TwoSteps(GetParam(), WeightAt(i), GradientAt(i), LambdaAt(l, i));
+                                : TwoSteps(GetParam(), WeightAt(i), GradientAt(i), LambdaAt(l, i),
+                                           l.IsIn(l.weights, i) ? kDecoupledDecay : 0);
     ASSERT_NEAR(weights[i], expected, 1e-12) << i;
   }
+}
+
+// w = 1, g = 2, AdamW with learning rate 1/8 and lambda 4: (1 - 4/8) w, less Adam's first step,
+// which is the learning rate whatever g is. Coupled, the step would be that alone.
+TEST(DecoupledDecayTest, ByHand) {
+  ParameterLayout layout;
+  layout.Declare("weight", {1}, Init{}, Decay::kDense);
+  layout.Declare("gain", {1}, Init{}, Decay::kNone);
+  layout.Declare("vector", {1}, Init{}, Decay::kEmbedding);
+  layout.Finish();
+  ThreadPool pool(1);
+  const auto buckets = layout.buckets();
+  DenseOptimizerOptions options;
+  options.rule.kind = OptimizerKind::kDenseAdam;
+  options.decoupled_decay = 4;
+  DenseOptimizer<double> optimizer(options, layout, buckets, &pool);
+  std::vector<double> weights(layout.flat_size(), 1);
+  std::fill_n(optimizer.gradient(0), layout.flat_size(), 2);
+  ExactSum norm, penalty;
+  optimizer.AddL2(weights.data(), &norm, &penalty);
+  EXPECT_EQ(norm.Value(), 4.0 * static_cast<double>(layout.flat_size()));
+  EXPECT_EQ(penalty.Value(), 0);
+  optimizer.Update(/*scale=*/1, /*learning_rate=*/0.125, /*step=*/1, weights.data());
+  constexpr double kEpsilonsPart = 1e-8;
+  EXPECT_NEAR(weights[layout[0].offset], 0.375, kEpsilonsPart);
+  EXPECT_NEAR(weights[layout[1].offset], 0.875, kEpsilonsPart);
+  EXPECT_NEAR(weights[layout[2].offset], 0.875, kEpsilonsPart);
 }
 
 // Slices of three ranks, one of them empty in the second bucket, against one rank's.

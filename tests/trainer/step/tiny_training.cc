@@ -142,6 +142,7 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   options.overlap = spread.overlap;
   options.dense.rule = SparseOptions(training.dense, 0).rule;
   options.dense.dense_l2 = training.l2;
+  options.dense.decoupled_decay = training.decoupled_decay;
   options.dense.embedding_l2 = training.l2;
   return options;
 }
@@ -309,11 +310,34 @@ std::vector<TinyCase> TinyCases() {
       {"MlpSgd", {.model = mlp, .sparse = kSgd, .dense = kSgd}},
       {"MlpLazyAdamNoClippingNoPenalty",
        {.model = mlp, .sparse = kLazyAdam, .leaves = 8, .clip_norm = 0, .l2 = 0}},
+      {"MlpDenseAdamDecoupledDecay",
+       {.model = mlp, .sparse = kDenseAdam, .leaves = 8, .decoupled_decay = 0.5}},
       {"MlpBatchNorm", {.model = TinyModel(kTinyBatchNorm), .leaves = 8}},
       {"MlpBatchNormWeights",
        {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
       {"MmoeTwoLabels", {.model = mmoe, .task = two_of_three, .weight = TinyWeight}},
   };
+}
+
+double DecayDeviation(const Spread& spread) {
+  constexpr double kDecay = 2, kMaps = 3;
+  TinyTraining training = {.model = TinyModel(kTinyMlp),
+                           .sparse = OptimizerKind::kSgd,
+                           .dense = OptimizerKind::kSgd,
+                           .l2 = 0};
+  training.model.config.mutable_mlp()->set_dropout(0);
+  training.weight = [](int64_t) { return 0.0f; };
+  const std::vector<float> as_made = Train(training, spread).logits;
+  training.decoupled_decay = kDecay;
+  const std::vector<float> decayed = Train(training, spread).logits;
+  double deviation = 0, sum = 0;
+  for (size_t i = 0; i < as_made.size(); ++i) {
+    const double steps = i < kEvaluatedRows ? 2 : 6;
+    const double kept = std::pow(1 - training.learning_rate * kDecay, kMaps * steps);
+    deviation += std::fabs(decayed[i] - kept * as_made[i]);
+    sum += std::fabs(as_made[i]);
+  }
+  return deviation / sum;
 }
 
 Outcome Train(const TinyTraining& training, const Spread& spread) {

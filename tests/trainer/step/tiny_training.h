@@ -32,6 +32,7 @@ struct TinyTraining {
   int64_t leaves = 16;
   double clip_norm = 0.05;
   double l2 = 1e-3;  // of dense weights and of embedding rows
+  double decoupled_decay = 0;
   double learning_rate = 0.02;
   uint64_t seed = 7;
   // Two epochs of these batches; the last one has fewer rows than leaves.
@@ -127,6 +128,11 @@ float TinyWeight(int64_t index);
 
 // REQUIRES: spread.ranks <= training.leaves. CHECKs that all ranks found the same scalars.
 Outcome Train(const TinyTraining& training, const Spread& spread);
+
+// Batches without weight have no gradient, so decoupled decay acts alone: logits of a model of
+// three linear maps, whose biases are 0, shrink by (1 - learning rate * lambda)^3 a step, and by
+// more if anything but the maps decayed. How far they are from that, relative to the logits.
+double DecayDeviation(const Spread& spread);
 
 // What differs, in one line for each; empty when every bit is the same.
 std::string Differences(const Outcome& expected, const Outcome& found);

@@ -143,6 +143,10 @@ TEST(TrainStepWeightsTest, AllZero) {
   }
 }
 
+TEST(TrainStepDecayTest, DecoupledDecayIsOfWeightsAlone) {
+  EXPECT_LT(DecayDeviation({.ranks = 3}), 1e-5);
+}
+
 // Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
 TEST(TrainStepOverlapTest, SeveralBuckets) {
   const TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"),

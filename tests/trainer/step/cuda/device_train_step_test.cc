@@ -104,6 +104,10 @@ TEST(DeviceAbsenceTest, RanksWithoutRows) {
   EXPECT_LT(distance.logits, 2e-3);
 }
 
+TEST(DeviceDecayTest, DecoupledDecayIsOfWeightsAlone) {
+  EXPECT_LT(DecayDeviation({.ranks = 2, .parts = OnDevice({})}), 1e-5);
+}
+
 TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
   const TinyTraining training = {.model = TinyModel(kTinyRankElastor)};
   const Outcome expected = Train(training, Spread{});
