@@ -24,7 +24,7 @@ bazel build --config=fuzz --color=no --curses=no //tests/fuzz
 fuzz=$(bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz/fuzz
 targets=("$@")
 [[ $# -gt 0 ]] || targets=($(ls tests/fuzz/corpus))
-opening_files=' guess meta run_folder safetensors sweep vocabulary '
+opening_files=' guess idx meta run_folder safetensors sweep vocabulary '
 
 failed=0
 printf '%-12s %12s %8s %7s %6s\n' target executions per_s kept finds

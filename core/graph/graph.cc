@@ -84,6 +84,15 @@ int64_t Graph::numbers_moved() const {
 
 GraphBuilder::GraphBuilder(const FeatureShape& features, int64_t outputs)
     : features_(features), outputs_(outputs) {
+  if (features.image.height > 0) {
+    CHECK_EQ(features.numeric_fields, features.image.pixels());
+    CHECK_EQ(features.inputs(), features.image.pixels());
+    PatchInputOp input;
+    input.image = features.image;
+    const Value patches = Apply(input, std::span<const Value>());
+    probes_.push_back({"embedding", shape(patches), patches.node});
+    return;
+  }
   EmbeddingInputOp input;
   input.numeric_fields = features.numeric_fields;
   input.categorical_fields = features.categorical_fields;

@@ -30,6 +30,9 @@ struct FeatureShape {
   std::vector<SequenceShape> sequences = {};
   // Every vector has one more element, behind the others: the first-order weight of a linear model.
   bool first_order = false;
+  // Where there is one: the numeric fields are its pixels, there are no others, embedding_width is
+  // 1, and E is the pixels themselves [patches, patch^2].
+  ImageShape image = {};
 
   int64_t row_width() const { return embedding_width + (first_order ? 1 : 0); }
   int64_t fields() const { return numeric_fields + categorical_fields; }
@@ -71,9 +74,9 @@ struct Probe {
 
 // A model: a static graph of ops from the embeddings (node 0: those of the fields, then those of
 // the sequences' positions; with first-order weights the vectors are k + 1 wide, and E is a slice
-// of them) to the outputs, the logits (the last node). Every node comes after its inputs, and the
-// outputs depend on all of them. It is data: executors run it (cpu/cpu_executor.h,
-// cuda/device_executor.h).
+// of them; of an image its patches) to the outputs, the logits (the last node). Every node comes
+// after its inputs, and the outputs depend on all of them. It is data: executors run it
+// (cpu/cpu_executor.h, cuda/device_executor.h).
 //
 // The backward pass visits the nodes in reverse. A value or a parameter that is used several times
 // gets the sum of its uses' gradients: the last use's first, every earlier one added to the sum so

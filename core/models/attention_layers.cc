@@ -5,22 +5,33 @@
 namespace elastor {
 namespace {
 
-// A linear map that the tokens of `input` share.
-LinearOp SharedMap(const Shape& input, int64_t out) {
-  LinearOp op;
-  op.tokens = input.tokens;
-  op.in = input.width;
-  op.out = out;
-  op.weights = LinearOp::Weights::kShared;
-  op.bias = false;
-  return op;
+Layer SoftmaxAttention(GraphBuilder* graph, const std::string& name,
+                       const TransformerOptions& options) {
+  const Shape& shape = options.shape;
+  const LinearOp map = SharedMap(shape, shape.width, /*bias=*/false);
+  const Layer query = Linear(graph, name + ".query", map);
+  const Layer key = Linear(graph, name + ".key", map);
+  const Layer value = Linear(graph, name + ".value", map);
+  const Layer output = Linear(graph, name + ".output", SharedMap(shape, shape.width));
+  AttentionOp op;
+  op.attention.queries = op.attention.keys = shape.tokens;
+  op.attention.heads = options.heads;
+  op.attention.width = op.attention.value_width = shape.width / options.heads;
+  op.attention.causal = options.causal;
+  op.attention.scale = 1 / std::sqrt(static_cast<double>(op.attention.width));
+  return [=](Value x) {
+    const Value q = query(x);
+    const Value k = key(x);
+    const Value inputs[] = {q, k, value(x)};
+    return output(graph->Apply(op, inputs));
+  };
 }
 
 }  // namespace
 
 Layer Interacting(GraphBuilder* graph, const std::string& name, const InteractingOptions& options) {
   const auto [tokens, in] = options.input;
-  const LinearOp map = SharedMap(options.input, options.width);
+  const LinearOp map = SharedMap(options.input, options.width, /*bias=*/false);
   const Layer query = Linear(graph, name + ".query", map);
   const Layer key = Linear(graph, name + ".key", map);
   const Layer value = Linear(graph, name + ".value", map);
@@ -58,7 +69,7 @@ Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& opti
   const int64_t value_features = options.heads * options.value_width;
   const Layer norm = Norm(graph, name + ".norm", LayerNorm(in));
   const auto map = [&](const char* suffix, int64_t width) {
-    LinearOp linear = SharedMap(options.input, options.heads * width);
+    LinearOp linear = SharedMap(options.input, options.heads * width, /*bias=*/false);
     linear.activation = Activation::kSwish;
     return Linear(graph, name + suffix, linear);
   };
@@ -69,15 +80,28 @@ Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& opti
   const std::vector<int> position_bias = {graph->Parameter(
       name + ".position_bias", {op.attention.differences()}, Init{.stddev = 0.02}, Decay::kNone)};
   const Layer output_norm = Norm(graph, name + ".output_norm", LayerNorm(value_features));
-  LinearOp last = SharedMap({tokens, value_features}, in);
-  last.bias = true;
-  const Layer output = Linear(graph, name + ".output", last);
+  const Layer output = Linear(graph, name + ".output", SharedMap({tokens, value_features}, in));
   return [=](Value x) {
     const Value normal = norm(x);
     const Value inputs[] = {query(normal), key(normal), value(normal)};
     const Value attended = output_norm(graph->Apply(op, inputs, position_bias));
     const Value gated[] = {attended, gate(normal)};
     return graph->Add(output(graph->Apply(MultiplyOp{}, gated)), x);
+  };
+}
+
+Layer TransformerLayer(GraphBuilder* graph, const std::string& name,
+                       const TransformerOptions& options) {
+  const int64_t width = options.shape.width;
+  const Layer attention_norm = Norm(graph, name + ".attention.norm", LayerNorm(width));
+  const Layer attention = SoftmaxAttention(graph, name + ".attention", options);
+  const Layer mlp_norm = Norm(graph, name + ".mlp.norm", LayerNorm(width));
+  LinearOp hidden = SharedMap(options.shape, options.hidden);
+  hidden.activation = options.activation;
+  const Layer mlp = GatedMlp(graph, name + ".mlp", hidden, options.gated, width);
+  return [=, dropout = options.dropout](Value x) {
+    x = graph->Add(x, graph->Dropout(attention(attention_norm(x)), dropout));
+    return graph->Add(x, graph->Dropout(mlp(mlp_norm(x)), dropout));
   };
 }
 

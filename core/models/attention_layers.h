@@ -48,6 +48,25 @@ struct HstuOptions {
 };
 Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options);
 
+// A transformer's layer with norms before its sublayers (Radford et al. 2019) on tokens [T, D]:
+//
+//   x = x + dropout(attention(norm(x)));  x = x + dropout(MLP(norm(x)))
+//
+// Softmax attention of scores / sqrt(D / heads), "name.attention.norm", ".query", ".key" and
+// ".value" without biases, since a key's would change no weight, and ".output"; "name.mlp.norm" and
+// GatedMlp "name.mlp". Norms are layer norms of a token.
+struct TransformerOptions {
+  Shape shape;
+  int64_t heads = 1;
+  bool causal = false;
+  int64_t hidden = 0;
+  bool gated = false;
+  Activation activation = Activation::kGelu;
+  double dropout = 0;
+};
+Layer TransformerLayer(GraphBuilder* graph, const std::string& name,
+                       const TransformerOptions& options);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_CORE_MODELS_ATTENTION_LAYERS_H_

@@ -15,6 +15,16 @@ Value FirstOrderLogit(GraphBuilder* graph) {
   return SumPool(graph, graph->FirstOrder(), {1, graph->features().fields()});
 }
 
+LinearOp SharedMap(const Shape& input, int64_t out, bool bias) {
+  LinearOp op;
+  op.tokens = input.tokens;
+  op.in = input.width;
+  op.out = out;
+  op.weights = LinearOp::Weights::kShared;
+  op.bias = bias;
+  return op;
+}
+
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op) {
   using Dimensions = std::vector<int64_t>;
   const int64_t maps = op.maps();
@@ -48,6 +58,15 @@ Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features) 
       graph->Statistic(name + ".running_mean", {features}, 0),
       graph->Statistic(name + ".running_variance", {features}, 1)};
   return [=](Value x) { return graph->Apply(BatchNormOp{}, x, parameters); };
+}
+
+Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev) {
+  PositionOp positions;
+  positions.tokens = positions.positions = shape.tokens;
+  positions.width = shape.width;
+  const std::vector<int> vectors = {graph->Parameter("positions", {shape.tokens, shape.width},
+                                                     Init{.stddev = stddev}, Decay::kNone)};
+  return [=](Value x) { return graph->Apply(positions, x, vectors); };
 }
 
 Layer MultiProbe(GraphBuilder* graph, const std::string& name, const Shape& matrix, int64_t probes,
@@ -102,6 +121,25 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
   return [=, dropout = options.dropout](Value x) {
     for (const Layer& layer : hidden) x = graph->Dropout(layer(x), dropout);
     return output(x);
+  };
+}
+
+Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
+               int64_t outputs) {
+  LinearOp map = hidden;
+  if (gated) map.activation = Activation::kIdentity;
+  const Layer up = Linear(graph, name + ".hidden", map);
+  const Layer gate = gated ? Linear(graph, name + ".gate", hidden) : nullptr;
+  LinearOp last = hidden;
+  last.in = hidden.out;
+  last.out = outputs;
+  last.activation = Activation::kIdentity;
+  const Layer output = Linear(graph, name + ".output", last);
+  return [=](Value x) {
+    const Value y = up(x);
+    if (!gate) return output(y);
+    const Value factors[] = {gate(x), y};
+    return output(graph->Apply(MultiplyOp{}, factors));
   };
 }
 

@@ -23,6 +23,9 @@ Value SumPool(GraphBuilder* graph, Value x, Shape shape);
 // The linear model: the sum of all fields' first-order weights, one logit.
 Value FirstOrderLogit(GraphBuilder* graph);
 
+// A linear map of `out` features that the tokens of `input` share.
+LinearOp SharedMap(const Shape& input, int64_t out, bool bias = true);
+
 // "name.weight", Xavier normal, and "name.bias", zero.
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op);
 
@@ -31,6 +34,9 @@ Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 
 // "name.gain", one; "name.bias", zero; "name.running_mean" and "name.running_variance".
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
+
+// x + P, a learned vector "positions" for each token, N(0, stddev^2).
+Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev);
 
 // K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the same probes:
 // p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and "name.left.weight"
@@ -57,6 +63,13 @@ struct MlpOptions {
   double dropout = 0;
 };
 Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& options);
+
+// One hidden layer, plain or gated (Shazeer 2020), with maps of the tokens and weights of `hidden`:
+//   W act(V x + b) + c,   W (act(U x + a) * (V x + b)) + c
+// V "name.hidden" is `hidden` with its activation, gated U "name.gate" is that, and V is linear; W
+// "name.output" has so many outputs.
+Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
+               int64_t outputs);
 
 }  // namespace elastor
 

@@ -20,6 +20,8 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
 Value MatrixThinker(GraphBuilder* graph, const MatrixThinkerConfig& config);
 Value Transformer(GraphBuilder* graph, const TransformerConfig& config);
+Value Vit(GraphBuilder* graph, const VitConfig& config);
+Value MlpMixer(GraphBuilder* graph, const MlpMixerConfig& config);
 
 inline Activation GateActivation(FeedForwardConfig::Gate gate) {
   if (gate == FeedForwardConfig::RELU) return Activation::kRelu;
@@ -35,6 +37,16 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 // (FeatureShape::first_order).
 inline bool HasFirstOrder(const ModelConfig& config) {
   return config.has_x_deep_fm() || config.auto_int().use_wide();
+}
+
+// Whether the model reads images and nothing else.
+inline bool IsOfImages(const ModelConfig& config) {
+  return config.has_vit() || config.has_mlp_mixer();
+}
+// Pixels of the side of what a model reads as one token of an image; 1 where it is of anything.
+inline int64_t PatchOf(const ModelConfig& config) {
+  if (config.has_vit()) return config.vit().patch();
+  return config.has_mlp_mixer() ? config.mlp_mixer().patch() : 1;
 }
 
 inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
@@ -59,6 +71,10 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return MatrixThinker(graph, config.matrix_thinker());
     case ModelConfig::kTransformer:
       return Transformer(graph, config.transformer());
+    case ModelConfig::kVit:
+      return Vit(graph, config.vit());
+    case ModelConfig::kMlpMixer:
+      return MlpMixer(graph, config.mlp_mixer());
     case ModelConfig::MODEL_NOT_SET:
       break;
   }

@@ -20,6 +20,7 @@
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/pairwise_dot.h"
+#include "core/ops/patch_input.h"
 #include "core/ops/position.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
@@ -36,8 +37,8 @@ using Op =
     std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
                  CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp,
                  GatedSumFeedForwardOp, LinearOp, MatrixProductOp, MeanPoolOp, MixtureOp,
-                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PositionOp, ReadTargetOp, ReluOp,
-                 SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
+                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PatchInputOp, PositionOp, ReadTargetOp,
+                 ReluOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

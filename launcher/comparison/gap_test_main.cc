@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/report/chart.h"
 #include "launcher/comparison/energy_distance.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/comparison/report.h"
@@ -16,6 +18,7 @@
 #include "trainer/run/standard_streams.h"
 
 DEFINE_int64(from_step, 0, "leave out evaluations before this step, as those of the first steps");
+DEFINE_string(svg, "", "a file for the picture of all points, gap over training loss");
 DEFINE_uint64(seed, 1, "of drawn labellings, beyond 20,000 possible ones");
 
 namespace elastor {
@@ -34,6 +37,25 @@ std::string PairLine(const LossAndGapArm& first, const LossAndGapArm& second) {
   return Quoted(first.name) + "," + Quoted(second.name) + line;
 }
 
+// Every point of every run, a colour an arm.
+std::string Cloud(const std::vector<LossAndGapArm>& arms) {
+  ScalingChart chart;
+  chart.title = "Generalisation gap over training loss";
+  chart.subtitle = "a point a scheduled evaluation; gap: validation logloss less training loss";
+  chart.x.title = "training loss";
+  chart.y.title = "gap";
+  for (const LossAndGapArm& arm : arms) {
+    ScalingSeries& series = chart.series.emplace_back();
+    series.name = arm.name;
+    for (const LossAndGapRun& run : arm.runs) {
+      for (const LossAndGap& point : run) {
+        series.points.push_back({.mean = {.x = point.loss, .y = point.gap}});
+      }
+    }
+  }
+  return ToSvg(chart);
+}
+
 Status Run(const std::vector<std::string>& folders) {
   if (folders.empty()) return UserError("no run; expected folders of runs, or of sweeps");
   ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
@@ -49,6 +71,7 @@ Status Run(const std::vector<std::string>& folders) {
   for (size_t i = 0; i < arms.size(); ++i) {
     for (size_t j = i + 1; j < arms.size(); ++j) text += PairLine(arms[i], arms[j]);
   }
+  if (!FLAGS_svg.empty()) ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_svg, Cloud(arms)));
   return WriteToStdout(text);
 }
 

@@ -24,6 +24,7 @@
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
 #include "trainer/prepare/guess.h"
+#include "trainer/prepare/images.h"
 #include "trainer/prepare/row_parser.h"
 #include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/schema_file.h"
@@ -230,18 +231,29 @@ void FuzzRunFolder(std::string_view bytes) {
   ReadResult(Folder());
 }
 
+// An array of images, or of labels.
+void FuzzIdx(std::string_view bytes) {
+  const std::string path = FileOf("fuzzed.idx", bytes);
+  for (const int64_t dimensions : {1, 3}) {
+    const StatusOr<IdxArray> array = ReadIdx(path, dimensions);
+    if (!array.ok()) {
+      CheckOneLine(array.status());
+      continue;
+    }
+    int64_t expected = 1;
+    for (const int64_t size : array->sizes) expected *= size;
+    CHECK_EQ(static_cast<int64_t>(array->sizes.size()), dimensions);
+    CHECK_EQ(static_cast<int64_t>(array->bytes.size()), expected);
+  }
+}
+
 constexpr FuzzTarget kTargets[] = {
-    {"block", false, FuzzBlock},
-    {"experiment", false, FuzzExperiment},
-    {"guess", true, FuzzGuess},
-    {"manifest", false, FuzzManifest},
-    {"meta", true, FuzzMeta},
-    {"overrides", false, FuzzOverrides},
-    {"rows", false, FuzzRows},
-    {"run_folder", true, FuzzRunFolder},
-    {"safetensors", true, FuzzSafetensors},
-    {"schema", false, FuzzSchema},
-    {"sweep", true, FuzzSweep},
+    {"block", false, FuzzBlock},          {"experiment", false, FuzzExperiment},
+    {"guess", true, FuzzGuess},           {"idx", true, FuzzIdx},
+    {"manifest", false, FuzzManifest},    {"meta", true, FuzzMeta},
+    {"overrides", false, FuzzOverrides},  {"rows", false, FuzzRows},
+    {"run_folder", true, FuzzRunFolder},  {"safetensors", true, FuzzSafetensors},
+    {"schema", false, FuzzSchema},        {"sweep", true, FuzzSweep},
     {"vocabulary", true, FuzzVocabulary},
 };
 

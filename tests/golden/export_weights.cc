@@ -52,10 +52,19 @@ Json ModelJson(const TestModel& test_model) {
     model["heads"] = thinker.heads();
     model["attention"] = Lower(MatrixThinkerConfig::Attention_Name(thinker.attention()));
   }
+  const auto of_layers = [&](const auto& tokens) {
+    model["layers"] = tokens.layers();
+    model["activation"] = Lower(FeedForwardConfig::Gate_Name(tokens.activation()));
+  };
   if (config.has_transformer()) {
-    model["layers"] = config.transformer().layers();
+    of_layers(config.transformer());
     model["heads"] = config.transformer().heads();
   }
+  if (config.has_vit()) {
+    of_layers(config.vit());
+    model["heads"] = config.vit().heads();
+  }
+  if (config.has_mlp_mixer()) of_layers(config.mlp_mixer());
   if (!config.has_rank_elastor() && !config.has_rank_mixer()) return model;
   const TokenModelConfig& tokens =
       config.has_rank_mixer() ? config.rank_mixer() : config.rank_elastor();

@@ -223,18 +223,53 @@ def matrix_thinker(w, spec, e):
     return linear(w.under("head.output"), read)
 
 
+def gated_mlp(w, spec, x):
+    """One hidden layer; with a gate, whose results are activated and multiplied with the others."""
+    activation = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}[spec["activation"]]
+    hidden = linear(w.under("hidden"), x)
+    if "gate.weight" in w:
+        hidden = activation(linear(w.under("gate"), x)) * hidden
+    else:
+        hidden = activation(hidden)
+    return linear(w.under("output"), hidden)
+
+
+def transformer_layer(w, spec, softmax, x):
+    attention, ffn = w.under("attention"), w.under("mlp")
+    n = layer_norm(attention.under("norm"), x)
+    q, k, v = (linear(attention.under(name), n).unflatten(-1, (spec["heads"], -1)).transpose(1, 2)
+               for name in ("query", "key", "value"))
+    weights = softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]))
+    x = x + linear(attention.under("output"), (weights @ v).transpose(1, 2).flatten(2))
+    return x + gated_mlp(ffn, spec, layer_norm(ffn.under("norm"), x))
+
+
 def transformer(w, spec, e):
     x = e + w("positions")
     for i in range(spec["layers"]):
-        attention, ffn = w.under(f"layer{i}.attention"), w.under(f"layer{i}.mlp")
-        n = layer_norm(attention.under("norm"), x)
-        q, k, v = (linear(attention.under(name), n).unflatten(-1, (spec["heads"], -1)).transpose(1, 2)
-                   for name in ("query", "key", "value"))
-        weights = causal_softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]))
-        x = x + linear(attention.under("output"), (weights @ v).transpose(1, 2).flatten(2))
-        hidden = F.gelu(linear(ffn.under("hidden"), layer_norm(ffn.under("norm"), x)))
-        x = x + linear(ffn.under("output"), hidden)
+        x = transformer_layer(w.under(f"layer{i}"), spec, causal_softmax, x)
     return linear(w.under("head"), layer_norm(w.under("norm"), x))
+
+
+def vit(w, spec, e):
+    x = linear(w.under("patches"), e) + w("positions")
+    for i in range(spec["layers"]):
+        x = transformer_layer(w.under(f"layer{i}"), spec, lambda s: s.softmax(-1), x)
+    return linear(w.under("head"), layer_norm(w.under("norm"), x).mean(1))
+
+
+def mlp_mixer(w, spec, e):
+    x = linear(w.under("patches"), e)
+    for i in range(spec["layers"]):
+        mixing, ffn = w.under(f"layer{i}.mixing"), w.under(f"layer{i}.mlp")
+        columns = layer_norm(mixing.under("norm"), x).transpose(1, 2)
+        x = x + gated_mlp(mixing, spec, columns).transpose(1, 2)
+        x = x + gated_mlp(ffn, spec, layer_norm(ffn.under("norm"), x))
+    return linear(w.under("head"), layer_norm(w.under("norm"), x).mean(1))
+
+
+OF_TOKENS = {"matrix_thinker": matrix_thinker, "transformer": transformer, "vit": vit,
+             "mlp_mixer": mlp_mixer}
 
 
 class Model(nn.Module):
@@ -270,9 +305,8 @@ class Model(nn.Module):
             return x_deep_fm(w, fields[..., :-1], fields[..., -1], self.batch_norm)
         if self.spec["kind"] == "wukong":
             return wukong(w, fields)
-        if self.spec["kind"] in ("matrix_thinker", "transformer"):
-            return {"matrix_thinker": matrix_thinker, "transformer": transformer}[self.spec["kind"]](
-                w, self.spec, fields).flatten(1)
+        if self.spec["kind"] in OF_TOKENS:
+            return OF_TOKENS[self.spec["kind"]](w, self.spec, fields).flatten(1)
         e = fields.flatten(1)
         if self.spec["kind"] == "dcn_v2":
             return dcn_v2(w, e, self.batch_norm)

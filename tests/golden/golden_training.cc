@@ -211,6 +211,24 @@ GoldenCase TransformerCase() {
   return OfPositions("transformer", "transformer { layers: 2 heads: 2 hidden: 9 }", 1.0);
 }
 
+GoldenCase TransformerGated() {
+  return OfPositions("transformer_swiglu",
+                     "transformer { layers: 1 heads: 2 hidden: 7 gated: true activation: SWISH }",
+                     1.0);
+}
+
+// The seven fields are patches, and the two labels have seven of the outputs each.
+GoldenCase VitCase() {
+  return OfPositions("vit", "vit { width: 6 layers: 2 heads: 2 hidden: 9 }", 1.0);
+}
+
+GoldenCase MlpMixerGated() {
+  return OfPositions("mlp_mixer_reglu",
+                     "mlp_mixer { width: 6 layers: 2 token_hidden: 5 hidden: 8 gated: true "
+                     "activation: RELU }",
+                     1.0);
+}
+
 void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -343,29 +361,20 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases = *new std::vector<GoldenCase>{RankElastorPaper(),
-                                                          RankElastorPublicCode(),
-                                                          RankMixerPaper(),
-                                                          RankMixerPublicCode(),
-                                                          RefinedMultiProbe(),
-                                                          VectorCollapse(),
-                                                          MlpCase(),
-                                                          MlpSampleWeights(),
-                                                          MlpBatchNorm(),
-                                                          MlpGhostBatchNorm(),
-                                                          DcnV2Case(),
-                                                          DcnV2LowRankCase(),
-                                                          XDeepFmCase(),
-                                                          AutoInt(),
-                                                          AutoIntWide(),
-                                                          WukongCase(),
-                                                          MatrixThinkerCase(),
-                                                          MatrixThinkerMatrixProduct(),
-                                                          TransformerCase(),
-                                                          MmoeTwoLabels(),
-                                                          Din(),
-                                                          DinSoftmax(),
-                                                          Hstu()};
+  static const auto& cases =
+      *new std::vector<GoldenCase>{RankElastorPaper(),  RankElastorPublicCode(),
+                                   RankMixerPaper(),    RankMixerPublicCode(),
+                                   RefinedMultiProbe(), VectorCollapse(),
+                                   MlpCase(),           MlpSampleWeights(),
+                                   MlpBatchNorm(),      MlpGhostBatchNorm(),
+                                   DcnV2Case(),         DcnV2LowRankCase(),
+                                   XDeepFmCase(),       AutoInt(),
+                                   AutoIntWide(),       WukongCase(),
+                                   MatrixThinkerCase(), MatrixThinkerMatrixProduct(),
+                                   TransformerCase(),   TransformerGated(),
+                                   VitCase(),           MlpMixerGated(),
+                                   MmoeTwoLabels(),     Din(),
+                                   DinSoftmax(),        Hstu()};
   return cases;
 }
 

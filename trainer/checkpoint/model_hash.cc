@@ -42,6 +42,8 @@ std::string MakeModelHash(const ModelIdentity& model) {
     all["fields"].push_back(
         {field.name, field.ids, field.multi_hot, field.mean_pooling, field.shares});
   }
+  const DatasetInfo::Image& image = model.data.image;
+  if (image.height > 0) all["image"] = {image.height, image.width};
   return HashTextOf(all.dump());
 }
 

@@ -87,20 +87,21 @@ Status WarmStarting::CheckNames() const {
   return OkStatus();
 }
 
-// Dense parameters see the numbers of numeric fields. With partial() the user says that parts of
-// another model will do.
+// Dense parameters see the numbers of numeric fields and the pixels. With partial() the user says
+// that parts of another model will do.
 Status WarmStarting::CheckNumbers() const {
   const auto& encoding = stored_.manifest().metadata.encoding;
   if (parameters_.empty() || config_.partial() || !encoding) return OkStatus();
+  std::string difference = ImageDifference(data_.image, encoding->image, stored_.manifest_path());
   for (const DatasetInfo::Numeric& field : data_.numeric) {
     for (const DatasetInfo::Numeric& trained : encoding->numeric) {
-      if (trained.name != field.name) continue;
-      const std::string difference = ScaleDifference(field, trained, stored_.manifest_path());
-      if (!difference.empty()) {
-        return UserError("training.warm_start: " + difference +
-                         " (training.warm_start.partial takes its parameters all the same)");
-      }
+      if (trained.name != field.name || !difference.empty()) continue;
+      difference = ScaleDifference(field, trained, stored_.manifest_path());
     }
+  }
+  if (!difference.empty()) {
+    return UserError("training.warm_start: " + difference +
+                     " (training.warm_start.partial takes its parameters all the same)");
   }
   return OkStatus();
 }

@@ -130,7 +130,8 @@ BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
   groups_at = weights_at + (info.has_weights ? RoundUpTo8(rows * 4) : 0);
   times_at = groups_at + (info.has_groups ? rows * 8 : 0);
   numeric_at = times_at + (info.has_times ? rows * 8 : 0);
-  ids_at = numeric_at + RoundUpTo8(rows * static_cast<int64_t>(info.numeric.size()) * 4);
+  pixels_at = numeric_at + RoundUpTo8(rows * static_cast<int64_t>(info.numeric.size()) * 4);
+  ids_at = pixels_at + RoundUpTo8(rows * info.image.pixels());
   ends_at = ids_at + RoundUpTo8(rows * single * IdBytes(info));
   heap_at = ends_at + RoundUpTo8(rows * multi * 4);
 }
@@ -140,6 +141,7 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   const int64_t multi = MultiHotFields(info);
   CHECK_EQ(static_cast<int64_t>(rows.labels.size()), rows.rows * info.label_count());
   CHECK_EQ(rows.numeric.size(), rows.rows * info.numeric.size());
+  CHECK_EQ(static_cast<int64_t>(rows.pixels.size()), rows.rows * info.image.pixels());
   CHECK_EQ(static_cast<int64_t>(rows.weights.size()), info.has_weights ? rows.rows : 0);
   CHECK_EQ(static_cast<int64_t>(rows.groups.size()), info.has_groups ? rows.rows : 0);
   CHECK_EQ(static_cast<int64_t>(rows.times.size()), info.has_times ? rows.rows : 0);
@@ -157,6 +159,7 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   PutColumn(rows.groups, sections.groups_at, &block);
   PutColumn(rows.times, sections.times_at, &block);
   PutColumn(rows.numeric, sections.numeric_at, &block);
+  PutColumn(rows.pixels, sections.pixels_at, &block);
   if (IdBytes(info) == 8) {
     EncodeIds<uint64_t>(info, rows, sections, &block);
   } else {
@@ -182,6 +185,9 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
       full_(info, info.rows_per_block),
       rows_(rows) {
   single_ = static_cast<int64_t>(info.categorical.size()) - multi_;
+  for (int byte = 0; byte < 256; ++byte) {
+    pixel_values_[byte] = static_cast<float>((byte / 255.0 - info.image.mean) / info.image.stddev);
+  }
   rows->rows = 0;
   rows->labels.clear();
   rows->numeric.clear();
@@ -191,7 +197,7 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
   rows->groups.clear();
   rows->times.clear();
   rows->labels.reserve(count * info.label_count());
-  rows->numeric.reserve(count * info.numeric.size());
+  rows->numeric.reserve(count * info.numeric_count());
   rows->ids.reserve(count * info.categorical.size());
   if (multi_ > 0) {
     rows->offsets.reserve(count * info.categorical.size() + 1);
@@ -212,6 +218,11 @@ void BlockReader::Append(const char* block, int64_t bytes, int64_t block_rows, i
   AppendValue(info_.has_groups, block + sections.groups_at, row, &rows_->groups);
   AppendValue(info_.has_times, block + sections.times_at, row, &rows_->times);
   rows_->numeric.insert(rows_->numeric.end(), values, values + numeric);
+  const uint8_t* const pixels =
+      reinterpret_cast<const uint8_t*>(block + sections.pixels_at) + row * info_.image.pixels();
+  for (int64_t i = 0; i < info_.image.pixels(); ++i) {
+    rows_->numeric.push_back(pixel_values_[pixels[i]]);
+  }
   if (id_bytes_ == 8) {
     AppendIds<uint64_t>(block, bytes, sections, row);
   } else {

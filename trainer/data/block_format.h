@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_DATA_BLOCK_FORMAT_H_
 #define ELASTOR_TRAINER_DATA_BLOCK_FORMAT_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,14 +30,16 @@ int IdBytes(const DatasetInfo& info);
 
 // Where things lie in a block of `rows` rows. All sections begin at multiples of 8 bytes, in this
 // order: labels f32[rows][labels]; if the data set has them, weights f32[rows], groups u64[rows],
-// times i64[rows]; numeric f32[rows][numeric], ids[rows][single], ends u32[rows][multi], heap of
-// ids. Bag b = row * multi + field of the block holds heap[ends[b - 1], ends[b]), ends[-1] being 0.
+// times i64[rows]; numeric f32[rows][numeric], pixels u8[rows][pixels], ids[rows][single], ends
+// u32[rows][multi], heap of ids. Bag b = row * multi + field of the block holds heap[ends[b - 1],
+// ends[b]), ends[-1] being 0.
 struct BlockSections {
   BlockSections(const DatasetInfo& info, int64_t rows);
   int64_t weights_at = 0;
   int64_t groups_at = 0;
   int64_t times_at = 0;
   int64_t numeric_at = 0;
+  int64_t pixels_at = 0;
   int64_t ids_at = 0;
   int64_t ends_at = 0;
   int64_t heap_at = 0;
@@ -67,7 +70,8 @@ class BlockReader {
   const int id_bytes_;
   int64_t single_ = 0;
   int64_t multi_ = 0;
-  BlockSections full_;  // of a block of rows_per_block rows
+  BlockSections full_;                   // of a block of rows_per_block rows
+  std::array<float, 256> pixel_values_;  // what a pixel's byte is read as
   Rows* rows_;
 };
 

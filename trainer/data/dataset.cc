@@ -31,6 +31,13 @@ DatasetInfo ByteWindows(int64_t length) {
   return info;
 }
 
+DatasetInfo Images(int64_t height, int64_t width, int64_t classes) {
+  DatasetInfo info;
+  info.classes = classes;
+  info.image = {.height = height, .width = width};
+  return info;
+}
+
 namespace {
 
 // How an epoch's order walks one split.

@@ -44,6 +44,15 @@ struct DatasetInfo {
     // --grow); the oldest first.
     std::vector<Vocabulary> grown_from = {};
   };
+  // Pixels of the images that rows are; there are no other fields. Stored as bytes, a pixel x is
+  // read as (x / 255 - mean) / stddev.
+  struct Image {
+    int64_t height = 0;  // 0: rows are no images
+    int64_t width = 0;
+    double mean = 0;
+    double stddev = 1;
+    int64_t pixels() const { return height * width; }
+  };
   struct Label {
     std::string name;
     double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
@@ -57,6 +66,7 @@ struct DatasetInfo {
   int64_t classes = 0;
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
+  Image image;
   bool has_weights = false;
   bool has_groups = false;
   bool has_times = false;
@@ -66,13 +76,20 @@ struct DatasetInfo {
   double best_gauc = -1;  // likewise, where rows have groups
 
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
+  // Numbers of a row beside labels and ids: of numeric fields, or pixels.
+  int64_t numeric_count() const { return static_cast<int64_t>(numeric.size()) + image.pixels(); }
 };
 
 // What a set of layout TEXT contains, of windows of `length` bytes: fields "byte1", ... and labels
 // "next1", ... of 256 classes.
 DatasetInfo ByteWindows(int64_t length);
 
-// Rows as the trainer wants them. `numeric` is [rows][numeric fields], NaN = missing. Bag
+inline constexpr int64_t kMostImageSide = 4096;  // pixels
+
+// What a set of layout IDX contains, of images of so many pixels and labels of `classes` classes.
+DatasetInfo Images(int64_t height, int64_t width, int64_t classes);
+
+// Rows as the trainer wants them. `numeric` is [rows][numeric_count()], NaN = missing. Bag
 // b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
@@ -85,6 +102,8 @@ struct Rows {
   std::vector<float> weights;    // 0 to 1e12
   std::vector<uint64_t> groups;  // XXH3-64 of the group's text; for gAUC
   std::vector<int64_t> times;    // seconds since 1970
+  // [rows][pixels], of images that are written; read ones are in `numeric`.
+  std::vector<uint8_t> pixels;
 };
 
 // The order in which an epoch visits the rows of a split: an invertible permutation of

@@ -109,6 +109,17 @@ DatasetInfo::Numeric ParseNumeric(const JsonEntry& json) {
   return field;
 }
 
+// others: what the rows have besides.
+DatasetInfo::Image ParseImage(const JsonEntry& json, const DataEncoding& others) {
+  DatasetInfo::Image image = {json.Member("height").Integer(1, kMostImageSide),
+                              json.Member("width").Integer(1, kMostImageSide),
+                              json.Member("mean").Number(), json.Member("stddev").Number()};
+  if (image.stddev <= 0) json.Member("stddev").Wrong("a number above 0");
+  if (!others.numeric.empty() || !others.categorical.empty()) json.Wrong("no fields beside it");
+  if (others.classes == 0) json.Wrong("labels of classes beside it");
+  return image;
+}
+
 // before: the fields before it.
 DatasetInfo::Categorical ParseCategorical(const JsonEntry& json,
                                           const std::vector<DatasetInfo::Categorical>& before) {
@@ -148,13 +159,25 @@ double ParseBest(const JsonEntry& json, const char* name) {
 }
 
 DataEncoding EncodingOf(const DatasetInfo& info) {
-  return {info.numeric, info.categorical, info.labels, info.schema, info.classes};
+  return {info.numeric, info.categorical, info.labels, info.schema, info.classes, info.image};
 }
 
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
                             const std::string& trained_name) {
   const Comparison compare = {"numeric field " + data.name, trained_name};
   return FirstOf({compare("transform", Upper(data.transform), Upper(trained.transform)),
+                  compare("mean", NumberText(data.mean), NumberText(trained.mean)),
+                  compare("stddev", NumberText(data.stddev), NumberText(trained.stddev))});
+}
+
+std::string ImageDifference(const DatasetInfo::Image& data, const DatasetInfo::Image& trained,
+                            const std::string& trained_name) {
+  const Comparison compare = {"images", trained_name};
+  const auto size = [](const DatasetInfo::Image& image) {
+    return image.height == 0 ? "none"
+                             : std::to_string(image.height) + " x " + std::to_string(image.width);
+  };
+  return FirstOf({compare("of", size(data), size(trained)),
                   compare("mean", NumberText(data.mean), NumberText(trained.mean)),
                   compare("stddev", NumberText(data.stddev), NumberText(trained.stddev))});
 }
@@ -174,9 +197,10 @@ std::string IdDifference(const DatasetInfo::Categorical& data,
 
 std::string EncodingDifference(const DataEncoding& data, const DataEncoding& trained,
                                const std::string& trained_name) {
-  std::string difference = FirstOf(
-      {NamesDifference("numeric", data.numeric, trained.numeric, trained_name),
-       NamesDifference("categorical", data.categorical, trained.categorical, trained_name)});
+  std::string difference =
+      FirstOf({NamesDifference("numeric", data.numeric, trained.numeric, trained_name),
+               NamesDifference("categorical", data.categorical, trained.categorical, trained_name),
+               ImageDifference(data.image, trained.image, trained_name)});
   for (size_t i = 0; difference.empty() && i < data.numeric.size(); ++i) {
     difference = ScaleDifference(data.numeric[i], trained.numeric[i], trained_name);
   }
@@ -230,6 +254,12 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
     if (label.best_auc >= 0) entry["best_auc"] = label.best_auc;
   }
   if (encoding.classes > 0) (*json)["classes"] = encoding.classes;
+  if (encoding.image.height > 0) {
+    (*json)["image"] = {{"height", encoding.image.height},
+                        {"width", encoding.image.width},
+                        {"mean", encoding.image.mean},
+                        {"stddev", encoding.image.stddev}};
+  }
   if (!encoding.schema.empty()) (*json)["schema"] = encoding.schema;
 }
 
@@ -250,6 +280,7 @@ DataEncoding ParseEncoding(const JsonEntry& json) {
   }
   if (json.Has("schema")) encoding.schema = json.Member("schema").Text();
   if (json.Has("classes")) encoding.classes = json.Member("classes").Integer(2, kMostClasses);
+  if (json.Has("image")) encoding.image = ParseImage(json.Member("image"), encoding);
   if (!json.Has("labels")) return encoding;
   for (const JsonEntry& label : json.Member("labels").Elements()) {
     check_name(label);

@@ -17,6 +17,7 @@ struct DataEncoding {
   std::vector<DatasetInfo::Label> labels = {};  // as DatasetInfo's
   std::string schema = {};                      // likewise; it is not compared
   int64_t classes = 0;                          // likewise
+  DatasetInfo::Image image = {};                // likewise
 };
 DataEncoding EncodingOf(const DatasetInfo& info);
 
@@ -27,6 +28,9 @@ std::string EncodingDifference(const DataEncoding& data, const DataEncoding& tra
                                const std::string& trained_name);
 // Of one numeric field.
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
+                            const std::string& trained_name);
+// Of the images' size and of how their pixels are scaled.
+std::string ImageDifference(const DatasetInfo::Image& data, const DatasetInfo::Image& trained,
                             const std::string& trained_name);
 // Of what the ids of one field, and so the rows of its table, stand for. Tables of IDENTITY may
 // have different sizes, and a vocabulary of `data` may have grown from that of `trained`.

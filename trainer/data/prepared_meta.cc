@@ -74,6 +74,7 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   info.labels = std::move(encoding.labels);
   info.schema = std::move(encoding.schema);
   info.classes = encoding.classes;
+  info.image = encoding.image;
   const int64_t id_bytes = IdBytes(info);
   if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
     json.Member("id_bytes").Wrong(std::to_string(id_bytes) + ", by the ids of the fields");

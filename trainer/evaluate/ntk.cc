@@ -60,7 +60,7 @@ struct DistinctRows {
 };
 
 StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, int64_t count) {
-  const auto numeric_fields = static_cast<int64_t>(dataset.info().numeric.size());
+  const int64_t numeric_fields = dataset.info().numeric_count();
   const auto fields = static_cast<int64_t>(dataset.info().categorical.size());
   DistinctRows found;
   std::set<std::string> seen;

@@ -177,6 +177,12 @@ Status CheckTransformer(const TransformerConfig& model, int64_t width) {
                  "a divisor of embedding.width = " + std::to_string(width));
 }
 
+Status CheckVit(const VitConfig& model) {
+  if (model.width() % model.heads() == 0) return OkStatus();
+  return Mistake("model.vit.heads", std::to_string(model.heads()),
+                 "a divisor of width = " + std::to_string(model.width()));
+}
+
 Status CheckSequences(const SequencesConfig& sequences) {
   if (sequences.fields().empty()) {
     return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
@@ -199,6 +205,7 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
   if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
+  if (model.has_vit()) return CheckVit(model.vit());
   return OkStatus();
 }
 

@@ -138,7 +138,7 @@ Json TokenShapes(const Experiment& experiment, const DatasetInfo& data, int64_t 
 Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
   if (!experiment.data().path().empty()) return TrainingRows(experiment, data).status();
   const DataShape& shape = experiment.data().shape();
-  if (shape.text_length() > 1) return OkStatus();
+  if (shape.text_length() > 1 || shape.image_side() > 0) return OkStatus();
   if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
   if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
   return UserError(

@@ -58,6 +58,24 @@ PlanKind PlanKindOf(ParallelConfig_Plan plan) {
 
 namespace {
 
+// Whether model and data agree on images.
+Status CheckImages(const Experiment& experiment, const DatasetInfo::Image& image) {
+  const ModelConfig& model = experiment.model();
+  if (image.height == 0) {
+    if (!IsOfImages(model)) return OkStatus();
+    return UserError("model: one of images; expected data of layout IDX, or another model");
+  }
+  if (experiment.embedding().width() != 1) {
+    return UserError("embedding.width: found " + std::to_string(experiment.embedding().width()) +
+                     "; expected 1, as the data are images and a pixel is one number");
+  }
+  const int64_t patch = PatchOf(model);
+  if (image.height % patch == 0 && image.width % patch == 0) return OkStatus();
+  return UserError("model.patch: found " + std::to_string(patch) + "; expected a divisor of the " +
+                   std::to_string(image.height) + " x " + std::to_string(image.width) +
+                   " pixels of an image");
+}
+
 // Labels of classes are learned all together.
 StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) {
   const auto refuse = [](const std::string& field, const std::string& expected) {
@@ -92,6 +110,7 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   if (of_bytes && !bytes) {
     return UserError("model: a language model; expected data of layout TEXT, or another model");
   }
+  ELASTOR_RETURN_IF_ERROR(CheckImages(experiment, data.image));
   if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {
@@ -147,12 +166,13 @@ std::vector<SequenceShape> MakeSequences(const Experiment& experiment, const Dat
 
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
   return MakeModel(experiment.model(),
-                   {.numeric_fields = static_cast<int64_t>(data.numeric.size()),
+                   {.numeric_fields = data.numeric_count(),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
                     .embedding_stddev = experiment.embedding().init_stddev(),
                     .sequences = MakeSequences(experiment, data),
-                    .first_order = HasFirstOrder(experiment.model())},
+                    .first_order = HasFirstOrder(experiment.model()),
+                    .image = {data.image.height, data.image.width, PatchOf(experiment.model())}},
                    MakeTask(experiment, data).value().outputs());
 }
 
@@ -261,10 +281,12 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
 }
 
 DatasetInfo AssumedData(const DataShape& shape) {
-  DatasetInfo info = ByteWindows(shape.text_length());
+  constexpr int64_t kImageClasses = 10;
+  DatasetInfo info;
+  if (shape.text_length() > 0) info = ByteWindows(shape.text_length());
+  if (shape.image_side() > 0) info = Images(shape.image_side(), shape.image_side(), kImageClasses);
   info.name = "assumed";
-  if (shape.text_length() > 0) return info;
-  info.classes = 0;
+  if (info.classes > 0) return info;
   for (const std::string& label : shape.labels()) info.labels.push_back({label});
   for (int i = 0; i < shape.numeric_fields(); ++i) {
     info.numeric.push_back({"I" + std::to_string(i + 1)});

@@ -12,8 +12,8 @@
 
 #include "core/base/file.h"
 #include "core/base/leaves.h"
-#include "trainer/data/block_format.h"
 #include "trainer/prepare/file_kind.h"
+#include "trainer/prepare/row_blocks.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/text_source.h"
 
@@ -100,28 +100,6 @@ void AppendWindow(std::string_view text, int64_t length, int64_t row, Rows* rows
   ++rows->rows;
 }
 
-Status WriteSplit(std::string_view text, int64_t length, const Range& windows, Split split,
-                  ThreadPool* pool, DatasetWriter* writer) {
-  const int64_t block_rows = writer->info().rows_per_block;
-  std::vector<EncodedBlock> blocks(4 * pool->threads());
-  for (int64_t first = windows.begin; first < windows.end;) {
-    const int64_t left = (windows.end - first + block_rows - 1) / block_rows;
-    const int64_t count = std::min(static_cast<int64_t>(blocks.size()), left);
-    pool->ParallelFor(count, 1, [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Rows rows;
-        const int64_t row = first + i * block_rows;
-        const int64_t row_end = std::min(row + block_rows, windows.end);
-        for (int64_t r = row; r < row_end; ++r) AppendWindow(text, length, r, &rows);
-        blocks[i] = {rows.rows, EncodeBlock(writer->info(), rows)};
-      }
-    });
-    ELASTOR_RETURN_IF_ERROR(writer->AppendBlocks(split, blocks, count, pool));
-    first += count * block_rows;
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 std::string TextOfPage(const std::string& page) {
@@ -166,8 +144,9 @@ Status WriteByteWindows(const PrepareOptions& options, ThreadPool* pool, Dataset
       splits = SplitRanges(options.schema.split(), windows);
     }
     for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
-      const Range& range = splits[static_cast<int>(split)];
-      ELASTOR_RETURN_IF_ERROR(WriteSplit(text, length, range, split, pool, writer));
+      const auto append = [&](int64_t row, Rows* rows) { AppendWindow(text, length, row, rows); };
+      ELASTOR_RETURN_IF_ERROR(
+          WriteRowBlocks(split, splits[static_cast<int>(split)], append, pool, writer));
     }
   }
   return writer->Commit({});

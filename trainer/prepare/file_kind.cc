@@ -34,6 +34,8 @@ constexpr Magic kMagics[] = {
     {0, "Obj\1"sv, {"an Avro file", "export it as CSV"}},
     {0, "\x89HDF"sv, {"an HDF5 file", "export it as CSV"}},
     {0, "\x93NUMPY"sv, {"a NumPy array", "export it as CSV"}},
+    {0, "\0\0\x08\1"sv, {"an IDX array", "prepare it by a schema of layout IDX"}},
+    {0, "\0\0\x08\3"sv, {"an IDX array", "prepare it by a schema of layout IDX"}},
     {0, "\x80\4\x95"sv, {"a Python pickle", "export it as CSV"}},
     {0, "SQLite format 3\0"sv, {"an SQLite database", "export it as CSV"}},
     {0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file with git lfs pull"}},

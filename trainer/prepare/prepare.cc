@@ -20,6 +20,7 @@
 #include "trainer/prepare/byte_windows.h"
 #include "trainer/prepare/encoding_state.h"
 #include "trainer/prepare/field_statistics.h"
+#include "trainer/prepare/images.h"
 #include "trainer/prepare/measure.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/rank_values.h"
@@ -258,9 +259,14 @@ Status CheckVocabularyNames(const Schema& schema) {
   return OkStatus();
 }
 
+// Files that are read whole, not row by row.
+bool IsOfFiles(const Schema& schema) {
+  return schema.layout() == Schema::TEXT || schema.layout() == Schema::IDX;
+}
+
 // Such data come without vocabularies, and are made in one go.
 bool MakesItsFields(const Schema& schema) {
-  return schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT;
+  return schema.layout() == Schema::SYNTHETIC || IsOfFiles(schema);
 }
 
 Status CheckOptions(const PrepareOptions& options) {
@@ -277,6 +283,10 @@ Status CheckOptions(const PrepareOptions& options) {
     return UserError("--vocabulary_from is not used by layout " +
                      Schema::Layout_Name(options.schema.layout()));
   }
+  if (IsOfFiles(options.schema) && options.unlabelled_test) {
+    return UserError("--unlabelled_test is not used by layout " +
+                     Schema::Layout_Name(options.schema.layout()));
+  }
   if (options.unlabelled_test && options.test_inputs.empty()) {
     return UserError("--unlabelled_test is of the files of --test_input, which is missing");
   }
@@ -289,14 +299,19 @@ Status CheckOptions(const PrepareOptions& options) {
         "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY "
         "have the rows that `buckets` gives");
   }
-  if (!synthetic && options.inputs.empty() && !by_input) return UserError("--input is missing");
+  const bool idx = options.schema.layout() == Schema::IDX;
+  if (!synthetic && options.inputs.empty() && (!by_input || idx)) {
+    return UserError("--input is missing");
+  }
   for (const auto* paths : {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
-    if (options.schema.layout() != Schema::TEXT || !std::ranges::count(*paths, kStdinPath))
-      continue;
-    return UserError("--input=- is not read in layout TEXT; expected files");
+    if (!IsOfFiles(options.schema) || !std::ranges::count(*paths, kStdinPath)) continue;
+    return UserError("--input=- is not read in layout " +
+                     Schema::Layout_Name(options.schema.layout()) + "; expected files");
   }
   const SplitPlan& split = options.schema.split();
-  if (by_input && split.train() + split.validation() + split.test() > 0) {
+  // Of images, which come with a file of test rows, the rest may be cut.
+  const bool rest = idx && options.validation_inputs.empty() && split.test() == 0;
+  if (by_input && !rest && split.train() + split.validation() + split.test() > 0) {
     return UserError(
         "--validation_input and --test_input split by file: remove the shares of "
         "`split` from the schema");
@@ -364,6 +379,7 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
     if (options.schema.layout() == Schema::TEXT) {
       return WriteByteWindows(options, pool, writer, &report->text_bytes);
     }
+    if (options.schema.layout() == Schema::IDX) return WriteImages(options, pool, writer);
     return TextRun(options, pool, writer, report).Run();
   };
   const Status status = write();
@@ -393,6 +409,7 @@ StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* op
 // But for what only the data tell.
 DatasetInfo InfoOf(const Schema& schema) {
   if (schema.layout() == Schema::SYNTHETIC) return SyntheticInfo(schema);
+  if (schema.layout() == Schema::IDX) return ImagesInfo(schema);
   return schema.layout() == Schema::TEXT ? TextInfo(schema) : PreparePlan(schema).Info();
 }
 

@@ -300,12 +300,16 @@ Status CheckFields(Schema* schema) {
   return OkStatus();
 }
 
+// Whether the layout alone says which fields there are.
+bool MakesItsFields(const Schema& schema) {
+  return schema.layout() != Schema::DELIMITED && schema.layout() != Schema::LIBSVM;
+}
+
 Status CheckLines(const Schema& schema) {
   if (schema.skip_lines() < 0 || schema.skip_lines() > kMostSkippedLines) {
     return Wrong("skip_lines", std::to_string(schema.skip_lines()), "0 to 1000");
   }
-  if ((schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT) &&
-      schema.skip_lines() > 0) {
+  if (MakesItsFields(schema) && schema.skip_lines() > 0) {
     return UserError("skip_lines is for layouts DELIMITED and LIBSVM");
   }
   if (schema.layout() != Schema::DELIMITED) {
@@ -337,7 +341,7 @@ Status CheckSplit(const Schema& schema) {
   if (split.by() != SplitPlan::HASH) {
     return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
   }
-  if (schema.layout() == Schema::SYNTHETIC || schema.layout() == Schema::TEXT) {
+  if (MakesItsFields(schema)) {
     return UserError("split: by is HASH; expected ORDER in layout " +
                      Schema::Layout_Name(schema.layout()));
   }
@@ -419,21 +423,18 @@ Status CheckSchema(Schema* schema) {
   if (schema->has_synthetic() && schema->layout() != Schema::SYNTHETIC) {
     return UserError("`synthetic` is for layout SYNTHETIC");
   }
+  if (MakesItsFields(*schema) && schema->fields_size() > 0) {
+    return UserError(Schema::Layout_Name(schema->layout()) +
+                     " makes its own fields; remove `fields`");
+  }
+  if (schema->layout() == Schema::IDX) return OkStatus();
   if (schema->layout() == Schema::TEXT) {
-    if (schema->fields_size() > 0) {
-      return UserError("TEXT makes its own fields; remove `fields`");
-    }
     const int64_t length = schema->text().length();
     if (length >= 2 && length <= kMostNames) return OkStatus();
     return Wrong("text.length", std::to_string(length), "2 to 65536");
   }
-  if (schema->layout() != Schema::SYNTHETIC) {
-    return CheckFields(schema);
-  }
-  if (schema->fields_size() > 0) {
-    return UserError("SYNTHETIC makes its own fields; remove `fields`");
-  }
-  return CheckSynthetic(schema->synthetic());
+  if (schema->layout() == Schema::SYNTHETIC) return CheckSynthetic(schema->synthetic());
+  return CheckFields(schema);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ StatusOr<ModelDescription> ModelDescription::Of(const StoredCheckpoint& stored) 
   model.data.categorical = encoding.categorical;
   model.data.labels = encoding.labels;
   model.data.classes = encoding.classes;
+  model.data.image = encoding.image;
   model.data.schema = encoding.schema;
   return model;
 }

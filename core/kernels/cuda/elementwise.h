@@ -6,6 +6,7 @@
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "core/kernels/cuda/activations.h"
+#include "core/kernels/image_shape.h"
 #include "core/kernels/matmul.h"
 
 namespace elastor::cuda {
@@ -143,6 +144,11 @@ void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t
                               int64_t count, int64_t width, const LeafShape& shape,
                               Activations<const A> dy, float* dvectors, float* dmissing,
                               int64_t leaf_stride, float* scratch);
+// Pixels [local rows][pixels], NaN = missing, as patches y [rows, 1, pixels]; 0 where they are
+// missing and in padding.
+template <typename A>
+void Patches(Stream& stream, const float* pixels, const int32_t* local_row, const ImageShape& image,
+             Activations<A> y);
 
 // sums[t * map_stride + l * leaf_stride + f] = sum over the rows of leaf l of x(r, t, f), in float:
 // chunks of kSumRows rows, each in order from +0, the chunks' sums in order. scratch:

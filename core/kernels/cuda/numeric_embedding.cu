@@ -100,7 +100,34 @@ struct ChunkGradientOp {
   }
 };
 
+template <typename A>
+struct PatchesOp {
+  NumericFields pixels;
+  ImageShape image;
+  Activations<A> y;
+
+  template <int kCount>
+  using Inputs = float;
+  template <int kCount>
+  __device__ float Load(const Index& index) const {
+    return pixels.ValueAt(index.row, image.PixelAt(index.feature));
+  }
+  template <int kCount>
+  __device__ void Store(const Index& index, float value) const {
+    StoreValues<1>(At(y, index), Values<1>{{value != value ? 0.0f : value}});
+  }
+};
+
 }  // namespace
+
+template <typename A>
+void Patches(Stream& stream, const float* pixels, const int32_t* local_row, const ImageShape& image,
+             Activations<A> y) {
+  CHECK(y.tokens == 1 && y.features == image.pixels());
+  if (y.rows == 0) return;
+  const PatchesOp<A> op{{pixels, local_row, image.pixels(), FastDivisor(1)}, image, y};
+  ForEachElement<1>(stream, Merge::kNone, ShapeOf(y).With(y), op);
+}
 
 template <typename A>
 void NumericEmbedding(Stream& stream, const float* values, const int32_t* local_row, int64_t count,
@@ -163,7 +190,9 @@ void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t
                                     const float*, const float*, Activations<A>);             \
   template void NumericEmbeddingBackward<A>(Stream&, const float*, const int32_t*, int64_t,  \
                                             int64_t, const LeafShape&, Activations<const A>, \
-                                            float*, float*, int64_t, float*);
+                                            float*, float*, int64_t, float*);                \
+  template void Patches<A>(Stream&, const float*, const int32_t*, const ImageShape&,         \
+                           Activations<A>);
 ELASTOR_INSTANTIATE(float)
 ELASTOR_INSTANTIATE(BFloat16)
 #undef ELASTOR_INSTANTIATE

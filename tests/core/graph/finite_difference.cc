@@ -205,6 +205,7 @@ class Check {
     const int64_t first =
         graph_.features().numeric_features();  // the others are written by Forward
     const int64_t features = graph_.features().table_features();
+    if (features == 0) return;
     double squares = 0;
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t f = first; f < graph_.features().embedding_features(); ++f) {

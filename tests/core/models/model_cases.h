@@ -138,6 +138,21 @@ inline std::vector<ModelCase> ModelCases() {
         "down_projection: true head: "
         "VECTOR_COLLAPSE }");
   bytes("Transformer", "transformer { layers: 2 heads: 2 hidden: 9 dropout: 0.25 }");
+  bytes("TransformerReGlu",
+        "transformer { layers: 1 heads: 2 hidden: 5 gated: true activation: RELU }");
+  // Images of 4 x 6 pixels in patches of 2 x 2, and 3 classes.
+  const auto images = [&](const std::string& name, const std::string& text) {
+    add(name, text);
+    cases.back().features = {.numeric_fields = 24, .embedding_width = 1, .image = {4, 6, 2}};
+    cases.back().outputs = 3;
+  };
+  images("Vit", "vit { width: 6 layers: 2 heads: 2 hidden: 9 dropout: 0.25 }");
+  images("VitGated", "vit { width: 6 layers: 1 heads: 3 hidden: 5 gated: true }");
+  images("MlpMixer", "mlp_mixer { width: 5 layers: 2 token_hidden: 7 hidden: 9 dropout: 0.25 }");
+  images("MlpMixerReGlu",
+         "mlp_mixer { width: 5 layers: 1 token_hidden: 4 hidden: 5 gated: true activation: RELU }");
+  images("MlpOfPixels", "mlp { hidden: [9, 5] }");
+  cases.back().features.image.patch = 1;
   return cases;
 }
 

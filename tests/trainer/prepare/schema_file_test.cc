@@ -46,8 +46,9 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
 // The parser takes any number for an enum, and any bytes for a string.
 TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
   const std::string fields = "fields { name: 'y' type: LABEL } ";
-  EXPECT_EQ(MessageOf("layout: 5"),
-            "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT");
+  EXPECT_EQ(
+      MessageOf("layout: 5"),
+      "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT, IDX");
   EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),

@@ -315,6 +315,8 @@ std::vector<TinyCase> TinyCases() {
       {"MlpBatchNorm", {.model = TinyModel(kTinyBatchNorm), .leaves = 8}},
       {"MlpBatchNormWeights",
        {.model = TinyModel(kTinyBatchNorm), .leaves = 8, .weight = TinyWeight}},
+      {"VitGatedDropout", {.model = TinyModel(kTinyVit), .leaves = 8}},
+      {"MlpMixer", {.model = TinyModel(kTinyMlpMixer), .leaves = 8}},
       {"MmoeTwoLabels", {.model = mmoe, .task = two_of_three, .weight = TinyWeight}},
   };
 }

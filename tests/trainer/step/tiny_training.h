@@ -121,6 +121,10 @@ inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyHstu[] =
     "auto_int { attention_layers: 1 attention_width: 6 heads: 2 use_wide: true attention_dropout: "
     "0.25 } sequences { hstu { layers: 2 heads: 2 attention_width: 3 linear_width: 4 } }";
+inline constexpr char kTinyVit[] =
+    "vit { width: 6 layers: 2 heads: 2 hidden: 5 gated: true dropout: 0.2 }";
+inline constexpr char kTinyMlpMixer[] =
+    "mlp_mixer { width: 6 layers: 2 token_hidden: 5 hidden: 9 dropout: 0.2 }";
 inline constexpr char kTinyDin[] = "mlp { hidden: [16, 8] } sequences { din { hidden: [12, 6] } }";
 inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true dropout: 0.2 }";
 // Weights of samples: 0, 1, ... 4 quarters.

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Images from files of MNIST's format to accuracy: plain and packed inputs, the same numbers on any ranks
+# and instruction set and after a restart on others, their kernel, and the lines that refuse what does
+# not fit.
+# Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+work=$TEST_TMPDIR
+source "$(dirname "$0")/spread_run.sh"
+
+# bytes NUMBER...: those bytes.
+bytes() {
+  local text
+  printf -v text '\\%03o' "$@"
+  printf '%b' "${text//\\/\\0}"
+}
+# write_images NAME COUNT FIRST: 4 x 6 pixels of which two columns, by the label, are bright.
+write_images() {
+  local i p pixels=() labels=()
+  for ((i = $3; i < $3 + $2; ++i)); do
+    labels+=($((i % 3)))
+    for ((p = 0; p < 24; ++p)); do
+      pixels+=($(((p % 6 / 2 == i % 3 ? 150 : 20) + (i * 37 + p * 11) % 97)))
+    done
+  done
+  bytes 0 0 8 3 0 0 0 "$2" 0 0 0 4 0 0 0 6 "${pixels[@]}" >"$work/$1.images"
+  bytes 0 0 8 1 0 0 0 "$2" "${labels[@]}" >"$work/$1.labels"
+}
+write_images train 200 0
+write_images test 40 1000
+gzip --keep "$work/train.images" "$work/train.labels"
+cat >"$work/schema.textproto" <<'SCHEMA'
+name: "columns"
+layout: IDX
+split { train: 0.9 validation: 0.1 }
+rows_per_block: 32
+SCHEMA
+# make DATA INPUT TEST
+make() {
+  "$prepare" --schema="$work/schema.textproto" --input="$2" --test_input="$3" \
+    --output_dir="$work/$1" >"$work/log" 2>&1
+}
+test_files=$work/test.images,$work/test.labels
+make data "$work/train.images,$work/train.labels" "$test_files" || fail "prepare: $(<"$work/log")"
+make packed "$work/train.images.gz,$work/train.labels.gz" "$test_files" || fail "packed: $(<"$work/log")"
+for split in train validation test; do
+  cmp "$work/data/$split.rows" "$work/packed/$split.rows" || fail "packed $split rows are others"
+done
+grep --quiet 'train_rows=180' "$work/log" || fail "rows: $(<"$work/log")"
+
+cat >"$work/tiny.textproto" <<'EXPERIMENT'
+model { vit { patch: 2 width: 8 layers: 1 heads: 2 hidden: 12 gated: true dropout: 0.1 } }
+embedding { width: 1 }
+optimizer { learning_rate: 0.01 decoupled_decay: 0.1 }
+training {
+  batch_size: 37 epochs: 8 log_every_steps: 1 eval_every_steps: 10 monitor { metric: LOGLOSS }
+}
+spectrum { every_steps: 10 samples: 5 }
+parallel { virtual_shards: 4 }
+EXPERIMENT
+# train RANKS RUN ARGUMENT...
+train() {
+  local ranks=$1 run=$work/$2
+  shift 2
+  on_ranks "$ranks" "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+    --output_dir="$run" "$@" >"$work/log" 2>&1 && return
+  fail "$ranks ranks, $*"
+  cat "$work/log"
+}
+# same_numbers RUN WHAT
+same_numbers() {
+  diff <(numbers_of "$work/one") <(numbers_of "$work/$1") >"$work/difference" && return
+  fail "$2: other numbers than 1 rank (<)"
+  head --lines=6 "$work/difference"
+}
+train 1 one
+train 3 three --set=parallel.overlap=true
+same_numbers three '3 ranks'
+ELASTOR_ISA=v3 train 1 v3 --set=parallel.threads=2
+same_numbers v3 'v3, 2 threads'
+train 2 stopped --set=training.max_steps=13
+on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+  --output_dir="$work/stopped" --resume >"$work/log" 2>&1 || fail "resume: $(<"$work/log")"
+[[ $(digest_of "$work/one") == "$(digest_of "$work/stopped")" ]] || fail 'a restart on other ranks'
+accuracy=$(sed --quiet 's/.*"accuracy": \([0-9.]*\).*/\1/p' "$work/one/summary.json" | head --lines=1)
+awk -v found="$accuracy" 'BEGIN { exit !(found > 0.9) }' || fail "accuracy $accuracy of bright columns"
+
+# infer MODE RUN ARGUMENT...
+infer() {
+  local mode=$1 run=$2
+  shift 2
+  "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" --mode="$mode" \
+    --model="$work/one/model" --output_dir="$work/$run" "$@"
+}
+infer evaluate again --split=test >"$work/log" 2>&1 || fail "evaluate: $(<"$work/log")"
+infer ntk kernel --split=test --rows=20 >"$work/log" 2>&1 || fail "ntk: $(<"$work/log")"
+grep --quiet '"layer":"layer0.mlp","rows":20' "$work/kernel/ntk.jsonl" || fail 'no kernel of the MLP'
+train 1 mlp --set=model.kind=MLP --set=model.hidden=9
+train 1 mixer --set=model.kind=MLP_MIXER --set=model.patch=2 --set=model.token_hidden=7
+
+# refuse PATTERN INPUT [TEST]
+refuse() {
+  expect_line 2 "$1" "$prepare" --schema="$work/schema.textproto" --input="$2" \
+    --test_input="${3:-$test_files}" --output_dir="$work/none"
+}
+images=$work/train.images labels=$work/train.labels
+refuse 'found the magic number 0x00000801 (labels); expected 0x00000803 (images)' "$labels,$images"
+refuse 'has no other file beside it' "$images"
+refuse 'found 40 labels; expected 200' "$images,$work/test.labels"
+head --bytes=100 "$images" >"$work/cut"
+refuse 'found 84 bytes behind its header; expected 4800, of 200 x 4 x 6' "$work/cut,$labels"
+head --bytes=10 "$images" >"$work/cut"
+refuse 'found 10 bytes; expected 16' "$work/cut,$labels"
+head --bytes=500 "$images.gz" >"$work/cut.gz"
+refuse 'damaged gzip data at byte 500' "$work/cut.gz,$labels"
+{ cat "$labels" && bytes 1; } >"$work/long"
+refuse 'found more bytes behind its header; expected 200, of 200' "$images,$work/long"
+{ bytes 0 0 8 3 0 0 0 40 0 0 0 6 0 0 0 4 && tail --bytes=960 "$work/test.images"; } >"$work/turned"
+refuse 'found images of 6 x 4; expected 4 x 6' "$images,$labels" "$work/turned,$work/test.labels"
+expect_line 2 'expected a divisor of the 4 x 6 pixels' infer evaluate none --set=model.patch=4
+expect_line 2 'labels are classes; expected 0 or 1' infer predict none
+expect_line 2 'embedding.width: found 2; expected 1' "$trainer" --experiment="$work/tiny.textproto" \
+  --set=data.path="$work/data" --set=embedding.width=2 --output_dir="$work/none"
+expect_line 2 'model: one of images; expected data of layout IDX' "$trainer" \
+  --experiment="$work/tiny.textproto" --set=data.shape.numeric_fields=3 --mode=describe
+
+exit "$((failures > 0))"

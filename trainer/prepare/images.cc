@@ -1,0 +1,260 @@
+#include "trainer/prepare/images.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/base/file.h"
+#include "core/base/leaves.h"
+#include "trainer/prepare/row_blocks.h"
+#include "trainer/prepare/split_ranges.h"
+#include "trainer/prepare/text_source.h"
+#include "trainer/prepare/unpacker.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kLabelDimensions = 1;
+constexpr int64_t kImageDimensions = 3;
+constexpr int64_t kMostImages = int64_t{1} << 32;
+constexpr size_t kUnpackBytes = 1 << 20;
+
+// The first four bytes of a file of bytes: two zeros, the type 8, the dimensions.
+uint32_t MagicOf(int64_t dimensions) { return 0x0800 + static_cast<uint32_t>(dimensions); }
+
+const char* ContentOf(uint32_t magic) {
+  if (magic == MagicOf(kImageDimensions)) return " (images)";
+  return magic == MagicOf(kLabelDimensions) ? " (labels)" : "";
+}
+
+std::string MagicText(uint32_t magic) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%08x", magic);
+  return std::string(text) + ContentOf(magic);
+}
+
+uint32_t BigEndian(std::string_view bytes, int64_t at) {
+  uint32_t value = 0;
+  for (int64_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return value;
+}
+
+std::string SizesText(std::span<const int64_t> sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
+// The bytes of a file piece by piece, unpacked where they are packed.
+class ByteSource {
+ public:
+  ByteSource(std::string path, std::string file)
+      : path_(std::move(path)), file_(std::move(file)), unpacker_(Unpacker::For(file_)) {}
+
+  // Appends until *bytes has `size`, or as many as there are.
+  Status FillTo(size_t size, std::string* bytes) {
+    while (bytes->size() < size) {
+      const size_t before = bytes->size();
+      const size_t room = std::min(size - before, kUnpackBytes);
+      if (unpacker_ == nullptr) {
+        bytes->append(file_, at_, room);
+        at_ += bytes->size() - before;
+      } else {
+        ELASTOR_RETURN_IF_ERROR(Unpack(room, bytes));
+      }
+      if (bytes->size() == before) return OkStatus();
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status Unpack(size_t room, std::string* bytes) {
+    const size_t before = bytes->size();
+    bytes->resize(before + room);
+    Unpacker::Step step = {.used = 1};
+    while (step.made == 0 && step.used > 0 && step.damage == nullptr &&
+           (at_ < file_.size() || unpacker_->inside())) {
+      step =
+          unpacker_->Unpack(std::string_view(file_).substr(at_), std::span(*bytes).subspan(before));
+      at_ += step.used;
+    }
+    bytes->resize(before + step.made);
+    if (step.no_memory) {
+      return MachineError(path_ + ": no memory to unpack " + unpacker_->name() + " data");
+    }
+    if (step.damage != nullptr || (step.made == 0 && unpacker_->inside())) {
+      return UserError(path_ + ": damaged " + unpacker_->name() + " data at byte " +
+                       std::to_string(at_) + " (" +
+                       (step.damage != nullptr ? step.damage : "the end of the file") + ")");
+    }
+    return OkStatus();
+  }
+
+  const std::string path_;
+  const std::string file_;
+  size_t at_ = 0;
+  const std::unique_ptr<Unpacker> unpacker_;  // null: the bytes are not packed
+};
+
+// The rows of one flag's inputs.
+struct LabelledImages {
+  std::string first_path;
+  int64_t height = 0;
+  int64_t width = 0;
+  std::string pixels;
+  std::string labels;
+
+  int64_t rows() const { return static_cast<int64_t>(labels.size()); }
+};
+
+Status AppendPair(const std::string& images_path, const std::string& labels_path,
+                  LabelledImages* all) {
+  ELASTOR_ASSIGN_OR_RETURN(const IdxArray images, ReadIdx(images_path, kImageDimensions));
+  ELASTOR_ASSIGN_OR_RETURN(const IdxArray labels, ReadIdx(labels_path, kLabelDimensions));
+  if (labels.sizes[0] != images.sizes[0]) {
+    return UserError(labels_path + ": found " + std::to_string(labels.sizes[0]) +
+                     " labels; expected " + std::to_string(images.sizes[0]) + ", as " +
+                     images_path + " has images");
+  }
+  if (all->height == 0) {
+    all->first_path = images_path;
+    all->height = images.sizes[1];
+    all->width = images.sizes[2];
+  }
+  const int64_t expected[] = {all->height, all->width};
+  if (images.sizes[1] != all->height || images.sizes[2] != all->width) {
+    return UserError(images_path + ": found images of " +
+                     SizesText(std::span(images.sizes).subspan(1)) + "; expected " +
+                     SizesText(expected) + ", as in " + all->first_path);
+  }
+  all->pixels += images.bytes;
+  all->labels += labels.bytes;
+  return OkStatus();
+}
+
+// The mean and deviation of the pixels / 255 of rows [0, rows).
+void MeasurePixels(std::string_view bytes, int64_t rows, DatasetInfo::Image* image) {
+  std::array<int64_t, 256> counts = {};
+  const int64_t pixels = rows * image->pixels();
+  for (int64_t i = 0; i < pixels; ++i) ++counts[static_cast<uint8_t>(bytes[i])];
+  double sum = 0, squares = 0;
+  for (int value = 0; value < 256; ++value) {
+    const double share = static_cast<double>(counts[value]) / static_cast<double>(pixels);
+    sum += share * (value / 255.0);
+    squares += share * (value / 255.0) * (value / 255.0);
+  }
+  image->mean = sum;
+  const double variance = squares - sum * sum;
+  if (variance > 0) image->stddev = std::sqrt(variance);
+}
+
+}  // namespace
+
+StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions) {
+  ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
+  ELASTOR_ASSIGN_OR_RETURN(std::string file, ReadFile(path));
+  ByteSource source(path, std::move(file));
+  const size_t header = 4 * (1 + dimensions);
+  std::string bytes;
+  ELASTOR_RETURN_IF_ERROR(source.FillTo(header, &bytes));
+  if (bytes.size() >= 4 && BigEndian(bytes, 0) != MagicOf(dimensions)) {
+    return UserError(path + ": found the magic number " + MagicText(BigEndian(bytes, 0)) +
+                     "; expected " + MagicText(MagicOf(dimensions)) +
+                     ", as of the inputs every file of images is followed by that of its labels");
+  }
+  if (bytes.size() < header) {
+    return UserError(path + ": found " + std::to_string(bytes.size()) + " bytes; expected " +
+                     std::to_string(header) + " of a header and more");
+  }
+  IdxArray array;
+  int64_t expected = 1;
+  for (int64_t d = 0; d < dimensions; ++d) {
+    array.sizes.push_back(BigEndian(bytes, 4 * (1 + d)));
+    const int64_t most = d == 0 ? kMostImages : kMostImageSide;
+    if (array.sizes[d] < 1 || array.sizes[d] > most) {
+      return UserError(path + ": found size " + std::to_string(array.sizes[d]) + " of dimension " +
+                       std::to_string(d + 1) + "; expected 1 to " + std::to_string(most));
+    }
+    expected *= array.sizes[d];
+  }
+  bytes.clear();
+  ELASTOR_RETURN_IF_ERROR(source.FillTo(expected, &bytes));
+  std::string behind;
+  if (static_cast<int64_t>(bytes.size()) == expected) {
+    ELASTOR_RETURN_IF_ERROR(source.FillTo(1, &behind));
+  }
+  if (static_cast<int64_t>(bytes.size()) < expected || !behind.empty()) {
+    return UserError(path + ": found " +
+                     (behind.empty() ? std::to_string(bytes.size()) : std::string("more")) +
+                     " bytes behind its header; expected " + std::to_string(expected) + ", of " +
+                     SizesText(array.sizes));
+  }
+  array.bytes = std::move(bytes);
+  return array;
+}
+
+DatasetInfo ImagesInfo(const Schema& schema) {
+  DatasetInfo info;
+  info.name = schema.name();
+  info.rows_per_block = schema.rows_per_block();
+  return info;
+}
+
+Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
+  const std::vector<std::string>* const paths[] = {&options.inputs, &options.validation_inputs,
+                                                   &options.test_inputs};
+  std::array<LabelledImages, 3> sources;
+  uint8_t most = 0;
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<std::string>& files = *paths[i];
+    if (files.size() % 2 != 0) {
+      return UserError(files.back() +
+                       ": has no other file beside it; expected every file of images, followed by "
+                       "that of its labels");
+    }
+    LabelledImages& source = sources[i];
+    source.first_path = sources[0].first_path;
+    source.height = sources[0].height;
+    source.width = sources[0].width;
+    for (size_t file = 0; file < files.size(); file += 2) {
+      ELASTOR_RETURN_IF_ERROR(AppendPair(files[file], files[file + 1], &source));
+    }
+    for (const char label : source.labels) most = std::max(most, static_cast<uint8_t>(label));
+  }
+  const LabelledImages& input = sources[0];
+  if (most == 0) {
+    return UserError(input.first_path + ": all labels are 0; expected two classes or more");
+  }
+  const DatasetInfo contents = Images(input.height, input.width, most + 1);
+  DatasetInfo info = writer->info();
+  info.classes = contents.classes;
+  info.image = contents.image;
+  const std::array<Range, 3> own = SplitRanges(options.schema.split(), input.rows());
+  if (own[0].size() == 0) {
+    return UserError(input.first_path +
+                     ": no row for training; expected some, as pixels are scaled by them");
+  }
+  MeasurePixels(input.pixels, own[0].size(), &info.image);
+  writer->SetInfo(info);
+  for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
+    const int i = static_cast<int>(split);
+    const bool by_input = !paths[i]->empty() && i > 0;
+    const LabelledImages& source = sources[by_input ? i : 0];
+    const Range range = by_input ? Range{0, source.rows()} : own[i];
+    const auto append = [&](int64_t row, Rows* rows) {
+      const auto* const begin =
+          reinterpret_cast<const uint8_t*>(source.pixels.data()) + row * info.image.pixels();
+      rows->pixels.insert(rows->pixels.end(), begin, begin + info.image.pixels());
+      rows->labels.push_back(static_cast<uint8_t>(source.labels[row]));
+      ++rows->rows;
+    };
+    ELASTOR_RETURN_IF_ERROR(WriteRowBlocks(split, range, append, pool, writer));
+  }
+  return writer->Commit({});
+}
+
+}  // namespace elastor
