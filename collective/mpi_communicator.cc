@@ -335,7 +335,9 @@ class MpiCommunicator final : public Communicator {
 
   void Ended() {
     in_call_ = false;
-    if (stalled_since_ && !WaitsForFiles()) SayGoesOn();
+    if (WaitsForFiles()) return;
+    ++counted_calls_;
+    if (stalled_since_) SayGoesOn();
   }
 
   // Ranks that wait for files meet all the while: these calls are no progress.
@@ -494,7 +496,9 @@ class MpiCommunicator final : public Communicator {
   // A line for the job, by rank 0, or by rank 1 when that one is silent.
   void SayStalled(Clock::time_point now) {
     if (stalled_since_ || options_.terminated()) return;
+    // Of a wait that has just begun, the reports may be of the one before.
     const Clock::time_point since = Counted(now);
+    if (since < since_) return;
     if (rank() == 1 && board_.HasSpokenSince(0, since)) return;
     const double seconds =
         std::min(board_.LongestWait(since, now), Seconds(now - counts_from_).count());
@@ -677,8 +681,8 @@ class MpiCommunicator final : public Communicator {
   std::vector<int64_t> received_;  // a peer's values of an all-reduce
 
   // What a wait that takes long needs.
-  std::pair<uint64_t, int64_t> progress_;  // as it was seen last
-  int64_t counted_calls_ = 0;
+  std::pair<uint64_t, int64_t> progress_;         // as it was seen last
+  int64_t counted_calls_ = 0;                     // begun and ended
   Clock::time_point since_ = Clock::now();        // when that was
   Clock::time_point counts_from_ = Clock::now();  // this rank has not stood still since then
   Clock::time_point next_look_;

@@ -19,7 +19,7 @@ source "$here/two_hosts.sh"
 cat >"$work/long.textproto" <<'EXPERIMENT'
 model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 }
-training { batch_size: 64 epochs: 1000000 max_steps: 6000 eval_every_steps: 1000 }
+training { batch_size: 64 epochs: 1000000 max_steps: 2000 eval_every_steps: 1000 }
 checkpoint { every_steps: 100 }
 spectrum { disabled: true }
 parallel { deadline_seconds: 5 }

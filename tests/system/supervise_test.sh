@@ -12,11 +12,11 @@ source "$(dirname "$0")/spread_run.sh"
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
 model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 }
-training { batch_size: 64 epochs: 1000000 max_steps: 3000 }
+training { batch_size: 64 epochs: 1000000 max_steps: 600 }
 checkpoint { every_steps: 50 }
 spectrum { disabled: true }
 EXPERIMENT
-make_tiny_data 1000
+make_tiny_data 4000
 tiny=("$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data")
 
 # Mistakes: one line, and nothing left behind.

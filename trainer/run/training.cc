@@ -247,6 +247,7 @@ Status TrainingRun::TrainSteps() {
 
 // Of what a command can be refused for, nothing is left.
 Status TrainingRun::BeginWriting() {
+  context_.communicator->Enter(Activity::kRecords);
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
   WarnOfEmptySplits();
