@@ -52,6 +52,57 @@ const char* CallName(CallKind kind) {
   LOG(FATAL) << "no such call: " << static_cast<int>(kind);
 }
 
+const char* ActivityName(Activity activity) {
+  switch (activity) {
+    case Activity::kStart:
+      return "start";
+    case Activity::kCheckpointLoad:
+      return "checkpoint_load";
+    case Activity::kDataRead:
+      return "data_read";
+    case Activity::kRouteIds:
+      return "route_ids";
+    case Activity::kLookup:
+      return "lookup";
+    case Activity::kCompute:
+      return "compute";
+    case Activity::kReduce:
+      return "reduce";
+    case Activity::kRouteGradients:
+      return "route_gradients";
+    case Activity::kScalars:
+      return "scalars";
+    case Activity::kUpdate:
+      return "update";
+    case Activity::kRecords:
+      return "records";
+    case Activity::kEvaluate:
+      return "evaluate";
+    case Activity::kSpectrum:
+      return "spectrum";
+    case Activity::kCheckpointCopy:
+      return "checkpoint_copy";
+    case Activity::kCheckpointWrite:
+      return "checkpoint_write";
+    case Activity::kCheckpointSync:
+      return "checkpoint_fsync";
+    case Activity::kCheckpointPeers:
+      return "checkpoint_peers";
+    case Activity::kCheckpointPublish:
+      return "checkpoint_publish";
+    case Activity::kFinish:
+      return "finish";
+    case Activity::kCount:
+      break;
+  }
+  LOG(FATAL) << "no such activity: " << static_cast<int>(activity);
+}
+
+std::string NameCall(const Call& call) {
+  return std::string(CallName(call.kind)) + " (" + PhaseName(call.phase) + ", call " +
+         std::to_string(call.number) + ")";
+}
+
 std::string DescribeCall(const Call& call) {
   return std::string(CallName(call.kind)) + " (" + PhaseName(call.phase) + ", " +
          std::to_string(call.bytes_sent + call.bytes_received) + " bytes, call " +

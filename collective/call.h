@@ -34,6 +34,34 @@ enum class CallKind {
 };
 const char* CallName(CallKind kind);  // "AllToAllV"
 
+// What the main thread of a rank is busy with between two calls, or what it makes calls for: what
+// the others are told of a rank that they wait for. A step's parts have the names of phase_s.
+enum class Activity : uint8_t {
+  kStart,
+  kCheckpointLoad,
+  kDataRead,
+  kRouteIds,
+  kLookup,
+  kCompute,  // forward and backward
+  kReduce,
+  kRouteGradients,
+  kScalars,
+  kUpdate,
+  kRecords,  // lines of metrics.jsonl, and what else is between two steps
+  kEvaluate,
+  kSpectrum,
+  kCheckpointCopy,
+  // The rank waits: for its own files to be written, for the system to have them on the disk, for
+  // the files of other ranks.
+  kCheckpointWrite,
+  kCheckpointSync,
+  kCheckpointPeers,
+  kCheckpointPublish,
+  kFinish,  // the model and the summary
+  kCount,
+};
+const char* ActivityName(Activity activity);  // "data_read"
+
 // One rank's view of one collective call.
 struct Call {
   CallKind kind = CallKind::kBarrier;
@@ -48,6 +76,8 @@ struct Call {
 
 // "AllToAllV (id_exchange, 40 bytes, call 7)"; bytes sent and received together.
 std::string DescribeCall(const Call& call);
+// "AllToAllV (id_exchange, call 7)".
+std::string NameCall(const Call& call);
 
 // Hash over a rank's calls up to this one, from that over those before it (0 before the first).
 // Ranks that make the same calls have the same; others different ones, but for chance.

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_COLLECTIVE_COMMUNICATOR_H_
 #define ELASTOR_COLLECTIVE_COMMUNICATOR_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,15 @@ class Communicator {
   // know: those that wait, then or later, end too and say nothing.
   virtual void Abandon() {}
 
+  // What this rank's main thread is busy with from now on, for the watchdog to say
+  // (CommunicatorOptions::watchdog_seconds). That thread alone may call it. One store.
+  void Enter(Activity activity) {
+    const uint64_t now = activity_.load(std::memory_order_relaxed);
+    if (static_cast<Activity>(now & kActivityMask) == activity) return;
+    activity_.store((now | kActivityMask) + 1 + static_cast<uint64_t>(activity),
+                    std::memory_order_relaxed);
+  }
+
   const PhaseRecord& record(Phase phase) const { return records_[static_cast<size_t>(phase)]; }
 
  protected:
@@ -74,9 +84,17 @@ class Communicator {
   std::string DescribeDeadline(const Call& call, double deadline_seconds,
                                std::span<const int> missing_ranks) const;
 
+  Activity activity() const {
+    return static_cast<Activity>(activity_.load(std::memory_order_relaxed) & kActivityMask);
+  }
+  // Another number after every change of the activity.
+  uint64_t activity_count() const { return activity_.load(std::memory_order_relaxed); }
+
   enum class Reduction { kSum, kMax };
 
  private:
+  static constexpr uint64_t kActivityMask = 0xff;
+
   // The collectives themselves. Arguments are checked; blocks of zero bytes are common.
   virtual Status DoBarrier(const Call& call) = 0;
   virtual Status DoAllToAllV(const Call& call, const char* send,
@@ -95,6 +113,7 @@ class Communicator {
   const int rank_;
   const int size_;
   int64_t calls_ = 0;
+  std::atomic<uint64_t> activity_ = 0;  // the low byte, and above it how many there were
   PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
   std::vector<int64_t> block_bytes_;  // AllToAll's lengths
 };
@@ -106,6 +125,11 @@ struct CommunicatorOptions {
   // Longest time one call may take. Raising it delays the end of a job that lost a rank; lowering
   // it below the longest pause of one rank (a checkpoint, an evaluation) ends healthy jobs.
   double deadline_seconds = 300;
+  // When a rank of an MPI job has waited so long for others, and nothing has moved, rank 0 or 1
+  // says in one line who is late, and with what, and in what the others wait; and when the job goes
+  // on. A thread that wakes four times a second looks after it. 0: nothing is said, and no such
+  // thread.
+  double watchdog_seconds = 0;
   // Longest single message; longer ones are cut into pieces of this size (lowered in tests).
   int64_t max_message_bytes = int64_t{1} << 30;
   // Whether the launcher has begun to end this process (SIGTERM). A rank that then waits for
@@ -121,11 +145,14 @@ std::unique_ptr<Communicator> MakeSelfCommunicator();
 std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
     int ranks, const CommunicatorOptions& options);
 
-// MPI_COMM_WORLD. Initialises MPI when the process was started by mpirun or srun (PMIx/PMI
-// variables present) and finalises it when destroyed, once every rank has come that far; otherwise
-// returns Self, so that a program runs alone without MPI's help. The creating thread owns MPI
-// initially; ownership may move to one other thread (MPI_THREAD_SERIALIZED). Once per process.
-// User error when srun started several tasks without PMIx: each would run alone.
+// Whether mpirun, or srun with PMIx, started this process (PMIx/PMI variables present).
+bool IsStartedByMpi();
+
+// MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it when destroyed, once every
+// rank has come that far; otherwise returns Self, so that a program runs alone without MPI's help.
+// The creating thread owns MPI initially; ownership may move to one other thread
+// (MPI_THREAD_SERIALIZED). Once per process. User error when srun started several tasks without
+// PMIx: each would run alone.
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options);
 
 // Root's text, of any length, on every rank.

@@ -5,7 +5,11 @@
 // The tag of a call's messages is a hash of all the calls that the rank has made, this one
 // included: ranks whose calls differ never exchange data, but wait. Who has waited for a while
 // tells the two lowest ranks which call it is in (wait_board.h); these end the job when the calls
-// differ, and at the deadline say who is late.
+// differ, and at the deadline, or before when a watchdog is asked for, say who is late.
+//
+// A rank that computes or reads is in no call and cannot tell anything. Its watchdog's thread does,
+// by MPI, too: MPI_THREAD_SERIALIZED allows calls of any thread, one at a time, so whoever makes a
+// collective holds a mutex from its first message to its last, and the watchdog only ever tries it.
 //
 // A rank posts all its receives, then all its sends, to the peers rank+1, rank+2, ... (mod N), so
 // that at any moment the N ranks send to N different ones. At N = 1,024 an all-to-all is up to
@@ -31,6 +35,7 @@
 #include "collective/communicator.h"
 #include "collective/wait_board.h"
 #include "core/base/clock.h"
+#include "core/base/exhausted.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -65,6 +70,12 @@ constexpr auto kStandstill = std::chrono::milliseconds(1000);
 constexpr double kFirstReportSeconds = 1;
 constexpr double kReportsOfADeadline = 16;
 constexpr double kReportCounts = 2.5;
+// With a watchdog, so many reports come in its time at least, and its thread looks so often before
+// the first of them.
+constexpr double kReportsOfAWatchdog = 4;
+constexpr double kLooksOfTheWatchdog = 4;
+// How much longer rank 1 waits, which speaks when rank 0 is silent.
+constexpr double kSecondObserverPatience = 1.25;
 
 // The ranks that are told, and the tag of what they are told. Calls have the tags above.
 constexpr int kObservers = 2;
@@ -123,14 +134,27 @@ class MpiCommunicator final : public Communicator {
     CHECK_LE(options.max_message_bytes, INT_MAX);
     // Peers may be other programs that happen to use MPI.
     deadline_seconds_ = options.start_seconds;
-    Start(Numbered({CallKind::kStart}));
-    Meet();
+    int length = 0;
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    MPI_Get_processor_name(host, &length);
+    std::snprintf(host_, sizeof host_, "%s", host);
+    {
+      const CallScope scope(this, Numbered({CallKind::kStart}));
+      Meet();
+      SendReports(/*hello=*/true);
+      if (rank < kObservers) board_.Add(rank, MakeReport(/*hello=*/true), Clock::now());
+    }
     deadline_seconds_ = options.deadline_seconds;
+    if (options.watchdog_seconds > 0) {
+      watchdog_ =
+          StartThread(1, 1, "the watchdog (parallel.watchdog_seconds)", [this] { Watch(); });
+    }
   }
 
   // Meets the other ranks first, against the deadline: MPI_Finalize itself would wait for ever.
   ~MpiCommunicator() override {
-    Start(Numbered({CallKind::kFinalize}));
+    StopWatching();
+    const CallScope scope(this, Numbered({CallKind::kFinalize}));
     Meet();
     ReadReports(Clock::now());
     const BlockingCallWatch watch("MPI_Finalize", "", deadline_seconds_, rank(),
@@ -139,7 +163,14 @@ class MpiCommunicator final : public Communicator {
   }
 
   void Abandon() override {
-    told_ = MakeReport();
+    StopWatching();
+    Tell();
+  }
+
+ private:
+  // Lets the others know that this rank has told why the job ends.
+  void Tell() {
+    told_ = MakeReport(/*hello=*/false);
     told_.told = true;
     std::vector<MPI_Request> requests(size(), MPI_REQUEST_NULL);
     for (int r = 0; r < size(); ++r) {
@@ -154,7 +185,6 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
- private:
   static constexpr int kNoPeer = -1;
 
   // A message under way.
@@ -164,7 +194,7 @@ class MpiCommunicator final : public Communicator {
   };
 
   Status DoBarrier(const Call& call) override {
-    Start(call);
+    const CallScope scope(this, call);
     Meet();
     return OkStatus();
   }
@@ -180,7 +210,7 @@ class MpiCommunicator final : public Communicator {
 
   Status DoAllToAllV(const Call& call, const char* send, std::span<const int64_t> send_bytes,
                      char* receive, std::span<const int64_t> receive_bytes) override {
-    Start(call);
+    const CallScope scope(this, call);
     SetOffsets(receive_bytes);
     for (int i = 1; i < size(); ++i) {
       const int peer = (rank() - i + size()) % size();
@@ -199,7 +229,7 @@ class MpiCommunicator final : public Communicator {
 
   Status DoAllGatherV(const Call& call, const char* send, char* receive,
                       std::span<const int64_t> bytes) override {
-    Start(call);
+    const CallScope scope(this, call);
     SetOffsets(bytes);
     for (int i = 1; i < size(); ++i) {
       const int peer = (rank() - i + size()) % size();
@@ -212,7 +242,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   Status DoBroadcast(const Call& call, char* data, int64_t bytes, int root) override {
-    Start(call);
+    const CallScope scope(this, call);
     const BroadcastPlace place = PlaceInBroadcast(rank(), root, size());
     if (rank() != root) Receive(data, bytes, place.parent);
     WaitAll();
@@ -224,7 +254,7 @@ class MpiCommunicator final : public Communicator {
   // Recursive doubling among the ranks below the largest power of two; each rank beyond it gives
   // its values to one of them first, and has the result from it last.
   Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) override {
-    Start(call);
+    const CallScope scope(this, call);
     const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size())));
     const int partner = rank() < power ? rank() + power : rank() - power;
     if (rank() >= power) {
@@ -277,14 +307,51 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
+  // A call from its first message to its last, during which its thread has MPI to itself.
+  class CallScope {
+   public:
+    CallScope(MpiCommunicator* communicator, const Call& call)
+        : communicator_(*communicator), lock_(communicator->mutex_) {
+      communicator_.Start(call);
+    }
+    ~CallScope() { communicator_.Ended(); }
+
+   private:
+    MpiCommunicator& communicator_;
+    const std::lock_guard<std::mutex> lock_;
+  };
+
   void Start(const Call& call) {
     call_ = call;
+    in_call_ = true;
     history_ = HistoryWith(history_, call);
     tag_ = 1 + static_cast<int>(history_ % static_cast<uint64_t>(highest_tag_));
     start_ = Clock::now();
     next_look_ = start_ + kLookInterval;
-    next_report_ = start_ + std::chrono::duration_cast<Clock::duration>(
-                                Seconds(std::min(kFirstReportSeconds, deadline_seconds_ / 4)));
+    if (WaitsForFiles()) return;
+    ++counted_calls_;
+    Progressed(start_);
+  }
+
+  void Ended() {
+    in_call_ = false;
+    if (WaitsForFiles()) return;
+    ++counted_calls_;
+    if (stalled_since_) SayGoesOn();
+  }
+
+  // Ranks that wait for files meet all the while: these calls are no progress.
+  bool WaitsForFiles() const {
+    return activity() >= Activity::kCheckpointWrite && activity() <= Activity::kCheckpointPeers;
+  }
+
+  std::pair<uint64_t, int64_t> Progress() const { return {activity_count(), counted_calls_}; }
+
+  void Progressed(Clock::time_point now) {
+    progress_ = Progress();
+    since_ = now;
+    next_report_ = now + std::chrono::duration_cast<Clock::duration>(FirstReport());
+    has_read_old_ = false;
   }
 
   // The messages of one call between two ranks are matched in the order in which they are posted.
@@ -348,6 +415,7 @@ class MpiCommunicator final : public Communicator {
       if (pending_[i].peer == kNoPeer) continue;
       MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
       if (bytes != pending_[i].bytes) EndOnLength(pending_[i], std::to_string(bytes) + " bytes");
+      if (rank() < kObservers) board_.Heard(pending_[i].peer, call_);
     }
     requests_.clear();
     pending_.clear();
@@ -356,38 +424,123 @@ class MpiCommunicator final : public Communicator {
   // What a rank that waits does besides: says where it is, hears where the others are, and ends the
   // job when that cannot go well.
   void LookAround(Clock::time_point now) {
-    if (now - next_look_ > kStandstill) start_ += now - next_look_;
+    if (now - next_look_ > kStandstill) {
+      start_ += now - next_look_;
+      CountAnew(now);
+    }
     next_look_ = now + kLookInterval;
     if (!terminated_at_ && options_.terminated()) {
       terminated_at_ = now;
       next_report_ = now;
     }
-    if (now >= next_report_) {
-      SendReports();
-      if (rank() < kObservers) board_.Add(rank(), MakeReport(), now);
-      next_report_ = now + std::chrono::duration_cast<Clock::duration>(ReportInterval());
-    }
-    ReadReports(now);
-    if (!board_.conflict().empty()) End(board_.conflict() + kIsItThisProgram);
+    Talk(now);
     if (terminated_at_) SayTerminated(now);
     if (Seconds(now - start_).count() > deadline_seconds_) {
-      const auto counted =
-          std::chrono::duration_cast<Clock::duration>(kReportCounts * ReportInterval());
-      End(DescribeDeadline(call_, deadline_seconds_, LateRanks(now - counted)) +
+      const Clock::time_point since = Counted(now);
+      const std::string who = rank() < kObservers ? "; " + board_.Describe(since, now) : "";
+      End(DescribeDeadline(call_, deadline_seconds_, LateRanks(since)) + who +
           (call_.kind == CallKind::kStart ? kIsItThisProgram : ""));
     }
   }
 
-  Seconds ReportInterval() const {
-    return Seconds(std::max(std::min(kFirstReportSeconds, deadline_seconds_ / 4),
-                            deadline_seconds_ / kReportsOfADeadline));
+  // This rank stood still itself until now.
+  void CountAnew(Clock::time_point now) {
+    since_ = now;
+    counts_from_ = now;
   }
 
-  // Who is late: as far as this rank is told, who has not reported since then; else who it waits
-  // for itself.
+  // Of a rank that has made no progress for a while: in a call, or with its thread in none.
+  void Talk(Clock::time_point now) {
+    if (Progress() != progress_) Progressed(now);
+    // What came before this wait began is of an older one, unless the job is being ended.
+    const bool has_read_old = std::exchange(has_read_old_, true);
+    if (!has_read_old && !options_.terminated()) ReadReports(Clock::time_point());
+    if (now >= next_report_) {
+      SendReports(/*hello=*/false);
+      next_report_ = now + std::chrono::duration_cast<Clock::duration>(ReportInterval());
+    }
+    if (rank() < kObservers) board_.Add(rank(), MakeReport(/*hello=*/false), now);
+    ReadReports(now);
+    if (!board_.conflict().empty()) End(board_.conflict() + kIsItThisProgram);
+    if (options_.watchdog_seconds > 0 && rank() < kObservers) SayStalled(now);
+  }
+
+  // The watchdog's thread. While another one is in a call it is that one that talks.
+  void Watch() {
+    const auto interval =
+        std::chrono::duration_cast<Clock::duration>(FirstReport() / kLooksOfTheWatchdog);
+    Clock::time_point looked = Clock::now();
+    std::unique_lock lock(watching_mutex_);
+    while (!watching_ended_.wait_for(lock, interval, [this] { return !watching_; })) {
+      const Clock::time_point now = Clock::now();
+      const bool stood_still = now - looked > interval + kStandstill;
+      looked = now;
+      const std::unique_lock alone(mutex_, std::try_to_lock);
+      if (!alone) continue;
+      if (stood_still) CountAnew(now);
+      if (Progress() != progress_) Progressed(now);
+      if (Seconds(now - since_) >= FirstReport()) Talk(now);
+    }
+  }
+
+  void StopWatching() {
+    if (!watchdog_.joinable()) return;
+    {
+      const std::lock_guard lock(watching_mutex_);
+      watching_ = false;
+    }
+    watching_ended_.notify_one();
+    watchdog_.join();
+  }
+
+  // A line for the job, by rank 0, or by rank 1 when that one is silent.
+  void SayStalled(Clock::time_point now) {
+    if (stalled_since_ || options_.terminated()) return;
+    // Of a wait that has just begun, the reports may be of the one before.
+    const Clock::time_point since = Counted(now);
+    if (since < since_) return;
+    if (rank() == 1 && board_.HasSpokenSince(0, since)) return;
+    const double seconds =
+        std::min(board_.LongestWait(since, now), Seconds(now - counts_from_).count());
+    if (seconds < options_.watchdog_seconds * (rank() == 0 ? 1 : kSecondObserverPatience)) return;
+    stalled_since_ = now - std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+    Print("no progress for " + InSeconds(seconds) + ": " + board_.Describe(since, now));
+  }
+
+  void SayGoesOn() {
+    Print("the job goes on after " + InSeconds(Seconds(Clock::now() - *stalled_since_).count()));
+    stalled_since_.reset();
+  }
+
+  static std::string InSeconds(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+    return text;
+  }
+
+  Seconds FirstReport() const {
+    const double soon = std::min(kFirstReportSeconds, deadline_seconds_ / 4);
+    const double watchdog = options_.watchdog_seconds;
+    return Seconds(watchdog > 0 ? std::min(soon, watchdog / kReportsOfAWatchdog) : soon);
+  }
+
+  Seconds ReportInterval() const {
+    const double rare = deadline_seconds_ / kReportsOfADeadline;
+    const double watchdog = options_.watchdog_seconds;
+    return std::max(FirstReport(),
+                    Seconds(watchdog > 0 ? std::min(rare, watchdog / kReportsOfAWatchdog) : rare));
+  }
+
+  // From when on reports count.
+  Clock::time_point Counted(Clock::time_point now) const {
+    return now - std::chrono::duration_cast<Clock::duration>(kReportCounts * ReportInterval());
+  }
+
+  // Who is late: as far as this rank is told, who has not said since then that it waits; else who
+  // it waits for itself.
   std::vector<int> LateRanks(Clock::time_point since) {
     std::vector<int> late;
-    if (rank() < kObservers) late = board_.SilentSince(since);
+    if (rank() < kObservers) late = board_.LateSince(since);
     return late.empty() ? MissingRanks() : late;
   }
 
@@ -403,27 +556,33 @@ class MpiCommunicator final : public Communicator {
     Print(Describe(call_) + ": SIGTERM came" + DescribeWaiting(late));
   }
 
-  WaitReport MakeReport() const {
+  WaitReport MakeReport(bool hello) const {
     WaitReport report;
     report.call = call_;
     report.history = history_;
+    report.activity = activity();
+    report.waits = WaitsForFiles() ? report.activity == Activity::kCheckpointPeers : in_call_;
+    report.seconds = SecondsSince(since_);
+    report.hello = hello;
+    std::memcpy(report.host, host_, sizeof host_);
     return report;
   }
 
   // A report that is still under way is not followed by another.
-  void SendReports() {
+  void SendReports(bool hello) {
     for (int observer = 0; observer < std::min(kObservers, size()); ++observer) {
       int sent = 0;
       MPI_Test(&report_requests_[observer], &sent, MPI_STATUS_IGNORE);
       if (!sent || observer == rank()) continue;
-      reports_[observer] = MakeReport();
+      reports_[observer] = MakeReport(hello);
       MPI_Isend(&reports_[observer], sizeof(WaitReport), MPI_BYTE, observer, kReportTag,
                 MPI_COMM_WORLD, &report_requests_[observer]);
     }
   }
 
-  // Ends the process when another rank has told why the job ends.
-  void ReadReports(Clock::time_point now) {
+  // Ends the process when another rank has told why the job ends. came: when the reports are said
+  // to have come.
+  void ReadReports(Clock::time_point came) {
     while (true) {
       int there = 0;
       MPI_Status status;
@@ -441,7 +600,7 @@ class MpiCommunicator final : public Communicator {
             std::to_string(status.MPI_SOURCE) + " is not this program's" + kIsItThisProgram);
       }
       if (report.told) std::_Exit(kMachineExitCode);
-      board_.Add(status.MPI_SOURCE, report, now);
+      board_.Add(status.MPI_SOURCE, report, came);
     }
   }
 
@@ -496,7 +655,7 @@ class MpiCommunicator final : public Communicator {
       return !terminated && options_.terminated();
     });
     Print(line);
-    Abandon();
+    Tell();
     MPI_Abort(MPI_COMM_WORLD, kMachineExitCode);
     std::_Exit(kMachineExitCode);
   }
@@ -504,9 +663,14 @@ class MpiCommunicator final : public Communicator {
   const CommunicatorOptions options_;
   const int highest_tag_;
   double deadline_seconds_ = 0;
+  char host_[sizeof WaitReport::host] = "";
 
-  // The call in progress.
+  // Whose holder makes calls of MPI. It guards all that follows but the watchdog's own.
+  std::mutex mutex_;
+
+  // The call in progress, or the last one.
   Call call_;
+  bool in_call_ = false;
   uint64_t history_ = 0;  // of all calls, this one included
   int tag_ = 0;
   Clock::time_point start_;
@@ -517,22 +681,27 @@ class MpiCommunicator final : public Communicator {
   std::vector<int64_t> received_;  // a peer's values of an all-reduce
 
   // What a wait that takes long needs.
+  std::pair<uint64_t, int64_t> progress_;         // as it was seen last
+  int64_t counted_calls_ = 0;                     // begun and ended
+  Clock::time_point since_ = Clock::now();        // when that was
+  Clock::time_point counts_from_ = Clock::now();  // this rank has not stood still since then
   Clock::time_point next_look_;
   Clock::time_point next_report_;
-  WaitReport reports_[kObservers];  // on their way, as is told_
+  bool has_read_old_ = false;                       // what came before the present wait
+  std::optional<Clock::time_point> stalled_since_;  // this rank has said so
+  WaitReport reports_[kObservers];                  // on their way, as is told_
   WaitReport told_;
   MPI_Request report_requests_[kObservers] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   WaitBoard board_;  // of an observer
   std::optional<Clock::time_point> terminated_at_;
   bool said_terminated_ = false;
   bool ending_ = false;
-};
 
-bool StartedByMpiLauncher() {
-  constexpr const char* kSigns[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
-  return std::any_of(std::begin(kSigns), std::end(kSigns),
-                     [](const char* name) { return std::getenv(name) != nullptr; });
-}
+  std::thread watchdog_;
+  std::mutex watching_mutex_;
+  std::condition_variable watching_ended_;
+  bool watching_ = true;  // guarded by watching_mutex_
+};
 
 // Known before MPI_Init.
 int LaunchersRank() {
@@ -550,8 +719,14 @@ int InitMpi(const CommunicatorOptions& options, int* provided) {
 
 }  // namespace
 
+bool IsStartedByMpi() {
+  constexpr const char* kSigns[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options) {
-  if (!StartedByMpiLauncher()) {
+  if (!IsStartedByMpi()) {
     const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
     if (tasks != nullptr && std::atoi(tasks) > 1) {
       return UserError(std::string("environment: SLURM_STEP_NUM_TASKS: expected PMIx variables "

@@ -10,27 +10,41 @@
 
 namespace elastor {
 
-// What a rank that waits tells: the call it is in, and all its calls so far as one hash.
+// What a rank tells that waits, or that makes no progress: its last call, in which it may be, all
+// its calls so far as one hash, and what it is busy with.
 struct WaitReport {
-  static constexpr uint64_t kMark = 0x726f7473616c6521;  // tells reports from foreign messages
+  static constexpr uint64_t kMark = 0x726f7473616c6522;  // tells reports from foreign messages
 
   uint64_t mark = kMark;
   Call call;
   uint64_t history = 0;
-  bool told = false;  // the rank has told why the job ends, and ends itself
+  Activity activity = Activity::kStart;
+  bool waits = false;  // for other ranks: in the call, or for their files
+  double seconds = 0;  // since anything of this rank's has moved
+  bool told = false;   // the rank has told why the job ends, and ends itself
+  bool hello = false;  // the first one, of which `host` alone counts
+  char host[64] = "";
 };
 
-// The last report of every rank, as the lowest ranks keep them to say who is late and who makes
-// other calls than the rest.
+// The last report of every rank, as the lowest ranks keep them to say who is late, and with what,
+// and who makes other calls than the rest.
 class WaitBoard {
  public:
   explicit WaitBoard(int ranks) : entries_(ranks) {}
 
-  // `now`: when the report came.
-  void Add(int rank, const WaitReport& report, Clock::time_point now);
+  // `came`: when the report came.
+  void Add(int rank, const WaitReport& report, Clock::time_point came);
+  // A message of that rank has come, in this call.
+  void Heard(int rank, const Call& call) { entries_[rank].heard = call; }
 
-  // The ranks without a report since then.
-  std::vector<int> SilentSince(Clock::time_point since) const;
+  // The ranks that have not said since then that they wait for others.
+  std::vector<int> LateSince(Clock::time_point since) const;
+  bool HasSpokenSince(int rank, Clock::time_point since) const;
+  // The longest wait of those that have, up to now; 0 without any.
+  double LongestWait(Clock::time_point since, Clock::time_point now) const;
+  // "rank 2 on h: data_read for 2.1 s after AllToAllV (dense_gather, call 991); ranks 0-1,3 wait in
+  // AllToAll (row_exchange, call 992)": the late ranks, then those that wait.
+  std::string Describe(Clock::time_point since, Clock::time_point now) const;
   // "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)": two ranks whose calls of the same
   // number differ, or followed different ones; empty as long as there are none.
   const std::string& conflict() const { return conflict_; }
@@ -39,7 +53,11 @@ class WaitBoard {
   struct Entry {
     WaitReport report;  // call.number 0: none yet
     Clock::time_point came;
+    Call heard;  // number 0: nothing yet
+    std::string host;
   };
+
+  double Seconds(const Entry& entry, Clock::time_point now) const;
 
   std::vector<Entry> entries_;  // by rank
   std::string conflict_;

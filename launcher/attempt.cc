@@ -2,15 +2,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -50,51 +46,7 @@ void Bind(const std::vector<int>& cores) {
   sched_setaffinity(0, sizeof(set), &set);
 }
 
-// In the child: becomes the command, in a process group of its own. It dies when the launcher does.
-[[noreturn]] void Become(const std::vector<std::string>& command, const Place& place,
-                         const std::string& log, pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(128 + SIGKILL);  // it died before
-  setpgid(0, 0);
-  const sigset_t waited = WaitedSignals();
-  sigprocmask(SIG_UNBLOCK, &waited, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  Bind(place.cores);
-  if (!place.gpus.empty()) setenv("CUDA_VISIBLE_DEVICES", Joined(place.gpus).c_str(), 1);
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (file < 0 || dup2(nothing, 0) < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0) _exit(3);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
-  std::fprintf(stderr, "launcher: %s: %s\n", words[0], std::strerror(errno));
-  _exit(2);
-}
-
 }  // namespace
-
-sigset_t WaitedSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGWINCH}) sigaddset(&set, signal);
-  struct sigaction hang_up;
-  sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
-  return set;
-}
-
-bool IsLocked(const std::string& run_directory) {
-  const int descriptor = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(descriptor);
-  return locked;
-}
-
-int ExitCodeOf(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
-}
 
 StatusOr<Attempt> Attempt::Claim(const std::string& folder, const SweepFiles& files,
                                  const Place& place) {
@@ -114,11 +66,15 @@ Status Attempt::Start(std::vector<std::string> command) {
   resumes_ = HoldsSomething(run_directory_);
   if (resumes_) command.push_back("--resume");
   start_ = Clock::now();
-  const pid_t launcher = getpid();
-  pid_ = fork();
-  if (pid_ < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
-  if (pid_ == 0) Become(command, place_, log_, launcher);
-  setpgid(pid_, pid_);  // whoever is first
+  const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (log < 0) return MachineError(log_ + ": open: " + std::strerror(errno));
+  const StatusOr<pid_t> started = StartProcess(command, {.output = log, .error = log}, [this] {
+    Bind(place_.cores);
+    if (!place_.gpus.empty()) setenv("CUDA_VISIBLE_DEVICES", Joined(place_.gpus).c_str(), 1);
+  });
+  close(log);
+  ELASTOR_RETURN_IF_ERROR(started.status());
+  pid_ = *started;
   return OkStatus();
 }
 

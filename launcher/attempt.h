@@ -11,18 +11,9 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "launcher/run_folder.h"
+#include "trainer/run/job_process.h"
 
 namespace elastor {
-
-// The signals that a process with attempts waits for (sigtimedwait) instead of being interrupted;
-// SIGHUP unless it is ignored, as under nohup.
-sigset_t WaitedSignals();
-
-// Whether a trainer is at work in the run's folder, as far as the file system's locks tell.
-bool IsLocked(const std::string& run_directory);
-
-// 128 + n: by signal n.
-int ExitCodeOf(int wait_status);
 
 // One attempt of a run: its lines in the attempts' file, then a process group. The process dies
 // when the one that started it does.

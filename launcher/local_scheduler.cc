@@ -203,11 +203,12 @@ class Scheduler {
     } else if (status.state == RunState::kCutOff) {
       table_.Say(running.rehearsed
                      ? "rehearsed " + run.folder + "  stopped in mid-run, goes on later"
-                     : "again  " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
+                     : "again  " + run.folder + "  " + CauseOfAttempt(exit_code) + ": " +
+                           last_line);
       Wait({&run, running.step()});
     } else {
       ++failed_;
-      table_.Say("failed " + run.folder + "  " + CauseOf(exit_code) + ": " + last_line);
+      table_.Say("failed " + run.folder + "  " + CauseOfAttempt(exit_code) + ": " + last_line);
       table_.AddEnded(RowOnScreen(run, status, "failed", running.progress));
     }
     return OkStatus();

@@ -24,6 +24,7 @@
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/run/job_process.h"
 
 namespace elastor {
 namespace {
@@ -546,10 +547,9 @@ std::vector<std::string> LocalCommand(const PlannedRun& run, const SweepFiles& f
   if (run.ranks == 1) return command;
   // The run's cores are those of the process's affinity, which the ranks inherit. Ranks that
   // outlived an mpirun that is killed would hold the run's folder.
+  command = EndingWithItsParent(command);
   const std::vector<std::string> mpirun = {
-      "mpirun",          "-q",        "-np",  std::to_string(run.ranks),
-      "--oversubscribe", "--bind-to", "none", "setpriv",
-      "--pdeathsig",     "KILL"};
+      "mpirun", "-q", "-np", std::to_string(run.ranks), "--oversubscribe", "--bind-to", "none"};
   command.insert(command.begin(), mpirun.begin(), mpirun.end());
   return command;
 }

@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/run/job_process.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -25,11 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kHashDigits = 16;
 constexpr size_t kMostLabelBytes = 120;
-constexpr int kSignalBase = 128;
-
-// Ends of an attempt.
-constexpr int kDone = 0, kMpirun = 1, kMistake = 2, kMachine = 3, kDiverged = 4, kStopped = 75,
-              kProgramError = kSignalBase + 6;
+constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 
 Json ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -88,11 +85,6 @@ LastRecords FindLastRecords(std::string_view text, bool whole) {
     end = begin;
   }
   return last;
-}
-
-bool IsMachineFailure(int exit_code) {
-  return exit_code == kDone || exit_code == kMpirun || exit_code == kMachine ||
-         (exit_code > kSignalBase && exit_code != kProgramError);
 }
 
 }  // namespace
@@ -223,7 +215,7 @@ Attempts ReadAttempts(const std::string& path) {
         attempts.exit_code = kStopped;
       } else if (attempts.exit_code == kStopped) {
         ++(rehearsal ? attempts.rehearsed : attempts.stopped);
-      } else if (IsMachineFailure(attempts.exit_code)) {
+      } else if (EndOf(attempts.exit_code) == JobEnd::kMachine) {
         ++attempts.machine;
       }
     }
@@ -264,30 +256,11 @@ Status AppendForgiveness(const std::string& path) {
 
 bool MayTryAgain(const Attempts& attempts) {
   if (attempts.stopped > kMostStops || attempts.machine > kMostMachineFailures) return false;
-  return attempts.exit_code == kStopped || IsMachineFailure(attempts.exit_code);
+  return EndOf(attempts.exit_code) != JobEnd::kFinal;
 }
 
-std::string CauseOf(int exit_code) {
-  switch (exit_code) {
-    case kCancelled:
-      return "its job was cancelled";
-    case kDone:
-      return "ended without a summary";
-    case kMistake:
-      return "a mistake";
-    case kMachine:
-      return "a machine or a peer failed";
-    case kDiverged:
-      return "diverged";
-    case kStopped:
-      return "stopped by a signal";
-    case kProgramError:
-      return "a program error";
-    default:
-      break;
-  }
-  if (exit_code > kSignalBase) return "killed by signal " + std::to_string(exit_code - kSignalBase);
-  return "exit code " + std::to_string(exit_code);
+std::string CauseOfAttempt(int exit_code) {
+  return exit_code == kCancelled ? "its job was cancelled" : CauseOf(exit_code);
 }
 
 RunState StateOf(const Attempts& attempts, bool has_result) {

@@ -119,18 +119,19 @@ Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launche
 Status AppendCancelled(const std::string& path);
 Status AppendForgiveness(const std::string& path);
 
-// Whether a run is to be tried again after it ended with an exit code, docs/operations.md:
-//   75, stopped by a signal; in Slurm: lost with its node or preempted    up to kMostStops times,
-//     those of rehearsals not counted
-//   3, mpirun's 1, killed, 0 without a summary    up to kMostMachineFailures times
-//   2 a mistake, 4 diverged, others   never: the same would happen
-//   its job was cancelled           never, by itself
+// Whether a run is to be tried again after an end (EndOf of trainer/run/job_process.h,
+// docs/operations.md):
+//   stopped; in Slurm: lost with its node or preempted    up to kMostStops times, those of
+//     rehearsals not counted
+//   a machine's failure, 0 without a summary    up to kMostMachineFailures times
+//   final                    never
+//   its job was cancelled    never, by itself
 inline constexpr int kMostStops = 20;
 inline constexpr int kMostMachineFailures = 2;
 inline constexpr int kCancelled = -1;  // in place of an exit code
 bool MayTryAgain(const Attempts& attempts);
-// "diverged", for people.
-std::string CauseOf(int exit_code);
+// CauseOf of trainer/run/job_process.h, and of kCancelled.
+std::string CauseOfAttempt(int exit_code);
 
 enum class RunState { kWaiting, kCutOff, kDone, kFailed };
 RunState StateOf(const Attempts& attempts, bool has_result);

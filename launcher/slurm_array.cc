@@ -14,6 +14,7 @@
 
 #include "core/base/file.h"
 #include "nlohmann/json.hpp"
+#include "trainer/run/job_process.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -141,34 +142,20 @@ Status CheckSlurm(const Sweep& sweep) {
 
 std::vector<std::string> JobCommand(const PlannedRun& run, const SweepFiles& files,
                                     const std::string& trainer, const Slurm& slurm) {
+  std::vector<std::string> command = TrainerCommand(run, files, trainer);
   std::vector<std::string> start;
   if (run.ranks > 1 && slurm.starter() == Slurm::SRUN) {
     start = {"srun", "--mpi=pmix", "--ntasks=" + std::to_string(run.ranks),
              "--cpus-per-task=" + std::to_string(run.threads), "--kill-on-bad-exit=1"};
   } else if (run.ranks > 1) {
     // A cut link is noticed within seconds; ranks that outlived their mpirun would hold the folder.
-    start = {"mpirun",
-             "-q",
-             "-np",
-             std::to_string(run.ranks),
-             "--map-by",
-             "ppr:" + std::to_string(run.ranks / run.nodes) + ":node",
-             "--bind-to",
-             "none",
-             "--mca",
-             "oob_tcp_keepalive_time",
-             "2",
-             "--mca",
-             "oob_tcp_keepalive_intvl",
-             "1",
-             "--mca",
-             "oob_tcp_keepalive_probes",
-             "3",
-             "setpriv",
-             "--pdeathsig",
-             "KILL"};
+    start = {"mpirun",    "-q",
+             "-np",       std::to_string(run.ranks),
+             "--map-by",  "ppr:" + std::to_string(run.ranks / run.nodes) + ":node",
+             "--bind-to", "none"};
+    for (const std::string& word : KeepaliveOptions()) start.push_back(word);
+    command = EndingWithItsParent(command);
   }
-  const std::vector<std::string> command = TrainerCommand(run, files, trainer);
   start.insert(start.end(), command.begin(), command.end());
   return start;
 }

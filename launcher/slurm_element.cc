@@ -126,7 +126,7 @@ class Element {
   Status Ended(int exit_code) {
     const RunStatus status = ReadStatus(run_, files_);
     if (status.state == RunState::kDone) return OkStatus();
-    const std::string what = run_.folder + ": " + CauseOf(exit_code);
+    const std::string what = run_.folder + ": " + CauseOfAttempt(exit_code);
     if (status.state == RunState::kCutOff && !by_slurm_end_) {
       const Status requeued = RequeueElement(array_id_, index_);
       Say(what + (requeued.ok() ? "; queued again" : "; not queued again: " + requeued.message()));

@@ -282,7 +282,7 @@ class Progress {
             Duration(status.result->wall_s) + "  " + std::to_string(done_) + "/" +
             std::to_string(plan_.runs.size()) + " done");
       } else if (now == "failed") {
-        Say("failed " + run.folder + "  " + CauseOf(status.attempts.exit_code) + ": " +
+        Say("failed " + run.folder + "  " + CauseOfAttempt(status.attempts.exit_code) + ": " +
             status.attempts.last_line);
       } else {
         Say((status.attempts.started > 1 ? "again  " : "start  ") + run.folder + "  on " +

@@ -66,7 +66,7 @@ RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& 
     row.seconds = result.wall_s;
   }
   if (state == "failed") {
-    row.note = CauseOf(status.attempts.exit_code) + ": " + status.attempts.last_line;
+    row.note = CauseOfAttempt(status.attempts.exit_code) + ": " + status.attempts.last_line;
   }
   return row;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <sstream>
@@ -28,6 +29,7 @@
 #include "trainer/plot/plot_runs.h"
 #include "trainer/run/command_line.h"
 #include "trainer/run/inference.h"
+#include "trainer/run/job_process.h"
 #include "trainer/run/run_context.h"
 #include "trainer/run/standard_streams.h"
 #include "trainer/run/start_agreement.h"
@@ -35,6 +37,8 @@
 #include "trainer/run/training.h"
 #include "trainer/score/export_model.h"
 #include "trainer/score/score_rows.h"
+#include "trainer/supervise/hosts.h"
+#include "trainer/supervise/supervisor.h"
 
 DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
 DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
@@ -76,7 +80,20 @@ DEFINE_bool(tensorboard, false,
             "also write events.out.tfevents.*, what metrics.jsonl has for TensorBoard: --logdir is "
             "the output directory or one above it");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
-DEFINE_int32(ranks, 1, "with --mode=describe: the number of ranks to plan for");
+DEFINE_int32(
+    ranks, 1,
+    "with --mode=describe: the number of ranks to plan for; with --supervise: to start, by "
+    "default as many as --hosts has room for");
+DEFINE_bool(supervise, false,
+            "start the ranks, and start them again from the last checkpoint, on the hosts that are "
+            "left, when one is lost");
+DEFINE_string(hosts, "", "with --supervise: where the ranks run, HOST:RANKS,HOST:RANKS");
+DEFINE_string(hostfile, "", "with --supervise: a file with the same, a line HOST slots=RANKS each");
+DEFINE_string(launch, "",
+              "with --supervise: mpirun and its options, to which -np and --host are added; by "
+              "default mpirun --oversubscribe --bind-to none, and the link to a host watched");
+DEFINE_int32(max_restarts, 5,
+             "with --supervise: so many starts in a row without a later checkpoint are the last");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
 DEFINE_bool(list_models, false, "print the models that --set=model.kind can choose");
 
@@ -90,6 +107,7 @@ struct Invocation {
   bool scores = false;  // raw rows
   std::vector<std::string> folders;  // of mode plot
   RunOptions options;
+  std::vector<Host> hosts;  // with --supervise
 };
 
 // One flag with a fixed set of values.
@@ -154,6 +172,64 @@ Status CheckScoringFlags(Mode mode) {
                      ": expected 0 or more, or -1: as the schema says");
   }
   return CheckModelFlag(FLAGS_model);
+}
+
+// Of a job that is supervised.
+Status CheckSupervision(const ModeNeeds& needs, const Experiment& experiment,
+                        std::span<const Host> hosts) {
+  if (IsStartedByMpi()) {
+    return UserError(
+        "--supervise: mpirun or srun started this process; expected none around it, for it starts "
+        "the ranks itself");
+  }
+  if (needs.mode != Mode::kTrain) {
+    return UserError("--supervise: only --mode=train can go on; found --mode=" + FLAGS_mode);
+  }
+  if (FLAGS_ranks < 1) {
+    return UserError("--ranks=" + std::to_string(FLAGS_ranks) + ": expected 1 or more");
+  }
+  if (FLAGS_max_restarts < 0) {
+    return UserError("--max_restarts=" + std::to_string(FLAGS_max_restarts) +
+                     ": expected 0 or more");
+  }
+  const CheckpointConfig& checkpoint = experiment.checkpoint();
+  if (checkpoint.disabled()) {
+    return UserError(
+        "checkpoint.disabled: true; expected false with --supervise, which goes on from them");
+  }
+  if (checkpoint.every_steps() == 0 && checkpoint.every_minutes() == 0) {
+    return UserError(
+        "checkpoint.every_steps: 0, and every_minutes: 0; expected one of them with --supervise, "
+        "or a lost rank would cost the whole run");
+  }
+  if (const int room = RanksOf({hosts.begin(), hosts.end()}); room > 0 && FLAGS_ranks > room) {
+    return UserError("--ranks=" + std::to_string(FLAGS_ranks) + ": the hosts have room for " +
+                     std::to_string(room));
+  }
+  return OkStatus();
+}
+
+// The hosts of a job that is supervised, if any are named; FLAGS_ranks is then what they have room
+// for, unless it was given.
+StatusOr<std::vector<Host>> ReadHosts() {
+  if (!FLAGS_supervise) {
+    const char* const flag = !FLAGS_hosts.empty()      ? "--hosts"
+                             : !FLAGS_hostfile.empty() ? "--hostfile"
+                             : !FLAGS_launch.empty()   ? "--launch"
+                                                       : nullptr;
+    if (flag == nullptr) return std::vector<Host>();
+    return UserError(std::string(flag) + ": is of a job that is supervised; expected --supervise");
+  }
+  if (!FLAGS_hosts.empty() && !FLAGS_hostfile.empty()) {
+    return UserError("--hostfile: beside --hosts; expected one of them");
+  }
+  if (FLAGS_hosts.empty() && FLAGS_hostfile.empty()) return std::vector<Host>();
+  StatusOr<std::vector<Host>> hosts =
+      FLAGS_hosts.empty() ? ReadHostfile(FLAGS_hostfile) : ParseHosts(FLAGS_hosts);
+  if (hosts.ok() && gflags::GetCommandLineFlagInfoOrDie("ranks").is_default) {
+    FLAGS_ranks = RanksOf(*hosts);
+  }
+  return hosts;
 }
 
 // Whether a mode takes all that it needs to know from a folder: of a model or of runs.
@@ -282,6 +358,10 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
       return UserError("data.path: empty; expected a prepared data set, --set=data.path=directory");
     }
   }
+  ELASTOR_ASSIGN_OR_RETURN(invocation.hosts, ReadHosts());
+  if (FLAGS_supervise) {
+    ELASTOR_RETURN_IF_ERROR(CheckSupervision(needs, experiment, invocation.hosts));
+  }
   invocation.options = {.mode = needs.mode,
                         .experiment = std::move(experiment),
                         .output_dir = FLAGS_output_dir,
@@ -369,6 +449,11 @@ Status AgreeOnFlags(const Invocation& invocation, Communicator& communicator) {
       {"--tensorboard", FLAGS_tensorboard ? "true" : "false"},
       {"--device", FLAGS_device},
       {"--ranks", std::to_string(FLAGS_ranks)},
+      {"--supervise", FLAGS_supervise ? "true" : "false"},
+      {"--hosts", FLAGS_hosts},
+      {"--hostfile", FLAGS_hostfile},
+      {"--launch", FLAGS_launch},
+      {"--max_restarts", std::to_string(FLAGS_max_restarts)},
   };
   for (const auto& [name, value] : flags) {
     ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, name, value));
@@ -416,6 +501,28 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
                                       : RunInference(options, communicator);
 }
 
+// The ranks get the arguments as they are, and after them what makes them ranks.
+StatusOr<int> SuperviseJob(const Invocation& invocation,
+                           const std::vector<std::string>& arguments) {
+  SuperviseOptions options = {.trainer = {std::filesystem::read_symlink("/proc/self/exe")},
+                              .output_dir = FLAGS_output_dir,
+                              .ranks = FLAGS_ranks,
+                              .hosts = invocation.hosts,
+                              .launch = {},
+                              .max_restarts = FLAGS_max_restarts};
+  options.trainer.insert(options.trainer.end(), arguments.begin(), arguments.end());
+  for (const char* flag : {"--nosupervise", "--ranks=1", "--hosts=", "--hostfile=", "--launch="}) {
+    options.trainer.push_back(flag);
+  }
+  std::istringstream words(FLAGS_launch);
+  for (std::string word; words >> word;) options.launch.push_back(word);
+  if (options.launch.empty()) {
+    options.launch = {"mpirun", "--oversubscribe", "--bind-to", "none"};
+    for (const std::string& word : KeepaliveOptions()) options.launch.push_back(word);
+  }
+  return Supervise(options);
+}
+
 void PrintError(const Status& status) { WriteToStderr("trainer: " + status.message() + "\n"); }
 
 int Main(int argc, char** argv) {
@@ -428,12 +535,19 @@ int Main(int argc, char** argv) {
 
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const StatusOr<Invocation> invocation = ReadInvocation(arguments);
+  if (invocation.ok() && invocation.value().help.empty() && FLAGS_supervise) {
+    const StatusOr<int> exit_code = SuperviseJob(invocation.value(), arguments);
+    if (exit_code.ok()) return *exit_code;
+    PrintError(exit_code.status());
+    return static_cast<int>(exit_code.status().code());
+  }
   CommunicatorOptions communicator_options;
   communicator_options.terminated = Terminated;
   if (invocation.ok() && invocation.value().help.empty()) {
     const ParallelConfig& parallel = invocation.value().options.experiment.parallel();
     communicator_options.start_seconds = parallel.start_seconds();
     communicator_options.deadline_seconds = parallel.deadline_seconds();
+    communicator_options.watchdog_seconds = parallel.watchdog_seconds();
   }
   StatusOr<std::unique_ptr<Communicator>> world = MakeWorldCommunicator(communicator_options);
   if (!world.ok()) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -70,12 +71,21 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
+std::atomic<int> syncs = 0;  // that have begun and not ended
+
+Status Sync(const std::string& path, int descriptor) {
+  ++syncs;
+  const int error = Retry([&] { return fsync(descriptor); }) == 0 ? 0 : errno;
+  --syncs;
+  errno = error;
+  return error == 0 ? OkStatus() : SystemError(path, "fsync");
+}
+
 // Makes the names in a directory durable.
 Status SyncDirectory(const std::string& path) {
   const Descriptor directory(path, O_RDONLY | O_DIRECTORY);
   if (directory.value() < 0) return SystemError(path, "open");
-  if (Retry([&] { return fsync(directory.value()); }) != 0) return SystemError(path, "fsync");
-  return OkStatus();
+  return Sync(path, directory.value());
 }
 
 // Makes one directory whose parent exists.
@@ -164,6 +174,8 @@ std::string DirectoryToRead(const std::string& path) {
   return !Exists(path) && Exists(old) ? old : path;
 }
 
+bool IsSyncing() { return syncs > 0; }
+
 Status RemoveDirectory(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
@@ -202,7 +214,7 @@ Status AtomicFileWriter::Append(std::string_view bytes) {
 }
 
 Status AtomicFileWriter::Commit() {
-  if (Retry([&] { return fsync(descriptor_); }) != 0) return SystemError(TemporaryPath(), "fsync");
+  ELASTOR_RETURN_IF_ERROR(Sync(TemporaryPath(), descriptor_));
   // Network file systems report a failed write only here.
   if (close(descriptor_) != 0) {
     const Status failed = SystemError(TemporaryPath(), "close");

@@ -38,6 +38,9 @@ Status ReplaceDirectory(const std::string& from, const std::string& to);
 // `path`, or `path`.old when only that exists.
 std::string DirectoryToRead(const std::string& path);
 
+// Whether a call of these is waiting for the system to have what was written on the disk (fsync).
+bool IsSyncing();
+
 // Removes the directory with all that is in it; it need not exist.
 Status RemoveDirectory(const std::string& path);
 

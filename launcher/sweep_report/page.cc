@@ -308,7 +308,7 @@ std::string UnfinishedHtml(const SweepData& data) {
     const Attempts& attempts = run.status.attempts;
     if (run.status.state == RunState::kFailed && failed++ < kMostUnfinished) {
       failures.push_back({{.text = run.plan.folder, .code = true},
-                          {.text = CauseOf(attempts.exit_code)},
+                          {.text = CauseOfAttempt(attempts.exit_code)},
                           NumberCell(std::to_string(attempts.exit_code), attempts.exit_code),
                           NumberCell(std::to_string(attempts.started), attempts.started),
                           {.text = attempts.last_line}});

@@ -235,7 +235,7 @@ TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
   const std::string path = testing::TempDir() + "/cancelled";
   EXPECT_TRUE(AppendCancelled(path).ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kFailed);
-  EXPECT_EQ(CauseOf(ReadAttempts(path).exit_code), "its job was cancelled");
+  EXPECT_EQ(CauseOfAttempt(ReadAttempts(path).exit_code), "its job was cancelled");
   EXPECT_TRUE(AppendForgiveness(path).ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kWaiting);
 }

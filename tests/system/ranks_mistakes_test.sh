@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Ranks that were started differently, stop, die or are no trainers at all: the job ends soon, with one line
 # of ours that names the rank and what is wrong with it. Signals in a job's first moments end it in order.
-# Arguments: the trainer, prepare.
+# Arguments: the trainer, prepare, slow_disk.so.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
+slow_disk=$PWD/$3
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
@@ -59,19 +60,25 @@ soon=(--set=parallel.start_seconds=1)
 ends_soon 45 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
   mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
 
-# endless RANKS RUN ARGUMENT...: a job in the background, once it trains; sets $mpirun and the array $ranks,
-# the ranks' process ids by rank.
-endless() {
-  local process rank
+# begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
+begin() {
   mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout 60 -np "$1" "${tiny[@]}" \
     --set=training.epochs=1000000 --output_dir="$work/$2" "${@:3}" >"$work/log" 2>&1 &
   mpirun=$!
-  until grep --quiet train "$work/$2/metrics.jsonl" 2>/dev/null || ! kill -0 $mpirun; do sleep 0.1; done
+}
+# find_ranks RUN: once it trains; sets the array $ranks, the ranks' process ids by rank.
+find_ranks() {
+  local process rank
+  until grep --quiet train "$work/$1/metrics.jsonl" 2>/dev/null || ! kill -0 $mpirun; do sleep 0.1; done
   ranks=()
-  for process in $(pgrep --full -- "--output_dir=$work/$2\b"); do
+  for process in $(pgrep --full -- "--output_dir=$work/$1\b"); do
     rank=$(tr '\0' '\n' <"/proc/$process/environ" | sed --quiet 's/^OMPI_COMM_WORLD_RANK=//p')
     [[ -z $rank ]] || ranks[rank]=$process
   done
+}
+endless() {
+  begin "$@"
+  find_ranks "$2"
 }
 # ended CODE PATTERN WHAT: the job ends with that code and one line besides progress, and what Open MPI says
 # of reading a dead peer's memory, which matches.
@@ -87,10 +94,51 @@ ended() {
 # A stopped rank is blamed, and it alone.
 endless 4 stopped --set=parallel.deadline_seconds=4
 kill -STOP "${ranks[2]}"
-ended 3 '^elastor: rank 0: .* did not complete within 4 s; waiting for rank 2$' 'SIGSTOP of rank 2'
+silent='no word, stopped or cut off, heard of last in [A-Za-z]* \([a-z_]*, call [0-9]*\)'
+ended 3 "^elastor: rank 0: .* did not complete within 4 s; waiting for rank 2; rank 2 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
+  'SIGSTOP of rank 2'
 endless 3 stopped_first --set=parallel.deadline_seconds=4
 kill -STOP "${ranks[0]}"
-ended 3 '^elastor: rank 1: .* did not complete within 4 s; waiting for rank 0$' 'SIGSTOP of rank 0'
+ended 3 "^elastor: rank 1: .* did not complete within 4 s; waiting for rank 0; rank 0 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
+  'SIGSTOP of rank 0'
+
+# The watchdog names the late rank and what it is in, not those that wait, long before the deadline; and
+# says that the job goes on.
+# stalls WHO REST GOES_ON...: a line with these two extended patterns comes, and after the command another one.
+stalls() {
+  local line
+  for line in "^elastor: no progress for [0-9.]* s: $1 on [^ ]*: $2" '^elastor: the job goes on after [0-9.]* s$'; do
+    for _ in {1..300}; do
+      tail --lines=+"$((told + 1))" "$work/log" | grep --quiet --extended-regexp "$line" && break
+      sleep 0.1
+    done
+    tail --lines=+"$((told + 1))" "$work/log" | grep --quiet --extended-regexp "$line" ||
+      fail "watchdog: expected '$line', found: $(grep --invert-match '^step ' "$work/log")"
+    [[ $line == *'goes on'* ]] || "${@:3}"
+  done
+  told=$(wc --lines <"$work/log")
+}
+told=0
+touch "$work/slow_read"
+export SLOW_RANK=1 SLOW_READ=$work/slow_read SLOW_SYNC=$work/slow_sync
+LD_PRELOAD=$slow_disk begin 4 watched --set=parallel.watchdog_seconds=2 --set=checkpoint.every_steps=20
+stalls 'rank 1' 'data_read for [0-9.]* s after .*; ranks 0,2-3 wait in AllReduceMax \(setup, call ' rm "$work/slow_read"
+find_ranks watched
+kill -STOP "${ranks[2]}"
+stalls 'rank 2' "$silent; ranks? [0-9,-]* waits? in " kill -CONT "${ranks[2]}"
+kill -STOP "${ranks[0]}"
+stalls 'rank 0' "$silent; ranks? [0-9,-]* waits? in " kill -CONT "${ranks[0]}"
+touch "$work/slow_sync"
+stalls 'rank 1' 'checkpoint_fsync for [0-9.]* s after .*; ranks 0,2-3 wait for the files of other ranks$' \
+  rm "$work/slow_sync"
+unset SLOW_RANK SLOW_READ SLOW_SYNC
+kill -USR1 $mpirun
+wait $mpirun
+code=$?
+lines=$(grep --count --invert-match --extended-regexp "$quiet_lines" "$work/log")
+[[ $code -eq 75 && $lines -eq 9 ]] ||
+  fail "watchdog: expected exit code 75 and nine lines, found exit code $code and: $(cat "$work/log")"
+
 
 # Time for a busy machine: from here on mpirun sends SIGTERM after 2 s, SIGKILL after 2 more.
 export OMPI_MCA_odls_base_sigkill_timeout=2

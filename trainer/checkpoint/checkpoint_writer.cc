@@ -92,6 +92,7 @@ struct CheckpointWriter::State {
 };
 
 Status CheckpointWriter::State::CopyAndWrite() {
+  communicator.Enter(Activity::kCheckpointCopy);
   ELASTOR_ASSIGN_OR_RETURN(dense, DenseCopy::Gather(view, metadata.contents, communicator));
   rows.emplace(view, metadata.contents);
   copied = rows->bytes() <= staging_bytes;
@@ -134,8 +135,12 @@ Status CheckpointWriter::State::WaitForAll() {
   int64_t waits = 1;
   while (waits != 0) {
     std::unique_lock lock(mutex);
+    if (!done) {
+      communicator.Enter(IsSyncing() ? Activity::kCheckpointSync : Activity::kCheckpointWrite);
+    }
     waits = changed.wait_for(lock, kMeetEvery, [this] { return done; }) ? 0 : 1;
     lock.unlock();
+    if (waits == 0) communicator.Enter(Activity::kCheckpointPeers);
     ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&waits, 1}));
   }
   return OkStatus();
@@ -143,6 +148,7 @@ Status CheckpointWriter::State::WaitForAll() {
 
 StatusOr<CheckpointMetadata> CheckpointWriter::State::Publish() {
   ELASTOR_RETURN_IF_ERROR(WaitForAll());
+  communicator.Enter(Activity::kCheckpointPublish);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
   if (metadata.contents == Contents::kState) {
     if (communicator.rank() == 0) AddControl(metadata.control, &digest);

@@ -189,6 +189,7 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
 }
 
 StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predicted& predicted) {
+  communicator->Enter(Activity::kEvaluate);
   EvalRecord record;
   ELASTOR_ASSIGN_OR_RETURN(record.labels, evaluation_->Measure(split, predicted));
   record.split = SplitName(split);

@@ -209,6 +209,7 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
 
 StatusOr<ControlRecord> TrainingRun::Continue() {
   const Clock::time_point start = Clock::now();
+  context_.communicator->Enter(Activity::kCheckpointLoad);
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            LoadCheckpoint(checkpoint_, Contents::kState, context_.Identity(),
                                           context_.State(), *context_.communicator));
@@ -228,11 +229,13 @@ Status TrainingRun::TrainSteps() {
   LocalBatch batch;
   LocalBatch next;
   if (!AtEnd()) {
+    context_.communicator->Enter(Activity::kDataRead);
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&batch)));
   }
   ELASTOR_RETURN_IF_ERROR(BeginWriting());
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
+    context_.communicator->Enter(Activity::kDataRead);
     if (more) read_ = batches_->Next(&next);
     // A rank that cannot read announces rows it has, for no step on them will come.
     const LocalBatch* const announced = read_.ok() ? &next : &batch;
@@ -244,6 +247,7 @@ Status TrainingRun::TrainSteps() {
 
 // Of what a command can be refused for, nothing is left.
 Status TrainingRun::BeginWriting() {
+  context_.communicator->Enter(Activity::kRecords);
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
   WarnOfEmptySplits();
@@ -296,6 +300,7 @@ Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
   control_->StepDone();
   train_seconds_ += SecondsSince(start);
   train_rows_ += batch.global_rows;
+  context_.communicator->Enter(Activity::kRecords);
   return AfterStep(result);
 }
 
@@ -402,6 +407,7 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
 }
 
 Status TrainingRun::MeasureSpectrum() {
+  context_.communicator->Enter(Activity::kSpectrum);
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
@@ -436,6 +442,7 @@ Status TrainingRun::WriteLastCheckpoint() {
 
 // The model, then the summary: a folder with a summary is a whole run.
 Status TrainingRun::Finish() {
+  context_.communicator->Enter(Activity::kFinish);
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();
   if (checkpoints_.last_step() != step()) {

@@ -105,29 +105,35 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
                                        double learning_rate, int64_t requests) {
   CHECK_EQ(requests >> kRequestBits, 0);
   Stopwatch watch;
+  communicator_->Enter(Activity::kRouteIds);
   if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, RouteThreads::kAll, &next_));
   std::swap(routed_, next_);
   next_routed_ = false;
   watch.AddTo(&this->times_.route_ids);
 
+  communicator_->Enter(Activity::kLookup);
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
   watch.AddTo(&this->times_.lookup);
 
+  communicator_->Enter(Activity::kCompute);
   Scalars scalars;
   ELASTOR_RETURN_IF_ERROR(Compute(batch, next, &scalars));
   watch.AddTo(&this->times_.compute);
 
   // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
+  communicator_->Enter(Activity::kReduce);
   for (int b = 0; worker_ == nullptr && b < static_cast<int>(slices_.size()); ++b) {
     ELASTOR_RETURN_IF_ERROR(ReduceBucket(b, batch.global_rows));
   }
   optimizer_.AddL2(weights_.data(), &scalars.squared_norm, &scalars.penalty);
   watch.AddTo(&this->times_.reduce);
+  communicator_->Enter(Activity::kRouteGradients);
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routed_.ids.get(),
                                                      &scalars.squared_norm, &scalars.squared_rows));
   watch.AddTo(&this->times_.route_gradients);
 
+  communicator_->Enter(Activity::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   watch.AddTo(&this->times_.scalars);
@@ -143,6 +149,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
       options_.clip_norm > 0
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
+  communicator_->Enter(Activity::kUpdate);
   ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
   watch.AddTo(&this->times_.update);
   return result;

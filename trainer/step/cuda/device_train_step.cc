@@ -94,12 +94,14 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
                                              double learning_rate, int64_t requests) {
   CHECK_EQ(requests >> kRequestBits, 0);
   Stream& compute = streams_->compute;
+  communicator_->host()->Enter(Activity::kRouteIds);
   if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, next_.get()));
   std::swap(routed_, next_);
   next_routed_ = false;
   const BatchGeometry& geometry = GeometryOf(batch);
   reducer_.SetBatch(batch.global_rows);
 
+  communicator_->host()->Enter(Activity::kCompute);
   turn_ ^= 1;
   mark(kBegin).Record(compute);
   BeginSums(compute, requests, sums_.data());

@@ -1,0 +1,118 @@
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "gtest/gtest.h"
+#include "trainer/run/job_process.h"
+#include "trainer/supervise/hosts.h"
+#include "trainer/supervise/mpirun_report.h"
+
+namespace elastor {
+namespace {
+
+TEST(HostsTest, ReadsHostsAndFillsThemInOrder) {
+  const auto hosts = ParseHosts("localhost:8,127.0.0.1");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  EXPECT_EQ(ToText(*hosts), "localhost:8,127.0.0.1:1");
+  EXPECT_EQ(RanksOf(*hosts), 9);
+  EXPECT_EQ(ToText(Fill(*hosts, 9)), "localhost:8,127.0.0.1:1");
+  EXPECT_EQ(ToText(Fill(*hosts, 8)), "localhost:8");
+  EXPECT_EQ(ToText(Fill(*hosts, 3)), "localhost:3");
+}
+
+TEST(HostsTest, ReadsAHostfile) {
+  const std::string path = testing::TempDir() + "/hosts";
+  ASSERT_TRUE(WriteFileAtomically(path, "# ours\nlocalhost slots=4  # fast\n\n127.0.0.1\n").ok());
+  const auto hosts = ReadHostfile(path);
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  EXPECT_EQ(ToText(*hosts), "localhost:4,127.0.0.1:1");
+  ASSERT_TRUE(WriteFileAtomically(path, "localhost max_slots=4\n").ok());
+  EXPECT_EQ(ReadHostfile(path).status().message(),
+            "--hostfile=" + path + ": 'max_slots=4'; expected HOST slots=N");
+}
+
+TEST(HostsTest, RefusesWhatIsNone) {
+  const auto message = [](const std::string& text) { return ParseHosts(text).status().message(); };
+  EXPECT_EQ(message("localhost:0"),
+            "--hosts=localhost:0: '0' ranks; expected a number of at least 1");
+  EXPECT_EQ(message("localhost:2x"),
+            "--hosts=localhost:2x: '2x' ranks; expected a number of at least 1");
+  EXPECT_EQ(message("localhost,localhost:2"),
+            "--hosts=localhost,localhost:2: localhost is there twice");
+  EXPECT_EQ(message("localhost,,"), "--hosts=localhost,,: an empty name; expected a host");
+  EXPECT_TRUE(message("no..host").starts_with("--hosts=no..host: no..host: "))
+      << message("no..host");
+}
+
+const std::string kDashes(74, '-');
+
+// The paragraphs as Open MPI 4.1.4 prints them.
+std::string Framed(const std::string& text) { return kDashes + "\n" + text + kDashes + "\n"; }
+
+TEST(MpirunReportTest, PassesOnWhatRanksPrint) {
+  MpirunReport report;
+  EXPECT_EQ(report.Pass("step 1\nelastor: ra"), "step 1\n");
+  EXPECT_EQ(report.Pass("nk 0 waits\n---\n"), "elastor: rank 0 waits\n---\n");
+  EXPECT_EQ(report.Pass("half"), "");
+  EXPECT_EQ(report.Rest(), "half");
+  EXPECT_EQ(report.cause(), "");
+}
+
+TEST(MpirunReportTest, KnowsWhoWasKilled) {
+  MpirunReport report;
+  EXPECT_EQ(report.Pass(Framed("mpirun noticed that process rank 3 with PID 0 on node b exited on "
+                               "signal 9 (Killed).\n") +
+                        "after\n"),
+            "after\n");
+  EXPECT_EQ(report.cause(), "rank 3 on b was killed by signal 9");
+}
+
+TEST(MpirunReportTest, KnowsWhoseExitCodeItWas) {
+  MpirunReport report;
+  const std::string first = Framed(
+      "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per "
+      "user-direction, the job has been aborted.\n");
+  const std::string second = Framed(
+      "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+      "the job to be terminated. The first process to do so was:\n\n  Process name: "
+      "[[51107,1],2]\n  Exit code:    3\n");
+  EXPECT_EQ(report.Pass(first + second), "");
+  EXPECT_EQ(report.cause(), "rank 2 ended with code 3");
+}
+
+TEST(MpirunReportTest, KnowsALostHost) {
+  MpirunReport report;
+  EXPECT_EQ(
+      report.Pass(Framed("ORTE has lost communication with a remote daemon.\n\n  HNP daemon   "
+                         ": [[9,0],0] on node a\n  Remote daemon: [[9,0],1] on node b\n\nThis "
+                         "is usually due to either a failure of the TCP network\n")),
+      "");
+  EXPECT_EQ(report.cause(), "host b was lost");
+}
+
+TEST(MpirunReportTest, LeavesOtherParagraphsAndOurLinesInThem) {
+  MpirunReport report;
+  const std::string unknown = "There are not enough slots available\n";
+  EXPECT_EQ(report.Pass(Framed(unknown)), unknown);
+  EXPECT_EQ(report.Pass(kDashes + "\nMPI_ABORT was invoked on rank 0\ntrainer: a disk\n" +
+                        "with errorcode 3.\n" + kDashes + "\n"),
+            "trainer: a disk\n");
+  EXPECT_EQ(report.Pass("[h:1] 3 more processes have sent help message help-mpi-api.txt / x\n"),
+            "");
+  EXPECT_EQ(report.cause(), "");
+}
+
+TEST(JobProcessTest, AnEndIsJudgedAlikeByAllWhoStartJobs) {
+  for (const int code : {0, 1, 3, 128 + SIGKILL, 128 + SIGSEGV, 205, 255}) {
+    EXPECT_EQ(EndOf(code), JobEnd::kMachine) << code;
+  }
+  for (const int code : {2, 4, 128 + SIGABRT, 7, -1})
+    EXPECT_EQ(EndOf(code), JobEnd::kFinal) << code;
+  EXPECT_EQ(EndOf(75), JobEnd::kStopped);
+  EXPECT_EQ(CauseOf(137), "killed by signal 9");
+  EXPECT_EQ(CauseOf(205), "exit code 205");
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,130 @@
+#include "trainer/run/job_process.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace elastor {
+namespace {
+
+constexpr int kSignalBase = 128;
+constexpr int kMostSignal = 64;
+
+// Ends of a job besides those of StatusCode.
+constexpr int kMpirun = 1, kProgramError = kSignalBase + SIGABRT;
+
+constexpr int kMistake = static_cast<int>(StatusCode::kUser);
+
+// In the child.
+[[noreturn]] void Become(const std::vector<std::string>& command, const ProcessStreams& streams,
+                         const std::function<void()>& prepare, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kSignalBase + SIGKILL);  // it died before
+  setpgid(0, 0);
+  const sigset_t waited = WaitedSignals();
+  sigprocmask(SIG_UNBLOCK, &waited, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+  if (prepare) prepare();
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (dup2(nothing, STDIN_FILENO) < 0 || dup2(streams.output, STDOUT_FILENO) < 0 ||
+      dup2(streams.error, STDERR_FILENO) < 0) {
+    _exit(static_cast<int>(StatusCode::kMachine));
+  }
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  std::fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, words[0],
+               std::strerror(errno));
+  _exit(kMistake);
+}
+
+}  // namespace
+
+JobEnd EndOf(int exit_code) {
+  switch (exit_code) {
+    case static_cast<int>(StatusCode::kStopped):
+      return JobEnd::kStopped;
+    case static_cast<int>(StatusCode::kOk):
+    case static_cast<int>(StatusCode::kMachine):
+    case kMpirun:
+      return JobEnd::kMachine;
+    default:
+      return exit_code > kSignalBase && exit_code != kProgramError ? JobEnd::kMachine
+                                                                   : JobEnd::kFinal;
+  }
+}
+
+std::string CauseOf(int exit_code) {
+  switch (exit_code) {
+    case static_cast<int>(StatusCode::kOk):
+      return "ended without a summary";
+    case kMistake:
+      return "a mistake";
+    case static_cast<int>(StatusCode::kMachine):
+      return "a machine or a peer failed";
+    case static_cast<int>(StatusCode::kDiverged):
+      return "diverged";
+    case static_cast<int>(StatusCode::kStopped):
+      return "stopped by a signal";
+    case kProgramError:
+      return "a program error";
+    default:
+      break;
+  }
+  if (exit_code > kSignalBase && exit_code <= kSignalBase + kMostSignal) {
+    return "killed by signal " + std::to_string(exit_code - kSignalBase);
+  }
+  return "exit code " + std::to_string(exit_code);
+}
+
+int ExitCodeOf(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : kSignalBase + WTERMSIG(wait_status);
+}
+
+sigset_t WaitedSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGWINCH}) sigaddset(&set, signal);
+  struct sigaction hang_up;
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
+  return set;
+}
+
+bool IsLocked(const std::string& run_directory) {
+  const int descriptor = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(descriptor);
+  return locked;
+}
+
+std::vector<std::string> KeepaliveOptions() {
+  return {"--mca", "oob_tcp_keepalive_time",   "2", "--mca", "oob_tcp_keepalive_intvl", "1",
+          "--mca", "oob_tcp_keepalive_probes", "3"};
+}
+
+std::vector<std::string> EndingWithItsParent(const std::vector<std::string>& command) {
+  std::vector<std::string> words = {"setpriv", "--pdeathsig", "KILL"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+StatusOr<pid_t> StartProcess(const std::vector<std::string>& command, const ProcessStreams& streams,
+                             const std::function<void()>& prepare) {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
+  if (child == 0) Become(command, streams, prepare, parent);
+  setpgid(child, child);  // whoever is first
+  return child;
+}
+
+}  // namespace elastor

@@ -1,0 +1,55 @@
+#ifndef ELASTOR_TRAINER_RUN_JOB_PROCESS_H_
+#define ELASTOR_TRAINER_RUN_JOB_PROCESS_H_
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// A trainer's job as those see it that start it, and start it again: the launcher of sweeps and
+// trainer --supervise.
+
+// What the end of a job calls for. One law for all who start jobs again; how often they do is
+// their own affair.
+enum class JobEnd {
+  kStopped,  // 75: it goes on where a signal stopped it
+  kMachine,  // 3, mpirun's 1 and its codes for lost hosts, killed, 0 without results: another
+             // attempt may not meet that
+  kFinal,    // 2 a mistake, 4 diverged, a program error, others: the same would happen
+};
+JobEnd EndOf(int exit_code);         // 128 + n: by signal n
+std::string CauseOf(int exit_code);  // "diverged", for people
+int ExitCodeOf(int wait_status);
+
+// The signals that a process with jobs waits for (sigtimedwait, signalfd) instead of being
+// interrupted; SIGHUP unless it is ignored, as under nohup.
+sigset_t WaitedSignals();
+
+// Whether a trainer is at work in the run's folder, as far as the file system's locks tell.
+bool IsLocked(const std::string& run_directory);
+
+// mpirun's options by which it notices within seconds that the link to a host is cut.
+std::vector<std::string> KeepaliveOptions();
+// The command as one that the kernel kills when the process that started it ends, for ranks, which
+// would outlive an mpirun that is killed.
+std::vector<std::string> EndingWithItsParent(const std::vector<std::string>& command);
+
+struct ProcessStreams {
+  int output;
+  int error;
+};
+// Starts the command in a process group of its own, with WaitedSignals() unblocked and nothing on
+// stdin. It dies (SIGKILL) with the thread that called. prepare, if there is one: called in it
+// before the command. REQUIRES: one thread; the signals are blocked.
+StatusOr<pid_t> StartProcess(const std::vector<std::string>& command, const ProcessStreams& streams,
+                             const std::function<void()>& prepare);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_JOB_PROCESS_H_
