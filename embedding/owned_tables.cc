@@ -240,8 +240,9 @@ template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
                                    const T* gradients, T scale) {
   ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
-    if (track_touched_)
+    if (track_touched_) {
       Touch(thread, t, {route.owned_keys() + begin, route.owned_keys() + end}, rows + begin);
+    }
     const int64_t width = layout_->width(t);
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {

@@ -85,7 +85,7 @@ class CheckpointWriter {
   // The same for a whole state in as few bytes as do: a delta of the last full state that this
   // writer made or goes on from. A full one where there is none in path's directory, the tables do
   // not note touched rows, or these are more than kMostDelta of all rows' bytes. Finish's metadata
-  // tells which.
+  // tells which. REQUIRES: nothing was loaded since that full state but what ContinueFrom was told.
   static constexpr double kMostDelta = 0.5;
   Status StartDelta(const std::string& path, const CheckpointMetadata& metadata);
   // This rank only. The state is what LoadCheckpoint has just read from `path`, with this metadata:
