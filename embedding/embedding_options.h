@@ -16,6 +16,8 @@ struct EmbeddingOptions {
   SparseOptimizerOptions optimizer;
   uint64_t seed = 0;
   int64_t leaves = 1;  // V
+  // Whether the tables note which rows change (EmbeddingState::touched).
+  bool track_touched = false;
 };
 
 }  // namespace elastor

@@ -13,6 +13,27 @@
 
 namespace elastor {
 
+// The rows that changed since Forget, the construction or EmbeddingState::ForgetRows, whatever came
+// last: those that were created, set or updated by an optimizer's step. Calls are as the
+// EmbeddingState's of like names, for these rows alone.
+template <typename T>
+class TouchedRows {
+ public:
+  virtual ~TouchedRows() = default;
+
+  // No row has changed. Excludes all other calls.
+  virtual void Forget() = 0;
+  virtual std::vector<int64_t> CountTouchedRows(int table) const = 0;
+  virtual void ForEachTouchedRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
+  virtual void AddTouchedToDigest(Digest* digest) const = 0;
+  // The records that the touched rows had in the digest when Forget was called: a row that was
+  // created since then had none. So the digest of the rows then, without these and with
+  // AddTouchedToDigest, is that of all rows now, and no other row needs to be read.
+  virtual Digest ReplacedDigest() const = 0;
+};
+
 // The rows of sharded embedding tables as checkpoints and digests see them, on whatever device they
 // are. Rows are handed out in host memory: weights, then slots.
 template <typename T>
@@ -43,6 +64,9 @@ class EmbeddingState {
   virtual void ForEachRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
+  // Null when the tables do not note them (EmbeddingOptions::track_touched; tables on a device
+  // never do).
+  virtual TouchedRows<T>* touched() { return nullptr; }
   virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
 

@@ -20,13 +20,23 @@ constexpr int64_t kLookAhead = 8;  // rows fetched into the cache before their t
 }  // namespace
 
 template <typename T>
-OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const SparseOptimizerOptions& optimizer,
-                            uint64_t seed, const ShardPlan* plan, int rank, ThreadPool* pool)
-    : layout_(layout), optimizer_(optimizer), plan_(plan), rank_(rank), pool_(pool) {
+OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOptions& options,
+                            const ShardPlan* plan, int rank, ThreadPool* pool)
+    : layout_(layout),
+      optimizer_(options.optimizer),
+      plan_(plan),
+      rank_(rank),
+      pool_(pool),
+      track_touched_(options.track_touched),
+      replaced_(pool->threads()) {
+  // Its steps use the marks, and change every row anyhow.
+  CHECK(!track_touched_ || !dense()) << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
-    stores_.emplace_back(layout->table(t), Slots(t),
-                         plan->PartitionsOnRank(static_cast<int>(t), rank),
-                         typename RowStore<T>::Initial{seed, InitialSlot()});
+    names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
+    stores_.emplace_back(
+        layout->table(t), Slots(t), plan->PartitionsOnRank(static_cast<int>(t), rank),
+        typename RowStore<T>::Initial{options.seed, InitialSlot()},
+        track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched);
     if (dense()) CreateAllRows(t);
   }
 }
@@ -79,16 +89,16 @@ template <typename T>
 template <typename Work>
 void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   const int64_t* keys = route.owned_keys();
-  const auto mark_touched = [&](bool marked) {
+  const auto mark_touched = [&](bool touched) {
     ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) stores_[t].SetMark(keys[j], marked);
+      for (int64_t j = begin; j < end; ++j) stores_[t].SetTouched(keys[j], touched);
     });
   };
   mark_touched(true);
   pool_->Run([&](int thread) {
     std::vector<T> gradient(layout_->widest());
     for (int64_t t = 0; t < layout_->tables(); ++t) {
-      stores_[t].ForEachBlock(RowStore<T>::Visit::kUnmarked, thread, pool_->threads(),
+      stores_[t].ForEachBlock(RowSet::kUntouched, thread, pool_->threads(),
                               [&](std::span<const int64_t> block, T* const* rows) {
                                 work(thread, t, block, rows, gradient.data());
                               });
@@ -229,7 +239,10 @@ template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
                                    const T* gradients, T scale) {
-  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
+    if (track_touched_) {
+      Touch(thread, t, {route.owned_keys() + begin, route.owned_keys() + end}, rows + begin);
+    }
     const int64_t width = layout_->width(t);
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {
@@ -258,18 +271,21 @@ void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T s
 // ---- State
 
 template <typename T>
-void OwnedTables<T>::AddToDigest(Digest* digest) const {
+void OwnedTables<T>::AddRow(int64_t table, int64_t key, const T* row, Digest* digest) const {
+  if (!HasPrimary(table, key)) return;
+  const size_t bytes = (layout_->width(table) + Slots(table)) * sizeof(T);
+  digest->AddHashed(names_[table], static_cast<uint64_t>(key), row, bytes);
+}
+
+template <typename T>
+void OwnedTables<T>::AddRows(RowSet set, Digest* digest) const {
   std::vector<Digest> parts(pool_->threads());
   pool_->Run([&](int thread) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
-      const uint64_t name = Digest::NameSeed("embedding/" + layout_->table(t).name);
-      const size_t bytes = (layout_->width(t) + Slots(t)) * sizeof(T);
-      stores_[t].ForEachBlock(RowStore<T>::Visit::kAll, thread, pool_->threads(),
+      stores_[t].ForEachBlock(set, thread, pool_->threads(),
                               [&](std::span<const int64_t> keys, T* const* rows) {
                                 for (size_t i = 0; i < keys.size(); ++i) {
-                                  if (!HasPrimary(t, keys[i])) continue;
-                                  parts[thread].AddHashed(name, static_cast<uint64_t>(keys[i]),
-                                                          rows[i], bytes);
+                                  AddRow(t, keys[i], rows[i], &parts[thread]);
                                 }
                               });
     }
@@ -278,16 +294,20 @@ void OwnedTables<T>::AddToDigest(Digest* digest) const {
 }
 
 template <typename T>
+void OwnedTables<T>::AddToDigest(Digest* digest) const {
+  AddRows(RowSet::kAll, digest);
+}
+
+template <typename T>
 void OwnedTables<T>::ForEachRow(
     const std::function<void(int, int64_t, const T*, const T*)>& fn) const {
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    stores_[t].ForEachBlock(
-        RowStore<T>::Visit::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
-          for (size_t i = 0; i < keys.size(); ++i) {
-            if (!HasPrimary(t, keys[i])) continue;
-            fn(static_cast<int>(t), keys[i], rows[i], rows[i] + layout_->width(t));
-          }
-        });
+    stores_[t].ForEachBlock(RowSet::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
+      for (size_t i = 0; i < keys.size(); ++i) {
+        if (!HasPrimary(t, keys[i])) continue;
+        fn(static_cast<int>(t), keys[i], rows[i], rows[i] + layout_->width(t));
+      }
+    });
   }
 }
 
@@ -298,6 +318,12 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
   if (!Owns(table, key % kPartitions)) return;
   bool created;
   T* const row = stores_[table].Claim(key, &created);
+  if (track_touched_ && !created) {
+    stores_[table].Touch(std::span(&key, 1), [&](size_t) {
+      const std::lock_guard lock(mutex_);
+      AddRow(table, key, row, &replaced_by_set_);
+    });
+  }
   const int64_t width = layout_->width(table);
   std::copy_n(weights, width, row);
   if (slots != nullptr) {
@@ -309,6 +335,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
 
 template <typename T>
 void OwnedTables<T>::ForgetRows() {
+  Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     stores_[t].Clear();
     if (dense()) CreateAllRows(t);
@@ -316,11 +343,11 @@ void OwnedTables<T>::ForgetRows() {
 }
 
 template <typename T>
-std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
+std::vector<int64_t> OwnedTables<T>::Count(RowSet set, int table) const {
   std::vector<std::vector<int64_t>> parts(pool_->threads());
   pool_->Run([&](int thread) {
     parts[thread].assign(kPartitions, 0);
-    stores_[table].CountRows(thread, pool_->threads(), parts[thread].data());
+    stores_[table].CountRows(set, thread, pool_->threads(), parts[thread].data());
   });
   std::vector<int64_t> counts(kPartitions, 0);
   for (int64_t p = 0; p < kPartitions; ++p) {
@@ -331,12 +358,17 @@ std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
 }
 
 template <typename T>
-void OwnedTables<T>::ForEachRowOf(
-    int table, const Range& partitions,
+std::vector<int64_t> OwnedTables<T>::CountRows(int table) const {
+  return Count(RowSet::kAll, table);
+}
+
+template <typename T>
+void OwnedTables<T>::Visit(
+    RowSet set, int table, const Range& partitions,
     const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
   std::vector<int64_t> own_keys;
   std::vector<const T*> own_rows;
-  stores_[table].ForEachOfPartitions(partitions,
+  stores_[table].ForEachOfPartitions(set, partitions,
                                      [&](std::span<const int64_t> keys, T* const* rows) {
                                        if (!plan_->replicated(table)) return fn(keys, rows);
                                        own_keys.clear();
@@ -348,6 +380,54 @@ void OwnedTables<T>::ForEachRowOf(
                                        }
                                        fn(own_keys, own_rows.data());
                                      });
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachRowOf(
+    int table, const Range& partitions,
+    const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
+  Visit(RowSet::kAll, table, partitions, fn);
+}
+
+// ---- Touched rows
+
+template <typename T>
+void OwnedTables<T>::Touch(int thread, int64_t table, std::span<const int64_t> keys,
+                           T* const* rows) {
+  Digest replaced;
+  stores_[table].Touch(keys, [&](size_t i) { AddRow(table, keys[i], rows[i], &replaced); });
+  replaced_[thread].Merge(replaced);
+}
+
+template <typename T>
+void OwnedTables<T>::Forget() {
+  for (RowStore<T>& store : stores_) store.ForgetTouched();
+  replaced_.assign(replaced_.size(), Digest());
+  replaced_by_set_ = Digest();
+}
+
+template <typename T>
+std::vector<int64_t> OwnedTables<T>::CountTouchedRows(int table) const {
+  return Count(RowSet::kTouched, table);
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachTouchedRowOf(
+    int table, const Range& partitions,
+    const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
+  Visit(RowSet::kTouched, table, partitions, fn);
+}
+
+template <typename T>
+void OwnedTables<T>::AddTouchedToDigest(Digest* digest) const {
+  AddRows(RowSet::kTouched, digest);
+}
+
+template <typename T>
+Digest OwnedTables<T>::ReplacedDigest() const {
+  Digest sum = replaced_by_set_;
+  for (const Digest& part : replaced_) sum.Merge(part);
+  return sum;
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -11,11 +12,14 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "embedding/embedding_layout.h"
+#include "embedding/embedding_options.h"
+#include "embedding/embedding_state.h"
 #include "embedding/grow_buffer.h"
 #include "embedding/id_route.h"
 #include "embedding/row_store.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
+#include "embedding/table.h"
 
 namespace elastor {
 
@@ -27,11 +31,12 @@ using SumKeys = std::function<void(int thread, int64_t table, const Range& ids)>
 // the gradient array of an IdRoute. No communication. Work is shared among the pool's threads by
 // rows, which never changes a bit.
 template <typename T>
-class OwnedTables {
+class OwnedTables final : public TouchedRows<T> {
  public:
-  // layout, plan and pool outlive the object. With dense-equivalent Adam all rows are created here.
-  OwnedTables(const EmbeddingLayout* layout, const SparseOptimizerOptions& optimizer, uint64_t seed,
-              const ShardPlan* plan, int rank, ThreadPool* pool);
+  // layout, plan and pool outlive the object; of the options it takes all but tables and fields.
+  // With dense-equivalent Adam all rows are created here. REQUIRES: track_touched without it.
+  OwnedTables(const EmbeddingLayout* layout, const EmbeddingOptions& options, const ShardPlan* plan,
+              int rank, ThreadPool* pool);
 
   // rows[j] = row of owned key j, created when it is not there yet.
   void FindOrCreate(const IdRoute& route, T** rows);
@@ -64,6 +69,16 @@ class OwnedTables {
   OptimizerKind kind() const { return optimizer_.rule.kind; }
   int64_t memory_bytes() const;
 
+  // TouchedRows. REQUIRES: track_touched.
+  void Forget() override;
+  std::vector<int64_t> CountTouchedRows(int table) const override;
+  void ForEachTouchedRowOf(int table, const Range& partitions,
+                           const std::function<void(std::span<const int64_t> keys,
+                                                    const T* const* rows)>& fn) const override;
+  void AddTouchedToDigest(Digest* digest) const override;
+  Digest ReplacedDigest() const override;
+  bool tracks_touched() const { return track_touched_; }
+
  private:
   // Sums of one thread.
   struct SquaredSums {
@@ -81,6 +96,14 @@ class OwnedTables {
     return plan_->PrimaryRank(static_cast<int>(table), key % kPartitions) == rank_;
   }
   void CreateAllRows(int64_t table);
+  // Notes that these rows, which are there, will change.
+  void Touch(int thread, int64_t table, std::span<const int64_t> keys, T* const* rows);
+  // Adds a row's record if this rank has its primary replica.
+  void AddRow(int64_t table, int64_t key, const T* row, Digest* digest) const;
+  void AddRows(RowSet set, Digest* digest) const;
+  std::vector<int64_t> Count(RowSet set, int table) const;
+  void Visit(RowSet set, int table, const Range& partitions,
+             const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const;
   void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
                   SquaredSums* sums) const;
   void FoldTouched(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
@@ -111,7 +134,14 @@ class OwnedTables {
   const ShardPlan* plan_;
   int rank_;
   ThreadPool* pool_;
+  bool track_touched_;
+  std::vector<uint64_t> names_;  // of the tables' records in the digest
+
   std::vector<RowStore<T>> stores_;  // by table
+  // Records of touched rows as they were: by thread of an update, and of rows that were set.
+  std::vector<Digest> replaced_;
+  std::mutex mutex_;
+  Digest replaced_by_set_;  // guarded by mutex_
 };
 
 }  // namespace elastor

@@ -37,29 +37,17 @@ void AssignBit(const ZeroPages& bits, int64_t index, bool value) {
 
 int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWordBytes; }
 
-// Calls fn(index) for the set bits of [begin, end), ascending.
-template <typename Fn>
-void ForEachSetBit(const ZeroPages& bits, const Range& indexes, const Fn& fn) {
-  for (int64_t begin = indexes.begin; begin < indexes.end;) {
-    const int64_t shift = begin % kWordBits;
-    const int64_t length = std::min(kWordBits - shift, indexes.end - begin);
-    uint64_t word = Words(bits)[begin / kWordBits] >> shift;
-    if (length < kWordBits) word &= (uint64_t{1} << length) - 1;
-    for (; word != 0; word &= word - 1) fn(begin + std::countr_zero(word));
-    begin += length;
-  }
-}
-
 }  // namespace
 
 template <typename T>
 RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
-                      const Initial& initial)
+                      const Initial& initial, NewRows new_rows)
     : shape_{table.width, slots},
       stddev_(table.init_stddev),
       random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
       initial_slot_(initial.slot),
       table_rows_(table.rows),
+      new_rows_(new_rows),
       partitions_(std::move(partitions)),
       stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))) {
   for (const int64_t p : partitions_.partitions()) {
@@ -68,7 +56,7 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
   pages_ = ZeroPages(rows_ * stride_ * static_cast<int64_t>(sizeof(T)),
                      "rows of embedding table '" + table.name + "'");
   present_ = ZeroPages(BitBytes(rows_), table.name);
-  marks_ = ZeroPages(BitBytes(rows_), table.name);
+  touched_ = ZeroPages(BitBytes(rows_), table.name);
 }
 
 template <typename T>
@@ -81,6 +69,12 @@ int64_t RowStore<T>::IndexOf(int64_t key) const {
 }
 
 template <typename T>
+void RowStore<T>::MarkCreated(int64_t index) {
+  AssignBit(present_, index, true);
+  if (new_rows_ == NewRows::kTouched) AssignBit(touched_, index, true);
+}
+
+template <typename T>
 void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t index = IndexOf(keys[i]);
@@ -89,7 +83,7 @@ void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
       __builtin_prefetch(rows[i]);
     } else {
       MakeInitial(keys[i], rows[i]);
-      AssignBit(present_, index, true);
+      MarkCreated(index);
     }
   }
 }
@@ -112,7 +106,7 @@ template <typename T>
 T* RowStore<T>::Claim(int64_t key, bool* created) {
   const int64_t index = IndexOf(key);
   *created = !TestBit(present_, index);
-  if (*created) AssignBit(present_, index, true);
+  if (*created) MarkCreated(index);
   return RowAt(index);
 }
 
@@ -121,14 +115,59 @@ void RowStore<T>::Clear() {
   std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
 }
 
+// ---- Touched rows
+
 template <typename T>
-void RowStore<T>::SetMark(int64_t key, bool marked) {
-  AssignBit(marks_, IndexOf(key), marked);
+void RowStore<T>::SetTouched(int64_t key, bool touched) {
+  AssignBit(touched_, IndexOf(key), touched);
+}
+
+template <typename T>
+void RowStore<T>::Touch(std::span<const int64_t> keys, const std::function<void(size_t)>& first) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const int64_t index = IndexOf(keys[i]);
+    if (TestBit(touched_, index)) continue;
+    first(i);
+    AssignBit(touched_, index, true);
+  }
+}
+
+template <typename T>
+void RowStore<T>::ForgetTouched() {
+  std::fill_n(Words(touched_), BitBytes(rows_) / kWordBytes, 0);
+}
+
+// ---- Visits
+
+template <typename T>
+uint64_t RowStore<T>::WordOf(RowSet set, int64_t word) const {
+  switch (set) {
+    case RowSet::kAll:
+      return Words(present_)[word];
+    case RowSet::kTouched:
+      return Words(touched_)[word];
+    case RowSet::kUntouched:
+      return Words(present_)[word] & ~Words(touched_)[word];
+  }
+  return 0;
+}
+
+template <typename T>
+template <typename Fn>
+void RowStore<T>::ForEachIndex(RowSet set, const Range& indexes, const Fn& fn) const {
+  for (int64_t begin = indexes.begin; begin < indexes.end;) {
+    const int64_t shift = begin % kWordBits;
+    const int64_t length = std::min(kWordBits - shift, indexes.end - begin);
+    uint64_t word = WordOf(set, begin / kWordBits) >> shift;
+    if (length < kWordBits) word &= (uint64_t{1} << length) - 1;
+    for (; word != 0; word &= word - 1) fn(begin + std::countr_zero(word));
+    begin += length;
+  }
 }
 
 template <typename T>
 void RowStore<T>::ForEachBlock(
-    Visit visit, int part, int parts,
+    RowSet set, int part, int parts,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
   std::array<int64_t, kBlock> keys;
   std::array<T*, kBlock> rows;
@@ -139,21 +178,16 @@ void RowStore<T>::ForEachBlock(
   };
   const RowIndex row_index = partitions_.index();
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
-  for (int64_t w = words.begin; w < words.end; ++w) {
-    uint64_t bits = Words(present_)[w];
-    if (visit == Visit::kUnmarked) bits &= ~Words(marks_)[w];
-    for (; bits != 0; bits &= bits - 1) {
-      const int64_t index = w * kWordBits + std::countr_zero(bits);
-      keys[filled] = row_index.KeyAt(index);
-      rows[filled] = RowAt(index);
-      if (++filled == kBlock) flush();
-    }
-  }
+  ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
+    keys[filled] = row_index.KeyAt(index);
+    rows[filled] = RowAt(index);
+    if (++filled == kBlock) flush();
+  });
   flush();
 }
 
 template <typename T>
-void RowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
+void RowStore<T>::CountRows(RowSet set, int part, int parts, int64_t* counts) const {
   const RowIndex row_index = partitions_.index();
   const int64_t count = row_index.count;
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
@@ -161,15 +195,15 @@ void RowStore<T>::CountRows(int part, int parts, int64_t* counts) const {
     // The rows of one key / kPartitions: number(p) ascends from 0.
     const int64_t first = begin - begin % count;
     const int64_t end = std::min({first + count, words.end * kWordBits, rows_});
-    ForEachSetBit(present_, {begin, end},
-                  [&](int64_t index) { ++counts[row_index.PartitionAt(index - first)]; });
+    ForEachIndex(set, {begin, end},
+                 [&](int64_t index) { ++counts[row_index.PartitionAt(index - first)]; });
     begin = first + count;
   }
 }
 
 template <typename T>
 void RowStore<T>::ForEachOfPartitions(
-    const Range& partitions,
+    RowSet set, const Range& partitions,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
   const RowIndex row_index = partitions_.index();
   const int64_t count = row_index.count;
@@ -180,7 +214,7 @@ void RowStore<T>::ForEachOfPartitions(
   for (int64_t quotient = 0; quotient * count < rows_; ++quotient) {
     const int64_t first = quotient * count;
     const Range indexes = {first + numbers.begin, std::min(first + numbers.end, rows_)};
-    ForEachSetBit(present_, indexes, [&](int64_t index) {
+    ForEachIndex(set, indexes, [&](int64_t index) {
       keys[filled] = row_index.KeyOf(quotient, index - first);
       rows[filled] = RowAt(index);
       if (++filled < kBlock) return;

@@ -35,6 +35,8 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // address holds until the store is destroyed. Address space for all rows is taken at once, memory
 // as rows are created.
 //
+// Every row has a mark, touched or not: since when is the caller's affair.
+//
 // Initial values: weights normal with the table's stddev, a pure function of (seed, table name,
 // key, column); slots constant.
 //
@@ -47,9 +49,11 @@ class RowStore {
     T slot = 0;  // value of every slot element
   };
 
+  // What mark a row has when it is created.
+  enum class NewRows { kUntouched, kTouched };
   // partitions: ascending, those this rank stores.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
-           const Initial& initial);
+           const Initial& initial, NewRows new_rows = NewRows::kUntouched);
 
   // rows[i] = the row of keys[i], created when it is not there yet.
   void FindOrCreate(std::span<const int64_t> keys, T** rows);
@@ -59,28 +63,36 @@ class RowStore {
   void MakeInitial(int64_t key, T* row) const;
   // The row of a key, for the caller to fill in: *created says that its values are arbitrary.
   T* Claim(int64_t key, bool* created);
-  // No row is there any more; each is made anew when it is next created.
+  // No row is there any more; each is made anew when it is next created. REQUIRES: none is touched.
   void Clear();
 
-  // A mark a row, for telling rows apart during ForEachBlock.
-  void SetMark(int64_t key, bool marked);
+  void SetTouched(int64_t key, bool touched);
+  // Marks rows that are there as touched; calls first(i) for each keys[i] that was not.
+  void Touch(std::span<const int64_t> keys, const std::function<void(size_t i)>& first);
+  // No row is touched any more.
+  void ForgetTouched();
 
-  enum class Visit { kAll, kUnmarked };
   // Visits the rows of part `part` of `parts` in blocks: keys[i] has row rows[i].
   void ForEachBlock(
-      Visit visit, int part, int parts,
+      RowSet set, int part, int parts,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
   // Adds the rows of part `part` of `parts` to counts[partition of the key].
-  void CountRows(int part, int parts, int64_t* counts) const;
+  void CountRows(RowSet set, int part, int parts, int64_t* counts) const;
   // Visits the rows of the partitions [begin, end) in blocks, keys ascending.
   void ForEachOfPartitions(
-      const Range& partitions,
+      RowSet set, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
 
   int64_t memory_bytes() const { return rows_ * stride_ * sizeof(T); }  // when every row exists
 
  private:
   int64_t IndexOf(int64_t key) const;
+  void MarkCreated(int64_t index);
+  // Bits of the rows of a set among rows 64 * word and on.
+  uint64_t WordOf(RowSet set, int64_t word) const;
+  // Calls fn(index) for the rows of a set in [begin, end), ascending.
+  template <typename Fn>
+  void ForEachIndex(RowSet set, const Range& indexes, const Fn& fn) const;
   T* RowAt(int64_t index) const { return static_cast<T*>(pages_.data()) + index * stride_; }
 
   // Constant after construction.
@@ -89,13 +101,14 @@ class RowStore {
   uint64_t random_key_;
   T initial_slot_;
   int64_t table_rows_;
+  NewRows new_rows_;
   StoredPartitions partitions_;
   int64_t rows_ = 0;
   int64_t stride_;  // elements from one row to the next
 
   ZeroPages pages_;
   ZeroPages present_;  // one bit a row
-  ZeroPages marks_;    // one bit a row
+  ZeroPages touched_;  // one bit a row; only of rows that are there
 };
 
 }  // namespace elastor

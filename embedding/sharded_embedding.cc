@@ -79,13 +79,13 @@ struct ShardedEmbedding<T>::Impl {
 template <typename T>
 ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communicator* communicator,
                                 ThreadPool* pool)
-    : layout(std::move(options.tables), std::move(options.fields)),
+    : layout(options.tables, options.fields),
       leaves(options.leaves),
       plan(plan),
       communicator(communicator),
       pool(pool),
       rank(communicator->rank()),
-      tables(&layout, options.optimizer, options.seed, plan, rank, pool) {
+      tables(&layout, options, plan, rank, pool) {
   CHECK_EQ(plan->ranks(), communicator->size());
 }
 
@@ -328,6 +328,11 @@ void ShardedEmbedding<T>::ForEachRowOf(
     int table, const Range& partitions,
     const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
   impl_->tables.ForEachRowOf(table, partitions, fn);
+}
+
+template <typename T>
+TouchedRows<T>* ShardedEmbedding<T>::touched() {
+  return impl_->tables.tracks_touched() ? &impl_->tables : nullptr;
 }
 
 template <typename T>

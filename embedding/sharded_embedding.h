@@ -108,6 +108,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   void ForEachRowOf(int table, const Range& partitions,
                     const std::function<void(std::span<const int64_t> keys, const T* const* rows)>&
                         fn) const override;
+  TouchedRows<T>* touched() override;
   OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
   int64_t memory_bytes() const override;

@@ -17,6 +17,9 @@ struct TableSpec {
   double init_stddev = 1e-4;
 };
 
+// Which of a table's initialised rows are meant: those that are marked as touched, or the others.
+enum class RowSet { kAll, kTouched, kUntouched };
+
 // One categorical input field: which table its ids look up, and how a bag is pooled.
 struct FieldSpec {
   std::string name;

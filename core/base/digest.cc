@@ -25,6 +25,11 @@ void Digest::Merge(const Digest& other) {
   high_ += other.high_ + (low_ < other.low_ ? 1 : 0);
 }
 
+void Digest::Subtract(const Digest& other) {
+  high_ -= other.high_ + (low_ < other.low_ ? 1 : 0);
+  low_ -= other.low_;
+}
+
 std::string Digest::Hex() const {
   char digits[33];
   std::snprintf(digits, sizeof(digits), "%016llx%016llx", static_cast<unsigned long long>(high_),

@@ -19,6 +19,8 @@ class Digest {
   void AddHashed(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   static uint64_t NameSeed(std::string_view name);
   void Merge(const Digest& other);
+  // Takes records of this digest, whose sum `other` is, out of it.
+  void Subtract(const Digest& other);
   std::string Hex() const;  // 32 digits
 
   // Words for an integer all-reduce (32 bits a word), as in ExactSum.

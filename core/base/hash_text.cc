@@ -41,6 +41,10 @@ bool IsSealed(std::string_view text) {
   return digits == HashTextOf(text);
 }
 
+std::string SealOf(std::string_view text) {
+  return std::string(text.substr(text.size() - kSealEnd.size() - kDigits, kDigits));
+}
+
 StatusOr<FileFacts> ReadFileFacts(const std::string& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
                                                                       &XXH3_freeState);

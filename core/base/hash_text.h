@@ -27,6 +27,8 @@ uint64_t ParseHashText(std::string_view text);
 std::string SealJson(std::string text);
 // Whether a text is as SealJson made it, to the byte.
 bool IsSealed(std::string_view text);
+// The hash that it ends with. REQUIRES: IsSealed(text)
+std::string SealOf(std::string_view text);
 
 // Size and hash of a file that is read piece by piece.
 struct FileFacts {

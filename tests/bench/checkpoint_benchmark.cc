@@ -1,7 +1,9 @@
 // Price of a checkpoint: tables of the given size with lazy Adam, all rows initialised, written as
-// a training state twice (the second finds the memory of the first) and as weights, verified, and
-// loaded on 1, 2 and 4 ranks (threads of this process). Prints name=value lines; rates are of file
-// bytes. The same bytes written plainly to one file with write and fsync are the yardstick.
+// a training state twice (the second finds the memory of the first), as weights and, with one row
+// of a hundred and of ten changed since the second state, as deltas; the state and the last delta
+// are verified, and loaded on 1, 2 and 4 ranks (threads of this process). Prints name=value lines;
+// rates are of the bytes of the folder that is written or named. The same bytes written plainly to
+// one file with write and fsync are the yardstick.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -92,18 +94,23 @@ struct Rank {
     adam.rule.kind = OptimizerKind::kDenseAdam;
     optimizer = std::make_unique<DenseOptimizer<float>>(adam, layout, slices, &pool);
     embedding = std::make_unique<ShardedEmbedding<float>>(
-        ShardedEmbedding<float>::Options{
-            tables, {{"f", 0, Pooling::kSum}}, {}, /*seed=*/1, /*leaves=*/16},
+        ShardedEmbedding<float>::Options{tables,
+                                         {{"f", 0, Pooling::kSum}},
+                                         {},
+                                         /*seed=*/1,
+                                         /*leaves=*/16,
+                                         /*track_touched=*/true},
         &plan, communicator, &pool);
   }
 
   StateView View() {
     return {&layout, [this] { return weights.data(); }, optimizer.get(), &tables, embedding.get()};
   }
-  void Fill() {
+  // Every row whose key is a multiple of the stride.
+  void Fill(int64_t stride) {
     std::vector<float> row(3 * FLAGS_width);
     for (size_t t = 0; t < tables.size(); ++t) {
-      for (int64_t key = 0; key < tables[t].rows; ++key) {
+      for (int64_t key = 0; key < tables[t].rows; key += stride) {
         for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(key % 65536 + i);
         embedding->SetRow(static_cast<int>(t), key, row.data(), row.data() + FLAGS_width);
       }
@@ -147,20 +154,24 @@ double PlainWriteSeconds(int64_t bytes) {
   return seconds;
 }
 
-void Write(const std::string& name, Contents contents, CheckpointWriter* writer) {
+enum class Kind { kState, kDelta, kWeights };
+
+void Write(const std::string& name, Kind kind, CheckpointWriter* writer) {
   const std::string path = FLAGS_directory + "/" + name;
   CheckpointMetadata metadata;
-  metadata.contents = contents;
+  metadata.contents = kind == Kind::kWeights ? Contents::kWeights : Contents::kState;
   metadata.model_hash = MakeModelHash(Identity());
   metadata.experiment = ExperimentText(Identity().experiment);
   const double user = UserSeconds();
   const Clock::time_point start = Clock::now();
-  const Status started = writer->Start(path, metadata);
+  const Status started =
+      kind == Kind::kDelta ? writer->StartDelta(path, metadata) : writer->Start(path, metadata);
   CHECK(started.ok()) << started.message();
   const double blocked = SecondsSince(start);
   const double blocked_user = UserSeconds() - user;
   const auto finished = writer->Finish();
   CHECK(finished.ok()) << finished.status().message();
+  CHECK_EQ(finished->base.has_value(), kind == Kind::kDelta);
   const double total = SecondsSince(start);
   std::printf("%s_start_user_s=%.3f\n%s_write_user_s=%.3f\n", name.c_str(), blocked_user,
               name.c_str(), UserSeconds() - user);
@@ -193,18 +204,9 @@ double SecondsOnRanks(int ranks, const Work& work) {
   return *std::max_element(seconds.begin(), seconds.end());
 }
 
-void Main() {
-  CHECK(!FLAGS_directory.empty()) << "--directory is needed";
-  CHECK(MakeDirectory(FLAGS_directory).ok());
-  SecondsOnRanks(1, [](Rank& rank) {
-    rank.Fill();
-    CheckpointWriter writer(rank.View(), FLAGS_staging_mib << 20, rank.communicator);
-    Write("first_state", Contents::kState, &writer);
-    Write("state", Contents::kState, &writer);
-    Write("weights", Contents::kWeights, &writer);
-    return OkStatus();
-  });
-  const std::string path = FLAGS_directory + "/state";
+// Loads and verifies what was written.
+void Read(const char* name) {
+  const std::string path = FLAGS_directory + "/" + name;
   const auto bytes = static_cast<double>(BytesIn(path));
   for (const int ranks : {1, 2, 4}) {
     const double user = UserSeconds();
@@ -212,16 +214,35 @@ void Main() {
       return LoadCheckpoint(path, Contents::kState, Identity(), rank.View(), *rank.communicator)
           .status();
     });
-    std::printf("load_on_%d_s=%.3f\nload_on_%d_mb_per_s=%.0f\nload_on_%d_user_s=%.3f\n", ranks,
-                seconds, ranks, bytes / seconds / kMegabyte, ranks, UserSeconds() - user);
+    std::printf("load_%s_on_%d_s=%.3f\nload_%s_on_%d_mb_per_s=%.0f\nload_%s_on_%d_user_s=%.3f\n",
+                name, ranks, seconds, name, ranks, bytes / seconds / kMegabyte, name, ranks,
+                UserSeconds() - user);
   }
   const double seconds = SecondsOnRanks(FLAGS_threads, [&](Rank& rank) {
     return VerifyCheckpoint(path, *rank.communicator).status();
   });
-  std::printf("verify_s=%.3f\nverify_mb_per_s=%.0f\n", seconds, bytes / seconds / kMegabyte);
-  CHECK(RemoveDirectory(FLAGS_directory).ok());
+  std::printf("verify_%s_s=%.3f\nverify_%s_mb_per_s=%.0f\n", name, seconds, name,
+              bytes / seconds / kMegabyte);
 }
 
+void Main() {
+  CHECK(!FLAGS_directory.empty()) << "--directory is needed";
+  CHECK(MakeDirectory(FLAGS_directory).ok());
+  SecondsOnRanks(1, [](Rank& rank) {
+    rank.Fill(1);
+    CheckpointWriter writer(rank.View(), FLAGS_staging_mib << 20, rank.communicator);
+    Write("first_state", Kind::kState, &writer);
+    Write("state", Kind::kState, &writer);
+    Write("weights", Kind::kWeights, &writer);
+    rank.Fill(100);
+    Write("delta_of_1_percent", Kind::kDelta, &writer);
+    rank.Fill(10);
+    Write("delta", Kind::kDelta, &writer);
+    return OkStatus();
+  });
+  for (const char* name : {"state", "delta"}) Read(name);
+  CHECK(RemoveDirectory(FLAGS_directory).ok());
+}
 }  // namespace
 }  // namespace elastor
 

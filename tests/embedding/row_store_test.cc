@@ -84,29 +84,31 @@ TEST(RowStore, VisitsEveryRowOnceOverTheParts) {
   std::map<int64_t, float*> want;
   for (int64_t key = 0; key < 20000; key += 3) {
     store.FindOrCreate(std::span(&key, 1), &want[key]);
-    store.SetMark(key, key % 2 == 0);
+    store.SetTouched(key, key % 2 == 0);
   }
-  std::map<int64_t, float*> all, unmarked;
+  std::map<int64_t, float*> all, untouched;
   for (int part = 0; part < 3; ++part) {
-    store.ForEachBlock(RowStore<float>::Visit::kAll, part, 3,
+    store.ForEachBlock(RowSet::kAll, part, 3,
                        [&](std::span<const int64_t> keys, float* const* rows) {
                          for (size_t i = 0; i < keys.size(); ++i) {
                            EXPECT_TRUE(all.emplace(keys[i], rows[i]).second);
                          }
                        });
-    store.ForEachBlock(RowStore<float>::Visit::kUnmarked, part, 3,
+    store.ForEachBlock(RowSet::kUntouched, part, 3,
                        [&](std::span<const int64_t> keys, float* const* rows) {
-                         for (size_t i = 0; i < keys.size(); ++i) unmarked[keys[i]] = rows[i];
+                         for (size_t i = 0; i < keys.size(); ++i) untouched[keys[i]] = rows[i];
                        });
   }
   EXPECT_EQ(all, want);
   std::erase_if(want, [](const auto& row) { return row.first % 2 == 0; });
-  EXPECT_EQ(unmarked, want);
+  EXPECT_EQ(untouched, want);
 }
 
 // Counts and visits by partition against the definition, for a rank with few partitions and for
-// one with all.
-TEST(RowStore, RowsByPartition) {
+// one with all, of all rows and of touched ones.
+class RowSetTest : public testing::TestWithParam<RowSet> {};
+
+TEST_P(RowSetTest, RowsByPartition) {
   constexpr int64_t kRows = 3 * kPartitions + 500;
   for (const std::vector<int32_t>& partitions :
        {std::vector<int32_t>{3, 4, 499, 500, 4000}, AllPartitions()}) {
@@ -117,30 +119,58 @@ TEST(RowStore, RowsByPartition) {
         if (key % 3 == 0) continue;
         float* row;
         store.FindOrCreate(std::span(&key, 1), &row);
-        want[p].push_back(key);
+        if (key % 5 == 0) store.SetTouched(key, true);
+        if (GetParam() == RowSet::kAll || (key % 5 == 0) == (GetParam() == RowSet::kTouched)) {
+          want[p].push_back(key);
+        }
       }
     }
     std::vector<int64_t> counts(kPartitions, 0);
-    for (int part = 0; part < 3; ++part) store.CountRows(part, 3, counts.data());
+    for (int part = 0; part < 3; ++part) store.CountRows(GetParam(), part, 3, counts.data());
     for (int64_t p = 0; p < kPartitions; ++p) {
       EXPECT_EQ(counts[p], static_cast<int64_t>(want.count(p) > 0 ? want[p].size() : 0)) << p;
     }
     for (const Range range : {Range{0, kPartitions}, Range{4, 500}, Range{5, 400}}) {
       std::map<int64_t, std::vector<int64_t>> found;
-      store.ForEachOfPartitions(range, [&](std::span<const int64_t> keys, float* const* rows) {
-        for (size_t i = 0; i < keys.size(); ++i) {
-          float* row;
-          store.Find(keys.subspan(i, 1), &row);
-          EXPECT_EQ(row, rows[i]);
-          found[keys[i] % kPartitions].push_back(keys[i]);
-        }
-      });
+      store.ForEachOfPartitions(GetParam(), range,
+                                [&](std::span<const int64_t> keys, float* const* rows) {
+                                  for (size_t i = 0; i < keys.size(); ++i) {
+                                    float* row;
+                                    store.Find(keys.subspan(i, 1), &row);
+                                    EXPECT_EQ(row, rows[i]);
+                                    found[keys[i] % kPartitions].push_back(keys[i]);
+                                  }
+                                });
       std::map<int64_t, std::vector<int64_t>> expected;
       for (const auto& [p, keys] : want) {
         if (p >= range.begin && p < range.end && !keys.empty()) expected[p] = keys;
       }
       EXPECT_EQ(found, expected);
     }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, RowSetTest,
+                         testing::Values(RowSet::kAll, RowSet::kTouched, RowSet::kUntouched));
+
+TEST(RowStore, TouchTellsOfTheFirstTime) {
+  using Store = RowStore<float>;
+  for (const Store::NewRows created : {Store::NewRows::kUntouched, Store::NewRows::kTouched}) {
+    Store store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0}, created);
+    std::vector<int64_t> keys = {4999, 70, 3};
+    float* rows[3];
+    store.FindOrCreate(keys, rows);
+    const auto first_of = [&](const std::vector<int64_t>& touched) {
+      std::vector<int64_t> first;
+      store.Touch(touched, [&](size_t i) { first.push_back(touched[i]); });
+      return first;
+    };
+    using Keys = std::vector<int64_t>;
+    EXPECT_EQ(first_of(keys), created == Store::NewRows::kTouched ? Keys() : keys);
+    EXPECT_EQ(first_of(keys), Keys());
+    store.ForgetTouched();
+    EXPECT_EQ(first_of({70}), Keys({70}));
+    EXPECT_EQ(first_of(keys), Keys({4999, 3}));
   }
 }
 

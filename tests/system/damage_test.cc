@@ -1,8 +1,8 @@
 // A campaign of damages. Makes a small prepared set, a model and a stopped run with checkpoints,
-// then, --damages times, damages one file of these three folders (every file has its turn: small
-// ones as often as large ones) and does what uses it: a fresh run on the data, an evaluation of the
-// model, a resumed run. Each must be refused with one line (exit code 2 or 3), or give the very
-// numbers of the undamaged folder; never other numbers, a crash or a hang. By hand:
+// the last a delta, then, --damages times, damages one file of these three folders (every file has
+// its turn: small ones as often as large ones) and does what uses it: a fresh run on the data, an
+// evaluation of the model, a resumed run. Each must be refused with one line (exit code 2 or 3), or
+// give the very numbers of the undamaged folder; never other numbers, a crash or a hang. By hand:
 //   bazel run -c opt //tests/system:damage_test -- --damages=2000 --seed=7
 // Last line: damages=2000 detected=... harmless=... silent=0 crashed=0
 #include <sys/wait.h>
@@ -26,6 +26,7 @@
 #include "core/base/numerics.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/experiment/config.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/schema_file.h"
@@ -53,6 +54,7 @@ constexpr char kSchema[] = R"(
   fields { name: "item" type: CATEGORICAL }
   fields { name: "seen" type: SEQUENCE shares: "item" max_length: 3 }
   fields { name: "place" type: CATEGORICAL encoding: HASH buckets: 20 }
+  fields { name: "user" type: CATEGORICAL }
   fields { name: "who" type: GROUP column: "place" }
   fields { name: "weight" type: WEIGHT column: "age" }
 )";
@@ -78,7 +80,8 @@ std::string Rows(uint64_t seed) {
     text += std::to_string(below(12) < item ? 1 : 0) + "\t" + std::to_string(below(1000)) + "." +
             std::to_string(below(10)) + "\t" + std::to_string(1 + below(5)) + "\ti" +
             std::to_string(item) + "\ti" + std::to_string(below(12)) + "|i" +
-            std::to_string(below(14)) + "\tp" + std::to_string(below(30)) + "\n";
+            std::to_string(below(14)) + "\tp" + std::to_string(below(30)) + "\tu" +
+            std::to_string(row) + "\n";
   }
   return text;
 }
@@ -162,11 +165,20 @@ class Campaign {
     CHECK_EQ(prepared.code, 0) << prepared.text;
     const std::string data = "data.path=" + Path(prefix + "data");
     for (const char* run : {"run", "stopped"}) {
-      const Outcome made = InChild([&] {
-        return Train(prefix + run,
-                     {data, "training.max_steps=" + std::string(*run == 's' ? "7" : "0")}, false);
-      });
+      std::vector<std::string> overrides = {data};
+      if (*run == 's') {
+        // A full one at step 4, after nearly all of the first epoch's users.
+        overrides.insert(overrides.end(), {"training.max_steps=6", "checkpoint.every_steps=4",
+                                           "checkpoint.delta_every_steps=2", "checkpoint.keep=1"});
+      }
+      const Outcome made = InChild([&] { return Train(prefix + run, overrides, false); });
       CHECK_EQ(made.code, 0) << made.text;
+    }
+    const std::string checkpoints = FolderOf(kCheckpoints, prefix);
+    for (const int64_t step : {4, 6}) {
+      const auto metadata = ReadCheckpointMetadata(checkpoints + "/" + CheckpointName(step));
+      CHECK(metadata.ok()) << metadata.status().message();
+      CHECK_EQ(metadata->base.has_value(), step == 6);
     }
   }
 

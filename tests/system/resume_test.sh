@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A run that is stopped and goes on, on other numbers of ranks and under other plans, ends with the
 # bits of one that never stopped: every loss, every scheduled evaluation, the rates after plateaus,
-# the best weights' metrics and the state digest. Stopped by max_steps, by a signal and by kill -9.
+# the best weights' metrics and the state digest. Stopped by max_steps, by a signal and by kill -9;
+# gone on with from full checkpoints and from deltas.
 # Arguments: the trainer, prepare.
 set -uo pipefail
 
@@ -87,6 +88,25 @@ must_train "checkpoints by the clock" 2 "$work/e" --set=checkpoint.every_minutes
 same_as_whole "$work/e" "checkpoints by the clock"
 written=$(grep --count '"event":"checkpoint"' "$work/e/metrics.jsonl")
 [[ $written -gt 100 ]] || fail "by the clock: expected a checkpoint nearly every step, found $written"
+
+# Deltas, which every two steps touch too many rows of these small tables for one full one to last:
+# it goes on from one whose base stands beside it, from a full one, and from a delta of that.
+deltas=(--set=checkpoint.delta_every_steps=2 --set=checkpoint.keep=2)
+is_delta() { grep --quiet '^  "base"' "$work/f/checkpoints/step-0000000$1/manifest.json"; }
+must_train "deltas to step 102" 3 "$work/f" --set=training.max_steps=102 "${deltas[@]}"
+is_delta 102 || fail "expected a delta at step 102"
+"$trainer" --mode=verify --model="$work/f/checkpoints/step-0000000102" >"$work/log" 2>&1 ||
+  fail "verify a delta: $(cat "$work/log")"
+must_train "on other ranks to step 103" 5 "$work/f" --resume --set=training.max_steps=103 \
+  "${deltas[@]}" $plan=TABLE_WISE
+must_train "by the clock to step 150" 2 "$work/f" --resume --set=training.max_steps=150 \
+  --set=checkpoint.delta_every_minutes=1e-6 --set=parallel.threads=2
+must_train "to the end without deltas" 4 "$work/f" --resume
+same_as_whole "$work/f" "deltas"
+full=$(grep '"event":"checkpoint"' "$work/f/metrics.jsonl" | grep --invert-match --count '"base":')
+written=$(grep --count '"event":"checkpoint"' "$work/f/metrics.jsonl")
+[[ $full -gt 5 && $written -gt $((3 * full / 2)) ]] ||
+  fail "expected deltas between full checkpoints, found $written checkpoints, $full of them full"
 
 # interrupt SIGNAL CODE RUN PATTERN ARGUMENT...: one rank, and the signal once metrics.jsonl has the
 # pattern; must end with that exit code. Again when the run was faster.

@@ -31,6 +31,12 @@ namespace elastor {
 //                      hashes are in the manifest's `encoding`
 // Every row is in one file. Rows that never occurred in training are in none: they are made from
 // the seed, as in training.
+//
+// A training state may also be a delta: its tables have only the rows that changed since the last
+// full one, its base, which lies beside it and which its manifest (version 3) names. The state is
+// the base with these rows in place, and all else, the digest of the whole state too, as the
+// delta's own files say. So a state is one full folder and one delta, whatever deltas there were
+// between. Every reader below takes the folder of a delta as it takes a full one.
 
 // All that a model's predictions depend on besides its weights: model, embedding, training.seed and
 // the chosen labels of the experiment, and the data's fields and labels.
@@ -72,9 +78,19 @@ class CheckpointWriter {
 
   // Collective. REQUIRES: not active(). All ranks return the same status; on error nothing is
   // active. An existing `path` is replaced when Finish publishes. vocabularies_from: the folder of
-  // the prepared set whose vocabulary files come along; empty: none do.
+  // the prepared set whose vocabulary files come along; empty: none do. Of a whole state: where
+  // state's tables note touched rows, these count from now on.
   Status Start(const std::string& path, const CheckpointMetadata& metadata,
                const std::string& vocabularies_from = "");
+  // The same for a whole state in as few bytes as do: a delta of the last full state that this
+  // writer made or goes on from. A full one where there is none in path's directory, the tables do
+  // not note touched rows, or these are more than kMostDelta of all rows' bytes. Finish's metadata
+  // tells which. REQUIRES: nothing was loaded since that full state but what ContinueFrom was told.
+  static constexpr double kMostDelta = 0.5;
+  Status StartDelta(const std::string& path, const CheckpointMetadata& metadata);
+  // This rank only. The state is what LoadCheckpoint has just read from `path`, with this metadata:
+  // deltas may go on from it or from its base.
+  void ContinueFrom(const std::string& path, const CheckpointMetadata& metadata);
   bool active() const;
   // Whether this rank's files are written, or have failed: Finish does not wait for this rank.
   bool done() const;
@@ -116,8 +132,9 @@ struct WarmStartReport {
 StatusOr<WarmStartReport> WarmStart(const WarmStartConfig& config, const DatasetInfo& data,
                                     const StateView& state, Communicator& communicator);
 
-// Every byte of the folder against the manifest, and the state digest of a whole state computed
-// again from the files alone. Collective: files are shared among the ranks. Returns the metadata.
+// Every byte of the folder, and of a delta's base, against the manifest, and the state digest of a
+// whole state computed again from the files alone. Collective: files are shared among the ranks.
+// Returns the metadata.
 StatusOr<CheckpointMetadata> VerifyCheckpoint(const std::string& path, Communicator& communicator);
 
 // The folder of the last whole checkpoint below `directory` (RUN/checkpoints), or "" when there is
@@ -127,9 +144,9 @@ StatusOr<std::string> LastCheckpoint(const std::string& directory);
 std::string CheckpointName(int64_t step);
 // "best-0000000100": weights of the best evaluation, at that step.
 std::string BestName(int64_t step);
-// Removes all but the last `keep` checkpoints, then weights of best evaluations that neither the
-// control record of one of those (unless one is damaged) nor `best_step` names, then what a killed
-// run left (".partial",
+// Removes all but the last `keep` checkpoints and the bases of deltas among these, then weights of
+// best evaluations that neither the control record of one of those (unless one is damaged) nor
+// `best_step` names, then what a killed run left (".partial",
 // ".old" of folders that are there). One rank, while none writes below `directory`.
 Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t best_step);
 

@@ -13,6 +13,12 @@ namespace elastor {
 // (RUN/checkpoints/step-SSSSSSSSSS).
 enum class Contents { kWeights, kState };
 
+// The full checkpoint that a delta completes.
+struct CheckpointBase {
+  std::string name;           // of its folder, beside the delta's
+  std::string manifest_xxh3;  // what its manifest ends with: of no other folder
+};
+
 struct CheckpointMetadata {
   Contents contents = Contents::kWeights;
   ControlRecord control;     // step, epoch, position, ...
@@ -26,6 +32,9 @@ struct CheckpointMetadata {
   // Of the training data; none: a folder of version 1 does not tell.
   std::optional<DataEncoding> encoding = {};
   bool has_vocabularies = false;  // the folder holds the vocabularies of `encoding`; by the writer
+  // Of a delta: its tables have only the rows that changed since. By the writer.
+  std::optional<CheckpointBase> base = {};
+  std::string manifest_xxh3 = {};  // of this folder's manifest; after writing, on rank 0 alone
 };
 
 }  // namespace elastor

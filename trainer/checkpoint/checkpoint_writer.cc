@@ -9,6 +9,7 @@
 
 #include "core/base/exhausted.h"
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/dense_copy.h"
@@ -53,10 +54,18 @@ StatusOr<std::vector<std::string>> GatherTexts(const std::string& mine,
 // One checkpoint is in the making while `thread` is joinable.
 struct CheckpointWriter::State {
   State(const StateView& view, int64_t staging_bytes, Communicator* communicator)
-      : view(view), staging_bytes(staging_bytes), communicator(*communicator) {}
+      : view(view),
+        staging_bytes(staging_bytes),
+        communicator(*communicator),
+        touched(view.embedding->touched()) {}
 
+  // Collective. The folder for what is written.
+  Status Begin(const std::string& to, const CheckpointMetadata& of);
+  // Collective. Whether the touched rows are few enough for a delta.
+  StatusOr<bool> AreFewTouched() const;
   // Collective. Copies, or sees to it that nobody changes the tables before they are written.
-  Status CopyAndWrite();
+  // `changed`: the rows of a delta; null: all rows.
+  Status CopyAndWrite(const TouchedRows<float>* changed);
   // The thread's work: no collective, and of the tables only what was not copied.
   void Write();
   Status WriteFiles();
@@ -67,9 +76,18 @@ struct CheckpointWriter::State {
   Status PublishOnRoot(std::span<const std::string> embedding);
   void Forget();
 
+  // The full state that touched rows are counted from.
+  struct Base {
+    std::filesystem::path path;
+    std::string manifest_xxh3;  // on rank 0
+    Digest rows;                // of this rank's share
+  };
+
   const StateView view;
   const int64_t staging_bytes;
   Communicator& communicator;
+  TouchedRows<float>* const touched;  // null: not noted
+  std::optional<Base> base;
 
   StagingMemory staging;
   std::string path;
@@ -86,21 +104,51 @@ struct CheckpointWriter::State {
   Status status;
   EmbeddingFile embedding_file;
   DenseFile dense_file;
-  Digest digest;
+  Digest row_digest;  // of all rows of this rank's share, with a delta too
+  Digest dense_digest;
 
   std::string partial() const { return path + ".partial"; }
 };
 
-Status CheckpointWriter::State::CopyAndWrite() {
+Status CheckpointWriter::State::Begin(const std::string& to, const CheckpointMetadata& of) {
+  path = to;
+  metadata = of;
+  metadata.has_vocabularies = false;
+  metadata.base.reset();
+  Status made;
+  if (communicator.rank() == 0) {
+    made = RemoveDirectory(partial());
+    if (made.ok()) made = MakeDirectory(partial());
+  }
+  return AgreeOnStatus(communicator, made);
+}
+
+StatusOr<bool> CheckpointWriter::State::AreFewTouched() const {
+  int64_t bytes[] = {RowShare(view, Contents::kState, touched).bytes(),
+                     RowShare(view, Contents::kState, nullptr).bytes()};
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, bytes));
+  return static_cast<double>(bytes[0]) <= kMostDelta * static_cast<double>(bytes[1]);
+}
+
+Status CheckpointWriter::State::CopyAndWrite(const TouchedRows<float>* changed) {
   communicator.Enter(Activity::kCheckpointCopy);
   ELASTOR_ASSIGN_OR_RETURN(dense, DenseCopy::Gather(view, metadata.contents, communicator));
-  rows.emplace(view, metadata.contents);
+  rows.emplace(view, metadata.contents, changed);
   copied = rows->bytes() <= staging_bytes;
-  digest = Digest();
+  row_digest = dense_digest = Digest();
   if (copied) {
     rows->Copy(&staging);
+  } else if (changed != nullptr) {
+    changed->AddTouchedToDigest(&row_digest);
   } else if (metadata.contents == Contents::kState) {
-    view.embedding->AddToDigest(&digest);
+    view.embedding->AddToDigest(&row_digest);
+  }
+  if (changed != nullptr) {
+    row_digest.Merge(base->rows);
+    row_digest.Subtract(changed->ReplacedDigest());
+  } else if (metadata.contents == Contents::kState && touched != nullptr) {
+    touched->Forget();
+    base.reset();  // until this one is whole
   }
   done = false;
   thread = StartThread(1, 1, "writing checkpoints", [this] { Write(); });
@@ -119,8 +167,8 @@ void CheckpointWriter::State::Write() {
 
 Status CheckpointWriter::State::WriteFiles() {
   if (metadata.contents == Contents::kState) {
-    if (copied) rows->AddToDigest(&digest);
-    dense->AddToDigest(&digest);
+    if (copied) rows->AddToDigest(&row_digest);
+    dense->AddToDigest(&dense_digest);
   }
   const std::string name = EmbeddingFileName(communicator.rank(), communicator.size());
   ELASTOR_ASSIGN_OR_RETURN(embedding_file, rows->Write(partial(), name));
@@ -151,6 +199,8 @@ StatusOr<CheckpointMetadata> CheckpointWriter::State::Publish() {
   communicator.Enter(Activity::kCheckpointPublish);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
   if (metadata.contents == Contents::kState) {
+    Digest digest = row_digest;
+    digest.Merge(dense_digest);
     if (communicator.rank() == 0) AddControl(metadata.control, &digest);
     ELASTOR_ASSIGN_OR_RETURN(metadata.state_digest, SumDigest(digest, communicator));
   }
@@ -159,13 +209,16 @@ StatusOr<CheckpointMetadata> CheckpointWriter::State::Publish() {
       GatherTexts(EmbeddingFileText(embedding_file, rows->tables()), communicator));
   const Status published = communicator.rank() == 0 ? PublishOnRoot(embedding) : OkStatus();
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, published));
+  if (touched != nullptr && metadata.contents == Contents::kState && !metadata.base) {
+    base = {path, metadata.manifest_xxh3, row_digest};
+  }
   return metadata;
 }
 
 Status CheckpointWriter::State::PublishOnRoot(std::span<const std::string> embedding) {
-  const Manifest manifest = {metadata, rows->tables(), dense_file, {}};
-  ELASTOR_RETURN_IF_ERROR(
-      WriteFileAtomically(partial() + "/" + kManifestFile, ManifestText(manifest, embedding)));
+  const std::string text = ManifestText({metadata, rows->tables(), dense_file, {}}, embedding);
+  metadata.manifest_xxh3 = SealOf(text);
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(partial() + "/" + kManifestFile, text));
   return ReplaceDirectory(partial(), path);
 }
 
@@ -199,18 +252,43 @@ CheckpointWriter::~CheckpointWriter() {
 Status CheckpointWriter::Start(const std::string& path, const CheckpointMetadata& metadata,
                                const std::string& vocabularies_from) {
   CHECK(!active()) << path << ": the checkpoint before is not finished";
-  state_->path = path;
-  state_->metadata = metadata;
+  ELASTOR_RETURN_IF_ERROR(state_->Begin(path, metadata));
   state_->metadata.has_vocabularies =
       !vocabularies_from.empty() && metadata.encoding && HasVocabularies(*metadata.encoding);
   state_->vocabularies_from = vocabularies_from;
-  Status made;
-  if (state_->communicator.rank() == 0) {
-    made = RemoveDirectory(state_->partial());
-    if (made.ok()) made = MakeDirectory(state_->partial());
+  return state_->CopyAndWrite(nullptr);
+}
+
+Status CheckpointWriter::StartDelta(const std::string& path, const CheckpointMetadata& metadata) {
+  CHECK(!active()) << path << ": the checkpoint before is not finished";
+  CHECK(metadata.contents == Contents::kState) << path << ": a delta of weights";
+  const std::optional<State::Base>& base = state_->base;
+  const std::filesystem::path to = path;
+  if (!base || to.parent_path() != base->path.parent_path() || to == base->path) {
+    return Start(path, metadata);
   }
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(state_->communicator, made));
-  return state_->CopyAndWrite();
+  ELASTOR_ASSIGN_OR_RETURN(const bool few, state_->AreFewTouched());
+  if (!few) return Start(path, metadata);
+  ELASTOR_RETURN_IF_ERROR(state_->Begin(path, metadata));
+  state_->metadata.base = {base->path.filename(), base->manifest_xxh3};
+  return state_->CopyAndWrite(state_->touched);
+}
+
+void CheckpointWriter::ContinueFrom(const std::string& path, const CheckpointMetadata& metadata) {
+  if (state_->touched == nullptr) return;
+  std::filesystem::path folder = path;
+  std::string manifest_xxh3 = metadata.manifest_xxh3;
+  if (metadata.base) {
+    folder.replace_filename(metadata.base->name);
+    manifest_xxh3 = metadata.base->manifest_xxh3;
+  }
+  // Of the rows as the base has them.
+  Digest rows, touched;
+  state_->view.embedding->AddToDigest(&rows);
+  state_->touched->AddTouchedToDigest(&touched);
+  rows.Subtract(touched);
+  rows.Merge(state_->touched->ReplacedDigest());
+  state_->base = {folder, manifest_xxh3, rows};
 }
 
 bool CheckpointWriter::active() const { return state_->thread.joinable(); }

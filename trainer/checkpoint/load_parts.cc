@@ -75,10 +75,9 @@ Status LoadPieces(const StoredCheckpoint& stored, size_t file_index,
   return failure.ok() ? file.CheckReadable() : failure;
 }
 
-}  // namespace
-
-Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
-                const StateView& state, const Communicator& communicator) {
+// The rows of one folder.
+Status LoadFolder(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
+                  const StateView& state, const Communicator& communicator) {
   const std::vector<EmbeddingFile>& files = stored.manifest().embedding;
   for (size_t f = 0; f < files.size(); ++f) {
     const std::vector<WantedPiece> wanted = WantedPieces(files[f], places, *state.embedding);
@@ -87,6 +86,17 @@ Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Con
     ELASTOR_RETURN_IF_ERROR(LoadPieces(stored, f, wanted, places, contents, state.embedding));
   }
   return OkStatus();
+}
+
+}  // namespace
+
+Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
+                const StateView& state, const Communicator& communicator) {
+  const StoredCheckpoint& full = stored.base() != nullptr ? *stored.base() : stored;
+  ELASTOR_RETURN_IF_ERROR(LoadFolder(full, places, contents, state, communicator));
+  if (TouchedRows<float>* touched = state.embedding->touched()) touched->Forget();
+  if (stored.base() == nullptr) return OkStatus();
+  return LoadFolder(stored, places, contents, state, communicator);
 }
 
 std::vector<TensorSpec> TensorsOf(const ParameterInfo& parameter,

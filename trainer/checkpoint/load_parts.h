@@ -19,7 +19,9 @@ inline constexpr int kNoTable = -1;
 
 // Sets the rows this rank owns, in parallel, reading and verifying only pieces that may hold some.
 // places[i]: the state's table for the manifest's table i, or kNoTable. The columns that are read
-// fit: contents kState all of them, else the weights. Files are also looked at, one rank each.
+// fit: contents kState all of them, else the weights. Files are also looked at, one rank each. Rows
+// of a delta take the place of its base's; afterwards they are the touched ones, where the state
+// notes which are.
 Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
                 const StateView& state, const Communicator& communicator);
 

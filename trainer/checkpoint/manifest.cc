@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/manifest.h"
 
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <set>
 #include <utility>
@@ -18,7 +19,9 @@ namespace elastor {
 namespace {
 
 constexpr char kFormat[] = "elastor-checkpoint";
-constexpr int kVersion = 2;  // 1: without `encoding` and `vocabularies`
+constexpr int kVersion = 2;       // 1: without `encoding` and `vocabularies`
+constexpr int kDeltaVersion = 3;  // 2 and `base`
+constexpr char kBaseMember[] = "base";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 const char* ContentsName(Contents contents) {
@@ -55,13 +58,17 @@ Json PieceJson(const RowPiece& piece) {
 
 // ---- Reading. These throw a std::string as JsonEntry does.
 
-// A file beside the manifest, never elsewhere.
-std::string ParseFileName(const JsonEntry& json) {
+// What lies in a directory that the reader knows, never elsewhere.
+std::string ParseName(const JsonEntry& json, const char* expected) {
   const std::string name = json.Member("name").Text();
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos) {
-    throw "name '" + name + "'; expected a file in the same directory";
+    throw "name '" + name + "'; expected " + expected;
   }
   return name;
+}
+
+std::string ParseFileName(const JsonEntry& json) {
+  return ParseName(json, "a file in the same directory");
 }
 
 SafetensorsFacts ParseFileFacts(const JsonEntry& json) {
@@ -146,6 +153,12 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
     metadata.encoding = ParseEncoding(json.Member("encoding"));
     metadata.has_vocabularies = json.Member("vocabularies").Bool();
   }
+  metadata.manifest_xxh3 = json.Member("manifest_xxh3").Text();
+  if (json.json().at("version") != kDeltaVersion) return metadata;
+  if (metadata.contents != Contents::kState) throw std::string("a delta of weights");
+  const JsonEntry base = json.Member(kBaseMember);
+  metadata.base = {ParseName(base, "a folder beside this one"),
+                   HashText(base.Member("manifest_xxh3").Hash())};
   return metadata;
 }
 
@@ -177,8 +190,8 @@ void CheckVersion(const JsonEntry& json) {
     throw std::string("not the manifest of a checkpoint or a model");
   }
   const Json& version = json.Member("version").json();
-  if (version == 1 || version == kVersion) return;
-  throw "version " + version.dump() + "; expected 1 or " + std::to_string(kVersion);
+  if (version == 1 || version == kVersion || version == kDeltaVersion) return;
+  throw "version " + version.dump() + "; expected 1, 2 or 3";
 }
 
 }  // namespace
@@ -217,20 +230,23 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   for (const auto& [name, hash] : manifest.dense.tensors) dense["tensors"][name] = HashText(hash);
   Json encoding = Json::object();
   AddEncodingJson(metadata.encoding.value_or(DataEncoding()), &encoding);
-  const Json head = {{"format", kFormat},
-                     {"version", kVersion},
-                     {"contents", ContentsName(metadata.contents)},
-                     {"control", ControlJson(metadata.control)},
-                     {"state_digest", metadata.state_digest},
-                     {"numerics", metadata.numerics},
-                     {"model_hash", metadata.model_hash},
-                     {"numeric_hash", metadata.numeric_hash},
-                     {"experiment", metadata.experiment},
-                     {"data", metadata.data},
-                     {"encoding", encoding},
-                     {"vocabularies", metadata.has_vocabularies},
-                     {"tables", tables},
-                     {"dense", dense}};
+  Json head = {{"format", kFormat}, {"version", metadata.base ? kDeltaVersion : kVersion}};
+  if (metadata.base) {
+    head[kBaseMember] = {{"name", metadata.base->name},
+                         {"manifest_xxh3", metadata.base->manifest_xxh3}};
+  }
+  head.update({{"contents", ContentsName(metadata.contents)},
+               {"control", ControlJson(metadata.control)},
+               {"state_digest", metadata.state_digest},
+               {"numerics", metadata.numerics},
+               {"model_hash", metadata.model_hash},
+               {"numeric_hash", metadata.numeric_hash},
+               {"experiment", metadata.experiment},
+               {"data", metadata.data},
+               {"encoding", encoding},
+               {"vocabularies", metadata.has_vocabularies},
+               {"tables", tables},
+               {"dense", dense}});
   // A line an entry and a line a file.
   std::string text = "{\n";
   for (const auto& [key, value] : head.items())
@@ -239,6 +255,32 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   for (size_t i = 0; i < embedding.size(); ++i)
     text += (i > 0 ? ",\n    " : "\n    ") + embedding[i];
   return SealJson(text + "\n  ],\n  \"manifest_xxh3\": \"");
+}
+
+// ManifestText writes a line an entry; the first three are the brace, the format and the version.
+std::string PeekBase(const std::string& directory) {
+  std::ifstream file(directory + "/" + kManifestFile);
+  const std::string opening = "  \"" + std::string(kBaseMember) + "\": ";
+  constexpr int kLines = 4;
+  std::string line;
+  for (int i = 0; i < kLines && std::getline(file, line); ++i) {
+    if (!line.starts_with(opening)) continue;
+    const Json base = Json::parse(line.substr(opening.size(), line.rfind(',') - opening.size()),
+                                  nullptr, /*allow_exceptions=*/false);
+    return base.is_object() && base.contains("name") && base["name"].is_string()
+               ? base["name"].get<std::string>()
+               : "";
+  }
+  return "";
+}
+
+std::string FolderBeside(const std::string& directory, const std::string& name) {
+  std::error_code ignored;
+  std::filesystem::path folder = directory;
+  if (std::filesystem::is_symlink(folder, ignored)) {
+    folder = std::filesystem::canonical(folder, ignored);
+  }
+  return (folder / ".." / name).lexically_normal();
 }
 
 StatusOr<std::string> ReadManifestText(const std::string& directory) {

@@ -31,6 +31,7 @@ struct StoredTable {
   std::string name;
   int64_t keys = 0;  // keys are below it
   std::vector<Column> columns;
+  bool operator==(const StoredTable&) const = default;
 };
 
 struct DenseFile {
@@ -65,6 +66,12 @@ std::string EmbeddingFileText(const EmbeddingFile& file, std::span<const StoredT
 // The whole, ending with its own hash. embedding: texts of EmbeddingFileText; manifest.embedding is
 // not read.
 std::string ManifestText(const Manifest& manifest, std::span<const std::string> embedding);
+
+// The base that a folder's manifest names, empty: none, read from its first lines alone. Nothing is
+// verified: for what has to decide which folders may go.
+std::string PeekBase(const std::string& directory);
+// The folder `name` beside `directory`, or beside what that is a link to.
+std::string FolderBeside(const std::string& directory, const std::string& name);
 
 // The text of a folder's manifest.json. User error when there is none or it is a symbolic link.
 StatusOr<std::string> ReadManifestText(const std::string& directory);

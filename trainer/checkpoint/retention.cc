@@ -61,6 +61,21 @@ std::set<int64_t> StepsOf(std::string_view kind, const std::set<std::string>& na
   return steps;
 }
 
+// Takes out of the checkpoints `steps` what may go: all but the last `keep` and their bases.
+std::set<int64_t> TakeOld(const std::string& directory, int64_t keep, std::set<int64_t>* steps) {
+  std::set<int64_t> old;
+  while (static_cast<int64_t>(steps->size()) > std::max(keep, int64_t{1})) {
+    old.insert(steps->extract(steps->begin()));
+  }
+  if (old.empty()) return old;  // spares reading manifests
+  for (const int64_t step : std::set<int64_t>(*steps)) {
+    const std::string name = PeekBase(DirectoryToRead(directory + "/" + CheckpointName(step)));
+    const std::optional<int64_t> base = StepOf(kStep, name);
+    if (base && old.erase(*base) > 0) steps->insert(*base);
+  }
+  return old;
+}
+
 // The folder of a step, under its own name and the old one.
 Status RemoveStep(const std::string& directory, std::string_view kind, int64_t step) {
   const std::string path = directory + "/" + NameOf(kind, step);
@@ -83,9 +98,10 @@ StatusOr<std::string> LastCheckpoint(const std::string& directory) {
 Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t best_step) {
   ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
   std::set<int64_t> steps = StepsOf(kStep, names, directory);
-  while (static_cast<int64_t>(steps.size()) > std::max(keep, int64_t{1})) {
-    ELASTOR_RETURN_IF_ERROR(RemoveStep(directory, kStep, *steps.begin()));
-    steps.erase(steps.begin());
+  const std::set<int64_t> old = TakeOld(directory, keep, &steps);
+  // Deltas before their bases: whatever is left if the run is killed, can be read.
+  for (auto step = old.rbegin(); step != old.rend(); ++step) {
+    ELASTOR_RETURN_IF_ERROR(RemoveStep(directory, kStep, *step));
   }
   std::set<int64_t> unused = StepsOf(kBest, names, directory);
   unused.erase(best_step);

@@ -28,14 +28,16 @@ int64_t ElementsOf(const std::vector<Column>& columns) {
 
 }  // namespace
 
-RowShare::RowShare(const StateView& state, Contents contents) : embedding_(state.embedding) {
+RowShare::RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched)
+    : embedding_(state.embedding), touched_(touched) {
   const OptimizerKind kind = embedding_->optimizer_kind();
   rows_.resize(state.tables->size());
   for (size_t t = 0; t < rows_.size(); ++t) {
     const TableSpec& table = (*state.tables)[t];
     tables_.push_back({table.name, table.rows, ColumnsOf(table, kind, contents)});
     std::vector<int64_t>& first = rows_[t].first;
-    first = embedding_->CountRows(static_cast<int>(t));
+    first = touched != nullptr ? touched->CountTouchedRows(static_cast<int>(t))
+                               : embedding_->CountRows(static_cast<int>(t));
     first.push_back(0);
     int64_t sum = 0;
     for (int64_t& count : first) sum += std::exchange(count, sum);
@@ -71,13 +73,17 @@ template <typename Fn>
 void RowShare::ForEachRowOf(int table, const Range& partitions, const Fn& fn) const {
   const std::vector<int64_t>& first = rows_[table].first;
   std::vector<int64_t> next(first.begin() + partitions.begin, first.begin() + partitions.end);
-  embedding_->ForEachRowOf(table, partitions,
-                           [&](std::span<const int64_t> keys, const float* const* rows) {
-                             for (size_t i = 0; i < keys.size(); ++i) {
-                               const int64_t p = keys[i] % kPartitions - partitions.begin;
-                               fn(next[p]++, keys[i], rows[i]);
-                             }
-                           });
+  const auto visit = [&](std::span<const int64_t> keys, const float* const* rows) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const int64_t p = keys[i] % kPartitions - partitions.begin;
+      fn(next[p]++, keys[i], rows[i]);
+    }
+  };
+  if (touched_ != nullptr) {
+    touched_->ForEachTouchedRowOf(table, partitions, visit);
+  } else {
+    embedding_->ForEachRowOf(table, partitions, visit);
+  }
 }
 
 // ---- Copying

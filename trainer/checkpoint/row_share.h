@@ -10,6 +10,7 @@
 #include "core/base/digest.h"
 #include "core/base/leaves.h"
 #include "core/base/status.h"
+#include "embedding/embedding_state.h"
 #include "embedding/zero_pages.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/state_view.h"
@@ -29,13 +30,15 @@ struct StagingMemory {
   int64_t bytes = 0;
 };
 
-// The embedding rows that one rank writes into a checkpoint: those whose primary replica it has, in
-// order of (partition, key). Counted when made; then either copied as a whole (the tables may
-// change afterwards) or read from the tables piece by piece, which must then wait.
+// The embedding rows that one rank writes into a checkpoint: those, or the touched ones of those,
+// whose primary replica it has, in order of (partition, key). Counted when made; then either copied
+// as a whole (the tables may change afterwards) or read from the tables piece by piece, which must
+// then wait.
 class RowShare {
  public:
-  // Uses the embedding's thread pool, as Copy does.
-  RowShare(const StateView& state, Contents contents);
+  // Uses the embedding's thread pool, as Copy does. touched: state.embedding's, if only these rows
+  // are meant; else null.
+  RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched);
 
   int64_t bytes() const { return bytes_; }  // of all keys and columns
   // staging outlives the share, which uses it alone.
@@ -75,6 +78,7 @@ class RowShare {
   std::span<const float> Values(int table, size_t column, const RowPiece& piece);
 
   const EmbeddingState<float>* embedding_;
+  const TouchedRows<float>* touched_;
   std::vector<StoredTable> tables_;
   std::vector<Rows> rows_;
   int64_t bytes_ = 0;

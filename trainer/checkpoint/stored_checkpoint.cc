@@ -36,6 +36,40 @@ StoredCheckpoint::StoredCheckpoint(std::string directory, Manifest manifest)
 
 StatusOr<StoredCheckpoint> StoredCheckpoint::Open(const std::string& path,
                                                   Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(StoredCheckpoint stored, OpenFolder(path, communicator));
+  const std::optional<CheckpointBase>& base = stored.manifest_.metadata.base;
+  if (!base) return stored;
+  StatusOr<StoredCheckpoint> opened =
+      OpenFolder(FolderBeside(stored.directory_, base->name), communicator);
+  if (!opened.ok()) {
+    Status status(opened.status().code(), stored.manifest_path() + ": a delta of " + base->name +
+                                              ": " + opened.status().message());
+    if (opened.status().agreed()) status.set_agreed();
+    return status;
+  }
+  stored.base_ = std::make_shared<const StoredCheckpoint>(std::move(opened).value());
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, stored.CheckBase()));
+  return stored;
+}
+
+Status StoredCheckpoint::CheckBase() const {
+  const CheckpointBase& expected = *manifest_.metadata.base;
+  const CheckpointMetadata& found = base_->manifest_.metadata;
+  const std::string which = manifest_path() + ": a delta of " + expected.name;
+  if (found.manifest_xxh3 != expected.manifest_xxh3) {
+    return UserError(which + " with the manifest_xxh3 " + expected.manifest_xxh3 + "; " +
+                     base_->manifest_path() + " has " + found.manifest_xxh3 +
+                     "; the base was replaced");
+  }
+  if (found.base || found.contents != Contents::kState ||
+      base_->manifest_.tables != manifest_.tables) {
+    return UserError(which + ", which is not a full training state with the same tables");
+  }
+  return OkStatus();
+}
+
+StatusOr<StoredCheckpoint> StoredCheckpoint::OpenFolder(const std::string& path,
+                                                        Communicator& communicator) {
   const std::string directory = DirectoryToRead(path);
   StatusOr<std::string> text = std::string();
   if (communicator.rank() == 0) text = ReadManifestText(directory);

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_CHECKPOINT_STORED_CHECKPOINT_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,11 +14,15 @@
 
 namespace elastor {
 
-// A folder that is being read. User errors name file and tensor.
+// A folder that is being read, with its base if it is a delta. User errors name file and tensor.
 class StoredCheckpoint {
  public:
-  // Collective: rank 0 reads the manifest for all.
+  // Collective: rank 0 reads the manifests for all. The base of a delta must be the very folder
+  // that it was written to complete.
   static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator);
+
+  // The full checkpoint whose rows are this one's where it has none; null: this one is full.
+  const StoredCheckpoint* base() const { return base_.get(); }
 
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
@@ -43,11 +48,15 @@ class StoredCheckpoint {
 
  private:
   StoredCheckpoint(std::string directory, Manifest manifest);
+  static StatusOr<StoredCheckpoint> OpenFolder(const std::string& path, Communicator& communicator);
+  // Whether base_ is what the manifest names.
+  Status CheckBase() const;
   Status CheckKeys(const std::string& tensor, const StoredTable& table, const RowPiece& piece,
                    std::span<const int64_t> keys) const;
 
   std::string directory_;
   Manifest manifest_;
+  std::shared_ptr<const StoredCheckpoint> base_;
 };
 
 }  // namespace elastor

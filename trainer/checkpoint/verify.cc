@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "core/base/digest.h"
+#include "embedding/shard_plan.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
@@ -46,10 +50,57 @@ Status VerifyTensors(const StoredCheckpoint& stored, size_t file_index,
                    " tensors; expected " + std::to_string(expected));
 }
 
-void AddRows(const StoredTable& table, const StoredCheckpoint::Rows& rows, Digest* digest) {
+// By table.
+using PartitionSets = std::vector<std::vector<bool>>;
+using KeysByTable = std::vector<std::vector<int64_t>>;  // ascending
+
+// Those that the pieces `share`, as VerifyRows counts them, may hold rows of.
+PartitionSets PartitionsOf(const Manifest& manifest, const Range& share) {
+  PartitionSets sets(manifest.tables.size(), std::vector<bool>(kPartitions));
+  int64_t number = 0;
+  for (const EmbeddingFile& file : manifest.embedding) {
+    for (size_t t = 0; t < sets.size(); ++t) {
+      for (const RowPiece& piece : file.pieces[t]) {
+        const int64_t mine = number++;
+        if (mine < share.begin || mine >= share.end) continue;
+        std::fill(sets[t].begin() + piece.partitions.begin, sets[t].begin() + piece.partitions.end,
+                  true);
+      }
+    }
+  }
+  return sets;
+}
+
+// The keys of these partitions.
+StatusOr<KeysByTable> ReadKeys(const StoredCheckpoint& stored, const PartitionSets& partitions) {
+  const Manifest& manifest = stored.manifest();
+  KeysByTable all(manifest.tables.size());
+  for (size_t f = 0; f < manifest.embedding.size(); ++f) {
+    ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
+    for (size_t t = 0; t < all.size(); ++t) {
+      const auto wanted = partitions[t].begin();
+      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
+        const auto end = wanted + piece.partitions.end;
+        if (std::find(wanted + piece.partitions.begin, end, true) == end) continue;
+        ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint::Rows rows,
+                                 stored.ReadPiece(file, f, t, piece, /*columns=*/0));
+        std::copy_if(rows.keys.begin(), rows.keys.end(), std::back_inserter(all[t]),
+                     [&](int64_t key) { return wanted[key % kPartitions]; });
+      }
+    }
+    ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
+  }
+  for (std::vector<int64_t>& keys : all) std::sort(keys.begin(), keys.end());
+  return all;
+}
+
+// Rows whose key is among `replaced` (ascending) are left out.
+void AddRows(const StoredTable& table, const StoredCheckpoint::Rows& rows,
+             std::span<const int64_t> replaced, Digest* digest) {
   const uint64_t seed = RowSeed(table.name);
   std::vector<float> record;
   for (size_t i = 0; i < rows.keys.size(); ++i) {
+    if (std::binary_search(replaced.begin(), replaced.end(), rows.keys[i])) continue;
     record.clear();
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const int64_t width = table.columns[c].width;
@@ -62,7 +113,8 @@ void AddRows(const StoredTable& table, const StoredCheckpoint::Rows& rows, Diges
 }
 
 // Pieces of all files in order, counted; this rank reads those of `share`.
-Status VerifyRows(const StoredCheckpoint& stored, const Range& share, Digest* digest) {
+Status VerifyRows(const StoredCheckpoint& stored, const Range& share, const KeysByTable& replaced,
+                  Digest* digest) {
   const Manifest& manifest = stored.manifest();
   int64_t number = 0;
   for (size_t f = 0; f < manifest.embedding.size(); ++f) {
@@ -77,7 +129,7 @@ Status VerifyRows(const StoredCheckpoint& stored, const Range& share, Digest* di
         }
         ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint::Rows rows,
                                  stored.ReadPiece(*file, f, t, piece, table.columns.size()));
-        AddRows(table, rows, digest);
+        AddRows(table, rows, replaced[t], digest);
       }
     }
     if (file) ELASTOR_RETURN_IF_ERROR(file->CheckReadable());
@@ -95,11 +147,17 @@ int64_t PiecesOf(const Manifest& manifest) {
   return pieces;
 }
 
-// This rank's part of the files.
-Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, Digest* digest) {
+// This rank's part of the pieces.
+Range ShareOf(const Manifest& manifest, int rank, int ranks) {
+  return PartOf(rank, ranks, PiecesOf(manifest));
+}
+
+// This rank's part of the files. `dense` and `rows`: of what they hold, but for replaced rows.
+Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, const KeysByTable& replaced,
+                   Digest* dense, Digest* rows) {
   const Manifest& manifest = stored.manifest();
   if (rank == 0) {
-    ELASTOR_RETURN_IF_ERROR(VerifyDense(stored, digest));
+    ELASTOR_RETURN_IF_ERROR(VerifyDense(stored, dense));
     const CheckpointMetadata& metadata = manifest.metadata;
     if (metadata.has_vocabularies) {
       ELASTOR_RETURN_IF_ERROR(VerifyVocabularies(*metadata.encoding, stored.directory()));
@@ -111,7 +169,20 @@ Status VerifyShare(const StoredCheckpoint& stored, int rank, int ranks, Digest* 
     ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
     ELASTOR_RETURN_IF_ERROR(VerifyTensors(stored, f, file));
   }
-  return VerifyRows(stored, PartOf(rank, ranks, PiecesOf(manifest)), digest);
+  return VerifyRows(stored, ShareOf(manifest, rank, ranks), replaced, rows);
+}
+
+// This rank's part of a folder and of its base. The dense tensors of a base are verified, too, but
+// the state has the delta's.
+Status VerifyAll(const StoredCheckpoint& stored, int rank, int ranks, Digest* digest) {
+  const KeysByTable none(stored.manifest().tables.size());
+  ELASTOR_RETURN_IF_ERROR(VerifyShare(stored, rank, ranks, none, digest, digest));
+  if (stored.base() == nullptr) return OkStatus();
+  const Manifest& base = stored.base()->manifest();
+  ELASTOR_ASSIGN_OR_RETURN(const KeysByTable replaced,
+                           ReadKeys(stored, PartitionsOf(base, ShareOf(base, rank, ranks))));
+  Digest dense;
+  return VerifyShare(*stored.base(), rank, ranks, replaced, &dense, digest);
 }
 
 }  // namespace
@@ -122,7 +193,7 @@ StatusOr<CheckpointMetadata> VerifyCheckpoint(const std::string& path, Communica
   const CheckpointMetadata& metadata = stored.manifest().metadata;
   Digest part;
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
-      communicator, VerifyShare(stored, communicator.rank(), communicator.size(), &part)));
+      communicator, VerifyAll(stored, communicator.rank(), communicator.size(), &part)));
   if (metadata.contents == Contents::kWeights) return metadata;
   if (communicator.rank() == 0) AddControl(metadata.control, &part);
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest, SumDigest(part, communicator));

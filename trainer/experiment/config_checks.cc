@@ -209,6 +209,19 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   return OkStatus();
 }
 
+// Deltas are of few rows.
+Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& optimizer) {
+  const bool by_steps = checkpoint.delta_every_steps() > 0;
+  if (optimizer.sparse() != OptimizerConfig::DENSE_ADAM ||
+      (!by_steps && checkpoint.delta_every_minutes() == 0)) {
+    return OkStatus();
+  }
+  return Mistake(by_steps ? "checkpoint.delta_every_steps" : "checkpoint.delta_every_minutes",
+                 by_steps ? std::to_string(checkpoint.delta_every_steps())
+                          : ShortText(checkpoint.delta_every_minutes()),
+                 "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
+}
+
 }  // namespace
 
 std::string RangeWords(const FieldRule& rule) {
@@ -226,6 +239,7 @@ std::string RangeWords(const FieldRule& rule) {
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
   ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
+  ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
   const int32_t iterations = experiment.evaluation().iterations();
   ModelConfig model = experiment.model();
   if (iterations > 0 && !SetIterations(iterations, &model)) {

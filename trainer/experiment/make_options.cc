@@ -208,12 +208,17 @@ std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInf
   return fields;
 }
 
+bool WritesDeltas(const CheckpointConfig& config) {
+  return !config.disabled() && (config.delta_every_steps() > 0 || config.delta_every_minutes() > 0);
+}
+
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
   return {.tables = MakeTables(experiment, data),
           .fields = MakeFields(experiment, data),
           .optimizer = MakeSparseOptimizer(experiment.optimizer()),
           .seed = static_cast<uint64_t>(experiment.training().seed()),
-          .leaves = experiment.parallel().virtual_shards()};
+          .leaves = experiment.parallel().virtual_shards(),
+          .track_touched = WritesDeltas(experiment.checkpoint())};
 }
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {

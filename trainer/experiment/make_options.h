@@ -37,6 +37,8 @@ std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInf
 // The data's fields; behind them a field for every position of an encoded sequence.
 std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data);
 
+// Whether delta checkpoints are asked for.
+bool WritesDeltas(const CheckpointConfig& config);
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);

@@ -49,7 +49,7 @@ int64_t GradientSums(const Range& leaves) {
   return most;
 }
 
-// 2 bits a row: whether it is there, and a mark.
+// 2 bits a row: whether it is there, and whether it is touched.
 int64_t BitBytes(int64_t rows) { return (rows + 3) / 4; }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "trainer/checkpoint/manifest.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -262,6 +263,20 @@ std::string Warning(std::span<const RankReport> reports, const std::vector<Pool>
   return "";
 }
 
+// Of a folder's files of rows.
+int64_t EmbeddingBytesIn(const std::string& directory) {
+  int64_t bytes = 0;
+  std::error_code failed;  // the loading tells what is wrong with the folder
+  std::filesystem::directory_iterator entry(directory, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    if (!entry->path().filename().string().starts_with("embedding-")) continue;
+    std::error_code unknown;
+    const uintmax_t size = entry->file_size(unknown);
+    if (!unknown) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 RankReport MakeReport(const RankMemory& needs, const HostMemory& memory, int64_t device_bytes) {
@@ -307,18 +322,16 @@ StatusOr<std::string> CheckMemory(const MemoryPlan& plan, const ShardPlan& shard
 }
 
 Range RowsOfModel(const std::string& model_dir, int64_t width) {
-  int64_t bytes = 0;
-  std::error_code failed;  // the loading tells what is wrong with the folder
-  std::filesystem::directory_iterator entry(DirectoryToRead(model_dir), failed);
-  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-    if (!entry->path().filename().string().starts_with("embedding-")) continue;
-    std::error_code unknown;
-    const uintmax_t size = entry->file_size(unknown);
-    if (!unknown) bytes += static_cast<int64_t>(size);
-  }
+  const std::string directory = DirectoryToRead(model_dir);
+  const std::string base = PeekBase(directory);
+  const int64_t own = EmbeddingBytesIn(directory);
+  const int64_t of_base =
+      base.empty() ? 0 : EmbeddingBytesIn(DirectoryToRead(FolderBeside(directory, base)));
   constexpr int64_t kKeyBytes = sizeof(int64_t);
   const int64_t weights = width * static_cast<int64_t>(sizeof(float));
-  return {bytes / (kKeyBytes + 3 * weights), bytes / (kKeyBytes + weights)};
+  // A row may be in both.
+  return {std::max(own, of_base) / (kKeyBytes + 3 * weights),
+          (own + of_base) / (kKeyBytes + weights)};
 }
 
 }  // namespace elastor

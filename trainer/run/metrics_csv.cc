@@ -25,7 +25,7 @@ constexpr const char* kColumns[] = {"event", "step", "epoch", "split", "label",
                                     // ntk
                                     "layer", "lambda_max", "lambda_min", "condition_number", "rank",
                                     // checkpoint
-                                    "path", "digest", "blocked_s", "write_s"};
+                                    "path", "base", "digest", "blocked_s", "write_s"};
 
 std::string FieldText(const Json& record, const char* name) {
   const auto field = record.find(name);

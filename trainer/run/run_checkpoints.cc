@@ -55,6 +55,11 @@ Status InMidRun(const Status& status) {
   return failed;
 }
 
+bool DueAfter(double minutes, Clock::time_point since) {
+  constexpr double kSecondsPerMinute = 60;
+  return minutes > 0 && SecondsSince(since) >= minutes * kSecondsPerMinute;
+}
+
 }  // namespace
 
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator) {
@@ -72,14 +77,21 @@ RunCheckpoints::RunCheckpoints(const std::string& output_dir, RunContext* contex
       directory_(Directory(output_dir)),
       context_(*context),
       writer_(context->State(), config_.staging_bytes(), context->communicator),
-      due_since_(Clock::now()) {
+      due_since_(Clock::now()),
+      delta_due_since_(due_since_) {
   last_.control.set_step(-1);
 }
 
-bool RunCheckpoints::DueByTime() const {
-  constexpr double kSecondsPerMinute = 60;
-  return config_.every_minutes() > 0 &&
-         SecondsSince(due_since_) >= config_.every_minutes() * kSecondsPerMinute;
+void RunCheckpoints::ContinueFrom(const std::string& checkpoint,
+                                  const CheckpointMetadata& metadata) {
+  last_ = metadata;
+  writer_.ContinueFrom(checkpoint, metadata);
+}
+
+bool RunCheckpoints::DueByTime() const { return DueAfter(config_.every_minutes(), due_since_); }
+
+bool RunCheckpoints::DeltaDueByTime() const {
+  return DueAfter(config_.delta_every_minutes(), delta_due_since_);
 }
 
 std::string RunCheckpoints::BestPath(const ControlRecord& control) const {
@@ -87,15 +99,20 @@ std::string RunCheckpoints::BestPath(const ControlRecord& control) const {
 }
 
 Status RunCheckpoints::Start(const ControlRecord& control) {
-  due_since_ = Clock::now();
-  return StartWriting(Contents::kState, control, directory_ + "/" + CheckpointName(control.step()));
+  due_since_ = delta_due_since_ = Clock::now();
+  return StartWriting(Kind::kState, control, directory_ + "/" + CheckpointName(control.step()));
+}
+
+Status RunCheckpoints::StartDelta(const ControlRecord& control) {
+  delta_due_since_ = Clock::now();
+  return StartWriting(Kind::kDelta, control, directory_ + "/" + CheckpointName(control.step()));
 }
 
 Status RunCheckpoints::StartBest(const ControlRecord& control) {
-  return StartWriting(Contents::kWeights, control, BestPath(control));
+  return StartWriting(Kind::kWeights, control, BestPath(control));
 }
 
-Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& control,
+Status RunCheckpoints::StartWriting(Kind kind, const ControlRecord& control,
                                     const std::string& path) {
   ELASTOR_RETURN_IF_ERROR(Finish());
   const Clock::time_point start = Clock::now();
@@ -103,8 +120,10 @@ Status RunCheckpoints::StartWriting(Contents contents, const ControlRecord& cont
   if (made.ok() && context_.communicator->rank() == 0) made = MakeDirectory(directory_);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, InMidRun(made)));
   path_ = path;
-  metadata_ = context_.MakeMetadata(contents, control);
-  ELASTOR_RETURN_IF_ERROR(InMidRun(writer_.Start(path, metadata_)));
+  metadata_ = context_.MakeMetadata(kind == Kind::kWeights ? Contents::kWeights : Contents::kState,
+                                    control);
+  ELASTOR_RETURN_IF_ERROR(InMidRun(kind == Kind::kDelta ? writer_.StartDelta(path, metadata_)
+                                                        : writer_.Start(path, metadata_)));
   blocked_seconds_ = SecondsSince(start);
   started_ = Clock::now();
   return OkStatus();
@@ -124,6 +143,7 @@ Status RunCheckpoints::Finish() {
         CheckpointRecord{.step = metadata_.control.step(),
                          .digest = metadata_.state_digest,
                          .path = path_,
+                         .base = metadata_.base ? metadata_.base->name : "",
                          .blocked_seconds = blocked_seconds_ + SecondsSince(start),
                          .write_seconds = SecondsSince(started_)});
   }

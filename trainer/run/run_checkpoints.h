@@ -23,8 +23,9 @@ struct Continuation {
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator);
 
 // The checkpoints of a training run, in output_dir/checkpoints: training states every so many steps
-// or minutes, of which the last few stay, and the weights of the best evaluation. They are written
-// while training goes on. Collective: every rank makes the same calls; all return the same status.
+// or minutes, full ones and deltas, of which the last few stay, and the weights of the best
+// evaluation. They are written while training goes on. Collective: every rank makes the same calls;
+// all return the same status.
 class RunCheckpoints {
  public:
   // context outlives the object.
@@ -34,16 +35,20 @@ class RunCheckpoints {
     return output_dir + "/checkpoints";
   }
 
-  // The training state that the run goes on from.
-  void ContinueFrom(const CheckpointMetadata& metadata) { last_ = metadata; }
+  // The training state that the run goes on from, as it was read from `checkpoint`.
+  void ContinueFrom(const std::string& checkpoint, const CheckpointMetadata& metadata);
 
-  // Whether this rank's clock says that a checkpoint is due; rank 0's decides.
+  // Whether this rank's clock says that a checkpoint, or a delta, is due; rank 0's decides.
   bool DueByTime() const;
+  bool DeltaDueByTime() const;
   // Whether this rank has nothing left to write of the checkpoint under way.
   bool Written() const { return writer_.active() && writer_.done(); }
 
   // Training state at `control`, which goes on at once.
   Status Start(const ControlRecord& control);
+  // The same, as a delta where deltas are asked for and one is worth it
+  // (CheckpointWriter::StartDelta).
+  Status StartDelta(const ControlRecord& control);
   // Publishes what is under way, waiting for every rank. Does nothing when there is none.
   Status Finish();
   // The weights of the best evaluation so far.
@@ -59,13 +64,15 @@ class RunCheckpoints {
 
  private:
   std::string BestPath(const ControlRecord& control) const;
-  Status StartWriting(Contents contents, const ControlRecord& control, const std::string& path);
+  enum class Kind { kState, kDelta, kWeights };
+  Status StartWriting(Kind kind, const ControlRecord& control, const std::string& path);
 
   const CheckpointConfig config_;
   const std::string directory_;
   RunContext& context_;
   CheckpointWriter writer_;
-  Clock::time_point due_since_;  // when the last training state was begun
+  Clock::time_point due_since_;        // when the last training state was begun
+  Clock::time_point delta_due_since_;  // when it was, or a delta
   CheckpointMetadata last_;
 
   // Of what is under way.

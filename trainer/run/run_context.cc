@@ -23,6 +23,7 @@ Experiment ForMode(const RunOptions& options) {
   if (options.mode != Mode::kTrain) {
     experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
     experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
+    experiment.mutable_checkpoint()->set_disabled(true);
     if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
       SetIterations(iterations, experiment.mutable_model());
     }
@@ -97,6 +98,11 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
 StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options,
                                                        int64_t steps_done,
                                                        Communicator* communicator) {
+  if (options.device == RunDevice::kCuda && WritesDeltas(ForMode(options).checkpoint())) {
+    return UserError(
+        "checkpoint: delta checkpoints are a choice on the CPU (--device=cpu); expected "
+        "delta_every_steps and delta_every_minutes 0");
+  }
   StatusOr<std::unique_ptr<Dataset>> dataset =
       OpenDataset(options.experiment.data().path(),
                   options.mode == Mode::kTrain ? Split::kTrain : options.split);

@@ -170,12 +170,14 @@ std::string ToJson(const ScoringRecord& record) {
 }
 
 std::string ToJson(const CheckpointRecord& record) {
-  return Line({{"event", "checkpoint"},
+  Json json = {{"event", "checkpoint"},
                {"step", record.step},
                {"digest", record.digest},
                {"path", record.path},
                {"blocked_s", record.blocked_seconds},
-               {"write_s", record.write_seconds}});
+               {"write_s", record.write_seconds}};
+  if (!record.base.empty()) json["base"] = record.base;
+  return Line(json);
 }
 
 std::string ToJson(const Summary& summary) {

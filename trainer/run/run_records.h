@@ -40,6 +40,7 @@ struct CheckpointRecord {
   int64_t step = 0;
   std::string digest = {};
   std::string path = {};       // in the output directory
+  std::string base = {};       // of a delta: the folder that it completes; else empty
   double blocked_seconds = 0;  // training stood still: state copied, or written
   double write_seconds = 0;    // from the copy's end to the rename
 };

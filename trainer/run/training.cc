@@ -28,7 +28,7 @@ namespace {
 constexpr char kModelDirectory[] = "model";
 
 // What a rank can ask of all in a step's scalars.
-enum Request { kStop, kWriteCheckpoint, kCheckpointWritten, kReadFailed };
+enum Request { kStop, kWriteCheckpoint, kWriteDelta, kCheckpointWritten, kReadFailed };
 
 std::string Count(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -143,8 +143,9 @@ bool TrainingRun::AtEnd() const {
 int64_t TrainingRun::Requests() const {
   int64_t requests = 0;
   if (StopSignal() != 0) requests |= 1 << kStop;
-  if (context_.communicator->rank() == 0 && checkpoints_.DueByTime()) {
-    requests |= 1 << kWriteCheckpoint;
+  if (context_.communicator->rank() == 0) {
+    if (checkpoints_.DueByTime()) requests |= 1 << kWriteCheckpoint;
+    if (checkpoints_.DeltaDueByTime()) requests |= 1 << kWriteDelta;
   }
   if (checkpoints_.Written()) requests |= 1 << kCheckpointWritten;
   if (!read_.ok()) requests |= 1 << kReadFailed;
@@ -217,7 +218,7 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   if (experiment_.training().monitor().best_weights()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.CheckBest(metadata.control));
   }
-  checkpoints_.ContinueFrom(metadata);
+  checkpoints_.ContinueFrom(checkpoint_, metadata);
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f", SecondsSince(start));
   log_.ShowLine("continuing at step " + std::to_string(metadata.control.step()) + " from " +
@@ -319,10 +320,15 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) && !AtEnd()) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   }
-  const bool due =
-      Due(experiment_.checkpoint().every_steps()) || result.requests[kWriteCheckpoint] > 0;
-  if (!due || AtEnd() || experiment_.checkpoint().disabled()) return OkStatus();
-  return checkpoints_.Start(control_->record());
+  const CheckpointConfig& checkpoint = experiment_.checkpoint();
+  if (AtEnd() || checkpoint.disabled()) return OkStatus();
+  if (Due(checkpoint.every_steps()) || result.requests[kWriteCheckpoint] > 0) {
+    return checkpoints_.Start(control_->record());
+  }
+  if (Due(checkpoint.delta_every_steps()) || result.requests[kWriteDelta] > 0) {
+    return checkpoints_.StartDelta(control_->record());
+  }
+  return OkStatus();
 }
 
 Status TrainingRun::LogStep(const StepResult& result) {
@@ -435,7 +441,9 @@ Status TrainingRun::MeasureSpectrum() {
 
 Status TrainingRun::WriteLastCheckpoint() {
   if (!experiment_.checkpoint().disabled() && checkpoints_.last_step() != step()) {
-    ELASTOR_RETURN_IF_ERROR(checkpoints_.Start(control_->record()));
+    // A signal may leave little time. A run that is complete leaves a folder that stands alone.
+    ELASTOR_RETURN_IF_ERROR(control_->finished() ? checkpoints_.Start(control_->record())
+                                                 : checkpoints_.StartDelta(control_->record()));
   }
   return checkpoints_.Finish();
 }

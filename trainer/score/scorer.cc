@@ -84,6 +84,8 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   ELASTOR_RETURN_IF_ERROR(FindSequences(model.experiment, model.data).status());
   std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), task));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadWeights(stored));
+  // Rows of a delta take the place of its base's.
+  if (stored.base() != nullptr) ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(*stored.base(), pool));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(stored, pool));
   scorer->executor_.Prepare(scorer->weights_.data(), pool);
   return scorer;

@@ -26,7 +26,7 @@ struct StepTimes {
 
 // Bits that a rank may set for all to know (to stop, to write a checkpoint); what they mean is the
 // caller's affair.
-inline constexpr int kRequestBits = 4;
+inline constexpr int kRequestBits = 5;
 
 struct StepResult {
   double loss = 0;                               // the task's, weighted

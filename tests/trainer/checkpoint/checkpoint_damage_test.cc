@@ -60,13 +60,38 @@ class CheckpointDamageTest : public testing::Test {
 
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   std::string Manifest() const { return File(kManifestFile); }
-  std::vector<std::string> FileNames() const {
+  std::vector<std::string> FileNames() const { return FileNames(path_); }
+  static std::vector<std::string> FileNames(const std::string& folder) {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       names.push_back(entry.path().filename());
     }
     std::sort(names.begin(), names.end());
     return names;
+  }
+  // Flips bytes of every file in a folder that path_ is read from: the error names the file. A load
+  // need not look at those of `unused`.
+  void ExpectFlipsAreFound(const std::string& folder, const std::string& unused) {
+    const auto self = MakeSelfCommunicator();
+    EXPECT_EQ(VerifyError(1), "");
+    ASSERT_EQ(FileNames(folder).size(), 4u);
+    for (const std::string& name : FileNames(folder)) {
+      const std::string path = folder + "/" + name;
+      const std::string whole = *ReadFile(path);
+      const size_t stride = std::max<size_t>(1, whole.size() / kFlips);
+      for (size_t at = 0; at < whole.size(); at += stride) {
+        std::string damaged = whole;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+        std::ofstream(path, std::ios::binary) << damaged;
+        const std::string error = CheckLine(VerifyCheckpoint(path_, *self).status());
+        ASSERT_THAT(error, HasSubstr(path + ": ")) << name << " byte " << at;
+        if (at % (8 * stride) == 0 && name != unused) {
+          EXPECT_THAT(LoadError(2), HasSubstr(path + ": ")) << name << " byte " << at;
+        }
+      }
+      ASSERT_TRUE(WriteFileAtomically(path, whole).ok());
+    }
+    EXPECT_EQ(BothErrors(), "");
   }
   // A manifest that was edited by somebody who knows its hash.
   void ReplaceInManifest(const std::string& from, const std::string& to) {
@@ -85,27 +110,7 @@ class CheckpointDamageTest : public testing::Test {
   std::string digest_;
 };
 
-TEST_F(CheckpointDamageTest, EveryFlippedByteIsFound) {
-  const auto self = MakeSelfCommunicator();
-  EXPECT_EQ(VerifyError(1), "");
-  ASSERT_EQ(FileNames().size(), 4u);
-  for (const std::string& name : FileNames()) {
-    const std::string whole = *ReadFile(File(name));
-    const size_t stride = std::max<size_t>(1, whole.size() / kFlips);
-    for (size_t at = 0; at < whole.size(); at += stride) {
-      std::string damaged = whole;
-      damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
-      std::ofstream(File(name), std::ios::binary) << damaged;
-      const std::string error = CheckLine(VerifyCheckpoint(path_, *self).status());
-      ASSERT_TRUE(error.starts_with(File(name) + ": ")) << name << " byte " << at << ": " << error;
-      if (at % (8 * stride) == 0) {
-        EXPECT_TRUE(LoadError(2).starts_with(File(name) + ": ")) << name << " byte " << at;
-      }
-    }
-    ASSERT_TRUE(WriteFileAtomically(File(name), whole).ok());
-  }
-  EXPECT_EQ(BothErrors(), "");
-}
+TEST_F(CheckpointDamageTest, EveryFlippedByteIsFound) { ExpectFlipsAreFound(path_, ""); }
 
 TEST_F(CheckpointDamageTest, TellsTheTensor) {
   const std::string path = File("embedding-00001-of-00002.safetensors");
@@ -164,7 +169,8 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
     EXPECT_TRUE(error.starts_with(Manifest() + ": ")) << error;
     return error.substr(Manifest().size() + 2);
   };
-  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 3"), "version 3; expected 1 or 2");
+  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 4"), "version 4; expected 1, 2 or 3");
+  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 3"), "base: missing");
   EXPECT_EQ(error_of("elastor-checkpoint", "something"),
             "not the manifest of a checkpoint or a model");
   EXPECT_EQ(error_of("\"contents\": \"state\"", "\"contents\": \"half\""),
@@ -183,9 +189,9 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
               HasSubstr("table 'long': piece [0,"));
   // Another version tells so even if it keeps its hash elsewhere.
   std::string other = manifest;
-  other.replace(other.find("\"version\": 2"), 12, "\"version\": 3");
+  other.replace(other.find("\"version\": 2"), 12, "\"version\": 4");
   ASSERT_TRUE(WriteFileAtomically(Manifest(), other).ok());
-  EXPECT_EQ(BothErrors(), Manifest() + ": version 3; expected 1 or 2");
+  EXPECT_EQ(BothErrors(), Manifest() + ": version 4; expected 1, 2 or 3");
 }
 
 // Folders of version 1 know nothing of the data's encoding; what they hold is read as ever.
@@ -249,6 +255,81 @@ TEST_F(CheckpointDamageTest, KeysOutsideTheTable) {
     EXPECT_EQ(BothErrors(), path + ": tensor 'long/keys' holds key " + std::to_string(key) + place);
     ASSERT_TRUE(WriteFileAtomically(Manifest(), text).ok());
   }
+}
+
+// path_ is a delta.
+class DeltaDamageTest : public CheckpointDamageTest {
+ protected:
+  DeltaDamageTest() {
+    model_.track_touched = true;
+    const Status status = OnRanks(model_, {2}, [&](StateRank& rank) -> Status {
+      rank.Fill(1);
+      CheckpointWriter writer(rank.View(), int64_t{1} << 30, rank.communicator);
+      CheckpointMetadata metadata = SomeMetadata(Contents::kState);
+      metadata.control.set_step(5);
+      ELASTOR_RETURN_IF_ERROR(writer.Start(base_, metadata));
+      ELASTOR_RETURN_IF_ERROR(writer.Finish().status());
+      std::vector<int64_t> keys;
+      for (int64_t key = 0; key < 1000; ++key) keys.push_back(key);
+      rank.Train(keys, 1);
+      ELASTOR_RETURN_IF_ERROR(writer.StartDelta(path_, SomeMetadata(Contents::kState)));
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata delta, writer.Finish());
+      EXPECT_TRUE(delta.base.has_value());
+      return OkStatus();
+    });
+    EXPECT_EQ(status.message(), "");
+  }
+
+  const std::string base_ =
+      std::filesystem::path(directory_ + "/step-0000000005").lexically_normal();
+  const std::string error_ = Manifest() + ": a delta of step-0000000005";
+};
+
+TEST_F(DeltaDamageTest, EveryFlippedByteIsFound) {
+  ExpectFlipsAreFound(path_, "");
+  ExpectFlipsAreFound(base_, "dense.safetensors");
+}
+
+TEST_F(DeltaDamageTest, ABaseThatIsNotThere) {
+  std::filesystem::rename(base_, directory_ + "/elsewhere");
+  EXPECT_EQ(BothErrors(), error_ + ": " + base_ +
+                              "/manifest.json: open: No such file or directory; expected the "
+                              "folder of a checkpoint or a model");
+}
+
+TEST_F(DeltaDamageTest, ABaseThatIsAnother) {
+  std::string digest;
+  ASSERT_TRUE(Save(model_, {2}, base_, Contents::kState, 2, &digest).ok());
+  const std::string found = SealOf(*ReadFile(base_ + "/manifest.json"));
+  EXPECT_THAT(BothErrors(), AllOf(HasSubstr(error_ + " with the manifest_xxh3 "),
+                                  EndsWith("; " + base_ + "/manifest.json has " + found +
+                                           "; the base was replaced")));
+}
+
+// Edited by somebody who knows the hashes.
+TEST_F(DeltaDamageTest, ABaseThatIsNone) {
+  const std::string manifest = *ReadFile(Manifest());
+  const std::string expected = SealOf(*ReadFile(base_ + "/manifest.json"));
+  // Of weights; with other tables; a delta itself.
+  std::string digest;
+  SmallModel other;
+  other.tables[1].rows = 21;
+  ASSERT_TRUE(Save(model_, {2}, directory_ + "/weights", Contents::kWeights, 1, &digest).ok());
+  ASSERT_TRUE(Save(other, {2}, directory_ + "/other", Contents::kState, 1, &digest).ok());
+  std::filesystem::copy(path_, directory_ + "/delta");
+  for (const char* name : {"weights", "other", "delta"}) {
+    ReplaceInManifest("step-0000000005", name);
+    ReplaceInManifest(expected, SealOf(*ReadFile(directory_ + "/" + name + "/manifest.json")));
+    EXPECT_EQ(BothErrors(), Manifest() + ": a delta of " + name +
+                                ", which is not a full training state with the same tables");
+    ASSERT_TRUE(WriteFileAtomically(Manifest(), manifest).ok());
+  }
+  ReplaceInManifest("step-0000000005", "../step-0000000005");
+  EXPECT_EQ(BothErrors(),
+            Manifest() + ": name '../step-0000000005'; expected a folder beside this one");
+  ASSERT_TRUE(WriteFileAtomically(Manifest(), manifest).ok());
+  ReplaceInManifest("\"contents\": \"state\"", "\"contents\": \"weights\"");
+  EXPECT_EQ(BothErrors(), Manifest() + ": a delta of weights");
 }
 
 // RLIMIT_FSIZE stands in for a full disk: a write fails half way.

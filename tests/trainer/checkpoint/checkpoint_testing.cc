@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "tests/embedding/embedding_batches.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kBucketElements = 1024;
 constexpr int64_t kStaging = int64_t{1} << 30;
+constexpr int64_t kLeaves = 16;
 
 // Different for every (seed, kind of value, place).
 float ValueAt(int seed, int kind, int64_t place) {
@@ -57,8 +59,12 @@ StateRank::StateRank(const SmallModel& model, const Layout& layout, Communicator
   options.rule = Rule(model.dense);
   optimizer = std::make_unique<DenseOptimizer<float>>(options, parameters, slices, &pool);
   embedding = std::make_unique<ShardedEmbedding<float>>(
-      ShardedEmbedding<float>::Options{
-          tables, {{"f", 0, Pooling::kSum}}, {Rule(model.sparse)}, /*seed=*/1, /*leaves=*/16},
+      ShardedEmbedding<float>::Options{tables,
+                                       {{"f", 0, Pooling::kSum}},
+                                       {Rule(model.sparse)},
+                                       /*seed=*/1,
+                                       kLeaves,
+                                       model.track_touched},
       &plan, communicator, &pool);
 }
 
@@ -88,6 +94,23 @@ void StateRank::Fill(int seed) {
   };
   for (int64_t key = seed % 3; key < tables[0].rows; key += 3) set_row(0, key);
   for (const int64_t key : {0, 3, 19}) set_row(1, key);
+}
+
+void StateRank::Train(const std::vector<int64_t>& keys, int64_t step) {
+  GlobalBatch batch;
+  for (const int64_t key : keys) batch.bags.push_back({{key}});
+  const SparseBatch mine =
+      RankBatch(batch, /*fields=*/1, communicator->rank(), communicator->size(), kLeaves);
+  const auto routing = embedding->MakeRouting();
+  CHECK(embedding->RouteIds(mine, routing.get()).ok());
+  CHECK(embedding->Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
+  const int64_t features = embedding->output_features();
+  std::vector<float> memory(PanelElements(mine.rows, features), 0.5f);
+  embedding->TakeGradients(0, {memory.data(), mine.rows, features, PanelStride(features)},
+                           routing.get());
+  ExactSum norm, weights_norm;
+  CHECK(embedding->RouteGradients(batch.rows(), routing.get(), &norm, &weights_norm).ok());
+  embedding->Update(/*scale=*/1, /*learning_rate=*/0.1, step, routing.get());
 }
 
 std::string StateRank::Digest(const ControlRecord& control) {

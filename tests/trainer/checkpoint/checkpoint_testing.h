@@ -25,6 +25,7 @@ struct SmallModel {
   std::vector<int64_t> weight_shape = {4, 300};
   OptimizerKind dense = OptimizerKind::kDenseAdam;
   OptimizerKind sparse = OptimizerKind::kLazyAdam;
+  bool track_touched = false;
 };
 
 struct Layout {
@@ -47,6 +48,9 @@ struct StateRank {
   // The state after "training" with this seed: every value is a function of it, of names and
   // places. Rows of every third key of the long table and a few of the short one.
   void Fill(int seed);
+  // An embedding step, in which each of these keys of the long table occurs in one row; no key
+  // twice. CHECKs that it succeeds. step counts from 1.
+  void Train(const std::vector<int64_t>& keys, int64_t step);
   std::string Digest(const ControlRecord& control);
 
   Communicator* communicator;

@@ -91,6 +91,33 @@ TEST_F(RetentionTest, ADamagedCheckpointKeepsAllBestWeights) {
   EXPECT_THAT(Names(), ElementsAre("best-0000000002", "step-0000000002"));
 }
 
+// Full ones at 1 and 4, deltas at 2, 3 and 5.
+TEST_F(RetentionTest, ABaseStaysWhileADeltaNeedsIt) {
+  SmallModel model = model_;
+  model.track_touched = true;
+  const Status status = OnRanks(model, {1}, [&](StateRank& rank) -> Status {
+    rank.Train({0, 1, 2, 3, 4}, 1);
+    CheckpointWriter writer(rank.View(), 0, rank.communicator);
+    for (const int64_t step : {1, 2, 3, 4, 5}) {
+      const std::string path = directory_ + "/" + CheckpointName(step);
+      const CheckpointMetadata metadata = SomeMetadata(Contents::kState);
+      const bool full = step == 1 || step == 4;
+      ELASTOR_RETURN_IF_ERROR(full ? writer.Start(path, metadata)
+                                   : writer.StartDelta(path, metadata));
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata written, writer.Finish());
+      EXPECT_EQ(written.base.has_value(), !full);
+      rank.Train({1}, 1 + step);
+    }
+    return OkStatus();
+  });
+  ASSERT_EQ(status.message(), "");
+  EXPECT_EQ(RemoveOldCheckpoints(directory_, 3, -1).message(), "");
+  EXPECT_THAT(Names(), ElementsAre(CheckpointName(1), CheckpointName(3), CheckpointName(4),
+                                   CheckpointName(5)));
+  EXPECT_EQ(RemoveOldCheckpoints(directory_, 1, -1).message(), "");
+  EXPECT_THAT(Names(), ElementsAre(CheckpointName(4), CheckpointName(5)));
+}
+
 TEST_F(RetentionTest, KeepsAnOldNameThatIsTheOnlyOne) {
   Write(CheckpointName(1), -1);
   Write(CheckpointName(2), -1);

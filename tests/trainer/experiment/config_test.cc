@@ -169,6 +169,12 @@ struct Mistake {
 TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
   const Mistake mistakes[] = {
       {{"parallel.virtual_shards=12"}, "parallel.virtual_shards: 12 is not a power of two"},
+      {{"optimizer.sparse=DENSE_ADAM", "checkpoint.delta_every_steps=5"},
+       "checkpoint.delta_every_steps: 5; expected 0, as optimizer.sparse: DENSE_ADAM changes every "
+       "row at every step"},
+      {{"optimizer.sparse=DENSE_ADAM", "checkpoint.delta_every_minutes=0.5"},
+       "checkpoint.delta_every_minutes: 0.5; expected 0, as optimizer.sparse: DENSE_ADAM changes "
+       "every row at every step"},
       {{"parallel.virtual_shards=-16"}, "parallel.virtual_shards: -16; expected a positive number"},
       {{"training.batch_size=8", "training.eval_batch_size=8"},
        "training.batch_size: 8 is less than parallel.virtual_shards 16; expected at least one row "

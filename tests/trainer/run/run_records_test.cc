@@ -174,6 +174,8 @@ TEST(RunRecordsTest, Checkpoint) {
   EXPECT_EQ(ToJson(record),
             "{\"event\":\"checkpoint\",\"step\":20,\"digest\":\"0f\",\"path\":\"checkpoints/20\","
             "\"blocked_s\":0.5,\"write_s\":2.0}");
+  const CheckpointRecord delta = {.base = "step-0000000010"};
+  EXPECT_EQ(Json::parse(ToJson(delta))["base"], delta.base);
 }
 
 Summary MakeSummary() {

@@ -1,0 +1,317 @@
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint_testing.h"
+#include "collective/communicator.h"
+#include "core/base/file.h"
+#include "gtest/gtest.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kStaging = int64_t{1} << 30;
+
+const Layout kLayouts[] = {{1, PlanKind::kRowWise, 2},
+                           {3, PlanKind::kTableWise},
+                           {5, PlanKind::kReplicated, 2},
+                           {16, PlanKind::kRowWise}};
+
+// Fill(2) makes the rows whose key is 2 modulo 3.
+std::vector<int64_t> Keys(int64_t begin, int64_t end, int64_t stride) {
+  std::vector<int64_t> keys;
+  for (int64_t key = begin; key < end; key += stride) keys.push_back(key);
+  return keys;
+}
+
+CheckpointMetadata MetadataAt(int64_t step) {
+  CheckpointMetadata metadata = SomeMetadata(Contents::kState);
+  metadata.control.set_step(step);
+  return metadata;
+}
+
+class DeltaTest : public testing::Test {
+ protected:
+  DeltaTest() { model_.track_touched = true; }
+
+  std::string Path(int64_t step) const { return directory_ + "/" + CheckpointName(step); }
+
+  // Writes the state on `rank`, which must have the digest that it says.
+  StatusOr<CheckpointMetadata> Write(int64_t step, bool delta, StateRank* rank,
+                                     CheckpointWriter* writer) const {
+    const CheckpointMetadata metadata = MetadataAt(step);
+    const std::string digest = rank->Digest(metadata.control);
+    ELASTOR_RETURN_IF_ERROR(delta ? writer->StartDelta(Path(step), metadata)
+                                  : writer->Start(Path(step), metadata));
+    ELASTOR_ASSIGN_OR_RETURN(CheckpointMetadata written, writer->Finish());
+    EXPECT_EQ(written.state_digest, digest) << step;
+    return written;
+  }
+
+  // A full state at step 1, deltas at 2 and 3: rows trained again, rows that are new, a row that is
+  // set. All are of step 1. At step 4 the state of step 3 once more, as a full one.
+  Status WriteAll(const Layout& layout) {
+    return OnRanks(model_, layout, [&](StateRank& rank) -> Status {
+      CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+      rank.Fill(2);
+      ELASTOR_RETURN_IF_ERROR(Write(1, false, &rank, &writer).status());
+      rank.Train(Keys(2, 1000, 6), 1);  // were there
+      rank.Train(Keys(0, 300, 3), 2);   // were not
+      ELASTOR_ASSIGN_OR_RETURN(CheckpointMetadata delta, Write(2, true, &rank, &writer));
+      EXPECT_EQ(delta.base.value_or(CheckpointBase()).name, CheckpointName(1));
+      rank.Train(Keys(0, 600, 2), 3);  // of all kinds
+      const std::vector<float> row(3 + 6, 0.25f);
+      rank.embedding->SetRow(0, 9998, row.data(), row.data() + 3);
+      for (float& weight : rank.weights) weight += 1;
+      ELASTOR_ASSIGN_OR_RETURN(delta, Write(3, true, &rank, &writer));
+      EXPECT_EQ(delta.base.value_or(CheckpointBase()).name, CheckpointName(1));
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata full, Write(4, false, &rank, &writer));
+      EXPECT_FALSE(full.base.has_value());
+      return OkStatus();
+    });
+  }
+
+  // The digest of what is read from a folder, and that of its manifest.
+  void ExpectRead(int64_t step, const Layout& layout) {
+    const Status status = OnRanks(model_, layout, [&](StateRank& rank) -> Status {
+      rank.Fill(1);  // what was there before is gone
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                               LoadCheckpoint(Path(step), Contents::kState, SomeModel(),
+                                              rank.View(), *rank.communicator));
+      EXPECT_EQ(metadata.control.step(), step);
+      EXPECT_EQ(rank.Digest(metadata.control), metadata.state_digest);
+      return VerifyCheckpoint(Path(step), *rank.communicator).status();
+    });
+    EXPECT_EQ(status.message(), "") << step << " on " << layout.ranks;
+  }
+
+  using Values = std::map<std::pair<int, int64_t>, std::vector<float>>;
+  // Every value that is read from a folder.
+  Values ValuesOf(int64_t step) {
+    Values values;
+    std::mutex mutex;
+    const Status status = OnRanks(model_, {2, PlanKind::kAuto}, [&](StateRank& rank) -> Status {
+      ELASTOR_RETURN_IF_ERROR(
+          LoadCheckpoint(Path(step), Contents::kState, SomeModel(), rank.View(), *rank.communicator)
+              .status());
+      const std::lock_guard lock(mutex);
+      values[{-1, 0}] = rank.weights;
+      rank.embedding->ForEachRow([&](int t, int64_t key, const float* weights, const float* slots) {
+        const int64_t width = rank.tables[t].width;
+        values[{t, key}].assign(weights, weights + width);
+        values[{t, key}].insert(values[{t, key}].end(), slots, slots + 2 * width);
+      });
+      return OkStatus();
+    });
+    EXPECT_EQ(status.message(), "");
+    return values;
+  }
+
+  int64_t RowsIn(int64_t step) const {
+    const StatusOr<Manifest> manifest =
+        ParseManifest(Path(step), *ReadFile(Path(step) + "/" + kManifestFile));
+    int64_t rows = 0;
+    for (const EmbeddingFile& file : manifest->embedding) {
+      for (const std::vector<RowPiece>& pieces : file.pieces) {
+        for (const RowPiece& piece : pieces) rows += piece.rows.size();
+      }
+    }
+    return rows;
+  }
+
+  SmallModel model_;
+  const std::string directory_ = ScratchDirectory();
+};
+
+TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
+  for (const OptimizerKind sparse :
+       {OptimizerKind::kLazyAdam, OptimizerKind::kRowWiseAdagrad, OptimizerKind::kSgd}) {
+    model_.sparse = sparse;
+    for (const Layout& writers : kLayouts) {
+      if (sparse == OptimizerKind::kLazyAdam) {
+        ASSERT_EQ(WriteAll(writers).message(), "") << writers.ranks;
+        EXPECT_EQ(RowsIn(1), 3333 + 3);
+        EXPECT_EQ(RowsIn(2), 167 + 100);
+        // 300 even keys; before them 100 and 167, of which 50 and 100 are even and below 600.
+        EXPECT_EQ(RowsIn(3), 300 + 50 + 67 + 1);
+      } else {
+        const Status status = OnRanks(model_, writers, [&](StateRank& rank) -> Status {
+          CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+          rank.Fill(2);
+          ELASTOR_RETURN_IF_ERROR(Write(1, false, &rank, &writer).status());
+          rank.Train(Keys(1, 700, 1), 1);
+          return Write(2, true, &rank, &writer).status();
+        });
+        ASSERT_EQ(status.message(), "") << writers.ranks;
+      }
+      for (const Layout& readers : kLayouts) ExpectRead(2, readers);
+      if (sparse == OptimizerKind::kLazyAdam) ExpectRead(3, kLayouts[1]);
+    }
+  }
+}
+
+TEST_F(DeltaTest, ADeltaAndAFullOneAreTheSameState) {
+  ASSERT_EQ(WriteAll({3, PlanKind::kAuto, 2}).message(), "");
+  const Values delta = ValuesOf(3);
+  EXPECT_GT(delta.size(), 3500u);
+  EXPECT_EQ(delta, ValuesOf(4));
+  EXPECT_NE(delta, ValuesOf(2));
+}
+
+// Weights alone, and a state that notes nothing.
+TEST_F(DeltaTest, WeightsOfADelta) {
+  ASSERT_EQ(WriteAll({2}).message(), "");
+  SmallModel reader;
+  reader.dense = reader.sparse = OptimizerKind::kSgd;
+  std::vector<std::string> digests;
+  for (const int64_t step : {3, 4}) {
+    const Status status = OnRanks(reader, {1}, [&](StateRank& rank) -> Status {
+      ELASTOR_RETURN_IF_ERROR(LoadCheckpoint(Path(step), Contents::kWeights, SomeModel(),
+                                             rank.View(), *rank.communicator)
+                                  .status());
+      digests.push_back(rank.Digest({}));
+      return OkStatus();
+    });
+    ASSERT_EQ(status.message(), "");
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+// Deltas go on from what was read, a delta or a full one, on other ranks.
+TEST_F(DeltaTest, GoesOnFromWhatWasRead) {
+  ASSERT_EQ(WriteAll({2, PlanKind::kRowWise, 2}).message(), "");
+  for (const int64_t from : {1, 2, 4}) {
+    const Status status = OnRanks(model_, {3, PlanKind::kAuto}, [&](StateRank& rank) -> Status {
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata read,
+                               LoadCheckpoint(Path(from), Contents::kState, SomeModel(),
+                                              rank.View(), *rank.communicator));
+      CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+      writer.ContinueFrom(Path(from), read);
+      rank.Train(Keys(500, 1100, 5), 4);
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata delta, Write(5, true, &rank, &writer));
+      EXPECT_EQ(delta.base.value_or(CheckpointBase()).name, CheckpointName(from == 4 ? 4 : 1));
+      return OkStatus();
+    });
+    ASSERT_EQ(status.message(), "") << from;
+    ExpectRead(5, {4, PlanKind::kRowWise});
+    EXPECT_EQ(RowsIn(5), from == 2 ? 167 + 100 + 120 - 17 : 120) << from;
+  }
+}
+
+TEST_F(DeltaTest, AFullOneWhereADeltaCannotBe) {
+  const Status status = OnRanks(model_, {2}, [&](StateRank& rank) -> Status {
+    rank.Fill(2);
+    CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+    const auto is_delta = [&](int64_t step) {
+      const StatusOr<CheckpointMetadata> written = Write(step, true, &rank, &writer);
+      EXPECT_TRUE(written.ok()) << written.status().message();
+      return written->base.has_value();
+    };
+    EXPECT_FALSE(is_delta(1));        // none before it
+    rank.Train(Keys(2, 4500, 3), 1);  // 1,500 of 3,336 rows
+    EXPECT_TRUE(is_delta(2));
+    rank.Train(Keys(4502, 6000, 3), 2);  // 2,000
+    EXPECT_FALSE(is_delta(3));           // too many
+    rank.Train({2}, 3);
+    EXPECT_TRUE(is_delta(4));
+    // Another directory has no base.
+    EXPECT_TRUE(writer.StartDelta(directory_ + "/other/" + CheckpointName(5), MetadataAt(5)).ok());
+    const StatusOr<CheckpointMetadata> other = writer.Finish();
+    EXPECT_TRUE(other.ok() && !other->base.has_value());
+    return OkStatus();
+  });
+  EXPECT_EQ(status.message(), "");
+  model_.track_touched = false;
+  const Status untracked = OnRanks(model_, {2}, [&](StateRank& rank) -> Status {
+    CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+    for (const int64_t step : {6, 7}) {
+      rank.Train({2}, step);
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata full, Write(step, true, &rank, &writer));
+      EXPECT_FALSE(full.base.has_value());
+    }
+    return OkStatus();
+  });
+  EXPECT_EQ(untracked.message(), "");
+}
+
+// The state is that of StartDelta, whatever training does meanwhile; without room for a copy it is
+// written while training waits, to the same bytes.
+TEST_F(DeltaTest, TrainingGoesOnWhileItIsWritten) {
+  for (const int64_t staging : {kStaging, int64_t{0}}) {
+    const Status status = OnRanks(model_, {3, PlanKind::kAuto, 2}, [&](StateRank& rank) -> Status {
+      rank.Fill(2);
+      CheckpointWriter writer(rank.View(), staging, rank.communicator);
+      ELASTOR_RETURN_IF_ERROR(Write(1, false, &rank, &writer).status());
+      rank.Train(Keys(0, 600, 2), 1);
+      const int64_t step = staging > 0 ? 2 : 3;
+      const CheckpointMetadata metadata = MetadataAt(2);
+      const std::string digest = rank.Digest(metadata.control);
+      ELASTOR_RETURN_IF_ERROR(writer.StartDelta(Path(step), metadata));
+      rank.Train(Keys(0, 900, 1), 2);
+      ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata delta, writer.Finish());
+      EXPECT_TRUE(delta.base.has_value());
+      EXPECT_EQ(delta.state_digest, digest);
+      // So is the next one, whose rows were touched while this one was written.
+      return Write(4, true, &rank, &writer).status();
+    });
+    ASSERT_EQ(status.message(), "");
+    ExpectRead(4, {2});
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(Path(2))) {
+    const std::string name = entry.path().filename();
+    EXPECT_EQ(*ReadFile(Path(3) + "/" + name), *ReadFile(Path(2) + "/" + name)) << name;
+  }
+}
+
+// Rows that are touched while a full one is written belong to the next delta.
+TEST_F(DeltaTest, TouchedWhileTheFullOneIsWritten) {
+  const Status status = OnRanks(model_, {3, PlanKind::kAuto, 2}, [&](StateRank& rank) -> Status {
+    rank.Fill(2);
+    CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+    ELASTOR_RETURN_IF_ERROR(writer.Start(Path(1), MetadataAt(1)));
+    rank.Train(Keys(0, 600, 2), 1);
+    ELASTOR_RETURN_IF_ERROR(writer.Finish().status());
+    ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata delta, Write(2, true, &rank, &writer));
+    EXPECT_TRUE(delta.base.has_value());
+    return OkStatus();
+  });
+  ASSERT_EQ(status.message(), "");
+  EXPECT_EQ(RowsIn(2), 300);
+  ExpectRead(2, {2});
+}
+
+// A run that is killed after any step of writing a delta, or of clearing up, goes on from the one
+// before it; deltas are not in each other's way.
+TEST_F(DeltaTest, ACrashLeavesTheOlderOne) {
+  ASSERT_EQ(WriteAll({2}).message(), "");
+  std::filesystem::remove_all(Path(4));
+  const std::string whole = directory_ + "/whole", partial = Path(3) + ".partial";
+  std::filesystem::rename(Path(3), whole);
+  std::filesystem::create_directory(partial);
+  for (const auto& entry : std::filesystem::directory_iterator(whole)) {
+    EXPECT_EQ(*LastCheckpoint(directory_), Path(2));
+    ExpectRead(2, {3});
+    std::filesystem::copy(entry.path(), partial + "/" + entry.path().filename().string());
+  }
+  std::filesystem::rename(partial, Path(3));
+  EXPECT_EQ(*LastCheckpoint(directory_), Path(3));
+  std::filesystem::remove_all(Path(2));
+  ExpectRead(3, {3});
+  // The base under the name that it has while it is replaced.
+  std::filesystem::rename(Path(1), Path(1) + ".old");
+  ExpectRead(3, {2});
+  // Through a link, and from within.
+  std::filesystem::create_directory(directory_ + "/links");
+  std::filesystem::create_directory_symlink(Path(3), directory_ + "/links/" + CheckpointName(3));
+  const auto self = MakeSelfCommunicator();
+  EXPECT_EQ(VerifyCheckpoint(directory_ + "/links/" + CheckpointName(3), *self).status().message(),
+            "");
+}
+
+}  // namespace
+}  // namespace elastor
