@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -26,6 +25,7 @@
 #include "core/base/numerics.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "tests/faults/byte_damage.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/experiment/config.h"
 #include "trainer/prepare/prepare.h"
@@ -262,62 +262,23 @@ class Damage {
       const std::string other = campaign.FolderOf(target, "other_") + file.substr(folder.size());
       switch (Below(14)) {
         case 0:
-        case 1:
-        case 2:
-          ChangeDigit(&bytes);
-          break;
-        case 3:
-          if (bytes.empty()) continue;
-          bytes[Below(bytes.size())] ^= static_cast<char>(1 << Below(8));
-          what_ = "flip a bit of ";
-          break;
-        case 4:
-          if (bytes.empty()) continue;
-          bytes[Below(bytes.size())] = static_cast<char>(random_());
-          what_ = "change a byte of ";
-          break;
-        case 5:
-          if (bytes.empty()) continue;
-          bytes.resize(Below(bytes.size()));
-          what_ = "cut ";
-          break;
-        case 6:
-          bytes += std::string(1 + Below(64), static_cast<char>(random_() % 3 * 48));
-          what_ = "extend ";
-          break;
-        case 7:
-          bytes.erase(std::min(bytes.size(), Below(bytes.size() + 1)), 1);
-          what_ = "leave a byte out of ";
-          break;
-        case 8:
-          bytes.insert(Below(bytes.size() + 1), 1, static_cast<char>(random_()));
-          what_ = "put a byte into ";
-          break;
-        case 9:
-          Overwrite(&bytes, std::string(1 + Below(512), '\0'));
-          what_ = "zeros into ";
-          break;
-        case 10:
-          if (bytes.empty()) continue;
-          Overwrite(&bytes, bytes.substr(Below(bytes.size()), 1 + Below(256)));
-          what_ = "a part over another of ";
-          break;
-        case 11:
           if (!fs::exists(other)) continue;
           bytes = FileBytes(other);
           what_ = "another set's ";
           break;
-        case 12:
+        case 1:
           saved_[beside] = FileBytes(beside);
           WriteBytes(beside, bytes);
           bytes = saved_[beside];
           what_ = "exchange " + beside + " and ";
           break;
-        default:
+        case 2:
           fs::remove(file);
           saved_[file] = whole;
           what_ = "remove " + file;
           return;
+        default:
+          what_ = DamageBytes(random_, &bytes);
       }
       if (bytes == whole) {
         saved_.clear();
@@ -335,21 +296,6 @@ class Damage {
 
  private:
   size_t Below(size_t n) { return random_() % n; }
-  void ChangeDigit(std::string* bytes) {
-    std::vector<size_t> digits;
-    for (size_t i = 0; i < bytes->size(); ++i) {
-      if (std::isdigit(static_cast<unsigned char>((*bytes)[i])) != 0) digits.push_back(i);
-    }
-    if (digits.empty()) return;
-    const size_t at = digits[Below(digits.size())];
-    (*bytes)[at] = static_cast<char>('0' + ((*bytes)[at] - '0' + 1 + Below(9)) % 10);
-    what_ = "digit " + std::to_string(at) + " of ";
-  }
-  void Overwrite(std::string* bytes, std::string with) {
-    if (bytes->empty()) return;
-    const size_t at = Below(bytes->size());
-    bytes->replace(at, with.size(), with.substr(0, bytes->size() - at));
-  }
 
   std::mt19937_64& random_;
   std::map<std::string, std::string> saved_;  // files as they were

@@ -1,0 +1,221 @@
+#include "tests/faults/job.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll(10);
+// After the last rank's end mpirun needs a second or three.
+constexpr double kLauncherSeconds = 20;
+constexpr double kLookSeconds = 0.5;  // between two looks at all processes
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+[[noreturn]] void Become(const JobPlan& plan) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);
+  signal(SIGINT, SIG_DFL);  // ignored below a shell's background
+  for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
+  const int log = open(plan.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) _exit(126);
+  std::vector<char*> words;
+  for (const std::string& word : plan.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  _exit(127);
+}
+
+// All processes below this one that are not over, by their parents.
+std::vector<pid_t> Descendants() {
+  std::map<pid_t, std::vector<pid_t>> children;
+  DIR* const all = opendir("/proc");
+  CHECK(all != nullptr);
+  while (const dirent* entry = readdir(all)) {
+    const pid_t process = std::atoi(entry->d_name);
+    if (process <= 0) continue;
+    const std::string stat = Contents("/proc/" + std::string(entry->d_name) + "/stat");
+    const size_t name_end = stat.rfind(')');
+    char state = 'Z';
+    int parent = 0;
+    if (name_end == stat.npos || std::sscanf(&stat[name_end + 1], " %c %d", &state, &parent) != 2 ||
+        state == 'Z') {
+      continue;
+    }
+    children[parent].push_back(process);
+  }
+  closedir(all);
+  std::vector<pid_t> found = children[getpid()];
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::vector<pid_t> below = children[found[i]];
+    found.insert(found.end(), below.begin(), below.end());
+  }
+  return found;
+}
+
+class Job {
+ public:
+  explicit Job(const JobPlan& plan)
+      : plan_(plan), metrics_(plan.output_dir + "/metrics.jsonl"), old_inode_(Inode()) {
+    launcher_ = fork();
+    CHECK_GE(launcher_, 0);
+    if (launcher_ == 0) Become(plan);
+  }
+
+  JobEnd Run() {
+    while (Reap()) {
+      const double now = SecondsSince(start_);
+      WatchFirstStep(now);
+      Disturb(now);
+      if (now > next_look_) Look(now);
+      std::this_thread::sleep_for(kPoll);
+    }
+    end_.seconds = SecondsSince(start_);
+    if (const auto marked = MarkedAt()) struck_ = *marked;
+    if (struck_) end_.notice_seconds = SecondsSince(*struck_);
+    end_.lines = LinesBesideProgress(Contents(plan_.log));
+    return end_;
+  }
+
+ private:
+  ino_t Inode() const {
+    struct stat info;
+    return stat(metrics_.c_str(), &info) == 0 ? info.st_ino : 0;
+  }
+
+  // Whether a process is left.
+  bool Reap() {
+    int status = 0;
+    pid_t child = 0;
+    while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
+      if (child != launcher_) continue;
+      end_.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      launcher_ended_ = true;
+    }
+    return child == 0;
+  }
+
+  void WatchFirstStep(double now) {
+    if (end_.first_step_seconds || Inode() == old_inode_) return;
+    const std::string log = Contents(plan_.log);
+    const size_t told = log.find("continuing at step ");
+    const int64_t from = told == log.npos ? 0 : std::atoll(&log[told + 19]);
+    const std::string metrics = Contents(metrics_);
+    const size_t last = metrics.rfind("\"step\":");
+    if (last != metrics.npos && std::atoll(&metrics[last + 7]) > from) {
+      end_.first_step_seconds = now;
+    }
+  }
+
+  void Disturb(double now) {
+    if (!plan_.strike.act || strike_over_ || launcher_ended_ || now < next_act_) return;
+    if (now < plan_.strike.after_seconds) return;
+    if (plan_.strike.after_records > 0) {
+      const std::string metrics = Contents(metrics_);
+      if (std::count(metrics.begin(), metrics.end(), '\n') < plan_.strike.after_records) return;
+    }
+    bool struck = false;
+    const std::optional<double> again = plan_.strike.act(Find(), &struck);
+    if (struck && !struck_) struck_ = Clock::now();
+    strike_over_ = !again;
+    if (again) next_act_ = SecondsSince(start_) + *again;
+  }
+
+  Processes Find() const {
+    Processes found = {.launcher = launcher_, .ranks = {}};
+    for (const pid_t process : Descendants()) {
+      const std::string folder = "/proc/" + std::to_string(process);
+      if (Contents(folder + "/cmdline").c_str() != plan_.trainer) continue;
+      const std::string environment = '\0' + Contents(folder + "/environ");
+      constexpr std::string_view kRank("\0OMPI_COMM_WORLD_RANK=", 22);
+      const size_t at = environment.find(kRank);
+      found.ranks[at == environment.npos ? 0 : std::atoi(&environment[at + kRank.size()])] =
+          process;
+    }
+    return found;
+  }
+
+  // Ends a job that hangs.
+  void Look(double now) {
+    next_look_ = now + kLookSeconds;
+    const std::vector<pid_t> all = Descendants();
+    const bool alone = all.size() == 1 && all[0] == launcher_ && plan_.command[0] != plan_.trainer;
+    if (!alone) last_in_company_ = now;
+    if (now <= plan_.hang_seconds && now - last_in_company_ <= kLauncherSeconds) return;
+    if (!end_.hung && !end_.launcher_hung) {
+      end_.launcher_hung = alone;
+      end_.hung = !alone;
+      for (const auto& [rank, process] : Find().ranks) TraceStack(rank, process);
+    }
+    for (const pid_t process : Descendants()) kill(process, SIGKILL);
+  }
+
+  void TraceStack(int rank, pid_t process) const {
+    const std::string command = "gdb -p " + std::to_string(process) +
+                                " -batch -ex 'thread apply all backtrace' >" + plan_.log + ".rank" +
+                                std::to_string(rank) + ".stack 2>&1 </dev/null";
+    if (std::system(command.c_str()) != 0)
+      LOG(WARNING) << "no stack of rank " << rank << ": no gdb";
+  }
+
+  std::optional<Clock::time_point> MarkedAt() const {
+    const std::string mark = plan_.mark.empty() ? "" : Contents(plan_.mark);
+    if (mark.empty()) return std::nullopt;
+    return Clock::time_point(std::chrono::nanoseconds(std::atoll(mark.c_str())));
+  }
+
+  const JobPlan& plan_;
+  const std::string metrics_;
+  const ino_t old_inode_;
+  const Clock::time_point start_ = Clock::now();
+  pid_t launcher_ = -1;
+  bool launcher_ended_ = false;
+  bool strike_over_ = false;
+  double next_act_ = 0;
+  double next_look_ = 0;
+  double last_in_company_ = 0;
+  std::optional<Clock::time_point> struck_;
+  JobEnd end_;
+};
+
+}  // namespace
+
+void AdoptOrphans() { CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
+
+JobEnd RunJob(const JobPlan& plan) { return Job(plan).Run(); }
+
+std::string LinesBesideProgress(const std::string& log) {
+  std::istringstream lines(log);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const bool progress = line.empty() || line.starts_with("step ") || line.starts_with("run: ") ||
+                          line.starts_with("data: ") || line.starts_with("plan: ") ||
+                          line.starts_with("continuing ") || line.starts_with("[warn] Epoll") ||
+                          (line.starts_with("[") && line.find("] Read -1") != line.npos);
+    if (!progress) kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace elastor

@@ -1,0 +1,156 @@
+#include "tests/faults/subject.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "glog/logging.h"
+
+namespace elastor {
+namespace {
+
+std::string Bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Between(const std::string& text, const std::string& begin, char end) {
+  const size_t at = text.find(begin);
+  if (at == text.npos) return "";
+  return text.substr(at + begin.size(), text.find(end, at + begin.size()) - at - begin.size());
+}
+
+void Append(const std::vector<std::string>& more, std::vector<std::string>* words) {
+  words->insert(words->end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+Record RecordOf(const std::string& run) {
+  Record record;
+  record.digest = Between(Bytes(run + "/summary.json"), "\"state_digest\": \"", '"');
+  std::istringstream metrics(Bytes(run + "/metrics.jsonl"));
+  for (std::string line; std::getline(metrics, line);) {
+    if (line.find("\"event\":\"checkpoint\"") != line.npos) {
+      record.states[Between(line, "\"step\":", ',')] = Between(line, "\"digest\":\"", '"');
+    } else {
+      // A run that lacked but its end measures its end again: the same line, a second time.
+      record.lines.insert(line.substr(0, line.find(",\"samples_per_s\"")));
+    }
+  }
+  return record;
+}
+
+std::string Differences(const Record& found, const Record& undisturbed, bool lines_may_lack) {
+  constexpr int kMost = 6;
+  int count = 0;
+  std::string differences;
+  const auto add = [&](const std::string& what, const std::string& line) {
+    if (++count <= kMost) differences += "  " + what + " " + line + "\n";
+  };
+  for (const auto& [step, digest] : found.states) {
+    const auto same = undisturbed.states.find(step);
+    if (same != undisturbed.states.end() && same->second != digest)
+      add("other state at step", step);
+  }
+  for (const std::string& line : undisturbed.lines) {
+    if (!lines_may_lack && !found.lines.contains(line)) add("lacks", line);
+  }
+  for (const std::string& line : found.lines) {
+    if (!undisturbed.lines.contains(line)) add("has", line);
+  }
+  return differences;
+}
+
+Subject::Subject(const std::string& name, const std::string& experiment, const std::string& data,
+                 int every_steps, const std::string& work, const Programs& programs,
+                 double hang_seconds)
+    : name_(name),
+      data_(data),
+      work_(work),
+      programs_(programs),
+      hang_seconds_(hang_seconds),
+      arguments_{"--experiment=" + experiment, "--set=training.log_every_steps=1",
+                 "--set=checkpoint.every_steps=" + std::to_string(every_steps),
+                 "--set=parallel.deadline_seconds=60", "--set=parallel.start_seconds=30"} {}
+
+std::vector<std::string> Subject::TrainerCommand(const Attempt& attempt, bool resumes) const {
+  std::vector<std::string> words = {programs_.trainer};
+  Append(arguments_, &words);
+  Append({"--set=data.path=" + data_, "--output_dir=" + attempt.run}, &words);
+  if (resumes) words.push_back("--resume");
+  Append(attempt.arguments, &words);
+  return words;
+}
+
+std::map<std::string, std::string> Subject::Environment(const Attempt& attempt) const {
+  std::map<std::string, std::string> environment = attempt.environment;
+  if (environment.contains("ELASTOR_FAULT")) {
+    environment["LD_PRELOAD"] = programs_.layer;
+    environment["ELASTOR_FAULT_MARK"] = attempt.mark;
+    environment["ELASTOR_FAULT_UNDER"] = attempt.run + ":" + data_;
+  }
+  return environment;
+}
+
+JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
+  const std::vector<std::string> trainer = TrainerCommand(attempt, resumes);
+  JobPlan plan = {.command = trainer,
+                  .environment = Environment(attempt),
+                  .trainer = programs_.trainer,
+                  .output_dir = attempt.run,
+                  .log = attempt.work + "/log",
+                  .mark = attempt.mark,
+                  .hang_seconds = hang_seconds_,
+                  .strike = attempt.strike};
+  if (attempt.ranks == 1) return plan;
+  std::vector<std::string>& words = plan.command;
+  words = attempt.launcher.empty() ? std::vector<std::string>{"mpirun"} : attempt.launcher;
+  Append({"-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
+         &words);
+  // Of the ranks alone: mpirun itself is as it is.
+  for (const auto& [name, value] : plan.environment) Append({"-x", name + "=" + value}, &words);
+  plan.environment.clear();
+  const int alike = attempt.ranks - (attempt.odd_arguments.empty() ? 0 : 1);
+  Append({"-np", std::to_string(alike)}, &words);
+  Append(trainer, &words);
+  if (alike == attempt.ranks) return plan;
+  Append({":", "-np", "1"}, &words);
+  Append(trainer, &words);
+  Append(attempt.odd_arguments, &words);
+  return plan;
+}
+
+const Undisturbed& Subject::On(int ranks) {
+  Undisturbed& found = undisturbed_[ranks];
+  if (!found.boundaries.empty()) return found;
+  Attempt attempt;
+  attempt.run = work_ + "/undisturbed";
+  attempt.work = work_;
+  attempt.ranks = ranks;
+  attempt.mark = work_ + "/boundaries";
+  attempt.environment["ELASTOR_FAULT"] = "count";
+  JobPlan plan = PlanJob(attempt, /*resumes=*/false);
+  plan.hang_seconds *= 10;
+  const JobEnd end = RunJob(plan);
+  CHECK_EQ(end.code, 0) << name_ << " on " << ranks << " ranks: " << end.lines;
+  const Record record = RecordOf(attempt.run);
+  if (record_.digest.empty()) record_ = record;
+  found.seconds = end.seconds;
+  found.records = static_cast<int>(record.lines.size() + record.states.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    found.boundaries.push_back(
+        std::atoll(Bytes(attempt.mark + "." + std::to_string(rank)).c_str()));
+  }
+  std::filesystem::remove_all(attempt.run);
+  std::printf("undisturbed: %s on %d ranks: %.1f s, %lld boundaries\n", name_.c_str(), ranks,
+              end.seconds,
+              static_cast<long long>(
+                  std::accumulate(found.boundaries.begin(), found.boundaries.end(), int64_t{0})));
+  return found;
+}
+
+}  // namespace elastor
