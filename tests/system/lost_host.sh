@@ -14,7 +14,11 @@ work=$TEST_TMPDIR
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../../tools/environment.sh"
 source "$here/spread_run.sh"
-source "$here/two_hosts.sh"
+hosts() { "$here/../faults/virtual_hosts.sh" "$work" "$@"; }
+trap 'hosts down' EXIT
+hosts up || exit 1
+between_hosts=(--mca plm rsh --mca plm_rsh_agent "$work/on_host" --mca oob_tcp_if_include 10.79.0.0/24
+  --mca btl_tcp_if_include 10.79.0.0/24 --mca hwloc_base_binding_policy none --mca mpi_yield_when_idle 1)
 
 cat >"$work/long.textproto" <<'EXPERIMENT'
 model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
@@ -38,13 +42,13 @@ written() {
   --launch="'mpirun ${between_hosts[*]}'" >"$work/log" 2>&1 &
 job=$!
 written 2
-ip -netns elastor2 link set cable down
+hosts cut
 cut=$SECONDS
 until grep --quiet 'again on 2 ranks of elastor1:2' "$work/log" || ! kill -0 $job; do sleep 0.1; done
 printf 'on one host %d s after the cut\n' $((SECONDS - cut))
 before=$(grep --count '"event":"checkpoint"' "$run/metrics.jsonl")
 written "$before"
-ip -netns elastor2 link set cable up
+hosts heal
 sleep 2
 kill -KILL "$(pgrep --full "^[^ ]*trainer .*--output_dir=$run .*--nosupervise" | tail --lines=1)" || fail 'no rank to kill'
 wait $job
