@@ -243,6 +243,7 @@ void Main() {
   for (const char* name : {"state", "delta"}) Read(name);
   CHECK(RemoveDirectory(FLAGS_directory).ok());
 }
+
 }  // namespace
 }  // namespace elastor
 
