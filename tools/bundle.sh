@@ -54,7 +54,7 @@ build_programs() {
   test_programs=()
   if [[ $tests == 1 ]]; then
     mapfile -t test_programs < <(run_bazel query --noshow_progress \
-      'kind(cc_test, rdeps(//tests/..., //tests/core/cuda:device_test_main, 1))
+      'attr(tags, "\bdevice\b", kind(cc_test, //tests/...))
        union kind(cc_binary, filter("cuda|device|train_step", //tests/bench/...))')
   fi
   run_bazel build "${options[@]}" "${programs[@]}" "${test_programs[@]}"
@@ -93,6 +93,8 @@ copy_programs() {
     install -D -m 755 -s "$(built "$label")" "$root/libexec/tests/${label##*:}"
     copy_data "$(built "$label").runfiles/elastor"
   done
+  # What tools/gpu_check.sh expects to run.
+  printf '%s\n' "${test_programs[@]##*:}" | grep '_test$' >"$root/libexec/tests/device_tests"
   mkdir -p "$root/tools"
   cp -r tools/gpu_check.sh tools/gpu_check_table.py tools/peers "$root/tools/"
 }

@@ -1,174 +1,264 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can show, in one command and under 8 minutes: parity of device and CPU,
-# NCCL, compute-sanitizer, a training on both, and figures beside their floors and beside PyTorch in
-# the same run. Runs from a bundle made by tools/bundle.sh --tests, with python3 and torch on the
-# machine, and needs nothing else.
+# Everything that only a GPU can show: parity of device and CPU, NCCL, speed beside its floors and
+# beside PyTorch in the same run, compute-sanitizer. Runs from a bundle made by tools/bundle.sh
+# --tests, with python3 and torch on the machine, and needs nothing else. One call on any machine,
+# then three on the GPU machine of under 8 minutes each:
 #
-#   tools/gpu_check.sh [PREPARED_DATA] [OUTPUT_DIR]
+#   tools/gpu_check.sh reference [OUTPUT_DIR [PREPARED_DATA]]
+#       what the CPU says: a training, its AUC and digest, its model's predictions
+#   tools/gpu_check.sh tests [OUTPUT_DIR]
+#       every device test; trainings beside the reference; then NCCL alone
+#   tools/gpu_check.sh speed [OUTPUT_DIR]
+#       floors, embedding and training step with the times of their phases, PyTorch
+#   tools/gpu_check.sh sanitizers [OUTPUT_DIR]
+#       memcheck, racecheck, initcheck and synccheck on every device test
 #
 # PREPARED_DATA: a data set of 13 numeric and 26 categorical fields, as configs/scale.textproto
-# expects (empty: planted data is made). OUTPUT_DIR (gpu_check): logs of every part and results.txt,
-# the lines that are printed at the end: name=value, then a verdict for every goal. A part that
-# fails or runs out of its time stops no other. Exit code 0 when parity, sanitizer and AUC hold.
+# expects (without it planted data is made); it is copied. OUTPUT_DIR (gpu_check): a folder for each
+# call with the logs of its parts and results.txt, the lines that are printed at the end: name=value,
+# then a verdict for everything that was expected. CALL.tar.gz holds the folder. Exit code 0 when
+# everything expected was done and holds, else 1; goals of speed have a verdict and no say in it. A
+# part that fails or runs out of its time stops no other, and leaves no process behind.
+#
+# GPU_CHECK_SECONDS (470): what a call may take.
 set -u
 if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
   exit
 fi
 root=$(cd "$(dirname "$0")/.." && pwd)
-data=${1:-}
-[[ -z $data ]] || data=$(realpath "$data")
-mkdir -p "${2:-gpu_check}"
-out=$(realpath "${2:-gpu_check}")
+call=${1:-}
+top=${2:-gpu_check}
+case $call in
+  reference | tests | speed | sanitizers) ;;
+  *)
+    echo "$0: '$call'; expected reference, tests, speed or sanitizers" >&2
+    exit 2
+    ;;
+esac
+data=
+if [[ $call == reference && -n ${3:-} ]]; then
+  data=$(realpath -e "$3") || exit 2
+fi
+mkdir -p "$top"
+top=$(realpath "$top")
+reference=$top/reference
+if [[ $call == tests && ! -e $reference/results.txt ]]; then
+  echo "$0: $reference/results.txt: not there; expected what '$0 reference' makes" >&2
+  exit 2
+fi
 cd "$root" || exit 3
+out=$top/$call
+rm -rf "$out"
+mkdir -p "$out"
 tests=$root/libexec/tests
-export root data out tests
+export root reference out tests
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export HWLOC_HIDE_ERRORS=2 HWLOC_COMPONENTS=-gl
-readonly limit_s=470 sanitizer_s=85
+readonly limit_s=${GPU_CHECK_SECONDS:-470}
 SECONDS=0
 results=$out/results.txt
 : >"$results"
 
-# part NAME SECONDS COMMAND...: its output goes to OUTPUT_DIR/NAME.log, its end to the results.
-part() {
-  local name=$1 seconds=$2 begin=$SECONDS code
+# --- parts
+
+# Of the parts that run: names, sessions (the process number of their first process), limits.
+names=() sessions=() limits=()
+
+# Ends every process of a session, whatever its process group: `timeout` within a part and mpirun's
+# ranks have groups of their own.
+end_session() { # session
+  local stat line fields left=1
+  while ((left)); do
+    left=0
+    for stat in /proc/[0-9]*/stat; do
+      { read -r line <"$stat"; } 2>/dev/null || continue
+      read -ra fields <<<"${line##*) }" # state, parent, group, session
+      [[ ${fields[3]} == "$1" && ${fields[0]} != [ZX] ]] || continue
+      stat=${stat#/proc/}
+      kill -KILL "${stat%/stat}" 2>/dev/null
+      left=1
+    done
+  done
+}
+end_all() {
+  local session
+  for session in ${sessions[@]+"${sessions[@]}"}; do end_session "$session"; done
+}
+trap end_all EXIT
+trap 'exit 1' INT TERM
+
+# start NAME SECONDS COMMAND...: a part in a session of its own; its output goes to NAME.log.
+start() {
+  local name=$1 seconds=$2
   shift 2
   if ((seconds > limit_s - SECONDS)); then seconds=$((limit_s - SECONDS)); fi
-  if ((seconds < 2)); then
+  if ((seconds < 1)); then
     echo "part.$name=left_out" >>"$results"
     return
   fi
-  timeout --kill-after=5 "$seconds" bash -c '"$@"' part "$@" >"$out/$name.log" 2>&1
-  code=$?
-  case $code in
-    0) code=ok ;;
-    124 | 137) code=out_of_time_after_${seconds}s ;;
-    *) code=failed_with_$code ;;
-  esac
-  echo "part.$name=$code" >>"$results"
-  echo "[$SECONDS s] $name: $code ($((SECONDS - begin)) s)"
+  setsid timeout --kill-after=5 "$seconds" bash -c '"$@"' part "$@" >"$out/$name.log" 2>&1 &
+  names+=("$name") sessions+=("$!") limits+=("$seconds")
+}
+# Waits for all parts that run; their name=value lines and ends go to the results.
+finish() {
+  local i code name
+  for i in ${names[@]+"${!names[@]}"}; do
+    name=${names[i]}
+    wait "${sessions[i]}"
+    code=$?
+    end_session "${sessions[i]}"
+    case $code in
+      0) code=ok ;;
+      124 | 137) code=out_of_time_after_${limits[i]}s ;;
+      *) code=failed_with_$code ;;
+    esac
+    grep -E '^[a-z][A-Za-z0-9_.]*=[^ ]*$' "$out/$name.log" | sed "s/^/$name./" >>"$results"
+    echo "part.$name=$code" >>"$results"
+    echo "[$SECONDS s] $name: $code"
+  done
+  names=() sessions=() limits=()
+}
+part() {
+  start "$@"
+  finish
 }
 
-# The name=value lines of a part's log, with a prefix.
-take() { # log prefix
-  [[ -e $out/$1.log ]] || return 0
-  grep -E '^[a-z][A-Za-z0-9_.]*=[^ ]*$' "$out/$1.log" | sed "s/^/$2./" >>"$results"
-}
+# --- what the parts do
 
-benchmark() { # NAME SECONDS PROGRAM ARGUMENT...
-  local name=$1 seconds=$2 program=$3
-  shift 3
-  if [[ ! -x $tests/$program ]]; then
-    echo "part.$name=not_in_the_bundle" >>"$results"
-    return
-  fi
-  part "$name" "$seconds" bin/run "tests/$program" "$@"
-  take "$name" "$name"
-}
-
-# Runs every device test, some at a time, under ELASTOR_RUN_WITH.
-on_tests() { # prefix, seconds for each, arguments...
+# Every device test of the bundle, some at a time, under ELASTOR_RUN_WITH: its exit code, and 77
+# when none of its tests ran.
+on_tests() { # logs' prefix, seconds for each, arguments...
   local prefix=$1 seconds=$2
   shift 2
   export prefix seconds
-  (cd "$tests" && printf '%s\n' *_test) | xargs -P 4 -I '{}' bash -c '
+  xargs -P 4 -I '{}' bash -c '
     log=$out/$prefix.$1.log
     timeout --kill-after=5 "$seconds" "$root/bin/run" "tests/$@" >"$log" 2>&1
-    echo "$prefix.$1=$?"
-    grep -q "\[  PASSED" "$log" || echo "$prefix.$1.skipped=1"' on_test '{}' "$@"
+    code=$?
+    [[ $code != 0 ]] || grep -q "\[  PASSED  \] [1-9]" "$log" || code=77
+    echo "$1=$code"' on_test '{}' "$@" <"$tests/device_tests"
 }
-device_tests() { on_tests test 90; }
-sanitizer() { # tool
+sanitizer() { # tool, its options...
   command -v compute-sanitizer >/dev/null || return 3
-  ELASTOR_RUN_WITH="compute-sanitizer --tool $1 --error-exitcode 9" on_tests "$1" 80 \
-    '--gtest_filter=-*Death*'
+  ELASTOR_RUN_WITH="compute-sanitizer --tool $* --kernel-regex kns=elastor --error-exitcode 9" \
+    on_tests "$1" 400 '--gtest_filter=-*Death*'
 }
 # Ranks that share the device, over NCCL: each says that it is a host of its own.
-nccl_tests() {
-  local ranks code
-  for ranks in 2 3; do
-    on_ranks $ranks tests/device_communicator_test --schedule=lazy_shuffled >"$out/nccl.$ranks.log" 2>&1
-    code=$?
-    # Without a device all tests are skipped: that shows nothing.
-    [ $code != 0 ] || grep -q "\[  PASSED" "$out/nccl.$ranks.log" || code=skipped
-    echo "nccl.ranks$ranks=$code"
-  done
-}
 on_ranks() { # ranks, program...
   local ranks=$1
   shift
-  timeout --kill-after=5 60 bin/mpirun -q --oversubscribe --bind-to none -np "$ranks" bash -c \
+  bin/mpirun -q --oversubscribe --bind-to none -np "$ranks" bash -c \
     'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 exec "$@"' \
     rank bin/run "$@"
 }
-
-# A training on the CPU and on the device, in every precision and spread; the AUC of each.
-train() { # name, command before trainer..., --, flags...
+nccl_test() { # ranks
+  on_ranks "$1" tests/device_communicator_test --schedule=lazy_shuffled >"$out/nccl.$1.log" 2>&1
+  local code=$?
+  [[ $code != 0 ]] || grep -q '\[  PASSED  \] [1-9]' "$out/nccl.$1.log" || code=77
+  echo "ranks$1=$code"
+}
+# A run of the trainer and numbers of its summary.
+run() { # name, command before trainer..., --, flags...
   local name=$1
   shift
   local before=()
   while [[ $1 != -- ]]; do before+=("$1") && shift; done
   shift
-  "${before[@]}" "$@" --output_dir="$out/train_$name" --set=spectrum.disabled=true \
-    --set=checkpoint.disabled=true >"$out/train_$name.log" 2>&1
-  echo "train.$name.code=$?"
+  "${before[@]}" "$@" --output_dir="$out/$name" >"$out/run_$name.log" 2>&1
+  echo "$name.code=$?"
   python3 -c '
 import json, sys
 summary = json.load(open(sys.argv[2]))
 for key in ("auc", "logloss", "samples_per_s", "state_digest"):
-    print(f"train.{sys.argv[1]}.{key}={summary[key]}")
-' "$name" "$out/train_$name/summary.json"
+    print(f"{sys.argv[1]}.{key}={summary[key]}")
+' "$name" "$out/$name/summary.json"
+}
+flags_of() { # data folder
+  experiment=configs/quickstart.textproto
+  [[ ! -e $1/is_given ]] || experiment=configs/scale.textproto
+  flags=(--experiment="$experiment" --set=data.path="$1/data" --set=spectrum.disabled=true
+    --set=checkpoint.disabled=true)
+}
+make_reference() { # prepared data, or nothing
+  if [[ -n $1 ]]; then
+    cp -r "$1" "$out/data" && touch "$out/is_given" || return
+  else
+    bin/prepare --schema=configs/quickstart_schema.textproto --output_dir="$out/data" || return
+  fi
+  flags_of "$out"
+  run cpu bin/trainer -- "${flags[@]}" || return
+  run cpu_predictions bin/trainer -- "${flags[@]}" --mode=predict --model="$out/cpu/model" \
+    --split=test
 }
 training() {
-  local flags=(--experiment=configs/scale.textproto --set=data.path="$data")
-  if [[ -z $data ]]; then
-    bin/prepare --schema=configs/quickstart_schema.textproto --output_dir="$out/planted" || return
-    flags=(--experiment=configs/quickstart.textproto --set=data.path="$out/planted")
-  fi
-  train cpu bin/trainer -- "${flags[@]}" --set=parallel.threads=8 &
-  local gpu=("${flags[@]}" --device=cuda)
-  train cuda bin/trainer -- "${gpu[@]}"
-  train cuda_tf32 bin/trainer -- "${gpu[@]}" --set=training.precision=TF32
-  train cuda_bfloat16 bin/trainer -- "${gpu[@]}" --set=training.precision=BFLOAT16
-  train cuda_no_overlap bin/trainer -- "${gpu[@]}" --set=parallel.overlap=false
-  train cuda_2_ranks bin/mpirun -q --oversubscribe --bind-to none -np 2 bin/trainer -- "${gpu[@]}"
-  train cuda_2_ranks_nccl on_ranks 2 trainer -- "${gpu[@]}"
-  wait
+  flags_of "$reference"
+  flags+=(--device=cuda)
+  run cuda bin/trainer -- "${flags[@]}"
+  run cuda_predictions bin/trainer -- "${flags[@]}" --mode=predict --split=test \
+    --model="$reference/cpu/model"
+  run cuda_tf32 bin/trainer -- "${flags[@]}" --set=training.precision=TF32
+  run cuda_bfloat16 bin/trainer -- "${flags[@]}" --set=training.precision=BFLOAT16
+  run cuda_no_overlap bin/trainer -- "${flags[@]}" --set=parallel.overlap=false
+  run cuda_2_ranks bin/mpirun -q --oversubscribe --bind-to none -np 2 bin/trainer -- "${flags[@]}"
+}
+nccl() {
+  nccl_test 2
+  nccl_test 3
+  flags_of "$reference"
+  flags+=(--device=cuda --set=training.max_steps=200)
+  run one_rank bin/trainer -- "${flags[@]}"
+  run two_ranks on_ranks 2 trainer -- "${flags[@]}"
+}
+benchmark() { # NAME SECONDS PROGRAM ARGUMENT...
+  part "$1" "$2" bin/run "tests/$3" "${@:4}"
 }
 
-export -f on_tests on_ranks device_tests nccl_tests sanitizer train training
-rm -rf "$out"/{planted,train_*}
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader |
+# --- the calls
+
+export -f on_tests on_ranks nccl_test run flags_of make_reference training nccl sanitizer
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null |
   sed 's/, /,/g; s/ /_/g; s/^/machine.gpu=/' >>"$results"
 echo "machine.cores=$(nproc)" >>"$results"
-
-# What is not timed runs side by side.
-part tests 130 device_tests &
-part nccl 130 nccl_tests &
-part training 130 training &
-wait
-for name in tests nccl training; do take $name check; done
-
-# Timed, one after the other.
-benchmark floor 40 cuda_floor_benchmark
-benchmark embedding 40 cuda_embedding_benchmark
-for batch in 4096 65536; do
-  for precision in FLOAT32 TF32 BFLOAT16; do
-    benchmark step.$batch.$precision 15 cuda_train_step_benchmark --batch=$batch \
-      --set=training.precision=$precision
-  done
-  benchmark step.$batch.FLOAT32.fast 15 cuda_train_step_benchmark --batch=$batch \
-    --set=parallel.reproducible=false
-done
-part torch_embedding 40 python3 tools/peers/torch_embedding.py
-part torch_step 45 python3 tools/peers/torch_train_step.py --modes=eager,graph --seconds=35
-compile_s=$((limit_s - SECONDS - sanitizer_s))
-part torch_compile $compile_s python3 tools/peers/torch_train_step.py --modes=compile \
-  --seconds=$((compile_s - 45))
-
-part memcheck $sanitizer_s sanitizer memcheck &
-part racecheck $sanitizer_s sanitizer racecheck &
-wait
-for name in memcheck racecheck; do take $name check; done
-python3 tools/gpu_check_table.py "$out"
+case $call in
+  reference)
+    part reference 400 make_reference "$data"
+    ;;
+  tests)
+    # What is not timed runs side by side; ranks that wait for each other on one GPU do not.
+    start test 250 on_tests test 240
+    start training 250 training
+    finish
+    part nccl 200 nccl
+    ;;
+  speed)
+    benchmark floor 60 cuda_floor_benchmark
+    benchmark embedding 40 cuda_embedding_benchmark
+    for precision in FLOAT32 TF32 BFLOAT16; do
+      benchmark step.4096.$precision 15 cuda_train_step_benchmark --batch=4096 \
+        --set=training.precision=$precision
+      benchmark step.65536.$precision 15 cuda_train_step_benchmark --batch=65536 --shards=64 \
+        --set=training.precision=$precision
+    done
+    # In fast mode the number of leaves is a matter of speed alone: its best is the one to beat.
+    for shards in 1 8 64; do
+      benchmark fast.65536.FLOAT32.shards_$shards 15 cuda_train_step_benchmark --batch=65536 \
+        --shards=$shards --set=parallel.reproducible=false
+    done
+    part torch_embedding 40 python3 tools/peers/torch_embedding.py
+    part torch_step 120 python3 tools/peers/torch_train_step.py --modes=eager,compile \
+      --batches=4096 --embedding_optimizers=sparse --seconds=90
+    ;;
+  sanitizers)
+    start memcheck 460 sanitizer memcheck --track-stream-ordered-races all
+    start racecheck 460 sanitizer racecheck
+    start initcheck 460 sanitizer initcheck
+    start synccheck 460 sanitizer synccheck
+    finish
+    ;;
+esac
+python3 tools/gpu_check_table.py "$call" "$top" "$tests/device_tests"
+code=$?
+tar --create --gzip --directory="$top" --file="$top/$call.tar.gz" "$call"
+echo "$top/$call.tar.gz"
+exit $code

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/cuda/nccl_backend.h"
+#include "core/base/hash_text.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -28,13 +29,9 @@ StatusOr<std::pair<int, int>> RanksOnOneDevice(Communicator* host, const std::st
   return std::pair(-1, -1);
 }
 
-StatusOr<bool> EnvironmentAllowsSharing(Communicator* host) {
-  const char* several = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  const bool allowed = std::getenv("NCCL_HOSTID") != nullptr ||
-                       (several != nullptr && std::string_view(several) == "1");
-  int64_t refusing = allowed ? 0 : 1;
-  ELASTOR_RETURN_IF_ERROR(host->AllReduceMax(Phase::kSetup, {&refusing, 1}));
-  return refusing == 0;
+std::string IdentityForNccl(const std::string& device) {
+  const char* const host = std::getenv("NCCL_HOSTID");
+  return host == nullptr ? device : device + "/" + HashTextOf(host);
 }
 
 }  // namespace internal
@@ -52,16 +49,14 @@ StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicato
                                                                      double deadline_seconds) {
   if (host->size() == 1 || !internal::HaveNccl()) return MakeHostDeviceCommunicator(host);
   std::pair<int, int> sharing;
-  ELASTOR_ASSIGN_OR_RETURN(sharing, internal::RanksOnOneDevice(host, internal::DeviceIdentity()));
+  ELASTOR_ASSIGN_OR_RETURN(
+      sharing,
+      internal::RanksOnOneDevice(host, internal::IdentityForNccl(internal::DeviceIdentity())));
   if (sharing.first >= 0) {
-    bool allowed = false;
-    ELASTOR_ASSIGN_OR_RETURN(allowed, internal::EnvironmentAllowsSharing(host));
-    if (!allowed) {
-      LOG_IF(WARNING, host->rank() == 0)
-          << "ranks " << sharing.first << " and " << sharing.second
-          << " have one device, which NCCL refuses: all exchange goes through the host's memory";
-      return MakeHostDeviceCommunicator(host);
-    }
+    LOG_IF(WARNING, host->rank() == 0)
+        << "ranks " << sharing.first << " and " << sharing.second
+        << " have one device, which NCCL refuses: all exchange goes through the host's memory";
+    return MakeHostDeviceCommunicator(host);
   }
   return internal::StartNccl(host, deadline_seconds);
 }

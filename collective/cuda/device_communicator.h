@@ -65,8 +65,8 @@ StatusOr<std::unique_ptr<DeviceCommunicator>> MakeNcclCommunicator(Communicator*
                                                                    double deadline_seconds);
 
 // Chooses between the two: NCCL where every rank has a device of its own, else the host, with a
-// warning from rank 0. Where every rank's environment has NCCL_HOSTID or
-// NCCL_MULTI_RANK_GPU_ENABLE=1, it is NCCL on a shared device too. Collective.
+// warning from rank 0. Ranks of different NCCL_HOSTID count as on different hosts, as they do for
+// NCCL, so those may share a device. Collective.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicator* host,
                                                                      double deadline_seconds);
 

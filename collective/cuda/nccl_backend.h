@@ -22,8 +22,9 @@ StatusOr<std::unique_ptr<DeviceCommunicator>> StartNccl(Communicator* host,
 // Returns the lowest pair of ranks with the same identity (at most 63 characters), or {-1, -1} when
 // all differ. Collective; the result is the same on all ranks.
 StatusOr<std::pair<int, int>> RanksOnOneDevice(Communicator* host, const std::string& identity);
-// Whether every rank's environment says that NCCL may put several ranks on one device. Collective.
-StatusOr<bool> EnvironmentAllowsSharing(Communicator* host);
+// What NCCL compares between ranks to find two on one device: the device, and the host where
+// NCCL_HOSTID in the environment gives it another name. At most 63 characters for a UUID.
+std::string IdentityForNccl(const std::string& device);
 
 }  // namespace elastor::cuda::internal
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/cuda/runtime.h"
@@ -81,22 +82,26 @@ inline Preference MakePreference() {
   return Preference(preference);
 }
 
+// Nothing where the library does not know the attribute for this algorithm.
 template <typename T>
-T Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+std::optional<T> Get(const cublasLtMatmulAlgo_t& algorithm,
+                     cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value = 0;
   size_t written = 0;
-  Check(
-      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written),
-      "cublasLtMatmulAlgoConfigGetAttribute");
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written);
+  if (status != CUBLAS_STATUS_SUCCESS || written != sizeof(value)) return std::nullopt;
   return value;
 }
 
 template <typename T>
-T Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoCapAttributes_t attribute) {
+std::optional<T> Get(const cublasLtMatmulAlgo_t& algorithm,
+                     cublasLtMatmulAlgoCapAttributes_t attribute) {
   T value = 0;
   size_t written = 0;
-  Check(cublasLtMatmulAlgoCapGetAttribute(&algorithm, attribute, &value, sizeof(value), &written),
-        "cublasLtMatmulAlgoCapGetAttribute");
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCapGetAttribute(&algorithm, attribute, &value, sizeof(value), &written);
+  if (status != CUBLAS_STATUS_SUCCESS || written != sizeof(value)) return std::nullopt;
   return value;
 }
 

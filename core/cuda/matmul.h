@@ -27,14 +27,14 @@ struct Matrices {
 // once; the bias of a BFloat16 C is rounded to BFloat16 first. Row strides are at least the stored
 // columns; strides of a and b between problems may be 0 (shared), those of c not.
 //
-// Bits: the algorithm is a function of `n`, `k`, the canonical sizes, transposition, types, row
-// strides and alignment, never of m, batch and outer or of timing, and has no split or atomic sums;
-// so an element depends on its row of A and column of B alone, wherever they stand in however large
-// a call, on one GPU model with one version of cuBLAS. canonical_m and canonical_problems (0: m and
-// outer * batch) are those of the whole job's batch where m, or batch and outer, are a rank's
-// share. Alignment is what divides data and all its strides, up to 16 bytes: give the strides also
-// where there is one problem, and share out whole problems or rows of a buffer that starts aligned,
-// then it does not depend on the share either.
+// Bits, with SumOrder::kFixed: the algorithm is a function of `n`, `k`, the canonical sizes,
+// transposition, types, row strides and alignment, never of m, batch and outer or of timing, and
+// has no split or atomic sums; so an element depends on its row of A and column of B alone,
+// wherever they stand in however large a call, on one GPU model with one version of cuBLAS.
+// canonical_m and canonical_problems (0: m and outer * batch) are those of the whole job's batch
+// where m, or batch and outer, are a rank's share. Alignment is what divides data and all its
+// strides, up to 16 bytes: give the strides also where there is one problem, and share out whole
+// problems or rows of a buffer that starts aligned, then it does not depend on the share either.
 template <typename In, typename Out>
 struct Product {
   int64_t m = 0;
@@ -52,6 +52,10 @@ struct Product {
   int64_t canonical_problems = 0;
 };
 
+// kAny: the algorithm is cuBLASLt's first for the call's own sizes and may cut sums over k into
+// parts that run side by side. An element's bits then depend on all sizes of the call.
+enum class SumOrder { kFixed, kAny };
+
 // Matrix products on one stream, by cuBLASLt with a workspace of its own (32 MiB). Plans are made
 // at the first call of a shape (never while a graph is captured: run the shape once before) and
 // kept; captured graphs need the object as long as they are launched.
@@ -59,7 +63,7 @@ class Matmul {
  public:
   // stream outlives the object. precision: kFloat32 or kTf32 for float operands, kBFloat16 for
   // BFloat16 ones.
-  Matmul(Stream* stream, Precision precision);
+  Matmul(Stream* stream, Precision precision, SumOrder sums = SumOrder::kFixed);
   ~Matmul();
 
   // (float, float), (BFloat16, BFloat16) or (BFloat16, float).

@@ -12,11 +12,15 @@
 namespace elastor::cuda {
 
 struct Matmul::State {
-  State(Stream* stream, Precision precision)
-      : stream(stream), precision(precision), workspace(stream, kMatmulWorkspaceBytes) {}
+  State(Stream* stream, Precision precision, SumOrder sums)
+      : stream(stream),
+        precision(precision),
+        sums(sums),
+        workspace(stream, kMatmulWorkspaceBytes) {}
 
   Stream* stream;
   Precision precision;
+  SumOrder sums;
   Buffer<char> workspace;
   cublaslt::Handle handle = cublaslt::MakeHandle();
   std::map<PlanKey, MatmulPlan> plans;
@@ -43,8 +47,9 @@ Operand MakeOperand(const Matrices<T>& matrices, int64_t rows, int64_t columns,
 }
 
 template <typename In, typename Out>
-Problem MakeProblem(const Product<In, Out>& product, Precision precision) {
-  const int64_t m = product.canonical_m > 0 ? product.canonical_m : product.m;
+Problem MakeProblem(const Product<In, Out>& product, Precision precision, SumOrder sums) {
+  const bool fixed = sums == SumOrder::kFixed;
+  const int64_t m = fixed && product.canonical_m > 0 ? product.canonical_m : product.m;
   Problem problem;
   problem.m = product.m;
   problem.n = product.n;
@@ -54,19 +59,21 @@ Problem MakeProblem(const Product<In, Out>& product, Precision precision) {
                       MakeOperand(product.c, product.m, product.n, m, product.n)};
   problem.batch = product.batch;
   problem.outer = product.outer;
-  problem.canonical_problems =
-      product.canonical_problems > 0 ? product.canonical_problems : product.batch * product.outer;
+  problem.canonical_problems = fixed && product.canonical_problems > 0
+                                   ? product.canonical_problems
+                                   : product.batch * product.outer;
   problem.accumulate = product.accumulate;
   problem.bias = product.bias;
   problem.relu = product.relu;
   problem.precision = precision;
+  problem.sums = sums;
   return problem;
 }
 
 }  // namespace
 
-Matmul::Matmul(Stream* stream, Precision precision)
-    : state_(std::make_unique<State>(stream, precision)) {}
+Matmul::Matmul(Stream* stream, Precision precision, SumOrder sums)
+    : state_(std::make_unique<State>(stream, precision, sums)) {}
 
 Matmul::~Matmul() = default;
 
@@ -74,7 +81,7 @@ template <typename In, typename Out>
 void Matmul::Run(const Product<In, Out>& product) {
   if (!CheckProduct(product)) return;
   internal::UseDevice();
-  const Problem problem = MakeProblem(product, state_->precision);
+  const Problem problem = MakeProblem(product, state_->precision, state_->sums);
   const auto [plan, inserted] =
       state_->plans.try_emplace(KeyOf(problem), state_->handle.get(), state_->stream, problem);
   plan->second.Run(state_->handle.get(), *state_->stream, state_->workspace.data(), problem);

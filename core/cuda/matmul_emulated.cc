@@ -79,7 +79,8 @@ void Multiply(const Product<In, Out>& product, Precision precision, int64_t o, i
 
 }  // namespace
 
-Matmul::Matmul(Stream* stream, Precision precision)
+// Every SumOrder is the one chain.
+Matmul::Matmul(Stream* stream, Precision precision, SumOrder)
     : state_(std::make_unique<State>(State{stream, precision})) {}
 
 Matmul::~Matmul() = default;

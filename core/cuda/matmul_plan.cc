@@ -46,7 +46,7 @@ bool RoundsBias(const Problem& problem) {
   return problem.bias != nullptr && problem.operands[kC].type == CUDA_R_16BF;
 }
 
-// kFloat32 is plain FP32 arithmetic by CUBLAS_COMPUTE_32F too (KeepsOrder refuses tensor cores).
+// kFloat32 is plain FP32 arithmetic by CUBLAS_COMPUTE_32F too (IsAllowed refuses tensor cores).
 // The pedantic type would only rule out what real FP32 products have not (3M products of complex
 // matrices), and is offered fewer algorithms.
 cublasComputeType_t ComputeType(Precision precision) {
@@ -83,16 +83,18 @@ std::string Describe(const Problem& problem) {
          "; C " + operand(c);
 }
 
-// Whether every sum over k is one sequence, in the arithmetic that was asked for.
-bool KeepsOrder(const cublasLtMatmulAlgo_t& algorithm, const Problem& problem) {
+// Whether the algorithm is in the arithmetic that was asked for and, where the order of sums is
+// fixed, makes every sum over k in one sequence. One that does not say so is refused.
+bool IsAllowed(const cublasLtMatmulAlgo_t& algorithm, const Problem& problem) {
   const bool float_operands = problem.operands[kA].type == CUDA_R_32F;
   if (float_operands && problem.precision == Precision::kFloat32) {
     const auto flags = Get<uint64_t>(algorithm, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS);
-    if ((flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0) return false;
+    if (!flags || (*flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0) return false;
   }
-  return Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) <= 1 &&
-         Get<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) ==
-             CUBLASLT_REDUCTION_SCHEME_NONE;
+  if (problem.sums == SumOrder::kAny) return true;
+  const auto split = Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  const auto scheme = Get<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+  return split && *split <= 1 && scheme && *scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 }  // namespace
@@ -185,8 +187,10 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
   const cublaslt::Preference preference = cublaslt::MakePreference();
   Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMatmulWorkspaceBytes});
   // Mask 0 leaves "no reduction scheme, dot-product shall be performed in one sequence" alone.
+  const bool fixed = problem.sums == SumOrder::kFixed;
   Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+      static_cast<uint32_t>(fixed ? CUBLASLT_REDUCTION_SCHEME_NONE
+                                  : CUBLASLT_REDUCTION_SCHEME_MASK));
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[kB]);
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[kA]);
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[kC]);
@@ -201,15 +205,17 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
   const cublasLtMatmulAlgo_t* of_vectors = nullptr;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulAlgo_t& algorithm = candidates[i].algo;
-    if (candidates[i].state != CUBLAS_STATUS_SUCCESS || !KeepsOrder(algorithm, problem)) continue;
-    if (Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID) != kVectorAlgorithm) {
+    if (candidates[i].state != CUBLAS_STATUS_SUCCESS || !IsAllowed(algorithm, problem)) continue;
+    const auto id = Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID);
+    if (!fixed || (id && *id != kVectorAlgorithm)) {
       algorithm_ = algorithm;
       return;
     }
     if (of_vectors == nullptr) of_vectors = &algorithm;
   }
   if (of_vectors == nullptr) {
-    DieOfDevice("no algorithm without split sums for a " + Describe(problem));
+    DieOfDevice("no algorithm " + std::string(fixed ? "without split sums " : "") + "for a " +
+                Describe(problem));
   }
   LOG(WARNING) << "the bits may depend on the number of ranks: one algorithm only for a "
                << Describe(problem);

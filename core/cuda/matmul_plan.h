@@ -42,9 +42,10 @@ struct Problem {
   const float* bias = nullptr;
   bool relu = false;
   Precision precision = Precision::kFloat32;
+  SumOrder sums = SumOrder::kFixed;
 };
 
-// All that a plan depends on.
+// All that, within one Matmul, a plan depends on.
 using PlanKey = std::array<int64_t, 8 + 8 * kOperands>;
 PlanKey KeyOf(const Problem& problem);
 

@@ -65,9 +65,12 @@ class Event {
   std::unique_ptr<State> state_;
 };
 
+// Whose blocks the device starts first when work of several streams is ready.
+enum class StreamPriority { kNormal, kHigh };
+
 class Stream {
  public:
-  Stream();
+  explicit Stream(StreamPriority priority = StreamPriority::kNormal);
   ~Stream();  // waits for its work
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

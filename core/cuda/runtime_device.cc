@@ -57,10 +57,14 @@ struct Stream::State {
   cudaStream_t stream = nullptr;
 };
 
-Stream::Stream() : state_(std::make_unique<State>()) {
+Stream::Stream(StreamPriority priority) : state_(std::make_unique<State>()) {
   UseDevice();
-  Check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking),
-        "cudaStreamCreateWithFlags");
+  int least = 0;
+  int greatest = 0;
+  Check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  Check(cudaStreamCreateWithPriority(&state_->stream, cudaStreamNonBlocking,
+                                     priority == StreamPriority::kHigh ? greatest : least),
+        "cudaStreamCreateWithPriority");
 }
 
 Stream::~Stream() {

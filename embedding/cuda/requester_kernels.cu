@@ -131,24 +131,54 @@ __device__ void PlaceChunk(const RequesterView& requester, int64_t i, int32_t wi
   requester.chunks[requester.chunk_number[i] - 1] = chunk;
 }
 
+// Gives every thread of the block that takes one a number of its own, from *count on, and counts
+// them there: one atomic operation a block, because those of all blocks wait for each other. All
+// threads must call it.
+__device__ int64_t TakeNumber(bool takes, int64_t* count) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ int64_t first[kWarps];  // number of every warp
+  const unsigned takers = __ballot_sync(0xffffffffu, takes);
+  const unsigned lane = threadIdx.x % kWarp;
+  const unsigned warp = threadIdx.x / kWarp;
+  if (lane == 0) first[warp] = __popc(takers);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned long long total = 0;
+    for (int w = 0; w < kWarps; ++w) total += first[w];
+    int64_t next = 0;
+    if (total > 0) {
+      next = static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(count), total));
+    }
+    for (int w = 0; w < kWarps; ++w) {
+      const int64_t of_warp = first[w];
+      first[w] = next;
+      next += of_warp;
+    }
+  }
+  __syncthreads();
+  return first[warp] + __popc(takers & ((1u << lane) - 1));
+}
+
 __global__ void __launch_bounds__(kThreads)
     PlaceChunksKernel(BatchView batch, RequesterView requester, bool one_rank, int64_t* counts) {
   const int64_t i = ThreadIndex();
-  if (i >= batch.occurrences) return;
-  if (i + 1 == batch.occurrences) counts[kChunks] = requester.chunk_number[i];
-  const int32_t width = batch.field_views[batch.Bag(requester.sorted[i]) % batch.fields].width;
-  if (BeginsChunk(requester, i)) PlaceChunk(requester, i, width);
-  const int v = requester.segment_number[i] - 1;
-  if (requester.segment_begin[v] != i) return;
-  const uint32_t end = requester.segment_begin[v + 1];
-  if (one_rank && end == i + 1) {
-    requester.direct[v] = ~i;
-    return;
+  bool lists = false;  // whether i begins a segment that is listed
+  int v = 0;
+  int32_t width = 0;
+  uint32_t end = 0;
+  if (i < batch.occurrences) {
+    if (i + 1 == batch.occurrences) counts[kChunks] = requester.chunk_number[i];
+    width = batch.field_views[batch.Bag(requester.sorted[i]) % batch.fields].width;
+    if (BeginsChunk(requester, i)) PlaceChunk(requester, i, width);
+    v = requester.segment_number[i] - 1;
+    if (requester.segment_begin[v] == i) {
+      end = requester.segment_begin[v + 1];
+      lists = !one_rank || end != i + 1;
+      if (!lists) requester.direct[v] = ~i;
+    }
   }
-  const int64_t listed = one_rank
-                             ? static_cast<int64_t>(atomicAdd(
-                                   reinterpret_cast<unsigned long long*>(&counts[kListed]), 1ull))
-                             : v;
+  const int64_t listed = one_rank ? TakeNumber(lists, &counts[kListed]) : v;
+  if (!lists) return;
   GradientSegment segment;
   segment.begin = static_cast<uint32_t>(i);
   segment.end = end;

@@ -1,6 +1,7 @@
 // What a CUDA device reaches at its best, for other figures to be compared with: matrix products of
 // 8192 x 8192 x 8192 in each precision, and copies of 2 GiB on the device and 256 MiB from and to
-// the host. Prints name=value lines; a rate is the median over rounds. A copy on the device counts
+// the host; then the products of RankElastor's Criteo model, each by itself, at 65,536 rows in 64
+// leaves. Prints name=value lines; a rate is the median over rounds. A copy on the device counts
 // what it reads and what it writes.
 
 #include <algorithm>
@@ -43,12 +44,12 @@ double MedianSeconds(Stream& stream, int calls, const std::function<void()>& enq
 // Random operands: a device clocks higher on zeros. The values repeat every prime number of
 // elements.
 template <typename T>
-Buffer<T> RandomMatrix(Stream& stream) {
+Buffer<T> RandomMatrix(Stream& stream, int64_t elements = kSize * kSize) {
   std::vector<T> period(1048573);
   std::mt19937 generator(1);
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (T& value : period) value = T(uniform(generator));
-  Buffer<T> matrix(&stream, kSize * kSize);
+  Buffer<T> matrix(&stream, elements);
   const auto step = static_cast<int64_t>(period.size());
   for (int64_t at = 0; at < matrix.size(); at += step) {
     Copy(stream, matrix.data() + at, period.data(), std::min(step, matrix.size() - at));
@@ -70,6 +71,71 @@ double ProductTeraflops(Precision precision) {
   product.c = {.data = c.data(), .row_stride = kSize};
   const double seconds = MedianSeconds(stream, 4, [&] { matmul.Run(product); });
   return 2.0 * kSize * kSize * kSize / seconds * 1e-12;
+}
+
+// A linear map of the model: its `tokens` have weights [out, in] of their own.
+struct Layer {
+  const char* name;
+  int64_t tokens;
+  int64_t in;
+  int64_t out;
+};
+constexpr Layer kLayers[] = {{"tokenizer", 15, 52, 26},
+                             {"mixing", 1, 390, 390},
+                             {"up_proj", 15, 26, 156},
+                             {"down_proj", 15, 78, 26},
+                             {"shortcut", 15, 26, 26}};
+constexpr int64_t kRows = 65'536;
+constexpr int64_t kLeaves = 64;
+
+// The three products of every layer, tokens one after another as the model has them. The weights'
+// gradients are a batch of leaves and tokens.
+template <typename T>
+void PrintLayers(Precision precision, const char* precision_name) {
+  Stream stream;
+  Matmul matmul(&stream, precision);
+  const auto print = [&](const Layer& layer, const char* pass, const auto& product) {
+    const double seconds = MedianSeconds(stream, 4, [&] { matmul.Run(product); });
+    const double multiply_adds = static_cast<double>(layer.tokens * layer.in * layer.out) * kRows;
+    std::printf("%s_%s.%s_ms=%.4f\n%s_%s.%s_tflops=%.1f\n", layer.name, pass, precision_name,
+                seconds * 1e3, layer.name, pass, precision_name,
+                2 * multiply_adds / seconds * 1e-12);
+  };
+  for (const Layer& layer : kLayers) {
+    const auto [name, tokens, in, out] = layer;
+    const Buffer<T> x = RandomMatrix<T>(stream, tokens * kRows * in);
+    const Buffer<T> w = RandomMatrix<T>(stream, tokens * out * in);
+    const Buffer<T> y = RandomMatrix<T>(stream, tokens * kRows * out);
+    const Buffer<float> dw(&stream, kLeaves * tokens * out * in);
+    Product<T, T> forward;
+    forward.m = kRows;
+    forward.n = out;
+    forward.k = in;
+    forward.a = {x.data(), in, kRows * in};
+    forward.b = {w.data(), in, out * in, 0, /*transposed=*/true};
+    forward.c = {y.data(), out, kRows * out};
+    forward.batch = tokens;
+    print(layer, "forward", forward);
+    Product<T, T> backward;
+    backward.m = kRows;
+    backward.n = in;
+    backward.k = out;
+    backward.a = {y.data(), out, kRows * out};
+    backward.b = {w.data(), in, out * in};
+    backward.c = {x.data(), in, kRows * in};
+    backward.batch = tokens;
+    print(layer, "dx", backward);
+    Product<T, float> gradient;
+    gradient.m = out;
+    gradient.n = in;
+    gradient.k = kRows / kLeaves;
+    gradient.a = {y.data(), out, gradient.k * out, kRows * out, /*transposed=*/true};
+    gradient.b = {x.data(), in, gradient.k * in, kRows * in};
+    gradient.c = {dw.data(), in, out * in, kLeaves * out * in};
+    gradient.batch = kLeaves;
+    gradient.outer = tokens;
+    print(layer, "dw", gradient);
+  }
 }
 
 double CopyGigabytesPerSecond(Stream& stream, char* to, const char* from, int64_t bytes) {
@@ -107,6 +173,9 @@ int Main() {
   std::printf("tf32_tflops=%.1f\n", ProductTeraflops<float>(Precision::kTf32));
   std::printf("bfloat16_tflops=%.1f\n", ProductTeraflops<BFloat16>(Precision::kBFloat16));
   PrintCopies();
+  PrintLayers<float>(Precision::kFloat32, "FLOAT32");
+  PrintLayers<float>(Precision::kTf32, "TF32");
+  PrintLayers<BFloat16>(Precision::kBFloat16, "BFLOAT16");
   return 0;
 }
 

@@ -1,7 +1,8 @@
 // The whole training step on one GPU, embeddings included: RankElastor with the paper's Criteo
 // settings, batches in the host's memory, each step's upload and ids overlapped with the step
 // before as in a training. Prints name=value lines; a round is all batches in turn, times are wall
-// time of a round by its steps.
+// time of a round by its steps. The times of phases are the device's, means over the measured
+// steps; what they leave of ms_per_step the device spent waiting for the host and for ids.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
 DEFINE_string(set, "", "one override, path.to.field=value");
+DEFINE_int32(shards, 0, "virtual shards; 0: the experiment's");
 DEFINE_int64(batch, 4096, "rows of a batch");
 DEFINE_int64(ids_per_field, 42'308, "rows of a table; the default is 1.1 M over 26 tables");
 DEFINE_double(zipf, 1.05, "exponent of the ids' distribution");
@@ -35,6 +37,9 @@ int Main() {
   std::vector<std::string> overrides = {"training.batch_size=" + std::to_string(FLAGS_batch),
                                         "parallel.threads=" + std::to_string(FLAGS_threads)};
   if (!FLAGS_set.empty()) overrides.push_back(FLAGS_set);
+  if (FLAGS_shards > 0) {
+    overrides.push_back("parallel.virtual_shards=" + std::to_string(FLAGS_shards));
+  }
   const StatusOr<Experiment> loaded = LoadExperiment(FLAGS_experiment, overrides);
   CHECK(loaded.ok()) << loaded.status().message();
   const Experiment& experiment = loaded.value();
@@ -66,8 +71,10 @@ int Main() {
   // The first rounds make rows, capture graphs and let buffers grow.
   constexpr int kWarmUpRounds = 3;
   std::vector<double> milliseconds;  // of a step
+  StepTimes before;                  // of the measured rounds
   double loss = 0;
   for (int round = 0; round < kWarmUpRounds + FLAGS_rounds; ++round) {
+    if (round == kWarmUpRounds) before = (*parts)->step()->times();
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < FLAGS_batches; ++i) {
       const LocalBatch* const next = &batches[(i + 1) % FLAGS_batches];
@@ -83,6 +90,15 @@ int Main() {
   std::printf("ms_per_step=%.4f\nquartiles_ms=%.4f-%.4f\nsamples_per_s=%.0f\nloss=%.6f\n", median,
               milliseconds[count / 4], milliseconds[count * 3 / 4],
               static_cast<double>(FLAGS_batch) / median * 1e3, loss);
+  const StepTimes& after = (*parts)->step()->times();
+  const double per_step_ms = 1e3 / (FLAGS_rounds * FLAGS_batches);
+  std::printf(
+      "lookup_ms=%.4f\ncompute_ms=%.4f\nreduce_ms=%.4f\nroute_gradients_ms=%.4f\n"
+      "scalars_ms=%.4f\nupdate_ms=%.4f\n",
+      (after.lookup - before.lookup) * per_step_ms, (after.compute - before.compute) * per_step_ms,
+      (after.reduce - before.reduce) * per_step_ms,
+      (after.route_gradients - before.route_gradients) * per_step_ms,
+      (after.scalars - before.scalars) * per_step_ms, (after.update - before.update) * per_step_ms);
   return 0;
 }
 

@@ -80,6 +80,7 @@ T atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T>
 
 // --- bits
 
+inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }

@@ -209,7 +209,7 @@ double Event::MillisecondsSince(const Event& start) const {
   return 0;
 }
 
-Stream::Stream() : state_(std::make_unique<State>()) {}
+Stream::Stream(StreamPriority) : state_(std::make_unique<State>()) {}
 
 Stream::~Stream() { Synchronize(); }
 

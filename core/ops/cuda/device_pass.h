@@ -50,6 +50,7 @@ struct DeviceModelOptions {
   uint64_t seed = 0;             // of dropout
   int64_t canonical_rows = 0;    // device rows of the whole job's training batch: V * S (matmul.h)
   int64_t canonical_leaves = 0;  // V
+  bool reproducible = true;      // false: fast mode, products may split their sums
 };
 
 }  // namespace elastor::cuda

@@ -34,7 +34,8 @@ class DeviceEnvironment {
       : layout_(layout),
         options_(options),
         stream_(stream),
-        matmul_(stream, options.precision),
+        matmul_(stream, options.precision,
+                options.reproducible ? SumOrder::kFixed : SumOrder::kAny),
         rounded_(stream, kRounded ? layout->flat_size() : 0) {}
 
   const ParameterLayout& layout() const { return *layout_; }

@@ -1,5 +1,7 @@
 #include "core/ops/cuda/linear_products.h"
 
+#include "core/kernels/cuda/single_output.h"
+
 namespace elastor::cuda {
 
 template <typename A>
@@ -20,6 +22,11 @@ void LinearProducts<A>::Forward(const DevicePass& pass, Activations<const A> x, 
                                 const Epilogue& epilogue) {
   CHECK(x.tokens == maps_ && x.features == in_ && y.tokens == maps_ && y.features == out_);
   CHECK_EQ(x.rows, y.rows);
+  if (out_ == 1) {
+    return SingleOutputForward<A, Out>(
+        context_->stream(), x, context_->factors(parameter_),
+        {epilogue.store == Store::kAdd, epilogue.bias, epilogue.relu}, y);
+  }
   Product<A, Out> product;
   product.m = x.rows;
   product.n = out_;
@@ -42,6 +49,11 @@ void LinearProducts<A>::InputGradient(const DevicePass& pass, Activations<const 
   CHECK(dx.tokens == maps_ || maps_ == 1);
   CHECK_EQ(dx.rows, dy.rows);
   const bool cut = dx.tokens > maps_;  // W's columns, a token's at a time
+  if (out_ == 1) {
+    if (cut) dy.token_stride = 0;
+    return SingleOutputBackward<A>(context_->stream(), dy, context_->factors(parameter_),
+                                   store == Store::kAdd, dx);
+  }
   Product<A, A> product;
   product.m = dy.rows;
   product.n = dx.features;
@@ -61,6 +73,11 @@ void LinearProducts<A>::WeightGradient(const KernelPass& pass, Activations<const
   CHECK(dy.tokens == maps_ && dy.features == out_ && x.tokens == maps_ && x.features == in_);
   const LeafGradients::Target target = context_->Open(pass, parameter_, maps_);
   const LeafShape leaves = pass.LeavesOf(x.rows);
+  if (out_ == 1) {
+    SingleOutputGradient<A>(context_->stream(), leaves, dy, x, target.data, target.map_stride,
+                            target.leaf_stride);
+    return context_->Close(pass, parameter_);
+  }
   Product<A, float> product;  // batch: leaves; outer: tokens
   product.m = out_;
   product.n = in_;

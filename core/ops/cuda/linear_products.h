@@ -10,7 +10,8 @@ namespace elastor::cuda {
 
 // The products of linear maps whose weights are a node's parameter W [maps, out, in]: map t is
 // applied to token t of the views, which have `maps` tokens. Rows of views are device rows, or
-// a multiple of them where several rows of a device row go through one map.
+// a multiple of them where several rows of a device row go through one map. Maps with one output
+// are computed in the orders of core/kernels/cuda/single_output.h.
 template <typename A>
 class LinearProducts {
  public:

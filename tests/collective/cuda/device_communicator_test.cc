@@ -98,21 +98,24 @@ TEST(RanksOnOneDeviceTest, NamesTheLowestPair) {
   EXPECT_EQ(sharing({"", "", "", "", ""}), std::pair(0, 1));
 }
 
-TEST(EnvironmentAllowsSharingTest, ByEitherVariable) {
-  const auto self = MakeSelfCommunicator();
-  const auto allowed = [&] { return internal::EnvironmentAllowsSharing(self.get()).value(); };
+// Only different values of NCCL_HOSTID let NCCL put two ranks on one device.
+TEST(IdentityForNcclTest, HostIdsSetRanksApart) {
   const char* const id = std::getenv("NCCL_HOSTID");
   const std::string saved = id == nullptr ? "" : id;
+  const std::string device = "GPU-0123456789abcdef0123456789abcdef";
+  const auto identity = [&](const char* host) {
+    setenv("NCCL_HOSTID", host, 1);
+    return internal::IdentityForNccl(device);
+  };
   unsetenv("NCCL_HOSTID");
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);  // not a variable of NCCL's
+  EXPECT_EQ(internal::IdentityForNccl(device), device);
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  EXPECT_FALSE(allowed());
-  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "0", 1);
-  EXPECT_FALSE(allowed());
-  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
-  EXPECT_TRUE(allowed());
-  unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  setenv("NCCL_HOSTID", "7", 1);
-  EXPECT_TRUE(allowed());
+  const std::string longest(1000, 'h');
+  EXPECT_EQ(identity("rank0"), identity("rank0"));
+  EXPECT_NE(identity("rank0"), identity("rank1"));
+  EXPECT_NE(identity(longest.c_str()), device);
+  EXPECT_LT(identity(longest.c_str()).size(), 64u);
   if (id == nullptr) {
     unsetenv("NCCL_HOSTID");
   } else {

@@ -1,6 +1,5 @@
 #include "trainer/step/cuda/batch_geometry.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "core/base/leaves.h"
@@ -8,18 +7,16 @@
 
 namespace elastor::cuda {
 BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse,
-                             bool fast, Stream* stream)
+                             Stream* stream)
     : global_rows_(global_rows),
       local_rows_(sparse.rows),
       local_row_(stream),
       device_row_(stream),
       leaf_counts_(stream) {
-  std::vector<int64_t> begin = sparse.leaf_offsets;
-  if (fast) begin = {0, sparse.rows};
+  const std::vector<int64_t>& begin = sparse.leaf_offsets;
   shape_.leaves = static_cast<int64_t>(begin.size()) - 1;
   // The longest leaf of the whole batch: the same sums on any number of ranks.
-  shape_.leaf_rows = fast ? std::max<int64_t>(sparse.rows, 1)  // a rank without rows: one padding
-                          : (global_rows + leaves - 1) / leaves;
+  shape_.leaf_rows = (global_rows + leaves - 1) / leaves;
   CHECK_LT(shape_.rows(), std::numeric_limits<int32_t>::max());
   std::vector<int32_t> local_row(shape_.rows(), -1);
   std::vector<int32_t> counts;

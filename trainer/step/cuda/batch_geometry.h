@@ -15,10 +15,8 @@ namespace elastor::cuda {
 // (core/kernels/cuda/activations.h). A function of the batch's size alone.
 class BatchGeometry {
  public:
-  // global_rows: of the whole batch; leaves: V. sparse: this rank's leaves and rows. fast: all rows
-  // of the rank are one leaf.
-  BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse, bool fast,
-                Stream* stream);
+  // global_rows: of the whole batch; leaves: V. sparse: this rank's leaves and rows.
+  BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse, Stream* stream);
 
   int64_t global_rows() const { return global_rows_; }
   int64_t local_rows() const { return local_rows_; }

@@ -1,5 +1,6 @@
 #include "trainer/step/cuda/device_dense_reducer.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "collective/leaf_tree.h"
@@ -37,19 +38,21 @@ void DeviceDenseReducer::SetBatch(int64_t batch_rows) {
   batch_rows_ = batch_rows;
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
-  if (fast_) {
-    const int64_t one[] = {0};
-    own_fold_.SetLeaves(one, {true}, one);
-  } else {
-    const Range own = LeavesOfRank(rank, ranks, leaves_);
-    std::vector<int64_t> leaves(own.size());
-    std::iota(leaves.begin(), leaves.end(), own.begin);
-    std::vector<bool> counted;
-    for (const int64_t leaf : leaves) {
-      counted.push_back(RowsOfLeaf(leaf, leaves_, batch_rows).size() > 0);
-    }
-    own_fold_.SetLeaves(leaves, counted, NodeLeaves(rank, ranks, leaves_, batch_rows));
+  const Range own = LeavesOfRank(rank, ranks, leaves_);
+  std::vector<int64_t> leaves(own.size());
+  std::iota(leaves.begin(), leaves.end(), own.begin);
+  std::vector<bool> counted;
+  for (const int64_t leaf : leaves) {
+    counted.push_back(RowsOfLeaf(leaf, leaves_, batch_rows).size() > 0);
   }
+  std::vector<int64_t> node_leaves = NodeLeaves(rank, ranks, leaves_, batch_rows);
+  // In fast mode the rank's leaves are those of a tree of their own, one node.
+  if (fast_) {
+    for (int64_t& leaf : leaves) leaf -= own.begin;
+    for (int64_t& leaf : node_leaves) leaf -= own.begin;
+    node_leaves.resize(std::min<size_t>(node_leaves.size(), 1));
+  }
+  own_fold_.SetLeaves(leaves, counted, node_leaves);
   nodes_ = BatchNodes(ranks, leaves_, batch_rows);
   if (!fast_ && !nodes_.leaves.empty()) {
     all_fold_.SetLeaves(nodes_.leaves, std::vector<bool>(nodes_.leaves.size(), true),

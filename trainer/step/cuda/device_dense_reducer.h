@@ -16,7 +16,7 @@ namespace elastor::cuda {
 
 // Sums dense gradients over leaves and ranks, bucket by bucket, by direct exchange of slices along
 // the leaf tree (collective/dense_reduce.h: the same cut, the same tree, the same bits given the
-// same leaves). In fast mode the rank's rows count as one leaf and the library adds the ranks'.
+// same leaves). In fast mode the rank adds its leaves, and the library the ranks' sums.
 //
 // A bucket goes in two parts, Fold on the computing stream (can be captured in a graph), then
 // Exchange on the communication stream; the caller orders the streams.

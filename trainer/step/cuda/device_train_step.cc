@@ -46,7 +46,8 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
                 {.precision = options.precision,
                  .seed = options.seed,
                  .canonical_rows = options.leaves * LongestLeaf(options.batch_rows, options.leaves),
-                 .canonical_leaves = options.leaves},
+                 .canonical_leaves = options.leaves,
+                 .reproducible = device.reproducible},
                 &streams->compute),
       loss_(MakeDeviceLoss(options.task)),
       gradients_(&graph->parameters(), &streams->compute),
@@ -65,7 +66,8 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       sums_(&streams->compute, 1),
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
-      host_outcome_(1) {
+      host_outcome_(1),
+      bucket_events_(graph->parameters().buckets().size()) {
   CHECK_EQ(graph->outputs(), options.task.outputs());
   CHECK_EQ(graph->features().table_features(), embedding->output_features());
   routed_->ids = embedding->MakeRouting();
@@ -76,7 +78,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
   executor_.Reserve(largest);
   losses_.Resize(largest.rows() * options.task.losses());
-  gradients_.Reserve(device.reproducible ? own.size() : 1);
+  gradients_.Reserve(own.size());
   graph->parameters().Initialize(options.seed, host_weights_.data());
   WeightsChanged();
 }
@@ -107,13 +109,14 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   BeginSums(compute, requests, sums_.data());
   ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_->ids.get()));
   mark(kLookedUp).Record(compute);
-  ELASTOR_RETURN_IF_ERROR(Compute(batch, geometry));
+  Compute(batch, geometry);
   mark(kComputed).Record(compute);
 
   if (options_.overlap && next != nullptr) {
     ELASTOR_RETURN_IF_ERROR(Route(*next, next_.get()));
     next_routed_ = true;
   }
+  ELASTOR_RETURN_IF_ERROR(ExchangeBuckets());
   // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
   compute.Wait(exchanged_);
   StepSums* const sums = sums_.data();
@@ -152,7 +155,7 @@ const BatchGeometry& DeviceTrainStep<A>::GeometryOf(const LocalBatch& batch) {
   if (found != geometries_.end()) return found->second;
   return geometries_
       .try_emplace(batch.global_rows, batch.global_rows, options_.leaves, batch.sparse,
-                   !device_.reproducible, &streams_->compute)
+                   &streams_->compute)
       .first->second;
 }
 
@@ -183,10 +186,9 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
           .training = training};
 }
 
-// Forward and backward over this rank's leaves; every bucket of dense gradients goes to its owners
-// as soon as it is complete.
+// Forward and backward over this rank's leaves.
 template <typename A>
-Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
+void DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
@@ -196,15 +198,11 @@ Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry&
     if (segments_.empty()) return CaptureDense(pass);
     for (const auto& segment : segments_) {
       segment->graph.Launch(streams_->compute);
-      if (segment->bucket >= 0) ELASTOR_RETURN_IF_ERROR(ExchangeBucket(segment->bucket));
+      if (segment->bucket >= 0) BucketComplete(segment->bucket);
     }
-    return OkStatus();
+    return;
   }
-  Status status;
-  EnqueueDense(pass, [&](int bucket) {
-    if (const Status done = ExchangeBucket(bucket); status.ok()) status = done;
-  });
-  return status;
+  EnqueueDense(pass, [this](int bucket) { BucketComplete(bucket); });
 }
 
 // The dense work itself. bucket_ready(b): bucket b is folded.
@@ -232,9 +230,8 @@ void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
 
 // Captures the dense work, cut where a bucket travels, and launches it.
 template <typename A>
-Status DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
+void DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
   Stream& compute = streams_->compute;
-  Status status;
   const auto begin = [&] {
     segments_.push_back(std::make_unique<Segment>());
     segments_.back()->graph.BeginCapture(compute);
@@ -244,8 +241,7 @@ Status DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
     segment.bucket = bucket;
     segment.graph.EndCapture(compute);
     segment.graph.Launch(compute);
-    if (bucket < 0) return;
-    if (const Status done = ExchangeBucket(bucket); status.ok()) status = done;
+    if (bucket >= 0) BucketComplete(bucket);
   };
   begin();
   EnqueueDense(pass, [&](int bucket) {
@@ -254,17 +250,27 @@ Status DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
     begin();
   });
   end(-1);
-  return status;
 }
 
+// This rank's part of the bucket's gradients is enqueued.
 template <typename A>
-Status DeviceTrainStep<A>::ExchangeBucket(int bucket) {
-  if (communicator_->size() == 1) return OkStatus();
-  segment_done_.Record(streams_->compute);
-  streams_->exchange.Wait(segment_done_);
-  ELASTOR_RETURN_IF_ERROR(
-      reducer_.Exchange(streams_->exchange, bucket, optimizer_.gradient(bucket)));
-  exchanged_.Record(streams_->exchange);
+void DeviceTrainStep<A>::BucketComplete(int bucket) {
+  if (communicator_->size() == 1) return;
+  bucket_events_[bucket].Record(streams_->compute);
+  complete_buckets_.push_back(bucket);
+}
+
+// Every bucket goes to its owners once it is complete, while earlier layers run backward.
+template <typename A>
+Status DeviceTrainStep<A>::ExchangeBuckets() {
+  if (complete_buckets_.empty()) return OkStatus();
+  Stream& exchange = streams_->exchange;
+  for (const int bucket : complete_buckets_) {
+    exchange.Wait(bucket_events_[bucket]);
+    ELASTOR_RETURN_IF_ERROR(reducer_.Exchange(exchange, bucket, optimizer_.gradient(bucket)));
+  }
+  complete_buckets_.clear();
+  exchanged_.Record(exchange);
   return OkStatus();
 }
 

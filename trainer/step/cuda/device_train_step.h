@@ -25,11 +25,13 @@
 namespace elastor::cuda {
 
 // Work goes to three streams: `compute` computes the step, `route` uploads the next batch and
-// routes its ids, `exchange` moves dense gradients between ranks.
+// routes its ids, `exchange` moves dense gradients between ranks. The host waits for the small
+// kernels of `route` and other ranks wait for `exchange`, so they go before the large ones that
+// have filled the device.
 struct StepStreams {
   Stream compute;
-  Stream route;
-  Stream exchange;
+  Stream route{StreamPriority::kHigh};
+  Stream exchange{StreamPriority::kHigh};
 };
 
 struct DeviceStepOptions {
@@ -45,6 +47,11 @@ struct DeviceStepOptions {
 // The host enqueues a whole step, updates included, and waits for the loss alone: whether the
 // updates may proceed is decided on the device (UpdateGate). With overlap it prepares the next
 // batch meanwhile. From the third full batch on the dense part is launched as captured graphs.
+//
+// The device communicator has one order of calls, the same on every rank: this batch's rows, the
+// next batch's ids, the buckets of dense gradients in the order of their completion, gradients of
+// rows, the scalars, new dense weights. The ids read nothing of this step, so they do not wait for
+// its backward pass.
 template <typename A>
 class DeviceTrainStep final : public Step<float> {
  public:
@@ -95,10 +102,11 @@ class DeviceTrainStep final : public Step<float> {
   const BatchGeometry& GeometryOf(const LocalBatch& batch);
   DevicePass Place(const LocalBatch& batch, const BatchGeometry& geometry, Routed* routed,
                    Inputs* inputs, bool training);
-  Status Compute(const LocalBatch& batch, const BatchGeometry& geometry);
+  void Compute(const LocalBatch& batch, const BatchGeometry& geometry);
   void EnqueueDense(const DevicePass& pass, const std::function<void(int)>& bucket_ready);
-  Status CaptureDense(const DevicePass& pass);
-  Status ExchangeBucket(int bucket);
+  void CaptureDense(const DevicePass& pass);
+  void BucketComplete(int bucket);
+  Status ExchangeBuckets();
   Status Finish(double learning_rate);
   StatusOr<StepResult> WaitForOutcome();
   Event& mark(Mark mark) { return marks_[turn_][mark]; }
@@ -134,8 +142,9 @@ class DeviceTrainStep final : public Step<float> {
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;
   PinnedBuffer<StepOutcome> host_outcome_;
-  Event summed_;  // the outcome has reached the host
-  Event segment_done_;
+  Event summed_;                       // the outcome has reached the host
+  std::vector<Event> bucket_events_;   // by bucket: complete on the computing stream
+  std::vector<int> complete_buckets_;  // of this step, in the order of their completion
   Event exchanged_;
 
   int full_batches_ = 0;  // seen

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,42 @@ TEST(DeviceGraphTest, GraphsChangeNothing) {
   }
 }
 
+// The order of device_train_step.h, on every rank, with the dense work launched call by call and as
+// graphs: the next batch's ids (i) do not wait behind the buckets (d) of this one's backward pass.
+TEST(DeviceExchangeTest, NextIdsGoBeforeDenseBuckets) {
+  const TinyTraining training = {
+      .model = TinyModel(kTinyRankElastor), .batch_rows = {48, 48, 48, 48}, .evaluate = false};
+  constexpr int kRanks = 3;
+  std::string calls[kRanks];
+  const auto tell = [&calls](int rank, Phase phase) {
+    switch (phase) {
+      case Phase::kRowExchange:
+        calls[rank] += 'r';
+        break;
+      case Phase::kIdExchange:
+        calls[rank] += 'i';
+        break;
+      case Phase::kDenseReduce:
+        calls[rank] += 'd';
+        break;
+      case Phase::kGradientExchange:
+        calls[rank] += 'g';
+        break;
+      case Phase::kScalars:
+        calls[rank] += 's';
+        break;
+      case Phase::kDenseGather:
+        calls[rank] += 'w';
+        break;
+      default:
+        calls[rank] += '?';
+    }
+  };
+  Train(training, {.ranks = kRanks, .overlap = true, .parts = OnDevice({.exchange = tell})});
+  EXPECT_TRUE(std::regex_match(calls[0], std::regex("(i(rid+gsw+)+rd+gsw+)+"))) << calls[0];
+  for (int rank = 1; rank < kRanks; ++rank) EXPECT_EQ(calls[rank], calls[0]);
+}
+
 // From the first batch on, ranks that have no row of a batch.
 TEST(DeviceAbsenceTest, RanksWithoutRows) {
   const TinyTraining training = {.model = TinyModel(kTinyMlp), .batch_rows = {1, 50, 2}};
@@ -120,6 +157,15 @@ TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
   EXPECT_GT(bfloat16.steps, 1e-5);  // it is in use
   const Spread three = {.ranks = 3, .parts = OnDevice({.precision = Precision::kBFloat16})};
   EXPECT_EQ(Differences(rounded, Train(training, three)), "");
+}
+
+// A rank's leaves and their sum are those of the reproducible mode; what is the library's own, its
+// products, the emulation makes in one order.
+TEST(DeviceFastModeTest, AloneItDiffersInProductsOnly) {
+  const TinyTraining training = {.model = TinyModel(kTinyRankElastor)};
+  EXPECT_EQ(Differences(Train(training, {.parts = OnDevice({})}),
+                        Train(training, {.parts = OnDevice({.reproducible = false})})),
+            "");
 }
 
 TEST(DeviceFastModeTest, TrainsAsTheCpuDoes) {

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# tools/gpu_check.sh and its table in a bundle whose programs are fakes: every call passes when all
+# that is expected is there, and fails, naming it, when any of it fails, is skipped, hangs, never
+# starts or is missing; and nothing that a call started is left behind.
+set -uo pipefail
+
+sources=$PWD/tools
+bundle=$TEST_TMPDIR/bundle
+mkdir --parents "$bundle"/{bin,tools/peers,libexec/tests,path}
+cp --dereference "$sources"/gpu_check.sh "$sources"/gpu_check_table.py "$bundle/tools/"
+cp --dereference "$sources/bundle_run.sh" "$bundle/bin/run"
+chmod +x "$bundle"/bin/run
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# program PATH: a script of the bundle, from stdin. FAULT in the environment says what goes wrong.
+program() {
+  { echo '#!/usr/bin/env bash' && cat; } >"$bundle/$1"
+  chmod +x "$bundle/$1"
+}
+for name in trainer prepare mpirun; do ln -s run "$bundle/bin/$name"; done
+program libexec/prepare <<<':'
+program libexec/mpirun <<'FAKE'
+while [[ $1 != -np ]]; do shift; done
+OMPI_COMM_WORLD_RANK=0 exec "${@:3}"
+FAKE
+program libexec/trainer <<'FAKE'
+for argument in "$@"; do
+  [[ $argument != --output_dir=* ]] || out=${argument#*=}
+done
+mkdir --parents "$out/model"
+auc=0.75 digest=d probability=0.25
+case $FAULT in
+  "auc ${out##*/}") auc=0.7502 ;;
+  "digest ${out##*/}") digest=e ;;
+  "predictions ${out##*/}") probability=0.2501 ;;
+  "run ${out##*/}") exit 3 ;;
+esac
+echo '{"auc": '$auc', "logloss": 0.5, "samples_per_s": 7, "state_digest": "'$digest'"}' >"$out/summary.json"
+printf 'index,label,probability\n0,1,%s\n1,0,0.5\n' $probability >"$out/predictions.csv"
+FAKE
+tests=(a_test b_test c_test d_test e_test device_communicator_test)
+printf '%s\n' "${tests[@]}" >"$bundle/libexec/tests/device_tests"
+for name in "${tests[@]}"; do
+  program "libexec/tests/$name" <<'FAKE'
+name=${0##*/}
+case $FAULT in
+  *"fail $name"*) exit 1 ;;
+  *"nccl $name"*) [[ -z ${NCCL_HOSTID:-} ]] || exit 1 ;;
+  *"skip $name"*) echo '[  PASSED  ] 0 tests.' && exit ;;
+  *"hang $name"*)
+    sleep 300 &
+    echo $$ $! >>"$PROCESSES"
+    wait
+    ;;
+esac
+echo '[  PASSED  ] 3 tests.'
+FAKE
+done
+program libexec/tests/cuda_floor_benchmark <<'FAKE'
+[[ $FAULT != 'floor' ]] || exit 1
+printf '%s\n' float32_tflops=50 tf32_tflops=400 bfloat16_tflops=800 device_copy_gb_per_s=4000
+for layer in tokenizer mixing up_proj down_proj shortcut; do
+  for pass in forward dx dw; do
+    for precision in FLOAT32 TF32 BFLOAT16; do echo "${layer}_$pass.${precision}_ms=0.5"; done
+  done
+done
+FAKE
+program libexec/tests/cuda_embedding_benchmark <<'FAKE'
+for width in 16 128; do
+  for pass in forward backward; do echo "float32_width_${width}_${pass}_useful_share=0.5"; done
+done
+FAKE
+program libexec/tests/cuda_train_step_benchmark <<'FAKE'
+echo samples_per_s=1000000
+[[ $FAULT != phases ]] || exit 0
+printf '%s_ms=1\n' lookup compute reduce route_gradients scalars update
+echo ms_per_step=70
+FAKE
+cat >"$bundle/tools/peers/torch_embedding.py" <<<'print("peer=torch pass=forward width=16 useful_gb_per_s=1000")'
+cat >"$bundle/tools/peers/torch_train_step.py" <<'FAKE'
+import os
+for mode in ("eager", "compile"):
+    for precision in ("fp32", "tf32", "bf16"):
+        if os.environ["FAULT"] != f"torch {mode} {precision}":
+            print(f"mode={mode} precision={precision} batch=4096 samples_per_s=100000")
+FAKE
+# compute-sanitizer OPTIONS... PROGRAM ARGUMENT...
+program path/compute-sanitizer <<'FAKE'
+tool=$2
+while [[ $1 != /* ]]; do shift; done
+[[ $FAULT != "hazard $tool ${1##*/}" ]] || exit 9
+exec "$@"
+FAKE
+# Without the toolkit's folder a sanitizer of the machine would take the place of a missing fake.
+PATH=$bundle/path:/usr/bin:/bin
+export PROCESSES=$TEST_TMPDIR/processes
+
+# expect CODE LINE CALL [FAULT [SECONDS]]: the call's exit code, and a line that begins like that.
+expect() {
+  local line
+  : >"$PROCESSES"
+  FAULT=${4:-} GPU_CHECK_SECONDS=${5:-60} "$bundle/tools/gpu_check.sh" "$3" "$TEST_TMPDIR/out" \
+    >"$TEST_TMPDIR/log" 2>&1
+  local code=$?
+  line=$(grep --fixed-strings --max-count=1 -- "$2" "$TEST_TMPDIR/log")
+  [[ $code == "$1" && -n $line ]] && return
+  fail "$3 with the fault '${4:-none}': expected code $1 and '$2', found $code and:"
+  cat "$TEST_TMPDIR/log"
+}
+# No process that a fake wrote down lives on; those that ended may wait for their parent.
+expect_no_process() {
+  local process state
+  [[ -s $PROCESSES ]] || fail "$1: nothing hung"
+  for process in $(<"$PROCESSES"); do
+    state=$(sed 's/.*) \(.\).*/\1/' "/proc/$process/stat" 2>/dev/null)
+    [[ -z $state || $state == [ZX] ]] || fail "$1: process $process is left ($state)"
+  done
+}
+
+expect 2 "out/reference/results.txt: not there" tests
+expect 1 'part reference ended well: NO' reference 'run cpu'
+expect 0 'cpu_predictions ended well: yes' reference
+
+expect 0 'test: every device test ran and passed: yes (6 of 6)' tests
+[[ -s $TEST_TMPDIR/out/tests.tar.gz ]] || fail 'no archive'
+expect 1 'test: b_test failed with 1' tests 'fail b_test'
+expect 1 'test: b_test no test of it ran' tests 'skip b_test'
+expect 1 'FP32: AUC within 0.0001 of the CPU' tests 'auc cuda'
+expect 0 'auc_difference.cuda_tf32=0.0002' tests 'auc cuda_tf32'
+expect 1 "the CPU's model predicts within 1e-05 of the CPU: NO" tests 'predictions cuda_predictions'
+expect 1 'same bits: training.cuda and training.cuda_2_ranks: NO (d e)' tests 'digest cuda_2_ranks'
+expect 1 'same bits: nccl.one_rank and nccl.two_ranks: NO (d e)' tests 'digest two_ranks'
+expect 1 'same bits: nccl.one_rank and nccl.two_ranks: NO (missing)' tests 'run two_ranks'
+expect 1 'training cuda_bfloat16 ended well: NO (3)' tests 'run cuda_bfloat16'
+expect 1 "NCCL's tests on 2 ranks passed: NO (1)" tests 'nccl device_communicator_test'
+for name in a b c d; do hanging+="hang ${name}_test "; done
+expect 1 'test: e_test did not start' tests "$hanging" 2
+expect_no_process 'tests that hang'
+for line in 'test: a_test did not end in its time' 'part nccl ended well: NO (left_out)'; do
+  grep --quiet --fixed-strings "$line" "$TEST_TMPDIR/log" || fail "no '$line'"
+done
+mv "$bundle/libexec/tests/c_test" "$TEST_TMPDIR/"
+expect 1 'test: c_test failed with 2' tests
+mv "$TEST_TMPDIR/c_test" "$bundle/libexec/tests/"
+mv "$bundle/libexec/tests/device_tests" "$TEST_TMPDIR/"
+expect 1 'device tests are in the bundle: NO' tests
+mv "$TEST_TMPDIR/device_tests" "$bundle/libexec/tests/"
+
+# A call that is ended ends what it started.
+: >"$PROCESSES"
+FAULT='hang a_test' "$bundle/tools/gpu_check.sh" tests "$TEST_TMPDIR/out" >/dev/null 2>&1 &
+check=$!
+until [[ -s $PROCESSES ]]; do sleep 0.05; done
+kill -TERM $check
+wait $check
+expect_no_process 'a call that is ended'
+
+expect 0 'step.65536.TF32: 70.000 ms, floor' speed
+grep --quiet 'above it, largest first: waiting for the host and for ids 64.000' "$TEST_TMPDIR/log" ||
+  fail 'the largest loss is not told'
+grep --quiet 'goal: batch 4,096 FLOAT32: at least 10 times PyTorch eager: reached (10)' \
+  "$TEST_TMPDIR/log" || fail 'no goal'
+expect 1 'part floor ended well: NO (failed_with_1)' speed floor
+expect 1 'PyTorch compile tf32 at 4,096 was measured: NO (missing)' speed 'torch compile tf32'
+expect 1 'step.4096.FLOAT32 has its times: NO' speed phases
+
+expect 0 'synccheck: every device test ran and passed: yes (6 of 6)' sanitizers
+expect 1 'racecheck: d_test failed with 9' sanitizers 'hazard racecheck d_test'
+expect 1 'initcheck: a_test did not end in its time' sanitizers 'hang a_test' 2
+expect_no_process 'sanitizers that hang'
+mv "$bundle/path/compute-sanitizer" "$TEST_TMPDIR/"
+expect 1 'memcheck: a_test did not start' sanitizers
+exit $((failures > 0))
