@@ -108,7 +108,7 @@ TEST(LayoutsTest, SkippedLinesAreNoRows) {
 
 // Every byte but the first is a label once, of the byte before it.
 TEST(LayoutsTest, WindowsOfATextPredictTheNextByte) {
-  const std::string text = "Aristotle, born";
+  const std::string text = "Aristotle born\n";
   const PrepareOptions options =
       OptionsOf("layout: TEXT text { length: 4 }", {WriteScratch("in.txt", text)}, "out");
   const auto report = Prepare(options);
