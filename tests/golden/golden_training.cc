@@ -227,7 +227,7 @@ GoldenCase MlpMixerGated() {
                                   "mlp_mixer { width: 6 layers: 2 token_hidden: 5 hidden: 8 "
                                   "gated: true activation: RELU }",
                                   1.0);
-  golden.float_tolerance = 1e-2;  // gradients of up to 71
+  golden.float_tolerance = 0;  // rows cross the kinks of ReLU
   return golden;
 }
 
