@@ -45,8 +45,9 @@ Layer MixerLayer(GraphBuilder* graph, const std::string& name, const Shape& shap
   LinearOp along_features = SharedMap(shape, config.hidden());
   along_features.activation = activation;
   const Layer token_norm = Norm(graph, name + ".mixing.norm", LayerNorm(shape.width));
-  const Layer mixing =
-      GatedMlp(graph, name + ".mixing", along_tokens, config.gated(), shape.tokens);
+  // A bias would move all features of a patch alike, which every norm behind takes away.
+  const Layer mixing = GatedMlp(graph, name + ".mixing", along_tokens, config.gated(), shape.tokens,
+                                /*output_bias=*/false);
   const Layer feature_norm = Norm(graph, name + ".mlp.norm", LayerNorm(shape.width));
   const Layer mlp = GatedMlp(graph, name + ".mlp", along_features, config.gated(), shape.width);
   return [=, dropout = config.dropout()](Value x) {

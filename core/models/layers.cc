@@ -125,7 +125,7 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
 }
 
 Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
-               int64_t outputs) {
+               int64_t outputs, bool output_bias) {
   LinearOp map = hidden;
   if (gated) map.activation = Activation::kIdentity;
   const Layer up = Linear(graph, name + ".hidden", map);
@@ -134,6 +134,7 @@ Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hid
   last.in = hidden.out;
   last.out = outputs;
   last.activation = Activation::kIdentity;
+  last.bias = output_bias;
   const Layer output = Linear(graph, name + ".output", last);
   return [=](Value x) {
     const Value y = up(x);

@@ -67,9 +67,9 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
 // One hidden layer, plain or gated (Shazeer 2020), with maps of the tokens and weights of `hidden`:
 //   W act(V x + b) + c,   W (act(U x + a) * (V x + b)) + c
 // V "name.hidden" is `hidden` with its activation, gated U "name.gate" is that, and V is linear; W
-// "name.output" has so many outputs.
+// "name.output" has so many outputs, and c only where there is an output_bias.
 Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
-               int64_t outputs);
+               int64_t outputs, bool output_bias = true);
 
 }  // namespace elastor
 

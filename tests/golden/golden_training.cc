@@ -214,7 +214,7 @@ GoldenCase TransformerCase() {
 GoldenCase TransformerGated() {
   return OfPositions("transformer_swiglu",
                      "transformer { layers: 1 heads: 2 hidden: 7 gated: true activation: SWISH }",
-                     1.0);
+                     2.0);
 }
 
 // The seven fields are patches, and the two labels have seven of the outputs each.
@@ -223,10 +223,12 @@ GoldenCase VitCase() {
 }
 
 GoldenCase MlpMixerGated() {
-  return OfPositions("mlp_mixer_reglu",
-                     "mlp_mixer { width: 6 layers: 2 token_hidden: 5 hidden: 8 gated: true "
-                     "activation: RELU }",
-                     1.0);
+  GoldenCase golden = OfPositions("mlp_mixer_reglu",
+                                  "mlp_mixer { width: 6 layers: 2 token_hidden: 5 hidden: 8 "
+                                  "gated: true activation: RELU }",
+                                  1.0);
+  golden.float_tolerance = 0;  // rows cross the kinks of ReLU
+  return golden;
 }
 
 void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
