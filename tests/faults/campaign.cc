@@ -147,8 +147,9 @@ class Campaign {
     std::set<std::string> asked;
     std::istringstream names(FLAGS_faults);
     for (std::string name; std::getline(names, name, ',');) asked.insert(name);
+    const bool all = asked.empty();
     for (const Fault& fault : Faults()) {
-      if (!asked.empty() && asked.erase(fault.name) == 0) continue;
+      if (asked.erase(fault.name) == 0 && !all) continue;
       const bool possible =
           (fault.needs & kRoot) == 0 || ((fault.needs & kSmallDisk) != 0 ? mounts : hosts);
       if (possible) {
