@@ -13,9 +13,7 @@
 #include <utility>
 
 namespace elastor {
-namespace {
 
-// The status for a failed system call, from errno.
 Status SystemError(const std::string& path, const char* call) {
   const int reason = errno;
   const std::string message = path + ": " + call + ": " + std::strerror(reason);
@@ -28,6 +26,7 @@ Status SystemError(const std::string& path, const char* call) {
     case ENOENT:
     case ENOTDIR:
     case ENOTEMPTY:
+    case ENXIO:  // a socket
     case EPERM:
     case EROFS:
       return UserError(message);
@@ -35,6 +34,8 @@ Status SystemError(const std::string& path, const char* call) {
       return MachineError(message);
   }
 }
+
+namespace {
 
 // Calls a system call until no signal interrupts it.
 template <typename Call>

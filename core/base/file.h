@@ -14,6 +14,9 @@ namespace elastor {
 // names the path, the call and the system's reason: a user error when the path is at fault (no such
 // file, no permission, ...), a machine error otherwise (disk full, input/output error, ...).
 
+// The status of a failed system call on a path, by errno.
+Status SystemError(const std::string& path, const char* call);
+
 // The file's bytes.
 StatusOr<std::string> ReadFile(const std::string& path);
 // The same for files too large for one buffer: `use` is called with pieces of at most `piece_bytes`

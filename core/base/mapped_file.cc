@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/file.h"
+
 namespace elastor {
 
 namespace {
@@ -42,11 +44,9 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path, Links links) {
   if (file.descriptor_ < 0 && errno == ELOOP && links == Links::kRefuse) {
     return UserError(path + ": a symbolic link; expected the file itself");
   }
-  if (file.descriptor_ < 0) return UserError(path + ": open: " + std::strerror(errno));
+  if (file.descriptor_ < 0) return SystemError(path, "open");
   struct stat facts = {};
-  if (fstat(file.descriptor_, &facts) != 0) {
-    return MachineError(path + ": stat: " + std::strerror(errno));
-  }
+  if (fstat(file.descriptor_, &facts) != 0) return SystemError(path, "stat");
   if (!S_ISREG(facts.st_mode)) return UserError(path + ": not a regular file");
   if (facts.st_size == 0) return file;
   void* const mapped = mmap(nullptr, facts.st_size, PROT_READ, MAP_SHARED, file.descriptor_, 0);

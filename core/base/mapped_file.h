@@ -31,7 +31,7 @@ struct FileStamp {
 class MappedFile {
  public:
   enum class Links { kFollow, kRefuse };
-  // User error naming the path when it cannot be opened or is no regular file.
+  // Errors as in core/base/file.h; user error when it is no regular file.
   static StatusOr<MappedFile> Open(const std::string& path, Links links);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -122,8 +122,9 @@ Status RunLog::Claim() {
   }
   lock_ = open(output_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0 || access(output_dir_.c_str(), W_OK | X_OK) != 0) {
-    return UserError("--output_dir=" + output_dir_ +
-                     ": cannot write there: " + std::strerror(errno));
+    const std::string reason = std::strerror(errno);
+    return Status(SystemError(output_dir_, "open").code(),
+                  "--output_dir=" + output_dir_ + ": cannot write there: " + reason);
   }
   // A file system without locks is taken as it is: Begin refuses the second of two processes.
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -212,20 +213,38 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   return WriteFileAtomically(PathOf(kPlanFile), plan);
 }
 
-// Every record has a step; a line that a killed run left unfinished has none. A run without a
-// checkpoint begins anew and measures step 0 again.
-StatusOr<std::string> RunLog::KeptMetrics() const {
+// A killed run may have left its last line unfinished. Records are appended in order, that of a
+// checkpoint after those of its step. A run without a checkpoint begins anew and measures step 0
+// again.
+StatusOr<std::string> RunLog::KeptMetrics() {
   const std::string path = PathOf(kMetricsFile);
   std::string kept;
-  std::error_code ignored;
-  if (step_ == 0 || !std::filesystem::exists(path, ignored)) return kept;
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  if (step_ == 0) return kept;
+  std::string text;
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+    ELASTOR_ASSIGN_OR_RETURN(text, ReadFile(path));
+  }
   std::istringstream lines(text);
+  int64_t number = 0;
+  bool reaches_checkpoint = false;
   for (std::string line; std::getline(lines, line);) {
+    ++number;
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step")) continue;
-    const auto& step = record["step"];
-    if (step.is_number_integer() && step.get<int64_t>() <= step_) kept += line + "\n";
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) {
+      if (!lines.eof()) {
+        ShowLine("warning: " + path + ": line " + std::to_string(number) +
+                 " is no record, and is left out");
+      }
+      continue;
+    }
+    const int64_t step = record["step"].get<int64_t>();
+    reaches_checkpoint |= step > step_ || (step == step_ && record.contains("event") &&
+                                           record["event"] == "checkpoint");
+    if (step <= step_) kept += line + "\n";
+  }
+  if (!reaches_checkpoint) {
+    ShowLine("warning: " + path + ": ends before the checkpoint of step " + std::to_string(step_) +
+             " was recorded; records of steps up to it may be missing");
   }
   return kept;
 }

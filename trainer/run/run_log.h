@@ -80,8 +80,8 @@ class RunLog {
   Status Claim();
   Status CheckContents() const;
   Status CheckRunToContinue() const;
-  // The lines of metrics.jsonl up to step_.
-  StatusOr<std::string> KeptMetrics() const;
+  // The lines of metrics.jsonl up to step_. Warns of those that are none, or may be missing.
+  StatusOr<std::string> KeptMetrics();
   Status AppendRecord(const std::string& line);
   void EraseBar();
   std::string PathOf(const char* name) const { return output_dir_ + "/" + name; }

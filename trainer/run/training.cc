@@ -317,7 +317,9 @@ Status TrainingRun::AfterStep(const StepResult& result) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
   }
   if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
-  if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) && !AtEnd()) {
+  // Finish measures the end. A run that a signal stops goes on after this step.
+  if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) &&
+      (stopped_ || !AtEnd())) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   }
   const CheckpointConfig& checkpoint = experiment_.checkpoint();

@@ -179,7 +179,7 @@ void RunLayout(const Model& model, const Layout& layout, const SparseOptimizerOp
   const ShardPlan plan = MakePlan(model, layout.plan, layout.ranks);
   std::vector<RankResult> results(layout.ranks);
   OnRanks(layout.ranks, [&](int r, Communicator* communicator) {
-    DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, layout.device_bytes},
+    DeviceRank rank({{model.tables, model.fields, optimizer, kSeed, kLeaves}, layout.device_bytes},
                     &plan, communicator);
     rank.set_features_before(layout.features_before);
     RunRank<A>(model, expected, &rank, &results[r]);
@@ -250,7 +250,7 @@ TEST(DeviceEmbedding, StepsThatNobodyWaitsFor) {
   const Expected expected = RunOnCpu<float>(model, optimizer);
   const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
   const auto communicator = MakeSelfCommunicator();
-  DeviceRank rank({model.tables, model.fields, optimizer, kSeed, kLeaves, 0}, &plan,
+  DeviceRank rank({{model.tables, model.fields, optimizer, kSeed, kLeaves}, 0}, &plan,
                   communicator.get());
   const std::vector<Step> all = Steps(model);
   std::vector<GlobalBatch> batches;
@@ -300,7 +300,7 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
       }
       OnRanks(3, [&](int, Communicator* communicator) {
         DeviceRank rank(
-            {model.tables, model.fields, Optimizer(OptimizerKind::kSgd, 0), kSeed, kLeaves, 0},
+            {{model.tables, model.fields, Optimizer(OptimizerKind::kSgd, 0), kSeed, kLeaves}, 0},
             &plan, communicator);
         const Status status = rank.RouteIds(batch);
         EXPECT_EQ(status.code(), StatusCode::kUser);
@@ -318,7 +318,7 @@ TEST(DeviceEmbedding, ClosedGateChangesNothing) {
   for (const auto kind : {OptimizerKind::kRowWiseAdagrad, OptimizerKind::kDenseAdam}) {
     const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 1);
     const auto communicator = MakeSelfCommunicator();
-    DeviceRank rank({model.tables, model.fields, Optimizer(kind, 0.01), kSeed, kLeaves, 0}, &plan,
+    DeviceRank rank({{model.tables, model.fields, Optimizer(kind, 0.01), kSeed, kLeaves}, 0}, &plan,
                     communicator.get());
     const GlobalBatch batch = MakeBatch(model.tables, model.fields, 16, 1, Bags::kSingleId);
     ASSERT_TRUE(rank.RouteIds(batch).ok());

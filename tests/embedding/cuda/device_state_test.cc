@@ -20,7 +20,7 @@ constexpr int64_t kInHost = 40'000;  // device_bytes: the large tables lie in th
 
 DeviceEmbedding::Options Options(OptimizerKind kind, uint64_t seed, int64_t device_bytes) {
   const Model model = OddModel();
-  return {model.tables, model.fields, Optimizer(kind, 0), seed, kLeaves, device_bytes};
+  return {{model.tables, model.fields, Optimizer(kind, 0), seed, kLeaves}, device_bytes};
 }
 
 // Tables with some rows, on the CPU.

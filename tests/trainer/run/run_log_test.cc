@@ -170,6 +170,33 @@ TEST_F(RunLogTest, ContinuesWithTheRecordsUpToAStep) {
   EXPECT_EQ(steps, (std::vector<int>{10, 20, 25}));
 }
 
+// metrics.jsonl has no hash: lines that are no records, or that are not there, are told.
+TEST_F(RunLogTest, WarnsOfRecordsThatAreLost) {
+  const std::string path = directory_ + "/metrics.jsonl";
+  const std::string train = "{\"event\":\"train\",\"step\":10}\n";
+  const std::string checkpoint = "{\"event\":\"checkpoint\",\"step\":10}\n";
+  const std::string garbage(16, '\0');
+  const std::string unread = "warning: " + path + ": line 2 is no record, and is left out\n";
+  const std::string missing = "warning: " + path +
+                              ": ends before the checkpoint of step 10 was recorded; records of "
+                              "steps up to it may be missing\n";
+  const auto warnings = [&](const std::string& text) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_ + "/checkpoints");
+    if (!text.empty()) std::ofstream(path) << text;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(Continue(10).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warnings(train + checkpoint), "");
+  EXPECT_EQ(warnings(train + "{\"event\":\"train\",\"step\":11}\n"), "");
+  EXPECT_EQ(warnings(train + checkpoint + garbage), "");  // unfinished
+  EXPECT_EQ(warnings(train + garbage + "\n" + checkpoint), unread);
+  EXPECT_EQ(warnings(train), missing);
+  EXPECT_EQ(warnings(""), missing);
+  EXPECT_EQ(warnings(train + "{\"event\":10,\"step\":10}\n"), missing);
+}
+
 // By column, what is not empty: "step=10 loss=0.5".
 std::vector<std::string> TableLines(const std::string& csv) {
   const auto fields = [](const std::string& line) {
