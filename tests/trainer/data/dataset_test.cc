@@ -152,9 +152,9 @@ TEST(DatasetTest, MultiHotBagsAndWideIds) {
   auto writer = DatasetWriter::Create(path, info);
   ASSERT_TRUE(writer.ok());
   constexpr int64_t kBig = (int64_t{1} << 40) - 1;
-  Rows first{2,  {1, 0}, {}, {kBig, 3, 4, 2}, {0, 2, 3, 3, 4},
-             {}, {},     {}};                                    // bags {kBig 3} {4}, {} {2}
-  Rows second{1, {1}, {}, {7, 8, 9, 1}, {0, 3, 4}, {}, {}, {}};  // {7 8 9} {1}
+  Rows first{2,  {1, 0}, {}, {kBig, 3, 4, 2}, {0, 2, 3, 3, 4}, {},
+             {}, {},     {}};                                        // bags {kBig 3} {4}, {} {2}
+  Rows second{1, {1}, {}, {7, 8, 9, 1}, {0, 3, 4}, {}, {}, {}, {}};  // {7 8 9} {1}
   ASSERT_TRUE((*writer)->Append(Split::kTrain, first).ok());
   ASSERT_TRUE((*writer)->Append(Split::kTrain, second).ok());
   ASSERT_TRUE((*writer)->Commit({}).ok());
