@@ -561,7 +561,10 @@ class MpiCommunicator final : public Communicator {
     report.call = call_;
     report.history = history_;
     report.activity = activity();
-    report.waits = WaitsForFiles() ? report.activity == Activity::kCheckpointPeers : in_call_;
+    // Ranks that wait for files meet every second; a meeting that itself lasts is a wait.
+    const bool lasts = SecondsSince(start_) >= FirstReport().count() || options_.terminated();
+    report.waits = in_call_ && (!WaitsForFiles() || lasts);
+    if (report.activity == Activity::kCheckpointPeers) report.waits = true;
     report.seconds = SecondsSince(since_);
     report.hello = hello;
     std::memcpy(report.host, host_, sizeof host_);

@@ -320,8 +320,10 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
   T* const row = stores_[table].Claim(key, &created);
   if (track_touched_ && !created) {
     stores_[table].Touch(std::span(&key, 1), [&](size_t) {
+      Digest replaced;
+      AddRow(table, key, row, &replaced);
       const std::lock_guard lock(mutex_);
-      AddRow(table, key, row, &replaced_by_set_);
+      replaced_by_set_.Merge(replaced);
     });
   }
   const int64_t width = layout_->width(table);

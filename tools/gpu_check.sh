@@ -68,8 +68,8 @@ names=() sessions=() limits=()
 # Ends every process of a session, whatever its process group: `timeout` within a part and mpirun's
 # ranks have groups of their own.
 end_session() { # session
-  local stat line fields left=1
-  while ((left)); do
+  local stat line fields left=1 looks=100 # a process that waits for a driver outlives SIGKILL
+  while ((left && looks--)); do
     left=0
     for stat in /proc/[0-9]*/stat; do
       { read -r line <"$stat"; } 2>/dev/null || continue
@@ -79,6 +79,7 @@ end_session() { # session
       kill -KILL "${stat%/stat}" 2>/dev/null
       left=1
     done
+    if ((left)); then sleep 0.05; fi
   done
 }
 end_all() {

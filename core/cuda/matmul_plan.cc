@@ -186,11 +186,12 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
   }
   const cublaslt::Preference preference = cublaslt::MakePreference();
   Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMatmulWorkspaceBytes});
-  // Mask 0 leaves "no reduction scheme, dot-product shall be performed in one sequence" alone.
+  // Split sums are added in the type of the sums, never rounded to that of the result. Mask 0
+  // leaves "no reduction scheme, dot-product shall be performed in one sequence" alone.
   const bool fixed = problem.sums == SumOrder::kFixed;
   Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(fixed ? CUBLASLT_REDUCTION_SCHEME_NONE
-                                  : CUBLASLT_REDUCTION_SCHEME_MASK));
+                                  : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[kB]);
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[kA]);
   Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[kC]);

@@ -38,7 +38,8 @@ class Damager {
                   [this](size_t at) { Overwrite(at, std::string(1 + Below(512), '\0')); });
       default:
         return At("a part over byte ", [this](size_t at) {
-          Overwrite(at, bytes_.substr(Below(bytes_.size()), 1 + Below(256)));
+          const size_t from = Below(bytes_.size());
+          Overwrite(at, bytes_.substr(from, 1 + Below(256)));
         });
     }
   }

@@ -172,7 +172,9 @@ class Campaign {
     std::deque<const Fault*> faults;
     bool small_disk = false;
     // One fault mostly, three at most.
-    for (size_t wanted = 1 + random() % 5 / 3 + random() % 5 / 4; faults.size() < wanted;) {
+    size_t wanted = 1 + random() % 5 / 3;
+    wanted += random() % 5 / 4;
+    while (faults.size() < wanted) {
       faults.push_back(faults_[random() % faults_.size()]);
       small_disk |= (faults.back()->needs & kSmallDisk) != 0;
     }

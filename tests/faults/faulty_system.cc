@@ -2,14 +2,22 @@
 // of a job by LD_PRELOAD. A boundary is a call on a file below one of the watched folders: open,
 // read, write, fsync, rename, mkdir, unlink, mmap. From the environment:
 //
-//   ELASTOR_FAULT           what happens at the boundary
-//     count      nothing; the number of boundaries so far is kept in the file MARK.RANK
-//     no_space   half of a write is made, and all that wants room fails with ENOSPC from then on
-//     io_error   the call fails with EIO, a mapping from some page on, as SIGBUS; this one call
-//     alone short      this and all later reads and writes are a part of what was asked for slow
-//     this and all later calls take 20 ms longer torn       half of a write is made, or before or
-//     after another call: the process dies clock      from then on the clock of the day jumps, at
-//     every boundary elsewhere
+//   ELASTOR_FAULT           what happens at the boundary:
+//
+//     count: nothing; the number of boundaries so far is kept in the file MARK.RANK.
+//
+//     no_space: half of a write is made, and all that wants room fails with ENOSPC from then on.
+//
+//     io_error: this one call fails with EIO, a mapping from some page on, as SIGBUS.
+//
+//     short: this and all later reads and writes are a part of what was asked for.
+//
+//     slow: this and all later calls take 20 ms longer.
+//
+//     torn: half of a write is made, or before or after another call: the process dies.
+//
+//     clock: from then on the clock of the day jumps, at every boundary elsewhere.
+//
 //   ELASTOR_FAULT_RANK      of which rank (OMPI_COMM_WORLD_RANK; 0 without mpirun)
 //   ELASTOR_FAULT_BOUNDARY  at which one, from 1 on
 //   ELASTOR_FAULT_UNDER     the watched folders, separated by colons

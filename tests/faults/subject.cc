@@ -138,7 +138,9 @@ const Undisturbed& Subject::On(int ranks) {
   const JobEnd end = RunJob(plan);
   CHECK_EQ(end.code, 0) << name_ << " on " << ranks << " ranks: " << end.lines;
   const Record record = RecordOf(attempt.run);
+  CHECK(!record.digest.empty()) << attempt.run << ": no digest in its summary";
   if (record_.digest.empty()) record_ = record;
+  CHECK_EQ(record.digest, record_.digest) << name_ << " on " << ranks << " ranks";
   found.seconds = end.seconds;
   found.records = static_cast<int>(record.lines.size() + record.states.size());
   for (int rank = 0; rank < ranks; ++rank) {
@@ -146,10 +148,11 @@ const Undisturbed& Subject::On(int ranks) {
         std::atoll(Bytes(attempt.mark + "." + std::to_string(rank)).c_str()));
   }
   std::filesystem::remove_all(attempt.run);
+  const int64_t boundaries =
+      std::accumulate(found.boundaries.begin(), found.boundaries.end(), int64_t{0});
+  CHECK_GT(boundaries, 0) << "the faulty layer is not loaded";
   std::printf("undisturbed: %s on %d ranks: %.1f s, %lld boundaries\n", name_.c_str(), ranks,
-              end.seconds,
-              static_cast<long long>(
-                  std::accumulate(found.boundaries.begin(), found.boundaries.end(), int64_t{0})));
+              end.seconds, static_cast<long long>(boundaries));
   return found;
 }
 

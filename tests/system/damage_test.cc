@@ -102,7 +102,8 @@ struct Outcome {
   std::string text;  // the error's line, or the numbers
 };
 
-// The digest and all metrics but rates, times and paths.
+// The digest and all metrics but rates, times and paths. Which checkpoints were written depends on
+// where a run went on.
 std::string NumbersOf(const std::string& run) {
   std::string numbers;
   std::istringstream summary(FileBytes(run + "/summary.json"));
@@ -111,6 +112,7 @@ std::string NumbersOf(const std::string& run) {
   }
   std::istringstream metrics(FileBytes(run + "/metrics.jsonl"));
   for (std::string line; std::getline(metrics, line);) {
+    if (line.find("\"event\":\"checkpoint\"") != line.npos) continue;
     line.resize(std::min(line.find(",\"samples_per_s\""), line.size()));
     line.resize(std::min(line.find(",\"path\""), line.size()));
     numbers += line + "\n";

@@ -64,7 +64,7 @@ trained() {
 supervise lost 4
 kill -KILL "$(processes trainer | tail --lines=1)"
 until grep --quiet 'try 1 of 5' "$work/log" || ! kill -0 $limit 2>/dev/null; do sleep 0.05; done
-trained "$checkpoints"
+trained "$(grep --count '"event":"checkpoint"' "$run/metrics.jsonl")"
 expect_line 2 'another supervisor is at work there' "${tiny[@]}" --output_dir="$run" --supervise
 pkill -KILL --parent "$supervisor"
 wait $limit

@@ -258,18 +258,20 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
 }
 
 // ManifestText writes a line an entry; the first three are the brace, the format and the version.
-std::string PeekBase(const std::string& directory) {
+std::optional<std::string> PeekBase(const std::string& directory) {
   std::ifstream file(directory + "/" + kManifestFile);
   const std::string opening = "  \"" + std::string(kBaseMember) + "\": ";
   constexpr int kLines = 4;
   std::string line;
-  for (int i = 0; i < kLines && std::getline(file, line); ++i) {
+  for (int i = 0; i < kLines; ++i) {
+    if (!std::getline(file, line)) return std::nullopt;
     if (!line.starts_with(opening)) continue;
     const Json base = Json::parse(line.substr(opening.size(), line.rfind(',') - opening.size()),
                                   nullptr, /*allow_exceptions=*/false);
-    return base.is_object() && base.contains("name") && base["name"].is_string()
-               ? base["name"].get<std::string>()
-               : "";
+    if (!base.is_object() || !base.contains("name") || !base["name"].is_string()) {
+      return std::nullopt;
+    }
+    return base["name"].get<std::string>();
   }
   return "";
 }
@@ -277,6 +279,7 @@ std::string PeekBase(const std::string& directory) {
 std::string FolderBeside(const std::string& directory, const std::string& name) {
   std::error_code ignored;
   std::filesystem::path folder = directory;
+  if (!folder.has_filename()) folder = folder.parent_path();  // "link/"
   if (std::filesystem::is_symlink(folder, ignored)) {
     folder = std::filesystem::canonical(folder, ignored);
   }

@@ -67,9 +67,9 @@ std::string EmbeddingFileText(const EmbeddingFile& file, std::span<const StoredT
 // not read.
 std::string ManifestText(const Manifest& manifest, std::span<const std::string> embedding);
 
-// The base that a folder's manifest names, empty: none, read from its first lines alone. Nothing is
-// verified: for what has to decide which folders may go.
-std::string PeekBase(const std::string& directory);
+// The base that a folder's manifest names, empty: none, read from its first lines alone; nothing
+// when these cannot be read. Nothing is verified: for what has to decide which folders may go.
+std::optional<std::string> PeekBase(const std::string& directory);
 // The folder `name` beside `directory`, or beside what that is a link to.
 std::string FolderBeside(const std::string& directory, const std::string& name);
 

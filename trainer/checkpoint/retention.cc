@@ -61,7 +61,8 @@ std::set<int64_t> StepsOf(std::string_view kind, const std::set<std::string>& na
   return steps;
 }
 
-// Takes out of the checkpoints `steps` what may go: all but the last `keep` and their bases.
+// Takes out of the checkpoints `steps` what may go: all but the last `keep` and their bases;
+// nothing while one of those cannot be read.
 std::set<int64_t> TakeOld(const std::string& directory, int64_t keep, std::set<int64_t>* steps) {
   std::set<int64_t> old;
   while (static_cast<int64_t>(steps->size()) > std::max(keep, int64_t{1})) {
@@ -69,8 +70,10 @@ std::set<int64_t> TakeOld(const std::string& directory, int64_t keep, std::set<i
   }
   if (old.empty()) return old;  // spares reading manifests
   for (const int64_t step : std::set<int64_t>(*steps)) {
-    const std::string name = PeekBase(DirectoryToRead(directory + "/" + CheckpointName(step)));
-    const std::optional<int64_t> base = StepOf(kStep, name);
+    const std::optional<std::string> name =
+        PeekBase(DirectoryToRead(directory + "/" + CheckpointName(step)));
+    if (!name) return {};  // it may need any of them
+    const std::optional<int64_t> base = StepOf(kStep, *name);
     if (base && old.erase(*base) > 0) steps->insert(*base);
   }
   return old;

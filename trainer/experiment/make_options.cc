@@ -71,9 +71,10 @@ Status CheckImages(const Experiment& experiment, const DatasetInfo::Image& image
   }
   const int64_t patch = PatchOf(model);
   if (image.height % patch == 0 && image.width % patch == 0) return OkStatus();
-  return UserError("model.patch: found " + std::to_string(patch) + "; expected a divisor of the " +
-                   std::to_string(image.height) + " x " + std::to_string(image.width) +
-                   " pixels of an image");
+  return UserError(
+      std::string("model.") + (model.has_vit() ? "vit" : "mlp_mixer") + ".patch: found " +
+      std::to_string(patch) + "; expected a divisor of both sides of an image, " +
+      std::to_string(image.height) + " and " + std::to_string(image.width) + " pixels");
 }
 
 // Labels of classes are learned all together.

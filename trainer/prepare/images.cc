@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int64_t kLabelDimensions = 1;
 constexpr int64_t kImageDimensions = 3;
-constexpr int64_t kMostImages = int64_t{1} << 32;
+constexpr int64_t kMostImages = std::numeric_limits<uint32_t>::max();
 constexpr size_t kUnpackBytes = 1 << 20;
 
 // The first four bytes of a file of bytes: two zeros, the type 8, the dimensions.
@@ -78,8 +79,8 @@ class ByteSource {
     Unpacker::Step step = {.used = 1};
     while (step.made == 0 && step.used > 0 && step.damage == nullptr &&
            (at_ < file_.size() || unpacker_->inside())) {
-      step =
-          unpacker_->Unpack(std::string_view(file_).substr(at_), std::span(*bytes).subspan(before));
+      step = unpacker_->Unpack(std::string_view(file_).substr(at_, kUnpackBytes),
+                               std::span(*bytes).subspan(before));
       at_ += step.used;
     }
     bytes->resize(before + step.made);
@@ -227,7 +228,7 @@ Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
   }
   const LabelledImages& input = sources[0];
   if (most == 0) {
-    return UserError(input.first_path + ": all labels are 0; expected two classes or more");
+    return UserError(options.inputs[1] + ": all labels are 0; expected two classes or more");
   }
   const DatasetInfo contents = Images(input.height, input.width, most + 1);
   DatasetInfo info = writer->info();

@@ -27,6 +27,7 @@
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/stdin_input.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
@@ -262,11 +263,6 @@ Status CheckVocabularyNames(const Schema& schema) {
 // Files that are read whole, not row by row.
 bool IsOfFiles(const Schema& schema) {
   return schema.layout() == Schema::TEXT || schema.layout() == Schema::IDX;
-}
-
-// Such data come without vocabularies, and are made in one go.
-bool MakesItsFields(const Schema& schema) {
-  return schema.layout() == Schema::SYNTHETIC || IsOfFiles(schema);
 }
 
 Status CheckOptions(const PrepareOptions& options) {

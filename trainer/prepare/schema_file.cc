@@ -300,11 +300,6 @@ Status CheckFields(Schema* schema) {
   return OkStatus();
 }
 
-// Whether the layout alone says which fields there are.
-bool MakesItsFields(const Schema& schema) {
-  return schema.layout() != Schema::DELIMITED && schema.layout() != Schema::LIBSVM;
-}
-
 Status CheckLines(const Schema& schema) {
   if (schema.skip_lines() < 0 || schema.skip_lines() > kMostSkippedLines) {
     return Wrong("skip_lines", std::to_string(schema.skip_lines()), "0 to 1000");
@@ -438,6 +433,10 @@ Status CheckSchema(Schema* schema) {
 }
 
 }  // namespace
+
+bool MakesItsFields(const Schema& schema) {
+  return schema.layout() != Schema::DELIMITED && schema.layout() != Schema::LIBSVM;
+}
 
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {
   Schema schema;

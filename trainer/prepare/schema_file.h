@@ -14,6 +14,10 @@ StatusOr<Schema> ReadSchemaFile(const std::string& path);
 // The same from text; `source` names it in errors.
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source);
 
+// Whether the layout alone says which fields there are. Such data come without vocabularies, and
+// are made in one go.
+bool MakesItsFields(const Schema& schema);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_PREPARE_SCHEMA_FILE_H_

@@ -323,7 +323,7 @@ StatusOr<std::string> CheckMemory(const MemoryPlan& plan, const ShardPlan& shard
 
 Range RowsOfModel(const std::string& model_dir, int64_t width) {
   const std::string directory = DirectoryToRead(model_dir);
-  const std::string base = PeekBase(directory);
+  const std::string base = PeekBase(directory).value_or("");
   const int64_t own = EmbeddingBytesIn(directory);
   const int64_t of_base =
       base.empty() ? 0 : EmbeddingBytesIn(DirectoryToRead(FolderBeside(directory, base)));

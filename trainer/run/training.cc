@@ -319,7 +319,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
   // Finish measures the end. A run that a signal stops goes on after this step.
   if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) &&
-      (stopped_ || !AtEnd())) {
+      !control_->finished() && step() < PlannedSteps()) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   }
   const CheckpointConfig& checkpoint = experiment_.checkpoint();

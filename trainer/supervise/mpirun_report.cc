@@ -6,6 +6,8 @@ namespace elastor {
 namespace {
 
 constexpr size_t kLeastDashes = 60;
+// Of a paragraph of mpirun's, which have fewer than 40: more are a frame of somebody else.
+constexpr size_t kMostLines = 100;
 
 bool IsFrame(const std::string& line) {
   return line.size() >= kLeastDashes && line.find_first_not_of('-') == line.npos;
@@ -60,7 +62,11 @@ std::string MpirunReport::PassLine(const std::string& line) {
   if (IsCount(line)) return "";
   if (!framed_ || IsOurs(line)) return line + "\n";
   paragraph_.push_back(line);
-  return "";
+  if (paragraph_.size() < kMostLines) return "";
+  framed_ = false;
+  const std::string passed = Joined(paragraph_);
+  paragraph_.clear();
+  return passed;
 }
 
 bool MpirunReport::TellsTheEnd(const std::vector<std::string>& paragraph) {

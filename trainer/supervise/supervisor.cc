@@ -25,6 +25,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/run/job_process.h"
 #include "trainer/run/standard_streams.h"
+#include "trainer/run/stop_signals.h"
 #include "trainer/supervise/mpirun_report.h"
 
 namespace elastor {
@@ -44,6 +45,11 @@ constexpr int kPollMilliseconds = 50;
 void Say(const std::string& line) { WriteToStderr("supervise: " + line + "\n"); }
 
 std::string Ranks(int count) { return std::to_string(count) + (count == 1 ? " rank" : " ranks"); }
+
+bool HoldsSomething(const std::string& directory) {
+  std::error_code none;
+  return !std::filesystem::is_empty(directory, none) && !none;
+}
 
 // Of the last whole checkpoint; kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
@@ -79,7 +85,7 @@ class SupervisorLock {
     if (!parent.empty()) ELASTOR_RETURN_IF_ERROR(MakeDirectory(parent));
     while (true) {
       const int file = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-      if (file < 0) return UserError(path_ + ": open: " + std::strerror(errno));
+      if (file < 0) return SystemError(path_, "open");
       if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(file);
         return UserError("--output_dir=" + output_dir + ": another supervisor is at work there");
@@ -102,7 +108,9 @@ class SupervisorLock {
 class Supervisor {
  public:
   explicit Supervisor(const SuperviseOptions& options)
-      : options_(options), last_step_(CheckpointStep(options.output_dir)) {}
+      : options_(options),
+        held_something_(HoldsSomething(options.output_dir)),
+        last_step_(CheckpointStep(options.output_dir)) {}
   ~Supervisor() {
     if (signals_ >= 0) close(signals_);
   }
@@ -111,6 +119,7 @@ class Supervisor {
     ELASTOR_RETURN_IF_ERROR(lock_.Take(options_.output_dir));
     const sigset_t waited = WaitedSignals();
     sigprocmask(SIG_BLOCK, &waited, nullptr);
+    stops_ = StopSignal() != 0 ? 1 : 0;  // one that came before
     signals_ = signalfd(-1, &waited, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals_ < 0) return MachineError(std::string("signalfd: ") + std::strerror(errno));
     std::optional<std::vector<Host>> hosts = HostsForAll();
@@ -231,9 +240,10 @@ class Supervisor {
 
   std::vector<std::string> Command(const std::vector<Host>& hosts) const {
     std::vector<std::string> trainer = options_.trainer;
-    std::error_code none;
-    const bool begun = !std::filesystem::is_empty(options_.output_dir, none) && !none;
-    if (begun && attempts_ > 0) trainer.push_back("--resume");
+    // A run that was there before goes on only where the user says so.
+    if (attempts_ > 0 && !held_something_ && HoldsSomething(options_.output_dir)) {
+      trainer.push_back("--resume");
+    }
     if (!NeedsHosts() && options_.ranks == 1) return trainer;
     std::vector<std::string> command = options_.launch;
     command.push_back("-np");
@@ -254,6 +264,10 @@ class Supervisor {
       Wait();
     }
     if (stops_ > 0) return static_cast<int>(StatusCode::kStopped);
+    if (attempts_ > 0 && IsLocked(options_.output_dir)) {
+      cause_ = "ranks of an attempt before still hold " + options_.output_dir;
+      return static_cast<int>(StatusCode::kMachine);
+    }
     std::array<int, 2> error;
     if (pipe2(error.data(), O_CLOEXEC) != 0) {
       return MachineError(std::string("pipe: ") + std::strerror(errno));
@@ -310,6 +324,7 @@ class Supervisor {
   }
 
   const SuperviseOptions& options_;
+  const bool held_something_;  // the folder, before the first attempt
   SupervisorLock lock_;
   int signals_ = -1;              // where they are read from
   int stops_ = 0;                 // of these that came

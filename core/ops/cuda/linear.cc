@@ -27,6 +27,8 @@ class LinearKernel final : public DeviceKernel<A> {
   bool interleaved() const {
     return op_.weights == LinearOp::Weights::kInterleaved && op_.tokens > 1;
   }
+  // Whether the derivative of the activation is read off the output, as it lies.
+  bool by_sign() const { return op_.activation == Activation::kRelu && !interleaved(); }
   // Of a value of `width` features a token.
   template <typename T>
   Activations<T> Problems(Activations<T> value, int64_t width) const;
@@ -37,7 +39,7 @@ class LinearKernel final : public DeviceKernel<A> {
   template <typename Out>
   void Multiply(const DevicePass& pass, Activations<const A> x, Activations<Out> z,
                 Activations<Out> y);
-  // The gradient before the activation.
+  // The gradient before the activation; interleaved: of transposes.
   Activations<const A> BeforeActivation(const DevicePass& pass, const BackwardOperands<A>& operands,
                                         Activations<const A> dy);
 
@@ -52,15 +54,14 @@ class LinearKernel final : public DeviceKernel<A> {
   View transposed_y_;
   View transposed_dy_;
   View transposed_dx_;
-  // With an activation: what is before it, kept unless it is ReLU, whose derivative the output's
-  // sign tells; then its gradient.
+  // With an activation: what is before it (interleaved: transposed), kept unless by_sign(); then
+  // its gradient.
   View z_;
 };
 
 template <typename A>
 LinearKernel<A>::LinearKernel(const LinearOp& op, DeviceKernelContext<A>* context)
     : op_(op), context_(context), products_(context, kWeight, op.maps(), op.out, op.in) {
-  CHECK(!interleaved() || op.activation == Activation::kIdentity);
   const Shape in = {op.tokens, op.in};
   const Shape out = {op.tokens, op.out};
   const TokenLayout layout = own() ? TokenLayout::kTokenMajor : TokenLayout::kRowMajor;
@@ -74,8 +75,7 @@ LinearKernel<A>::LinearKernel(const LinearOp& op, DeviceKernelContext<A>* contex
     transposed_dx_ = context->Reserve(DeviceLife::kBackward, layout, in);
   }
   if (op.activation != Activation::kIdentity) {
-    const bool relu = op.activation == Activation::kRelu;
-    z_ = context->Reserve(relu ? DeviceLife::kBackward : DeviceLife::kKept, layout, out);
+    z_ = context->Reserve(by_sign() ? DeviceLife::kBackward : DeviceLife::kKept, layout, out);
   }
 }
 
@@ -83,7 +83,7 @@ template <typename A>
 KernelTraits LinearKernel<A>::traits() const {
   KernelTraits traits;
   traits.reads_inputs = interleaved() ? 0 : 1;
-  if (op_.activation == Activation::kRelu) traits.reads_output = KernelTraits::OutputRead::kSign;
+  if (by_sign()) traits.reads_output = KernelTraits::OutputRead::kSign;
   traits.wants_token_major = own();
   traits.row_major_input = !own() || context_->regroups_inputs(op_.tokens);
   traits.row_major_output = traits.row_major_doutput = !own();
@@ -108,7 +108,7 @@ void LinearKernel<A>::Multiply(const DevicePass& pass, Activations<const A> x, A
   const float* bias = op_.bias ? context_->values(kBias) : nullptr;
   typename LinearProducts<A>::Epilogue epilogue;
   if (op_.maps() == 1) std::swap(epilogue.bias, bias);
-  epilogue.relu = epilogue.bias != nullptr && op_.activation == Activation::kRelu;
+  epilogue.relu = epilogue.bias != nullptr && by_sign();
   const bool done = epilogue.relu || (bias == nullptr && op_.activation == Activation::kIdentity);
   products_.Forward(pass, x, done ? y : z, epilogue);
   if (!done) BiasActivation<Out>(context_->stream(), op_.activation, bias, false, z, y);
@@ -133,7 +133,7 @@ void LinearKernel<A>::Forward(const DevicePass& pass, const ForwardOperands<A>& 
   CHECK_EQ(context_->inputs(), 1) << "a residual";
   const Activations<A> result =
       Problems(interleaved() ? context_->At(pass, transposed_y_) : operands.output, op_.out);
-  const bool saved = !z_.empty() && op_.activation != Activation::kRelu;
+  const bool saved = !z_.empty() && !by_sign();
   Multiply(pass, problems, saved ? Problems(context_->At(pass, z_), op_.out) : result, result);
   if (interleaved()) {
     TransposeFeatures<A>(stream, op_.tokens, op_.out,
@@ -148,21 +148,20 @@ Activations<const A> LinearKernel<A>::BeforeActivation(const DevicePass& pass,
                                                        Activations<const A> dy) {
   if (z_.empty()) return dy;
   const Activations<A> z = context_->At(pass, z_);
-  const bool relu = op_.activation == Activation::kRelu;
-  ActivationBackward<A>(context_->stream(), op_.activation, relu ? operands.output : z, dy, z);
+  ActivationBackward<A>(context_->stream(), op_.activation, by_sign() ? operands.output : z, dy, z);
   return z;
 }
 
 template <typename A>
 void LinearKernel<A>::Backward(const KernelPass& pass, const BackwardOperands<A>& operands) {
   Stream& stream = context_->stream();
-  Activations<const A> dy = BeforeActivation(pass, operands, operands.doutput);
+  Activations<const A> dy = operands.doutput;
   if (interleaved()) {
     const Activations<A> transposed = context_->At(pass, transposed_dy_);
     TransposeFeatures<A>(stream, op_.out, op_.tokens, dy.WithTokens(1), transposed.WithTokens(1));
     dy = transposed;
   }
-  dy = Problems(dy, op_.out);
+  dy = Problems(BeforeActivation(pass, operands, dy), op_.out);
   products_.WeightGradient(pass, dy, Input(pass, operands.inputs[0]));
   if (op_.bias) DeliverBias<A>(context_, pass, kBias, dy, bias_sums_);
   const Activations<A> dx = operands.dinputs[0];

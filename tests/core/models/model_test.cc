@@ -130,7 +130,7 @@ TEST(LanguageModelTest, PositionsDoNotSeeWhatTheyPredict) {
       }
     }
   }
-  EXPECT_EQ(models, 4);
+  EXPECT_EQ(models, 5);
 }
 
 // Statistics are no parameters, and take the place of the hidden layer's bias.
