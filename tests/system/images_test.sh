@@ -120,7 +120,7 @@ refuse 'damaged gzip data at byte 500' "$work/cut.gz,$labels"
 refuse 'found more bytes behind its header; expected 200, of 200' "$images,$work/long"
 { bytes 0 0 8 3 0 0 0 40 0 0 0 6 0 0 0 4 && tail --bytes=960 "$work/test.images"; } >"$work/turned"
 refuse 'found images of 6 x 4; expected 4 x 6' "$images,$labels" "$work/turned,$work/test.labels"
-expect_line 2 'expected a divisor of the 4 x 6 pixels' infer evaluate none --set=model.patch=4
+expect_line 2 'model.vit.patch: found 4; expected a divisor of both sides of an image, 4 and 6 pixels' infer evaluate none --set=model.patch=4
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none
 expect_line 2 'embedding.width: found 2; expected 1' "$trainer" --experiment="$work/tiny.textproto" \
   --set=data.path="$work/data" --set=embedding.width=2 --output_dir="$work/none"
