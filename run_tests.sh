@@ -15,11 +15,14 @@ source tools/environment.sh
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-# Asked for a library itself, Bazel compiles it twice, once for a shared object that nothing links.
-targets=$(bazel query --color=no --curses=no --noshow_progress \
-  'kind(".*_(binary|test)", //...) except attr(tags, manual, //...)')
-bazel test --keep_going --color=no --curses=no --show_progress_rate_limit=10 \
-  --test_env=HWLOC_HIDE_ERRORS --test_env=HWLOC_COMPONENTS "$@" $targets 2>&1 | tee "$log" || status=$?
+# Asked for a library itself, as by `bazel build //...`, Bazel compiles it once more, for a shared object that
+# nothing links.
+programs=$(bazel query --color=no --curses=no --noshow_progress \
+  'kind(".*_binary", //...) except deps(tests(//...)) except attr(tags, manual, //...)')
+options=(--keep_going --color=no --curses=no --show_progress_rate_limit=10)
+bazel build "${options[@]}" "$@" $programs || status=$?
+bazel test "${options[@]}" --build_tests_only --test_env=HWLOC_HIDE_ERRORS --test_env=HWLOC_COMPONENTS \
+  "$@" //... 2>&1 | tee "$log" || status=$?
 
 # Bazel's report has one line a test: its label and PASSED, FAILED, TIMEOUT, FLAKY, NO STATUS, ...
 count() { grep --count --extended-regexp "^//[^ ]+ +(\(cached\) )?($1)" "$log" || true; }
