@@ -229,6 +229,7 @@ int Main() {
 }  // namespace elastor
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a campaign that is cut off has told what it found
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
