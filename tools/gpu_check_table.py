@@ -39,6 +39,8 @@ PREDICTION_TOLERANCE = 1e-5
 LAYERS = {"tokenizer": (1, 20_280, 780, 390), "mixing": (2, 152_100, 390, 390),
           "up_proj": (2, 60_840, 390, 2340), "down_proj": (2, 30_420, 1170, 390),
           "shortcut": (2, 10_140, 390, 390)}
+# Those that in FLOAT32 are one kernel forward and one backward, with the gate between them.
+GATED_NETWORK = ("up_proj", "down_proj", "shortcut")
 # Embeddings, a sample: 26 ids, rows of 20 read, activations written, and their gradients read.
 EMBEDDING_BYTES = 26 * (8 + 3 * 4 * 20)
 
@@ -181,6 +183,20 @@ def floor_ms(batch, tflops, gb_per_s, activation_bytes):
     return batch * dense * 1e3, batch * EMBEDDING_BYTES / (gb_per_s * 1e9) * 1e3
 
 
+def product_times(report, precision, layers):
+    """Of forward, dX and dW of all layers named, in ms; None where one is missing."""
+    times = [report.number(f"floor.{layer}_{kind}.{precision}_ms")
+             for layer in layers for kind in ("forward", "dx", "dw")]
+    counts = [LAYERS[layer][0] for layer in layers for _ in range(3)]
+    return None if None in times else sum(count * ms for count, ms in zip(counts, times))
+
+
+def gated_network_times(report):
+    times = [report.number(f"floor.gated_network_{kind}.FLOAT32_ms")
+             for kind in ("forward", "backward")]
+    return None if None in times else LAYERS["up_proj"][0] * sum(times)
+
+
 def explain_step(report, name, batch, precision):
     """Where a step's time goes, beside its floor."""
     step = report.number(f"{name}.ms_per_step")
@@ -198,11 +214,13 @@ def explain_step(report, name, batch, precision):
               "reduce and scalars": phases["reduce"] + phases["scalars"],
               "waiting for the host and for ids": step - sum(phases.values())}
     if batch == "65536":
-        products = [report.number(f"floor.{layer}_{kind}.{precision}_ms")
-                    for layer in LAYERS for kind in ("forward", "dx", "dw")]
-        counts = [LAYERS[layer][0] for layer in LAYERS for _ in range(3)]
-        if None not in products:
-            alone = sum(count * ms for count, ms in zip(counts, products))
+        by_products = [layer for layer in LAYERS
+                       if precision != "FLOAT32" or layer not in GATED_NETWORK]
+        parts = [product_times(report, precision, by_products)]
+        if precision == "FLOAT32":
+            parts.append(gated_network_times(report))
+        if None not in parts:
+            alone = sum(parts)
             report.add(f"{name}.products_ms", alone)
             losses["products above their floor"] = alone - dense
             losses["compute between products"] = phases["compute"] - alone
@@ -225,6 +243,10 @@ def judge_speed(report):
         times.append(report.number(f"{name}.ms_per_step"))
         times.append(report.number(f"{name}.samples_per_s"))
         report.expect(f"{name} has its times", True, None if None in times else "all")
+    network = gated_network_times(report)
+    report.expect("the per-token network was timed", True, network)
+    report.add("gated_network.times_its_products",
+               ratio(network, product_times(report, "FLOAT32", GATED_NETWORK)))
     for mode in ("eager", "compile"):
         for ours, theirs in PRECISIONS.items():
             rate = steps.get((mode, theirs, "4096"))

@@ -8,6 +8,7 @@
 //   Launch(stream, grid, threads, kernel, arguments...)   enqueues kernel<<<grid, threads>>>
 //   LaunchWithSharedMemory(stream, grid, threads, bytes, kernel, arguments...)
 //   SharedMemory<T>()    in a kernel: the `bytes` of the launch, 16-byte aligned
+//   MostSharedBytes()    the `bytes` that a launch can have on this process's device
 //
 // Arguments are converted to the kernel's parameter types and passed by value.
 

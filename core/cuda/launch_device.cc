@@ -1,7 +1,19 @@
 #include "core/cuda/device_error.h"
 #include "core/cuda/launch_kernel.h"
 
-namespace elastor::cuda::internal {
+namespace elastor::cuda {
+
+int MostSharedBytes() {
+  internal::UseDevice();
+  int device = 0;
+  internal::Check(cudaGetDevice(&device), "cudaGetDevice");
+  int bytes = 0;
+  internal::Check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                  "cudaDeviceGetAttribute");
+  return bytes;
+}
+
+namespace internal {
 namespace {
 
 // What every kernel may use without asking.
@@ -20,4 +32,5 @@ void LaunchKernel(Stream& stream, dim3 grid, dim3 threads, size_t shared_bytes, 
         "cudaLaunchKernel");
 }
 
-}  // namespace elastor::cuda::internal
+}  // namespace internal
+}  // namespace elastor::cuda

@@ -7,12 +7,17 @@
 
 #include "core/cuda/runtime.h"
 
-namespace elastor::cuda::internal {
+namespace elastor::cuda {
+
+int MostSharedBytes();
+
+namespace internal {
 
 // Ends the process when the launch failed; raises the kernel's limit of shared memory first.
 void LaunchKernel(Stream& stream, dim3 grid, dim3 threads, size_t shared_bytes, const void* kernel,
                   void** arguments);
 
-}  // namespace elastor::cuda::internal
+}  // namespace internal
+}  // namespace elastor::cuda
 
 #endif  // ELASTOR_CORE_CUDA_LAUNCH_KERNEL_H_

@@ -1,19 +1,21 @@
 // What a CUDA device reaches at its best, for other figures to be compared with: matrix products of
 // 8192 x 8192 x 8192 in each precision, and copies of 2 GiB on the device and 256 MiB from and to
-// the host; then the products of RankElastor's Criteo model, each by itself, at 65,536 rows in 64
-// leaves. Prints name=value lines; a rate is the median over rounds. A copy on the device counts
-// what it reads and what it writes.
+// the host; then the products of RankElastor's Criteo model, each by itself, and its per-token
+// network as one kernel, at 65,536 rows in 64 leaves. Prints name=value lines; a rate is the median
+// over rounds. A copy on the device counts what it reads and what it writes.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
+#include "core/kernels/cuda/gated_network.h"
 
 namespace elastor::cuda {
 namespace {
@@ -138,6 +140,42 @@ void PrintLayers(Precision precision, const char* precision_name) {
   }
 }
 
+// A block's per-token network as FLOAT32 has it: what up_proj, down_proj and shortcut are together,
+// with the gate between them.
+void PrintGatedNetwork() {
+  Stream stream;
+  const GatedNetwork network = {.tokens = 15, .width = 26, .hidden = 78};
+  const auto [tokens, width, hidden, activation] = network;
+  const auto view = [&](auto* data) {
+    return Activations<std::remove_pointer_t<decltype(data)>>::TokenMajor(data, kRows, tokens,
+                                                                          width);
+  };
+  const int64_t elements = kRows * tokens * width;
+  const Buffer<float> x = RandomMatrix<float>(stream, elements);
+  const Buffer<float> dz = RandomMatrix<float>(stream, elements);
+  Buffer<float> z(&stream, elements);
+  const int64_t up = 2 * hidden * width;
+  const int64_t down = width * hidden;
+  const int64_t residual = width * width;
+  const Buffer<float> weights = RandomMatrix<float>(stream, tokens * (up + down + residual));
+  const GatedWeights parts = {weights.data(), weights.data() + tokens * up,
+                              weights.data() + tokens * (up + down)};
+  Buffer<float> gradients(&stream, kLeaves * weights.size());
+  const auto target = [&](int64_t first, int64_t size) -> LeafTarget {
+    return {gradients.data() + kLeaves * tokens * first, kLeaves * size, size};
+  };
+  const auto print = [&](const char* pass, const std::function<void()>& call) {
+    std::printf("gated_network_%s.FLOAT32_ms=%.4f\n", pass, MedianSeconds(stream, 4, call) * 1e3);
+  };
+  print("forward",
+        [&] { GatedNetworkForward(stream, network, parts, view(x.data()), view(z.data())); });
+  print("backward", [&] {
+    GatedNetworkBackward(stream, network, parts, {kLeaves, kRows / kLeaves}, view(x.data()),
+                         view(dz.data()), view(z.data()),
+                         {target(0, up), target(up, down), target(up + down, residual)});
+  });
+}
+
 double CopyGigabytesPerSecond(Stream& stream, char* to, const char* from, int64_t bytes) {
   return bytes / MedianSeconds(stream, 4, [&] { Copy(stream, to, from, bytes); }) * 1e-9;
 }
@@ -176,6 +214,7 @@ int Main() {
   PrintLayers<float>(Precision::kFloat32, "FLOAT32");
   PrintLayers<float>(Precision::kTf32, "TF32");
   PrintLayers<BFloat16>(Precision::kBFloat16, "BFLOAT16");
+  PrintGatedNetwork();
   return 0;
 }
 

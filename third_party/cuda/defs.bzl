@@ -44,8 +44,11 @@ def _cuda_objects_impl(ctx):
     quote_includes = depset(transitive = [context.quote_includes for context in contexts])
     system_includes = depset(transitive = [context.system_includes for context in contexts])
     objects = []
+    reports = []
     for source in ctx.files.srcs:
-        object = ctx.actions.declare_file("_cuda/%s/%s.pic.o" % (ctx.label.name, source.basename))
+        stem = "_cuda/%s/%s" % (ctx.label.name, source.basename)
+        object = ctx.actions.declare_file(stem + ".pic.o")
+        report = ctx.actions.declare_file(stem + ".report")
         arguments = ctx.actions.args()
         arguments.add("-c", source)
         arguments.add("-o", object)
@@ -56,17 +59,33 @@ def _cuda_objects_impl(ctx):
         arguments.add_all(includes, before_each = "-I")
         arguments.add_all(system_includes, before_each = "-isystem")
         arguments.add_all(defines, before_each = "-D")
-        ctx.actions.run(
-            executable = ctx.executable._nvcc,
+
+        # The intermediate code lies in a folder of a fixed name: nvcc writes names into objects.
+        ctx.actions.run_shell(
+            command = """
+kept=%s.d
+mkdir -p "$kept"
+if ! %s "$@" -Xptxas=-v --keep --keep-dir="$kept" 2>"$kept/log"; then
+  cat "$kept/log" >&2
+  exit 1
+fi
+cat "$kept/log" "$kept"/*.compute_90.ptx >%s
+rm -r "$kept"
+""" % (report.path, ctx.executable._nvcc.path, report.path),
             arguments = [arguments],
             inputs = depset([source], transitive = [headers]),
-            outputs = [object],
+            tools = [ctx.executable._nvcc],
+            outputs = [object, report],
             mnemonic = "CudaCompile",
             progress_message = "Compiling %s for the device" % source.short_path,
             use_default_shell_env = True,
         )
         objects.append(object)
-    return [DefaultInfo(files = depset(objects))]
+        reports.append(report)
+    return [
+        DefaultInfo(files = depset(objects)),
+        OutputGroupInfo(kernel_reports = depset(reports)),
+    ]
 
 _cuda_objects = rule(
     implementation = _cuda_objects_impl,
@@ -81,6 +100,32 @@ _cuda_objects = rule(
             cfg = "host",
         ),
     },
+)
+
+_KernelReportsInfo = provider(fields = ["files"])
+
+def _kernel_reports_aspect_impl(target, ctx):
+    own = []
+    if OutputGroupInfo in target and hasattr(target[OutputGroupInfo], "kernel_reports"):
+        own = [target[OutputGroupInfo].kernel_reports]
+    deps = getattr(ctx.rule.attr, "deps", []) + getattr(ctx.rule.attr, "srcs", [])
+    below = [dep[_KernelReportsInfo].files for dep in deps if _KernelReportsInfo in dep]
+    return [_KernelReportsInfo(files = depset(transitive = own + below))]
+
+_kernel_reports_aspect = aspect(
+    implementation = _kernel_reports_aspect_impl,
+    attr_aspects = ["deps", "srcs"],
+)
+
+def _kernel_reports_impl(ctx):
+    files = depset(transitive = [dep[_KernelReportsInfo].files for dep in ctx.attr.deps])
+    return [DefaultInfo(files = files, runfiles = ctx.runfiles(transitive_files = files))]
+
+# What nvcc said of every kernel that `deps` link, a file for each .cu: ptxas's lines on registers
+# and memory, then the intermediate code (PTX). Only with --config=cuda.
+kernel_reports = rule(
+    implementation = _kernel_reports_impl,
+    attrs = {"deps": attr.label_list(aspects = [_kernel_reports_aspect])},
 )
 
 def emulated_sources(name, srcs, testonly = False):

@@ -21,7 +21,6 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr int kStackShifts = 61;
 constexpr int kCacheLine = 64;
-constexpr size_t kMaxSharedBytes = 227 << 10;
 
 // A fiber that runs threads of a block: one after another, as long as none of them waits.
 struct Worker {
@@ -104,7 +103,7 @@ void Executor::Run(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
   if (threads < 1 || threads > kMaxThreads || block.z > 64) DieOfLaunch("bad block dimensions");
   if (grid.x < 1 || grid.y < 1 || grid.z < 1) DieOfLaunch("empty grid");
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) DieOfLaunch("grid too large");
-  if (shared_bytes > kMaxSharedBytes) DieOfLaunch("more than 227 KiB of shared memory");
+  if (shared_bytes > size_t{kMaxSharedBytes}) DieOfLaunch("more than 227 KiB of shared memory");
   body_ = body;
   gridDim = grid;
   blockDim = block;

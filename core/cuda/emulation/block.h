@@ -13,6 +13,9 @@ struct Body {
   void* context;
 };
 
+// Dynamic shared memory that a block can have.
+inline constexpr int kMaxSharedBytes = 227 << 10;
+
 // Runs a grid on the calling thread: blocks one after another, the threads of a block as fibers
 // that switch where they wait for each other. One grid at a time in a process.
 void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body);

@@ -32,6 +32,8 @@ void Launch(Stream& stream, dim3 grid, dim3 threads, void (*kernel)(Parameters..
   LaunchWithSharedMemory(stream, grid, threads, 0, kernel, std::forward<Arguments>(arguments)...);
 }
 
+inline int MostSharedBytes() { return emulation::kMaxSharedBytes; }
+
 template <typename T>
 T* SharedMemory() {
   return static_cast<T*>(emulation::DynamicSharedMemory());

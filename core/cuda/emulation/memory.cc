@@ -13,7 +13,6 @@
 namespace elastor::cuda::emulation {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 256;
 constexpr unsigned char kPoison = 0xff;
 // Between the end of an allocation and its guard page.
@@ -146,6 +145,11 @@ void OpenDeviceMemory(bool open) {
     if (allocation.kind != MemoryKind::kDevice) continue;
     mprotect(allocation.pages, allocation.page_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
   }
+}
+
+void OpenPage(const void* address, bool write) {
+  const uintptr_t page = reinterpret_cast<uintptr_t>(address) / kPage * kPage;
+  mprotect(reinterpret_cast<void*>(page), kPage, write ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
 }  // namespace elastor::cuda::emulation

@@ -10,6 +10,7 @@ namespace elastor::cuda::emulation {
 // 0xff bytes (a float: NaN), and once freed faults forever. Thread-safe.
 
 inline constexpr int64_t kDeviceBytes = int64_t{16} << 30;
+inline constexpr size_t kPage = 4096;
 
 enum class MemoryKind { kDevice, kPinned, kPageable };
 
@@ -31,6 +32,9 @@ Place PlaceOf(const void* address);
 
 // Whether code may touch device memory, for schedules that guard it. Open at first.
 void OpenDeviceMemory(bool open);
+// Opens the page of closed device memory that holds `address`, for reading or for both. For signal
+// handlers.
+void OpenPage(const void* address, bool write);
 
 }  // namespace elastor::cuda::emulation
 

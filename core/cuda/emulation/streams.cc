@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace elastor::cuda::emulation {
+namespace {
+
+void Run(const std::function<void()>& operation) {
+  if (!operation) return;
+  if (before_call != nullptr) before_call();
+  operation();
+}
+
+}  // namespace
 
 void RunQueue(Queue& queue, const Recording* until) {
   while (!queue.operations.empty() && (until == nullptr || !until->done)) {
@@ -11,7 +20,7 @@ void RunQueue(Queue& queue, const Recording* until) {
     if (operation.wait != nullptr && !operation.wait->done) {
       RunQueue(*operation.wait->queue, operation.wait.get());
     }
-    if (operation.run) operation.run();
+    Run(operation.run);
     if (operation.record != nullptr) operation.record->done = true;
   }
 }
@@ -19,7 +28,7 @@ void RunQueue(Queue& queue, const Recording* until) {
 bool RunCaptured(const CapturedWork& work, bool lazy, bool dry) {
   if (!lazy) {
     for (const CapturedOperation& operation : work.operations) {
-      if (operation.run && !dry) operation.run();
+      if (!dry) Run(operation.run);
     }
     return true;
   }

@@ -36,6 +36,9 @@ struct Queue {
   std::deque<Operation> operations;
 };
 
+// Called before every operation that runs, unless null (traffic.h).
+inline void (*before_call)() = nullptr;
+
 // Runs the queue up to and with what does `until` (null: all of it), and of other queues what that
 // waits for and no more.
 void RunQueue(Queue& queue, const Recording* until);

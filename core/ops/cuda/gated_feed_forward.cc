@@ -1,22 +1,70 @@
 #include "core/ops/gated_feed_forward.h"
 
+#include <memory>
 #include <type_traits>
 
 #include "core/kernels/cuda/elementwise.h"
+#include "core/kernels/cuda/gated_network.h"
 #include "core/ops/cuda/kernel.h"
 #include "core/ops/cuda/linear_products.h"
 
 namespace elastor::cuda {
 namespace {
 
-// Both gated networks: the up-projections as one product, the gate, then the down-projection and
-// the residual map into one output.
+template <typename A>
+KernelTraits TokenTraits(const DeviceKernelContext<A>& context, int64_t tokens) {
+  KernelTraits traits;
+  traits.reads_inputs = 1;
+  traits.wants_token_major = true;
+  traits.row_major_input = context.regroups_inputs(tokens);
+  traits.row_major_dinput = context.regroups_first_input(tokens);
+  return traits;
+}
+
+// Eq. 4 in float, as one kernel forward and one backward, between which nothing is kept.
+class FusedGatedKernel final : public DeviceKernel<float> {
+ public:
+  FusedGatedKernel(const GatedNetwork& network, DeviceKernelContext<float>* context)
+      : network_(network), context_(context) {}
+
+  KernelTraits traits() const override { return TokenTraits(*context_, network_.tokens); }
+  void Forward(const DevicePass&, const ForwardOperands<float>& operands) override {
+    GatedNetworkForward(context_->stream(), network_, Weights(),
+                        operands.inputs[0].WithTokens(network_.tokens), operands.output);
+  }
+  void Backward(const KernelPass& pass, const BackwardOperands<float>& operands) override {
+    const auto open = [&](int parameter) -> LeafTarget {
+      const LeafGradients::Target target = context_->Open(pass, parameter, network_.tokens);
+      return {target.data, target.map_stride, target.leaf_stride};
+    };
+    const GatedGradients gradients = {open(kUp), open(kDown), open(kResidual)};
+    GatedNetworkBackward(context_->stream(), network_, Weights(), pass.shape,
+                         operands.inputs[0].WithTokens(network_.tokens), operands.doutput,
+                         operands.dinputs[0].WithTokens(network_.tokens), gradients);
+    for (const int parameter : {kResidual, kDown, kUp}) context_->Close(pass, parameter);
+  }
+
+ private:
+  static constexpr int kUp = 0;
+  static constexpr int kDown = 1;
+  static constexpr int kResidual = 2;
+
+  GatedWeights Weights() const {
+    return {context_->values(kUp), context_->values(kDown), context_->values(kResidual)};
+  }
+
+  GatedNetwork network_;
+  DeviceKernelContext<float>* context_;
+};
+
+// Both gated networks by products: the up-projections as one, the gate, then the down-projection
+// and the residual map into one output.
 template <typename A, typename Op>
 class GatedKernel final : public DeviceKernel<A> {
  public:
   GatedKernel(const Op& op, DeviceKernelContext<A>* context);
 
-  KernelTraits traits() const override;
+  KernelTraits traits() const override { return TokenTraits(*context_, op_.tokens); }
   void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override;
   void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override;
 
@@ -65,16 +113,6 @@ GatedKernel<A, Op>::GatedKernel(const Op& op, DeviceKernelContext<A>* context)
     up_bias_sums_ = context->ReserveColumnSums(op.tokens * kUpProjections * op.hidden);
     output_bias_sums_ = context->ReserveColumnSums(outputs);
   }
-}
-
-template <typename A, typename Op>
-KernelTraits GatedKernel<A, Op>::traits() const {
-  KernelTraits traits;
-  traits.reads_inputs = 1;
-  traits.wants_token_major = true;
-  traits.row_major_input = context_->regroups_inputs(op_.tokens);
-  traits.row_major_dinput = context_->regroups_first_input(op_.tokens);
-  return traits;
 }
 
 template <typename A, typename Op>
@@ -143,13 +181,29 @@ void GatedKernel<A, Op>::DeliverOutputBiases(const KernelPass& pass, Activations
 }
 
 template <typename A>
-using GatedFeedForwardKernel = GatedKernel<A, GatedFeedForwardOp>;
-template <typename A>
 using GatedSumFeedForwardKernel = GatedKernel<A, GatedSumFeedForwardOp>;
 
 }  // namespace
 
-ELASTOR_DEFINE_DEVICE_KERNEL(GatedFeedForwardOp, GatedFeedForwardKernel)
+// By products where tensor cores compute them, where a token's weights are too large, and in fast
+// mode, whose few leaves would leave most of the device without a block.
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const GatedFeedForwardOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  if constexpr (std::is_same_v<A, float>) {
+    const GatedNetwork network = {op.tokens, op.width, op.hidden, op.activation};
+    const DeviceModelOptions& options = context->options();
+    if (options.precision == Precision::kFloat32 && options.reproducible &&
+        FitsMultiprocessor(network)) {
+      return std::make_unique<FusedGatedKernel>(network, context);
+    }
+  }
+  return std::make_unique<GatedKernel<A, GatedFeedForwardOp>>(op, context);
+}
+template std::unique_ptr<DeviceKernel<float>> MakeDeviceKernel(const GatedFeedForwardOp&,
+                                                               DeviceKernelContext<float>*);
+template std::unique_ptr<DeviceKernel<BFloat16>> MakeDeviceKernel(const GatedFeedForwardOp&,
+                                                                  DeviceKernelContext<BFloat16>*);
 ELASTOR_DEFINE_DEVICE_KERNEL(GatedSumFeedForwardOp, GatedSumFeedForwardKernel)
 
 }  // namespace elastor::cuda

@@ -369,11 +369,11 @@ std::vector<Case> Cases() {
     x = g->Measure("relu", g->Apply(ReluOp{}, x));
     return g->Add(x, g->Dropout(x, 0.25));
   });
-  const auto add_gated = [&](const std::string& name, auto op, int64_t up_projections,
-                             bool biases) {
+  const auto add_gated = [&](const std::string& name, auto op, int64_t hidden,
+                             int64_t up_projections, bool biases) {
     op.tokens = kTokens;
     op.width = kWidth;
-    op.hidden = 5;
+    op.hidden = hidden;
     for (const auto& [suffix, activation] :
          {std::pair("Gelu", Activation::kGelu), std::pair("Relu", Activation::kRelu),
           std::pair("Swish", Activation::kSwish)}) {
@@ -391,8 +391,10 @@ std::vector<Case> Cases() {
       });
     }
   };
-  add_gated("Gated", GatedFeedForwardOp{}, 2, /*biases=*/false);
-  add_gated("GatedSum", GatedSumFeedForwardOp{}, 3, /*biases=*/true);
+  add_gated("Gated", GatedFeedForwardOp{}, 5, 2, /*biases=*/false);
+  // More than one kernel holds: by products.
+  add_gated("LargeGated", GatedFeedForwardOp{}, 97, 2, /*biases=*/false);
+  add_gated("GatedSum", GatedSumFeedForwardOp{}, 5, 3, /*biases=*/true);
   return cases;
 }
 

@@ -1,0 +1,54 @@
+#include "core/cuda/emulation/traffic.h"
+
+#include <ucontext.h>
+
+#include <csignal>
+
+#include "core/cuda/emulation/memory.h"
+#include "core/cuda/emulation/streams.h"
+#include "glog/logging.h"
+
+namespace elastor::cuda::emulation {
+namespace {
+
+Traffic counted;
+struct sigaction before = {};
+
+void CloseMemory() {
+  ++counted.calls;
+  OpenDeviceMemory(true);  // pages are open or not
+  OpenDeviceMemory(false);
+}
+
+void OpenTouchedPage(int signal, siginfo_t* info, void* context) {
+  if (PlaceOf(info->si_addr) != Place::kClosed) {  // a fault as any other
+    sigaction(signal, &before, nullptr);
+    return;
+  }
+  constexpr greg_t kWrite = 2;  // of the page fault's error code
+  const bool write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWrite) != 0;
+  (write ? counted.written_bytes : counted.read_bytes) += kPage;
+  OpenPage(info->si_addr, write);
+}
+
+}  // namespace
+
+TrafficCount::TrafficCount() {
+  CHECK(before_call == nullptr) << "traffic is counted already";
+  counted = {};
+  struct sigaction action = {};
+  action.sa_sigaction = OpenTouchedPage;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &before);
+  before_call = CloseMemory;
+}
+
+TrafficCount::~TrafficCount() {
+  before_call = nullptr;
+  sigaction(SIGSEGV, &before, nullptr);
+  OpenDeviceMemory(true);
+}
+
+Traffic TrafficCount::traffic() const { return counted; }
+
+}  // namespace elastor::cuda::emulation

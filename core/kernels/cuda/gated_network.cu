@@ -1,0 +1,530 @@
+#include <algorithm>
+#include <type_traits>
+
+#include "core/kernels/cuda/activate.h"
+#include "core/kernels/cuda/fast_divisor.h"
+#include "core/kernels/cuda/gated_network.h"
+
+namespace elastor::cuda {
+namespace {
+
+// kWidth below is D rounded up. In shared memory and registers a missing weight is +0 and a missing
+// activation -0: their product is -0, which leaves every sum as it is, -0 too.
+
+__device__ inline float2& At2(float* p) { return *reinterpret_cast<float2*>(p); }
+__device__ inline float2 At2(const float* p) { return *reinterpret_cast<const float2*>(p); }
+__device__ inline float4 At4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+
+// s += w * x, element by element.
+__device__ inline void AddProducts(float w, const float4& x, float* s) {
+  s[0] = fmaf(w, x.x, s[0]);
+  s[1] = fmaf(w, x.y, s[1]);
+  s[2] = fmaf(w, x.z, s[2]);
+  s[3] = fmaf(w, x.w, s[3]);
+}
+// The chain s goes on over four elements.
+__device__ inline float Chain(const float4& w, const float* x, float s) {
+  s = fmaf(w.x, x[0], s);
+  s = fmaf(w.y, x[1], s);
+  s = fmaf(w.z, x[2], s);
+  return fmaf(w.w, x[3], s);
+}
+__device__ inline float Chain(const float4& w, const float4& x, float s) {
+  const float values[] = {x.x, x.y, x.z, x.w};
+  return Chain(w, values, s);
+}
+
+struct Arguments {
+  int width;
+  int hidden;
+  Activation activation;
+  GatedWeights weights;
+  FastDivisor by_width;
+  FastDivisor by_hidden;
+};
+
+// A token's weights in shared memory, in runs of kWidth: all threads of a warp read a run at once.
+template <int kWidth>
+struct SharedWeights {
+  float* up;        // [2 H][D]
+  float* down;      // [H][D]: W3 transposed
+  float* residual;  // [D][D]
+
+  static __host__ __device__ int floats(int width, int hidden) {
+    return (3 * hidden + width) * kWidth;
+  }
+  __device__ SharedWeights(const Arguments& a, float* memory)
+      : up(memory), down(up + 2 * a.hidden * kWidth), residual(down + a.hidden * kWidth) {}
+
+  // By the whole block. `transposed`: of Wr.
+  __device__ void Load(const Arguments& a, int64_t token, bool transposed) const {
+    const int d = a.width;
+    const int h = a.hidden;
+    const int threads = static_cast<int>(blockDim.x);
+    const int first = static_cast<int>(threadIdx.x);
+    for (int i = first; i < floats(d, h); i += threads) up[i] = 0;
+    __syncthreads();
+    const float* const w12 = a.weights.up + token * 2 * h * d;
+    for (int i = first; i < 2 * h * d; i += threads) {
+      const int row = static_cast<int>(a.by_width.Divide(i));
+      up[row * kWidth + (i - row * d)] = w12[i];
+    }
+    const float* const w3 = a.weights.down + token * d * h;
+    for (int i = first; i < d * h; i += threads) {
+      const int row = static_cast<int>(a.by_hidden.Divide(i));
+      down[(i - row * h) * kWidth + row] = w3[i];
+    }
+    const float* const wr = a.weights.residual + token * d * d;
+    for (int i = first; i < d * d; i += threads) {
+      const int row = static_cast<int>(a.by_width.Divide(i));
+      const int column = i - row * d;
+      residual[transposed ? column * kWidth + row : row * kWidth + column] = wr[i];
+    }
+    __syncthreads();
+  }
+};
+
+// Rows in shared memory lie feature by feature: element f of the row at place i is at f * run + i.
+// row_of(i) is the row there, -1 for none, which has zeros. By the whole block, neighbouring
+// threads taking neighbouring features.
+template <typename RowOf>
+__device__ inline void LoadRows(const Arguments& a, const Activations<const float>& from,
+                                int64_t token, int places, const RowOf& row_of, int run,
+                                float* to) {
+  const float* const data = from.data + token * from.token_stride;
+  for (int i = static_cast<int>(threadIdx.x); i < places * a.width; i += blockDim.x) {
+    const int place = static_cast<int>(a.by_width.Divide(i));
+    const int feature = i - place * a.width;
+    const int64_t row = row_of(place);
+    to[feature * run + place] = row < 0 ? 0 : data[row * from.row_stride + feature];
+  }
+}
+template <typename RowOf>
+__device__ inline void StoreRows(const Arguments& a, const float* from, int run, int64_t token,
+                                 int places, const RowOf& row_of, const Activations<float>& to) {
+  float* const data = to.data + token * to.token_stride;
+  for (int i = static_cast<int>(threadIdx.x); i < places * a.width; i += blockDim.x) {
+    const int place = static_cast<int>(a.by_width.Divide(i));
+    const int feature = i - place * a.width;
+    const int64_t row = row_of(place);
+    if (row >= 0) data[row * to.row_stride + feature] = from[feature * run + place];
+  }
+}
+
+// ---- Forward
+
+constexpr int kForwardThreads = 128;
+constexpr int kForwardRows = 2 * kForwardThreads;  // at once
+constexpr int kForwardTiles = 2;                   // of so many rows, by a block
+constexpr int kForwardRun = kForwardRows + 1;      // odd: neither rows nor features meet in a bank
+
+template <int kWidth>
+int ForwardBytes(const GatedNetwork& network) {
+  const int d = static_cast<int>(network.width);
+  const int h = static_cast<int>(network.hidden);
+  return (SharedWeights<kWidth>::floats(d, h) + d * kForwardRun) * static_cast<int>(sizeof(float));
+}
+
+// A block: kForwardTiles tiles of rows (blockIdx.x) of a token (blockIdx.y); a thread: two rows of
+// a tile, x and z in registers.
+template <int kWidth>
+__global__ void __launch_bounds__(kForwardThreads)
+    ForwardKernel(const Arguments a, const Activations<const float> x, const Activations<float> z) {
+  float* const memory = SharedMemory<float>();
+  const SharedWeights<kWidth> weights(a, memory);
+  float* const rows = memory + SharedWeights<kWidth>::floats(a.width, a.hidden);
+  float* const own = rows + threadIdx.x;  // the second one kForwardThreads behind it
+  const int64_t token = blockIdx.y;
+  weights.Load(a, token, /*transposed=*/true);
+  for (int tile = 0; tile < kForwardTiles; ++tile) {
+    const int64_t first = (static_cast<int64_t>(blockIdx.x) * kForwardTiles + tile) * kForwardRows;
+    if (first >= x.rows) return;
+    const auto row_of = [&](int place) { return first + place < x.rows ? first + place : -1; };
+    LoadRows(a, x, token, kForwardRows, row_of, kForwardRun, rows);
+    __syncthreads();
+    float in[2][kWidth];
+    float out[2][kWidth];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int f = 0; f < kWidth; ++f) {
+        in[r][f] = f < a.width ? own[f * kForwardRun + r * kForwardThreads] : -0.0f;
+        out[r][f] = 0;
+      }
+    }
+    for (int j = 0; j < a.hidden; ++j) {
+      Values<2> p = {};
+      Values<2> q = {};
+      const float* const w1 = weights.up + j * kWidth;
+      const float* const w2 = w1 + a.hidden * kWidth;
+#pragma unroll
+      for (int f = 0; f < kWidth; f += 4) {
+        const float4 p_weights = At4(w1 + f);
+        const float4 q_weights = At4(w2 + f);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          p.v[r] = Chain(p_weights, in[r] + f, p.v[r]);
+          q.v[r] = Chain(q_weights, in[r] + f, q.v[r]);
+        }
+      }
+      Values<2> h = Activate(a.activation, p).value;
+      const float* const w3 = weights.down + j * kWidth;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) h.v[r] *= q.v[r];
+#pragma unroll
+      for (int f = 0; f < kWidth; f += 4) {
+        const float4 w = At4(w3 + f);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) AddProducts(h.v[r], w, out[r] + f);
+      }
+    }
+    for (int k = 0; k < a.width; ++k) {
+#pragma unroll
+      for (int f = 0; f < kWidth; f += 4) {
+        const float4 w = At4(weights.residual + k * kWidth + f);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          AddProducts(own[k * kForwardRun + r * kForwardThreads], w, out[r] + f);
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int f = 0; f < kWidth; ++f) {
+        if (f < a.width) own[f * kForwardRun + r * kForwardThreads] = out[r][f];
+      }
+    }
+    __syncthreads();
+    StoreRows(a, rows, kForwardRun, token, kForwardRows, row_of, z);
+    __syncthreads();
+  }
+}
+
+// ---- Backward
+
+constexpr int kBackwardThreads = 256;
+constexpr int kWarps = kBackwardThreads / kWarp;
+constexpr int kPlaces = 2 * kWarp;  // rows at once: a lane has two
+// Runs of 4 rows are aligned, and those of eight neighbouring features meet in no bank.
+constexpr int kRun = kPlaces + 4;
+// A thread's tile of a weight gradient: so many left factors, so many right ones.
+constexpr int kLefts = 8;
+constexpr int kRights = 4;
+
+__host__ __device__ constexpr int DivideUp(int a, int b) { return (a + b - 1) / b; }
+__host__ __device__ constexpr int Tiles(int lefts, int rights) {
+  return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
+}
+
+// WeightGradient's eight chains of a leaf's rows one after another, in the order in which a thread
+// adds them up as the leaves of a tree. Each is filled up with absent rows to a multiple of 4.
+struct ChainOrder {
+  static constexpr int kChains = 8;
+  static constexpr int kLevels = 3;
+  int leaf_rows;
+  int length;  // of a chain
+  FastDivisor by_length;
+
+  explicit ChainOrder(int64_t rows)
+      : leaf_rows(static_cast<int>(rows)),
+        length(DivideUp(DivideUp(leaf_rows, kChains), 4) * 4),
+        by_length(length) {
+    CHECK_LT(rows, int64_t{1} << 30);
+  }
+  __device__ int positions() const { return kChains * length; }
+  // The leaf's row at a position, -1: none. Numbers with their bits reversed make neighbours of the
+  // chains that are added to each other: 0 and 4, 2 and 6, ...
+  __device__ int Row(int position) const {
+    const int turn = static_cast<int>(by_length.Divide(position));
+    if (turn >= kChains) return -1;
+    const int chain = (turn & 1) << 2 | (turn & 2) | turn >> 2;
+    const int row = (position - turn * length) * kChains + chain;
+    return row < leaf_rows ? row : -1;
+  }
+};
+
+// Shared memory of a block: the weights, then rows of so many features: dp and dq, h, x (later dx)
+// and dz. Tiles are read whole, so some more lie behind them.
+struct BackwardRows {
+  int h;
+  int x;
+  int dz;
+  int end;
+  __host__ __device__ BackwardRows(int width, int hidden)
+      : h(2 * hidden), x(h + hidden), dz(x + width), end(dz + width + kLefts - 1) {}
+};
+
+template <int kWidth>
+int BackwardBytes(const GatedNetwork& network) {
+  const int d = static_cast<int>(network.width);
+  const int h = static_cast<int>(network.hidden);
+  return (SharedWeights<kWidth>::floats(d, h) + BackwardRows(d, h).end * kRun) *
+         static_cast<int>(sizeof(float));
+}
+
+// Some elements of a weight gradient [lefts, rights], the sums over rows of left[i] right[j]:
+// every left_step-th left factor from first_left on, every right_step-th right one.
+struct Tile {
+  int left_at = 0;  // of left factor 0 among the features in shared memory
+  int lefts = 0;    // 0: no tile
+  int first_left = 0;
+  int left_step = 0;
+  int right_at = 0;
+  int rights = 0;
+  int first_right = 0;
+  int right_step = 0;
+  LeafTarget to;
+};
+// That of the running thread.
+__device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
+                               const GatedGradients& gradients) {
+  int number = static_cast<int>(threadIdx.x);
+  Tile tile;
+  const auto divide = [&](int left_at, int lefts, int right_at, int rights, const LeafTarget& to) {
+    const int left_step = DivideUp(lefts, kLefts);
+    const int right_step = DivideUp(rights, kRights);
+    if (number >= 0 && number < left_step * right_step) {
+      tile = {left_at,  lefts,  number / right_step, left_step,
+              right_at, rights, number % right_step, right_step,
+              to};
+    }
+    number -= left_step * right_step;
+  };
+  divide(0, 2 * a.hidden, at.x, a.width, gradients.up);
+  divide(at.dz, a.width, at.h, a.hidden, gradients.down);
+  divide(at.dz, a.width, at.x, a.width, gradients.residual);
+  return tile;
+}
+
+// A block: a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a time. A thread has in
+// turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows and four
+// features for dx; and all along a tile of a weight gradient, in registers.
+template <int kWidth>
+__global__ void __launch_bounds__(kBackwardThreads, 2)
+    BackwardKernel(const Arguments a, const ChainOrder order, const Activations<const float> x,
+                   const Activations<const float> dz, const Activations<float> dx,
+                   const GatedGradients gradients) {
+  float* const memory = SharedMemory<float>();
+  const SharedWeights<kWidth> weights(a, memory);
+  const BackwardRows at(a.width, a.hidden);
+  float* const rows = memory + SharedWeights<kWidth>::floats(a.width, a.hidden);
+  const int64_t leaf = blockIdx.x;
+  const int64_t token = blockIdx.y;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  float* const own = rows + 2 * (threadIdx.x % kWarp);  // the thread's two rows, of feature 0
+  const Tile tile = OwnTile(a, at, gradients);
+  float sums[kLefts][kRights] = {};
+  float partial[ChainOrder::kLevels][kLefts][kRights];  // sums of 1, 2 and 4 chains
+  int turn = 0;                                         // of the chains
+  int to_chain_end = order.length;
+
+  weights.Load(a, token, /*transposed=*/false);
+  for (int begin = 0; begin < order.positions(); begin += kPlaces) {
+    const auto row_of = [&](int place) -> int64_t {
+      const int row = order.Row(begin + place);
+      return row < 0 ? -1 : leaf * order.leaf_rows + row;
+    };
+    LoadRows(a, x, token, kPlaces, row_of, kRun, rows + at.x * kRun);
+    LoadRows(a, dz, token, kPlaces, row_of, kRun, rows + at.dz * kRun);
+    __syncthreads();
+
+    // dh in h's place, then p and q, and from them h, dp and dq.
+    const int first_hidden = a.hidden * warp / kWarps;
+    const int end_hidden = a.hidden * (warp + 1) / kWarps;
+    float in[2][kWidth];
+    const auto load = [&](int feature) {
+#pragma unroll
+      for (int f = 0; f < kWidth; ++f) {
+        const float2 both =
+            f < a.width ? At2(own + (feature + f) * kRun) : make_float2(-0.0f, -0.0f);
+        in[0][f] = both.x;
+        in[1][f] = both.y;
+      }
+    };
+    load(at.dz);
+    for (int j = first_hidden; j < end_hidden; ++j) {
+      float2 dh = {};
+#pragma unroll
+      for (int f = 0; f < kWidth; f += 4) {
+        const float4 w = At4(weights.down + j * kWidth + f);
+        dh.x = Chain(w, in[0] + f, dh.x);
+        dh.y = Chain(w, in[1] + f, dh.y);
+      }
+      At2(own + (at.h + j) * kRun) = dh;
+    }
+    load(at.x);
+    for (int j = first_hidden; j < end_hidden; ++j) {
+      Values<2> p = {};
+      Values<2> q = {};
+#pragma unroll
+      for (int f = 0; f < kWidth; f += 4) {
+        const float4 p_weights = At4(weights.up + j * kWidth + f);
+        const float4 q_weights = At4(weights.up + (a.hidden + j) * kWidth + f);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          p.v[r] = Chain(p_weights, in[r] + f, p.v[r]);
+          q.v[r] = Chain(q_weights, in[r] + f, q.v[r]);
+        }
+      }
+      const ValuesAndSlopes<2> gate = Activate(a.activation, p);
+      const float2 dh = At2(own + (at.h + j) * kRun);
+      At2(own + (at.h + j) * kRun) =
+          make_float2(gate.value.v[0] * q.v[0], gate.value.v[1] * q.v[1]);
+      At2(own + j * kRun) =
+          make_float2(dh.x * (q.v[0] * gate.slope.v[0]), dh.y * (q.v[1] * gate.slope.v[1]));
+      At2(own + (a.hidden + j) * kRun) =
+          make_float2(dh.x * gate.value.v[0], dh.y * gate.value.v[1]);
+    }
+    __syncthreads();
+
+    // dx.
+    const int feature = warp * 4;
+    float d[2][4] = {};
+    if (feature < a.width) {
+      const auto add = [&](int factor, const float* weight_rows, int terms) {
+#pragma unroll 4
+        for (int j = 0; j < terms; ++j) {
+          const float4 w = At4(weight_rows + j * kWidth + feature);
+          const float2 both = At2(own + (factor + j) * kRun);
+          AddProducts(both.x, w, d[0]);
+          AddProducts(both.y, w, d[1]);
+        }
+      };
+      add(0, weights.up, 2 * a.hidden);
+      add(at.dz, weights.residual, a.width);
+    }
+
+    // Weight gradients. A finished chain is added to the sums before it as a carry to digits.
+    if (tile.lefts > 0) {
+      const float* const lefts = rows + (tile.left_at + tile.first_left) * kRun;
+      const float* const rights = rows + (tile.right_at + tile.first_right) * kRun;
+      for (int place = 0; place < kPlaces && begin + place < order.positions(); place += 4) {
+        float4 right[kRights];
+#pragma unroll
+        for (int j = 0; j < kRights; ++j)
+          right[j] = At4(rights + j * tile.right_step * kRun + place);
+#pragma unroll
+        for (int i = 0; i < kLefts; ++i) {
+          const float4 left = At4(lefts + i * tile.left_step * kRun + place);
+#pragma unroll
+          for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], sums[i][j]);
+        }
+        to_chain_end -= 4;
+        if (to_chain_end > 0) continue;
+        int level = 0;
+        for (; turn >> level & 1; ++level) {
+#pragma unroll
+          for (int i = 0; i < kLefts; ++i) {
+#pragma unroll
+            for (int j = 0; j < kRights; ++j) sums[i][j] = partial[level][i][j] + sums[i][j];
+          }
+        }
+        if (level == ChainOrder::kLevels) break;  // the last one: sums are the gradient
+#pragma unroll
+        for (int i = 0; i < kLefts; ++i) {
+#pragma unroll
+          for (int j = 0; j < kRights; ++j) {
+            partial[level][i][j] = sums[i][j];
+            sums[i][j] = 0;
+          }
+        }
+        ++turn;
+        to_chain_end = order.length;
+      }
+    }
+    __syncthreads();
+    for (int i = 0; i < 4; ++i) {
+      if (feature + i < a.width) {
+        At2(own + (at.x + feature + i) * kRun) = make_float2(d[0][i], d[1][i]);
+      }
+    }
+    __syncthreads();
+    StoreRows(a, rows + at.x * kRun, kRun, token, kPlaces, row_of, dx);
+    __syncthreads();
+  }
+
+  if (tile.lefts == 0) return;
+  float* const to = tile.to.data + token * tile.to.map_stride + leaf * tile.to.leaf_stride;
+#pragma unroll
+  for (int i = 0; i < kLefts; ++i) {
+    const int left = tile.first_left + i * tile.left_step;
+#pragma unroll
+    for (int j = 0; j < kRights; ++j) {
+      const int right = tile.first_right + j * tile.right_step;
+      if (left < tile.lefts && right < tile.rights) to[left * tile.rights + right] = sums[i][j];
+    }
+  }
+}
+
+Arguments MakeArguments(const GatedNetwork& network, const GatedWeights& weights) {
+  return {static_cast<int>(network.width),
+          static_cast<int>(network.hidden),
+          network.activation,
+          weights,
+          FastDivisor(network.width),
+          FastDivisor(network.hidden)};
+}
+
+constexpr int64_t kMostWidth = 32;
+// The longest chain, 2 H + D, is within one of the CPU's blocks (kReductionBlock).
+constexpr int64_t kMostHidden = 96;
+static_assert(2 * kMostHidden + kMostWidth <= kReductionBlock);
+static_assert(kMostWidth <= 4 * kWarps);
+
+// Calls call with the least compiled width that holds D, as a std::integral_constant.
+template <typename Call>
+auto WithWidth(const GatedNetwork& network, const Call& call) {
+  if (network.width <= 16) return call(std::integral_constant<int, 16>{});
+  if (network.width <= 28) return call(std::integral_constant<int, 28>{});
+  return call(std::integral_constant<int, kMostWidth>{});
+}
+
+void CheckViews(const GatedNetwork& network, const Activations<const float>& a,
+                const Activations<const float>& b) {
+  CHECK(a.tokens == network.tokens && a.features == network.width && b.tokens == network.tokens &&
+        b.features == network.width && a.rows == b.rows);
+}
+
+}  // namespace
+
+bool FitsMultiprocessor(const GatedNetwork& network) {
+  if (network.width > kMostWidth || network.hidden > kMostHidden) return false;
+  const int d = static_cast<int>(network.width);
+  const int h = static_cast<int>(network.hidden);
+  const int tiles = Tiles(2 * h, d) + Tiles(d, h) + Tiles(d, d);
+  const int bytes = WithWidth(network, [&](auto width) {
+    return std::max(ForwardBytes<width>(network), BackwardBytes<width>(network));
+  });
+  return tiles <= kBackwardThreads && bytes <= MostSharedBytes();
+}
+
+void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
+                         Activations<const float> x, Activations<float> z) {
+  CheckViews(network, x, z);
+  if (x.rows == 0) return;
+  const dim3 grid(Blocks(x.rows, kForwardTiles * kForwardRows),
+                  static_cast<unsigned>(network.tokens));
+  WithWidth(network, [&](auto width) {
+    LaunchWithSharedMemory(stream, grid, kForwardThreads, ForwardBytes<width>(network),
+                           ForwardKernel<width>, MakeArguments(network, weights), x, z);
+  });
+}
+
+void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
+                          const LeafShape& leaves, Activations<const float> x,
+                          Activations<const float> dz, Activations<float> dx,
+                          const GatedGradients& gradients) {
+  CheckViews(network, x, dz);
+  CheckViews(network, x, dx);
+  CHECK_EQ(x.rows, leaves.rows());
+  if (leaves.leaves == 0) return;
+  const dim3 grid(static_cast<unsigned>(leaves.leaves), static_cast<unsigned>(network.tokens));
+  WithWidth(network, [&](auto width) {
+    LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
+                           BackwardKernel<width>, MakeArguments(network, weights),
+                           ChainOrder(leaves.leaf_rows), x, dz, dx, gradients);
+  });
+}
+
+}  // namespace elastor::cuda
