@@ -12,7 +12,6 @@ namespace {
 // activation -0: their product is -0, which leaves every sum as it is, -0 too.
 
 __device__ inline float2& At2(float* p) { return *reinterpret_cast<float2*>(p); }
-__device__ inline float2 At2(const float* p) { return *reinterpret_cast<const float2*>(p); }
 __device__ inline float4 At4(const float* p) { return *reinterpret_cast<const float4*>(p); }
 
 // s += w * x, element by element.
@@ -212,6 +211,10 @@ constexpr int kRun = kPlaces + 4;
 constexpr int kLefts = 8;
 constexpr int kRights = 4;
 
+// On a multiprocessor at once, as far as 128 registers a thread allow it.
+template <int kWidth>
+constexpr int kBlocks = kWidth <= 28 ? 2 : 1;
+
 __host__ __device__ constexpr int DivideUp(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int Tiles(int lefts, int rights) {
   return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
@@ -263,6 +266,13 @@ int BackwardBytes(const GatedNetwork& network) {
          static_cast<int>(sizeof(float));
 }
 
+// Where the factors of a thread's tile lie in shared memory, by rows.
+struct TileFactors {
+  const float* lefts;  // the first of all rows; null: no tile
+  const float* rights;
+  int left_step;  // floats
+  int right_step;
+};
 // Some elements of a weight gradient [lefts, rights], the sums over rows of left[i] right[j]:
 // every left_step-th left factor from first_left on, every right_step-th right one.
 struct Tile {
@@ -275,6 +285,11 @@ struct Tile {
   int first_right = 0;
   int right_step = 0;
   LeafTarget to;
+
+  __device__ TileFactors Factors(const float* rows) const {
+    return {lefts > 0 ? rows + (left_at + first_left) * kRun : nullptr,
+            rows + (right_at + first_right) * kRun, left_step * kRun, right_step * kRun};
+  }
 };
 // That of the running thread.
 __device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
@@ -301,7 +316,7 @@ __device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
 // turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows and four
 // features for dx; and all along a tile of a weight gradient, in registers.
 template <int kWidth>
-__global__ void __launch_bounds__(kBackwardThreads, 2)
+__global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
     BackwardKernel(const Arguments a, const ChainOrder order, const Activations<const float> x,
                    const Activations<const float> dz, const Activations<float> dx,
                    const GatedGradients gradients) {
@@ -313,7 +328,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 2)
   const int64_t token = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   float* const own = rows + 2 * (threadIdx.x % kWarp);  // the thread's two rows, of feature 0
-  const Tile tile = OwnTile(a, at, gradients);
+  const TileFactors factors = OwnTile(a, at, gradients).Factors(rows);
   float sums[kLefts][kRights] = {};
   float partial[ChainOrder::kLevels][kLefts][kRights];  // sums of 1, 2 and 4 chains
   int turn = 0;                                         // of the chains
@@ -396,17 +411,15 @@ __global__ void __launch_bounds__(kBackwardThreads, 2)
     }
 
     // Weight gradients. A finished chain is added to the sums before it as a carry to digits.
-    if (tile.lefts > 0) {
-      const float* const lefts = rows + (tile.left_at + tile.first_left) * kRun;
-      const float* const rights = rows + (tile.right_at + tile.first_right) * kRun;
+    if (factors.lefts != nullptr) {
       for (int place = 0; place < kPlaces && begin + place < order.positions(); place += 4) {
         float4 right[kRights];
 #pragma unroll
         for (int j = 0; j < kRights; ++j)
-          right[j] = At4(rights + j * tile.right_step * kRun + place);
+          right[j] = At4(factors.rights + j * factors.right_step + place);
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
-          const float4 left = At4(lefts + i * tile.left_step * kRun + place);
+          const float4 left = At4(factors.lefts + i * factors.left_step + place);
 #pragma unroll
           for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], sums[i][j]);
         }
@@ -444,6 +457,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 2)
     __syncthreads();
   }
 
+  const Tile tile = OwnTile(a, at, gradients);
   if (tile.lefts == 0) return;
   float* const to = tile.to.data + token * tile.to.map_stride + leaf * tile.to.leaf_stride;
 #pragma unroll
