@@ -415,8 +415,9 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
       for (int place = 0; place < kPlaces && begin + place < order.positions(); place += 4) {
         float4 right[kRights];
 #pragma unroll
-        for (int j = 0; j < kRights; ++j)
+        for (int j = 0; j < kRights; ++j) {
           right[j] = At4(factors.rights + j * factors.right_step + place);
+        }
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
           const float4 left = At4(factors.lefts + i * factors.left_step + place);

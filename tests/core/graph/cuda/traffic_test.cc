@@ -4,14 +4,13 @@
 
 #include <cstdio>
 
+#include "core/cuda/emulation/memory.h"
 #include "core/cuda/emulation/schedule.h"
 #include "tests/core/graph/cuda/device_run.h"
 #include "tests/core/models/test_model.h"
 
 namespace elastor::cuda {
 namespace {
-
-using emulation::Traffic;
 
 // RankElastor with the paper's Criteo settings.
 elastor::Graph CriteoModel() {
@@ -21,14 +20,17 @@ elastor::Graph CriteoModel() {
       .graph();
 }
 
+// In fast mode the per-token network is computed by products.
+DeviceModelOptions Options(int64_t rows, bool fused) {
+  return {.canonical_rows = rows, .canonical_leaves = 2, .reproducible = fused};
+}
+
 // Of Forward and Backward over two leaves.
-Traffic StepTraffic(int32_t leaf_rows, bool fused) {
+emulation::Traffic StepTraffic(int32_t leaf_rows, bool fused) {
   const elastor::Graph graph = CriteoModel();
   const LeafBatch batch = MakeLeafBatch(graph, {leaf_rows, leaf_rows}, leaf_rows);
-  // In fast mode the per-token network is computed by products.
-  DeviceRun<float> run(
-      graph, MakeWeights(graph.parameters()), batch, 0, 2,
-      {.canonical_rows = 2 * leaf_rows, .canonical_leaves = 2, .reproducible = fused});
+  DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, 2,
+                       Options(2 * leaf_rows, fused));
   run.Enqueue(/*training=*/true);
   run.stream().Synchronize();
   const emulation::TrafficCount count;
@@ -39,33 +41,47 @@ Traffic StepTraffic(int32_t leaf_rows, bool fused) {
   return count.traffic();
 }
 
-struct PerRow {
+// Of the executor.
+int64_t MemoryBytes(int64_t leaf_rows, bool fused) {
+  Stream stream;
+  const int64_t before = emulation::FreeDeviceBytes();
+  DeviceExecutor<float> executor(CriteoModel(), Options(2 * leaf_rows, fused), &stream);
+  executor.Reserve({2, leaf_rows});
+  return before - emulation::FreeDeviceBytes();
+}
+
+struct DenseStep {
   int64_t calls;
-  double kilobytes;
+  // Of a row: what more rows in the same leaves cost.
+  double moved_kb;
+  double memory_kb;
 };
-// What more rows in the same leaves cost; `calls` are a step's.
-PerRow DenseStep(bool fused) {
-  const Traffic small = StepTraffic(128, fused);
-  const Traffic large = StepTraffic(256, fused);
+DenseStep Measure(bool fused) {
+  const emulation::Traffic small = StepTraffic(128, fused);
+  const emulation::Traffic large = StepTraffic(256, fused);
   EXPECT_EQ(small.calls, large.calls);
-  const double read = static_cast<double>(large.read_bytes - small.read_bytes) / 256;
-  const double written = static_cast<double>(large.written_bytes - small.written_bytes) / 256;
-  std::printf("%s: %lld calls, %.1f KB a row read, %.1f KB written\n",
+  const auto a_row = [](int64_t more_bytes) { return static_cast<double>(more_bytes) / 256 / 1e3; };
+  const double read = a_row(large.read_bytes - small.read_bytes);
+  const double written = a_row(large.written_bytes - small.written_bytes);
+  const double memory = a_row(MemoryBytes(256, fused) - MemoryBytes(128, fused));
+  std::printf("%s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n",
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
-              read / 1e3, written / 1e3);
-  return {large.calls, (read + written) / 1e3};
+              read, written, memory);
+  return {large.calls, read + written, memory};
 }
 
 TEST(TrafficTest, WhatTheFusedNetworkSaves) {
   if (emulation::CurrentSchedule().order != emulation::Order::kAscending) {
     GTEST_SKIP() << "counted where threads run in order";
   }
-  const PerRow products = DenseStep(/*fused=*/false);
-  const PerRow fused = DenseStep(/*fused=*/true);
-  // Two blocks, of 11 calls each.
+  const DenseStep products = Measure(/*fused=*/false);
+  const DenseStep fused = Measure(/*fused=*/true);
+  // Two blocks, of 11 calls and of 2.
   EXPECT_EQ(products.calls - fused.calls, 18);
   // 15 tokens of 1,664 and 130 numbers (docs/gpu.md); a tenth for pages that calls share.
-  EXPECT_NEAR(products.kilobytes - fused.kilobytes, 2 * 15 * (1664 - 130) * 4 / 1e3, 18);
+  EXPECT_NEAR(products.moved_kb - fused.moved_kb, 2 * 15 * (1664 - 130) * 4 / 1e3, 18);
+  // Up-projections and h, which are kept, of both.
+  EXPECT_GE(products.memory_kb - fused.memory_kb, 2 * 15 * 3 * 78 * 4 / 1e3);
 }
 
 }  // namespace
