@@ -10,6 +10,7 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/optimizer/optimizer_options.h"
+#include "embedding/table.h"
 
 namespace elastor {
 
@@ -21,17 +22,24 @@ class TouchedRows {
  public:
   virtual ~TouchedRows() = default;
 
-  // No row has changed. Excludes all other calls.
+  // No row has changed. Excludes all other calls. The records of all rows, as they are in the
+  // digest now, are then to be kept, by whom it suits: so a step that changes a row need not hash
+  // what the row was.
   virtual void Forget() = 0;
+  // Keeps the record of a row that this rank has the primary replica of. Steps, lookups and SetRow
+  // may go on meanwhile; excludes the other calls that keep records or read them.
+  virtual void KeepRecord(int table, int64_t key, const Digest& record) = 0;
+  // Keeps the record of every row and adds it to *digest. REQUIRES: no row has changed.
+  virtual void KeepRecords(Digest* digest) = 0;
+  // The sum of the records that were kept of these rows; a row that was created since then has
+  // none. So the digest of all rows when Forget was called, without that of kTouched and with
+  // AddTouchedToDigest, is the digest of all rows now, and no other row needs to be read.
+  virtual Digest KeptRecords(RowSet set) const = 0;
   virtual std::vector<int64_t> CountTouchedRows(int table) const = 0;
   virtual void ForEachTouchedRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
   virtual void AddTouchedToDigest(Digest* digest) const = 0;
-  // The records that the touched rows had in the digest when Forget was called: a row that was
-  // created since then had none. So the digest of the rows then, without these and with
-  // AddTouchedToDigest, is that of all rows now, and no other row needs to be read.
-  virtual Digest ReplacedDigest() const = 0;
 };
 
 // The rows of sharded embedding tables as checkpoints and digests see them, on whatever device they

@@ -27,8 +27,7 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       plan_(plan),
       rank_(rank),
       pool_(pool),
-      track_touched_(options.track_touched),
-      replaced_(pool->threads()) {
+      track_touched_(options.track_touched) {
   // Its steps use the marks, and change every row anyhow.
   CHECK(!track_touched_ || !dense()) << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
@@ -239,10 +238,8 @@ template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
                                    const T* gradients, T scale) {
-  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
-    if (track_touched_) {
-      Touch(thread, t, {route.owned_keys() + begin, route.owned_keys() + end}, rows + begin);
-    }
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    if (track_touched_) stores_[t].Touch({route.owned_keys() + begin, route.owned_keys() + end});
     const int64_t width = layout_->width(t);
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {
@@ -271,31 +268,38 @@ void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T s
 // ---- State
 
 template <typename T>
-void OwnedTables<T>::AddRow(int64_t table, int64_t key, const T* row, Digest* digest) const {
-  if (!HasPrimary(table, key)) return;
-  const size_t bytes = (layout_->width(table) + Slots(table)) * sizeof(T);
-  digest->AddHashed(names_[table], static_cast<uint64_t>(key), row, bytes);
-}
-
-template <typename T>
-void OwnedTables<T>::AddRows(RowSet set, Digest* digest) const {
+template <typename Fn>
+void OwnedTables<T>::SumOverThreads(const Fn& fn, Digest* digest) const {
   std::vector<Digest> parts(pool_->threads());
-  pool_->Run([&](int thread) {
-    for (int64_t t = 0; t < layout_->tables(); ++t) {
-      stores_[t].ForEachBlock(set, thread, pool_->threads(),
-                              [&](std::span<const int64_t> keys, T* const* rows) {
-                                for (size_t i = 0; i < keys.size(); ++i) {
-                                  AddRow(t, keys[i], rows[i], &parts[thread]);
-                                }
-                              });
-    }
-  });
+  pool_->Run([&](int thread) { fn(thread, &parts[thread]); });
   for (const Digest& part : parts) digest->Merge(part);
 }
 
 template <typename T>
+template <typename Fn>
+void OwnedTables<T>::ForEachRecord(RowSet set, const Fn& fn, Digest* digest) const {
+  const auto add_part = [&](int thread, Digest* sum) {
+    for (int t = 0; t < static_cast<int>(layout_->tables()); ++t) {
+      const size_t bytes = (layout_->width(t) + Slots(t)) * sizeof(T);
+      stores_[t].ForEachBlock(
+          set, thread, pool_->threads(), [&](std::span<const int64_t> keys, T* const* rows) {
+            for (size_t i = 0; i < keys.size(); ++i) {
+              if (!HasPrimary(t, keys[i])) continue;
+              const Digest record =
+                  Digest::OfRecord(names_[t], static_cast<uint64_t>(keys[i]), rows[i], bytes);
+              fn(t, keys[i], record);
+              sum->Merge(record);
+            }
+          });
+    }
+  };
+  SumOverThreads(add_part, digest);
+}
+
+template <typename T>
 void OwnedTables<T>::AddToDigest(Digest* digest) const {
-  AddRows(RowSet::kAll, digest);
+  ForEachRecord(
+      RowSet::kAll, [](int, int64_t, const Digest&) {}, digest);
 }
 
 template <typename T>
@@ -318,14 +322,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
   if (!Owns(table, key % kPartitions)) return;
   bool created;
   T* const row = stores_[table].Claim(key, &created);
-  if (track_touched_ && !created) {
-    stores_[table].Touch(std::span(&key, 1), [&](size_t) {
-      Digest replaced;
-      AddRow(table, key, row, &replaced);
-      const std::lock_guard lock(mutex_);
-      replaced_by_set_.Merge(replaced);
-    });
-  }
+  if (track_touched_) stores_[table].Touch(std::span(&key, 1));
   const int64_t width = layout_->width(table);
   std::copy_n(weights, width, row);
   if (slots != nullptr) {
@@ -394,18 +391,33 @@ void OwnedTables<T>::ForEachRowOf(
 // ---- Touched rows
 
 template <typename T>
-void OwnedTables<T>::Touch(int thread, int64_t table, std::span<const int64_t> keys,
-                           T* const* rows) {
-  Digest replaced;
-  stores_[table].Touch(keys, [&](size_t i) { AddRow(table, keys[i], rows[i], &replaced); });
-  replaced_[thread].Merge(replaced);
+void OwnedTables<T>::Forget() {
+  for (RowStore<T>& store : stores_) store.ForgetTouched();
 }
 
 template <typename T>
-void OwnedTables<T>::Forget() {
-  for (RowStore<T>& store : stores_) store.ForgetTouched();
-  replaced_.assign(replaced_.size(), Digest());
-  replaced_by_set_ = Digest();
+void OwnedTables<T>::KeepRecord(int table, int64_t key, const Digest& record) {
+  stores_[table].SetRecord(key, record);
+}
+
+template <typename T>
+void OwnedTables<T>::KeepRecords(Digest* digest) {
+  const auto keep = [this](int table, int64_t key, const Digest& record) {
+    KeepRecord(table, key, record);
+  };
+  ForEachRecord(RowSet::kAll, keep, digest);
+}
+
+template <typename T>
+Digest OwnedTables<T>::KeptRecords(RowSet set) const {
+  Digest kept;
+  const auto add_part = [&](int thread, Digest* sum) {
+    for (const RowStore<T>& store : stores_) {
+      store.AddRecords(set, thread, pool_->threads(), sum);
+    }
+  };
+  SumOverThreads(add_part, &kept);
+  return kept;
 }
 
 template <typename T>
@@ -422,14 +434,8 @@ void OwnedTables<T>::ForEachTouchedRowOf(
 
 template <typename T>
 void OwnedTables<T>::AddTouchedToDigest(Digest* digest) const {
-  AddRows(RowSet::kTouched, digest);
-}
-
-template <typename T>
-Digest OwnedTables<T>::ReplacedDigest() const {
-  Digest sum = replaced_by_set_;
-  for (const Digest& part : replaced_) sum.Merge(part);
-  return sum;
+  ForEachRecord(
+      RowSet::kTouched, [](int, int64_t, const Digest&) {}, digest);
 }
 
 template <typename T>

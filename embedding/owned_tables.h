@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -71,12 +70,14 @@ class OwnedTables final : public TouchedRows<T> {
 
   // TouchedRows. REQUIRES: track_touched.
   void Forget() override;
+  void KeepRecord(int table, int64_t key, const Digest& record) override;
+  void KeepRecords(Digest* digest) override;
+  Digest KeptRecords(RowSet set) const override;
   std::vector<int64_t> CountTouchedRows(int table) const override;
   void ForEachTouchedRowOf(int table, const Range& partitions,
                            const std::function<void(std::span<const int64_t> keys,
                                                     const T* const* rows)>& fn) const override;
   void AddTouchedToDigest(Digest* digest) const override;
-  Digest ReplacedDigest() const override;
   bool tracks_touched() const { return track_touched_; }
 
  private:
@@ -96,11 +97,13 @@ class OwnedTables final : public TouchedRows<T> {
     return plan_->PrimaryRank(static_cast<int>(table), key % kPartitions) == rank_;
   }
   void CreateAllRows(int64_t table);
-  // Notes that these rows, which are there, will change.
-  void Touch(int thread, int64_t table, std::span<const int64_t> keys, T* const* rows);
-  // Adds a row's record if this rank has its primary replica.
-  void AddRow(int64_t table, int64_t key, const T* row, Digest* digest) const;
-  void AddRows(RowSet set, Digest* digest) const;
+  // Calls fn(table, key, record) for the rows of a set whose primary replica this rank has, on all
+  // threads, and adds the records to *digest.
+  template <typename Fn>
+  void ForEachRecord(RowSet set, const Fn& fn, Digest* digest) const;
+  // Adds to *digest what fn(thread, part) adds to each thread's part.
+  template <typename Fn>
+  void SumOverThreads(const Fn& fn, Digest* digest) const;
   std::vector<int64_t> Count(RowSet set, int table) const;
   void Visit(RowSet set, int table, const Range& partitions,
              const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const;
@@ -138,10 +141,6 @@ class OwnedTables final : public TouchedRows<T> {
   std::vector<uint64_t> names_;  // of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
-  // Records of touched rows as they were: by thread of an update, and of rows that were set.
-  std::vector<Digest> replaced_;
-  std::mutex mutex_;
-  Digest replaced_by_set_;  // guarded by mutex_
 };
 
 }  // namespace elastor

@@ -57,6 +57,7 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
                      "rows of embedding table '" + table.name + "'");
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
+  records_ = ZeroPages(rows_ * record_bytes(), table.name);
 }
 
 template <typename T>
@@ -113,6 +114,8 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
 template <typename T>
 void RowStore<T>::Clear() {
   std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
+  records_ = ZeroPages();  // first, lest both are there
+  records_ = ZeroPages(rows_ * record_bytes(), "records of an embedding table");
 }
 
 // ---- Touched rows
@@ -123,18 +126,30 @@ void RowStore<T>::SetTouched(int64_t key, bool touched) {
 }
 
 template <typename T>
-void RowStore<T>::Touch(std::span<const int64_t> keys, const std::function<void(size_t)>& first) {
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const int64_t index = IndexOf(keys[i]);
-    if (TestBit(touched_, index)) continue;
-    first(i);
-    AssignBit(touched_, index, true);
+void RowStore<T>::Touch(std::span<const int64_t> keys) {
+  for (const int64_t key : keys) {
+    const int64_t index = IndexOf(key);
+    // An atomic write costs more than the look that mostly spares it.
+    if (!TestBit(touched_, index)) AssignBit(touched_, index, true);
   }
 }
 
 template <typename T>
 void RowStore<T>::ForgetTouched() {
   std::fill_n(Words(touched_), BitBytes(rows_) / kWordBytes, 0);
+}
+
+template <typename T>
+void RowStore<T>::SetRecord(int64_t key, const Digest& record) {
+  DCHECK(Records() != nullptr);
+  Records()[IndexOf(key)] = record;
+}
+
+template <typename T>
+void RowStore<T>::AddRecords(RowSet set, int part, int parts, Digest* digest) const {
+  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
+  ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits},
+               [&](int64_t index) { digest->Merge(Records()[index]); });
 }
 
 // ---- Visits

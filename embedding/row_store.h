@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/digest.h"
 #include "core/base/leaves.h"
 #include "embedding/row_index.h"
 #include "embedding/table.h"
@@ -35,7 +36,9 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // address holds until the store is destroyed. Address space for all rows is taken at once, memory
 // as rows are created.
 //
-// Every row has a mark, touched or not: since when is the caller's affair.
+// Every row has a mark, touched or not: since when is the caller's affair. Where new rows are
+// touched, every row also has room for its record in the digest (kRecordBytes), as of when the
+// caller last set it; none of a row for which it did not.
 //
 // Initial values: weights normal with the table's stddev, a pure function of (seed, table name,
 // key, column); slots constant.
@@ -51,6 +54,7 @@ class RowStore {
 
   // What mark a row has when it is created.
   enum class NewRows { kUntouched, kTouched };
+  static constexpr int64_t kRecordBytes = sizeof(Digest);
   // partitions: ascending, those this rank stores.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
            const Initial& initial, NewRows new_rows = NewRows::kUntouched);
@@ -63,14 +67,20 @@ class RowStore {
   void MakeInitial(int64_t key, T* row) const;
   // The row of a key, for the caller to fill in: *created says that its values are arbitrary.
   T* Claim(int64_t key, bool* created);
-  // No row is there any more; each is made anew when it is next created. REQUIRES: none is touched.
+  // No row is there any more; each is made anew when it is next created, and has no record.
+  // REQUIRES: none is touched.
   void Clear();
 
   void SetTouched(int64_t key, bool touched);
-  // Marks rows that are there as touched; calls first(i) for each keys[i] that was not.
-  void Touch(std::span<const int64_t> keys, const std::function<void(size_t i)>& first);
+  // Marks rows that are there as touched.
+  void Touch(std::span<const int64_t> keys);
   // No row is touched any more.
   void ForgetTouched();
+
+  // REQUIRES: NewRows::kTouched.
+  void SetRecord(int64_t key, const Digest& record);
+  // Adds the records of the rows of part `part` of `parts`.
+  void AddRecords(RowSet set, int part, int parts, Digest* digest) const;
 
   // Visits the rows of part `part` of `parts` in blocks: keys[i] has row rows[i].
   void ForEachBlock(
@@ -83,11 +93,16 @@ class RowStore {
       RowSet set, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
 
-  int64_t memory_bytes() const { return rows_ * stride_ * sizeof(T); }  // when every row exists
+  // When every row exists.
+  int64_t memory_bytes() const {
+    return rows_ * (stride_ * static_cast<int64_t>(sizeof(T)) + record_bytes());
+  }
 
  private:
   int64_t IndexOf(int64_t key) const;
   void MarkCreated(int64_t index);
+  int64_t record_bytes() const { return new_rows_ == NewRows::kTouched ? kRecordBytes : 0; }
+  Digest* Records() const { return static_cast<Digest*>(records_.data()); }
   // Bits of the rows of a set among rows 64 * word and on.
   uint64_t WordOf(RowSet set, int64_t word) const;
   // Calls fn(index) for the rows of a set in [begin, end), ascending.
@@ -109,6 +124,7 @@ class RowStore {
   ZeroPages pages_;
   ZeroPages present_;  // one bit a row
   ZeroPages touched_;  // one bit a row; only of rows that are there
+  ZeroPages records_;  // a Digest a row, or nothing at all
 };
 
 }  // namespace elastor

@@ -11,11 +11,17 @@ void Digest::Add(std::string_view name, uint64_t row, const void* bytes, size_t 
 }
 
 void Digest::AddHashed(uint64_t name_seed, uint64_t row, const void* bytes, size_t size) {
+  Merge(OfRecord(name_seed, row, bytes, size));
+}
+
+Digest Digest::OfRecord(uint64_t name_seed, uint64_t row, const void* bytes, size_t size) {
   // An odd multiplier: for one name, different rows have different seeds.
   const uint64_t seed = name_seed + row * 0x9e3779b97f4a7c15;
   const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, size, seed);
-  low_ += hash.low64;
-  high_ += hash.high64 + (low_ < hash.low64 ? 1 : 0);
+  Digest digest;
+  digest.low_ = hash.low64;
+  digest.high_ = hash.high64;
+  return digest;
 }
 
 uint64_t Digest::NameSeed(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }

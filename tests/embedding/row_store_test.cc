@@ -153,24 +153,51 @@ TEST_P(RowSetTest, RowsByPartition) {
 INSTANTIATE_TEST_SUITE_P(Sets, RowSetTest,
                          testing::Values(RowSet::kAll, RowSet::kTouched, RowSet::kUntouched));
 
-TEST(RowStore, TouchTellsOfTheFirstTime) {
+TEST(RowStore, TouchedRowsAndTheirRecords) {
   using Store = RowStore<float>;
+  using Keys = std::vector<int64_t>;
+  const Keys keys = {3, 70, 4999};
   for (const Store::NewRows created : {Store::NewRows::kUntouched, Store::NewRows::kTouched}) {
     Store store({"t", 5000, 2, 1}, 0, AllPartitions(), {1, 0}, created);
-    std::vector<int64_t> keys = {4999, 70, 3};
+    const auto touched = [&] {
+      Keys found;
+      store.ForEachBlock(RowSet::kTouched, 0, 1,
+                         [&](std::span<const int64_t> block, float* const*) {
+                           found.insert(found.end(), block.begin(), block.end());
+                         });
+      return found;
+    };
     float* rows[3];
     store.FindOrCreate(keys, rows);
-    const auto first_of = [&](const std::vector<int64_t>& touched) {
-      std::vector<int64_t> first;
-      store.Touch(touched, [&](size_t i) { first.push_back(touched[i]); });
-      return first;
-    };
-    using Keys = std::vector<int64_t>;
-    EXPECT_EQ(first_of(keys), created == Store::NewRows::kTouched ? Keys() : keys);
-    EXPECT_EQ(first_of(keys), Keys());
+    EXPECT_EQ(touched(), created == Store::NewRows::kTouched ? keys : Keys());
+    store.Touch(keys);
+    EXPECT_EQ(touched(), keys);
     store.ForgetTouched();
-    EXPECT_EQ(first_of({70}), Keys({70}));
-    EXPECT_EQ(first_of(keys), Keys({4999, 3}));
+    EXPECT_EQ(touched(), Keys());
+    store.Touch(Keys{70});
+    store.Touch(Keys{70, 4999});
+    EXPECT_EQ(touched(), Keys({70, 4999}));
+    if (created == Store::NewRows::kUntouched) continue;
+
+    const auto record_of = [](int64_t key) { return Digest::OfRecord(1, key, "record", 6); };
+    const auto sum_of = [&](RowSet set) {
+      Digest sum;
+      for (int part = 0; part < 3; ++part) store.AddRecords(set, part, 3, &sum);
+      return sum;
+    };
+    EXPECT_EQ(store.memory_bytes(), 5000 * (2 * 4 + 16));
+    store.SetRecord(3, record_of(3));
+    store.SetRecord(4999, record_of(1));
+    store.SetRecord(4999, record_of(4999));
+    EXPECT_EQ(sum_of(RowSet::kUntouched), record_of(3));
+    EXPECT_EQ(sum_of(RowSet::kTouched), record_of(4999));  // 70 has none
+    Digest both = record_of(3);
+    both.Merge(record_of(4999));
+    EXPECT_EQ(sum_of(RowSet::kAll), both);
+    store.ForgetTouched();
+    store.Clear();
+    store.FindOrCreate(keys, rows);
+    EXPECT_EQ(sum_of(RowSet::kAll), Digest());
   }
 }
 

@@ -1,12 +1,12 @@
 #include "tests/fuzz/targets.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,9 +53,13 @@ const std::string& Folder() {
   return scratch.path;
 }
 
+// By the system's calls alone, for the fuzzer's time goes into this.
 std::string FileOf(const std::string& name, std::string_view bytes) {
   std::string path = Folder() + "/" + name;
-  std::ofstream(path, std::ios::binary) << bytes;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  PCHECK(file >= 0) << path;
+  PCHECK(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) << path;
+  close(file);
   return path;
 }
 
@@ -233,9 +237,10 @@ void FuzzRunFolder(std::string_view bytes) {
 
 // An array of images, or of labels.
 void FuzzIdx(std::string_view bytes) {
+  constexpr int64_t kMostBytes = 1 << 16;
   const std::string path = FileOf("fuzzed.idx", bytes);
   for (const int64_t dimensions : {1, 3}) {
-    const StatusOr<IdxArray> array = ReadIdx(path, dimensions);
+    const StatusOr<IdxArray> array = ReadIdx(path, dimensions, kMostBytes);
     if (!array.ok()) {
       CheckOneLine(array.status());
       continue;

@@ -108,6 +108,10 @@ struct CheckpointWriter::State {
   Digest dense_digest;
 
   std::string partial() const { return path + ".partial"; }
+  // Whether touched rows count from the state that is written.
+  bool IsNewBase() const {
+    return touched != nullptr && metadata.contents == Contents::kState && !metadata.base;
+  }
 };
 
 Status CheckpointWriter::State::Begin(const std::string& to, const CheckpointMetadata& of) {
@@ -136,19 +140,17 @@ Status CheckpointWriter::State::CopyAndWrite(const TouchedRows<float>* changed) 
   rows.emplace(view, metadata.contents, changed);
   copied = rows->bytes() <= staging_bytes;
   row_digest = dense_digest = Digest();
-  if (copied) {
-    rows->Copy(&staging);
-  } else if (changed != nullptr) {
-    changed->AddTouchedToDigest(&row_digest);
-  } else if (metadata.contents == Contents::kState) {
-    view.embedding->AddToDigest(&row_digest);
-  }
+  if (copied) rows->Copy(&staging);
   if (changed != nullptr) {
+    if (!copied) changed->AddTouchedToDigest(&row_digest);
     row_digest.Merge(base->rows);
-    row_digest.Subtract(changed->ReplacedDigest());
-  } else if (metadata.contents == Contents::kState && touched != nullptr) {
+    row_digest.Subtract(changed->KeptRecords(RowSet::kTouched));
+  } else if (IsNewBase()) {
     touched->Forget();
     base.reset();  // until this one is whole
+    if (!copied) touched->KeepRecords(&row_digest);
+  } else if (!copied && metadata.contents == Contents::kState) {
+    view.embedding->AddToDigest(&row_digest);
   }
   done = false;
   thread = StartThread(1, 1, "writing checkpoints", [this] { Write(); });
@@ -167,7 +169,7 @@ void CheckpointWriter::State::Write() {
 
 Status CheckpointWriter::State::WriteFiles() {
   if (metadata.contents == Contents::kState) {
-    if (copied) rows->AddToDigest(&row_digest);
+    if (copied) rows->AddToDigest(IsNewBase() ? touched : nullptr, &row_digest);
     dense->AddToDigest(&dense_digest);
   }
   const std::string name = EmbeddingFileName(communicator.rank(), communicator.size());
@@ -209,9 +211,7 @@ StatusOr<CheckpointMetadata> CheckpointWriter::State::Publish() {
       GatherTexts(EmbeddingFileText(embedding_file, rows->tables()), communicator));
   const Status published = communicator.rank() == 0 ? PublishOnRoot(embedding) : OkStatus();
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, published));
-  if (touched != nullptr && metadata.contents == Contents::kState && !metadata.base) {
-    base = {path, metadata.manifest_xxh3, row_digest};
-  }
+  if (IsNewBase()) base = {path, metadata.manifest_xxh3, row_digest};
   return metadata;
 }
 
@@ -282,13 +282,7 @@ void CheckpointWriter::ContinueFrom(const std::string& path, const CheckpointMet
     folder.replace_filename(metadata.base->name);
     manifest_xxh3 = metadata.base->manifest_xxh3;
   }
-  // Of the rows as the base has them.
-  Digest rows, touched;
-  state_->view.embedding->AddToDigest(&rows);
-  state_->touched->AddTouchedToDigest(&touched);
-  rows.Subtract(touched);
-  rows.Merge(state_->touched->ReplacedDigest());
-  state_->base = {folder, manifest_xxh3, rows};
+  state_->base = {folder, manifest_xxh3, state_->touched->KeptRecords(RowSet::kAll)};
 }
 
 bool CheckpointWriter::active() const { return state_->thread.joinable(); }

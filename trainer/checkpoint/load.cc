@@ -12,14 +12,12 @@ namespace {
 // One checkpoint on its way into a state that must be of the same shape.
 class Loading {
  public:
-  Loading(const StoredCheckpoint& stored, Contents contents, const StateView& state,
-          Communicator* communicator)
-      : stored_(stored), contents_(contents), state_(state), communicator_(*communicator) {}
+  Loading(const StoredCheckpoint& stored, Contents contents, const StateView& state)
+      : stored_(stored), contents_(contents), state_(state) {}
 
   // Everything that can be told without reading the data. What is encoded otherwise, other labels,
   // then what has another shape, is told before CheckModel, being clearer.
   Status Check(const ModelIdentity& model);
-  Status Load();
 
  private:
   Status CheckDense();
@@ -28,7 +26,6 @@ class Loading {
   const StoredCheckpoint& stored_;
   const Contents contents_;
   const StateView& state_;
-  Communicator& communicator_;
 };
 
 Status Loading::Check(const ModelIdentity& model) {
@@ -85,22 +82,6 @@ Status Loading::CheckTable(const TableSpec& table) {
                    "; expected " + ColumnsText(expected));
 }
 
-Status Loading::Load() {
-  state_.embedding->ForgetRows();
-  state_.optimizer->ResetSlots();
-  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored_.OpenDense());
-  for (const ParameterInfo& p : state_.layout->parameters()) {
-    ELASTOR_RETURN_IF_ERROR(LoadParameter(stored_, dense, p, contents_, state_, communicator_));
-  }
-  std::vector<int> places;
-  for (const StoredTable& stored : stored_.manifest().tables) {
-    const auto table = std::find_if(state_.tables->begin(), state_.tables->end(),
-                                    [&](const TableSpec& t) { return t.name == stored.name; });
-    places.push_back(static_cast<int>(table - state_.tables->begin()));
-  }
-  return LoadRows(stored_, places, contents_, state_, communicator_);
-}
-
 }  // namespace
 
 StatusOr<CheckpointMetadata> ReadCheckpointMetadata(const std::string& path) {
@@ -115,18 +96,11 @@ StatusOr<CheckpointMetadata> LoadCheckpoint(const std::string& path, Contents co
                                             Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
-  Loading loading(stored, contents, state, &communicator);
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Check(model)));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, loading.Load()));
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(communicator, Loading(stored, contents, state).Check(model)));
+  ELASTOR_RETURN_IF_ERROR(LoadContents(stored, contents, state, communicator));
   WarnOfUnknownEncoding(stored.manifest_path(), stored.manifest().metadata, communicator);
-  const CheckpointMetadata& metadata = stored.manifest().metadata;
-  if (contents == Contents::kWeights) return metadata;
-  ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
-                           StateDigest(metadata.control, state, communicator));
-  if (digest == metadata.state_digest) return metadata;
-  return AgreeOnStatus(
-      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
-                              "; the state that was loaded has " + digest));
+  return stored.manifest().metadata;
 }
 
 }  // namespace elastor

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/base/digest.h"
 #include "core/base/thread_pool.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/dense_copy.h"
+#include "trainer/checkpoint/state_digest.h"
 
 namespace elastor {
 namespace {
@@ -88,13 +90,49 @@ Status LoadFolder(const StoredCheckpoint& stored, std::span<const int> places, C
   return OkStatus();
 }
 
+// What is stored, on this rank.
+Status LoadOwn(const StoredCheckpoint& stored, Contents contents, const StateView& state,
+               const Communicator& communicator) {
+  state.embedding->ForgetRows();
+  state.optimizer->ResetSlots();
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored.OpenDense());
+  for (const ParameterInfo& p : state.layout->parameters()) {
+    ELASTOR_RETURN_IF_ERROR(LoadParameter(stored, dense, p, contents, state, communicator));
+  }
+  std::vector<int> places;
+  for (const StoredTable& table : stored.manifest().tables) {
+    const auto found = std::find_if(state.tables->begin(), state.tables->end(),
+                                    [&](const TableSpec& t) { return t.name == table.name; });
+    places.push_back(static_cast<int>(found - state.tables->begin()));
+  }
+  return LoadRows(stored, places, contents, state, communicator);
+}
+
 }  // namespace
+
+Status LoadContents(const StoredCheckpoint& stored, Contents contents, const StateView& state,
+                    Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(communicator, LoadOwn(stored, contents, state, communicator)));
+  if (contents == Contents::kWeights) return OkStatus();
+  const CheckpointMetadata& metadata = stored.manifest().metadata;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
+                           StateDigest(metadata.control, state, communicator));
+  if (digest == metadata.state_digest) return OkStatus();
+  return AgreeOnStatus(
+      communicator, UserError(stored.manifest_path() + ": state_digest " + metadata.state_digest +
+                              "; the state that was loaded has " + digest));
+}
 
 Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
                 const StateView& state, const Communicator& communicator) {
   const StoredCheckpoint& full = stored.base() != nullptr ? *stored.base() : stored;
   ELASTOR_RETURN_IF_ERROR(LoadFolder(full, places, contents, state, communicator));
-  if (TouchedRows<float>* touched = state.embedding->touched()) touched->Forget();
+  if (TouchedRows<float>* touched = state.embedding->touched()) {
+    touched->Forget();
+    Digest unused;
+    touched->KeepRecords(&unused);
+  }
   if (stored.base() == nullptr) return OkStatus();
   return LoadFolder(stored, places, contents, state, communicator);
 }

@@ -12,10 +12,15 @@
 
 namespace elastor {
 
-// Steps of loading a checkpoint and of a warm start, on this rank alone. User errors name file and
-// tensor.
+// Steps of loading a checkpoint and of a warm start, on this rank alone unless they are collective.
+// User errors name file and tensor.
 
 inline constexpr int kNoTable = -1;
+
+// Collective. Sets all parameters and rows, with kState their slots too, whose state then must have
+// the digest that the manifest says. REQUIRES: what is stored has the state's names and shapes.
+Status LoadContents(const StoredCheckpoint& stored, Contents contents, const StateView& state,
+                    Communicator& communicator);
 
 // Sets the rows this rank owns, in parallel, reading and verifying only pieces that may hold some.
 // places[i]: the state's table for the manifest's table i, or kNoTable. The columns that are read

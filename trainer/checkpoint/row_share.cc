@@ -211,7 +211,7 @@ StatusOr<EmbeddingFile> RowShare::Write(const std::string& directory, const std:
   return file;
 }
 
-void RowShare::AddToDigest(Digest* digest) const {
+void RowShare::AddToDigest(TouchedRows<float>* keeper, Digest* digest) const {
   CHECK(copied_);
   for (size_t t = 0; t < rows_.size(); ++t) {
     const std::vector<Column>& columns = tables_[t].columns;
@@ -222,8 +222,11 @@ void RowShare::AddToDigest(Digest* digest) const {
       for (size_t c = 0; c < columns.size(); ++c) {
         to = std::copy_n(rows_[t].columns[c] + row * columns[c].width, columns[c].width, to);
       }
-      digest->AddHashed(seed, static_cast<uint64_t>(rows_[t].keys[row]), record.data(),
-                        record.size() * sizeof(float));
+      const int64_t key = rows_[t].keys[row];
+      const Digest of_row = Digest::OfRecord(seed, static_cast<uint64_t>(key), record.data(),
+                                             record.size() * sizeof(float));
+      if (keeper != nullptr) keeper->KeepRecord(static_cast<int>(t), key, of_row);
+      digest->Merge(of_row);
     }
   }
 }

@@ -49,8 +49,8 @@ class RowShare {
 
   // The file, with its pieces and their hashes. One column after another.
   StatusOr<EmbeddingFile> Write(const std::string& directory, const std::string& name);
-  // Adds the copied rows. REQUIRES: Copy.
-  void AddToDigest(Digest* digest) const;
+  // Adds the copied rows; keeper, unless it is null, keeps their records. REQUIRES: Copy.
+  void AddToDigest(TouchedRows<float>* keeper, Digest* digest) const;
 
  private:
   // Of one table.

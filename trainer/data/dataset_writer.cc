@@ -231,7 +231,7 @@ void DatasetWriter::SetInfo(const DatasetInfo& info) {
   CHECK_EQ(info.labels.size(), info_.labels.size());
   const int64_t rows_per_block = info_.rows_per_block;
   info_ = info;
-  info_.rows_per_block = rows_per_block;
+  if (info_.rows_per_block == 0) info_.rows_per_block = rows_per_block;
 }
 
 void DatasetWriter::set_best_auc(const std::vector<double>& best_auc) {

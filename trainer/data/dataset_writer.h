@@ -59,8 +59,8 @@ class DatasetWriter {
   const std::string& partial_path() const { return partial_path_; }
   // A folder in it, made by Clear, that Publish removes.
   std::string work_path() const { return partial_path_ + "/work"; }
-  // Table sizes known only after reading the data; before the first Append.
-  // REQUIRES: the fields, names and order of Create.
+  // Table sizes known only after reading the data; before the first Append. rows_per_block 0: as
+  // it was. REQUIRES: the fields, names and order of Create.
   void SetInfo(const DatasetInfo& info);
   const DatasetInfo& info() const { return info_; }
   int64_t rows_written(Split split) const;

@@ -9,8 +9,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/base/file.h"
 #include "core/base/leaves.h"
+#include "core/base/mapped_file.h"
 #include "trainer/prepare/row_blocks.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/text_source.h"
@@ -23,6 +23,9 @@ constexpr int64_t kLabelDimensions = 1;
 constexpr int64_t kImageDimensions = 3;
 constexpr int64_t kMostImages = std::numeric_limits<uint32_t>::max();
 constexpr size_t kUnpackBytes = 1 << 20;
+// Pixels of a block, as many rows as there are by default, and as many as may be asked for.
+constexpr int64_t kBlockBytes = 16 << 20;
+constexpr int64_t kMostBlockBytes = 256 << 20;
 
 // The first four bytes of a file of bytes: two zeros, the type 8, the dimensions.
 uint32_t MagicOf(int64_t dimensions) { return 0x0800 + static_cast<uint32_t>(dimensions); }
@@ -53,8 +56,10 @@ std::string SizesText(std::span<const int64_t> sizes) {
 // The bytes of a file piece by piece, unpacked where they are packed.
 class ByteSource {
  public:
-  ByteSource(std::string path, std::string file)
-      : path_(std::move(path)), file_(std::move(file)), unpacker_(Unpacker::For(file_)) {}
+  explicit ByteSource(const MappedFile* file)
+      : path_(file->path()),
+        file_(file->data(), static_cast<size_t>(file->bytes())),
+        unpacker_(Unpacker::For(file_)) {}
 
   // Appends until *bytes has `size`, or as many as there are.
   Status FillTo(size_t size, std::string* bytes) {
@@ -62,7 +67,7 @@ class ByteSource {
       const size_t before = bytes->size();
       const size_t room = std::min(size - before, kUnpackBytes);
       if (unpacker_ == nullptr) {
-        bytes->append(file_, at_, room);
+        bytes->append(file_.substr(at_, room));
         at_ += bytes->size() - before;
       } else {
         ELASTOR_RETURN_IF_ERROR(Unpack(room, bytes));
@@ -79,8 +84,7 @@ class ByteSource {
     Unpacker::Step step = {.used = 1};
     while (step.made == 0 && step.used > 0 && step.damage == nullptr &&
            (at_ < file_.size() || unpacker_->inside())) {
-      step = unpacker_->Unpack(std::string_view(file_).substr(at_, kUnpackBytes),
-                               std::span(*bytes).subspan(before));
+      step = unpacker_->Unpack(file_.substr(at_, kUnpackBytes), std::span(*bytes).subspan(before));
       at_ += step.used;
     }
     bytes->resize(before + step.made);
@@ -96,7 +100,7 @@ class ByteSource {
   }
 
   const std::string path_;
-  const std::string file_;
+  const std::string_view file_;
   size_t at_ = 0;
   const std::unique_ptr<Unpacker> unpacker_;  // null: the bytes are not packed
 };
@@ -106,16 +110,27 @@ struct LabelledImages {
   std::string first_path;
   int64_t height = 0;
   int64_t width = 0;
-  std::string pixels;
+  std::vector<IdxArray> files;
+  std::vector<int64_t> ends;  // rows of all files up to each
   std::string labels;
 
   int64_t rows() const { return static_cast<int64_t>(labels.size()); }
+  // The pixels of a row.
+  std::span<const uint8_t> Image(int64_t row) const {
+    const size_t file = std::upper_bound(ends.begin(), ends.end(), row) - ends.begin();
+    const int64_t first = file == 0 ? 0 : ends[file - 1];
+    const int64_t pixels = height * width;
+    return {reinterpret_cast<const uint8_t*>(files[file].bytes.data()) + (row - first) * pixels,
+            static_cast<size_t>(pixels)};
+  }
 };
 
-Status AppendPair(const std::string& images_path, const std::string& labels_path,
+// *room: bytes that images may still take.
+Status AppendPair(const std::string& images_path, const std::string& labels_path, int64_t* room,
                   LabelledImages* all) {
-  ELASTOR_ASSIGN_OR_RETURN(const IdxArray images, ReadIdx(images_path, kImageDimensions));
-  ELASTOR_ASSIGN_OR_RETURN(const IdxArray labels, ReadIdx(labels_path, kLabelDimensions));
+  ELASTOR_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path, kImageDimensions, *room));
+  ELASTOR_ASSIGN_OR_RETURN(const IdxArray labels,
+                           ReadIdx(labels_path, kLabelDimensions, kMostImages));
   if (labels.sizes[0] != images.sizes[0]) {
     return UserError(labels_path + ": found " + std::to_string(labels.sizes[0]) +
                      " labels; expected " + std::to_string(images.sizes[0]) + ", as " +
@@ -132,16 +147,20 @@ Status AppendPair(const std::string& images_path, const std::string& labels_path
                      SizesText(std::span(images.sizes).subspan(1)) + "; expected " +
                      SizesText(expected) + ", as in " + all->first_path);
   }
-  all->pixels += images.bytes;
+  *room -= static_cast<int64_t>(images.bytes.size());
+  all->files.push_back(std::move(images));
   all->labels += labels.bytes;
+  all->ends.push_back(all->rows());
   return OkStatus();
 }
 
 // The mean and deviation of the pixels / 255 of rows [0, rows).
-void MeasurePixels(std::string_view bytes, int64_t rows, DatasetInfo::Image* image) {
+void MeasurePixels(const LabelledImages& images, int64_t rows, DatasetInfo::Image* image) {
   std::array<int64_t, 256> counts = {};
   const int64_t pixels = rows * image->pixels();
-  for (int64_t i = 0; i < pixels; ++i) ++counts[static_cast<uint8_t>(bytes[i])];
+  for (int64_t row = 0; row < rows; ++row) {
+    for (const uint8_t pixel : images.Image(row)) ++counts[pixel];
+  }
   double sum = 0, squares = 0;
   for (int value = 0; value < 256; ++value) {
     const double share = static_cast<double>(counts[value]) / static_cast<double>(pixels);
@@ -153,12 +172,25 @@ void MeasurePixels(std::string_view bytes, int64_t rows, DatasetInfo::Image* ima
   if (variance > 0) image->stddev = std::sqrt(variance);
 }
 
+// How many images are a block: as many as `asked`, unless that is 0.
+StatusOr<int64_t> RowsPerBlock(int64_t asked, int64_t most, const DatasetInfo::Image& image) {
+  if (asked == 0) return std::clamp(kBlockBytes / image.pixels(), int64_t{1}, most);
+  const int64_t bytes = asked * image.pixels();
+  if (bytes <= kMostBlockBytes) return asked;
+  return UserError("rows_per_block: " + std::to_string(asked) + " images of " +
+                   std::to_string(image.height) + " x " + std::to_string(image.width) +
+                   " pixels are " + std::to_string(bytes) + " bytes; expected at most " +
+                   std::to_string(kMostBlockBytes) + ", which " +
+                   std::to_string(kMostBlockBytes / image.pixels()) + " images have, or 0");
+}
+
 }  // namespace
 
-StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions) {
+StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions, int64_t most_bytes) {
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
-  ELASTOR_ASSIGN_OR_RETURN(std::string file, ReadFile(path));
-  ByteSource source(path, std::move(file));
+  ELASTOR_ASSIGN_OR_RETURN(const MappedFile file,
+                           MappedFile::Open(path, MappedFile::Links::kFollow));
+  ByteSource source(&file);
   const size_t header = 4 * (1 + dimensions);
   std::string bytes;
   ELASTOR_RETURN_IF_ERROR(source.FillTo(header, &bytes));
@@ -182,7 +214,13 @@ StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions) {
     }
     expected *= array.sizes[d];
   }
+  if (expected > most_bytes) {
+    return UserError(path + ": found " + SizesText(array.sizes) +
+                     " bytes of images, which lie in memory; expected at most the " +
+                     std::to_string(most_bytes) + " that --memory_gib leaves");
+  }
   bytes.clear();
+  if (dimensions == kImageDimensions) bytes.reserve(expected);  // lest growing takes twice as much
   ELASTOR_RETURN_IF_ERROR(source.FillTo(expected, &bytes));
   std::string behind;
   if (static_cast<int64_t>(bytes.size()) == expected) {
@@ -194,6 +232,7 @@ StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions) {
                      " bytes behind its header; expected " + std::to_string(expected) + ", of " +
                      SizesText(array.sizes));
   }
+  ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
   array.bytes = std::move(bytes);
   return array;
 }
@@ -209,6 +248,7 @@ Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
   const std::vector<std::string>* const paths[] = {&options.inputs, &options.validation_inputs,
                                                    &options.test_inputs};
   std::array<LabelledImages, 3> sources;
+  int64_t room = options.memory_bytes;
   uint8_t most = 0;
   for (int i = 0; i < 3; ++i) {
     const std::vector<std::string>& files = *paths[i];
@@ -222,7 +262,7 @@ Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
     source.height = sources[0].height;
     source.width = sources[0].width;
     for (size_t file = 0; file < files.size(); file += 2) {
-      ELASTOR_RETURN_IF_ERROR(AppendPair(files[file], files[file + 1], &source));
+      ELASTOR_RETURN_IF_ERROR(AppendPair(files[file], files[file + 1], &room, &source));
     }
     for (const char label : source.labels) most = std::max(most, static_cast<uint8_t>(label));
   }
@@ -234,12 +274,14 @@ Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
   DatasetInfo info = writer->info();
   info.classes = contents.classes;
   info.image = contents.image;
+  ELASTOR_ASSIGN_OR_RETURN(info.rows_per_block, RowsPerBlock(options.schema.rows_per_block(),
+                                                             info.rows_per_block, info.image));
   const std::array<Range, 3> own = SplitRanges(options.schema.split(), input.rows());
   if (own[0].size() == 0) {
     return UserError(input.first_path +
                      ": no row for training; expected some, as pixels are scaled by them");
   }
-  MeasurePixels(input.pixels, own[0].size(), &info.image);
+  MeasurePixels(input, own[0].size(), &info.image);
   writer->SetInfo(info);
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     const int i = static_cast<int>(split);
@@ -247,9 +289,8 @@ Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWrite
     const LabelledImages& source = sources[by_input ? i : 0];
     const Range range = by_input ? Range{0, source.rows()} : own[i];
     const auto append = [&](int64_t row, Rows* rows) {
-      const auto* const begin =
-          reinterpret_cast<const uint8_t*>(source.pixels.data()) + row * info.image.pixels();
-      rows->pixels.insert(rows->pixels.end(), begin, begin + info.image.pixels());
+      const std::span<const uint8_t> image = source.Image(row);
+      rows->pixels.insert(rows->pixels.end(), image.begin(), image.end());
       rows->labels.push_back(static_cast<uint8_t>(source.labels[row]));
       ++rows->rows;
     };

@@ -23,16 +23,19 @@ struct IdxArray {
   std::string bytes;
 };
 // Reads such a file, plain, gzip or zstd, of `dimensions` dimensions. User error naming the file
-// and what was found and expected where its magic number, its sizes or its length are others.
-StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions);
+// and what was found and expected where its magic number, its sizes or its length are others, or
+// its array has more than `most_bytes` bytes, of which it then takes none.
+StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions, int64_t most_bytes);
 
 // But for what only the data tell: the images' size and the number of classes.
 // REQUIRES: schema.layout() == IDX.
 DatasetInfo ImagesInfo(const Schema& schema);
 
 // Writes and commits the images of options' inputs. There are as many classes as the largest label
-// of all of them says; pixels are scaled by the mean and deviation of the training split. User
-// error where a file is damaged, images differ in size or labels are not as many as images.
+// of all of them says; pixels are scaled by the mean and deviation of the training split. The
+// images lie in memory, once, and a block has at most 16 MiB of them, or schema.rows_per_block.
+// User error where a file is damaged, images differ in size, labels are not as many as images, the
+// images have more than options.memory_bytes, or schema.rows_per_block of them more than 256 MiB.
 Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer);
 
 }  // namespace elastor
