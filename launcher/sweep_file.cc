@@ -177,6 +177,39 @@ Status CompleteTuningOf(Sweep* sweep) {
   return OkStatus();
 }
 
+// Of complete axes.
+Status CheckGapTests(const Sweep& sweep) {
+  const Axis* arms = nullptr;
+  for (const Axis& axis : sweep.axis()) {
+    if (axis.field() == "training.seed") continue;
+    if (arms != nullptr || !axis.field().empty() || axis.name().find('.') != std::string::npos) {
+      return UserError("the axis '" + axis.name() +
+                       "'; expected one axis of points, the arms, and that of training.seed");
+    }
+    arms = &axis;
+  }
+  std::vector<std::string> labels;
+  for (int i = 0; arms != nullptr && i < arms->point_size(); ++i) {
+    labels.push_back(arms->point(i).label());
+  }
+  for (const GapTest& test : sweep.gap_test()) {
+    for (const std::string& label : {test.first(), test.second()}) {
+      if (std::ranges::find(labels, label) != labels.end()) continue;
+      return UserError("'" + label + "' is no point; there are: " + JoinNames(labels) +
+                       DidYouMean(labels, label));
+    }
+    if (test.first() == test.second()) {
+      return UserError("'" + test.first() + "' twice; expected two different arms");
+    }
+    if (test.from_step() < 0) {
+      return UserError("from_step: " + std::to_string(test.from_step()) + "; expected 0 or more");
+    }
+  }
+  if (sweep.base().training().eval_every_steps() > 0) return OkStatus();
+  return UserError(
+      "training.eval_every_steps is 0; expected a base that evaluates while it trains");
+}
+
 // All that follows the overrides; names what it finds wrong.
 Status CompleteSweep(Sweep* sweep) {
   ELASTOR_RETURN_IF_ERROR(CompleteAxes(sweep));
@@ -186,8 +219,11 @@ Status CompleteSweep(Sweep* sweep) {
       !split.empty() && split != "validation" && split != "test") {
     return UserError("predictions: '" + split + "'; expected validation or test");
   }
-  ELASTOR_RETURN_IF_ERROR(CheckResources(sweep->resources()));
-  return OkStatus();
+  if (!sweep->gap_test().empty()) {
+    const Status tests = CheckGapTests(*sweep);
+    if (!tests.ok()) return UserError("gap_test: " + tests.message());
+  }
+  return CheckResources(sweep->resources());
 }
 
 }  // namespace

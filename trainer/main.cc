@@ -76,7 +76,8 @@ DEFINE_bool(per_sample, false,
             "some 20 bytes each");
 DEFINE_int64(rows, 0,
              "with --mode=ntk: so many rows of the split; of more than 4096 only the largest "
-             "eigenvalue and the density are found; 0: 1024");
+             "eigenvalue and the density are found; 0: 1024. With --mode=describe: also the memory "
+             "that mode ntk takes with as many");
 DEFINE_bool(kernels, false,
             "with --mode=ntk: also ntk_LAYER.npy, the kernels, 8 bytes an entry each");
 DEFINE_bool(tensorboard, false,
@@ -263,7 +264,9 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--per_sample: only --mode=spectra has ranks of samples; found --mode=" +
                      FLAGS_mode);
   }
-  if ((FLAGS_rows != 0 || FLAGS_kernels) && needs.mode != Mode::kNtk) {
+  const bool describes = needs.mode == Mode::kDescribe;
+  if ((FLAGS_rows != 0 && needs.mode != Mode::kNtk && !describes) ||
+      (FLAGS_kernels && needs.mode != Mode::kNtk)) {
     return UserError(std::string(FLAGS_kernels ? "--kernels" : "--rows") +
                      ": only --mode=ntk has a kernel of rows; found --mode=" + FLAGS_mode);
   }
@@ -391,7 +394,8 @@ Status PrintDescription(const RunOptions& options, Communicator& communicator) {
     ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
     info = dataset->info();
   }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, Describe(options.experiment, info, FLAGS_ranks));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text,
+                           Describe(options.experiment, info, FLAGS_ranks, FLAGS_rows));
   return PrintOnce(text, communicator);
 }
 

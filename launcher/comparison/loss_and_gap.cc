@@ -12,18 +12,9 @@ namespace {
 
 constexpr int64_t kMostSteps = int64_t{1} << 53;
 
-StatusOr<std::string> ReadName(const std::string& folder) {
-  const std::string path = folder + "/summary.json";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  try {
-    const Json json = ParseJson(text);
-    return JsonEntry(json).Member("name").Text();
-  } catch (const std::string& reason) {
-    return UserError(path + ": " + reason);
-  }
-}
+}  // namespace
 
-StatusOr<LossAndGapRun> ReadRun(const std::string& folder, int64_t from_step) {
+StatusOr<LossAndGapRun> ReadLossAndGap(const std::string& folder, int64_t from_step) {
   const std::string path = folder + "/metrics.jsonl";
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   LossAndGapRun run;
@@ -57,21 +48,6 @@ StatusOr<LossAndGapRun> ReadRun(const std::string& folder, int64_t from_step) {
                    std::to_string(from_step) +
                    " on, after a training record; expected one (training.eval_every_steps, "
                    "training.log_every_steps)");
-}
-
-}  // namespace
-
-StatusOr<std::vector<LossAndGapArm>> ReadLossAndGap(std::span<const std::string> folders,
-                                                    int64_t from_step) {
-  std::vector<LossAndGapArm> arms;
-  for (const std::string& folder : folders) {
-    ELASTOR_ASSIGN_OR_RETURN(const std::string name, ReadName(folder));
-    ELASTOR_ASSIGN_OR_RETURN(LossAndGapRun run, ReadRun(folder, from_step));
-    auto arm = std::ranges::find(arms, name, &LossAndGapArm::name);
-    if (arm == arms.end()) arm = arms.insert(arms.end(), {.name = name, .runs = {}});
-    arm->runs.push_back(std::move(run));
-  }
-  return arms;
 }
 
 }  // namespace elastor

@@ -91,6 +91,13 @@ std::string Ends(const std::optional<Interval>& interval) {
   return interval ? Digits(interval->low) + "," + Digits(interval->high) : ",";
 }
 
+// A field of a CSV file, as RFC 4180 has it.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::string CsvLine(const std::string& metric, const std::string& first, const std::string& second,
                     const Uncertain& figures) {
   return metric + "," + Quoted(first) + "," + (second.empty() ? "" : Quoted(second)) + "," +
@@ -116,12 +123,6 @@ std::string ToMarkdown(const ComparedRuns& runs, const Comparison& comparison) {
       "is seen in 80 %% of such samples.\n",
       comparison.pairs.size(), 0.05 * static_cast<double>(comparison.pairs.size()));
   return text;
-}
-
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string ToCsv(const ComparedRuns& runs, const Comparison& comparison) {

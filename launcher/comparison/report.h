@@ -11,9 +11,6 @@ namespace elastor {
 // For people: tables of models and pairs in Markdown, padded so that a terminal shows them, too.
 std::string ToMarkdown(const ComparedRuns& runs, const Comparison& comparison);
 
-// A field of a CSV file, as RFC 4180 has it.
-std::string Quoted(const std::string& text);
-
 // For programs: a line for every metric of a model and of a pair (`second` is empty for a model),
 // all digits; what is not known is empty.
 std::string ToCsv(const ComparedRuns& runs, const Comparison& comparison);

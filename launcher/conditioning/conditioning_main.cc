@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,15 @@
 #include "core/base/file.h"
 #include "launcher/conditioning/studies.h"
 #include "launcher/folder_program.h"
+#include "trainer/data/dataset.h"
 #include "trainer/run/standard_streams.h"
 
 DEFINE_string(studies, "",
               "which ones, comma separated: condition_numbers, finite_widths, heat_maps, "
-              "two_samples, losses, crossings, claims; default: all");
+              "two_samples, losses, image_losses, crossings, claims; default: all");
 DEFINE_int32(seeds, 5, "draws of inputs and of weights");
 DEFINE_bool(large, true, "also sizes that take minutes");
+DEFINE_string(images, "", "prepared images, of which image_losses takes the first to validate on");
 
 namespace elastor {
 namespace {
@@ -44,6 +47,34 @@ StatusOr<std::vector<Study>> ChosenStudies() {
   return chosen;
 }
 
+// Some images of --images, or none without it.
+Status ReadImages(StudyOptions* options) {
+  constexpr int64_t kImages = 300;
+  if (FLAGS_images.empty()) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset, Dataset::Open(FLAGS_images));
+  const int64_t pixels = dataset->info().image.pixels();
+  const int64_t rows = dataset->rows(Split::kValidation);
+  if (pixels == 0 || rows < kImages) {
+    return UserError("--images=" + FLAGS_images + ": has " + std::to_string(rows) +
+                     " rows to validate on, of " + std::to_string(pixels) +
+                     " pixels each; expected at least " + std::to_string(kImages) + " images");
+  }
+  Rows read;
+  ELASTOR_RETURN_IF_ERROR(
+      dataset->Read(Split::kValidation, {.shuffled = false}, 0, {0, kImages}, &read));
+  options->images.resize(kImages, pixels);
+  options->classes.resize(kImages);
+  for (int64_t i = 0; i < kImages; ++i) {
+    options->classes[i] = read.labels[i];
+    for (int64_t p = 0; p < pixels; ++p) options->images(i, p) = read.numeric[i * pixels + p];
+    if (options->images.row(i).norm() == 0) {
+      return UserError("--images=" + FLAGS_images + ": image " + std::to_string(i) +
+                       " is blank; expected images that can be scaled");
+    }
+  }
+  return OkStatus();
+}
+
 Status Run(const std::vector<std::string>& folders) {
   if (folders.size() != 1) {
     return UserError(std::to_string(folders.size()) +
@@ -54,10 +85,12 @@ Status Run(const std::vector<std::string>& folders) {
                      std::to_string(kMostSeeds));
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<Study> studies, ChosenStudies());
+  StudyOptions options = {.seeds = FLAGS_seeds, .large = FLAGS_large};
+  ELASTOR_RETURN_IF_ERROR(ReadImages(&options));
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(folders[0]));
   for (const Study& study : studies) {
     const Clock::time_point begin = Clock::now();
-    const std::vector<StudyFile> files = study.run({.seeds = FLAGS_seeds, .large = FLAGS_large});
+    const std::vector<StudyFile> files = study.run(options);
     std::string written;
     for (const StudyFile& file : files) {
       ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folders[0] + "/" + file.name, file.text));

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/student_t.h"
@@ -234,19 +235,23 @@ std::vector<StudyFile> TwoSamples(const StudyOptions&) {
   return files;
 }
 
-// Inputs, labels of N(0, 1) and what section 4 says of them.
+// Inputs, labels and what section 4 says of them.
 struct Descent {
-  Descent(Inputs inputs, int64_t n, int64_t d, uint64_t seed,
-          Activation activation = Activation::kRelu)
-      : m(100 * d),
-        x(DrawInputs(inputs, n, d, seed)),
-        y(DrawInputs(Inputs::kGaussian, n, 1, kLabels + seed)),
+  Descent(MatrixXd inputs, VectorXd labels, int64_t m, Activation activation = Activation::kRelu)
+      : m(m),
+        x(std::move(inputs)),
+        y(std::move(labels)),
         pairs(ExpectPairs(x, activation)),
-        kernels(ExpectedKernels(pairs, d, static_cast<double>(m))),
+        kernels(ExpectedKernels(pairs, x.cols(), static_cast<double>(m))),
         plain_parts(Decompose(kernels.plain)),
         gated_parts(Decompose(kernels.gated)),
         plain(plain_parts, OutputCovariances(pairs).plain, y),
         gated(gated_parts, OutputCovariances(pairs).gated, y) {}
+  // A draw with labels of N(0, 1), m = 100 d.
+  Descent(Inputs inputs, int64_t n, int64_t d, uint64_t seed,
+          Activation activation = Activation::kRelu)
+      : Descent(DrawInputs(inputs, n, d, seed), DrawInputs(Inputs::kGaussian, n, 1, kLabels + seed),
+                100 * d, activation) {}
 
   // Mean losses over `draws` draws of weights.
   std::vector<double> Measure(Network network, Activation activation, double eta, int64_t steps,
@@ -269,50 +274,83 @@ struct Descent {
   ExpectedLoss plain, gated;
 };
 
-// Figure 6: losses of descent and their expectation, n = 300, d = 20, Gaussian inputs.
+// Losses of descent and their expectation, as lines of a table and a picture.
+StudyFile DrawLosses(const Descent& descent, const Pair& pair, double fraction, int64_t steps,
+                     int64_t draws, const std::string& what, const std::string& file,
+                     std::string* table) {
+  const double eta = 2 * fraction / descent.plain.lambda_max();
+  const std::vector<double> plain =
+      descent.Measure(Network::kPlain, pair.activation, eta, steps, draws);
+  const std::vector<double> gated =
+      descent.Measure(Network::kGated, pair.activation, eta, steps, draws);
+  constexpr int64_t kMost = 1'000'000;
+  const std::vector<int64_t> crossings = Crossings(descent.plain, descent.gated, eta, kMost);
+  LineChart chart = {
+      .title = std::string(pair.plain) + " and " + pair.gated + ": losses",
+      .subtitle = what + ", step " + std::string(fraction == 0.5 ? "1" : "1/2") +
+                  " / lambda_max(K); means over draws of weights, and Prop. 4.1 corrected, by "
+                  "which they cross " +
+                  (crossings.empty() ? "in none of a million steps."
+                                     : "at step " + std::to_string(crossings[0]) + "."),
+      .x = {.title = "step"},
+      .y = {.title = "loss", .logarithmic = true},
+      .series = {{pair.plain, {}},
+                 {pair.gated, {}},
+                 {std::string(pair.plain) + ", expected", {}},
+                 {std::string(pair.gated) + ", expected", {}}}};
+  for (int64_t k = 0; k <= steps; ++k) {
+    const double losses[] = {plain[k], gated[k], descent.plain.At(eta, k),
+                             descent.gated.At(eta, k)};
+    *table += Line(std::string(pair.plain), descent.x.rows(), descent.x.cols(), descent.m, fraction,
+                   k, losses[0], losses[2], losses[1], losses[3]);
+    for (size_t i = 0; k % 2 == 0 && i < std::size(losses); ++i) {
+      chart.series[i].points.push_back({.x = static_cast<double>(k), .y = losses[i]});
+    }
+  }
+  return {file + std::string(pair.plain) + (fraction == 0.5 ? "_high.svg" : "_low.svg"),
+          ToSvg(chart)};
+}
+
+constexpr double kFractions[] = {0.25, 0.5};  // of 2 / lambda_max(K)
+constexpr char kLossColumns[] =
+    "activation,n,d,m,fraction,step,plain,plain_expected,gated,gated_expected";
+constexpr int64_t kLossSteps = 60;
+
+// Figure 6, Gaussian inputs and labels, n = 300, d = 20.
 std::vector<StudyFile> Losses(const StudyOptions& options) {
-  constexpr int64_t kN = 300, kD = 20, kSteps = 60;
-  constexpr double kFractions[] = {0.25, 0.5};  // of 2 / lambda_max(K)
-  std::string table =
-      Line(std::string("activation,n,d,m,fraction,step,plain,plain_expected,gated,gated_expected"));
+  std::string table = Line(std::string(kLossColumns));
   std::vector<StudyFile> files;
   for (const Pair& pair : kPairs) {
-    const Descent descent(Inputs::kGaussian, kN, kD, /*seed=*/1, pair.activation);
+    const Descent descent(Inputs::kGaussian, 300, 20, /*seed=*/1, pair.activation);
     for (const double fraction : kFractions) {
-      const double eta = 2 * fraction / descent.plain.lambda_max();
-      const std::vector<double> plain =
-          descent.Measure(Network::kPlain, pair.activation, eta, kSteps, options.seeds);
-      const std::vector<double> gated =
-          descent.Measure(Network::kGated, pair.activation, eta, kSteps, options.seeds);
-      LineChart chart = {
-          .title = std::string(pair.plain) + " and " + pair.gated + ": losses",
-          .subtitle = "n = 300, d = 20, m = 2,000, Gaussian inputs and labels, step " +
-                      std::string(fraction == 0.5 ? "1" : "1/2") +
-                      " / lambda_max(K); means over draws of weights, and Prop. 4.1 "
-                      "corrected.",
-          .x = {.title = "step"},
-          .y = {.title = "loss", .logarithmic = true},
-          .series = {{pair.plain, {}},
-                     {pair.gated, {}},
-                     {std::string(pair.plain) + ", expected", {}},
-                     {std::string(pair.gated) + ", expected", {}}}};
-      for (int64_t k = 0; k <= kSteps; ++k) {
-        const double expected[] = {descent.plain.At(eta, k), descent.gated.At(eta, k)};
-        table += Line(std::string(pair.plain), kN, kD, descent.m, fraction, k, plain[k],
-                      expected[0], gated[k], expected[1]);
-        if (k % 2 != 0) continue;
-        const auto step = static_cast<double>(k);
-        chart.series[0].points.push_back({.x = step, .y = plain[k]});
-        chart.series[1].points.push_back({.x = step, .y = gated[k]});
-        chart.series[2].points.push_back({.x = step, .y = expected[0]});
-        chart.series[3].points.push_back({.x = step, .y = expected[1]});
-      }
-      files.push_back(
-          {"fig6_" + std::string(pair.plain) + "_" + (fraction == 0.5 ? "high" : "low") + ".svg",
-           ToSvg(chart)});
+      files.push_back(DrawLosses(descent, pair, fraction, kLossSteps, options.seeds,
+                                 "n = 300, d = 20, m = 2,000, Gaussian inputs and labels", "fig6_",
+                                 &table));
     }
   }
   files.push_back({"losses.csv", table});
+  return files;
+}
+
+// Figure 6, images scaled to |x|^2 = d; labels are their classes, of mean 0 and variance 1.
+std::vector<StudyFile> ImageLosses(const StudyOptions& options) {
+  if (options.images.rows() == 0) return {};
+  constexpr int64_t kUnits = 2048;
+  const double root = std::sqrt(static_cast<double>(options.images.cols()));
+  MatrixXd x = options.images;
+  for (int64_t i = 0; i < x.rows(); ++i) x.row(i) *= root / x.row(i).norm();
+  VectorXd y = options.classes.array() - options.classes.mean();
+  y *= std::sqrt(static_cast<double>(y.size())) / y.norm();
+  std::string table = Line(std::string(kLossColumns));
+  std::vector<StudyFile> files;
+  for (const Pair& pair : kPairs) {
+    const Descent descent(x, y, kUnits, pair.activation);
+    for (const double fraction : kFractions) {
+      files.push_back(DrawLosses(descent, pair, fraction, kLossSteps, options.seeds,
+                                 "Images, m = 2,048", "fig6_images_", &table));
+    }
+  }
+  files.push_back({"image_losses.csv", table});
   return files;
 }
 
@@ -474,6 +512,7 @@ const std::vector<Study>& Studies() {
       {"heat_maps", "figure 4: the kernels of 32 inputs", HeatMaps},
       {"two_samples", "figure 5: outputs of two samples", TwoSamples},
       {"losses", "figure 6: losses of descent against Proposition 4.1", Losses},
+      {"image_losses", "the same of images, with --images", ImageLosses},
       {"crossings", "the steps at which losses cross, predicted and measured", LossCrossings},
       {"claims", "every claim of the theory over draws of inputs", Claims},
   };

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_LAUNCHER_CONDITIONING_STUDIES_H_
 #define ELASTOR_LAUNCHER_CONDITIONING_STUDIES_H_
 
+#include <Eigen/Core>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,6 +15,9 @@ namespace elastor {
 struct StudyOptions {
   int64_t seeds = 5;  // of inputs; weights have as many
   bool large = true;  // also what takes more than a few seconds
+  // Images, a row each, and their classes, for figure 6; without rows it has none.
+  Eigen::MatrixXd images = {};
+  Eigen::VectorXd classes = {};
 };
 
 struct StudyFile {

@@ -19,8 +19,9 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int kCurvePoints = 48;
 // Beyond these a picture would be large and say no more.
-constexpr size_t kMostPoints = 120;  // of a series
-constexpr size_t kMostRuns = 400;    // faint dots of a series
+constexpr size_t kMostPoints = 120;        // of a series
+constexpr size_t kMostRuns = 400;          // faint dots of a series
+constexpr size_t kMostCloudPoints = 1000;  // of an arm
 // A training step's multiply-adds over those of its forward pass.
 constexpr double kTrainingPasses = 3;
 
@@ -259,6 +260,54 @@ Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& nam
   return {name, ToSvg(chart)};
 }
 
+Figure GapFigure(const TestedGap& gap) {
+  ScalingChart chart;
+  chart.title = gap.arms[0].name + " and " + gap.arms[1].name;
+  chart.subtitle = gap.why_not.empty()
+                       ? Format("energy distance %.3g, p = %.3g", gap.test.distance, gap.test.p)
+                       : gap.why_not;
+  chart.x = {.title = "training loss"};
+  chart.y = {.title = "validation logloss less training loss"};
+  for (const TestedGap::Arm& arm : gap.arms) {
+    ScalingSeries& series = chart.series.emplace_back();
+    series.name = arm.name;
+    for (const LossAndGapRun& run : arm.runs) {
+      for (const LossAndGap& point : run) {
+        series.points.push_back({.mean = {.x = point.loss, .y = point.gap}});
+      }
+    }
+    Thin(kMostCloudPoints, &series.points);
+  }
+  return {FileName("gap_" + gap.arms[0].name + "_" + gap.arms[1].name), ToSvg(chart)};
+}
+
+Figure KernelFigure(const std::vector<ConditionNumbers>& numbers,
+                    const std::vector<std::string>& drawn, int64_t step, const std::string& name) {
+  LineChart chart = {.title = "Condition numbers at step " + std::to_string(step),
+                     .subtitle = "geometric means over runs with 95 % intervals",
+                     .x = {.title = "part of the model"},
+                     .y = {.title = "condition number", .logarithmic = true},
+                     .series = {},
+                     .half = true};
+  std::vector<std::string>& layers = chart.x.categories;
+  for (const ConditionNumbers& each : numbers) {
+    if (each.step != step || each.log10.empty()) continue;
+    auto layer = std::ranges::find(layers, each.layer);
+    if (layer == layers.end()) layer = layers.insert(layers.end(), each.layer);
+    if (std::ranges::find(drawn, each.series) == drawn.end()) continue;
+    auto series = std::ranges::find(chart.series, each.series, &ChartSeries::name);
+    if (series == chart.series.end()) {
+      series = chart.series.insert(series, {.name = each.series, .points = {}});
+    }
+    const ChartPoint mean = MeanWithInterval(each.log10);
+    series->points.push_back({.x = static_cast<double>(layer - layers.begin()),
+                              .y = std::pow(10, mean.y),
+                              .low = std::pow(10, mean.low),
+                              .high = std::pow(10, mean.high)});
+  }
+  return {name, ToSvg(chart)};
+}
+
 Figure SpeedFigure(const SweepData& data, const std::string& name, const std::string& title,
                    const std::string& unit, const std::function<double(const SweepRun&)>& speed) {
   ScalingChart chart;
@@ -397,6 +446,73 @@ FigureGroup ThroughputFigures(const SweepData& data) {
           .figures = {SpeedFigure(data, "samples_per_s", "Throughput", "samples/s", samples),
                       SpeedFigure(data, "work_per_core", "Work of a core", "multiply-adds/s a core",
                                   per_core)}};
+}
+
+FigureGroup GapFigures(const SweepData& data) {
+  FigureGroup group = {.heading = "",
+                       .caption =
+                           "A point is a scheduled evaluation of the validation split; its "
+                           "training loss is the mean since the evaluation before.",
+                       .figures = {}};
+  for (const TestedGap& gap : data.gaps) group.figures.push_back(GapFigure(gap));
+  return group;
+}
+
+std::vector<ConditionNumbers> ConditionNumbersOf(const SweepData& data) {
+  std::vector<ConditionNumbers> found;
+  for (const std::string& series : data.series) {
+    for (const SweepRun& run : data.runs) {
+      if (run.series != series || run.kernels.empty()) continue;
+      for (const int64_t step : {run.kernels.begin()->first, run.kernels.rbegin()->first}) {
+        for (const LayerKernel& kernel : run.kernels.at(step)) {
+          const auto same = [&](const ConditionNumbers& each) {
+            return each.series == series && each.layer == kernel.layer && each.step == step;
+          };
+          auto at = std::ranges::find_if(found, same);
+          if (at == found.end()) {
+            at = found.insert(at, {.series = series,
+                                   .layer = kernel.layer,
+                                   .step = step,
+                                   .rows = kernel.rows,
+                                   .log10 = {}});
+          }
+          ++at->runs;
+          if (kernel.condition_number) at->log10.push_back(std::log10(*kernel.condition_number));
+        }
+        if (run.kernels.size() == 1) break;
+      }
+    }
+  }
+  std::ranges::stable_sort(found, {}, &ConditionNumbers::step);
+  return found;
+}
+
+ChartPoint MeanWithInterval(const std::vector<double>& values) {
+  const double mean = MeanOf(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const auto count = static_cast<int64_t>(values.size());
+  const double half = MeanHalfWidth(
+      std::sqrt(squares / static_cast<double>(std::max<int64_t>(count - 1, 1))), count);
+  return {.y = mean, .low = mean - half, .high = mean + half};
+}
+
+FigureGroup KernelFigures(const SweepData& data) {
+  FigureGroup group = {.heading = "",
+                       .caption =
+                           "Every part of the model at the first measurement and at the last; "
+                           "lines only lead the eye.",
+                       .figures = {}};
+  const std::vector<ConditionNumbers> numbers = ConditionNumbersOf(data);
+  if (numbers.empty()) return group;
+  std::vector<std::string> drawn = data.series;
+  drawn.resize(std::min(drawn.size(), kMostSeries));
+  const int64_t first = numbers.front().step, last = numbers.back().step;
+  group.figures.push_back(KernelFigure(numbers, drawn, first, "condition_numbers_first"));
+  if (last != first) {
+    group.figures.push_back(KernelFigure(numbers, drawn, last, "condition_numbers_last"));
+  }
+  return group;
 }
 
 }  // namespace elastor

@@ -245,6 +245,66 @@ std::string SpectraHtml(const SweepData& data) {
       rows, /*sortable=*/true);
 }
 
+std::string GapTable(const SweepData& data) {
+  std::vector<std::vector<Cell>> rows;
+  for (const TestedGap& gap : data.gaps) {
+    std::vector<Cell>& row = rows.emplace_back();
+    row.push_back({.text = gap.arms[0].name + ", " + gap.arms[1].name});
+    row.push_back({.text = Format("%zu, %zu", gap.arms[0].runs.size(), gap.arms[1].runs.size())});
+    if (!gap.why_not.empty()) {
+      row.push_back({.text = "not tested: " + gap.why_not});
+      row.resize(7);
+      continue;
+    }
+    const EnergyTest& test = gap.test;
+    row.push_back(NumberCell(Format("%.3g", test.distance), test.distance));
+    row.push_back(NumberCell(Format("%.3g", test.p), test.p));
+    row.push_back({.text = Format("%s %lld", test.exact ? "all" : "drawn",
+                                  static_cast<long long>(test.labellings))});
+    row.push_back({.text = SignedNumber(test.gap_difference) + " [" +
+                           SignedNumber(test.gap_interval.low) + ", " +
+                           SignedNumber(test.gap_interval.high) + "]",
+                   .number = true});
+    row.push_back(NumberCell(Format("%.4f", test.equivalence_bound), test.equivalence_bound));
+  }
+  return Table(
+      "Have two arms the same training loss and generalisation gap? Whole runs are permuted; p is "
+      "the share of labellings with an energy distance no smaller than the arms' own. A p of 0.05 "
+      "or more does not show that gaps are equal: the bound says within what they are. The "
+      "difference is second less first, with the 95 % interval of the same labellings.",
+      {Heading("arms"), Heading("runs"), Heading("energy distance", true), Heading("p", true),
+       Heading("labellings"), Heading("difference of the gaps", true),
+       Heading("equivalence bound", true)},
+      rows, /*sortable=*/false);
+}
+
+std::string KernelTable(const SweepData& data) {
+  std::vector<std::vector<Cell>> rows;
+  for (const ConditionNumbers& each : ConditionNumbersOf(data)) {
+    std::vector<Cell>& row = rows.emplace_back();
+    row.push_back({.text = each.series});
+    row.push_back({.text = each.layer});
+    row.push_back(NumberCell(std::to_string(each.step), static_cast<double>(each.step)));
+    row.push_back(NumberCell(std::to_string(each.rows), static_cast<double>(each.rows)));
+    row.push_back({.text = Format("%zu of %d", each.log10.size(), each.runs)});
+    if (each.log10.empty()) {
+      row.push_back({.text = "unresolved"});
+      continue;
+    }
+    const ChartPoint mean = MeanWithInterval(each.log10);
+    row.push_back(NumberCell(each.log10.size() > 1
+                                 ? Format("%.2f \u00b1 %.2f", mean.y, mean.high - mean.y)
+                                 : Format("%.2f", mean.y),
+                             mean.y));
+  }
+  return Table(
+      "Condition numbers of the neural tangent kernel: log\u2081\u2080, means over the runs in "
+      "which the least eigenvalue is resolved, with 95 % intervals. All runs are in kernels.csv.",
+      {Heading("model"), Heading("part"), Heading("step", true), Heading("rows", true),
+       Heading("resolved"), Heading("log\u2081\u2080 \u03ba", true)},
+      rows, /*sortable=*/true);
+}
+
 // The runs that the table has room for.
 std::vector<const SweepRun*> ListedRuns(const SweepData& data) {
   std::vector<const SweepRun*> listed;
@@ -510,7 +570,10 @@ std::string ToHtml(const SweepReport& report) {
   }
   body +=
       "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
-      "href=\"#ranks\">Effective ranks</a> <a href=\"#throughput\">Throughput</a> <a "
+      "href=\"#ranks\">Effective ranks</a> " +
+      std::string(data.gaps.empty() ? "" : "<a href=\"#gaps\">Generalisation gaps</a> ") +
+      (report.kernels.figures.empty() ? "" : "<a href=\"#kernels\">Condition numbers</a> ") +
+      "<a href=\"#throughput\">Throughput</a> <a "
       "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
       "href=\"#provenance\">Provenance</a></nav>\n</header>\n";
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
@@ -520,6 +583,14 @@ std::string ToHtml(const SweepReport& report) {
   body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + FiguresHtml(report.pareto) +
           "</section>\n";
   body += "<section id=\"ranks\">\n<h2>Effective ranks</h2>\n" + SpectraHtml(data) + "</section>\n";
+  if (!data.gaps.empty()) {
+    body += "<section id=\"gaps\">\n<h2>Generalisation gaps</h2>\n" + GapTable(data) +
+            FiguresHtml(report.gaps) + "</section>\n";
+  }
+  if (!report.kernels.figures.empty()) {
+    body += "<section id=\"kernels\">\n<h2>Condition numbers</h2>\n" + KernelTable(data) +
+            FiguresHtml(report.kernels) + "</section>\n";
+  }
   body += "<section id=\"throughput\">\n<h2>Throughput</h2>\n" + FiguresHtml(report.throughput) +
           "</section>\n";
   body += "<section id=\"runs\">\n<h2>Runs</h2>\n" + RunsHtml(data) + "</section>\n";

@@ -21,14 +21,15 @@ struct SweepReport {
   AnalysisOptions options;
   std::vector<SweepLaw> laws;
   std::vector<FigureGroup> law_figures;
-  FigureGroup pareto, throughput;
+  FigureGroup pareto, throughput, gaps, kernels;
 };
 
 // report.html: the same bytes for the same report.
 std::string ToHtml(const SweepReport& report);
 
 // Names and texts of the tables: fits.csv, a line a law; points.csv, a line a point of a law and
-// two beyond its data; spectra.csv, a line a run and stage.
+// two beyond its data; spectra.csv, a line a run and stage; of sweeps that have them gaps.csv, a
+// line a test, and kernels.csv, a line a run, step and layer.
 std::vector<std::pair<std::string, std::string>> Tables(const SweepReport& report);
 
 }  // namespace elastor

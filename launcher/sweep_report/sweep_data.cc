@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "launcher/comparison/loss_and_gap.h"
 #include "launcher/sweep_file.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
@@ -22,9 +23,13 @@ Json ParseObject(const std::string& text) {
   return json.is_object() ? json : Json::object();
 }
 
-double NumberOr(const Json& json, const char* name, double otherwise) {
+std::optional<double> Number(const Json& json, const char* name) {
   const auto entry = json.find(name);
-  return entry != json.end() && entry->is_number() ? entry->get<double>() : otherwise;
+  if (entry == json.end() || !entry->is_number()) return std::nullopt;
+  return entry->get<double>();
+}
+int64_t IntegerOf(const Json& json, const char* name) {
+  return static_cast<int64_t>(Number(json, name).value_or(0));
 }
 
 std::string TextOf(const Json& json, const char* name) {
@@ -38,15 +43,22 @@ void ReadMetrics(const std::string& path, SweepRun* run) {
   std::map<int64_t, std::vector<StageRank>> ranks;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("{\"event\":\"eval\"")) {
-      const Json json = ParseObject(line);
-      const auto entropy = json.find("normalized_entropy");
-      run->normalized_entropy.reset();
-      if (entropy != json.end() && entropy->is_number()) run->normalized_entropy = *entropy;
+      run->normalized_entropy = Number(ParseObject(line), "normalized_entropy");
     } else if (line.starts_with("{\"event\":\"spectrum\"")) {
       const Json json = ParseObject(line);
-      ranks[static_cast<int64_t>(NumberOr(json, "step", 0))].push_back(
-          {TextOf(json, "stage"), NumberOr(json, "stable_rank_mean", 0),
-           NumberOr(json, "entropy_rank_mean", 0), NumberOr(json, "max_rank", 0)});
+      ranks[IntegerOf(json, "step")].push_back(
+          {TextOf(json, "stage"), Number(json, "stable_rank_mean").value_or(0),
+           Number(json, "entropy_rank_mean").value_or(0), Number(json, "max_rank").value_or(0)});
+    } else if (line.starts_with("{\"event\":\"ntk\"")) {
+      const Json json = ParseObject(line);
+      run->kernels[IntegerOf(json, "step")].push_back(
+          {.layer = TextOf(json, "layer"),
+           .rows = IntegerOf(json, "rows"),
+           .parameters = IntegerOf(json, "parameters"),
+           .rank = IntegerOf(json, "rank"),
+           .lambda_max = Number(json, "lambda_max").value_or(0),
+           .lambda_min = Number(json, "lambda_min"),
+           .condition_number = Number(json, "condition_number")});
     }
   }
   if (ranks.empty()) return;
@@ -133,6 +145,31 @@ std::string ReadExperimentOf(const std::string& path, SweepRun* run, Provenance*
   return ModelName(experiment->model());
 }
 
+TestedGap TestGap(const GapTest& asked, const SweepData& data, const SweepFiles& files) {
+  TestedGap tested;
+  tested.arms[0].name = asked.first();
+  tested.arms[1].name = asked.second();
+  for (TestedGap::Arm& arm : tested.arms) {
+    for (const SweepRun& run : data.runs) {
+      // The arms' axis is the only one with labels, and these come first.
+      const std::vector<std::string>& columns = run.plan.columns;
+      if (!run.done() || columns.empty() || columns[0] != arm.name) continue;
+      StatusOr<LossAndGapRun> points =
+          ReadLossAndGap(files.Run(run.plan.folder), asked.from_step());
+      if (!points.ok()) {
+        tested.why_not = points.status().message();
+        return tested;
+      }
+      arm.runs.push_back(std::move(points).value());
+    }
+    if (arm.runs.empty()) tested.why_not = "no run of " + arm.name + " is done";
+  }
+  if (tested.why_not.empty()) {
+    tested.test = TestEnergyDistance(tested.arms[0].runs, tested.arms[1].runs);
+  }
+  return tested;
+}
+
 }  // namespace
 
 std::optional<double> SweepRun::Loss(Metric metric) const {
@@ -175,6 +212,9 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     provenance.AddRun(files.Run(run.plan.folder));
   }
   AssignSeries(kinds, &data);
+  if (sweep.ok()) {
+    for (const GapTest& asked : sweep->gap_test()) data.gaps.push_back(TestGap(asked, data, files));
+  }
   data.evaluated = provenance.Evaluated();
   data.provenance = provenance.Entries();
   if (trials > 0) {

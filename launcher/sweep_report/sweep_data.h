@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "launcher/comparison/energy_distance.h"
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
 #include "launcher/scaling_law/runs.h"
@@ -23,6 +24,26 @@ struct StageRank {
   double most = 0;  // the smaller side of the stage's matrix
 };
 
+// The neural tangent kernel of a layer; without a condition number its least eigenvalue is not
+// resolved.
+struct LayerKernel {
+  std::string layer;
+  int64_t rows = 0, parameters = 0, rank = 0;
+  double lambda_max = 0;
+  std::optional<double> lambda_min, condition_number;
+};
+
+// Two arms of Sweep.gap_test, by their finished runs.
+struct TestedGap {
+  struct Arm {
+    std::string name;
+    std::vector<LossAndGapRun> runs;
+  };
+  Arm arms[2];
+  std::string why_not;  // in place of the test
+  EnergyTest test;
+};
+
 // A run of the sweep with all that its files say of it.
 struct SweepRun {
   PlannedRun plan;
@@ -34,9 +55,10 @@ struct SweepRun {
   std::map<std::string, double> sizes;
   std::optional<double> learning_rate;
   std::optional<double> normalized_entropy;
-  int64_t first_step = 0, last_step = 0;           // of the ranks
-  std::vector<StageRank> first_ranks, last_ranks;  // in the model's order
-  std::string command;                             // that repeats it
+  int64_t first_step = 0, last_step = 0;                // of the ranks
+  std::vector<StageRank> first_ranks, last_ranks;       // in the model's order
+  std::map<int64_t, std::vector<LayerKernel>> kernels;  // by step, layers in the model's order
+  std::string command;                                  // that repeats it
 
   bool done() const { return status.state == RunState::kDone; }
   // As a loss, as laws are fitted to. None: not done, or not measured.
@@ -54,6 +76,7 @@ struct SweepData {
   // Names and values for the reader who wants to know what made the numbers, over all runs.
   std::vector<std::pair<std::string, std::string>> provenance;
   std::string evaluated;  // "13,714 rows of the validation split"
+  std::vector<TestedGap> gaps;
 
   int Count(RunState state) const;
 };

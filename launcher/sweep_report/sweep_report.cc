@@ -57,14 +57,15 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
   report.law_figures = LawFigures(report.laws);
   report.pareto = ParetoFigures(report.data);
   report.throughput = ThroughputFigures(report.data);
+  report.gaps = GapFigures(report.data);
+  report.kernels = KernelFigures(report.data);
   const std::string directory = files.Report() + "/";
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.Report()));
   for (const auto& [name, text] : Tables(report)) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(directory + name, text));
   }
   std::vector<FigureGroup> groups = report.law_figures;
-  groups.push_back(report.pareto);
-  groups.push_back(report.throughput);
+  groups.insert(groups.end(), {report.pareto, report.throughput, report.gaps, report.kernels});
   bool converts = true;
   for (const FigureGroup& group : groups) {
     for (const Figure& figure : group.figures) {

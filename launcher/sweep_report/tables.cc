@@ -176,12 +176,62 @@ std::string SpectraCsv(const SweepData& data) {
   return csv.text();
 }
 
+std::string GapsCsv(const SweepData& data) {
+  Csv csv(
+      "first,second,first_runs,second_runs,energy_distance,p,labellings_are,labellings,"
+      "gap_difference,gap_low,gap_high,equivalence_bound,why_not");
+  for (const TestedGap& gap : data.gaps) {
+    for (const TestedGap::Arm& arm : gap.arms) csv.Add(arm.name);
+    for (const TestedGap::Arm& arm : gap.arms) csv.Add(static_cast<double>(arm.runs.size()));
+    if (gap.why_not.empty()) {
+      csv.Add(gap.test.distance)
+          .Add(gap.test.p)
+          .Add(gap.test.exact ? "all" : "drawn")
+          .Add(static_cast<double>(gap.test.labellings))
+          .Add(gap.test.gap_difference)
+          .Add(gap.test.gap_interval)
+          .Add(gap.test.equivalence_bound);
+    } else {
+      csv.Skip(8);
+    }
+    csv.Add(gap.why_not).End();
+  }
+  return csv.text();
+}
+
+std::string KernelsCsv(const SweepData& data) {
+  Csv csv("run,model,seed,step,layer,rows,parameters,lambda_max,lambda_min,condition_number,rank");
+  for (const SweepRun& run : data.runs) {
+    for (const auto& [step, kernels] : run.kernels) {
+      for (const LayerKernel& kernel : kernels) {
+        csv.Add(run.plan.folder)
+            .Add(run.series)
+            .Add(static_cast<double>(run.seed))
+            .Add(static_cast<double>(step))
+            .Add(kernel.layer)
+            .Add(static_cast<double>(kernel.rows))
+            .Add(static_cast<double>(kernel.parameters))
+            .Add(kernel.lambda_max)
+            .Add(kernel.lambda_min.value_or(NAN))
+            .Add(kernel.condition_number.value_or(NAN))
+            .Add(static_cast<double>(kernel.rank))
+            .End();
+      }
+    }
+  }
+  return csv.text();
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> Tables(const SweepReport& report) {
-  return {{"fits.csv", FitsCsv(report)},
-          {"points.csv", PointsCsv(report)},
-          {"spectra.csv", SpectraCsv(report.data)}};
+  std::vector<std::pair<std::string, std::string>> tables = {
+      {"fits.csv", FitsCsv(report)},
+      {"points.csv", PointsCsv(report)},
+      {"spectra.csv", SpectraCsv(report.data)}};
+  if (!report.gaps.figures.empty()) tables.emplace_back("gaps.csv", GapsCsv(report.data));
+  if (!report.kernels.figures.empty()) tables.emplace_back("kernels.csv", KernelsCsv(report.data));
+  return tables;
 }
 
 }  // namespace elastor

@@ -196,8 +196,10 @@ def matrix_attention(w, spec, n):
 
 
 def matrix_update(w, n):
-    factor = lambda side: w("scale") * (
-        F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n))
+    def factor(side):
+        gated = F.silu(projection(side.under("gate"), n)) * projection(side.under("up"), n)
+        return w("scale") * (projection(side.under("down"), gated) if "down.row" in side else gated)
+
     eye = torch.eye(n.shape[-1], dtype=n.dtype)
     delta, gamma = factor(w.under("delta")), factor(w.under("gamma"))
     multiplied = (eye + delta) @ n @ (eye + gamma)

@@ -201,7 +201,7 @@ GoldenCase MatrixThinkerMatrixProduct() {
   GoldenCase golden =
       OfPositions("matrix_thinker_matrix_product",
                   "matrix_thinker { layers: 1 iterations: 2 heads: 1 attention: MATRIX_PRODUCT "
-                  "head: VECTOR_COLLAPSE }",
+                  "head: VECTOR_COLLAPSE down_projection: true }",
                   8.0);
   golden.float_tolerance = 0;
   return golden;

@@ -137,6 +137,29 @@ TEST(PlanTest, MistakesAreOneLine) {
   EXPECT_THAT(ErrorOf(base, {"resources.cores=1"}), HasSubstr("it has: ranks, threads"));
 }
 
+TEST(PlanTest, MistakesOfGapTests) {
+  const std::string base = std::string(kBase) + R"(set: "training.eval_every_steps=4"
+    axis { field: "training.seed" values: "1" values: "2" })";
+  const std::string arms = R"(axis {
+      name: "arm"
+      point { label: "plain" set: "model.blocks=1" }
+      point { label: "gated" set: "model.blocks=2" }
+    })";
+  const std::string test = R"(gap_test { first: "plain" second: "gated" })";
+  EXPECT_TRUE(PlanOf(base + arms + test).ok());
+  EXPECT_THAT(ErrorOf(kBase + arms + test), HasSubstr("gap_test: training.eval_every_steps is 0"));
+  EXPECT_THAT(ErrorOf(base + arms + R"(gap_test { first: "plain" second: "gaetd" })"),
+              HasSubstr("'gaetd' is no point; there are: plain, gated; did you mean 'gated'?"));
+  EXPECT_THAT(ErrorOf(base + arms + R"(gap_test { first: "plain" second: "plain" })"),
+              HasSubstr("'plain' twice"));
+  EXPECT_THAT(ErrorOf(base + arms + R"(gap_test { first: "plain" second: "gated" from_step: -1 })"),
+              HasSubstr("from_step: -1"));
+  EXPECT_THAT(ErrorOf(base + arms + test +
+                      R"(axis { field: "model.token_width" values: "8" values: "16" })"),
+              HasSubstr("gap_test: the axis 'model.token_width'; expected one axis of points"));
+  EXPECT_THAT(ErrorOf(base + test), HasSubstr("'plain' is no point"));
+}
+
 TEST(PlanTest, APlanIsReadBackAsItWas) {
   const SweepFiles files = {testing::TempDir() + "/written"};
   EXPECT_TRUE(MakeDirectory(files.root).ok());

@@ -61,6 +61,8 @@ expect 2 'activations of the threads' "${tiny[@]}" --set=data.path=small "$new" 
   --set=model.kind=MLP --set=model.hidden=100000000 --set=parallel.threads=10000
 expect 2 'dense weights' "${tiny[@]}" --set=data.path=small "$new" \
   --set=model.kind=MLP --set=model.hidden=2000000000,2000000000
+expect 2 'the neural tangent kernel (--rows, spectrum.ntk_rows)' "${tiny[@]}" --set=data.path=small \
+  "$new" --mode=ntk --rows=100 --set=model.kind=MLP --set=model.hidden=2000000000,2000000000
 expect 2 'activations of the threads' "${tiny[@]}" --set=data.path=small "$new" \
   --set=model.kind=MLP --set=model.batch_norm=true --set=training.batch_size=900000000000000
 

@@ -138,7 +138,15 @@ done
 cmp kernel/ntk_whole.npy kernel_on_three/ntk_whole.npy || fail 'ntk_whole.npy differs'
 expect_same 'layers' 'numeric tokenizer.output block0.mixing block0.ffn head.output embedding whole' \
   "$(sed 's/.*"layer":"\([^"]*\)".*/\1/' kernel/ntk.jsonl | xargs)"
-expect_same 'rows of the whole' 1 "$(grep --count '"layer":"whole","rows":300,' kernel/ntk.jsonl)"
+expect_same 'rows of the whole' 1 \
+  "$(grep --count '"layer":"whole","rows":300,"outputs":1,' kernel/ntk.jsonl)"
+# What describe tells of its memory is surely taken.
+"$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --rows=300 >described ||
+  fail 'describe: memory of the kernel'
+sure=$(sed --quiet '/"ntk_memory"/,/}/s/.*"ntk": \([0-9]*\).*/\1/p' described)
+peak=$(sed --quiet 's/.*"peak_memory_bytes": \([0-9]*\).*/\1/p' kernel/summary.json)
+# A row's 128 KiB at most of gradients, and three times the kernel.
+[[ $sure -gt $((3 * 8 * 300 * 300)) && $sure -lt $peak ]] || fail "the kernel takes $peak, at least $sure"
 ntk_of() { grep '"event":"ntk"' "$1/metrics.jsonl"; }
 run 3 with_kernel --set=spectrum.disabled=false --set=spectrum.at_start=true \
   --set=spectrum.ntk_rows=300

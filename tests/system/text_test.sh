@@ -119,7 +119,10 @@ expect_line 2 'model: TRANSFORMER; expected RANK_ELASTOR, RANK_MIXER or MATRIX_T
   --model="$work/transformer/model" --output_dir="$work/none"
 
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none
-expect_line 2 'logits; expected a model of 64 at most' infer ntk none
+# Of 8 positions' 2,048 logits 64 make the kernel.
+infer ntk kernel --rows=4 >/dev/null 2>&1 || fail 'ntk'
+grep --quiet '"layer":"whole","rows":4,"outputs":64,' "$work/kernel/ntk.jsonl" ||
+  fail "the kernel's outputs: $(cat "$work/kernel/ntk.jsonl")"
 expect_line 2 'training.monitor.metric: the data'"'"'s labels are classes; expected LOGLOSS' \
   "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
   --output_dir="$work/none" --set=training.monitor.metric=AUC

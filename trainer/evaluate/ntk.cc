@@ -22,8 +22,6 @@
 namespace elastor {
 namespace {
 
-// Numbers a row that are held of every row at once: 128 KiB.
-constexpr int64_t kRowElements = 16384;
 constexpr int64_t kReadRows = 4096;
 constexpr int64_t kTileElements = kNtkTile * kNtkTile;
 
@@ -130,6 +128,7 @@ class Measurement {
         blocks_((rows + kNtkTile - 1) / kNtkTile),
         communicator_(communicator),
         pool_(pool),
+        outputs_(NtkOutputs(model.graph->outputs())),
         threads_(pool->threads()) {
     int64_t number = 0;
     for (int64_t j = 0; j < blocks_; ++j) {
@@ -141,11 +140,10 @@ class Measurement {
   }
 
   Status Run(const OwnRows& own, const NtkKernelVisit& kernel, std::vector<NtkRecord>* records) {
-    RowFactors factors(*model_.graph, model_.weights, pool_, kRowElements);
-    const int64_t outputs = model_.graph->outputs();
+    RowFactors factors(*model_.graph, model_.weights, pool_, kNtkRowElements);
     const NtkRows rows = {own.batch.rows(), own.table_features.data(), own.batch.numeric.data(),
                           own.batch.lengths.data()};
-    std::vector<std::vector<double>> deltas(outputs,
+    std::vector<std::vector<double>> deltas(outputs_.size(),
                                             std::vector<double>(own.table_features.size()));
     const auto count = static_cast<int>(factors.rounds().size());
     std::vector<double> all;
@@ -154,9 +152,9 @@ class Measurement {
       const RowFactors::Round& round = factors.rounds()[r];
       if (r == 0 || factors.rounds()[r - 1].layer != round.layer) BeginLayer();
       all.resize(rows_ * round.size);
-      for (int64_t o = 0; o < outputs; ++o) {
+      for (size_t o = 0; o < outputs_.size(); ++o) {
         const int64_t first = RowsOf(communicator_->rank()).begin;
-        factors.Compute(rows, o, r, all.data() + first * round.size,
+        factors.Compute(rows, outputs_[o], r, all.data() + first * round.size,
                         r == 0 ? deltas[o].data() : nullptr);
         ELASTOR_RETURN_IF_ERROR(Gather(round.size, &all));
         AddTiles([&](KernelTile* tile) { tile->Add(round.factors, all.data(), round.size); });
@@ -171,7 +169,7 @@ class Measurement {
       BeginLayer();
       const int64_t width = model_.graph->features().row_width();
       int64_t ids = 0;
-      for (int64_t o = 0; o < outputs; ++o) {
+      for (size_t o = 0; o < outputs_.size(); ++o) {
         NtkTableGradients gradients =
             TableGradients(own.batch.sparse, model_.fields, width, deltas[o]);
         ELASTOR_RETURN_IF_ERROR(Gather(&gradients));
@@ -222,7 +220,7 @@ class Measurement {
   // The mean over the outputs, which joins the whole.
   Status EndLayer(const std::string& name, int64_t parameters, const NtkKernelVisit& kernel,
                   std::vector<NtkRecord>* records) {
-    const double share = 1.0 / static_cast<double>(model_.graph->outputs());
+    const double share = 1.0 / static_cast<double>(outputs_.size());
     for (size_t i = 0; i < layer_.size(); ++i) {
       layer_[i] *= share;
       whole_[i] += layer_[i];
@@ -329,12 +327,14 @@ class Measurement {
     std::ranges::reverse(eigenvalues);
     NtkRecord record = {.layer = name,
                         .rows = rows_,
+                        .outputs = static_cast<int64_t>(outputs_.size()),
                         .parameters = parameters,
                         .lambda_max = conditioning.lambda_max,
                         .lambda_min = conditioning.lambda_min,
                         .rank = conditioning.rank,
                         .digest = digest.Hex()};
-    const bool singular = parameters * model_.graph->outputs() < rows_ && conditioning.rank > 0;
+    const bool singular =
+        parameters * static_cast<int64_t>(outputs_.size()) < rows_ && conditioning.rank > 0;
     if (conditioning.resolved()) {
       record.condition_number = conditioning.condition_number();
     } else if (singular) {
@@ -349,6 +349,7 @@ class Measurement {
   const int64_t blocks_;
   Communicator* const communicator_;
   ThreadPool* const pool_;
+  const std::vector<int64_t> outputs_;
   std::vector<KernelTile> threads_;
   std::vector<Tile> own_;  // of the lower triangle, numbered by rows, dealt to the ranks in turn
   std::vector<double> layer_;  // own tiles, each [kNtkTile][kNtkTile]
@@ -364,6 +365,7 @@ class Lanczos {
         rows_(rows),
         own_(own),
         communicator_(communicator),
+        outputs_(NtkOutputs(model.graph->outputs())),
         product_(*model.graph, model.weights, pool) {}
 
   StatusOr<NtkRecord> Run() {
@@ -371,6 +373,7 @@ class Lanczos {
     const int64_t width = model_.graph->features().row_width();
     NtkRecord record = {.layer = "whole",
                         .rows = rows_,
+                        .outputs = static_cast<int64_t>(outputs_.size()),
                         .parameters = model_.graph->parameters().element_count() +
                                       static_cast<int64_t>(keys_.size()) * width};
     std::mt19937_64 random(/*seed=*/1);
@@ -385,7 +388,6 @@ class Lanczos {
 
  private:
   static constexpr int kProbes = 2;
-  static constexpr int kSteps = 32;
 
   // Steps from one random vector, orthogonal to all before them.
   Status RunProbe(std::vector<double> v, NtkRecord* record) {
@@ -398,7 +400,7 @@ class Lanczos {
     std::vector<std::vector<double>> basis;
     std::vector<double> diagonal, beside;
     scale(1 / std::sqrt(dot(v, v)), &v);
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kNtkLanczosSteps; ++step) {
       basis.push_back(v);
       ELASTOR_ASSIGN_OR_RETURN(std::vector<double> next, Product(v));
       diagonal.push_back(dot(next, v));
@@ -483,7 +485,7 @@ class Lanczos {
     std::vector<double> result(rows_);
     std::vector<double> deltas(own_.table_features.size());
     std::vector<double> all(size * ranks);
-    for (int64_t o = 0; o < model_.graph->outputs(); ++o) {
+    for (const int64_t o : outputs_) {
       std::ranges::fill(all, 0.0);
       const std::span<double> mine(all.data() + communicator_->rank() * size, size);
       product_.AddTransposed(rows, o, v.data() + own.begin, mine.first(dense), deltas.data());
@@ -503,7 +505,7 @@ class Lanczos {
         for (int64_t c = 0; c < width; ++c) sum += share * deltas[bag * width + c] * from[c];
       });
     }
-    for (double& x : result) x /= static_cast<double>(model_.graph->outputs());
+    for (double& x : result) x /= static_cast<double>(outputs_.size());
     std::vector<int64_t> bytes;
     for (int r = 0; r < ranks; ++r) {
       bytes.push_back(LocalPositions(rows_, r, ranks, model_.leaves).size() *
@@ -518,6 +520,7 @@ class Lanczos {
   const int64_t rows_;
   const OwnRows& own_;
   Communicator* const communicator_;
+  const std::vector<int64_t> outputs_;
   KernelProduct product_;
   std::vector<NtkTableRow> keys_;
   std::vector<int64_t> places_;  // in keys_, of every own id

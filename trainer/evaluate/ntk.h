@@ -12,17 +12,13 @@
 #include "core/base/thread_pool.h"
 #include "core/graph/graph.h"
 #include "core/ntk/kernel_tile.h"
+#include "core/ntk/ntk_memory.h"
 #include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/ntk_record.h"
 
 namespace elastor {
-
-// Of more rows than kMaxNtkEigenvalues, whose eigenvalues would take minutes, only the largest
-// eigenvalue and the density are found.
-inline constexpr int64_t kMaxNtkEigenvalues = 4096;
-inline constexpr int64_t kMaxNtkRows = 100'000;
 
 // The model whose kernel is measured. Everything outlives the call.
 struct NtkModel {
@@ -42,12 +38,12 @@ struct NtkMeasurement {
 
 // The empirical neural tangent kernel of the model's logit, K_ij = <df(x_i)/d(theta),
 // df(x_j)/d(theta)>, by layer and whole, on the first `rows` different rows of a split, or as many
-// as there are; of several outputs the mean of their kernels. In double, of weights in float; the
-// same bits on any number of ranks and threads. Of more than kMaxNtkEigenvalues rows only the
-// whole, by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) without the kernel: two random
-// vectors, 32 steps each, good to rounding on another number of ranks. kernel (may be empty):
-// called on rank 0 with every layer's [rows, rows]. User error where the model's rows depend on
-// each other. Collective.
+// as there are; of several outputs the mean of the kernels of NtkOutputs. In double, of weights in
+// float; the same bits on any number of ranks and threads. Of more than kMaxNtkEigenvalues rows
+// only the whole, by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) without the kernel:
+// two random vectors, 32 steps each, good to rounding on another number of ranks. kernel (may be
+// empty): called on rank 0 with every layer's [rows, rows]. User error where the model's rows
+// depend on each other. Collective.
 using NtkKernelVisit =
     std::function<Status(const std::string& layer, int64_t rows, std::span<const double> kernel)>;
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,

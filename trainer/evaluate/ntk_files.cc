@@ -110,6 +110,7 @@ std::string ToJson(const NtkRecord& record) {
                {"split", record.split},
                {"layer", record.layer},
                {"rows", record.rows},
+               {"outputs", record.outputs},
                {"parameters", record.parameters},
                {"lambda_max", record.lambda_max},
                {"lambda_min", or_null(record.lambda_min)},

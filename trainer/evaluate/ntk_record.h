@@ -15,6 +15,7 @@ struct NtkRecord {
   std::string split = {};
   std::string layer = {};  // "whole": of all parameters, embeddings included
   int64_t rows = 0;
+  int64_t outputs = 0;     // of whose kernels it is the mean
   int64_t parameters = 0;  // of embeddings: those of the ids that occur in the rows
   double lambda_max = 0;
   // Of the eigenvalues: none by Lanczos' method, which does not find it; and how many of them

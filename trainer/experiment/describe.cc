@@ -11,6 +11,7 @@
 #include "collective/dense_reduce.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
+#include "core/graph/per_sample.h"
 #include "core/optimizer/optimizer_options.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
@@ -148,7 +149,8 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
 
 }  // namespace
 
-StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks) {
+StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
+                               int64_t ntk_rows) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
   ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
@@ -173,7 +175,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
     stages.push_back(
         {{"name", probe.name}, {"tokens", probe.shape.tokens}, {"width", probe.shape.width}});
   }
-  const Json json = {
+  Json json = {
       {"name", experiment.name()},
       {"ranks", ranks},
       {"virtual_shards", experiment.parallel().virtual_shards()},
@@ -195,6 +197,12 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"plan", Lines(plan.ToString())},
       {"dense", DenseParameters(layout)},
   };
+  if (ntk_rows > 0) {
+    ELASTOR_RETURN_IF_ERROR(CheckPerSampleGradients(graph));
+    json["ntk_memory"] = Memory(
+        MemoryPlan(ForInference(experiment), data, &graph, {.trains = false, .ntk_rows = ntk_rows}),
+        plan);
+  }
   // A field's name may be no UTF-8: such bytes become U+FFFD.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -11,8 +11,10 @@
 namespace elastor {
 
 // What --mode=describe prints, as indented JSON: parameters, FLOPs a sample, memory on the fullest
-// rank and the shard plan for `ranks` ranks. Computes nothing of the data set but its shape.
-StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks);
+// rank and the shard plan for `ranks` ranks; and, unless ntk_rows is 0, the memory of mode ntk with
+// as many rows. Computes nothing of the data set but its shape.
+StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
+                               int64_t ntk_rows);
 
 // Of that description, what runs are compared and packed by.
 struct RunFigures {

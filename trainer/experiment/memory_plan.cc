@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/data/batch.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/step/thread_shares.h"
 
 namespace elastor {
@@ -62,14 +63,15 @@ const char* MemoryPartName(MemoryPart part) {
       "activations of the threads (parallel.threads)",
       "batches read ahead (training.batch_size, data.reader_threads)",
       "ids and gradients of a batch (training.batch_size)",
-      "the checkpoint's copy of the state"};
+      "the checkpoint's copy of the state",
+      "the neural tangent kernel (--rows, spectrum.ntk_rows)"};
   return kNames[static_cast<int>(part)];
 }
 
 const char* MemoryPartKey(MemoryPart part) {
-  constexpr const char* kKeys[kMemoryParts] = {"embedding_rows", "dense",   "gradient_sums",
-                                               "activations",    "batches", "exchange",
-                                               "checkpoint_copy"};
+  constexpr const char* kKeys[kMemoryParts] = {"embedding_rows",  "dense",   "gradient_sums",
+                                               "activations",     "batches", "exchange",
+                                               "checkpoint_copy", "ntk"};
   return kKeys[static_cast<int>(part)];
 }
 
@@ -106,6 +108,16 @@ std::vector<int64_t> OccurringIds(const std::string& dataset_path, const Dataset
   return occurring;
 }
 
+Experiment ForInference(Experiment experiment) {
+  experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
+  experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
+  experiment.mutable_checkpoint()->set_disabled(true);
+  if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
+    SetIterations(iterations, experiment.mutable_model());
+  }
+  return experiment;
+}
+
 MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, const Graph* graph,
                        const Options& options)
     : experiment_(experiment),
@@ -114,6 +126,9 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
       options_(options),
       workspace_(CpuExecutor<float>(*graph).workspace_plan()),
       tables_(MakeTables(experiment, data)) {
+  const SpectrumConfig& spectrum = experiment.spectrum();
+  if (options_.trains) options_.ntk_rows = spectrum.disabled() ? 0 : spectrum.ntk_rows();
+  if (options_.ntk_rows > 0) ntk_.emplace(*graph);
   const std::vector<FieldSpec> fields = MakeFields(experiment, data);
   occurring_.assign(tables_.size(), 0);
   most_.assign(tables_.size(), 0);
@@ -133,6 +148,12 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
 MemoryPlan MemoryPlan::With(const Experiment& experiment) const {
   MemoryPlan other = *this;
   other.experiment_ = experiment;
+  return other;
+}
+
+MemoryPlan MemoryPlan::WithNtkRows(int64_t rows) const {
+  MemoryPlan other = *this;
+  other.options_.ntk_rows = rows;
   return other;
 }
 
@@ -164,6 +185,12 @@ int64_t MemoryPlan::Steps() const {
     steps = Product({(TrainingRows() - 1) / batch + 1, experiment_.training().epochs()});
   }
   return limit > 0 ? std::min(limit, steps) : steps;
+}
+
+int64_t MemoryPlan::NtkRows() const {
+  if (!ntk_) return 0;
+  const int64_t rows = data_->rows[static_cast<int>(options_.ntk_split)];
+  return rows > 0 ? std::min(rows, options_.ntk_rows) : options_.ntk_rows;
 }
 
 // Whether training sees every row of the training split, unless a signal stops it.
@@ -320,12 +347,21 @@ void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
   memory->surely[static_cast<int>(MemoryPart::kExchange)] = exchange;
 }
 
+void MemoryPlan::AddNtk(int rank, int ranks, RankMemory* memory) const {
+  if (!ntk_) return;
+  const ParallelConfig& parallel = experiment_.parallel();
+  const int64_t own = LocalPositions(NtkRows(), rank, ranks, parallel.virtual_shards()).size();
+  memory->surely[static_cast<int>(MemoryPart::kNtk)] =
+      ntk_->Bytes(NtkRows(), own, rank, ranks, parallel.threads());
+}
+
 RankMemory MemoryPlan::OfRank(const ShardPlan& shards, int rank) const {
   RankMemory memory;
   AddTables(shards, rank, &memory);
   AddDense(rank, shards.ranks(), &memory);
   AddThreads(rank, shards.ranks(), &memory);
   AddBatches(rank, shards.ranks(), &memory);
+  AddNtk(rank, shards.ranks(), &memory);
   for (int part = 0; part < kMemoryParts; ++part) {
     if (part == static_cast<int>(MemoryPart::kTableRows)) continue;
     Add(memory.surely[part], &memory.address_space);

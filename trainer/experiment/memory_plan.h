@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/base/leaves.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
+#include "core/ntk/ntk_memory.h"
 #include "core/tensor/workspace.h"
 #include "embedding/shard_plan.h"
 #include "embedding/table.h"
@@ -28,8 +30,9 @@ enum class MemoryPart {
   kBatches,       // read, and read ahead
   kExchange,      // a batch's ids, where they occur, and their bags' gradients
   kCheckpoint,    // the copy of the state that is written while training goes on
+  kNtk,           // rows, gradients and kernels of the neural tangent kernel's measurement
 };
-inline constexpr int kMemoryParts = 7;
+inline constexpr int kMemoryParts = 8;
 const char* MemoryPartName(MemoryPart part);  // for people: "activations of the threads"
 const char* MemoryPartKey(MemoryPart part);   // "activations"
 
@@ -49,6 +52,9 @@ struct RankMemory {
 // prepared data set, by its stats.json; 0 where that does not say.
 std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data);
 
+// The experiment of a mode that reads a model, as memory is planned and taken for it.
+Experiment ForInference(Experiment experiment);
+
 // The memory of a run's ranks, from the same layouts, plans and formulas by which it is taken.
 class MemoryPlan {
  public:
@@ -59,6 +65,10 @@ class MemoryPlan {
     std::vector<int64_t> occurring_ids = {};
     // Inference: how many rows the model has, at least and at most.
     Range model_rows = {};
+    // Inference: of the neural tangent kernel; 0: it is not measured. Training measures
+    // spectrum.ntk_rows.
+    int64_t ntk_rows = 0;
+    Split ntk_split = Split::kValidation;
   };
   // experiment: resolved and valid, that memory is taken for. data and graph outlive the object.
   MemoryPlan(const Experiment& experiment, const DatasetInfo& data, const Graph* graph,
@@ -66,8 +76,13 @@ class MemoryPlan {
 
   const Experiment& experiment() const { return experiment_; }
   bool trains() const { return options_.trains; }
+  // Rows of the neural tangent kernel, as many as the split has; those that are alike count as
+  // different ones. 0: it is not measured.
+  int64_t NtkRows() const;
   // The same run with other fields that do not change the graph.
   MemoryPlan With(const Experiment& experiment) const;
+  // With another number of rows of the neural tangent kernel.
+  MemoryPlan WithNtkRows(int64_t rows) const;
   // With tables of another width; the rest stays.
   MemoryPlan WithEmbeddingWidth(int64_t width) const;
 
@@ -92,12 +107,14 @@ class MemoryPlan {
   void AddDense(int rank, int ranks, RankMemory* memory) const;
   void AddThreads(int rank, int ranks, RankMemory* memory) const;
   void AddBatches(int rank, int ranks, RankMemory* memory) const;
+  void AddNtk(int rank, int ranks, RankMemory* memory) const;
 
   Experiment experiment_;
   const DatasetInfo* data_;
   const Graph* graph_;
   Options options_;
   WorkspacePlan workspace_;
+  std::optional<NtkMemory> ntk_;
   std::vector<TableSpec> tables_;
   std::vector<int64_t> occurring_;  // by table: ids that occur, at least
   std::vector<int64_t> most_;       // by table: rows that can occur

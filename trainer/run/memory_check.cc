@@ -117,7 +117,8 @@ class Remedies {
 
   std::string Text() const {
     std::string text;
-    for (const std::string& remedy : {Lazy(), Threads(), Staging(), Ranks(), Width()}) {
+    for (const std::string& remedy :
+         {KernelRows(), Lazy(), Threads(), Staging(), Ranks(), Width()}) {
       if (!remedy.empty()) text += (text.empty() ? "" : ", or ") + remedy;
     }
     return text;
@@ -151,6 +152,14 @@ class Remedies {
       (Fits(plan_with(middle)) ? fits : beyond) = middle;
     }
     return fits;
+  }
+
+  // Of the neural tangent kernel.
+  std::string KernelRows() const {
+    const int64_t rows =
+        Largest(plan_.NtkRows(), [&](int64_t fewer) { return plan_.WithNtkRows(fewer); });
+    if (rows < 2) return "";
+    return (plan_.trains() ? "spectrum.ntk_rows=" : "--rows=") + std::to_string(rows);
   }
 
   std::string Lazy() const {

@@ -9,23 +9,23 @@ namespace {
 using Json = nlohmann::json;
 
 // Fields of records; what is no single number or text, histograms for one, has no column.
-constexpr const char* kColumns[] = {"event", "step", "epoch", "split", "label",
-                                    // train
-                                    "loss", "l2", "learning_rate", "gradient_norm", "samples_per_s",
-                                    // eval; the first three of a slice
-                                    "field", "id", "value", "scheduled", "rows", "positives", "auc",
-                                    "logloss", "normalized_entropy", "calibration", "gauc",
-                                    "gauc_groups", "label_count", "accuracy", "bits_per_label",
-                                    // spectrum
-                                    "stage", "samples", "max_rank", "stable_rank_mean",
-                                    "stable_rank_stddev", "entropy_rank_mean",
-                                    "entropy_rank_stddev",
-                                    // scoring
-                                    "matrices",
-                                    // ntk
-                                    "layer", "lambda_max", "lambda_min", "condition_number", "rank",
-                                    // checkpoint
-                                    "path", "base", "digest", "blocked_s", "write_s"};
+constexpr const char* kColumns[] = {
+    "event", "step", "epoch", "split", "label",
+    // train
+    "loss", "l2", "learning_rate", "gradient_norm", "samples_per_s",
+    // eval; the first three of a slice
+    "field", "id", "value", "scheduled", "rows", "positives", "auc", "logloss",
+    "normalized_entropy", "calibration", "gauc", "gauc_groups", "label_count", "accuracy",
+    "bits_per_label",
+    // spectrum
+    "stage", "samples", "max_rank", "stable_rank_mean", "stable_rank_stddev", "entropy_rank_mean",
+    "entropy_rank_stddev",
+    // scoring
+    "matrices",
+    // ntk
+    "layer", "outputs", "parameters", "lambda_max", "lambda_min", "condition_number", "rank",
+    // checkpoint
+    "path", "base", "digest", "blocked_s", "write_s"};
 
 std::string FieldText(const Json& record, const char* name) {
   const auto field = record.find(name);

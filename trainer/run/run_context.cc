@@ -10,7 +10,6 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
-#include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/sequences.h"
 #include "trainer/run/memory_check.h"
 
@@ -19,16 +18,7 @@ namespace {
 
 // The experiment that memory is planned and taken for.
 Experiment ForMode(const RunOptions& options) {
-  Experiment experiment = options.experiment;
-  if (options.mode != Mode::kTrain) {
-    experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
-    experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
-    experiment.mutable_checkpoint()->set_disabled(true);
-    if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
-      SetIterations(iterations, experiment.mutable_model());
-    }
-  }
-  return experiment;
+  return options.mode == Mode::kTrain ? options.experiment : ForInference(options.experiment);
 }
 
 StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split split) {
@@ -48,6 +38,8 @@ StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment&
   if (memory.trains) {
     memory.occurring_ids = OccurringIds(planned.data().path(), dataset.info());
   } else {
+    if (options.mode == Mode::kNtk) memory.ntk_rows = options.ntk_rows;
+    memory.ntk_split = options.split;
     // A thousand ranks would ask a file system for one folder.
     if (communicator->rank() == 0 && !options.model_dir.empty()) {
       memory.model_rows = RowsOfModel(options.model_dir, TableWidth(planned));
@@ -209,12 +201,6 @@ StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predict
 Status RunContext::CheckNtk() const {
   if (backend_->host_embedding() == nullptr) {
     return UserError("the neural tangent kernel is computed on the CPU; expected --device=cpu");
-  }
-  constexpr int64_t kMostOutputs = 64;  // each has a kernel
-  if (graph.outputs() > kMostOutputs) {
-    return UserError("the neural tangent kernel is the mean of those of " +
-                     std::to_string(graph.outputs()) + " logits; expected a model of " +
-                     std::to_string(kMostOutputs) + " at most");
   }
   return CheckPerSampleGradients(graph);
 }

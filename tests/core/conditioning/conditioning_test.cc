@@ -7,6 +7,7 @@
 #include <numbers>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -258,8 +259,9 @@ TEST(ApproximationTest, CounterexampleSmallestEigenvalueOfB9) {
 
 // lambda_min(K~) >= lambda_min(K): for rows of one norm, but not for Gaussian ones.
 TEST(ApproximationTest, CounterexampleSmallestEigenvaluesForGaussianInputs) {
-  for (const auto& [n, d] : {std::pair{300, 10}, {800, 10}}) {
-    for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (const auto& [n, d, draws] :
+       {std::tuple(300, 10, uint64_t{5}), {800, 10, 5}, {1000, 16, 1}}) {
+    for (uint64_t seed = 1; seed <= draws; ++seed) {
       const auto gated_is_larger = [&, n = n, d = d](Inputs inputs) {
         const KernelPair kernels = Kernels(inputs, n, d, 100.0 * d, seed);
         const Conditioning plain = ConditioningOf(kernels.plain);
@@ -296,6 +298,21 @@ TEST(ApproximationTest, CounterexampleTraceDifferenceOfCorollary42) {
   EXPECT_NEAR(CorrectedTraceDifference(kN, kD, kM), 2.19e11, 1e9);
   EXPECT_NEAR(CorrectedTraceDifference(kN, kD, kM), exact, 0.15 * exact);
   EXPECT_LE(PrintedTraceDifference(kN, kD, kM), 0.1 * exact);
+}
+
+// The diagonal's part of it: n m^2 (d + 2) (5 d + 12) / 2 d^3, as in the last line of the proof;
+// the line before has (5 d + 2), a sixth less at d = 10.
+TEST(ApproximationTest, CounterexampleDiagonalOfCorollary42) {
+  constexpr int64_t kN = 400, kD = 10, kDraws = 40;
+  constexpr double kM = 1000 * kD;
+  double diagonal = 0;
+  for (uint64_t seed = 1; seed <= kDraws; ++seed) {
+    const KernelPair kernels = Kernels(Inputs::kGaussian, kN, kD, kM, seed);
+    diagonal +=
+        (kernels.gated.diagonal().squaredNorm() - kernels.plain.diagonal().squaredNorm()) / kDraws;
+  }
+  const double part = kN * kM * kM * (kD + 2) / (2.0 * kD * kD * kD);
+  EXPECT_NEAR(diagonal / part, 5 * kD + 12, 3);
 }
 
 // Inputs, random labels and what section 4 says of them, at the step size 1 / lambda_max(K).
@@ -382,6 +399,16 @@ TEST(DynamicsTest, CrossingsOfTheLosses) {
   }
 }
 
+// The same prediction for more inputs of more dimensions, within a factor 2 of the 53 of one draw.
+TEST(DynamicsTest, CrossingOfAThousandInputs) {
+  const Descent descent(1000, 20, 1);
+  const std::vector<int64_t> crossings =
+      Crossings(descent.plain, descent.gated, descent.eta, 1'000'000);
+  ASSERT_EQ(crossings.size(), 1u);
+  EXPECT_GE(crossings[0], 27);
+  EXPECT_LE(crossings[0], 106);
+}
+
 // Corollary 4.2 (2): after many steps the gated network leads. With Gaussian inputs it is the plain
 // one, whose smallest eigenvalue is the larger.
 TEST(DynamicsTest, CounterexampleTheGatedNetworkLeadsAtTheEnd) {
@@ -422,7 +449,11 @@ int64_t Commas(const std::string& line) {
 TEST(StudiesTest, TablesAndPictures) {
   for (const Study& study : Studies()) {
     if (study.name == "losses" || study.name == "crossings") continue;  // minutes
-    const std::vector<StudyFile> files = study.run({.seeds = 1, .large = false});
+    const std::vector<StudyFile> files =
+        study.run({.seeds = 1,
+                   .large = false,
+                   .images = DrawInputs(Inputs::kGaussian, 20, 16, 1),
+                   .classes = VectorXd::LinSpaced(20, 0, 9)});
     EXPECT_FALSE(files.empty()) << study.name;
     for (const StudyFile& file : files) {
       if (file.name.ends_with(".svg")) {

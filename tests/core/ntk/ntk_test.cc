@@ -1,14 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/SVD>
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/graph/per_sample.h"
 #include "core/ntk/kernel_product.h"
 #include "core/ntk/kernel_tile.h"
+#include "core/ntk/ntk_memory.h"
 #include "core/ntk/row_factors.h"
 #include "core/spectrum/symmetric_matrix.h"
 #include "tests/core/graph/finite_difference.h"
@@ -198,6 +202,26 @@ TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
   EXPECT_NEAR(found.lambda_max, largest, 1e-12 * largest);
   EXPECT_NEAR(found.lambda_min, smallest, 1e-12 * largest);
   EXPECT_LT(1e-9 * largest, smallest) << "the test could not fail";
+}
+
+// All outputs of few; of many some that differ, and not only every so many.
+TEST(NtkTest, OutputsOfMany) {
+  EXPECT_EQ(NtkOutputs(3), (std::vector<int64_t>{0, 1, 2}));
+  for (const int64_t outputs : {64, 65, 100, 1024, 16384, 999'983}) {
+    const std::vector<int64_t> chosen = NtkOutputs(outputs);
+    ASSERT_EQ(chosen.size(), 64u);
+    EXPECT_TRUE(std::ranges::is_sorted(chosen, std::ranges::less_equal()) && chosen[0] == 0);
+    EXPECT_LT(chosen.back(), outputs);
+    // Every stretch of a sixteenth has some.
+    for (int64_t part = 0; part < 16; ++part) {
+      EXPECT_GE(std::ranges::count_if(chosen, [&](int64_t o) { return o * 16 / outputs == part; }),
+                2)
+          << outputs << " " << part;
+    }
+  }
+  std::set<int64_t> bytes;
+  for (const int64_t output : NtkOutputs(64 * 256)) bytes.insert(output % 256);
+  EXPECT_GE(bytes.size(), 50u);
 }
 
 // K v without K, to rounding, for models with and without row gradients of all parameters.

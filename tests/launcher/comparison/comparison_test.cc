@@ -377,13 +377,11 @@ TEST(EnergyDistanceTest, EquivalenceBound) {
 }
 
 TEST(LossAndGapTest, PointsOfARun) {
-  const auto write = [](const std::string& name, const std::string& metrics) {
-    static int runs = 0;
-    const std::string folder = testing::TempDir() + "/loss_and_gap" + std::to_string(runs++);
+  const auto read = [](const std::string& metrics, int64_t from_step) {
+    const std::string folder = testing::TempDir() + "/loss_and_gap";
     EXPECT_TRUE(MakeDirectory(folder).ok());
-    EXPECT_TRUE(WriteFileAtomically(folder + "/summary.json", "{\"name\": \"" + name + "\"}").ok());
     EXPECT_TRUE(WriteFileAtomically(folder + "/metrics.jsonl", metrics).ok());
-    return folder;
+    return ReadLossAndGap(folder, from_step);
   };
   const std::string start =
       "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":0,\"logloss\":9}\n";
@@ -395,26 +393,20 @@ TEST(LossAndGapTest, PointsOfARun) {
       "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"logloss\":7}\n"
       "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":3,\"logloss\":0.25}"
       "\n";
-  const std::string gated = write("gated", start + metrics), plain = write("plain", metrics);
-  const auto arms = ReadLossAndGap(std::vector<std::string>{gated, plain, gated}, /*from_step=*/0);
-  ASSERT_TRUE(arms.ok()) << arms.status().message();
-  ASSERT_EQ(arms->size(), 2u);
-  EXPECT_EQ((*arms)[0].name, "gated");
-  EXPECT_EQ((*arms)[0].runs.size(), 2u);
-  EXPECT_EQ((*arms)[1].runs.size(), 1u);
-  for (const LossAndGapRun& run : {(*arms)[0].runs[0], (*arms)[1].runs[0]}) {
-    ASSERT_EQ(run.size(), 2u);
-    EXPECT_EQ(run[0].loss, 0.375);
-    EXPECT_EQ(run[0].gap, 0.125);
-    EXPECT_EQ(run[1].loss, 0.125);
-    EXPECT_EQ(run[1].gap, 0.125);
+  for (const std::string& text : {start + metrics, metrics}) {
+    const StatusOr<LossAndGapRun> run = read(text, /*from_step=*/0);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    ASSERT_EQ(run->size(), 2u);
+    EXPECT_EQ((*run)[0].loss, 0.375);
+    EXPECT_EQ((*run)[0].gap, 0.125);
+    EXPECT_EQ((*run)[1].loss, 0.125);
+    EXPECT_EQ((*run)[1].gap, 0.125);
   }
-  const auto late = ReadLossAndGap(std::vector<std::string>{gated}, /*from_step=*/3);
+  const StatusOr<LossAndGapRun> late = read(metrics, /*from_step=*/3);
   ASSERT_TRUE(late.ok()) << late.status().message();
-  ASSERT_EQ((*late)[0].runs[0].size(), 1u);
-  EXPECT_EQ((*late)[0].runs[0][0].loss, 0.125);
-  const std::string empty = write("empty", "{\"event\":\"train\",\"loss\":0.5}\n");
-  const std::string message = ReadLossAndGap(std::vector<std::string>{empty}, 0).status().message();
+  ASSERT_EQ(late->size(), 1u);
+  EXPECT_EQ((*late)[0].loss, 0.125);
+  const std::string message = read("{\"event\":\"train\",\"loss\":0.5}\n", 0).status().message();
   EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
 }
 

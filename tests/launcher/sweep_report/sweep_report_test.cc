@@ -214,6 +214,7 @@ TEST_F(SweepReportTest, TellsThePlantedLaws) {
   EXPECT_TRUE(Holds(page, "No run failed."));
   EXPECT_TRUE(Holds(page, "x86-64-v3 test"));
   EXPECT_TRUE(Holds(page, "00c0ffee00c0ffee"));
+  EXPECT_FALSE(Holds(page, "Generalisation gaps") || Holds(page, "Condition numbers"));
   EXPECT_TRUE(Holds(page, "2.00 \u2192 3.00"));
   EXPECT_TRUE(Holds(page, "trainer --experiment=" + files_.Experiment(plan_.runs[0].folder)));
   const std::string fits = Read("fits.csv");
@@ -235,6 +236,67 @@ TEST_F(SweepReportTest, TellsThePlantedLaws) {
     const std::string svg = Read(std::string(figure) + ".svg");
     EXPECT_TRUE(svg.starts_with("<svg ")) << figure;
     EXPECT_EQ(HtmlMistake(svg), "") << figure;
+    EXPECT_TRUE(Holds(page, svg.substr(0, svg.find("<style>")))) << figure;
+  }
+}
+
+// Gaps that differ by an arm's own shift, and condition numbers that rise by a hundred.
+TEST_F(SweepReportTest, ArmsAndKernels) {
+  Plant({.sizes = 1, .seeds = 6});
+  Write(files_.Sweep(),
+        "base { training { eval_every_steps: 5 } }\n"
+        "axis { name: \"model\" point { label: \"Elastor\" } point { label: \"Mixer\" } }\n"
+        "gap_test { first: \"Elastor\" second: \"Mixer\" from_step: 10 }\n"
+        "gap_test { first: \"Mixer\" second: \"Elastor\" from_step: 99 }\n");
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    const bool mixer = i >= 6;
+    const double seed = 0.001 * static_cast<double>(i % 6);
+    std::string metrics;
+    for (const int step : {5, 10}) {
+      metrics += Json{{"event", "train"}, {"loss", 0.5 + seed}}.dump() + "\n";
+      metrics += Json{{"event", "eval"},
+                      {"split", "validation"},
+                      {"scheduled", true},
+                      {"step", step},
+                      {"logloss", 0.5 + 2 * seed + (mixer ? 0.1 : 0)}}
+                     .dump() +
+                 "\n";
+    }
+    for (const int step : {0, 10}) {
+      for (const char* layer : {"block0.ffn", "whole"}) {
+        const bool unresolved = i == 0 && step == 10;
+        metrics += Json{{"event", "ntk"},
+                        {"step", step},
+                        {"layer", layer},
+                        {"rows", 128},
+                        {"parameters", 99},
+                        {"lambda_max", 2.0},
+                        {"lambda_min", unresolved ? Json(nullptr) : Json(0.5)},
+                        {"condition_number", unresolved  ? Json(nullptr)
+                                             : step == 0 ? Json(1e3)
+                                                         : Json(1e5)},
+                        {"rank", 128}}
+                       .dump() +
+                   "\n";
+      }
+    }
+    Write(files_.Run(plan_.runs[i].folder) + "/metrics.jsonl", metrics);
+  }
+  const std::string page = Report();
+  EXPECT_EQ(HtmlMistake(page), "");
+  const std::string gaps = Read("gaps.csv");
+  // Of all 924 labellings only the arms' own and the exchanged one are so far apart.
+  EXPECT_NEAR(std::stod(Field(gaps, "Elastor,Mixer", "p")), 2.0 / 924, 1e-6);
+  EXPECT_NEAR(std::stod(Field(gaps, "Elastor,Mixer", "gap_difference")), 0.1, 1e-9);
+  EXPECT_EQ(Field(gaps, "Elastor,Mixer", "labellings_are"), "all");
+  EXPECT_EQ(Field(gaps, "Mixer,Elastor", "p"), "");
+  EXPECT_TRUE(Holds(page, "no scheduled evaluation of the validation split from step 99"));
+  EXPECT_TRUE(Holds(page, "Generalisation gaps</h2>"));
+  EXPECT_EQ(std::ranges::count(Read("kernels.csv"), '\n'), 1 + 12 * 2 * 2);
+  EXPECT_TRUE(Holds(page, "<td>5 of 6</td><td class=\"n\" data-sort=\"5\">5.00"));
+  for (const char* figure :
+       {"gap_Elastor_Mixer", "condition_numbers_first", "condition_numbers_last"}) {
+    const std::string svg = Read(std::string(figure) + ".svg");
     EXPECT_TRUE(Holds(page, svg.substr(0, svg.find("<style>")))) << figure;
   }
 }

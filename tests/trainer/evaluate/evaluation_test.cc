@@ -4,9 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/models/test_model.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/evaluate/ntk.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/evaluate/theory.h"
 #include "trainer/run/run_records.h"
@@ -408,6 +411,157 @@ TEST(ScoringRanksTest, LanguageModels) {
     ExpectRankOf(4, element, collapse.ranks[c]);
   }
   EXPECT_TRUE(scored("transformer { layers: 1 heads: 2 hidden: 9 }").ranks.empty());
+}
+
+// Rows with a field of one id, and one of up to four, whose mean it is, from the same table.
+std::unique_ptr<Dataset> MakeBags(int64_t rows) {
+  const std::string path = testing::TempDir() + "/bags.set";
+  std::filesystem::remove_all(path);
+  DatasetInfo info;
+  info.numeric = {{"price"}};
+  info.categorical = {{.name = "item", .ids = 9},
+                      {.name = "history", .ids = 9, .multi_hot = true, .mean_pooling = true}};
+  info.categorical[1].shares = 0;
+  auto writer = DatasetWriter::Create(path, info);
+  EXPECT_TRUE(writer.ok());
+  std::mt19937 random(2);
+  Rows written;
+  written.offsets = {0};
+  for (; written.rows < rows; ++written.rows) {
+    written.labels.push_back(1);
+    written.numeric.push_back(static_cast<float>(random() % 100) / 100);
+    for (const uint64_t ids : {uint64_t{1}, random() % 5}) {
+      for (uint64_t i = 0; i < ids; ++i) {
+        written.ids.push_back(static_cast<int64_t>(random() % 9));
+      }
+      written.offsets.push_back(static_cast<int64_t>(written.ids.size()));
+    }
+  }
+  EXPECT_TRUE((*writer)->Append(Split::kTrain, written).ok());
+  EXPECT_TRUE((*writer)->Append(Split::kValidation, written).ok());
+  EXPECT_TRUE((*writer)->Commit({}).ok());
+  return std::move(Dataset::Open(path)).value();
+}
+
+// A model of bags, as it is at its start.
+struct BagModel {
+  static constexpr float kScale = 1024;  // learning rate, so large that weights become gradients
+
+  BagModel()
+      : communicator(MakeSelfCommunicator()),
+        plan(ShardPlan::Make(PlanKind::kRowWise, Tables(), std::vector<int64_t>{24}, 1, 0).value()),
+        graph(Model().graph()),
+        embedding(Options(), &plan, communicator.get(), &pool),
+        step(StepOptions(), &graph, &embedding, communicator.get(), &pool) {}
+
+  static std::vector<TableSpec> Tables() { return {{"item", 9, kWidth, 0.5}}; }
+  static ShardedEmbedding<float>::Options Options() {
+    ShardedEmbedding<float>::Options options;
+    options.tables = Tables();
+    options.fields = {{"item", 0, Pooling::kSum}, {"history", 0, Pooling::kMean}};
+    options.leaves = 1;
+    options.optimizer.rule.kind = OptimizerKind::kSgd;
+    return options;
+  }
+  static TrainStepOptions StepOptions() {
+    TrainStepOptions options;
+    options.leaves = 1;
+    options.seed = 5;
+    options.dense.rule.kind = OptimizerKind::kSgd;
+    return options;
+  }
+
+  // Weights by name: "dense", and the table's rows by their ids.
+  std::map<std::string, std::vector<double>> Weights() {
+    std::map<std::string, std::vector<double>> weights;
+    weights["dense"].assign(step.weights(), step.weights() + graph.parameters().flat_size());
+    embedding.ForEachRow([&](int, int64_t key, const float* values, const float*) {
+      weights[std::to_string(key)].assign(values, values + kWidth);
+    });
+    return weights;
+  }
+
+  std::unique_ptr<Communicator> communicator;
+  ThreadPool pool{1};
+  ShardPlan plan;
+  Graph graph;
+  ShardedEmbedding<float> embedding;
+  TrainStep<float> step;
+};
+
+// The gradient of a row's logit, by name, from what steps of SGD on the row alone change.
+std::map<std::string, std::vector<double>> LogitGradient(const Dataset& data, int64_t row) {
+  BagModel model;
+  double loss = 0;
+  std::map<std::string, std::vector<double>> before;
+  for (const float rate : {0.0f, BagModel::kScale}) {  // the first step makes the rows
+    before = model.Weights();
+    Rows rows;
+    EXPECT_TRUE(data.Read(Split::kValidation, {.shuffled = false}, 0, {row, row + 1}, &rows).ok());
+    LocalBatch batch;
+    FillLocalBatch(0, 1, 0, 1, /*leaves=*/1, /*categorical_fields=*/2, &rows, &batch);
+    const StatusOr<StepResult> result = model.step.Run(batch, nullptr, rate, 0);
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    loss = result->loss;
+  }
+  // With label 1 the loss is -log sigmoid(logit), of slope sigmoid(logit) - 1.
+  const double slope = std::exp(-loss) - 1;
+  std::map<std::string, std::vector<double>> gradient = model.Weights();
+  for (auto& [name, values] : gradient) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = (before[name][i] - values[i]) / (BagModel::kScale * slope);
+    }
+  }
+  return gradient;
+}
+
+// The kernels of rows with bags that are pooled by their mean, against gradients that the training
+// step itself takes of the rows one by one.
+TEST(NtkTest, KernelsOfBagsAreThoseOfTrainingSteps) {
+  constexpr int64_t kBagRows = 24;
+  const auto data = MakeBags(kBagRows);
+  BagModel model;
+  const std::vector<FieldSpec> fields = BagModel::Options().fields;
+  std::map<std::string, std::vector<double>> kernels;
+  const auto measured = MeasureNtk(
+      {&model.graph, model.step.weights(), fields, &model.embedding, /*leaves=*/1}, *data,
+      Split::kValidation, kBagRows,
+      [&](const std::string& layer, int64_t rows, std::span<const double> kernel) {
+        EXPECT_EQ(rows, kBagRows);
+        kernels[layer].assign(kernel.begin(), kernel.end());
+        return OkStatus();
+      },
+      model.communicator.get(), &model.pool);
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  ASSERT_EQ(measured->duplicates, 0);
+
+  std::vector<std::map<std::string, std::vector<double>>> gradients;
+  for (int64_t row = 0; row < kBagRows; ++row) gradients.push_back(LogitGradient(*data, row));
+  std::vector<double> tables(kBagRows * kBagRows), whole(kBagRows * kBagRows);
+  for (int64_t i = 0; i < kBagRows; ++i) {
+    for (int64_t j = 0; j < kBagRows; ++j) {
+      for (const auto& [name, values] : gradients[i]) {
+        if (!gradients[j].contains(name)) continue;
+        const double product =
+            std::inner_product(values.begin(), values.end(), gradients[j].at(name).begin(), 0.0);
+        whole[i * kBagRows + j] += product;
+        if (name != "dense") tables[i * kBagRows + j] += product;
+      }
+    }
+  }
+  constexpr double kTolerance = 1e-5;  // the step is in float
+  for (const auto& [layer, expected] :
+       {std::pair("embedding", &tables), std::pair("whole", &whole)}) {
+    for (int64_t i = 0; i < kBagRows; ++i) {
+      for (int64_t j = 0; j < kBagRows; ++j) {
+        const double scale =
+            std::sqrt((*expected)[i * kBagRows + i] * (*expected)[j * kBagRows + j]);
+        EXPECT_NEAR(kernels[layer][i * kBagRows + j], (*expected)[i * kBagRows + j],
+                    kTolerance * scale)
+            << layer << " " << i << " " << j;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -172,6 +172,39 @@ TEST(MemoryCheckTest, InferenceTakesTheModelsRows) {
   EXPECT_GT(run.needs[0].unsure_rows, rows.end * kWeightBytes);  // a page a row
 }
 
+// The neural tangent kernel of many rows: what of them would fit is told.
+TEST(MemoryCheckTest, RowsOfAKernel) {
+  const Experiment experiment = MakeExperiment(OptimizerConfig::SPARSE_SGD);
+  const MemoryPlan::Options measures = {.trains = false, .ntk_rows = 4000};
+  DatasetInfo data = Data(1000, 1000);
+  const PlannedRun run(experiment, data, 2, measures);
+  // Rank 0 has the kernel and its copy; both have all rows' gradients and half of the tiles.
+  EXPECT_GE(run.needs[0][MemoryPart::kNtk], 2 * 4000 * 4000 * 8);
+  EXPECT_GE(run.needs[1][MemoryPart::kNtk], 4000 * 4000 / 2 * 8);
+  EXPECT_LT(run.needs[1][MemoryPart::kNtk], run.needs[0][MemoryPart::kNtk]);
+  const StatusOr<std::string> judged = run.JudgeOn(HostOf(kGigabyte / 10));
+  ASSERT_FALSE(judged.ok());
+  const std::string& line = judged.status().message();
+  EXPECT_NE(line.find(" the neural tangent kernel (--rows, spectrum.ntk_rows)"), line.npos) << line;
+  const size_t remedy = line.find("would fit with --rows=");
+  ASSERT_NE(remedy, line.npos) << line;
+  const int64_t fewer = std::stoll(line.substr(remedy + 22));
+  EXPECT_TRUE(PlannedRun(experiment, data, 2, {.trains = false, .ntk_rows = fewer})
+                  .JudgeOn(HostOf(kGigabyte / 10))
+                  .ok());
+  EXPECT_FALSE(PlannedRun(experiment, data, 2, {.trains = false, .ntk_rows = fewer + 1})
+                   .JudgeOn(HostOf(kGigabyte / 10))
+                   .ok());
+  // No more rows than there are.
+  data.rows[static_cast<int>(Split::kValidation)] = 40;
+  EXPECT_TRUE(PlannedRun(experiment, data, 2, measures).JudgeOn(HostOf(kGigabyte / 10)).ok());
+  Experiment trains = experiment;
+  trains.mutable_spectrum()->set_ntk_rows(4000);
+  EXPECT_GT(PlannedRun(trains, Data(1000, 1000), 1).needs[0][MemoryPart::kNtk], 0);
+  trains.mutable_spectrum()->set_disabled(true);
+  EXPECT_EQ(PlannedRun(trains, Data(1000, 1000), 1).needs[0][MemoryPart::kNtk], 0);
+}
+
 TEST(MemoryCheckTest, RanksOfOneHostAddUp) {
   const PlannedRun run(MakeExperiment(OptimizerConfig::DENSE_ADAM), Data(10'000'000, 1000), 4);
   const int64_t half = run.sure() / 2 + kGigabyte / 10;
@@ -231,6 +264,7 @@ TEST(MemoryCheckTest, HugeNumbersDoNotOverflow) {
   Experiment experiment = MakeExperiment(OptimizerConfig::DENSE_ADAM);
   experiment.mutable_training()->set_batch_size(int64_t{9'000'000'000'000'000'000});
   experiment.mutable_parallel()->set_threads(200'000);
+  experiment.mutable_spectrum()->set_ntk_rows(4000);
   const PlannedRun run(experiment, Data(int64_t{1} << 60, 0), 4);
   for (const RankMemory& rank : run.needs) EXPECT_EQ(rank.sure(), int64_t{1} << 62);
   const StatusOr<std::string> judged = run.JudgeOn(HostOf(kGigabyte));
