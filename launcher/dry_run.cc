@@ -47,8 +47,8 @@ std::string TimeText(const Plan& plan, const std::vector<bool>& done, const Time
 
 }  // namespace
 
-std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& machine,
-                   const std::string& trainer, const Slurm* slurm) {
+StatusOr<std::string> DryRun(const Plan& plan, const SweepFiles& files, const Machine& machine,
+                             const std::string& trainer, const Slurm* slurm) {
   const TimeEstimate estimate = EstimateFrom(plan, files, machine);
   std::vector<bool> is_done;
   size_t width = 0;
@@ -100,7 +100,11 @@ std::string DryRun(const Plan& plan, const SweepFiles& files, const Machine& mac
   const std::string cost = multiply_adds > 0 ? line : "cost unknown without data.path";
   text += "sweep " + plan.name + ": " + std::to_string(plan.runs.size()) + " runs, " +
           std::to_string(done) + " done; " + cost;
-  if (slurm != nullptr) return text + "\n" + DrySubmission({plan, files, *slurm, trainer, {}});
+  if (slurm != nullptr) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::string arrays,
+                             DrySubmission({plan, files, *slurm, trainer, {}}));
+    return text + "\n" + arrays;
+  }
   std::snprintf(line, kLine, "; %s; %zu cores and %.1f GB of memory here\n",
                 TimeText(plan, is_done, estimate, machine).c_str(), machine.cores.size(),
                 static_cast<double>(machine.memory_bytes) / 1e9);

@@ -9,8 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
+#include <set>
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
@@ -36,16 +35,16 @@ Status NobodyWorks(const SweepFiles& files) {
 
 Status FolderLock::Take(const SweepFiles& files, double seconds) {
   path_ = files.Lock();
-  std::error_code none;
-  const bool used = !std::filesystem::is_empty(files.root, none) && !none;
-  if (used && !std::filesystem::exists(path_, none)) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(files.root));
+  ELASTOR_ASSIGN_OR_RETURN(const bool of_a_sweep, IsThere(path_));
+  if (!names.empty() && !of_a_sweep) {
     return UserError("--output_dir=" + files.root +
                      ": holds something and no sweep; expected a new or empty directory, or a "
                      "sweep's own");
   }
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root));
   lock_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) return UserError(path_ + ": " + std::strerror(errno));
+  if (lock_ < 0) return SystemError(path_, "open");
   constexpr int kMicroseconds = 10'000;
   const Clock::time_point start = Clock::now();
   while (flock(lock_, LOCK_EX | LOCK_NB) != 0) {

@@ -247,7 +247,7 @@ class SweepRunner {
     std::set<std::string> said;
     for (bool first = true;; first = false) {
       ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep_, FLAGS_sweep, files_));
-      const PlanChange change = AdoptFolders(files_, &plan);
+      ELASTOR_ASSIGN_OR_RETURN(const PlanChange change, AdoptFolders(files_, &plan));
       ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine_));
       ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files_));
       Sweep named = sweep_;
@@ -356,10 +356,11 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   }
   if (FLAGS_calibrate) ELASTOR_RETURN_IF_ERROR(Calibrate(plan, files, machine, trainer));
   if (FLAGS_dry_run) {
-    const PlanChange change = AdoptFolders(files, &plan);
-    ELASTOR_RETURN_IF_ERROR(WriteToStdout(
-        DryRun(plan, files, machine, trainer, ThroughSlurm() ? &sweep.slurm() : nullptr) +
-        ChangeLine(change)));
+    ELASTOR_ASSIGN_OR_RETURN(const PlanChange change, AdoptFolders(files, &plan));
+    ELASTOR_ASSIGN_OR_RETURN(
+        const std::string told,
+        DryRun(plan, files, machine, trainer, ThroughSlurm() ? &sweep.slurm() : nullptr));
+    ELASTOR_RETURN_IF_ERROR(WriteToStdout(told + ChangeLine(change)));
     const std::string misfits = ThroughSlurm() ? "" : Misfits(plan, machine);
     return misfits.empty() ? OkStatus() : UserError(FLAGS_sweep + ": " + misfits);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -87,13 +88,11 @@ int SeedAxis(const Sweep& sweep) {
 }
 
 // Folders by their hashes. A run that was refused has attempts and no folder.
-std::map<std::string, std::string> FoldersByHash(const SweepFiles& files) {
+StatusOr<std::map<std::string, std::string>> FoldersByHash(const SweepFiles& files) {
   std::map<std::string, std::string> there;
   for (const std::string& directory : {files.root + "/attempts", files.Runs()}) {
-    std::error_code none;
-    for (std::filesystem::directory_iterator entry(directory, none), end; !none && entry != end;
-         entry.increment(none)) {
-      std::string name = entry->path().filename();
+    ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
+    for (std::string name : names) {
       if (name.ends_with(kJsonl)) name.resize(name.size() - kJsonl.size());
       if (const std::string hash = HashOfFolder(name); !hash.empty()) there[hash] = name;
     }
@@ -114,6 +113,7 @@ class Planner {
       : sweep_(sweep), files_(files), plan_(*plan) {}
 
   Status AddAll() {
+    ELASTOR_ASSIGN_OR_RETURN(there_, FoldersByHash(files_));
     if (sweep_.has_tuning()) return AddTuned();
     for (const Combination& combination : Product(sweep_)) {
       ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(sweep_, combination, {}));
@@ -396,7 +396,7 @@ class Planner {
   Plan& plan_;
   std::string seed_axis_;  // its name; empty: there is none
   const std::string numerics_ = NumericsFingerprint(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
-  const std::map<std::string, std::string> there_ = FoldersByHash(files_);
+  std::map<std::string, std::string> there_;         // FoldersByHash
   std::map<std::string, std::string> runs_by_hash_;  // their folders
   // Of the configuration: by what a trial sets, its folder in the last rung so far.
   std::map<std::vector<std::string>, std::string> rung_before_;
@@ -612,8 +612,8 @@ StatusOr<Plan> ReadPlan(const SweepFiles& files) {
   return plan;
 }
 
-PlanChange AdoptFolders(const SweepFiles& files, Plan* plan) {
-  std::map<std::string, std::string> there = FoldersByHash(files);
+StatusOr<PlanChange> AdoptFolders(const SweepFiles& files, Plan* plan) {
+  ELASTOR_ASSIGN_OR_RETURN(auto there, FoldersByHash(files));
   PlanChange change;
   for (PlannedRun& run : plan->runs) {
     const auto found = there.find(HashOfFolder(run.folder));

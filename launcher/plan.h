@@ -108,7 +108,7 @@ struct PlanChange {
   std::vector<std::string> left;  // folders of runs that are no longer in the sweep
 };
 // Gives runs that have a folder already its name, whatever their labels are now.
-PlanChange AdoptFolders(const SweepFiles& files, Plan* plan);
+StatusOr<PlanChange> AdoptFolders(const SweepFiles& files, Plan* plan);
 
 }  // namespace elastor
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -43,16 +44,6 @@ int NumberOf(std::string_view name, std::string_view ending) {
   int number = 0;
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   return error == std::errc() && stop == name.data() + name.size() ? number : 0;
-}
-
-std::vector<std::string> NamesIn(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (std::filesystem::directory_iterator entry(directory, none), end; !none && entry != end;
-       entry.increment(none)) {
-    names.push_back(entry->path().filename());
-  }
-  return names;
 }
 
 // As bash reads it back.
@@ -225,9 +216,10 @@ Status WriteArray(std::span<const PlannedRun* const> runs, int number, const Swe
   return WriteFileAtomically(ArrayFile(files, number, kList), text);
 }
 
-std::vector<OpenArray> ReadOpenArrays(const SweepFiles& files) {
+StatusOr<std::vector<OpenArray>> ReadOpenArrays(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(files.Slurm()));
   std::vector<OpenArray> arrays;
-  for (const std::string& name : NamesIn(files.Slurm())) {
+  for (const std::string& name : names) {
     const int number = NumberOf(name, kList);
     if (number == 0) continue;
     OpenArray array{.number = number};
@@ -245,9 +237,10 @@ std::vector<OpenArray> ReadOpenArrays(const SweepFiles& files) {
   return arrays;
 }
 
-int NextArrayNumber(const SweepFiles& files) {
+StatusOr<int> NextArrayNumber(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(files.Slurm()));
   int last = 0;
-  for (const std::string& name : NamesIn(files.Slurm())) {
+  for (const std::string& name : names) {
     last = std::max({last, NumberOf(name, kList), NumberOf(name, kOver)});
   }
   return last + 1;

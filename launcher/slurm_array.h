@@ -62,8 +62,8 @@ struct OpenArray {
   std::string job = {};  // Slurm's id; empty: not known
   std::vector<std::string> folders = {};
 };
-std::vector<OpenArray> ReadOpenArrays(const SweepFiles& files);  // by number
-int NextArrayNumber(const SweepFiles& files);
+StatusOr<std::vector<OpenArray>> ReadOpenArrays(const SweepFiles& files);  // by number
+StatusOr<int> NextArrayNumber(const SweepFiles& files);
 Status RecordJob(const SweepFiles& files, int number, const std::string& job);
 Status CloseArray(const SweepFiles& files, int number);
 // Nothing: the array is over. User error: there is no such element.

@@ -70,7 +70,8 @@ SlurmView Match(std::vector<OpenArray> arrays, const std::vector<SlurmJob>& jobs
 
 StatusOr<SlurmView> Look(const SweepFiles& files) {
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<SlurmJob> jobs, JobsNamed(JobName(files)));
-  return Match(ReadOpenArrays(files), jobs, files);
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<OpenArray> arrays, ReadOpenArrays(files));
+  return Match(arrays, jobs, files);
 }
 
 // Waits for arrays that were perhaps submitted: their launcher was killed before it knew.
@@ -189,7 +190,7 @@ class Submission {
     }
     Status submitted;
     for (int tries = 0; tries < kSubmissions; ++tries) {
-      const int number = NextArrayNumber(files_);
+      ELASTOR_ASSIGN_OR_RETURN(const int number, NextArrayNumber(files_));
       ELASTOR_RETURN_IF_ERROR(WriteArray(runs, number, files_, sweep_.trainer, sweep_.slurm));
       StatusOr<std::string> id = Submit(ArrayArguments(runs, number, files_, sweep_.slurm));
       submitted = id.status();
@@ -313,7 +314,8 @@ StatusOr<int> SubmitWhatIsLeft(const SlurmSweep& sweep, Submitter submitter) {
   return Submission(sweep, submitter).Run();
 }
 
-std::string DrySubmission(const SlurmSweep& sweep) {
+StatusOr<std::string> DrySubmission(const SlurmSweep& sweep) {
+  ELASTOR_ASSIGN_OR_RETURN(const int next, NextArrayNumber(sweep.files));
   const StatusOr<int> size = MaxArraySize();
   std::vector<const PlannedRun*> left;
   for (const PlannedRun& run : sweep.plan.runs) {
@@ -323,7 +325,7 @@ std::string DrySubmission(const SlurmSweep& sweep) {
   const auto arrays = GroupIntoArrays(left, size.ok() ? *size : kAssumedArraySize);
   std::string text;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const int number = static_cast<int>(i) + NextArrayNumber(sweep.files);
+    const int number = next + static_cast<int>(i);
     text += "sbatch " + Joined(ArrayArguments(arrays[i], number, sweep.files, sweep.slurm)) + "\n";
   }
   return text + std::to_string(left.size()) +

@@ -36,7 +36,7 @@ enum class Submitter { kUser, kNobody };
 StatusOr<int> SubmitWhatIsLeft(const SlurmSweep& sweep, Submitter submitter);
 
 // The command lines of the arrays that would be submitted if Slurm had nothing of the sweep.
-std::string DrySubmission(const SlurmSweep& sweep);
+StatusOr<std::string> DrySubmission(const SlurmSweep& sweep);
 
 // Prints a line for the start and the end of each run until Slurm has no job of the sweep any more.
 // kStopped: by a signal; the jobs stay. To be called by a process with one thread.

@@ -144,6 +144,25 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   return writer->Commit();
 }
 
+StatusOr<bool> IsThere(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return SystemError(path, "stat");
+}
+
+StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.insert(entry->path().filename());
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) return names;
+  errno = error.value();
+  return SystemError(directory, "list");
+}
+
 Status MakeDirectory(const std::string& path) {
   if (path.empty()) return UserError("a directory's path is empty");
   for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,13 @@ Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
 // Replaces or creates the file so that after a crash at any moment `path` holds either the old
 // bytes or the new ones, whole; on return they are on the disk. On failure the old file stays.
 Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// Whether there is something at the path; links are followed. A path that the system refuses to
+// look at is an error, and not taken for one at which there is nothing.
+StatusOr<bool> IsThere(const std::string& path);
+
+// The names in a directory; none when there is no such directory.
+StatusOr<std::set<std::string>> NamesIn(const std::string& directory);
 
 // Makes the directory and its missing parents, on the disk on return. It may exist already.
 Status MakeDirectory(const std::string& path);

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -95,8 +94,8 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   Run& run = found.run;
   run.source = folder;
   const std::string summary_path = folder + "/summary.json";
-  std::error_code error;
-  if (!std::filesystem::exists(summary_path, error)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool finished, IsThere(summary_path));
+  if (!finished) {
     return UserError(folder + ": has no summary.json; expected the folder of a finished run");
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::string summary, ReadFile(summary_path));

@@ -1,7 +1,6 @@
 #include "launcher/spectra_report/runs.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -51,8 +50,8 @@ StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   SpectraRun run;
   run.source = folder;
   const std::string experiment_path = folder + "/experiment.textproto";
-  std::error_code ignored;
-  if (!std::filesystem::exists(experiment_path, ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(experiment_path));
+  if (!holds_run) {
     return UserError(folder +
                      ": has no experiment.textproto; expected the folder of a run or of mode "
                      "spectra");

@@ -1,8 +1,8 @@
 #include "launcher/sweep_report/sweep_data.h"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "core/base/file.h"
 #include "launcher/comparison/loss_and_gap.h"
@@ -38,10 +38,11 @@ std::string TextOf(const Json& json, const char* name) {
   return entry->is_string() ? entry->get<std::string>() : entry->dump();
 }
 
-void ReadMetrics(const std::string& path, SweepRun* run) {
-  std::ifstream file(path);
+Status ReadMetrics(const std::string& path, SweepRun* run) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::istringstream lines(text);
   std::map<int64_t, std::vector<StageRank>> ranks;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("{\"event\":\"eval\"")) {
       run->normalized_entropy = Number(ParseObject(line), "normalized_entropy");
     } else if (line.starts_with("{\"event\":\"spectrum\"")) {
@@ -61,11 +62,12 @@ void ReadMetrics(const std::string& path, SweepRun* run) {
            .condition_number = Number(json, "condition_number")});
     }
   }
-  if (ranks.empty()) return;
+  if (ranks.empty()) return OkStatus();
   run->first_step = ranks.begin()->first;
   run->last_step = ranks.rbegin()->first;
   run->first_ranks = std::move(ranks.begin()->second);
   run->last_ranks = ranks.size() > 1 ? std::move(ranks.rbegin()->second) : run->first_ranks;
+  return OkStatus();
 }
 
 // The different values of one figure, for the provenance.
@@ -208,7 +210,7 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
     run.command = Joined(LocalCommand(run.plan, files, "trainer"));
     if (!run.done()) continue;
-    ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run);
+    ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run));
     provenance.AddRun(files.Run(run.plan.folder));
   }
   AssignSeries(kinds, &data);

@@ -187,7 +187,7 @@ TEST(PlanTest, AChangedSweepKeepsItsRuns) {
     axis { field: "model.blocks" values: "1" values: "2" }
     axis { field: "training.seed" values: "2" values: "3" }
   )");
-  const PlanChange change = AdoptFolders(files, &after);
+  const PlanChange change = *AdoptFolders(files, &after);
   EXPECT_EQ(change.kept, 1);
   EXPECT_EQ(change.fresh, 3);
   EXPECT_THAT(change.left, ElementsAre(before.runs[0].folder));

@@ -155,22 +155,22 @@ TEST(SlurmArrayTest, AnArrayIsOpenUntilItIsClosed) {
   const SweepFiles files = {testing::TempDir() + "/arrays"};
   ASSERT_TRUE(MakeDirectory(files.Slurm()).ok());
   const PlannedRun a = MakeRun("a", 1, 1), b = MakeRun("b", 1, 1);
-  EXPECT_EQ(NextArrayNumber(files), 1);
+  EXPECT_EQ(*NextArrayNumber(files), 1);
   ASSERT_TRUE(WriteArray(std::vector<const PlannedRun*>{&a, &b}, 1, files, "/t r", Slurm()).ok());
-  ASSERT_EQ(ReadOpenArrays(files).size(), 1u);
-  EXPECT_EQ(ReadOpenArrays(files)[0].job, "");
+  ASSERT_EQ(ReadOpenArrays(files)->size(), 1u);
+  EXPECT_EQ((*ReadOpenArrays(files))[0].job, "");
   ASSERT_TRUE(RecordJob(files, 1, "12").ok());
-  EXPECT_EQ(ReadOpenArrays(files)[0].job, "12");
-  EXPECT_THAT(ReadOpenArrays(files)[0].folders, ElementsAre("a", "b"));
+  EXPECT_EQ((*ReadOpenArrays(files))[0].job, "12");
+  EXPECT_THAT((*ReadOpenArrays(files))[0].folders, ElementsAre("a", "b"));
   const auto element = ReadElement(files, 1, 1);
   ASSERT_TRUE(element.ok() && *element);
   EXPECT_EQ((*element)->folder, "b");
   EXPECT_EQ((*element)->command.front(), "/t r");
   EXPECT_THAT(ReadElement(files, 1, 2).status().message(), HasSubstr("line 3 is not there"));
   ASSERT_TRUE(CloseArray(files, 1).ok());
-  EXPECT_THAT(ReadOpenArrays(files), IsEmpty());
+  EXPECT_THAT(*ReadOpenArrays(files), IsEmpty());
   EXPECT_FALSE(*ReadElement(files, 1, 1));
-  EXPECT_EQ(NextArrayNumber(files), 2);
+  EXPECT_EQ(*NextArrayNumber(files), 2);
 }
 
 }  // namespace

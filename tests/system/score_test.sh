@@ -197,7 +197,7 @@ sed 's/^3,.*/3,,/; s/^899,.*/899,,/' tsv_predicted/predictions.csv | expect_same
 grep --quiet 'bad.tsv:900: column 1 (click)' score.log || fail "bad rows are not told: $(cat score.log)"
 
 # Mistakes.
-expect_line 2 'missing.tsv: cannot open' \
+expect_line 2 'missing.tsv: stat: No such file' \
   "$trainer" --mode=predict --model=tsv/model --input=missing.tsv
 expect_line 2 "expected one 'user'" "$trainer" --mode=predict --model=csv/model --input=test.tsv
 expect_line 2 'only --mode=predict scores raw rows' \
@@ -209,7 +209,7 @@ expect_line 2 'expected parallel.threads=N alone' \
 expect_line 2 'holds no vocabularies, as checkpoints do not; expected the model that a run ends with' \
   "$trainer" --mode=predict --model=tsv/checkpoints/"$(ls tsv/checkpoints)" --input=test.tsv
 mv tsv/model/vocabulary/user.tsv kept
-expect_line 2 'vocabulary/user.tsv: cannot open' \
+expect_line 2 'vocabulary/user.tsv: stat: No such file' \
   "$trainer" --mode=predict --model=tsv/model --input=test.tsv
 sed '1d' kept >tsv/model/vocabulary/user.tsv
 expect_line 2 'vocabulary/user.tsv: found' \

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -33,30 +32,18 @@ std::optional<int64_t> StepOf(std::string_view kind, const std::string& name) {
   return step;
 }
 
-// The names in a directory; none when it is not there.
-StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error)) {
-    names.insert(at->path().filename().string());
-  }
-  if (!error || error == std::errc::no_such_file_or_directory) return names;
-  return MachineError(directory + ": " + error.message());
-}
-
 // Steps of the whole folders of a kind, ascending. One that was being replaced when the run was
 // killed has its old name still.
-std::set<int64_t> StepsOf(std::string_view kind, const std::set<std::string>& names,
-                          const std::string& directory) {
+StatusOr<std::set<int64_t>> StepsOf(std::string_view kind, const std::set<std::string>& names,
+                                    const std::string& directory) {
   std::set<int64_t> steps;
   for (const std::string& name : names) {
     const bool old = name.ends_with(kOld);
     const auto step = StepOf(kind, old ? name.substr(0, name.size() - kOld.size()) : name);
-    std::error_code ignored;
-    if (step && std::filesystem::exists(directory + "/" + name + "/" + kManifestFile, ignored)) {
-      steps.insert(*step);
-    }
+    if (!step) continue;
+    ELASTOR_ASSIGN_OR_RETURN(const bool whole,
+                             IsThere(directory + "/" + name + "/" + kManifestFile));
+    if (whole) steps.insert(*step);
   }
   return steps;
 }
@@ -93,20 +80,20 @@ std::string BestName(int64_t step) { return NameOf(kBest, step); }
 
 StatusOr<std::string> LastCheckpoint(const std::string& directory) {
   ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
-  const std::set<int64_t> steps = StepsOf(kStep, names, directory);
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<int64_t> steps, StepsOf(kStep, names, directory));
   if (steps.empty()) return std::string();
   return directory + "/" + CheckpointName(*steps.rbegin());
 }
 
 Status RemoveOldCheckpoints(const std::string& directory, int64_t keep, int64_t best_step) {
   ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
-  std::set<int64_t> steps = StepsOf(kStep, names, directory);
+  ELASTOR_ASSIGN_OR_RETURN(std::set<int64_t> steps, StepsOf(kStep, names, directory));
   const std::set<int64_t> old = TakeOld(directory, keep, &steps);
   // Deltas before their bases: whatever is left if the run is killed, can be read.
   for (auto step = old.rbegin(); step != old.rend(); ++step) {
     ELASTOR_RETURN_IF_ERROR(RemoveStep(directory, kStep, *step));
   }
-  std::set<int64_t> unused = StepsOf(kBest, names, directory);
+  ELASTOR_ASSIGN_OR_RETURN(std::set<int64_t> unused, StepsOf(kBest, names, directory));
   unused.erase(best_step);
   for (const int64_t step : steps) {
     if (unused.empty()) break;  // spares reading manifests

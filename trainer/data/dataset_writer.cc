@@ -121,13 +121,9 @@ StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(const std::string
 }
 
 Status DatasetWriter::Prepare() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::exists(path_, error) && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
-    return UserError(path_ + ": output_dir exists and is not empty");
-  }
-  fs::create_directories(partial_path_, error);
-  if (error) return UserError(partial_path_ + ": cannot make the folder: " + error.message());
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(path_));
+  if (!names.empty()) return UserError(path_ + ": output_dir exists and is not empty");
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(partial_path_));
   lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) return WriteError(partial_path_);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return OkStatus();

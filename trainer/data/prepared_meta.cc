@@ -141,8 +141,8 @@ std::string PreparedMetaText(const PreparedMeta& meta) {
 
 StatusOr<PreparedMeta> ReadPreparedMeta(const std::string& path) {
   const std::string file = path + "/" + kMetaFile;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(file));
+  if (!there) {
     return UserError(path + ": not a prepared data set (no " + kMetaFile +
                      "); make one with `prepare`");
   }

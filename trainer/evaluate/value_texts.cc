@@ -1,8 +1,8 @@
 #include "trainer/evaluate/value_texts.h"
 
-#include <filesystem>
 #include <fstream>
 
+#include "core/base/file.h"
 #include "trainer/prepare/saved_vocabulary.h"
 
 namespace elastor {
@@ -12,7 +12,8 @@ Status FindValueTexts(const std::string& path, const DatasetInfo& data, int64_t 
   const int shares = data.categorical[field].shares;
   const std::string& owner = data.categorical[shares >= 0 ? shares : field].name;
   const std::string file = path + "/vocabulary/" + VocabularyFileName(owner);
-  if (texts->empty() || !std::filesystem::exists(file)) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(file));
+  if (texts->empty() || !there) return OkStatus();
   std::ifstream lines(file);
   std::string line;
   for (int64_t id = 1; id <= texts->rbegin()->first && std::getline(lines, line); ++id) {

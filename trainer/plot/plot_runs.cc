@@ -1,6 +1,6 @@
 #include "trainer/plot/plot_runs.h"
 
-#include <filesystem>
+#include <set>
 
 #include "core/base/file.h"
 #include "core/report/html.h"
@@ -17,15 +17,9 @@ constexpr char kPage[] = "report.html";
 
 // Nothing but a report may be overwritten.
 Status CheckOutput(const std::string& directory) {
-  std::error_code error;
-  if (!std::filesystem::exists(directory, error)) return OkStatus();
-  const std::filesystem::directory_iterator entry(directory, error);
-  if (error) return UserError("--output_dir=" + directory + ": cannot read: " + error.message());
-  if (entry == std::filesystem::directory_iterator() ||
-      std::filesystem::exists(directory + "/" + kPage, error)) {
-    return OkStatus();
-  }
-  return UserError("--output_dir=" + directory + ": holds '" + entry->path().filename().string() +
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
+  if (names.empty() || names.contains(kPage)) return OkStatus();
+  return UserError("--output_dir=" + directory + ": holds '" + *names.begin() +
                    "'; expected a new or empty directory, or one with an earlier " + kPage);
 }
 

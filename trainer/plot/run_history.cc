@@ -78,13 +78,14 @@ Status ReadMetrics(RunHistory* run) {
 StatusOr<RunHistory> ReadRun(const std::string& folder) {
   RunHistory run;
   run.folder = folder;
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder + "/metrics.jsonl", ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(folder + "/metrics.jsonl"));
+  if (!holds_run) {
     return UserError(folder + ": holds no run (no metrics.jsonl); expected the --output_dir of a " +
                      "training run");
   }
   ELASTOR_ASSIGN_OR_RETURN(run.experiment, ReadFile(folder + "/experiment.textproto"));
-  if (std::filesystem::exists(folder + "/summary.json", ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool finished, IsThere(folder + "/summary.json"));
+  if (finished) {
     ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(folder + "/summary.json"));
     run.summary = RunRecord::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!run.summary->is_object()) return UserError(folder + "/summary.json: is damaged");

@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -118,12 +117,11 @@ Status CheckFile(const std::string& path, const std::string& checksum) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
                                                                       &XXH3_freeState);
   XXH3_64bits_reset(hash.get());
-  std::ifstream file(path, std::ios::binary);
-  std::string piece(1 << 20, '\0');
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    XXH3_64bits_update(hash.get(), piece.data(), file.gcount());
-  }
-  if (file.eof() && HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
+  constexpr size_t kPieceBytes = 1 << 20;
+  ELASTOR_RETURN_IF_ERROR(ReadFileInPieces(path, kPieceBytes, [&](std::string_view piece) {
+    XXH3_64bits_update(hash.get(), piece.data(), piece.size());
+  }));
+  if (HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
   return MachineError(path + ": damaged; begin anew with --restart");
 }
 

@@ -212,8 +212,9 @@ Status TextRun::Run() {
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteBlocks(options_, plan_, text, places, encoding, *rows_, *ids, pool_, writer_));
-  for (const fs::directory_entry& file : fs::directory_iterator(writer_->work_path(), error)) {
-    report_->work_bytes += static_cast<int64_t>(file.file_size(error));
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> files, NamesIn(writer_->work_path()));
+  for (const std::string& file : files) {
+    report_->work_bytes += static_cast<int64_t>(fs::file_size(Work(file.c_str()), error));
   }
   return writer_->Commit(state.scales);
 }
@@ -337,12 +338,12 @@ Status CheckPartialFolder(const DatasetWriter& writer) {
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     ours.insert(SplitFileName(split));
   }
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(writer.partial_path(), error)) {
-    const fs::path name = entry.path().filename();
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(writer.partial_path()));
+  for (const fs::path name : names) {
     if (ours.contains(name.extension() == ".tmp" ? name.stem() : name)) continue;
-    return UserError(entry.path().string() + ": is not of an unfinished run, and " +
-                     writer.partial_path() + " will be removed; expected it elsewhere");
+    return UserError(writer.partial_path() + "/" + name.string() +
+                     ": is not of an unfinished run, and " + writer.partial_path() +
+                     " will be removed; expected it elsewhere");
   }
   return OkStatus();
 }
@@ -350,8 +351,8 @@ Status CheckPartialFolder(const DatasetWriter& writer) {
 // Whether there is an unfinished run of this identity, to be taken up.
 StatusOr<bool> IsUnfinished(const PrepareOptions& options, const std::string& identity,
                             const DatasetWriter& writer) {
-  std::error_code error;
-  if (options.restart || !fs::exists(writer.begun_path(), error)) return false;
+  ELASTOR_ASSIGN_OR_RETURN(const bool begins, IsThere(writer.begun_path()));
+  if (options.restart || !begins) return false;
   ELASTOR_ASSIGN_OR_RETURN(const std::string begun, ReadFile(writer.begun_path()));
   const std::string difference = IdentityDifference(begun, identity);
   if (difference.empty()) return !MakesItsFields(options.schema);

@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "trainer/data/block_format.h"
 #include "trainer/prepare/text_source.h"
@@ -27,10 +26,9 @@ StatusOr<nlohmann::json> FileIdentity(const std::string& path, const char* split
   std::string head(64 << 10, '\0');
   ssize_t got = -1;
   if (file >= 0 && fstat(file, &facts) == 0) got = pread(file, head.data(), head.size(), 0);
-  const std::string reason = path + ": cannot read: " + std::strerror(errno);
+  const Status failed = SystemError(path, file < 0 ? "open" : "read");
   if (file >= 0) close(file);
-  if (file < 0) return UserError(reason);
-  if (got < 0) return MachineError(reason);
+  if (got < 0) return failed;
   const int64_t modified_ns = int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
   return nlohmann::json{{"path", path},
                         {"split", split},

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/base/file.h"
 #include "trainer/prepare/file_kind.h"
 
 namespace elastor {
@@ -38,9 +39,7 @@ std::string FirstUnpacked(std::string_view packed) {
 
 Status CheckInputFile(const std::string& path) {
   struct stat facts = {};
-  if (stat(path.c_str(), &facts) != 0) {
-    return UserError(path + ": cannot open: " + std::strerror(errno));
-  }
+  if (stat(path.c_str(), &facts) != 0) return SystemError(path, "stat");
   if (S_ISREG(facts.st_mode)) return OkStatus();
   return UserError(path + (S_ISDIR(facts.st_mode) ? ": is a folder" : ": is a pipe or a device") +
                    ", expected a file, as it may be read again");
@@ -57,9 +56,7 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::OpenPlain(const std::string& p
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
   struct stat facts = {};
   source->file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (source->file_ < 0 || fstat(source->file_, &facts) != 0) {
-    return UserError(path + ": cannot open: " + std::strerror(errno));
-  }
+  if (source->file_ < 0 || fstat(source->file_, &facts) != 0) return SystemError(path, "open");
   source->file_bytes_ = facts.st_size;
   ELASTOR_RETURN_IF_ERROR(source->FillInput());
   return source;

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -59,17 +58,6 @@ std::string TableOf(const std::string& metrics) {
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) table += MetricsCsvLines(line);
   return table;
-}
-
-StatusOr<std::set<std::string>> NamesIn(const std::string& directory) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.insert(entry->path().filename());
-  }
-  if (error) return UserError("--output_dir=" + directory + ": cannot read: " + error.message());
-  return names;
 }
 
 // Whether a path still leads to what was opened there.
@@ -141,7 +129,11 @@ Status RunLog::Claim() {
 }
 
 Status RunLog::CheckContents() const {
-  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(output_dir_));
+  const StatusOr<std::set<std::string>> listed = NamesIn(output_dir_);
+  if (!listed.ok()) {
+    return Status(listed.status().code(), "--output_dir=" + listed.status().message());
+  }
+  const std::set<std::string>& names = *listed;
   if (names.empty()) return OkStatus();
   const std::string found = "--output_dir=" + output_dir_ + ": holds ";
   if (use_ == Use::kResumedTraining) {
@@ -164,14 +156,15 @@ Status RunLog::CheckContents() const {
 // What a checkpoint says of its run was compared by whoever found it.
 Status RunLog::CheckRunToContinue() const {
   if (step_ > 0) return OkStatus();
-  std::error_code ignored;
-  if (std::filesystem::exists(PathOf(kSummaryFile), ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool finished, IsThere(PathOf(kSummaryFile)));
+  if (finished) {
     return UserError("--output_dir=" + output_dir_ +
                      ": holds a finished run without checkpoints (" + kSummaryFile +
                      "); expected a run that --resume can continue, or a new directory without it");
   }
   const std::string path = PathOf(kExperimentFile);
-  if (!std::filesystem::exists(path, ignored)) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const bool begun, IsThere(path));
+  if (!begun) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(Experiment stored, ReadExperiment(path));
   ELASTOR_ASSIGN_OR_RETURN(stored, CompleteStored(std::move(stored)));
   const std::string difference = NumericDifference(experiment_, stored);
@@ -188,8 +181,9 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   std::string kept;
   if (resumes) {
     // The run is not finished.
-    std::error_code ignored;
-    std::filesystem::remove(PathOf(kSummaryFile), ignored);
+    if (unlink(PathOf(kSummaryFile).c_str()) != 0 && errno != ENOENT) {
+      return SystemError(PathOf(kSummaryFile), "unlink");
+    }
     ELASTOR_ASSIGN_OR_RETURN(kept, KeptMetrics());
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
   }
@@ -220,8 +214,9 @@ StatusOr<std::string> RunLog::KeptMetrics() {
   const std::string path = PathOf(kMetricsFile);
   std::string kept;
   if (step_ == 0) return kept;
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(path));
   std::string text;
-  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+  if (there) {
     ELASTOR_ASSIGN_OR_RETURN(text, ReadFile(path));
   }
   std::istringstream lines(text);

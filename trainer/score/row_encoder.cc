@@ -1,11 +1,11 @@
 #include "trainer/score/row_encoder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "core/base/file.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/prepare/column_names.h"
@@ -98,9 +98,8 @@ StatusOr<std::unique_ptr<RowEncoder>> RowEncoder::Open(const DataEncoding& encod
   if (!google::protobuf::TextFormat::ParseFromString(encoding.schema, &schema)) {
     return UserError(folder + ": its schema has fields that this version does not know");
   }
-  std::error_code ignored;
-  if (HasVocabularies(encoding) &&
-      !std::filesystem::exists(folder + "/" + kVocabularyFolder, ignored)) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool has_vocabularies, IsThere(folder + "/" + kVocabularyFolder));
+  if (HasVocabularies(encoding) && !has_vocabularies) {
     return UserError(
         folder +
         ": holds no vocabularies, as checkpoints do not; expected the model that a run "

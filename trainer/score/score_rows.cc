@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -37,9 +37,8 @@ class Lines {
   static StatusOr<Lines> Open(const std::string& output_dir) {
     Lines lines;
     if (output_dir.empty()) return lines;
-    std::error_code error;
-    if (std::filesystem::exists(output_dir, error) &&
-        !std::filesystem::is_empty(output_dir, error)) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(output_dir));
+    if (!names.empty()) {
       return UserError("--output_dir=" + output_dir +
                        ": is not empty; expected a new directory for predictions.csv");
     }

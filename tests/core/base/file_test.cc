@@ -7,7 +7,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <string>
+
+#include "tests/core/base/file_limit.h"
 
 namespace elastor {
 namespace {
@@ -131,6 +134,38 @@ TEST_F(FileTest, DirectoryInPlaceOfAFileIsAUserError) {
   EXPECT_EQ(MakeDirectory(Path("f")).message(), Path("f") + ": mkdir: File exists");
   EXPECT_EQ(MakeDirectory(Path("f/g")).code(), StatusCode::kUser);
   EXPECT_EQ(MakeDirectory("").code(), StatusCode::kUser);
+}
+
+TEST_F(FileTest, ListsADirectory) {
+  for (const char* name : {"b", ".hidden", "a"}) {
+    ASSERT_TRUE(WriteFileAtomically(Path(name), "x").ok());
+  }
+  EXPECT_EQ(*NamesIn(directory_), (std::set<std::string>{".hidden", "a", "b"}));
+  EXPECT_EQ(*NamesIn(Path("missing")), std::set<std::string>());
+  EXPECT_EQ(NamesIn(Path("a")).status().message(), Path("a") + ": list: Not a directory");
+  EXPECT_EQ(NamesIn(Path("a")).status().code(), StatusCode::kUser);
+}
+
+TEST_F(FileTest, TellsWhatIsThere) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "x").ok());
+  EXPECT_TRUE(*IsThere(Path("f")));
+  EXPECT_TRUE(*IsThere(directory_));
+  EXPECT_FALSE(*IsThere(Path("missing")));
+  EXPECT_FALSE(*IsThere(Path("f/below_a_file")));
+  const std::string loop = Path("loop");
+  ASSERT_EQ(symlink(loop.c_str(), loop.c_str()), 0);
+  EXPECT_EQ(IsThere(loop).status().message(), loop + ": stat: Too many levels of symbolic links");
+}
+
+TEST_F(FileTest, NoMoreOpenFilesIsTheMachines) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "x").ok());
+  const FileLimit limit(0);
+  EXPECT_EQ(ReadFile(Path("f")).status().message(), Path("f") + ": open: Too many open files");
+  EXPECT_EQ(ReadFile(Path("f")).status().code(), StatusCode::kMachine);
+  EXPECT_EQ(NamesIn(directory_).status().message(), directory_ + ": list: Too many open files");
+  EXPECT_EQ(NamesIn(directory_).status().code(), StatusCode::kMachine);
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "y").code(), StatusCode::kMachine);
+  EXPECT_TRUE(*IsThere(Path("f")));
 }
 
 TEST_F(FileTest, PublishesADirectoryOnce) {

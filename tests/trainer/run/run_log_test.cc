@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/core/base/file_limit.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/run/tensorboard_event.pb.h"
 
@@ -576,6 +577,20 @@ TEST_F(RunLogTest, AFullDiskUnderTensorBoardIsTold) {
   EXPECT_EQ(status.code(), StatusCode::kMachine);
   EXPECT_THAT(status.message(), HasSubstr(directory_ + "/events.out.tfevents."));
   EXPECT_THAT(status.message(), HasSubstr(": cannot write: File too large"));
+}
+
+// Whatever it is that the system refuses to open, another attempt may find it otherwise.
+TEST_F(RunLogTest, NoMoreOpenFilesIsTheMachines) {
+  ASSERT_TRUE(Open(0).ok());
+  int refused = 0;
+  for (;; ++refused) {
+    const FileLimit limit(refused);
+    const Status status = Open(0, Use::kResumedTraining).status();
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), StatusCode::kMachine);
+    EXPECT_THAT(status.message(), HasSubstr(directory_));
+  }
+  EXPECT_GT(refused, 3);
 }
 
 // The time left is told from the steps that this process has done: of ten million steps, one after
