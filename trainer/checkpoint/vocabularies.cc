@@ -18,6 +18,19 @@ std::string PathOf(const std::string& folder, const DatasetInfo::Categorical& fi
   return folder + "/" + kVocabularyFolder + "/" + VocabularyFileName(field.name);
 }
 
+// Whether the files in `folder` are those of `encoding`; they came from the folder `named`.
+Status Verify(const DataEncoding& encoding, const std::string& folder, const std::string& named) {
+  for (const DatasetInfo::Categorical& field : encoding.categorical) {
+    if (!HasFile(field)) continue;
+    ELASTOR_ASSIGN_OR_RETURN(const FileFacts facts, ReadFileFacts(PathOf(folder, field)));
+    if (facts.xxh3 == field.vocabulary) continue;
+    return UserError(PathOf(named, field) + ": has the hash " + facts.xxh3 + "; expected " +
+                     field.vocabulary +
+                     ", the vocabulary of the training data; the file is damaged or was replaced");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 bool HasVocabularies(const DataEncoding& encoding) {
@@ -31,19 +44,11 @@ Status CopyVocabularies(const DataEncoding& encoding, const std::string& from,
     if (!HasFile(field)) continue;
     ELASTOR_RETURN_IF_ERROR(CopyVocabularyFile(PathOf(from, field), PathOf(to, field)));
   }
-  return VerifyVocabularies(encoding, to);
+  return Verify(encoding, to, from);
 }
 
 Status VerifyVocabularies(const DataEncoding& encoding, const std::string& folder) {
-  for (const DatasetInfo::Categorical& field : encoding.categorical) {
-    if (!HasFile(field)) continue;
-    const std::string path = PathOf(folder, field);
-    ELASTOR_ASSIGN_OR_RETURN(const FileFacts facts, ReadFileFacts(path));
-    if (facts.xxh3 == field.vocabulary) continue;
-    return UserError(path + ": has the hash " + facts.xxh3 + "; expected " + field.vocabulary +
-                     ", the vocabulary of the training data; the file is damaged or was replaced");
-  }
-  return OkStatus();
+  return Verify(encoding, folder, folder);
 }
 
 }  // namespace elastor

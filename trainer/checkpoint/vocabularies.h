@@ -14,8 +14,8 @@ inline constexpr char kVocabularyFolder[] = "vocabulary";
 // of every field that has a vocabulary of its own (docs/data.md).
 bool HasVocabularies(const DataEncoding& encoding);
 
-// Copies those of the set in `from` to the folder `to`. User error naming a file that is not the
-// one of `encoding`.
+// Copies those of the set in `from` to the folder `to`. User error naming a file of `from` that
+// is not the one of `encoding`.
 Status CopyVocabularies(const DataEncoding& encoding, const std::string& from,
                         const std::string& to);
 
