@@ -54,6 +54,8 @@ LEAST = [(r"(Forward|Backward)Kernel<\d+>", {"wide_shared": 24, "fmas": 280})]
 
 def kernels(report):
     """{mangled name: its numbers} of a .cu file."""
+    if re.search(r"^\s*(\.visible )?\.func ", report, re.M):
+        sys.exit("a kernel calls a function, whose instructions are not counted with it")
     found = {}
     for name, stack, stores, loads, registers, rest in re.findall(
             r"Compiling entry function '(\w+)' for 'sm_\d+'.*?(\d+) bytes stack frame, (\d+) bytes "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cuda/emulation/schedule.h"
+#include "core/cuda/emulation/traffic.h"
 #include "core/cuda/runtime.h"
 #include "tests/core/cuda/emulation/hazard_kernels.h"
 
@@ -256,6 +257,25 @@ TEST_F(EmulationDeathTest, StaticSharedMemoryHasBounds) {
   Buffer<int> out(&stream, kThreads);
   WriteShared(stream, kThreads - 1, out.data());
   EXPECT_DEATH(WriteShared(stream, kThreads, out.data()), "index outside an array");
+}
+
+TEST_F(EmulationTest, TrafficCountsAPageOnceACall) {
+  constexpr int64_t kBytes = 16 * 4096;
+  for (const bool lazy : {false, true}) {
+    emulation::SetSchedule({.lazy = lazy});
+    Stream stream;
+    Buffer<char> from(&stream, kBytes);
+    Buffer<char> to(&stream, kBytes);
+    stream.Synchronize();
+    const emulation::TrafficCount count;
+    Copy(stream, to.data(), from.data(), kBytes);
+    Copy(stream, to.data(), from.data(), 1);
+    FillZero(stream, to.data(), kBytes);
+    stream.Synchronize();
+    EXPECT_EQ(count.traffic().calls, 3);
+    EXPECT_EQ(count.traffic().read_bytes, kBytes + 4096);
+    EXPECT_EQ(count.traffic().written_bytes, 2 * kBytes + 4096);
+  }
 }
 
 TEST_F(EmulationDeathTest, ThreadsThatNeverCome) {
