@@ -67,10 +67,6 @@ Status ReadImages(StudyOptions* options) {
   for (int64_t i = 0; i < kImages; ++i) {
     options->classes[i] = read.labels[i];
     for (int64_t p = 0; p < pixels; ++p) options->images(i, p) = read.numeric[i * pixels + p];
-    if (options->images.row(i).norm() == 0) {
-      return UserError("--images=" + FLAGS_images + ": image " + std::to_string(i) +
-                       " is blank; expected images that can be scaled");
-    }
   }
   return OkStatus();
 }

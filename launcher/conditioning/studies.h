@@ -15,7 +15,8 @@ namespace elastor {
 struct StudyOptions {
   int64_t seeds = 5;  // of inputs; weights have as many
   bool large = true;  // also what takes more than a few seconds
-  // Images, a row each, and their classes, for figure 6; without rows it has none.
+  // Images, a row each as the trainer reads them, and their classes, for figure 6; without rows it
+  // has none.
   Eigen::MatrixXd images = {};
   Eigen::VectorXd classes = {};
 };

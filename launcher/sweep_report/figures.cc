@@ -260,7 +260,7 @@ Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& nam
   return {name, ToSvg(chart)};
 }
 
-Figure GapFigure(const TestedGap& gap) {
+Figure GapFigure(const TestedGap& gap, size_t number) {
   ScalingChart chart;
   chart.title = gap.arms[0].name + " and " + gap.arms[1].name;
   chart.subtitle = gap.why_not.empty()
@@ -278,7 +278,8 @@ Figure GapFigure(const TestedGap& gap) {
     }
     Thin(kMostCloudPoints, &series.points);
   }
-  return {FileName("gap_" + gap.arms[0].name + "_" + gap.arms[1].name), ToSvg(chart)};
+  return {FileName(Format("gap_%zu_", number) + gap.arms[0].name + "_" + gap.arms[1].name),
+          ToSvg(chart)};
 }
 
 Figure KernelFigure(const std::vector<ConditionNumbers>& numbers,
@@ -454,7 +455,9 @@ FigureGroup GapFigures(const SweepData& data) {
                            "A point is a scheduled evaluation of the validation split; its "
                            "training loss is the mean since the evaluation before.",
                        .figures = {}};
-  for (const TestedGap& gap : data.gaps) group.figures.push_back(GapFigure(gap));
+  for (const TestedGap& gap : data.gaps) {
+    group.figures.push_back(GapFigure(gap, group.figures.size() + 1));
+  }
   return group;
 }
 
