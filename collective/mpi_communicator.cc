@@ -129,7 +129,10 @@ class BlockingCallWatch {
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(int rank, int size, int highest_tag, const CommunicatorOptions& options)
-      : Communicator(rank, size), options_(options), highest_tag_(highest_tag), board_(size) {
+      : Communicator(rank, size),
+        options_(options),
+        highest_tag_(highest_tag),
+        board_(size, /*busy_ranks_speak=*/options.watchdog_seconds > 0) {
     CHECK_GE(options.max_message_bytes, 1);
     CHECK_LE(options.max_message_bytes, INT_MAX);
     // Peers may be other programs that happen to use MPI.

@@ -110,7 +110,8 @@ std::string WaitBoard::Describe(Clock::time_point since, Clock::time_point now) 
     return (text.empty() ? "" : "; ") + NameRanks(group.ranks);
   };
   for (const auto& [heard, group] : silent) {
-    text += begin(group) + NameHosts(group.hosts) + ": no word, stopped or cut off";
+    text += begin(group) + NameHosts(group.hosts) + ": no word, " +
+            (busy_ranks_speak_ ? "" : "busy, ") + "stopped or cut off";
     if (!heard.empty()) text += ", heard of last in " + heard;
   }
   for (const auto& [what, group] : busy) {

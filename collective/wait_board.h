@@ -30,7 +30,11 @@ struct WaitReport {
 // and who makes other calls than the rest.
 class WaitBoard {
  public:
-  explicit WaitBoard(int ranks) : entries_(ranks) {}
+  // busy_ranks_speak: those that wait for nobody report, too
+  // (CommunicatorOptions::watchdog_seconds). Otherwise nothing can be told of a rank that is
+  // silent.
+  WaitBoard(int ranks, bool busy_ranks_speak)
+      : busy_ranks_speak_(busy_ranks_speak), entries_(ranks) {}
 
   // `came`: when the report came.
   void Add(int rank, const WaitReport& report, Clock::time_point came);
@@ -59,6 +63,7 @@ class WaitBoard {
 
   double Seconds(const Entry& entry, Clock::time_point now) const;
 
+  const bool busy_ranks_speak_;
   std::vector<Entry> entries_;  // by rank
   std::string conflict_;
 };

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "core/base/file.h"
@@ -20,11 +19,6 @@ namespace elastor {
 namespace {
 
 constexpr size_t kMostLineBytes = 300;
-
-bool HoldsSomething(const std::string& directory) {
-  std::error_code none;
-  return !std::filesystem::is_empty(directory, none) && !none;
-}
 
 uintmax_t SizeOf(const std::string& path) {
   std::error_code none;
@@ -63,11 +57,12 @@ StatusOr<Attempt> Attempt::Claim(const std::string& folder, const SweepFiles& fi
 }
 
 Status Attempt::Start(std::vector<std::string> command) {
-  resumes_ = HoldsSomething(run_directory_);
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(run_directory_));
+  resumes_ = !names.empty();
   if (resumes_) command.push_back("--resume");
   start_ = Clock::now();
   const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log < 0) return MachineError(log_ + ": open: " + std::strerror(errno));
+  if (log < 0) return SystemError(log_, "open");
   const StatusOr<pid_t> started = StartProcess(command, {.output = log, .error = log}, [this] {
     Bind(place_.cores);
     if (!place_.gpus.empty()) setenv("CUDA_VISIBLE_DEVICES", Joined(place_.gpus).c_str(), 1);
@@ -90,8 +85,8 @@ std::string Attempt::LastLine() const {
   return text->substr(first, std::min(end + 1 - first, kMostLineBytes));
 }
 
-Status Attempt::End(int exit_code, bool stopped_by_launcher) const {
-  return AppendEnd(attempts_, exit_code, stopped_by_launcher, seconds(), LastLine());
+Status Attempt::End(int exit_code, bool stopped_by_launcher, const std::string& last_line) const {
+  return AppendEnd(attempts_, exit_code, stopped_by_launcher, seconds(), last_line);
 }
 
 void Say(const std::string& line) {

@@ -37,8 +37,8 @@ class Attempt {
   void Stop() const { kill(pid_, SIGUSR1); }
   void Kill() const { kill(-pid_, SIGKILL); }
   std::string LastLine() const;  // of what the attempt has printed
-  // Appends the end.
-  Status End(int exit_code, bool stopped_by_launcher) const;
+  // Appends the end. Of an attempt that could not be started: its status.
+  Status End(int exit_code, bool stopped_by_launcher, const std::string& last_line) const;
 
  private:
   Attempt() = default;

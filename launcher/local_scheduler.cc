@@ -76,7 +76,8 @@ class Scheduler {
 
   struct Waiting {
     const PlannedRun* run;
-    int64_t step;  // that it has reached
+    int64_t step;                       // that it has reached
+    Clock::time_point not_before = {};  // when it may be tried again
   };
 
   struct Running {
@@ -121,6 +122,10 @@ class Scheduler {
     for (auto next = waiting_.begin(); next != waiting_.end() && free_.cores() >= least_cores_;) {
       const Waiting waiting = *next;
       const PlannedRun& run = *waiting.run;
+      if (Clock::now() < waiting.not_before) {
+        ++next;
+        continue;
+      }
       const std::optional<Share> share = free_.Take(run.cores(), run.all_gpus(), run.bytes());
       if (!share) {
         ++next;
@@ -139,18 +144,23 @@ class Scheduler {
 
   Status Start(const Waiting& waiting, const Share& share) {
     const PlannedRun& run = *waiting.run;
-    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Experiment(run.folder), run.experiment));
     const Attempts earlier = ReadAttempts(files_.Attempts(run.folder));
     ELASTOR_ASSIGN_OR_RETURN(
         Attempt attempt,
         Attempt::Claim(run.folder, files_, {.cores = share.cores, .gpus = share.gpus}));
-    ELASTOR_RETURN_IF_ERROR(attempt.Start(LocalCommand(run, files_, trainer_)));
-    running_.emplace(attempt.pid(), Running{.run = &run,
-                                            .share = share,
-                                            .attempt = attempt,
-                                            .reader = ProgressReader(files_.Run(run.folder)),
-                                            .first_step = waiting.step,
-                                            .earlier = earlier});
+    Status started = WriteFileAtomically(files_.Experiment(run.folder), run.experiment);
+    if (started.ok()) started = attempt.Start(LocalCommand(run, files_, trainer_));
+    Running running = {.run = &run,
+                       .share = share,
+                       .attempt = attempt,
+                       .reader = ProgressReader(files_.Run(run.folder)),
+                       .first_step = waiting.step,
+                       .earlier = earlier};
+    if (!started.ok()) {
+      free_.Return(share);
+      return Ended(std::move(running), static_cast<int>(started.code()), started.message());
+    }
+    running_.emplace(attempt.pid(), std::move(running));
     std::string where;
     for (const int core : share.cores) where += (where.empty() ? "" : ",") + std::to_string(core);
     table_.Say((attempt.resumes() ? "resume " : "start  ") + run.folder + "  cores " + where);
@@ -181,15 +191,15 @@ class Scheduler {
       running_.erase(found);
       running.progress = running.reader.Read();
       free_.Return(running.share);
-      ELASTOR_RETURN_IF_ERROR(Ended(std::move(running), ExitCodeOf(status)));
+      const std::string last_line = running.attempt.LastLine();
+      ELASTOR_RETURN_IF_ERROR(Ended(std::move(running), ExitCodeOf(status), last_line));
     }
     return OkStatus();
   }
 
-  Status Ended(Running running, int exit_code) {
+  Status Ended(Running running, int exit_code, const std::string& last_line) {
     const PlannedRun& run = *running.run;
-    const std::string last_line = running.attempt.LastLine();
-    ELASTOR_RETURN_IF_ERROR(running.attempt.End(exit_code, stops_ > 0));
+    ELASTOR_RETURN_IF_ERROR(running.attempt.End(exit_code, stops_ > 0, last_line));
     const RunStatus status = ReadStatus(run, files_);
     if (status.state == RunState::kDone) {
       ++done_;
@@ -205,7 +215,7 @@ class Scheduler {
                      ? "rehearsed " + run.folder + "  stopped in mid-run, goes on later"
                      : "again  " + run.folder + "  " + CauseOfAttempt(exit_code) + ": " +
                            last_line);
-      Wait({&run, running.step()});
+      Wait({&run, running.step(), Clock::now() + PauseBeforeTry(status.attempts.machine)});
     } else {
       ++failed_;
       table_.Say("failed " + run.folder + "  " + CauseOfAttempt(exit_code) + ": " + last_line);

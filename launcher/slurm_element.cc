@@ -59,15 +59,19 @@ class Element {
     ELASTOR_ASSIGN_OR_RETURN(Attempt attempt,
                              Attempt::Claim(run_.folder, files_, {.slurm = Here()}));
     int exit_code = kStopped;
+    std::string last_line;
     if (WaitForOlder(attempt)) {
-      ELASTOR_RETURN_IF_ERROR(attempt.Start(element->command));
-      const std::optional<int> ended = WaitForEnd(attempt);
+      const Status started = attempt.Start(element->command);
+      const std::optional<int> ended =
+          started.ok() ? WaitForEnd(attempt) : static_cast<int>(started.code());
       if (!ended) return StoppedBySignal(run_.folder + ": superseded by a later attempt");
       exit_code = *ended;
+      last_line = started.ok() ? attempt.LastLine() : started.message();
+      if (!started.ok()) Say(last_line);
     } else if (!told_) {
       exit_code = kMachine;
     }
-    ELASTOR_RETURN_IF_ERROR(attempt.End(exit_code, /*stopped_by_launcher=*/false));
+    ELASTOR_RETURN_IF_ERROR(attempt.End(exit_code, /*stopped_by_launcher=*/false, last_line));
     return Ended(exit_code);
   }
 

@@ -196,10 +196,11 @@ Status CheckSupervision(const ModeNeeds& needs, const Experiment& experiment,
     return UserError(
         "checkpoint.disabled: true; expected false with --supervise, which goes on from them");
   }
-  if (checkpoint.every_steps() == 0 && checkpoint.every_minutes() == 0) {
+  if (checkpoint.every_steps() == 0 && checkpoint.every_minutes() == 0 &&
+      !WritesDeltas(checkpoint)) {
     return UserError(
-        "checkpoint.every_steps: 0, and every_minutes: 0; expected one of them with --supervise, "
-        "or a lost rank would cost the whole run");
+        "checkpoint.every_steps: 0, and every_minutes, delta_every_steps and delta_every_minutes: "
+        "0; expected one of them with --supervise, or a lost rank would cost the whole run");
   }
   if (const int room = RanksOf({hosts.begin(), hosts.end()}); room > 0 && FLAGS_ranks > room) {
     return UserError("--ranks=" + std::to_string(FLAGS_ranks) + ": the hosts have room for " +
@@ -524,7 +525,8 @@ StatusOr<int> SuperviseJob(const Invocation& invocation,
                               .ranks = FLAGS_ranks,
                               .hosts = invocation.hosts,
                               .launch = {},
-                              .max_restarts = FLAGS_max_restarts};
+                              .max_restarts = FLAGS_max_restarts,
+                              .parallel = invocation.options.experiment.parallel()};
   options.trainer.insert(options.trainer.end(), arguments.begin(), arguments.end());
   for (const char* flag : {"--nosupervise", "--ranks=1", "--hosts=", "--hostfile=", "--launch="}) {
     options.trainer.push_back(flag);

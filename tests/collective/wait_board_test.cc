@@ -43,7 +43,7 @@ WaitReport IsBusy(const std::vector<Call>& calls, Activity activity, double seco
 }
 
 TEST(WaitBoardTest, RanksAreLateUntilTheySayThatTheyWaitAndWhenTheyNoLongerDo) {
-  WaitBoard board(4);
+  WaitBoard board(4, true);
   EXPECT_EQ(board.LateSince(kStart), (std::vector<int>{0, 1, 2, 3}));
   board.Add(0, WaitsIn({kSum}, 1), kStart);
   board.Add(2, WaitsIn({kSum}, 1.5), kStart + kSecond);
@@ -58,7 +58,7 @@ TEST(WaitBoardTest, RanksAreLateUntilTheySayThatTheyWaitAndWhenTheyNoLongerDo) {
 }
 
 TEST(WaitBoardTest, SaysWhoIsLateWithWhatAndWhatTheOthersWaitIn) {
-  WaitBoard board(7);
+  WaitBoard board(7, true);
   for (int rank = 0; rank < 7; ++rank) {
     WaitReport hello;
     hello.hello = true;
@@ -85,8 +85,16 @@ TEST(WaitBoardTest, SaysWhoIsLateWithWhatAndWhatTheOthersWaitIn) {
       "call 2)");
 }
 
+TEST(WaitBoardTest, WithoutAWatchdogASilentRankMayBeBusy) {
+  WaitBoard board(2, false);
+  board.Add(0, WaitsIn({kSum}, 1), kStart);
+  EXPECT_EQ(board.Describe(kStart, kStart),
+            "rank 1: no word, busy, stopped or cut off; rank 0 waits in AllReduceSum (scalars, "
+            "call 1)");
+}
+
 TEST(WaitBoardTest, WithoutALateRankALinkMayBeCut) {
-  WaitBoard board(2);
+  WaitBoard board(2, true);
   board.Add(0, WaitsIn({kSum}, 1), kStart);
   WaitReport files = WaitsIn({kSum}, 1);
   files.activity = Activity::kCheckpointPeers;
@@ -97,7 +105,7 @@ TEST(WaitBoardTest, WithoutALateRankALinkMayBeCut) {
 }
 
 TEST(WaitBoardTest, NamesRanksWhoseCallsOfTheSameNumberDiffer) {
-  WaitBoard board(4);
+  WaitBoard board(4, true);
   board.Add(3, ReportOf({kSum, kExchange}), kStart);
   board.Add(0, ReportOf({kSum}), kStart);
   EXPECT_EQ(board.conflict(), "");
@@ -108,7 +116,7 @@ TEST(WaitBoardTest, NamesRanksWhoseCallsOfTheSameNumberDiffer) {
 }
 
 TEST(WaitBoardTest, LengthsThatDependOnTheRankAreNoConflict) {
-  WaitBoard board(2);
+  WaitBoard board(2, true);
   board.Add(0, ReportOf({kSum, kExchange}), kStart);
   board.Add(1, ReportOf({kSum, kOtherExchange}), kStart);
   EXPECT_EQ(board.conflict(), "");
@@ -117,14 +125,14 @@ TEST(WaitBoardTest, LengthsThatDependOnTheRankAreNoConflict) {
 TEST(WaitBoardTest, LengthsThatMustBeAlikeAreOne) {
   Call longer = kSum;
   longer.alike = 3;
-  WaitBoard board(2);
+  WaitBoard board(2, true);
   board.Add(0, ReportOf({longer}), kStart);
   board.Add(1, ReportOf({kSum}), kStart);
   EXPECT_NE(board.conflict(), "");
 }
 
 TEST(WaitBoardTest, RemembersCallsBeforeThePresentOne) {
-  WaitBoard board(2);
+  WaitBoard board(2, true);
   board.Add(0, ReportOf({kExchange, kSum}), kStart);
   board.Add(1, ReportOf({kSum, kSum}), kStart);
   EXPECT_EQ(board.conflict(),

@@ -41,6 +41,8 @@ DEFINE_int32(ranks, 0, "of every first job; 0: drawn from 2, 3, 4, 5 and 8");
 DEFINE_string(scale_data, "",
               "Criteo, prepared: then every --scale_every-th run is configs/scale.textproto on it");
 DEFINE_int64(scale_every, 10, "see --scale_data");
+DEFINE_int64(supervise_every, 4,
+             "every so manyth run is supervised: its jobs are trainer --supervise; 0: none");
 DEFINE_double(hang_seconds, 90, "a job that lives longer hangs");
 DEFINE_string(
     work, "",
@@ -167,6 +169,9 @@ class Campaign {
   void RunOne(int64_t index) {
     Random random(FLAGS_seed * 1'000'003 + static_cast<uint64_t>(index));
     const bool scale = subjects_.size() > 1 && index % FLAGS_scale_every == 0;
+    // Of the runs on --scale_data, too.
+    const bool supervised =
+        FLAGS_supervise_every > 0 && index % FLAGS_supervise_every == FLAGS_supervise_every / 2;
     const std::string folder = work_ + "/" + std::to_string(index);
     fs::create_directories(folder);
     std::deque<const Fault*> faults;
@@ -188,6 +193,7 @@ class Campaign {
                                             .run = run,
                                             .work = folder,
                                             .first_ranks = FLAGS_ranks,
+                                            .supervised = supervised,
                                             .faults = faults,
                                             .verbose = FLAGS_verbose},
                                            subjects_[scale ? 1 : 0].get(), &tally_, &random)
@@ -213,7 +219,8 @@ class Campaign {
 
 int Main() {
   AdoptOrphans();
-  FLAGS_trainer = Absolute(FLAGS_trainer);
+  // As /proc tells it: a supervisor starts what it is itself.
+  FLAGS_trainer = fs::canonical(FLAGS_trainer);
   FLAGS_prepare = Absolute(FLAGS_prepare);
   FLAGS_layer = Absolute(FLAGS_layer);
   const std::string work =

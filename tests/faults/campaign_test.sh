@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A few runs of the campaign of faults, every kind that needs no root at least once in some hundred seeds; and
-# that it can fail: a trainer whose sums depend on the ranks is a mismatch, one that hangs when it goes on is
+# A few runs of the campaign of faults, every kind that needs no root at least once in some hundred seeds, some
+# of them supervised; and that it can fail: a trainer whose sums depend on the ranks is a mismatch, one that hangs when it goes on is
 # a hang, of which no process is left.
 # Arguments: the campaign, the trainer, prepare, the faulty layer, the mutant trainer.
 set -uo pipefail
@@ -25,6 +25,11 @@ expect() {
 
 expect 0 '^runs=2 hangs=0 digest_mismatches=0 silent_differences=0 ' --trainer="$trainer" --runs=2 \
   --faults=kill_all,torn_write,damage_checkpoint,signal --seed="${ELASTOR_CAMPAIGN_SEED:-1}"
+
+# A supervised run is one job, whatever its ranks meet.
+expect 0 '^runs=3 hangs=0 digest_mismatches=0 silent_differences=0 ' --trainer="$trainer" --runs=3 \
+  --faults=kill_all --supervise_every=1
+grep --quiet '^jobs=3 supervised=3 ' "$work/log" || fail "supervised: $(<"$work/log")"
 
 ELASTOR_MISTAKE=chain expect 1 ' digest_mismatches=[1-3] ' --trainer="$mutant" --runs=3 --faults=kill_all --ranks=3
 grep --quiet '^FAILED digest .*, expected ' "$work/log" || fail "a mismatch: $(<"$work/log")"

@@ -89,10 +89,19 @@ DisturbedRun::Job DisturbedRun::Plan() {
   attempt.ranks = jobs_ > 0 ? kLaterRanks[random_() % 5] : kFirstRanks[random_() % 5];
   if (jobs_ == 0 && options_.first_ranks > 0) attempt.ranks = options_.first_ranks;
   job.fault = NextFault();
+  const bool several = job.fault != nullptr && (job.fault->needs & kRanks) != 0;
+  if (several || options_.supervised) attempt.ranks = std::max(attempt.ranks, 2);
+  if (options_.supervised) {
+    attempt.supervised = true;
+    attempt.arguments = {
+        "--set=checkpoint.delta_every_steps=" + std::to_string(subject_.every_steps()),
+        "--set=checkpoint.every_steps=0"};
+  }
   if (job.fault != nullptr) {
-    if ((job.fault->needs & kRanks) != 0) attempt.ranks = std::max(attempt.ranks, 2);
     attempt.undisturbed = subject_.On(attempt.ranks);
     job.fault->plan(random_, &attempt);
+    // A supervisor starts all its ranks alike.
+    if (!attempt.odd_arguments.empty()) attempt.supervised = false;
   }
   return job;
 }
@@ -105,7 +114,8 @@ void DisturbedRun::Run(Job* job) {
   job->struck = job->fault != nullptr && job->end.notice_seconds.has_value();
   lines_may_lack_ |=
       job->end.lines.find("warning: " + options_.run + "/metrics.jsonl") != std::string::npos;
-  history_ += "; " + std::to_string(job->attempt.ranks) + " ranks, " +
+  history_ += "; " + std::to_string(job->attempt.ranks) + " ranks" +
+              (job->attempt.supervised ? " supervised, " : ", ") +
               (job->struck ? job->attempt.what : "undisturbed") + ": " +
               std::to_string(job->end.code);
   if (!options_.verbose) return;
@@ -115,6 +125,9 @@ void DisturbedRun::Run(Job* job) {
 
 void DisturbedRun::Count(const Job& job) {
   ++tally_.jobs;
+  tally_.supervised += job.attempt.supervised;
+  tally_.restarted += job.end.restarted;
+  if (job.end.restart_seconds) tally_.restart_seconds.push_back(*job.end.restart_seconds);
   if (jobs_ > 1 && job.end.first_step_seconds) {
     ++tally_.resumed;
     if (before_ != nullptr) before_->first_step_seconds.push_back(*job.end.first_step_seconds);
@@ -123,8 +136,9 @@ void DisturbedRun::Count(const Job& job) {
   if (!job.struck) return;
   before_ = &tally_.faults[job.fault->name];
   ++before_->struck;
-  before_->notice_seconds.push_back(*job.end.notice_seconds);
-  before_->harmless += job.end.code == 0;
+  before_->restarted += job.end.restarted;
+  if (!job.end.restarted) before_->notice_seconds.push_back(*job.end.notice_seconds);
+  before_->harmless += job.end.code == 0 && !job.end.restarted;
   const bool refused = job.end.code == 2 || job.end.code == 3;
   before_->refused += refused;
   tally_.refused += refused;

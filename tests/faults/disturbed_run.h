@@ -12,7 +12,8 @@
 namespace elastor {
 
 // A run that is disturbed by one fault after another, each in a job of its own, and resumed on
-// other numbers of ranks until it ends.
+// other numbers of ranks until it ends. The jobs of a supervised one are trainer --supervise, which
+// resumes it as long as it can, and write deltas.
 class DisturbedRun {
  public:
   struct Options {
@@ -20,6 +21,7 @@ class DisturbedRun {
     std::string run;      // the output directory
     std::string work;     // for everything else
     int first_ranks = 0;  // of the first job; 0: drawn
+    bool supervised = false;
     std::deque<const Fault*> faults;
     bool verbose = false;
   };

@@ -59,16 +59,21 @@ void Signal(const std::vector<pid_t>& processes, int signal) {
   for (const pid_t process : processes) kill(process, signal);
 }
 
-// rank: one of them, or kAll, or kLauncher.
+// rank: one of them, or all, or what was started, or the mpirun of a supervised job.
 constexpr int kAll = -1;
 constexpr int kLauncher = -2;
+constexpr int kMpirun = -3;
 
-std::string NameOf(int rank) {
-  return rank == kAll ? "all ranks" : rank == kLauncher ? "mpirun" : "rank " + std::to_string(rank);
+std::string NameOf(int rank, bool supervised) {
+  return rank == kAll                      ? "all ranks"
+         : rank == kLauncher && supervised ? "the supervisor"
+         : rank < 0                        ? "mpirun"
+                                           : "rank " + std::to_string(rank);
 }
 
 void SendSignal(int signal, int rank, Attempt* attempt) {
-  attempt->what = std::string("SIG") + sigabbrev_np(signal) + " to " + NameOf(rank);
+  attempt->what =
+      std::string("SIG") + sigabbrev_np(signal) + " to " + NameOf(rank, attempt->supervised);
   attempt->strike.act = [=, ranks = attempt->ranks](const Processes& processes,
                                                     bool* struck) -> std::optional<double> {
     std::vector<pid_t> victims;
@@ -76,11 +81,19 @@ void SendSignal(int signal, int rank, Attempt* attempt) {
       if (rank == kAll || rank == number) victims.push_back(process);
     }
     if (rank == kLauncher) victims = {processes.launcher};
+    if (rank == kMpirun && processes.mpirun > 0) victims = {processes.mpirun};
     if (victims.empty() || (rank == kAll && static_cast<int>(victims.size()) < ranks)) return 0.01;
     *struck = true;
     Signal(victims, signal);
     return std::nullopt;
   };
+}
+
+void SetDeadlines(int seconds, int start_seconds, Attempt* attempt) {
+  for (const std::string& setting : {"deadline_seconds=" + std::to_string(seconds),
+                                     "start_seconds=" + std::to_string(start_seconds)}) {
+    attempt->arguments.push_back("--set=parallel." + setting);
+  }
 }
 
 int SomeRank(Random& random, const Attempt& attempt) {
@@ -103,7 +116,8 @@ void KillAll(Random& random, Attempt* attempt) {
 
 void KillLauncher(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
-  SendSignal(SIGKILL, kLauncher, attempt);
+  const bool below = attempt->supervised && Below(random, 2) == 0;
+  SendSignal(SIGKILL, below ? kMpirun : kLauncher, attempt);
   attempt->codes = {137};
 }
 
@@ -122,7 +136,7 @@ void Pause(Random& random, Attempt* attempt) {
 void Stop(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGSTOP, SomeRank(random, *attempt), attempt);
-  attempt->arguments = {"--set=parallel.deadline_seconds=3", "--set=parallel.start_seconds=6"};
+  SetDeadlines(3, 6, attempt);
   attempt->codes = {3};
   attempt->names = {"did not complete within"};
 }
@@ -434,8 +448,8 @@ void OnTwoHosts(Attempt* attempt) {
   const std::string first = std::to_string((attempt->ranks + 1) / 2);
   const std::string second = std::to_string(attempt->ranks / 2);
   const std::string agent = attempt->work + "/on_host";
-  attempt->launcher = {agent, "elastor1", "mpirun", "--host",
-                       "elastor1:" + first + ",elastor2:" + second};
+  attempt->agent = {agent, "elastor1"};
+  attempt->hosts = "elastor1:" + first + ",elastor2:" + second;
   // The last three: as tools/environment.sh.
   const std::pair<std::string, std::string> settings[] = {{"plm", "rsh"},
                                                           {"plm_rsh_agent", agent},
@@ -445,7 +459,7 @@ void OnTwoHosts(Attempt* attempt) {
                                                           {"oob_tcp_keepalive_intvl", "1"},
                                                           {"oob_tcp_keepalive_probes", "3"}};
   for (const auto& [name, value] : settings) {
-    attempt->launcher.insert(attempt->launcher.end(), {"--mca", name, value});
+    attempt->mpirun.insert(attempt->mpirun.end(), {"--mca", name, value});
   }
   attempt->restore = [=, attempt = *attempt](int) { Hosts(attempt, "down"); };
 }
@@ -454,7 +468,9 @@ void CutLink(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   OnTwoHosts(attempt);
   attempt->what = "cut the link between two hosts";
-  attempt->arguments = {"--set=parallel.deadline_seconds=4", "--set=parallel.start_seconds=10"};
+  // A deadline below the keepalive's 5 s can leave mpirun for a quarter of an hour, which a
+  // supervisor ends (docs/operations.md, "Deadlines and failures").
+  SetDeadlines(attempt->supervised ? 4 : 9, 10, attempt);
   OnRank(0, attempt, [attempt = *attempt](pid_t) -> std::optional<double> {
     Hosts(attempt, "cut");
     return std::nullopt;
@@ -489,7 +505,7 @@ void SlowLink(Random& random, Attempt* attempt) {
 constexpr Fault kFaults[] = {
     {"kill_rank", "SIGKILL to one rank", kNothing, KillRank},
     {"kill_all", "SIGKILL to all ranks", kNothing, KillAll},
-    {"kill_mpirun", "SIGKILL to mpirun", kRanks, KillLauncher},
+    {"kill_mpirun", "SIGKILL to mpirun, or to its supervisor", kRanks, KillLauncher},
     {"pause", "a rank stands still for 0.1 to 2 s", kRanks, Pause},
     {"stop", "a rank stands still for ever", kRanks, Stop},
     {"signal", "SIGINT, SIGTERM or SIGUSR1 to a rank, all, mpirun", kNothing, StopSignal},

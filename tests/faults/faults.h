@@ -28,12 +28,15 @@ struct Attempt {
   std::string data;  // the prepared data set
   std::string work;  // for a fault's own files
   int ranks = 1;
+  bool supervised = false;  // started by trainer --supervise, which starts it again
   uint64_t index = 0;       // of the disturbed run
   Undisturbed undisturbed;  // on so many ranks
 
   std::vector<std::string> arguments;      // of the trainer besides those of every job
   std::vector<std::string> odd_arguments;  // of the last rank alone
-  std::vector<std::string> launcher;       // words that take the place of "mpirun"
+  std::vector<std::string> agent;          // words before the command: what runs it elsewhere
+  std::vector<std::string> mpirun;         // its options besides those of every job
+  std::string hosts;                       // as of --host; empty: this one
   std::map<std::string, std::string> environment;
   Strike strike;
   std::string mark;                       // as of JobPlan

@@ -22,7 +22,7 @@
 //   ELASTOR_FAULT_BOUNDARY  at which one, from 1 on
 //   ELASTOR_FAULT_UNDER     the watched folders, separated by colons
 //   ELASTOR_FAULT_MARK      a file that is made when it happens: CLOCK_MONOTONIC in ns, then the
-//   call
+//   call. Where it is there already, nothing more happens: ranks are started again
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,8 @@ Fault Chosen() {
   const std::string name = Variable("ELASTOR_FAULT");
   const std::string rank = Variable("OMPI_COMM_WORLD_RANK");
   const auto fault = static_cast<Fault>(std::find(kNames, std::end(kNames), name) - kNames);
-  const bool mine = (rank.empty() ? "0" : rank) == Variable("ELASTOR_FAULT_RANK");
+  const bool mine = (rank.empty() ? "0" : rank) == Variable("ELASTOR_FAULT_RANK") &&
+                    access(Variable("ELASTOR_FAULT_MARK").c_str(), F_OK) != 0;
   return mine || fault == Fault::kCount ? fault : Fault::kNone;
 }
 

@@ -87,6 +87,7 @@ class Job {
     while (Reap()) {
       const double now = SecondsSince(start_);
       WatchFirstStep(now);
+      if (plan_.supervised) WatchRestart();
       Disturb(now);
       if (now > next_look_) Look(now);
       std::this_thread::sleep_for(kPoll);
@@ -116,16 +117,33 @@ class Job {
     return child == 0;
   }
 
-  void WatchFirstStep(double now) {
-    if (end_.first_step_seconds || Inode() == old_inode_) return;
+  // Whether there is a record of a later step than the one that the log's last line with these
+  // words ends with.
+  bool HasGoneOn(std::string_view words) const {
     const std::string log = Contents(plan_.log);
-    const size_t told = log.find("continuing at step ");
-    const int64_t from = told == log.npos ? 0 : std::atoll(&log[told + 19]);
+    const size_t told = log.rfind(words);
+    const int64_t from = told == log.npos ? 0 : std::atoll(&log[told + words.size()]);
     const std::string metrics = Contents(metrics_);
     const size_t last = metrics.rfind("\"step\":");
-    if (last != metrics.npos && std::atoll(&metrics[last + 7]) > from) {
-      end_.first_step_seconds = now;
+    return last != metrics.npos && std::atoll(&metrics[last + 7]) > from;
+  }
+
+  void WatchFirstStep(double now) {
+    if (end_.first_step_seconds || Inode() == old_inode_) return;
+    if (HasGoneOn("continuing at step ")) end_.first_step_seconds = now;
+  }
+
+  // The ranks of the next attempt begin another metrics.jsonl.
+  void WatchRestart() {
+    if (end_.restart_seconds) return;
+    if (!end_.restarted) {
+      end_.restarted = Contents(plan_.log).find("; again on ") != std::string::npos;
+      if (end_.restarted) ended_inode_ = Inode();
+      return;
     }
+    if (Inode() == ended_inode_ || !HasGoneOn(" from step ")) return;
+    const auto struck = plan_.mark.empty() ? struck_ : MarkedAt();
+    if (struck) end_.restart_seconds = SecondsSince(*struck);
   }
 
   void Disturb(double now) {
@@ -146,10 +164,12 @@ class Job {
     Processes found = {.launcher = launcher_, .ranks = {}};
     for (const pid_t process : Descendants()) {
       const std::string folder = "/proc/" + std::to_string(process);
+      if (plan_.supervised && Contents(folder + "/comm") == "mpirun\n") found.mpirun = process;
       if (Contents(folder + "/cmdline").c_str() != plan_.trainer) continue;
       const std::string environment = '\0' + Contents(folder + "/environ");
       constexpr std::string_view kRank("\0OMPI_COMM_WORLD_RANK=", 22);
       const size_t at = environment.find(kRank);
+      if (plan_.supervised && at == environment.npos) continue;
       found.ranks[at == environment.npos ? 0 : std::atoi(&environment[at + kRank.size()])] =
           process;
     }
@@ -159,8 +179,8 @@ class Job {
   // Ends a job that hangs.
   void Look(double now) {
     next_look_ = now + kLookSeconds;
-    const std::vector<pid_t> all = Descendants();
-    const bool alone = all.size() == 1 && all[0] == launcher_ && plan_.command[0] != plan_.trainer;
+    const bool of_mpirun = !plan_.supervised && plan_.command[0] != plan_.trainer;
+    const bool alone = of_mpirun && Find().ranks.empty();
     if (!alone) last_in_company_ = now;
     if (now <= plan_.hang_seconds && now - last_in_company_ <= kLauncherSeconds) return;
     if (!end_.hung && !end_.launcher_hung) {
@@ -188,6 +208,7 @@ class Job {
   const JobPlan& plan_;
   const std::string metrics_;
   const ino_t old_inode_;
+  ino_t ended_inode_ = 0;  // of the first attempt of a supervised job
   const Clock::time_point start_ = Clock::now();
   pid_t launcher_ = -1;
   bool launcher_ended_ = false;

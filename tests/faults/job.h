@@ -15,7 +15,8 @@ namespace elastor {
 
 // The processes of a job that is alive.
 struct Processes {
-  pid_t launcher = -1;         // mpirun; without it the trainer
+  pid_t launcher = -1;         // what was started: a supervisor, mpirun, or the trainer alone
+  pid_t mpirun = -1;           // of a supervised job; -1: it has none at the moment
   std::map<int, pid_t> ranks;  // of ranks that run the trainer already
 };
 
@@ -33,6 +34,7 @@ struct JobPlan {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
   std::string trainer;      // the ranks' program
+  bool supervised = false;  // the command is a supervisor
   std::string output_dir;   // the run's
   std::string log;          // stdout and stderr
   std::string mark;         // made by faulty_system.cc when it strikes
@@ -48,6 +50,8 @@ struct JobEnd {
   bool launcher_hung = false;  // mpirun alone did
   std::optional<double> notice_seconds;      // from the strike to the end; none: it did not strike
   std::optional<double> first_step_seconds;  // from the start to the first record of a new step
+  bool restarted = false;                    // by its supervisor
+  std::optional<double> restart_seconds;     // from the strike to such a record after that
 };
 
 // To be called once: what a process leaves behind becomes a child of this one.

@@ -23,6 +23,17 @@ std::string Between(const std::string& text, const std::string& begin, char end)
   return text.substr(at + begin.size(), text.find(end, at + begin.size()) - at - begin.size());
 }
 
+// Tries of a supervised job without a later checkpoint between them: faults strike once.
+constexpr int kMostRestarts = 2;
+// A supervised job is several, one after the other.
+constexpr double kSupervisedHangs = 4;
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 void Append(const std::vector<std::string>& more, std::vector<std::string>* words) {
   words->insert(words->end(), more.begin(), more.end());
 }
@@ -76,6 +87,7 @@ Subject::Subject(const std::string& name, const std::string& experiment, const s
                  double hang_seconds)
     : name_(name),
       data_(data),
+      every_steps_(every_steps),
       work_(work),
       programs_(programs),
       hang_seconds_(hang_seconds),
@@ -107,19 +119,33 @@ JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
   JobPlan plan = {.command = trainer,
                   .environment = Environment(attempt),
                   .trainer = programs_.trainer,
+                  .supervised = attempt.supervised,
                   .output_dir = attempt.run,
                   .log = attempt.work + "/log",
                   .mark = attempt.mark,
-                  .hang_seconds = hang_seconds_,
+                  .hang_seconds = hang_seconds_ * (attempt.supervised ? kSupervisedHangs : 1),
                   .strike = attempt.strike};
   if (attempt.ranks == 1) return plan;
-  std::vector<std::string>& words = plan.command;
-  words = attempt.launcher.empty() ? std::vector<std::string>{"mpirun"} : attempt.launcher;
-  Append({"-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
-         &words);
+  std::vector<std::string> mpirun = {"mpirun", "-q",    "--oversubscribe",     "--bind-to",
+                                     "none",   "--mca", "mpi_yield_when_idle", "1"};
+  Append(attempt.mpirun, &mpirun);
   // Of the ranks alone: mpirun itself is as it is.
-  for (const auto& [name, value] : plan.environment) Append({"-x", name + "=" + value}, &words);
+  for (const auto& [name, value] : plan.environment) Append({"-x", name + "=" + value}, &mpirun);
   plan.environment.clear();
+  std::vector<std::string>& words = plan.command;
+  words = attempt.agent;
+  if (attempt.supervised) {
+    // The agent gives its words to a shell.
+    const std::string quote = attempt.agent.empty() ? "" : "'";
+    Append(trainer, &words);
+    Append({"--supervise", "--ranks=" + std::to_string(attempt.ranks), "--hosts=" + attempt.hosts,
+            "--max_restarts=" + std::to_string(kMostRestarts),
+            "--launch=" + quote + Joined(mpirun) + quote},
+           &words);
+    return plan;
+  }
+  Append(mpirun, &words);
+  if (!attempt.hosts.empty()) Append({"--host", attempt.hosts}, &words);
   const int alike = attempt.ranks - (attempt.odd_arguments.empty() ? 0 : 1);
   Append({"-np", std::to_string(alike)}, &words);
   Append(trainer, &words);

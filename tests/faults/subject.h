@@ -38,6 +38,7 @@ class Subject {
 
   const std::string& name() const { return name_; }
   const std::string& data() const { return data_; }
+  int every_steps() const { return every_steps_; }
 
   JobPlan PlanJob(const Attempt& attempt, bool resumes) const;
 
@@ -52,6 +53,7 @@ class Subject {
 
   const std::string name_;
   const std::string data_;
+  const int every_steps_;
   const std::string work_;
   const Programs programs_;
   const double hang_seconds_;

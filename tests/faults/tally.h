@@ -13,6 +13,7 @@ struct Tally {
   struct OfFault {
     int64_t struck = 0;                      // jobs
     int64_t harmless = 0;                    // of them, that ended with exit code 0
+    int64_t restarted = 0;                   // by their supervisor
     int64_t refused = 0;                     // with 2 or 3 and a line
     std::vector<double> notice_seconds;      // from the strike until no process was left
     std::vector<double> first_step_seconds;  // from the next job's start to its first new record
@@ -24,6 +25,8 @@ struct Tally {
   int64_t digest_mismatches = 0, silent_differences = 0;
   int64_t wrong_ends = 0;  // jobs with an exit code or a line that the fault does not explain
   int64_t refused = 0, resumed = 0;
+  int64_t supervised = 0, restarted = 0;  // jobs of a supervisor, and those it started again
+  std::vector<double> restart_seconds;    // from the strike to the first new record after that
   std::map<std::string, OfFault> faults;
 
   // A table of the faults, then the totals; the last line begins with "runs=".

@@ -232,6 +232,19 @@ grep --quiet 'stopped by a signal with 0 of 4 runs done' "$work/detached/launche
 expect_line 2 'no launcher is at work there' "$launcher" --stop --output_dir="$work/detached"
 expect_line 2 'expected one of them at most' "$launcher" --stop --status --output_dir="$work/detached"
 
+# A run whose log cannot be written fails alone.
+mapfile -t begun_anew < <(basename --multiple "$work"/killed/runs/* | head --lines=2)
+for run in "${begun_anew[@]}"; do
+  rm --recursive "$work/killed/runs/$run" "$work/killed/attempts/$run.jsonl" "$work/killed/logs/$run.log"
+done
+mkdir "$work/killed/logs/${begun_anew[0]}.log"
+must_sweep 'a log that cannot be written' 2 "$work/killed"
+grep --quiet " failed ${begun_anew[0]}  a mistake: .*/${begun_anew[0]}.log: open: Is a directory" "$work/log" &&
+  grep --quiet " done   ${begun_anew[1]} " "$work/log" || fail "a log that cannot be written: $(<"$work/log")"
+rmdir "$work/killed/logs/${begun_anew[0]}.log"
+must_sweep 'a log that can be written again' 0 "$work/killed" --retry_failed
+same_table "$work/killed" 'a log that could not be written'
+
 # A sweep that changes keeps its runs.
 sed --in-place 's/values: "1" values: "2"/values: "2" values: "3"/' "$work/sweep.textproto"
 must_sweep 'a changed sweep' 0 "$work/whole"

@@ -139,6 +139,22 @@ lines=$(grep --count --invert-match --extended-regexp "$quiet_lines" "$work/log"
 [[ $code -eq 75 && $lines -eq 9 ]] ||
   fail "watchdog: expected exit code 75 and nine lines, found exit code $code and: $(cat "$work/log")"
 
+# A rank that is stopped while all write a checkpoint is named, and that the others wait for its files. It may
+# have said before what it is in.
+told=0
+touch "$work/slow_sync"
+SLOW_RANK=1 SLOW_SYNC=$work/slow_sync LD_PRELOAD=$slow_disk begin 4 frozen --set=parallel.watchdog_seconds=2 \
+  --set=training.log_every_steps=1 --set=checkpoint.every_steps=20 --set=checkpoint.staging_bytes=1
+find_ranks frozen
+written() { [[ $(compgen -G "$work/frozen/checkpoints/*.partial/embedding-*.safetensors" | wc --lines) -eq 3 ]]; }
+until written || ! kill -0 $mpirun; do sleep 0.02; done
+kill -STOP "${ranks[1]}"
+thaw() { rm "$work/slow_sync" && kill -CONT "${ranks[1]}"; }
+stalls 'rank 1' "($silent|checkpoint_fsync for [0-9.]* s after .*); ranks 0,2-3 wait for the files of other ranks$" thaw
+kill -USR1 $mpirun
+wait $mpirun
+code=$?
+[[ $code -eq 75 ]] || fail "stopped in a checkpoint: expected exit code 75, found $code and: $(cat "$work/log")"
 
 # Time for a busy machine: from here on mpirun sends SIGTERM after 2 s, SIGKILL after 2 more.
 export OMPI_MCA_odls_base_sigkill_timeout=2

@@ -26,7 +26,7 @@ expect_line 2 '--output_dir: missing' "${tiny[@]}" --supervise
 expect_line 2 '--supervise: mpirun or srun started this process' mpirun -q --oversubscribe -np 2 "${supervised[@]}"
 expect_line 2 '--supervise: only --mode=train can go on; found --mode=describe' "${supervised[@]}" --mode=describe
 expect_line 2 'checkpoint.disabled: true; expected false' "${supervised[@]}" --set=checkpoint.disabled=true
-expect_line 2 'checkpoint.every_steps: 0, and every_minutes: 0' "${supervised[@]}" --set=checkpoint.every_steps=0
+expect_line 2 'checkpoint.every_steps: 0, and every_minutes, delta_every_steps' "${supervised[@]}" --set=checkpoint.every_steps=0
 expect_line 2 '--hosts=localhost:1,no..host:1: no..host: ' "${supervised[@]}" --hosts=localhost:1,no..host:1
 expect_line 2 '--ranks=2: the hosts have room for 1' "${supervised[@]}" --hosts=localhost:1
 expect_line 2 '--hosts: is of a job that is supervised' "${tiny[@]}" "$new" --hosts=localhost
@@ -61,7 +61,7 @@ trained() {
     [[ $checkpoints -gt $1 ]] || ! kill -0 $limit 2>/dev/null; do sleep 0.05; done
 }
 
-supervise lost 4
+supervise lost 4 --set=checkpoint.every_steps=0 --set=checkpoint.delta_every_steps=50
 kill -KILL "$(processes trainer | tail --lines=1)"
 until grep --quiet 'try 1 of 5' "$work/log" || ! kill -0 $limit 2>/dev/null; do sleep 0.05; done
 trained "$(grep --count '"event":"checkpoint"' "$run/metrics.jsonl")"

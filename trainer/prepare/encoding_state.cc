@@ -118,10 +118,11 @@ Status CheckFile(const std::string& path, const std::string& checksum) {
                                                                       &XXH3_freeState);
   XXH3_64bits_reset(hash.get());
   constexpr size_t kPieceBytes = 1 << 20;
-  ELASTOR_RETURN_IF_ERROR(ReadFileInPieces(path, kPieceBytes, [&](std::string_view piece) {
+  const Status read = ReadFileInPieces(path, kPieceBytes, [&](std::string_view piece) {
     XXH3_64bits_update(hash.get(), piece.data(), piece.size());
-  }));
-  if (HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
+  });
+  if (read.code() == StatusCode::kMachine) return read;
+  if (read.ok() && HashText(XXH3_64bits_digest(hash.get())) == checksum) return OkStatus();
   return MachineError(path + ": damaged; begin anew with --restart");
 }
 

@@ -6,9 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <system_error>
 
 namespace elastor {
 namespace {
@@ -20,6 +27,8 @@ constexpr int kMostSignal = 64;
 constexpr int kMpirun = 1, kProgramError = kSignalBase + SIGABRT;
 
 constexpr int kMistake = static_cast<int>(StatusCode::kUser);
+
+constexpr int kLongestPauseSeconds = 60;
 
 // In the child.
 [[noreturn]] void Become(const std::vector<std::string>& command, const ProcessStreams& streams,
@@ -88,6 +97,12 @@ int ExitCodeOf(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : kSignalBase + WTERMSIG(wait_status);
 }
 
+std::chrono::seconds PauseBeforeTry(int n) {
+  int seconds = n < 2 ? 0 : 1;
+  for (int i = 2; i < n && seconds < kLongestPauseSeconds; ++i) seconds *= 2;
+  return std::chrono::seconds(std::min(seconds, kLongestPauseSeconds));
+}
+
 sigset_t WaitedSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -104,6 +119,34 @@ bool IsLocked(const std::string& run_directory) {
   const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(descriptor);
   return locked;
+}
+
+bool HasThisProgramBelow(pid_t process) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  std::map<pid_t, pid_t> parents;
+  std::vector<pid_t> ours;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const pid_t number = std::atoi(entry->path().filename().c_str());
+    if (number == 0) continue;
+    std::ifstream file(entry->path() / "stat");
+    std::string stat;
+    std::getline(file, stat, '\0');
+    // "7 (name) S 3": a name may hold anything.
+    std::istringstream after_name(stat.substr(stat.rfind(')') + 1));
+    char state = 0;
+    after_name >> state >> parents[number];
+    std::error_code ended;
+    if (fs::read_symlink(entry->path() / "exe", ended) == program) ours.push_back(number);
+  }
+  return std::any_of(ours.begin(), ours.end(), [&](pid_t below) {
+    do {
+      below = parents[below];
+    } while (below != process && below > 1);
+    return below == process;
+  });
 }
 
 std::vector<std::string> KeepaliveOptions() {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,12 +28,19 @@ JobEnd EndOf(int exit_code);         // 128 + n: by signal n
 std::string CauseOf(int exit_code);  // "diverged", for people
 int ExitCodeOf(int wait_status);
 
+// How long to wait before a job is tried again for the n-th time in a row: 0, 1, 2, 4, ... 60 s,
+// for what it lacked may be there by then. No time for n = 0.
+std::chrono::seconds PauseBeforeTry(int n);
+
 // The signals that a process with jobs waits for (sigtimedwait, signalfd) instead of being
 // interrupted; SIGHUP unless it is ignored, as under nohup.
 sigset_t WaitedSignals();
 
 // Whether a trainer is at work in the run's folder, as far as the file system's locks tell.
 bool IsLocked(const std::string& run_directory);
+
+// Whether a process below that one runs this program; the process itself does not count.
+bool HasThisProgramBelow(pid_t process);
 
 // mpirun's options by which it notices within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();

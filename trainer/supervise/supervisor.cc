@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -35,21 +35,19 @@ namespace {
 constexpr double kProbeSeconds = 10;
 // mpirun loses a signal that comes while it starts, or dies of it: it is held back so long.
 constexpr double kSignalAfterSeconds = 2;
-// So long ranks of an attempt that is over may keep the run's folder: the default of
-// parallel.deadline_seconds, after which ranks that are cut off end.
-constexpr double kMostSecondsLocked = 300;
-constexpr double kLongestPauseSeconds = 60;
+// How long after parallel.deadline_seconds a rank that is cut off has ended.
+constexpr double kLeavingSeconds = 10;
+// So long mpirun may live without its ranks, and how often that is looked at. With a link that is
+// cut it can wait for a quarter of an hour, for the kernel probes no connection on which it still
+// has something to deliver.
+constexpr double kMostSecondsAlone = 20;
+constexpr double kLookSeconds = 1;
 constexpr int kNone = -1;
 constexpr int kPollMilliseconds = 50;
 
 void Say(const std::string& line) { WriteToStderr("supervise: " + line + "\n"); }
 
 std::string Ranks(int count) { return std::to_string(count) + (count == 1 ? " rank" : " ranks"); }
-
-bool HoldsSomething(const std::string& directory) {
-  std::error_code none;
-  return !std::filesystem::is_empty(directory, none) && !none;
-}
 
 // Of the last whole checkpoint; kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
@@ -105,18 +103,42 @@ class SupervisorLock {
   int file_ = -1;
 };
 
+// Whether ranks of a job still live, as far as this host and the folder's lock tell.
+class RankWatch {
+ public:
+  RankWatch(pid_t job, const std::string& output_dir) : job_(job), output_dir_(output_dir) {}
+
+  // Since one of them was seen last; 0 as long as none was.
+  double SecondsGone() {
+    if (SecondsSince(looked_) > kLookSeconds) {
+      looked_ = Clock::now();
+      const bool here = HasThisProgramBelow(job_) || IsLocked(output_dir_);
+      if (here) last_here_ = looked_;
+      seen_ |= here;
+    }
+    return seen_ ? SecondsSince(last_here_) : 0;
+  }
+
+ private:
+  const pid_t job_;
+  const std::string& output_dir_;
+  Clock::time_point looked_ = Clock::now();
+  bool seen_ = false;
+  Clock::time_point last_here_;
+};
+
 class Supervisor {
  public:
   explicit Supervisor(const SuperviseOptions& options)
-      : options_(options),
-        held_something_(HoldsSomething(options.output_dir)),
-        last_step_(CheckpointStep(options.output_dir)) {}
+      : options_(options), last_step_(CheckpointStep(options.output_dir)) {}
   ~Supervisor() {
     if (signals_ >= 0) close(signals_);
   }
 
   StatusOr<int> Run() {
     ELASTOR_RETURN_IF_ERROR(lock_.Take(options_.output_dir));
+    ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(options_.output_dir));
+    held_something_ = !names.empty();
     const sigset_t waited = WaitedSignals();
     sigprocmask(SIG_BLOCK, &waited, nullptr);
     stops_ = StopSignal() != 0 ? 1 : 0;  // one that came before
@@ -211,7 +233,7 @@ class Supervisor {
     }
     while (tries_ < options_.max_restarts) {
       ++tries_;
-      WaitSeconds(PauseBefore(tries_));
+      WaitFor(PauseBeforeTry(tries_));
       const std::optional<std::vector<Host>> hosts = HostsForAll();
       if (!hosts) return std::nullopt;
       if (NeedsHosts() && hosts->empty()) {
@@ -228,22 +250,16 @@ class Supervisor {
     return std::nullopt;
   }
 
-  // The first try comes at once, the next ones after 1, 2, 4, ... s.
-  static double PauseBefore(int attempt) {
-    return attempt == 1 ? 0 : std::min(kLongestPauseSeconds, std::exp2(attempt - 2));
-  }
-
-  void WaitSeconds(double seconds) {
-    const Clock::time_point start = Clock::now();
-    while (stops_ == 0 && SecondsSince(start) < seconds) Wait();
+  void WaitFor(std::chrono::seconds pause) {
+    const Clock::time_point end = Clock::now() + pause;
+    while (stops_ == 0 && Clock::now() < end) Wait();
   }
 
   std::vector<std::string> Command(const std::vector<Host>& hosts) const {
     std::vector<std::string> trainer = options_.trainer;
-    // A run that was there before goes on only where the user says so.
-    if (attempts_ > 0 && !held_something_ && HoldsSomething(options_.output_dir)) {
-      trainer.push_back("--resume");
-    }
+    // A run that was there before goes on only where the user says so. Where nothing was written
+    // yet, a run that is to go on begins.
+    if (attempts_ > 0 && !held_something_) trainer.push_back("--resume");
     if (!NeedsHosts() && options_.ranks == 1) return trainer;
     std::vector<std::string> command = options_.launch;
     command.push_back("-np");
@@ -259,8 +275,9 @@ class Supervisor {
   // Runs an attempt to its end; its exit code. Sets cause_.
   StatusOr<int> RunJob(const std::vector<Host>& hosts) {
     const Clock::time_point ended = Clock::now();
+    const double most_seconds = options_.parallel.deadline_seconds() + kLeavingSeconds;
     while (attempts_ > 0 && stops_ == 0 && IsLocked(options_.output_dir) &&
-           SecondsSince(ended) < kMostSecondsLocked) {
+           SecondsSince(ended) < most_seconds) {
       Wait();
     }
     if (stops_ > 0) return static_cast<int>(StatusCode::kStopped);
@@ -290,13 +307,18 @@ class Supervisor {
   int Follow(pid_t job, int error) {
     const Clock::time_point start = Clock::now();
     MpirunReport report;
+    RankWatch ranks(job, options_.output_dir);
     int told = 0;  // signals
     int status = 0;
-    bool reads = true;
+    bool reads = true, left_alone = false;
     for (bool ended = false; !ended;) {
       Wait(reads ? error : kNone);
       ended = waitpid(job, &status, WNOHANG) == job;
       reads = reads && PassOn(error, &report);
+      if (!ended && !left_alone && ranks.SecondsGone() > kMostSecondsAlone) {
+        left_alone = true;
+        kill(-job, SIGKILL);
+      }
       if (ended || told >= std::min(stops_, 2)) continue;
       if (stops_ > 1) {
         kill(-job, SIGKILL);
@@ -308,7 +330,10 @@ class Supervisor {
       }
     }
     if (const std::string rest = report.Rest(); !rest.empty()) WriteToStderr(rest);
-    cause_ = report.cause();
+    cause_ = left_alone
+                 ? "mpirun did not end within " +
+                       std::to_string(static_cast<int>(kMostSecondsAlone)) + " s of its ranks"
+                 : report.cause();
     return ExitCodeOf(status);
   }
 
@@ -324,7 +349,7 @@ class Supervisor {
   }
 
   const SuperviseOptions& options_;
-  const bool held_something_;  // the folder, before the first attempt
+  bool held_something_ = false;  // the folder, before the first attempt
   SupervisorLock lock_;
   int signals_ = -1;              // where they are read from
   int stops_ = 0;                 // of these that came

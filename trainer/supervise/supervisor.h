@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "trainer/supervise/hosts.h"
 
@@ -16,7 +17,8 @@ struct SuperviseOptions {
   std::vector<Host> hosts = {};  // with room for the ranks; empty: this host
   // mpirun and its options, to which the number of ranks, the hosts and the trainer are added.
   std::vector<std::string> launch;
-  int max_restarts = 5;  // in a row, without a later checkpoint between them
+  int max_restarts = 5;          // in a row, without a later checkpoint between them
+  ParallelConfig parallel = {};  // the ranks'; its deadlines say how long they can live on
 };
 
 // Starts the job, and starts it again from its last checkpoint when it ends for a reason that

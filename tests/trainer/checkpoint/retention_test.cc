@@ -60,7 +60,7 @@ TEST_F(RetentionTest, FindsTheLastWholeOne) {
   EXPECT_EQ(*LastCheckpoint(directory_), directory_ + "/step-0000000010");
   EXPECT_TRUE(ReadCheckpointMetadata(*LastCheckpoint(directory_)).ok());
   const StatusOr<std::string> file = LastCheckpoint(directory_ + "/step-0000000009/manifest.json");
-  EXPECT_EQ(file.status().code(), StatusCode::kMachine);
+  EXPECT_EQ(file.status().code(), StatusCode::kUser);
 }
 
 TEST_F(RetentionTest, KeepsTheLastAndWhatTheyReferTo) {

@@ -112,6 +112,9 @@ TEST(JobProcessTest, AnEndIsJudgedAlikeByAllWhoStartJobs) {
   EXPECT_EQ(EndOf(75), JobEnd::kStopped);
   EXPECT_EQ(CauseOf(137), "killed by signal 9");
   EXPECT_EQ(CauseOf(205), "exit code 205");
+  std::vector<int64_t> pauses;
+  for (const int n : {0, 1, 2, 3, 4, 7, 8, 1000}) pauses.push_back(PauseBeforeTry(n).count());
+  EXPECT_EQ(pauses, (std::vector<int64_t>{0, 0, 1, 2, 4, 32, 60, 60}));
 }
 
 }  // namespace
