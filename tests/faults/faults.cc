@@ -413,7 +413,7 @@ void LimitMemory(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_AS, &bounds, nullptr);
     return std::nullopt;
   });
-  attempt->codes = {3};
+  attempt->codes = {1, 3};  // 1: Open MPI's own end, in MPI_Init
 }
 
 void LimitFiles(Random& random, Attempt* attempt) {
