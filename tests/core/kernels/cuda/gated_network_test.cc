@@ -9,6 +9,7 @@ namespace {
 struct Case {
   GatedNetwork network;
   LeafShape leaves;
+  bool underflow = false;  // p and h are barely normal, or flushed to a zero of their sign
 };
 
 // Inputs of a case, and what the CPU's kernels make of them: z and dx [row][token][feature],
@@ -28,6 +29,12 @@ struct Expected {
         dup(up.size() * leaves.leaves),
         ddown(down.size() * leaves.leaves),
         dresidual(residual.size() * leaves.leaves) {
+    if (c.underflow) {
+      const auto half = static_cast<size_t>(n.hidden * n.width);
+      for (size_t i = 0; i < up.size(); ++i) {
+        if (i / half % 2 == 0) up[i] *= 2e-38f;
+      }
+    }
     for (int64_t token = 0; token < n.tokens; ++token) {
       for (int64_t leaf = 0; leaf < leaves.leaves; ++leaf) Compute(token, leaf);
     }
@@ -144,6 +151,7 @@ TEST_F(GatedNetworkTest, TheCpusBits) {
   ExpectTheCpusBits({{2, 32, 72, Activation::kRelu}, {2, 37}}, Layout::kTokenMajor);
   ExpectTheCpusBits({{2, 28, 80, Activation::kTanh}, {2, 16}}, Layout::kRowMajor);
   ExpectTheCpusBits({{4, 1, 3, Activation::kSigmoid}, {2, 5}}, Layout::kRowMajor);
+  ExpectTheCpusBits({{1, 5, 40, Activation::kRelu}, {2, 40}, true}, Layout::kRowMajor);
   // More rows than a block takes forward.
   ExpectTheCpusBits({{1, 5, 7, Activation::kIdentity}, {1, 600}}, Layout::kSpread);
 }
