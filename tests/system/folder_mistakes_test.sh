@@ -186,7 +186,7 @@ for program in apt-get bazel dpkg-query mpirun srun sudo; do
   printf '#!/bin/sh\ntouch "%s/ran"\nexit 1\n' "$PWD" >scripts/programs/$program
   chmod +x scripts/programs/$program
 done
-for script in quickstart.sh run_tests.sh .ci/run configs/slurm/train.sbatch tests/system/full_bits.sh \
+for script in quickstart.sh run_tests.sh .ci/run configs/slurm/{train,supervised}.sbatch tests/system/full_bits.sh \
   tools/{bundle,bundle_run,environment,gpu_check,install_packages,reproduce}.sh; do
   mkdir --parents "scripts/$(dirname $script)"
   cp --dereference "$sources/$script" scripts/$script

@@ -223,4 +223,22 @@ wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
 [[ $(digest_of "$work"/lost/runs/*) == "$(digest_of "$work"/lost_whole/runs/*)" ]] || fail 'a lost node: another digest'
 grep --quiet 'superseded by a later attempt' "$work"/lost/slurm/array-1.log || fail "a lost node: $(cat "$work"/lost/slurm/array-1.log)"
 kill -0 $old 2>/dev/null && fail 'a lost node: its rank lives on'
+
+# A supervised run in an allocation: a node is cut off, and the run goes on on the other one.
+mend_link "$host"
+all_idle() { [[ $(on 0 sinfo --noheader --Node --partition=low --format=%T | grep --count '^idle$') -eq 2 ]]; }
+wait_for 'both nodes' all_idle
+mkdir --parents "$work/programs/trainer"
+ln --symbolic "$trainer" "$work/programs/trainer/trainer"
+supervised=$work/supervised
+script=$PWD/configs/slurm/supervised.sbatch
+(cd "$work" && ELASTOR_PROGRAMS=$work/programs on 0 sbatch --ntasks-per-node=1 --output="$supervised.log" "$script" \
+  --experiment="$(echo "$work"/long_whole/runs/*/experiment.textproto)" --output_dir="$supervised" \
+  --set=checkpoint.every_steps=100 --set=parallel.threads=1) >"$work/log" 2>&1 || fail "supervised: $(<"$work/log")"
+wait_for 'a supervised run' grep --quiet '"event":"checkpoint"' "$supervised/metrics.jsonl"
+cut_link 2
+wait_for 'a supervised run on one node' grep --quiet "again on 1 rank of ${prefix}1:1 from step [1-9]" "$supervised.log"
+wait_for 'the end of a supervised run' test -e "$supervised/summary.json"
+[[ $(digest_of "$supervised") == "$(digest_of "$work"/long_whole/runs/*)" ]] ||
+  fail "supervised: another digest, or none: $(<"$supervised.log")"
 exit "$((failures > 0))"

@@ -581,6 +581,7 @@ TEST_F(RunLogTest, AFullDiskUnderTensorBoardIsTold) {
 
 // Whatever it is that the system refuses to open, another attempt may find it otherwise.
 TEST_F(RunLogTest, NoMoreOpenFilesIsTheMachines) {
+  ResolveDefaults(&experiment_);
   ASSERT_TRUE(Open(0).ok());
   int refused = 0;
   for (;; ++refused) {
