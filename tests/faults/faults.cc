@@ -433,7 +433,7 @@ void LimitFiles(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_NOFILE, &bounds, nullptr);
     return std::nullopt;
   });
-  attempt->codes = {3};
+  attempt->codes = {1, 3};  // 1: as above
 }
 
 // ---- Links: half of the ranks are on a second host, a network namespace (virtual_hosts.sh).
