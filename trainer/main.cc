@@ -18,6 +18,7 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/compact.h"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
@@ -51,13 +52,15 @@ DEFINE_string(
     "effective ranks; theory: what RankElastor's theorems say of it; projection: its metrics with "
     "the last tokens cut to lower ranks; ntk: the spectra of its neural tangent kernel, also "
     "without --model, at the initial weights; verify: every byte of a model or checkpoint against "
-    "its manifest; describe: print parameters, FLOPs, memory and shard plan as JSON; export: a "
+    "its manifest; compact: a checkpoint and the base that it may need as one full checkpoint, "
+    "without --experiment; describe: print parameters, FLOPs, memory and shard plan as JSON; "
+    "export: a "
     "model's ONNX graph, tables "
     "and encoding, without --experiment; plot: pictures and one HTML page of the training runs "
     "whose folders are the other arguments");
 DEFINE_string(model, "",
-              "with --mode=evaluate, predict, spectra, theory, projection, ntk, verify or export: "
-              "RUN/model or a folder of RUN/checkpoints");
+              "with --mode=evaluate, predict, spectra, theory, projection, ntk, verify, compact or "
+              "export: RUN/model or a folder of RUN/checkpoints");
 DEFINE_string(
     input, "",
     "with --mode=predict: files of raw rows, separated by commas, or - for stdin, that the "
@@ -138,6 +141,7 @@ constexpr ModeNeeds kModes[] = {
     {Mode::kNtk, "ntk", true, true},
     {Mode::kVerify, "verify", false, true},
     {Mode::kDescribe, "describe", false, false},
+    {Mode::kCompact, "compact", true, true},
     {Mode::kExport, "export", true, true},
     {Mode::kPlot, "plot", false, false},
 };
@@ -234,7 +238,8 @@ StatusOr<std::vector<Host>> ReadHosts() {
 
 // Whether a mode takes all that it needs to know from a folder: of a model or of runs.
 bool ReadsFoldersAlone(Mode mode) {
-  return mode == Mode::kVerify || mode == Mode::kExport || mode == Mode::kPlot;
+  return mode == Mode::kVerify || mode == Mode::kCompact || mode == Mode::kExport ||
+         mode == Mode::kPlot;
 }
 
 // The overrides that scoring takes: the number of threads.
@@ -288,9 +293,9 @@ Status CheckFlags(const ModeNeeds& needs) {
     return UserError("--max_bad_rows=" + std::to_string(FLAGS_max_bad_rows) +
                      ": is of raw rows; expected --input beside it");
   }
-  if ((needs.mode == Mode::kExport || needs.mode == Mode::kPlot) && !FLAGS_experiment.empty()) {
+  if (ReadsFoldersAlone(needs.mode) && needs.mode != Mode::kVerify && !FLAGS_experiment.empty()) {
     const std::string whose =
-        needs.mode == Mode::kExport ? "the model's folder tells" : "the runs' folders tell";
+        needs.mode == Mode::kPlot ? "the runs' folders tell" : "the model's folder tells";
     return UserError("--experiment: --mode=" + FLAGS_mode + " reads what " + whose +
                      "; expected none");
   }
@@ -308,7 +313,7 @@ Status CheckFlags(const ModeNeeds& needs) {
   if (!needs.reads && !FLAGS_model.empty()) {
     return UserError("--model=" + FLAGS_model + ": --mode=" + FLAGS_mode +
                      " reads no model; expected evaluate, predict, spectra, theory, projection, "
-                     "ntk, verify or export");
+                     "ntk, verify, compact or export");
   }
   return OkStatus();
 }
@@ -340,12 +345,16 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
     return UserError("--set=" + command_line.overrides[0] +
                      ": --mode=plot shows runs as they are; expected none");
   }
-  if (invocation.scores || needs.mode == Mode::kExport) {
+  if (invocation.scores || needs.mode == Mode::kExport || needs.mode == Mode::kCompact) {
     ELASTOR_RETURN_IF_ERROR(CheckScoringOverrides(command_line.overrides));
     ELASTOR_RETURN_IF_ERROR(ApplyOverrides(command_line.overrides, &experiment));
   }
   if (ReadsFoldersAlone(needs.mode) || invocation.scores) {
     ResolveDefaults(&experiment);
+    if (const int threads = experiment.parallel().threads(); threads < 1) {
+      return UserError("parallel.threads is " + std::to_string(threads) +
+                       "; expected an integer of at least 1");
+    }
   } else {
     ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
     if (const int64_t iterations = experiment.evaluation().iterations();
@@ -402,10 +411,6 @@ Status ScoreInput(const RunOptions& options, Communicator& communicator) {
                             .output_dir = options.output_dir,
                             .threads = options.experiment.parallel().threads(),
                             .max_bad_rows = FLAGS_max_bad_rows};
-  if (score.threads < 1) {
-    return UserError("parallel.threads is " + std::to_string(score.threads) +
-                     "; expected an integer of at least 1");
-  }
   std::istringstream inputs(FLAGS_input);
   for (std::string path; std::getline(inputs, path, ',');) score.inputs.push_back(path);
   return ScoreRows(score);
@@ -427,6 +432,17 @@ Status PrintVerification(const RunOptions& options, Communicator& communicator) 
                        "\n  step: " + std::to_string(metadata.control.step()) +
                        "\n  state digest: " + metadata.state_digest +
                        "\n  numerics: " + metadata.numerics + "\n",
+                   communicator);
+}
+
+Status Compact(const RunOptions& options, Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(
+      const CheckpointMetadata metadata,
+      CompactCheckpoint(options.model_dir, options.output_dir,
+                        options.experiment.parallel().threads(), communicator));
+  return PrintOnce(options.output_dir + ": written, needs no other folder\n  step: " +
+                       std::to_string(metadata.control.step()) +
+                       "\n  state digest: " + metadata.state_digest + "\n",
                    communicator);
 }
 
@@ -476,7 +492,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnExperiment(options.experiment, communicator));
   std::string device = "cpu";
   const bool computes = options.mode != Mode::kDescribe && options.mode != Mode::kVerify &&
-                        options.mode != Mode::kExport;
+                        options.mode != Mode::kCompact && options.mode != Mode::kExport;
   if (computes) {
     ELASTOR_ASSIGN_OR_RETURN(device, options.device == RunDevice::kCuda
                                          ? OpenCudaDevice(communicator)
@@ -487,6 +503,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
   if (options.mode != Mode::kTrain) ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
   if (options.mode == Mode::kVerify) return PrintVerification(options, communicator);
+  if (options.mode == Mode::kCompact) return Compact(options, communicator);
   const bool describes = options.mode == Mode::kDescribe;
   ELASTOR_RETURN_IF_ERROR(
       ValidateRanks(options.experiment, describes ? FLAGS_ranks : communicator.size()));

@@ -101,6 +101,13 @@ must_train "on other ranks to step 103" 5 "$work/f" --resume --set=training.max_
   "${deltas[@]}" $plan=TABLE_WISE
 must_train "by the clock to step 150" 2 "$work/f" --resume --set=training.max_steps=150 \
   --set=checkpoint.delta_every_minutes=1e-6 --set=parallel.threads=2
+# The last one and its base as one folder, in the place of both.
+last=$work/f/checkpoints/step-0000000150
+compact() { on_ranks "$1" "$trainer" --mode=compact --model="$last" --output_dir="$work/compacted" "${@:2}"; }
+compact 3 --set=parallel.threads=2 >"$work/log" 2>&1 || fail "compact: $(cat "$work/log")"
+expect_line 2 'is there already; expected a new folder' compact 2
+rm --recursive "$work"/f/checkpoints/step-*
+mv "$work/compacted" "$last"
 must_train "to the end without deltas" 4 "$work/f" --resume
 same_as_whole "$work/f" "deltas"
 full=$(grep '"event":"checkpoint"' "$work/f/metrics.jsonl" | grep --invert-match --count '"base":')

@@ -34,6 +34,7 @@ enum class Mode {
   kProjection,
   kNtk,
   kVerify,
+  kCompact,
   kDescribe,
   kExport,
   kPlot,

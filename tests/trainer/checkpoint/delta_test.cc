@@ -8,8 +8,10 @@
 #include "checkpoint_testing.h"
 #include "collective/communicator.h"
 #include "core/base/file.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/compact.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace elastor {
@@ -153,6 +155,74 @@ TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
       if (sparse == OptimizerKind::kLazyAdam) ExpectRead(3, kLayouts[1]);
     }
   }
+}
+
+// A delta with its base, written as one folder on any ranks, is what a full state of its step is.
+TEST_F(DeltaTest, CompactedItNeedsNoBase) {
+  for (const OptimizerKind dense : {OptimizerKind::kDenseAdam, OptimizerKind::kSgd}) {
+    model_.dense = dense;
+    ASSERT_EQ(WriteAll({3, PlanKind::kRowWise}).message(), "");
+    const std::string digest = ReadCheckpointMetadata(Path(3))->state_digest;
+    for (const Layout& layout : {Layout{3, PlanKind::kRowWise, 2}, Layout{1}, Layout{5}}) {
+      const int64_t to = 10 + layout.ranks;
+      std::filesystem::remove_all(Path(to));
+      const Status status = OnRanks(model_, layout, [&](StateRank& rank) -> Status {
+        ELASTOR_ASSIGN_OR_RETURN(
+            const CheckpointMetadata compacted,
+            CompactCheckpoint(Path(3), Path(to), layout.threads, *rank.communicator));
+        EXPECT_FALSE(compacted.base.has_value());
+        EXPECT_EQ(compacted.state_digest, digest);
+        return OkStatus();
+      });
+      ASSERT_EQ(status.message(), "") << layout.ranks;
+      EXPECT_EQ(RowsIn(to), RowsIn(4));
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(Path(13))) {
+      const std::string name = entry.path().filename();
+      if (name == kManifestFile) continue;  // of another step than the full one's
+      EXPECT_EQ(*ReadFile(Path(13) + "/" + name), *ReadFile(Path(4) + "/" + name)) << name;
+    }
+    const std::string base = Path(1);
+    std::filesystem::rename(base, base + ".away");
+    for (const int64_t compacted : {11, 13, 15}) {
+      const Status status = OnRanks(model_, {2, PlanKind::kAuto}, [&](StateRank& rank) -> Status {
+        ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata read,
+                                 LoadCheckpoint(Path(compacted), Contents::kState, SomeModel(),
+                                                rank.View(), *rank.communicator));
+        EXPECT_EQ(read.control.step(), 3);
+        return VerifyCheckpoint(Path(compacted), *rank.communicator).status();
+      });
+      EXPECT_EQ(status.message(), "");
+    }
+    std::filesystem::rename(base + ".away", base);
+  }
+}
+
+TEST_F(DeltaTest, WhatCannotBeCompacted) {
+  ASSERT_EQ(WriteAll({2}).message(), "");
+  const std::string weights = directory_ + "/weights", to = directory_ + "/compacted";
+  std::string digest;
+  ASSERT_TRUE(Save(model_, {1}, weights, Contents::kWeights, 1, &digest).ok());
+  const auto self = MakeSelfCommunicator();
+  const auto mistake = [&](const std::string& from, const std::string& into) {
+    return CompactCheckpoint(from, into, 1, *self).status().message();
+  };
+  EXPECT_EQ(mistake(weights, to), weights +
+                                      "/manifest.json: contents 'weights', which are one folder "
+                                      "already; expected 'state', a checkpoint of training");
+  EXPECT_EQ(mistake(Path(3), Path(2)),
+            "--output_dir=" + Path(2) + ": is there already; expected a new folder");
+  std::filesystem::rename(Path(1), Path(1) + ".away");
+  EXPECT_THAT(mistake(Path(3), to), testing::HasSubstr("a delta of " + CheckpointName(1)));
+  std::filesystem::rename(Path(1) + ".away", Path(1));
+  // A row of the base that is another.
+  const std::string file = Path(1) + "/embedding-00000-of-00002.safetensors";
+  std::string bytes = *ReadFile(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(file, bytes).ok());
+  EXPECT_THAT(mistake(Path(3), to), testing::HasSubstr("does not match its hash"));
+  EXPECT_FALSE(std::filesystem::exists(to));
+  EXPECT_FALSE(std::filesystem::exists(to + ".partial"));
 }
 
 TEST_F(DeltaTest, ADeltaAndAFullOneAreTheSameState) {

@@ -1,0 +1,159 @@
+#include "trainer/checkpoint/compact.h"
+
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "collective/dense_reduce.h"
+#include "core/base/thread_pool.h"
+#include "embedding/row_store.h"
+#include "embedding/shard_plan.h"
+#include "embedding/sharded_embedding.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/load_parts.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/step/dense_optimizer.h"
+
+namespace elastor {
+namespace {
+
+// What a training state consists of, as its folder tells without the model.
+struct StateShape {
+  std::vector<TableSpec> tables;
+  ParameterLayout layout;
+  OptimizerKind sparse = OptimizerKind::kSgd;
+  OptimizerKind dense = OptimizerKind::kSgd;
+};
+
+// Whether the tensors are those of parameters with the slots of `kind`, one parameter after
+// another.
+bool HaveSlotsOf(OptimizerKind kind, std::span<const TensorSpec> tensors) {
+  const std::vector<std::string> slots = SlotNames(kind);
+  const size_t group = 1 + slots.size();
+  if (tensors.size() % group != 0) return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorSpec& parameter = tensors[i - i % group];
+    if (i % group > 0 && (tensors[i].name != parameter.name + "/" + slots[i % group - 1] ||
+                          tensors[i].shape != parameter.shape)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool HaveColumnsOf(OptimizerKind kind, const Manifest& manifest,
+                   std::span<const TableSpec> tables) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    if (manifest.tables[t].columns != ColumnsOf(tables[t], kind, Contents::kState)) return false;
+  }
+  return true;
+}
+
+StatusOr<StateShape> ShapeOf(const StoredCheckpoint& stored) {
+  const Manifest& manifest = stored.manifest();
+  StateShape shape;
+  for (const StoredTable& table : manifest.tables) {
+    shape.tables.push_back({table.name, table.keys, table.columns[0].width});
+  }
+  // Both kinds of Adam have the same slots, and kSgd none: those that have more come first.
+  for (const OptimizerKind kind : {OptimizerKind::kLazyAdam, OptimizerKind::kAdagrad,
+                                   OptimizerKind::kRowWiseAdagrad, OptimizerKind::kSgd}) {
+    shape.sparse = kind;
+    if (HaveColumnsOf(kind, manifest, shape.tables)) break;
+  }
+  if (!HaveColumnsOf(shape.sparse, manifest, shape.tables)) {
+    return UserError(stored.manifest_path() +
+                     ": the tables' columns are not those of one optimizer's state");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored.OpenDense());
+  for (const OptimizerKind kind :
+       {OptimizerKind::kDenseAdam, OptimizerKind::kAdagrad, OptimizerKind::kSgd}) {
+    shape.dense = kind;
+    if (HaveSlotsOf(kind, dense.tensors())) break;
+  }
+  const size_t group = 1 + SlotNames(shape.dense).size();
+  for (size_t i = 0; i < dense.tensors().size(); i += group) {
+    const TensorSpec& tensor = dense.tensors()[i];
+    shape.layout.Declare(tensor.name, tensor.shape, Init::Constant(0), Decay::kNone);
+  }
+  shape.layout.Finish();
+  return shape;
+}
+
+// One rank's memory for a state.
+class LoadedState {
+ public:
+  LoadedState(StateShape shape, ShardPlan plan, int threads, Communicator* communicator)
+      : shape_(std::move(shape)),
+        plan_(std::move(plan)),
+        pool_(threads),
+        weights_(shape_.layout.flat_size()),
+        optimizer_({.rule = {.kind = shape_.dense}}, shape_.layout,
+                   SlicesOf(shape_.layout, *communicator), &pool_),
+        embedding_(
+            {.tables = shape_.tables, .fields = {}, .optimizer = {.rule = {.kind = shape_.sparse}}},
+            &plan_, communicator, &pool_) {}
+
+  StateView View() {
+    return {&shape_.layout, [this] { return weights_.data(); }, &optimizer_, &shape_.tables,
+            &embedding_};
+  }
+
+ private:
+  static std::vector<Range> SlicesOf(const ParameterLayout& layout,
+                                     const Communicator& communicator) {
+    std::vector<Range> slices;
+    for (const Range& bucket : layout.buckets()) {
+      slices.push_back(SliceOfRank(bucket, communicator.rank(), communicator.size()));
+    }
+    return slices;
+  }
+
+  const StateShape shape_;
+  const ShardPlan plan_;
+  ThreadPool pool_;
+  std::vector<float> weights_;
+  DenseOptimizer<float> optimizer_;
+  ShardedEmbedding<float> embedding_;
+};
+
+// Of rank 0, which looks for all.
+Status CheckIsNew(const std::string& to) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(to, ignored))) return OkStatus();
+  return UserError("--output_dir=" + to + ": is there already; expected a new folder");
+}
+
+}  // namespace
+
+StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, const std::string& to,
+                                               int threads, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(communicator, communicator.rank() == 0 ? CheckIsNew(to) : OkStatus()));
+  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
+                           StoredCheckpoint::Open(path, communicator));
+  const CheckpointMetadata& metadata = stored.manifest().metadata;
+  if (metadata.contents != Contents::kState) {
+    return UserError(stored.manifest_path() +
+                     ": contents 'weights', which are one folder already; expected 'state', a "
+                     "checkpoint of training");
+  }
+  StatusOr<StateShape> shape = ShapeOf(stored);
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, shape.status()));
+  std::vector<int64_t> bytes_per_row;
+  for (const TableSpec& table : shape->tables) {
+    bytes_per_row.push_back(
+        RowBytes({table.width, SlotElements(shape->sparse, table.width)}, sizeof(float)));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan,
+                           ShardPlan::Make(PlanKind::kRowWise, shape->tables, bytes_per_row,
+                                           communicator.size(), /*budget_bytes=*/0));
+  LoadedState state(*std::move(shape), std::move(plan), threads, &communicator);
+  ELASTOR_RETURN_IF_ERROR(LoadContents(stored, Contents::kState, state.View(), communicator));
+  CheckpointWriter writer(state.View(), /*staging_bytes=*/0, &communicator);
+  ELASTOR_RETURN_IF_ERROR(writer.Start(to, metadata));
+  return writer.Finish();
+}
+
+}  // namespace elastor
