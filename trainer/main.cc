@@ -133,12 +133,18 @@ struct ModeNeeds {
   bool reads;   // --model, which only mode ntk can do without
 };
 constexpr ModeNeeds kModes[] = {
-    {Mode::kTrain, "train", true, false},    {Mode::kEvaluate, "evaluate", true, true},
-    {Mode::kPredict, "predict", true, true}, {Mode::kSpectra, "spectra", true, true},
-    {Mode::kTheory, "theory", true, true},   {Mode::kProjection, "projection", true, true},
-    {Mode::kNtk, "ntk", true, true},         {Mode::kVerify, "verify", false, true},
-    {Mode::kCompact, "compact", true, true}, {Mode::kDescribe, "describe", false, false},
-    {Mode::kExport, "export", true, true},   {Mode::kPlot, "plot", false, false},
+    {Mode::kTrain, "train", true, false},
+    {Mode::kEvaluate, "evaluate", true, true},
+    {Mode::kPredict, "predict", true, true},
+    {Mode::kSpectra, "spectra", true, true},
+    {Mode::kTheory, "theory", true, true},
+    {Mode::kProjection, "projection", true, true},
+    {Mode::kNtk, "ntk", true, true},
+    {Mode::kVerify, "verify", false, true},
+    {Mode::kDescribe, "describe", false, false},
+    {Mode::kCompact, "compact", true, true},
+    {Mode::kExport, "export", true, true},
+    {Mode::kPlot, "plot", false, false},
 };
 
 StatusOr<ModeNeeds> ChosenMode() {
