@@ -16,6 +16,8 @@ namespace elastor {
 namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
+constexpr int64_t kLeastRead = 1 << 12;
+constexpr int64_t kUnpackedBytes = 1 << 20;  // at once
 constexpr size_t kLongestLine = 64 << 20;
 
 Status ReadError(const std::string& path) {
@@ -94,12 +96,19 @@ Status TextSource::CheckText(std::string_view begin, const std::string& where) c
                    ", expected text, plain, gzip or zstd; " + std::string(kind->remedy));
 }
 
+// What is left of the file, as far as its size tells, for room that is not filled costs time too.
+int64_t TextSource::RoomFor(int64_t bytes) const {
+  if (file_bytes_ == 0) return bytes;
+  return std::min(bytes, std::max(file_bytes_ - consumed_bytes_, kLeastRead));
+}
+
 Status TextSource::FillInput() {
-  input_.resize(kInputBytes);
+  const size_t room = RoomFor(kInputBytes);
+  input_.resize(room);
   input_at_ = 0;
   ssize_t got;
   do {
-    got = read(file_, input_.data(), kInputBytes);
+    got = read(file_, input_.data(), room);
   } while (got < 0 && errno == EINTR);
   input_.resize(std::max<ssize_t>(got, 0));
   if (got < 0) return ReadError(path_);
@@ -108,7 +117,7 @@ Status TextSource::FillInput() {
 
 Status TextSource::Unpack(std::string* text, int64_t bytes) {
   const size_t before = text->size();
-  text->resize(before + bytes);
+  text->resize(before + std::min(bytes, kUnpackedBytes));
   const Unpacker::Step step = unpacker_->Unpack(std::string_view(input_).substr(input_at_),
                                                 std::span(*text).subspan(before));
   input_at_ += step.used;
@@ -137,6 +146,7 @@ Status TextSource::FillAtEnd(std::string* text, int64_t bytes) {
 // Straight into the text, without a detour through the input buffer.
 Status TextSource::ReadPlain(std::string* text, int64_t bytes) {
   const size_t before = text->size();
+  bytes = RoomFor(bytes);
   text->resize(before + bytes);
   ssize_t got;
   do {

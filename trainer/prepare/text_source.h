@@ -47,6 +47,7 @@ class TextSource {
   Status CheckText(std::string_view begin, const std::string& where) const;
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
   Status FillAtEnd(std::string* text, int64_t bytes);
+  int64_t RoomFor(int64_t bytes) const;
   Status FillInput();
   Status ReadPlain(std::string* text, int64_t bytes);
   Status Unpack(std::string* text, int64_t bytes);
