@@ -12,7 +12,8 @@
 # blocks and fits a line to the blocks' means. A figure is flat when the whole 95 % interval of its slope is within
 # the limit of an hour, which is printed beside it; it grows or falls when the whole interval is outside; else
 # nobody can tell, for the run was too short or the machine too restless. Exit codes: 0, all are flat; 1, one is
-# not, the samples are too few, or the run did not last. ELASTOR_PROGRAMS: where the programs are; default: bazel-bin.
+# not or is missing, the samples are too few or one is no number, or the run did not last. ELASTOR_PROGRAMS: where
+# the programs are; default: bazel-bin.
 set -euo pipefail
 if [[ $# -lt 2 || " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
@@ -28,14 +29,25 @@ judge() {
       absolute["descriptors"] = absolute["threads"] = 0.5
     }
     NR == 1 { next }
+    $4 !~ /^[0-9]+([.][0-9]+)?$/ {
+      printf "line %d: value \"%s\" of %s; expected a number\n", NR, $4, $3
+      refused = 1; exit
+    }
     {
       series = $3 "\t" $2
-      if (!(series in count)) { names[++number] = series }
+      if ($2 != "all" && $2 >= ranks) ranks = $2 + 1
       n = ++count[series]; time[series, n] = $1; value[series, n] = $4
       if (begin == "" || $1 < begin) begin = $1
       if ($1 > end) end = $1
     }
     END {
+      if (refused) exit 1
+      if (NR < 2) { print "no samples"; exit 1 }
+      for (rank = 0; rank < ranks || rank == 0; ++rank) {
+        names[++number] = "private_kb\t" rank; names[++number] = "address_kb\t" rank
+        names[++number] = "threads\t" rank; names[++number] = "descriptors\t" rank
+      }
+      names[++number] = "us_per_row\tall"
       from = begin + (end - begin) / 4
       printf "%d s\n%-12s %5s %14s %22s %8s\n", end - begin, "figure", "rank", "mean", "slope an hour", "limit"
       for (i = 1; i <= number; ++i) {
@@ -71,8 +83,7 @@ judge() {
         if (verdict != "flat") failed = 1
         printf "%-12s %5s %14.2f %+11.2f +- %7.2f %8.2f  %s\n", name[1], name[2], mean, slope, half, limit, verdict
       }
-      if (number == 0) print "no samples"
-      exit failed || number == 0
+      exit failed
     }' "$1"
 }
 
@@ -126,7 +137,7 @@ while [[ $SECONDS -lt $end ]]; do
     note "$rank" descriptors "$(ls "$process/fd" | wc --lines)"
   done
   size=$(stat --format=%s "$metrics")
-  time=$(tail --bytes=+$((read + 1)) "$metrics" | head --bytes=$((size - read)) |
+  time=$(dd if="$metrics" iflag=skip_bytes,count_bytes skip="$read" count=$((size - read)) bs=64K status=none |
     sed --quiet 's/.*"samples_per_s":\([0-9.]*\)[,}].*/\1/p' |
     awk '{ sum += 1e6 / $1 } END { if (NR > 0) printf "%.4f", sum / NR }')
   read=$size

@@ -244,12 +244,21 @@ bool ReadsFoldersAlone(Mode mode) {
          mode == Mode::kPlot;
 }
 
-// The overrides that scoring takes: the number of threads.
-Status CheckScoringOverrides(std::span<const std::string> overrides) {
+// The overrides of a mode that reads a model's folder alone: the number of threads, and how long
+// ranks that compact a checkpoint may take.
+Status CheckScoringOverrides(Mode mode, std::span<const std::string> overrides) {
+  const bool compacts = mode == Mode::kCompact;
   for (const std::string& text : overrides) {
-    if (text.starts_with("parallel.threads=")) continue;
-    return UserError("--set=" + text +
-                     ": the model is taken as it was trained; expected parallel.threads=N alone");
+    if (text.starts_with("parallel.threads=") ||
+        (compacts && (text.starts_with("parallel.start_seconds=") ||
+                      text.starts_with("parallel.deadline_seconds=") ||
+                      text.starts_with("parallel.watchdog_seconds=")))) {
+      continue;
+    }
+    return UserError("--set=" + text + ": the model is taken as it was trained; expected " +
+                     (compacts ? "parallel.threads, start_seconds, deadline_seconds or "
+                                 "watchdog_seconds"
+                               : "parallel.threads=N alone"));
   }
   return OkStatus();
 }
@@ -286,10 +295,11 @@ Status CheckFlags(const ModeNeeds& needs) {
                      " rows there are none; expected --rows of at most " +
                      std::to_string(kMaxNtkEigenvalues));
   }
-  if (needs.mode == Mode::kNtk && FLAGS_device != "cpu") {
-    return UserError("--device=" + FLAGS_device + ": --mode=ntk computes on the CPU; expected cpu");
+  if ((needs.mode == Mode::kNtk || needs.mode == Mode::kCompact) && FLAGS_device != "cpu") {
+    return UserError("--device=" + FLAGS_device + ": --mode=" + FLAGS_mode +
+                     " computes on the CPU; expected cpu");
   }
-  if (FLAGS_tensorboard && !needs.writes) {
+  if (FLAGS_tensorboard && (!needs.writes || ReadsFoldersAlone(needs.mode))) {
     return UserError("--tensorboard: --mode=" + FLAGS_mode + " writes no records");
   }
   if (!FLAGS_input.empty()) return CheckScoringFlags(needs.mode);
@@ -350,15 +360,12 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                      ": --mode=plot shows runs as they are; expected none");
   }
   if (invocation.scores || needs.mode == Mode::kExport || needs.mode == Mode::kCompact) {
-    ELASTOR_RETURN_IF_ERROR(CheckScoringOverrides(command_line.overrides));
+    ELASTOR_RETURN_IF_ERROR(CheckScoringOverrides(needs.mode, command_line.overrides));
     ELASTOR_RETURN_IF_ERROR(ApplyOverrides(command_line.overrides, &experiment));
   }
   if (ReadsFoldersAlone(needs.mode) || invocation.scores) {
     ResolveDefaults(&experiment);
-    if (const int threads = experiment.parallel().threads(); threads < 1) {
-      return UserError("parallel.threads is " + std::to_string(threads) +
-                       "; expected an integer of at least 1");
-    }
+    ELASTOR_RETURN_IF_ERROR(CheckFields("parallel.", experiment.parallel()));
   } else {
     ELASTOR_ASSIGN_OR_RETURN(experiment, LoadExperiment(FLAGS_experiment, command_line.overrides));
     if (const int64_t iterations = experiment.evaluation().iterations();

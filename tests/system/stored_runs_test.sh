@@ -34,6 +34,8 @@ goes_on() {
   grep --quiet --fixed-strings "$metrics" "$1.evaluated/metrics.jsonl" ||
     fail "$1: expected $metrics, found $(cat "$1.evaluated/metrics.jsonl")"
   must 1 --output_dir="$1.warm" --set=training.warm_start.path="$state"
+  expect_line 2 "$state/manifest.json: version 1 does not tell how the data were encoded" \
+    "$trainer" --mode=compact --model="$state" --output_dir="$1.compacted"
 
   # What must not change is told as ever.
   expect_line 2 "training.seed: 4; expected" \

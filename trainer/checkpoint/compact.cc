@@ -1,11 +1,13 @@
 #include "trainer/checkpoint/compact.h"
 
-#include <filesystem>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "collective/dense_reduce.h"
+#include "core/base/file.h"
 #include "core/base/thread_pool.h"
 #include "embedding/row_store.h"
 #include "embedding/shard_plan.h"
@@ -118,19 +120,26 @@ class LoadedState {
   ShardedEmbedding<float> embedding_;
 };
 
-// Of rank 0, which looks for all.
-Status CheckIsNew(const std::string& to) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(to, ignored))) return OkStatus();
-  return UserError("--output_dir=" + to + ": is there already; expected a new folder");
+// Of rank 0, which looks for all. What is at `to`, or beside it with one of these suffixes, the
+// writer would take for its own, and remove.
+Status CheckIsNew(const std::string& to, std::initializer_list<const char*> suffixes) {
+  for (const std::string suffix : suffixes) {
+    ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(to + suffix));
+    if (!there) continue;
+    return UserError("--output_dir=" + to + ": " + (suffix.empty() ? "" : to + suffix + " ") +
+                     "is there already; expected a new folder");
+  }
+  return OkStatus();
 }
 
 }  // namespace
 
-StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, const std::string& to,
-                                               int threads, Communicator& communicator) {
+StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::string to, int threads,
+                                               Communicator& communicator) {
+  while (to.size() > 1 && to.ends_with('/')) to.pop_back();
+  const bool looks = communicator.rank() == 0;
   ELASTOR_RETURN_IF_ERROR(
-      AgreeOnStatus(communicator, communicator.rank() == 0 ? CheckIsNew(to) : OkStatus()));
+      AgreeOnStatus(communicator, looks ? CheckIsNew(to, {"", ".old", ".partial"}) : OkStatus()));
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
   const CheckpointMetadata& metadata = stored.manifest().metadata;
@@ -138,6 +147,11 @@ StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, const st
     return UserError(stored.manifest_path() +
                      ": contents 'weights', which are one folder already; expected 'state', a "
                      "checkpoint of training");
+  }
+  if (!metadata.encoding) {
+    return UserError(stored.manifest_path() +
+                     ": version 1 does not tell how the data were encoded; expected version 2 or "
+                     "3, which a run that goes on from it writes");
   }
   StatusOr<StateShape> shape = ShapeOf(stored);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, shape.status()));
@@ -153,6 +167,9 @@ StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, const st
   ELASTOR_RETURN_IF_ERROR(LoadContents(stored, Contents::kState, state.View(), communicator));
   CheckpointWriter writer(state.View(), /*staging_bytes=*/0, &communicator);
   ELASTOR_RETURN_IF_ERROR(writer.Start(to, metadata));
+  // Nor is what has come meanwhile removed.
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(communicator, looks ? CheckIsNew(to, {"", ".old"}) : OkStatus()));
   return writer.Finish();
 }
 

@@ -128,7 +128,9 @@ Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Con
                 const StateView& state, const Communicator& communicator) {
   const StoredCheckpoint& full = stored.base() != nullptr ? *stored.base() : stored;
   ELASTOR_RETURN_IF_ERROR(LoadFolder(full, places, contents, state, communicator));
-  if (TouchedRows<float>* touched = state.embedding->touched()) {
+  // Weights alone are no state that a delta could count from.
+  if (TouchedRows<float>* touched = state.embedding->touched();
+      touched != nullptr && contents == Contents::kState) {
     touched->Forget();
     Digest unused;
     touched->KeepRecords(&unused);

@@ -81,7 +81,8 @@ Status CheckField(const std::string& path, const Message& message, const FieldDe
   }
 }
 
-// `prefix` begins the names of the message's fields: "" or "training.".
+}  // namespace
+
 Status CheckFields(const std::string& prefix, const Message& message) {
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
@@ -96,6 +97,8 @@ Status CheckFields(const std::string& prefix, const Message& message) {
   }
   return OkStatus();
 }
+
+namespace {
 
 // What the fields of a token model must be to each other. `path`: "model.rank_elastor".
 Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {

@@ -236,23 +236,24 @@ MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank
 
 void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory) const {
   const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
-  const int64_t kept =
-      WritesDeltas(experiment_.checkpoint()) ? RowStore<float>::kRecordBytes : int64_t{0};
+  const int64_t kept = WritesDeltas(experiment_.checkpoint()) && !options_.on_device
+                           ? RowStore<float>::kRecordBytes
+                           : int64_t{0};
   int64_t surely = 0, all = 0;
-  int64_t most = 0;  // a row that is alone on its page takes the page
+  int64_t most = 0;  // a row, and its kept record, that is alone on its page takes the page
   int64_t stored = 0, stored_most = 0, stored_all = 0;  // in a checkpoint, by this rank
   for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
     const Rows rows = RowsOf(t, shards, rank);
     const int64_t elements = tables_[t].width + SlotElements(kind, tables_[t].width);
-    const int64_t row =
-        options_.on_device
-            ? elements * kElement
-            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement) + kept;
-    const int64_t bytes = Product({rows.all, row});
-    Add(bytes + BitBytes(rows.all), &all);
-    Add(Product({rows.surely, row}), &surely);
+    const int64_t row = options_.on_device
+                            ? elements * kElement
+                            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
+    Add(Product({rows.all, row + kept}), &all);
+    Add(BitBytes(rows.all), &all);
+    Add(Product({rows.surely, row + kept}), &surely);
     if (rows.surely == rows.all) Add(BitBytes(rows.all), &surely);
-    Add(std::min(bytes, Product({rows.most, std::max(row, kPageBytes)})), &most);
+    Add(std::min(Product({rows.all, row}), Product({rows.most, std::max(row, kPageBytes)})), &most);
+    Add(std::min(Product({rows.all, kept}), Product({rows.most, kPageBytes})), &most);
     const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
     const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
     Add(Product({rows.surely / copies, record}), &stored);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -105,6 +106,65 @@ class ByteSource {
   const std::unique_ptr<Unpacker> unpacker_;  // null: the bytes are not packed
 };
 
+// Whether the sizes that a header tells are as they must be, before the array takes memory.
+using CheckSizes = std::function<Status(std::span<const int64_t> sizes)>;
+
+StatusOr<IdxArray> ParseArray(const MappedFile& file, int64_t dimensions,
+                              const CheckSizes& check_sizes) {
+  const std::string& path = file.path();
+  ByteSource source(&file);
+  const size_t header = 4 * (1 + dimensions);
+  std::string bytes;
+  ELASTOR_RETURN_IF_ERROR(source.FillTo(header, &bytes));
+  if (bytes.size() >= 4 && BigEndian(bytes, 0) != MagicOf(dimensions)) {
+    return UserError(path + ": found the magic number " + MagicText(BigEndian(bytes, 0)) +
+                     "; expected " + MagicText(MagicOf(dimensions)) +
+                     ", as of the inputs every file of images is followed by that of its labels");
+  }
+  if (bytes.size() < header) {
+    return UserError(path + ": found " + std::to_string(bytes.size()) + " bytes; expected " +
+                     std::to_string(header) + " of a header and more");
+  }
+  IdxArray array;
+  int64_t expected = 1;
+  for (int64_t d = 0; d < dimensions; ++d) {
+    array.sizes.push_back(BigEndian(bytes, 4 * (1 + d)));
+    const int64_t most = d == 0 ? kMostImages : kMostImageSide;
+    if (array.sizes[d] < 1 || array.sizes[d] > most) {
+      return UserError(path + ": found size " + std::to_string(array.sizes[d]) + " of dimension " +
+                       std::to_string(d + 1) + "; expected 1 to " + std::to_string(most));
+    }
+    expected *= array.sizes[d];
+  }
+  ELASTOR_RETURN_IF_ERROR(check_sizes(array.sizes));
+  bytes.clear();
+  if (dimensions == kImageDimensions) bytes.reserve(expected);  // lest growing takes twice as much
+  ELASTOR_RETURN_IF_ERROR(source.FillTo(expected, &bytes));
+  std::string behind;
+  if (static_cast<int64_t>(bytes.size()) == expected) {
+    ELASTOR_RETURN_IF_ERROR(source.FillTo(1, &behind));
+  }
+  if (static_cast<int64_t>(bytes.size()) < expected || !behind.empty()) {
+    return UserError(path + ": found " +
+                     (behind.empty() ? std::to_string(bytes.size()) : std::string("more")) +
+                     " bytes behind its header; expected " + std::to_string(expected) + ", of " +
+                     SizesText(array.sizes));
+  }
+  array.bytes = std::move(bytes);
+  return array;
+}
+
+// What cannot be read reads as zeros, and is not what its zeros say.
+StatusOr<IdxArray> ReadArray(const std::string& path, int64_t dimensions,
+                             const CheckSizes& check_sizes) {
+  ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
+  ELASTOR_ASSIGN_OR_RETURN(const MappedFile file,
+                           MappedFile::Open(path, MappedFile::Links::kFollow));
+  StatusOr<IdxArray> array = ParseArray(file, dimensions, check_sizes);
+  ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
+  return array;
+}
+
 // The rows of one flag's inputs.
 struct LabelledImages {
   std::string first_path;
@@ -129,13 +189,13 @@ struct LabelledImages {
 Status AppendPair(const std::string& images_path, const std::string& labels_path, int64_t* room,
                   LabelledImages* all) {
   ELASTOR_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path, kImageDimensions, *room));
+  const auto check_labels = [&](std::span<const int64_t> sizes) {
+    if (sizes[0] == images.sizes[0]) return OkStatus();
+    return UserError(labels_path + ": found " + std::to_string(sizes[0]) + " labels; expected " +
+                     std::to_string(images.sizes[0]) + ", as " + images_path + " has images");
+  };
   ELASTOR_ASSIGN_OR_RETURN(const IdxArray labels,
-                           ReadIdx(labels_path, kLabelDimensions, kMostImages));
-  if (labels.sizes[0] != images.sizes[0]) {
-    return UserError(labels_path + ": found " + std::to_string(labels.sizes[0]) +
-                     " labels; expected " + std::to_string(images.sizes[0]) + ", as " +
-                     images_path + " has images");
-  }
+                           ReadArray(labels_path, kLabelDimensions, check_labels));
   if (all->height == 0) {
     all->first_path = images_path;
     all->height = images.sizes[1];
@@ -187,54 +247,14 @@ StatusOr<int64_t> RowsPerBlock(int64_t asked, int64_t most, const DatasetInfo::I
 }  // namespace
 
 StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions, int64_t most_bytes) {
-  ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
-  ELASTOR_ASSIGN_OR_RETURN(const MappedFile file,
-                           MappedFile::Open(path, MappedFile::Links::kFollow));
-  ByteSource source(&file);
-  const size_t header = 4 * (1 + dimensions);
-  std::string bytes;
-  ELASTOR_RETURN_IF_ERROR(source.FillTo(header, &bytes));
-  if (bytes.size() >= 4 && BigEndian(bytes, 0) != MagicOf(dimensions)) {
-    return UserError(path + ": found the magic number " + MagicText(BigEndian(bytes, 0)) +
-                     "; expected " + MagicText(MagicOf(dimensions)) +
-                     ", as of the inputs every file of images is followed by that of its labels");
-  }
-  if (bytes.size() < header) {
-    return UserError(path + ": found " + std::to_string(bytes.size()) + " bytes; expected " +
-                     std::to_string(header) + " of a header and more");
-  }
-  IdxArray array;
-  int64_t expected = 1;
-  for (int64_t d = 0; d < dimensions; ++d) {
-    array.sizes.push_back(BigEndian(bytes, 4 * (1 + d)));
-    const int64_t most = d == 0 ? kMostImages : kMostImageSide;
-    if (array.sizes[d] < 1 || array.sizes[d] > most) {
-      return UserError(path + ": found size " + std::to_string(array.sizes[d]) + " of dimension " +
-                       std::to_string(d + 1) + "; expected 1 to " + std::to_string(most));
-    }
-    expected *= array.sizes[d];
-  }
-  if (expected > most_bytes) {
-    return UserError(path + ": found " + SizesText(array.sizes) +
+  return ReadArray(path, dimensions, [&](std::span<const int64_t> sizes) {
+    int64_t bytes = 1;
+    for (const int64_t size : sizes) bytes *= size;
+    if (bytes <= most_bytes) return OkStatus();
+    return UserError(path + ": found " + SizesText(sizes) +
                      " bytes of images, which lie in memory; expected at most the " +
                      std::to_string(most_bytes) + " that --memory_gib leaves");
-  }
-  bytes.clear();
-  if (dimensions == kImageDimensions) bytes.reserve(expected);  // lest growing takes twice as much
-  ELASTOR_RETURN_IF_ERROR(source.FillTo(expected, &bytes));
-  std::string behind;
-  if (static_cast<int64_t>(bytes.size()) == expected) {
-    ELASTOR_RETURN_IF_ERROR(source.FillTo(1, &behind));
-  }
-  if (static_cast<int64_t>(bytes.size()) < expected || !behind.empty()) {
-    return UserError(path + ": found " +
-                     (behind.empty() ? std::to_string(bytes.size()) : std::string("more")) +
-                     " bytes behind its header; expected " + std::to_string(expected) + ", of " +
-                     SizesText(array.sizes));
-  }
-  ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
-  array.bytes = std::move(bytes);
-  return array;
+  });
 }
 
 DatasetInfo ImagesInfo(const Schema& schema) {

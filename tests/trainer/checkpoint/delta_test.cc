@@ -212,6 +212,13 @@ TEST_F(DeltaTest, WhatCannotBeCompacted) {
                                       "already; expected 'state', a checkpoint of training");
   EXPECT_EQ(mistake(Path(3), Path(2)),
             "--output_dir=" + Path(2) + ": is there already; expected a new folder");
+  // What is beside it under a name that a writer uses stays, be it what is read.
+  for (const std::string& name : {to + ".old", to + ".partial"}) {
+    std::filesystem::rename(Path(1), name);
+    EXPECT_EQ(mistake(name, to),
+              "--output_dir=" + to + ": " + name + " is there already; expected a new folder");
+    std::filesystem::rename(name, Path(1));
+  }
   std::filesystem::rename(Path(1), Path(1) + ".away");
   EXPECT_THAT(mistake(Path(3), to), testing::HasSubstr("a delta of " + CheckpointName(1)));
   std::filesystem::rename(Path(1) + ".away", Path(1));
@@ -223,6 +230,8 @@ TEST_F(DeltaTest, WhatCannotBeCompacted) {
   EXPECT_THAT(mistake(Path(3), to), testing::HasSubstr("does not match its hash"));
   EXPECT_FALSE(std::filesystem::exists(to));
   EXPECT_FALSE(std::filesystem::exists(to + ".partial"));
+  EXPECT_EQ(mistake(Path(4), to + "//"), "");
+  EXPECT_EQ(VerifyCheckpoint(to, *self).status().message(), "");
 }
 
 TEST_F(DeltaTest, ADeltaAndAFullOneAreTheSameState) {

@@ -112,6 +112,15 @@ TEST(MemoryCheckTest, ATableOfWhichLittleOccursIsNoObstacle) {
   ASSERT_TRUE(judged.ok());
   EXPECT_EQ(*judged, "");  // 2,000 rows of a page each
 
+  // With deltas the row's record takes another page.
+  Experiment deltas = MakeExperiment(OptimizerConfig::LAZY_ADAM);
+  deltas.mutable_checkpoint()->set_staging_bytes(1);
+  const PlannedRun without(deltas, Data(kIds, 1000), 1);
+  deltas.mutable_checkpoint()->set_delta_every_steps(100);
+  const PlannedRun with(deltas, Data(kIds, 1000), 1);
+  EXPECT_EQ(without.needs[0].unsure_rows, 2000 * 4096);
+  EXPECT_EQ(with.needs[0].unsure_rows, 2 * without.needs[0].unsure_rows);
+
   const PlannedRun many(MakeExperiment(OptimizerConfig::LAZY_ADAM), Data(kIds, kIds), 1);
   const StatusOr<std::string> warned = many.JudgeOn(HostOf(kGigabyte));
   ASSERT_TRUE(warned.ok());
