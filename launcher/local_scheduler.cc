@@ -233,6 +233,8 @@ class Scheduler {
     for (auto& [child, running] : running_) {
       const PlannedRun& run = *running.run;
       if (running.rehearsed || !RehearsalDue(run, running.earlier, running.progress)) continue;
+      // What is there may be an earlier attempt's: this one's process handles no signal yet.
+      if (running.progress.step <= running.first_step) continue;
       ELASTOR_RETURN_IF_ERROR(AppendRehearsal(files_.Attempts(run.folder)));
       running.rehearsed = true;
       kill(child, SIGUSR1);
