@@ -39,8 +39,8 @@
 DEFINE_string(sweep, "", "what to run: a text file of configs/proto/sweep.proto");
 DEFINE_string(set, "",
               "base.path.to.field=value, a field of the base experiment, "
-              "axis.path.to.field=value,value, other values of an axis, resources.field=value or "
-              "slurm.field=value; may be repeated");
+              "axis.path.to.field=value,value, other values of an axis, resources.field=value, "
+              "slurm.field=value or gap_test.field=value, of all tests; may be repeated");
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
 DEFINE_bool(calibrate, false,

@@ -24,6 +24,7 @@ constexpr std::string_view kBase = "base.";
 constexpr std::string_view kResources = "resources.";
 constexpr std::string_view kAxis = "axis.";
 constexpr std::string_view kSlurm = "slurm.";
+constexpr std::string_view kGapTest = "gap_test.";
 
 Status ReadBase(Sweep* sweep) {
   if (sweep->base_file().empty()) return MoveFlatFields(sweep->mutable_base()->mutable_model());
@@ -109,6 +110,15 @@ Status SetOwnField(const std::string& assignment, const std::string& what,
                    DidYouMean(names, name));
 }
 
+// "from_step=N", of every test.
+Status SetGapTests(const std::string& assignment, Sweep* sweep) {
+  if (sweep->gap_test().empty()) return UserError("the sweep has no gap_test");
+  for (GapTest& test : *sweep->mutable_gap_test()) {
+    ELASTOR_RETURN_IF_ERROR(SetOwnField(assignment, "gap_test", &test));
+  }
+  return OkStatus();
+}
+
 Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep) {
   std::vector<std::string> of_base;
   for (const std::string& assignment : overrides) {
@@ -120,12 +130,14 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
                         sweep->mutable_resources());
     } else if (assignment.starts_with(kSlurm)) {
       set = SetOwnField(assignment.substr(kSlurm.size()), "slurm", sweep->mutable_slurm());
+    } else if (assignment.starts_with(kGapTest)) {
+      set = SetGapTests(assignment.substr(kGapTest.size()), sweep);
     } else if (assignment.starts_with(kAxis)) {
       set = SetAxis(assignment.substr(kAxis.size()), sweep);
     } else {
       set = UserError(
           "expected base.path.to.field=value, axis.path.to.field=value,value, "
-          "resources.field=value or slurm.field=value");
+          "resources.field=value, slurm.field=value or gap_test.field=value");
     }
     if (!set.ok()) return UserError("--set=" + assignment + ": " + set.message());
   }

@@ -33,8 +33,9 @@ NtkMemory::NtkMemory(const Graph& graph)
   }
   workspace_ = CpuExecutor<double>(graph).workspace_plan();
   round_ = 1;
-  // Of larger models the weights say enough, which nobody may be able to allocate.
-  constexpr int64_t kMostNumbers = int64_t{1} << 24;
+  // How long rows' gradients are, a pass finds, which takes the weights several times over: not for
+  // models whose weights say enough, and which nobody may be able to allocate.
+  constexpr int64_t kMostNumbers = int64_t{1} << 20;
   if (flat_size_ > kMostNumbers || workspace_.elements_per_panel > kMostNumbers) return;
   ThreadPool alone(1);
   const std::vector<float> weights(flat_size_);

@@ -29,7 +29,8 @@ class NtkMemory {
   explicit NtkMemory(const Graph& graph);
 
   // Bytes that a rank is sure to touch for the kernel of `rows` different rows, of which own_rows
-  // are its own; at most 2^62. 0: the model has no such kernel.
+  // are its own; at most 2^62. 0: the model has no such kernel. Of a model of more than 2^20
+  // numbers the rows' gradients, at most kNtkRowElements a row, do not count.
   int64_t Bytes(int64_t rows, int64_t own_rows, int rank, int ranks, int threads) const;
 
  private:

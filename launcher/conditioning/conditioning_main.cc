@@ -38,6 +38,9 @@ StatusOr<std::vector<Study>> ChosenStudies() {
     if (std::ranges::find(Studies(), names.back(), &Study::name) == Studies().end()) {
       return UserError("--studies: \"" + names.back() + "\" is none; --help lists them");
     }
+    if (names.back() == "image_losses" && FLAGS_images.empty()) {
+      return UserError("--studies: image_losses without --images; expected prepared images");
+    }
     begin = end + 1;
   }
   std::vector<Study> chosen;
@@ -67,6 +70,15 @@ Status ReadImages(StudyOptions* options) {
   for (int64_t i = 0; i < kImages; ++i) {
     options->classes[i] = read.labels[i];
     for (int64_t p = 0; p < pixels; ++p) options->images(i, p) = read.numeric[i * pixels + p];
+    if (options->images.row(i).isZero(0)) {
+      return UserError("--images=" + FLAGS_images + ": all pixels of the validation row " +
+                       std::to_string(i) +
+                       " are the training split's mean; expected images that differ from it");
+    }
+  }
+  if (options->classes.minCoeff() == options->classes.maxCoeff()) {
+    return UserError("--images=" + FLAGS_images + ": the first " + std::to_string(kImages) +
+                     " rows to validate on are of one class; expected several");
   }
   return OkStatus();
 }

@@ -268,6 +268,7 @@ Figure GapFigure(const TestedGap& gap, size_t number) {
                        : gap.why_not;
   chart.x = {.title = "training loss"};
   chart.y = {.title = "validation logloss less training loss"};
+  size_t points = 0, shown = 0;
   for (const TestedGap::Arm& arm : gap.arms) {
     ScalingSeries& series = chart.series.emplace_back();
     series.name = arm.name;
@@ -276,23 +277,35 @@ Figure GapFigure(const TestedGap& gap, size_t number) {
         series.points.push_back({.mean = {.x = point.loss, .y = point.gap}});
       }
     }
+    points += series.points.size();
     Thin(kMostCloudPoints, &series.points);
+    shown += series.points.size();
   }
+  if (shown < points) chart.subtitle += Format("; %zu of %zu points are drawn", shown, points);
   return {FileName(Format("gap_%zu_", number) + gap.arms[0].name + "_" + gap.arms[1].name),
           ToSvg(chart)};
 }
 
+// Whether no model of the series is larger; of one model, none that is trained longer.
+bool IsLargest(const ConditionNumbers& one, const std::vector<ConditionNumbers>& numbers) {
+  return std::ranges::none_of(numbers, [&](const ConditionNumbers& other) {
+    return other.series == one.series && std::pair(other.dense_parameters, other.samples) >
+                                             std::pair(one.dense_parameters, one.samples);
+  });
+}
+
 Figure KernelFigure(const std::vector<ConditionNumbers>& numbers,
-                    const std::vector<std::string>& drawn, int64_t step, const std::string& name) {
-  LineChart chart = {.title = "Condition numbers at step " + std::to_string(step),
-                     .subtitle = "geometric means over runs with 95 % intervals",
+                    const std::vector<std::string>& drawn, bool last) {
+  const std::string which = last ? "last" : "first";
+  LineChart chart = {.title = "Condition numbers at the " + which + " measurement",
+                     .subtitle = "largest models: geometric means over runs, 95 % intervals",
                      .x = {.title = "part of the model"},
                      .y = {.title = "condition number", .logarithmic = true},
                      .series = {},
                      .half = true};
   std::vector<std::string>& layers = chart.x.categories;
   for (const ConditionNumbers& each : numbers) {
-    if (each.step != step || each.log10.empty()) continue;
+    if (each.last != last || each.log10.empty() || !IsLargest(each, numbers)) continue;
     auto layer = std::ranges::find(layers, each.layer);
     if (layer == layers.end()) layer = layers.insert(layers.end(), each.layer);
     if (std::ranges::find(drawn, each.series) == drawn.end()) continue;
@@ -306,7 +319,7 @@ Figure KernelFigure(const std::vector<ConditionNumbers>& numbers,
                               .low = std::pow(10, mean.low),
                               .high = std::pow(10, mean.high)});
   }
-  return {name, ToSvg(chart)};
+  return {"condition_numbers_" + which, ToSvg(chart)};
 }
 
 Figure SpeedFigure(const SweepData& data, const std::string& name, const std::string& title,
@@ -462,31 +475,41 @@ FigureGroup GapFigures(const SweepData& data) {
 }
 
 std::vector<ConditionNumbers> ConditionNumbersOf(const SweepData& data) {
+  const bool twice =
+      std::ranges::any_of(data.runs, [](const SweepRun& run) { return run.kernels.size() > 1; });
   std::vector<ConditionNumbers> found;
-  for (const std::string& series : data.series) {
-    for (const SweepRun& run : data.runs) {
-      if (run.series != series || run.kernels.empty()) continue;
-      for (const int64_t step : {run.kernels.begin()->first, run.kernels.rbegin()->first}) {
-        for (const LayerKernel& kernel : run.kernels.at(step)) {
+  for (const bool last : {false, true}) {
+    if (last && !twice) break;
+    for (const std::string& series : data.series) {
+      for (const SweepRun& run : data.runs) {
+        if (run.series != series || run.kernels.empty()) continue;
+        const auto& [step, kernels] = last ? *run.kernels.rbegin() : *run.kernels.begin();
+        for (const LayerKernel& kernel : kernels) {
           const auto same = [&](const ConditionNumbers& each) {
-            return each.series == series && each.layer == kernel.layer && each.step == step;
+            return each.last == last && each.series == series && each.sizes == run.sizes &&
+                   each.layer == kernel.layer;
           };
           auto at = std::ranges::find_if(found, same);
           if (at == found.end()) {
             at = found.insert(at, {.series = series,
                                    .layer = kernel.layer,
-                                   .step = step,
+                                   .last = last,
+                                   .sizes = run.sizes,
+                                   .dense_parameters = run.plan.dense_parameters,
+                                   .samples = run.plan.samples,
+                                   .least_step = step,
+                                   .most_step = step,
                                    .rows = kernel.rows,
                                    .log10 = {}});
           }
+          at->least_step = std::min(at->least_step, step);
+          at->most_step = std::max(at->most_step, step);
           ++at->runs;
           if (kernel.condition_number) at->log10.push_back(std::log10(*kernel.condition_number));
         }
-        if (run.kernels.size() == 1) break;
       }
     }
   }
-  std::ranges::stable_sort(found, {}, &ConditionNumbers::step);
   return found;
 }
 
@@ -503,18 +526,15 @@ ChartPoint MeanWithInterval(const std::vector<double>& values) {
 FigureGroup KernelFigures(const SweepData& data) {
   FigureGroup group = {.heading = "",
                        .caption =
-                           "Every part of the model at the first measurement and at the last; "
-                           "lines only lead the eye.",
+                           "Every part of a series' largest model at the first measurement of "
+                           "its runs and at their last; lines only lead the eye.",
                        .figures = {}};
   const std::vector<ConditionNumbers> numbers = ConditionNumbersOf(data);
   if (numbers.empty()) return group;
   std::vector<std::string> drawn = data.series;
   drawn.resize(std::min(drawn.size(), kMostSeries));
-  const int64_t first = numbers.front().step, last = numbers.back().step;
-  group.figures.push_back(KernelFigure(numbers, drawn, first, "condition_numbers_first"));
-  if (last != first) {
-    group.figures.push_back(KernelFigure(numbers, drawn, last, "condition_numbers_last"));
-  }
+  group.figures.push_back(KernelFigure(numbers, drawn, /*last=*/false));
+  if (numbers.back().last) group.figures.push_back(KernelFigure(numbers, drawn, /*last=*/true));
   return group;
 }
 

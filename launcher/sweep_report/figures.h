@@ -1,6 +1,8 @@
 #ifndef ELASTOR_LAUNCHER_SWEEP_REPORT_FIGURES_H_
 #define ELASTOR_LAUNCHER_SWEEP_REPORT_FIGURES_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,18 +21,24 @@ FigureGroup ParetoFigures(const SweepData& data);
 FigureGroup ThroughputFigures(const SweepData& data);
 // Generalisation gap over training loss, a picture a test; figures 7 to 12 of arXiv:2605.20749.
 FigureGroup GapFigures(const SweepData& data);
-// Condition numbers of the neural tangent kernel, layer by layer, at the first and the last
-// measurement; its figure 3.
+// Condition numbers of the neural tangent kernel, layer by layer, at the runs' first and last
+// measurements, of every series' largest model; its figure 3.
 FigureGroup KernelFigures(const SweepData& data);
 
-// Condition numbers of a layer over the runs of a series that were measured at a step.
+// Condition numbers of a layer over the runs of a series that have the same sizes, at their first
+// measurements or at their last.
 struct ConditionNumbers {
   std::string series, layer;
-  int64_t step = 0, rows = 0;
+  bool last = false;
+  std::map<std::string, double> sizes;  // SweepRun::sizes
+  int64_t dense_parameters = 0, samples = 0;
+  int64_t least_step = 0, most_step = 0;  // of the measurements; runs may end at different ones
+  int64_t rows = 0;
   int runs = 0;               // also those in which it is not resolved
   std::vector<double> log10;  // of those in which it is
 };
-// Every series and layer, at the first step and at the last.
+// Every series, size and layer, first and, where any run was measured twice, last; a single
+// measurement is both.
 std::vector<ConditionNumbers> ConditionNumbersOf(const SweepData& data);
 // Mean of 1 and more values with its 95 % interval by Student's t; of one value it is infinite.
 ChartPoint MeanWithInterval(const std::vector<double>& values);

@@ -283,8 +283,13 @@ std::string KernelTable(const SweepData& data) {
   for (const ConditionNumbers& each : ConditionNumbersOf(data)) {
     std::vector<Cell>& row = rows.emplace_back();
     row.push_back({.text = each.series});
+    const auto parameters = static_cast<double>(each.dense_parameters);
+    row.push_back(NumberCell(PrefixedNumber(parameters, 3), parameters));
     row.push_back({.text = each.layer});
-    row.push_back(NumberCell(std::to_string(each.step), static_cast<double>(each.step)));
+    row.push_back({.text = each.last ? "last" : "first"});
+    std::string steps = std::to_string(each.least_step);
+    if (each.most_step > each.least_step) steps += " to " + std::to_string(each.most_step);
+    row.push_back(NumberCell(steps, static_cast<double>(each.least_step)));
     row.push_back(NumberCell(std::to_string(each.rows), static_cast<double>(each.rows)));
     row.push_back({.text = Format("%zu of %d", each.log10.size(), each.runs)});
     if (each.log10.empty()) {
@@ -300,8 +305,9 @@ std::string KernelTable(const SweepData& data) {
   return Table(
       "Condition numbers of the neural tangent kernel: log\u2081\u2080, means over the runs in "
       "which the least eigenvalue is resolved, with 95 % intervals. All runs are in kernels.csv.",
-      {Heading("model"), Heading("part"), Heading("step", true), Heading("rows", true),
-       Heading("resolved"), Heading("log\u2081\u2080 \u03ba", true)},
+      {Heading("model"), Heading("dense parameters", true), Heading("part"), Heading("measurement"),
+       Heading("step", true), Heading("rows", true), Heading("resolved"),
+       Heading("log\u2081\u2080 \u03ba", true)},
       rows, /*sortable=*/true);
 }
 

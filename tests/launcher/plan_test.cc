@@ -153,6 +153,18 @@ TEST(PlanTest, MistakesOfGapTests) {
               HasSubstr("'plain' twice"));
   EXPECT_THAT(ErrorOf(base + arms + R"(gap_test { first: "plain" second: "gated" from_step: -1 })"),
               HasSubstr("from_step: -1"));
+  // The override is of all tests, and is checked as the file is.
+  const std::string turned = R"(gap_test { first: "gated" second: "plain" from_step: 7 })";
+  const std::string path = testing::TempDir() + "/gaps.textproto";
+  ASSERT_TRUE(WriteFileAtomically(path, base + arms + test + turned).ok());
+  const StatusOr<Sweep> sweep = LoadSweep(path, std::vector<std::string>{"gap_test.from_step=2"});
+  ASSERT_TRUE(sweep.ok()) << sweep.status().message();
+  for (const GapTest& each : sweep->gap_test()) EXPECT_EQ(each.from_step(), 2);
+  EXPECT_THAT(ErrorOf(base + arms + test, {"gap_test.from_step=-2"}), HasSubstr("from_step: -2"));
+  EXPECT_THAT(ErrorOf(base + arms + test, {"gap_test.form_step=2"}),
+              HasSubstr("did you mean 'from_step'?"));
+  EXPECT_THAT(ErrorOf(base + arms, {"gap_test.from_step=2"}),
+              HasSubstr("--set=gap_test.from_step=2: the sweep has no gap_test"));
   EXPECT_THAT(ErrorOf(base + arms + test +
                       R"(axis { field: "model.token_width" values: "8" values: "16" })"),
               HasSubstr("gap_test: the axis 'model.token_width'; expected one axis of points"));

@@ -2,11 +2,12 @@
 # Images from files of MNIST's format to accuracy: plain and packed inputs, the same numbers on any ranks
 # and instruction set and after a restart on others, their kernel, and the lines that refuse what does
 # not fit.
-# Arguments: the trainer, prepare.
+# Arguments: the trainer, prepare, conditioning.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
+conditioning=$PWD/$3
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
@@ -138,6 +139,28 @@ expect_line 2 'rows_per_block: 65 images of 2048 x 2048 pixels are 272629760 byt
 expect_line 2 'found 12 x 2048 x 2048 bytes of images, which lie in memory; expected at most the 42949672 that --memory_gib leaves' \
   make_large none 0 --memory_gib=0.04
 rm --recursive "$work/large" "$work/by_schema" "$work"/large.*
+
+# Images whose losses have no meaning: those that are 0 as the trainer reads them, all black here, and
+# those of one class.
+sed 's/^split .*/split { train: 0.5 validation: 0.5 }/' "$work/schema.textproto" >"$work/half.textproto"
+# expect_image_losses PATTERN: of the 600 images of many.images and many.labels, half to validate on.
+expect_image_losses() {
+  "$prepare" --schema="$work/half.textproto" --input="$work/many.images,$work/many.labels" \
+    --output_dir="$work/many" >"$work/log" 2>&1 || fail "many images: $(<"$work/log")"
+  expect_line 2 "$1" "$conditioning" --studies=image_losses --images="$work/many" "$work/none"
+  rm --recursive --force "$work/many"
+}
+header=(0 0 8 3 0 0 2 88 0 0 0 4 0 0 0 6)
+{ bytes "${header[@]}" && head --bytes=14400 /dev/zero; } >"$work/many.images"
+{ bytes 0 0 8 1 0 0 2 88 && tail --bytes=600 "$work/train.images"; } >"$work/many.labels"
+expect_image_losses "all pixels of the validation row 0 are the training split's mean; expected images that differ from it"
+{ bytes "${header[@]}" && for _ in 1 2 3; do tail --bytes=4800 "$work/train.images"; done; } \
+  >"$work/many.images"
+{ bytes 0 0 8 1 0 0 2 88 && head --bytes=300 /dev/zero && head --bytes=300 /dev/zero | tr '\0' '\1'; } \
+  >"$work/many.labels"
+expect_image_losses 'the first 300 rows to validate on are of one class; expected several'
+expect_line 2 '--studies: image_losses without --images; expected prepared images' \
+  "$conditioning" --studies=claims,image_losses "$work/none"
 
 expect_line 2 'model.vit.patch: found 4; expected a divisor of both sides of an image, 4 and 6 pixels' infer evaluate none --set=model.patch=4
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none

@@ -175,6 +175,30 @@ run 1 fewer --mode=ntk --rows=300 --set=data.path=many
 awk -v one="$(largest_of lanczos_1)" -v three="$(largest_of lanczos_3)" -v fewer="$(largest_of fewer)" '
   BEGIN { exit !(one > fewer && one < 20 * fewer && (one - three) ^ 2 < (1e-9 * one) ^ 2) }' ||
   fail "largest eigenvalues: $(largest_of lanczos_1) $(largest_of lanczos_3) $(largest_of fewer)"
+# And what describe tells of many rows is most of what they take, and no more: most of it the kernel's,
+# or the gradients of a model with long ones.
+told_of() { # ROWS FLAGS...
+  "$trainer" --experiment=tiny.textproto --set=data.path=many --mode=describe --rows="$@" |
+    sed --quiet '/"ntk_memory"/,/}/s/.*"ntk": \([0-9]*\).*/\1/p'
+}
+peak_of() { # ROWS FLAGS...
+  rm --recursive --force rows
+  run 1 rows --mode=ntk --set=data.path=many --rows="$@"
+  sed --quiet 's/.*"peak_memory_bytes": \([0-9]*\).*/\1/p' rows/summary.json
+}
+# grows_as_told ROWS FLAGS...
+grows_as_told() {
+  local told=$(($(told_of "$@") - $(told_of 2 "${@:2}")))
+  local grown=$(($(peak_of "$@") - $(peak_of 2 "${@:2}")))
+  [[ $told -le $grown && $((10 * told)) -gt $((7 * grown)) ]] ||
+    fail "the kernel of $*: $told bytes told, $grown taken"
+}
+grows_as_told 1000
+grows_as_told 300 --set=model.tokens=8 --set=model.token_width=48
+# Describing a large model does not build it.
+(ulimit -v 600000 && told_of 300 --set=model.kind=MLP --set=model.hidden=4000,4000 >large) ||
+  fail 'describe: memory of the kernel of a large model'
+[[ $(<large) -gt $((3 * 8 * 16000000)) ]] || fail "the kernel of a large model takes $(<large)"
 grep --quiet '"lambda_min":null,"condition_number":null,"rank":null' lanczos_1/ntk.jsonl ||
   fail 'Lanczos tells what it does not find'
 expect_same 'shares of the density' 1.000 \

@@ -301,6 +301,67 @@ TEST_F(SweepReportTest, ArmsAndKernels) {
   }
 }
 
+// Kernels of two sizes, in runs that end at different steps: no mean is of both sizes, and no run
+// is left out. The pictures have the larger size.
+TEST_F(SweepReportTest, KernelsOfSizesAndOfRunsThatEndEarly) {
+  Plant({.sizes = 2, .seeds = 2});
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    const bool large = i / 2 % 2 == 1;
+    const int end = i % 2 == 0 ? 8 : 10;
+    std::string metrics;
+    for (const int step : {0, end}) {
+      metrics += Json{{"event", "ntk"},
+                      {"step", step},
+                      {"layer", "whole"},
+                      {"rows", 128},
+                      {"condition_number", (large ? 1e5 : 1e2) * (step == 0 ? 1 : 10)}}
+                     .dump() +
+                 "\n";
+    }
+    Write(files_.Run(plan_.runs[i].folder) + "/metrics.jsonl", metrics);
+  }
+  const std::string page = Report();
+  const auto row = [](const std::string& size, const std::string& which, const std::string& step,
+                      const std::string& log10) {
+    return size + "</td><td>whole</td><td>" + which + "</td><td class=\"n\" data-sort=\"" +
+           step.substr(0, step.find(' ')) + "\">" + step +
+           "</td><td class=\"n\" data-sort=\"128\">128</td><td>2 of 2</td><td class=\"n\" "
+           "data-sort=\"" +
+           log10 + "\">" + log10 + ".00 \u00b1 0.00";
+  };
+  EXPECT_TRUE(Holds(page, row("10k", "first", "0", "2")));
+  EXPECT_TRUE(Holds(page, row("40k", "first", "0", "5")));
+  EXPECT_TRUE(Holds(page, row("10k", "last", "8 to 10", "3")));
+  EXPECT_TRUE(Holds(page, row("40k", "last", "8 to 10", "6")));
+  const std::string svg = Read("condition_numbers_last.svg");
+  EXPECT_TRUE(Holds(svg, "Elastor: whole 1,000,000 (1,000,000 to 1,000,000). Mixer")) << svg;
+}
+
+// Beyond 1,000 points of an arm not all are drawn, which the picture says.
+TEST_F(SweepReportTest, ThinnedClouds) {
+  Plant({.sizes = 1, .seeds = 3});
+  Write(
+      files_.Sweep(),
+      "base { }\naxis { name: \"model\" point { label: \"Elastor\" } point { label: \"Mixer\" } }\n"
+      "gap_test { first: \"Elastor\" second: \"Mixer\" }\n");
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    std::string metrics;
+    for (int step = 1; step <= (i < 3 ? 400 : 300); ++step) {
+      metrics += Json{{"event", "train"}, {"loss", 0.5}}.dump() + "\n" +
+                 Json{{"event", "eval"},
+                      {"split", "validation"},
+                      {"scheduled", true},
+                      {"step", step},
+                      {"logloss", 0.5 + 1e-3 * step}}
+                     .dump() +
+                 "\n";
+    }
+    Write(files_.Run(plan_.runs[i].folder) + "/metrics.jsonl", metrics);
+  }
+  Report();
+  EXPECT_TRUE(Holds(Read("gap_1_Elastor_Mixer.svg"), "1500 of 2100 points are drawn"));
+}
+
 TEST_F(SweepReportTest, AsksTheNetworkForNothing) {
   Plant({});
   std::string page = Report();
