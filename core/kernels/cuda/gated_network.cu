@@ -28,9 +28,15 @@ __device__ inline float Chain(const float4& w, const float* x, float s) {
   s = fmaf(w.z, x[2], s);
   return fmaf(w.w, x[3], s);
 }
-__device__ inline float Chain(const float4& w, const float4& x, float s) {
-  const float values[] = {x.x, x.y, x.z, x.w};
-  return Chain(w, values, s);
+// Over the first two of them, and the others where the chain has them.
+__device__ inline float Chain(const float4& w, const float4& x, bool whole, float s) {
+  s = fmaf(w.x, x.x, s);
+  s = fmaf(w.y, x.y, s);
+  if (whole) {
+    s = fmaf(w.z, x.z, s);
+    s = fmaf(w.w, x.w, s);
+  }
+  return s;
 }
 
 struct Arguments {
@@ -220,29 +226,43 @@ __host__ __device__ constexpr int Tiles(int lefts, int rights) {
   return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
 }
 
-// WeightGradient's eight chains of a leaf's rows one after another, in the order in which a thread
-// adds them up as the leaves of a tree. Each is filled up with absent rows to a multiple of 4.
+// Of a token and leaf enough blocks share the rows for so many blocks in all, about two for each of
+// an H200's multiprocessors.
+constexpr int kEnoughBlocks = 256;
+
+// WeightGradient's eight chains of a leaf's rows one after another, in the order in which they are
+// added up as the leaves of a tree: each with the rows of the CPU's panels, at a multiple of 4
+// positions. Neighbouring chains in equal numbers are the parts of a leaf that blocks of their own
+// compute, subtrees of that tree.
 struct ChainOrder {
   static constexpr int kChains = 8;
   static constexpr int kLevels = 3;
   int leaf_rows;
-  int length;  // of a chain
-  FastDivisor by_length;
+  int length;     // of a chain, absent rows at its end too
+  int positions;  // of a chain
+  int parts = 1;  // of a leaf
+  FastDivisor by_positions;
 
-  explicit ChainOrder(int64_t rows)
-      : leaf_rows(static_cast<int>(rows)),
-        length(DivideUp(DivideUp(leaf_rows, kChains), 4) * 4),
-        by_length(length) {
-    CHECK_LT(rows, int64_t{1} << 30);
+  ChainOrder(const LeafShape& leaves, int64_t tokens)
+      : leaf_rows(static_cast<int>(leaves.leaf_rows)),
+        length(DivideUp(leaf_rows, static_cast<int>(kPanelRows)) *
+               static_cast<int>(kPanelRows / kChains)),
+        positions(DivideUp(length, 4) * 4),
+        by_positions(positions) {
+    CHECK_LT(leaves.leaf_rows, int64_t{1} << 30);
+    // A part has at least the rows that are computed at once.
+    while (2 * parts <= kChains && 2 * parts * leaves.leaves * tokens <= kEnoughBlocks &&
+           kChains / (2 * parts) * positions >= kPlaces) {
+      parts *= 2;
+    }
   }
-  __device__ int positions() const { return kChains * length; }
+  __device__ int part_chains() const { return kChains / parts; }
   // The leaf's row at a position, -1: none. Numbers with their bits reversed make neighbours of the
   // chains that are added to each other: 0 and 4, 2 and 6, ...
   __device__ int Row(int position) const {
-    const int turn = static_cast<int>(by_length.Divide(position));
-    if (turn >= kChains) return -1;
+    const int turn = static_cast<int>(by_positions.Divide(position));
     const int chain = (turn & 1) << 2 | (turn & 2) | turn >> 2;
-    const int row = (position - turn * length) * kChains + chain;
+    const int row = (position - turn * positions) * kChains + chain;
     return row < leaf_rows ? row : -1;
   }
 };
@@ -312,7 +332,8 @@ __device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
   return tile;
 }
 
-// A block: a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a time. A thread has in
+// A block: a part of a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a time. Gradients
+// go where a leaf's would, by the number of the part among those of all leaves. A thread has in
 // turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows and four
 // features for dx; and all along a tile of a weight gradient, in registers.
 template <int kWidth>
@@ -324,21 +345,24 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
   const SharedWeights<kWidth> weights(a, memory);
   const BackwardRows at(a.width, a.hidden);
   float* const rows = memory + SharedWeights<kWidth>::floats(a.width, a.hidden);
-  const int64_t leaf = blockIdx.x;
+  const int leaf = static_cast<int>(blockIdx.x) / order.parts;
   const int64_t token = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   float* const own = rows + 2 * (threadIdx.x % kWarp);  // the thread's two rows, of feature 0
   const TileFactors factors = OwnTile(a, at, gradients).Factors(rows);
   float sums[kLefts][kRights] = {};
   float partial[ChainOrder::kLevels][kLefts][kRights];  // sums of 1, 2 and 4 chains
-  int turn = 0;                                         // of the chains
+  int turn = 0;                                         // of the part's chains
   int to_chain_end = order.length;
 
   weights.Load(a, token, /*transposed=*/false);
-  for (int begin = 0; begin < order.positions(); begin += kPlaces) {
+  const int part_positions = order.part_chains() * order.positions;
+  const int part = static_cast<int>(blockIdx.x) % order.parts;
+  const int end = (part + 1) * part_positions;
+  for (int begin = part * part_positions; begin < end; begin += kPlaces) {
     const auto row_of = [&](int place) -> int64_t {
-      const int row = order.Row(begin + place);
-      return row < 0 ? -1 : leaf * order.leaf_rows + row;
+      const int row = begin + place < end ? order.Row(begin + place) : -1;
+      return row < 0 ? -1 : static_cast<int64_t>(leaf) * order.leaf_rows + row;
     };
     LoadRows(a, x, token, kPlaces, row_of, kRun, rows + at.x * kRun);
     LoadRows(a, dz, token, kPlaces, row_of, kRun, rows + at.dz * kRun);
@@ -412,7 +436,8 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
 
     // Weight gradients. A finished chain is added to the sums before it as a carry to digits.
     if (factors.lefts != nullptr) {
-      for (int place = 0; place < kPlaces && begin + place < order.positions(); place += 4) {
+      for (int place = 0; place < kPlaces && begin + place < end; place += 4) {
+        const bool whole = to_chain_end > 2;
         float4 right[kRights];
 #pragma unroll
         for (int j = 0; j < kRights; ++j) {
@@ -422,7 +447,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
         for (int i = 0; i < kLefts; ++i) {
           const float4 left = At4(factors.lefts + i * factors.left_step + place);
 #pragma unroll
-          for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], sums[i][j]);
+          for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], whole, sums[i][j]);
         }
         to_chain_end -= 4;
         if (to_chain_end > 0) continue;
@@ -434,7 +459,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
             for (int j = 0; j < kRights; ++j) sums[i][j] = partial[level][i][j] + sums[i][j];
           }
         }
-        if (level == ChainOrder::kLevels) break;  // the last one: sums are the gradient
+        if (turn == order.part_chains() - 1) break;  // sums are the part's gradient
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
 #pragma unroll
@@ -460,7 +485,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
 
   const Tile tile = OwnTile(a, at, gradients);
   if (tile.lefts == 0) return;
-  float* const to = tile.to.data + token * tile.to.map_stride + leaf * tile.to.leaf_stride;
+  float* const to = tile.to.data + token * tile.to.map_stride + blockIdx.x * tile.to.leaf_stride;
 #pragma unroll
   for (int i = 0; i < kLefts; ++i) {
     const int left = tile.first_left + i * tile.left_step;
@@ -469,6 +494,49 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
       const int right = tile.first_right + j * tile.right_step;
       if (left < tile.lefts && right < tile.rights) to[left * tile.rights + right] = sums[i][j];
     }
+  }
+}
+
+// Of a token.
+__host__ __device__ constexpr int Weights(int width, int hidden) {
+  return (3 * hidden + width) * width;
+}
+
+constexpr int kAddThreads = 256;
+
+// The gradients of leaves (blockIdx.y) of a token (blockIdx.z) from those of their parts, [T,
+// leaves, parts, Weights()].
+__global__ void __launch_bounds__(kAddThreads)
+    AddPartsKernel(int width, int hidden, int parts, const float* from, GatedGradients to) {
+  const int weights = Weights(width, hidden);
+  const int weight = static_cast<int>(blockIdx.x) * kAddThreads + static_cast<int>(threadIdx.x);
+  if (weight >= weights) return;
+  const int64_t leaf = blockIdx.y;
+  const int64_t token = blockIdx.z;
+  from += (token * gridDim.y + leaf) * parts * weights + weight;
+  float sums[ChainOrder::kChains];
+#pragma unroll
+  for (int part = 0; part < ChainOrder::kChains; ++part) {
+    sums[part] = part < parts ? from[part * weights] : 0;
+  }
+#pragma unroll
+  for (int step = 1; step < ChainOrder::kChains; step *= 2) {
+#pragma unroll
+    for (int part = 0; part < ChainOrder::kChains; part += 2 * step) {
+      if (step < parts) sums[part] += sums[part + step];
+    }
+  }
+  const auto store = [&](const LeafTarget& target, int place) {
+    target.data[token * target.map_stride + leaf * target.leaf_stride + place] = sums[0];
+  };
+  const int up = 2 * hidden * width;
+  const int down = hidden * width;
+  if (weight < up) {
+    store(to.up, weight);
+  } else if (weight < up + down) {
+    store(to.down, weight - up);
+  } else {
+    store(to.residual, weight - up - down);
   }
 }
 
@@ -503,7 +571,7 @@ void CheckViews(const GatedNetwork& network, const Activations<const float>& a,
 
 }  // namespace
 
-bool FitsMultiprocessor(const GatedNetwork& network) {
+bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes) {
   if (network.width > kMostWidth || network.hidden > kMostHidden) return false;
   const int d = static_cast<int>(network.width);
   const int h = static_cast<int>(network.hidden);
@@ -511,7 +579,14 @@ bool FitsMultiprocessor(const GatedNetwork& network) {
   const int bytes = WithWidth(network, [&](auto width) {
     return std::max(ForwardBytes<width>(network), BackwardBytes<width>(network));
   });
-  return tiles <= kBackwardThreads && bytes <= MostSharedBytes();
+  return tiles <= kBackwardThreads && bytes <= shared_bytes;
+}
+bool FitsMultiprocessor(const GatedNetwork& network) {
+  return FitsMultiprocessor(network, MostSharedBytes());
+}
+
+int64_t GatedScratchFloats(const GatedNetwork& network) {
+  return kEnoughBlocks * Weights(static_cast<int>(network.width), static_cast<int>(network.hidden));
 }
 
 void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
@@ -529,17 +604,30 @@ void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const Gate
 void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
                           const LeafShape& leaves, Activations<const float> x,
                           Activations<const float> dz, Activations<float> dx,
-                          const GatedGradients& gradients) {
+                          const GatedGradients& gradients, float* scratch) {
   CheckViews(network, x, dz);
   CheckViews(network, x, dx);
   CHECK_EQ(x.rows, leaves.rows());
   if (leaves.leaves == 0) return;
-  const dim3 grid(static_cast<unsigned>(leaves.leaves), static_cast<unsigned>(network.tokens));
+  const Arguments arguments = MakeArguments(network, weights);
+  const ChainOrder order(leaves, network.tokens);
+  const int64_t parts = leaves.leaves * order.parts;
+  const int of_token = Weights(arguments.width, arguments.hidden);
+  const auto in_scratch = [&](int64_t first) -> LeafTarget {
+    return {scratch + first, parts * of_token, of_token};
+  };
+  const int64_t down = network.hidden * network.width;
+  const GatedGradients of_parts = {in_scratch(0), in_scratch(2 * down), in_scratch(3 * down)};
+  const auto tokens = static_cast<unsigned>(network.tokens);
   WithWidth(network, [&](auto width) {
-    LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
-                           BackwardKernel<width>, MakeArguments(network, weights),
-                           ChainOrder(leaves.leaf_rows), x, dz, dx, gradients);
+    LaunchWithSharedMemory(stream, dim3(static_cast<unsigned>(parts), tokens), kBackwardThreads,
+                           BackwardBytes<width>(network), BackwardKernel<width>, arguments, order,
+                           x, dz, dx, order.parts == 1 ? gradients : of_parts);
   });
+  if (order.parts == 1) return;
+  const dim3 grid(Blocks(of_token, kAddThreads), static_cast<unsigned>(leaves.leaves), tokens);
+  Launch(stream, grid, kAddThreads, AddPartsKernel, arguments.width, arguments.hidden, order.parts,
+         scratch, gradients);
 }
 
 }  // namespace elastor::cuda
