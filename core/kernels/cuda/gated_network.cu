@@ -226,8 +226,8 @@ __host__ __device__ constexpr int Tiles(int lefts, int rights) {
   return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
 }
 
-// Of a token and leaf enough blocks share the rows for so many blocks in all, about two for each of
-// an H200's multiprocessors.
+// Blocks share a leaf where there are fewer than so many in all, about two for each of an H200's
+// multiprocessors.
 constexpr int kEnoughBlocks = 256;
 
 // WeightGradient's eight chains of a leaf's rows one after another, in the order in which they are
@@ -241,6 +241,8 @@ struct ChainOrder {
   int length;     // of a chain, absent rows at its end too
   int positions;  // of a chain
   int parts = 1;  // of a leaf
+  int part_chains = kChains;
+  int part_positions;
   FastDivisor by_positions;
 
   ChainOrder(const LeafShape& leaves, int64_t tokens)
@@ -255,8 +257,9 @@ struct ChainOrder {
            kChains / (2 * parts) * positions >= kPlaces) {
       parts *= 2;
     }
+    part_chains = kChains / parts;
+    part_positions = part_chains * positions;
   }
-  __device__ int part_chains() const { return kChains / parts; }
   // The leaf's row at a position, -1: none. Numbers with their bits reversed make neighbours of the
   // chains that are added to each other: 0 and 4, 2 and 6, ...
   __device__ int Row(int position) const {
@@ -286,10 +289,10 @@ int BackwardBytes(const GatedNetwork& network) {
          static_cast<int>(sizeof(float));
 }
 
-// Where the factors of a thread's tile lie in shared memory, by rows.
+// Where the factors of a thread's tile lie among the rows in shared memory.
 struct TileFactors {
-  const float* lefts;  // the first of all rows; null: no tile
-  const float* rights;
+  int left;  // the first one; -1: no tile
+  int right;
   int left_step;  // floats
   int right_step;
 };
@@ -306,9 +309,9 @@ struct Tile {
   int right_step = 0;
   LeafTarget to;
 
-  __device__ TileFactors Factors(const float* rows) const {
-    return {lefts > 0 ? rows + (left_at + first_left) * kRun : nullptr,
-            rows + (right_at + first_right) * kRun, left_step * kRun, right_step * kRun};
+  __device__ TileFactors Factors() const {
+    return {lefts > 0 ? (left_at + first_left) * kRun : -1, (right_at + first_right) * kRun,
+            left_step * kRun, right_step * kRun};
   }
 };
 // That of the running thread.
@@ -332,10 +335,10 @@ __device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
   return tile;
 }
 
-// A block: a part of a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a time. Gradients
-// go where a leaf's would, by the number of the part among those of all leaves. A thread has in
-// turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows and four
-// features for dx; and all along a tile of a weight gradient, in registers.
+// A block: a part (blockIdx.z) of a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a
+// time. Gradients go where a leaf's would, by the number of the part among those of all leaves. A
+// thread has in turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows
+// and four features for dx; and all along a tile of a weight gradient, in registers.
 template <int kWidth>
 __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
     BackwardKernel(const Arguments a, const ChainOrder order, const Activations<const float> x,
@@ -345,23 +348,21 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
   const SharedWeights<kWidth> weights(a, memory);
   const BackwardRows at(a.width, a.hidden);
   float* const rows = memory + SharedWeights<kWidth>::floats(a.width, a.hidden);
-  const int leaf = static_cast<int>(blockIdx.x) / order.parts;
+  const int leaf = static_cast<int>(blockIdx.x);
   const int64_t token = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   float* const own = rows + 2 * (threadIdx.x % kWarp);  // the thread's two rows, of feature 0
-  const TileFactors factors = OwnTile(a, at, gradients).Factors(rows);
+  const TileFactors factors = OwnTile(a, at, gradients).Factors();
   float sums[kLefts][kRights] = {};
   float partial[ChainOrder::kLevels][kLefts][kRights];  // sums of 1, 2 and 4 chains
   int turn = 0;                                         // of the part's chains
-  int to_chain_end = order.length;
 
   weights.Load(a, token, /*transposed=*/false);
-  const int part_positions = order.part_chains() * order.positions;
-  const int part = static_cast<int>(blockIdx.x) % order.parts;
-  const int end = (part + 1) * part_positions;
-  for (int begin = part * part_positions; begin < end; begin += kPlaces) {
+  for (int begin = 0; begin < order.part_positions; begin += kPlaces) {
     const auto row_of = [&](int place) -> int64_t {
-      const int row = begin + place < end ? order.Row(begin + place) : -1;
+      const int position = begin + place;
+      if (position >= order.part_positions) return -1;
+      const int row = order.Row(static_cast<int>(blockIdx.z) * order.part_positions + position);
       return row < 0 ? -1 : static_cast<int64_t>(leaf) * order.leaf_rows + row;
     };
     LoadRows(a, x, token, kPlaces, row_of, kRun, rows + at.x * kRun);
@@ -435,22 +436,22 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
     }
 
     // Weight gradients. A finished chain is added to the sums before it as a carry to digits.
-    if (factors.lefts != nullptr) {
-      for (int place = 0; place < kPlaces && begin + place < end; place += 4) {
-        const bool whole = to_chain_end > 2;
+    if (factors.left >= 0) {
+      for (int place = 0; place < kPlaces && begin + place < order.part_positions; place += 4) {
+        const int in_chain = begin + place - turn * order.positions;
+        const bool whole = in_chain + 4 <= order.length;
         float4 right[kRights];
 #pragma unroll
         for (int j = 0; j < kRights; ++j) {
-          right[j] = At4(factors.rights + j * factors.right_step + place);
+          right[j] = At4(rows + factors.right + j * factors.right_step + place);
         }
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
-          const float4 left = At4(factors.lefts + i * factors.left_step + place);
+          const float4 left = At4(rows + factors.left + i * factors.left_step + place);
 #pragma unroll
           for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], whole, sums[i][j]);
         }
-        to_chain_end -= 4;
-        if (to_chain_end > 0) continue;
+        if (in_chain + 4 < order.positions) continue;
         int level = 0;
         for (; turn >> level & 1; ++level) {
 #pragma unroll
@@ -459,7 +460,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
             for (int j = 0; j < kRights; ++j) sums[i][j] = partial[level][i][j] + sums[i][j];
           }
         }
-        if (turn == order.part_chains() - 1) break;  // sums are the part's gradient
+        if (turn == order.part_chains - 1) break;  // sums are the part's gradient
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
 #pragma unroll
@@ -469,7 +470,6 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
           }
         }
         ++turn;
-        to_chain_end = order.length;
       }
     }
     __syncthreads();
@@ -485,7 +485,8 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
 
   const Tile tile = OwnTile(a, at, gradients);
   if (tile.lefts == 0) return;
-  float* const to = tile.to.data + token * tile.to.map_stride + blockIdx.x * tile.to.leaf_stride;
+  const int64_t number = static_cast<int64_t>(leaf) * order.parts + blockIdx.z;
+  float* const to = tile.to.data + token * tile.to.map_stride + number * tile.to.leaf_stride;
 #pragma unroll
   for (int i = 0; i < kLefts; ++i) {
     const int left = tile.first_left + i * tile.left_step;
@@ -611,23 +612,23 @@ void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const Gat
   if (leaves.leaves == 0) return;
   const Arguments arguments = MakeArguments(network, weights);
   const ChainOrder order(leaves, network.tokens);
-  const int64_t parts = leaves.leaves * order.parts;
   const int of_token = Weights(arguments.width, arguments.hidden);
   const auto in_scratch = [&](int64_t first) -> LeafTarget {
-    return {scratch + first, parts * of_token, of_token};
+    return {scratch + first, leaves.leaves * order.parts * of_token, of_token};
   };
   const int64_t down = network.hidden * network.width;
   const GatedGradients of_parts = {in_scratch(0), in_scratch(2 * down), in_scratch(3 * down)};
+  const auto leaf_count = static_cast<unsigned>(leaves.leaves);
   const auto tokens = static_cast<unsigned>(network.tokens);
+  const dim3 grid(leaf_count, tokens, static_cast<unsigned>(order.parts));
   WithWidth(network, [&](auto width) {
-    LaunchWithSharedMemory(stream, dim3(static_cast<unsigned>(parts), tokens), kBackwardThreads,
-                           BackwardBytes<width>(network), BackwardKernel<width>, arguments, order,
-                           x, dz, dx, order.parts == 1 ? gradients : of_parts);
+    LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
+                           BackwardKernel<width>, arguments, order, x, dz, dx,
+                           order.parts == 1 ? gradients : of_parts);
   });
   if (order.parts == 1) return;
-  const dim3 grid(Blocks(of_token, kAddThreads), static_cast<unsigned>(leaves.leaves), tokens);
-  Launch(stream, grid, kAddThreads, AddPartsKernel, arguments.width, arguments.hidden, order.parts,
-         scratch, gradients);
+  Launch(stream, dim3(Blocks(of_token, kAddThreads), leaf_count, tokens), kAddThreads,
+         AddPartsKernel, arguments.width, arguments.hidden, order.parts, scratch, gradients);
 }
 
 }  // namespace elastor::cuda
