@@ -191,9 +191,9 @@ def product_times(report, precision, layers):
     return None if None in times else sum(count * ms for count, ms in zip(counts, times))
 
 
-def gated_network_times(report):
-    times = [report.number(f"floor.gated_network_{kind}.FLOAT32_ms")
-             for kind in ("forward", "backward")]
+def network_times(report, name):
+    """Of forward and backward of every block's per-token network, or of its gate, in FLOAT32."""
+    times = [report.number(f"floor.{name}_{kind}.FLOAT32_ms") for kind in ("forward", "backward")]
     return None if None in times else LAYERS["up_proj"][0] * sum(times)
 
 
@@ -218,7 +218,7 @@ def explain_step(report, name, batch, precision):
                        if precision != "FLOAT32" or layer not in GATED_NETWORK]
         parts = [product_times(report, precision, by_products)]
         if precision == "FLOAT32":
-            parts.append(gated_network_times(report))
+            parts.append(network_times(report, "gated_network"))
         if None not in parts:
             alone = sum(parts)
             report.add(f"{name}.products_ms", alone)
@@ -243,10 +243,12 @@ def judge_speed(report):
         times.append(report.number(f"{name}.ms_per_step"))
         times.append(report.number(f"{name}.samples_per_s"))
         report.expect(f"{name} has its times", True, None if None in times else "all")
-    network = gated_network_times(report)
+    network = network_times(report, "gated_network")
     report.expect("the per-token network was timed", True, network)
-    report.add("gated_network.times_its_products",
-               ratio(network, product_times(report, "FLOAT32", GATED_NETWORK)))
+    parts = [product_times(report, "FLOAT32", GATED_NETWORK), network_times(report, "gate")]
+    gate_and_products = None if None in parts else sum(parts)
+    report.expect("its products and its gate were timed", True, gate_and_products)
+    report.add("gated_network.times_its_products", ratio(network, gate_and_products))
     for mode in ("eager", "compile"):
         for ours, theirs in PRECISIONS.items():
             rate = steps.get((mode, theirs, "4096"))

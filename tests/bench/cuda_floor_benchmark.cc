@@ -1,8 +1,8 @@
 // What a CUDA device reaches at its best, for other figures to be compared with: matrix products of
 // 8192 x 8192 x 8192 in each precision, and copies of 2 GiB on the device and 256 MiB from and to
 // the host; then the products of RankElastor's Criteo model, each by itself, and its per-token
-// network as one kernel, at 65,536 rows in 64 leaves. Prints name=value lines; a rate is the median
-// over rounds. A copy on the device counts what it reads and what it writes.
+// network as one kernel and its gate alone, at 65,536 rows in 64 leaves. Prints name=value lines; a
+// rate is the median over rounds. A copy on the device counts what it reads and what it writes.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/matmul.h"
 #include "core/cuda/runtime.h"
+#include "core/kernels/cuda/elementwise.h"
 #include "core/kernels/cuda/gated_network.h"
 
 namespace elastor::cuda {
@@ -161,6 +162,7 @@ void PrintGatedNetwork() {
   const GatedWeights parts = {weights.data(), weights.data() + tokens * up,
                               weights.data() + tokens * (up + down)};
   Buffer<float> gradients(&stream, kLeaves * weights.size());
+  Buffer<float> scratch(&stream, GatedScratchFloats(network));
   const auto target = [&](int64_t first, int64_t size) -> LeafTarget {
     return {gradients.data() + kLeaves * tokens * first, kLeaves * size, size};
   };
@@ -172,7 +174,33 @@ void PrintGatedNetwork() {
   print("backward", [&] {
     GatedNetworkBackward(stream, network, parts, {kLeaves, kRows / kLeaves}, view(x.data()),
                          view(dz.data()), view(z.data()),
-                         {target(0, up), target(up, down), target(up + down, residual)});
+                         {target(0, up), target(up, down), target(up + down, residual)},
+                         scratch.data());
+  });
+}
+
+// What lies between its products when they are computed one by one.
+void PrintGate() {
+  Stream stream;
+  constexpr int64_t kTokens = 15;
+  constexpr int64_t kHidden = 78;
+  const int64_t elements = kRows * kTokens * kHidden;
+  const Buffer<float> projected = RandomMatrix<float>(stream, 2 * elements);
+  const Buffer<float> dh = RandomMatrix<float>(stream, elements);
+  Buffer<float> out(&stream, 2 * elements);
+  const auto view = [&](auto* data, int64_t features) {
+    return Activations<std::remove_pointer_t<decltype(data)>>::TokenMajor(data, kRows, kTokens,
+                                                                          features);
+  };
+  const auto print = [&](const char* pass, const std::function<void()>& call) {
+    std::printf("gate_%s.FLOAT32_ms=%.4f\n", pass, MedianSeconds(stream, 4, call) * 1e3);
+  };
+  const auto z = view(projected.data(), 2 * kHidden);
+  print("forward",
+        [&] { GatedUnit<float>(stream, Activation::kGelu, z, view(out.data(), kHidden)); });
+  print("backward", [&] {
+    GatedUnitBackward<float>(stream, Activation::kGelu, z, view(dh.data(), kHidden),
+                             view(out.data(), 2 * kHidden));
   });
 }
 
@@ -215,6 +243,7 @@ int Main() {
   PrintLayers<float>(Precision::kTf32, "TF32");
   PrintLayers<BFloat16>(Precision::kBFloat16, "BFLOAT16");
   PrintGatedNetwork();
+  PrintGate();
   return 0;
 }
 

@@ -26,7 +26,7 @@ using cuda::DeviceTrainStep;
 
 // The class of device kernels: the orders of sums that their headers state, S places a leaf. Change
 // it when one of them changes.
-constexpr char kKernels[] = "places2";
+constexpr char kKernels[] = "places3";
 
 int64_t opened_bytes = 0;  // of the device that was opened
 

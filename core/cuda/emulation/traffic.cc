@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "core/cuda/emulation/memory.h"
+#include "core/cuda/emulation/schedule.h"
 #include "core/cuda/emulation/streams.h"
 #include "glog/logging.h"
 
@@ -46,7 +47,8 @@ TrafficCount::TrafficCount() {
 TrafficCount::~TrafficCount() {
   before_call = nullptr;
   sigaction(SIGSEGV, &before, nullptr);
-  OpenDeviceMemory(true);
+  OpenDeviceMemory(true);  // pages were open or not
+  if (CurrentSchedule().guard_device_memory) OpenDeviceMemory(false);
 }
 
 Traffic TrafficCount::traffic() const { return counted; }

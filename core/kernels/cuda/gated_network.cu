@@ -28,9 +28,15 @@ __device__ inline float Chain(const float4& w, const float* x, float s) {
   s = fmaf(w.z, x[2], s);
   return fmaf(w.w, x[3], s);
 }
-__device__ inline float Chain(const float4& w, const float4& x, float s) {
-  const float values[] = {x.x, x.y, x.z, x.w};
-  return Chain(w, values, s);
+// Over the first two of them, and the others where the chain has them.
+__device__ inline float Chain(const float4& w, const float4& x, bool whole, float s) {
+  s = fmaf(w.x, x.x, s);
+  s = fmaf(w.y, x.y, s);
+  if (whole) {
+    s = fmaf(w.z, x.z, s);
+    s = fmaf(w.w, x.w, s);
+  }
+  return s;
 }
 
 struct Arguments {
@@ -220,29 +226,46 @@ __host__ __device__ constexpr int Tiles(int lefts, int rights) {
   return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
 }
 
-// WeightGradient's eight chains of a leaf's rows one after another, in the order in which a thread
-// adds them up as the leaves of a tree. Each is filled up with absent rows to a multiple of 4.
+// Blocks share a leaf where there are fewer than so many in all, about two for each of an H200's
+// multiprocessors.
+constexpr int kEnoughBlocks = 256;
+
+// WeightGradient's eight chains of a leaf's rows one after another, in the order in which they are
+// added up as the leaves of a tree: each with the rows of the CPU's panels, at a multiple of 4
+// positions. Neighbouring chains in equal numbers are the parts of a leaf that blocks of their own
+// compute, subtrees of that tree.
 struct ChainOrder {
   static constexpr int kChains = 8;
   static constexpr int kLevels = 3;
   int leaf_rows;
-  int length;  // of a chain
-  FastDivisor by_length;
+  int length;     // of a chain, absent rows at its end too
+  int positions;  // of a chain
+  int parts = 1;  // of a leaf
+  int part_chains = kChains;
+  int part_positions;
+  FastDivisor by_positions;
 
-  explicit ChainOrder(int64_t rows)
-      : leaf_rows(static_cast<int>(rows)),
-        length(DivideUp(DivideUp(leaf_rows, kChains), 4) * 4),
-        by_length(length) {
-    CHECK_LT(rows, int64_t{1} << 30);
+  ChainOrder(const LeafShape& leaves, int64_t tokens)
+      : leaf_rows(static_cast<int>(leaves.leaf_rows)),
+        length(DivideUp(leaf_rows, static_cast<int>(kPanelRows)) *
+               static_cast<int>(kPanelRows / kChains)),
+        positions(DivideUp(length, 4) * 4),
+        by_positions(positions) {
+    CHECK_LT(leaves.leaf_rows, int64_t{1} << 30);
+    // A part has at least the rows that are computed at once.
+    while (2 * parts <= kChains && 2 * parts * leaves.leaves * tokens <= kEnoughBlocks &&
+           kChains / (2 * parts) * positions >= kPlaces) {
+      parts *= 2;
+    }
+    part_chains = kChains / parts;
+    part_positions = part_chains * positions;
   }
-  __device__ int positions() const { return kChains * length; }
   // The leaf's row at a position, -1: none. Numbers with their bits reversed make neighbours of the
   // chains that are added to each other: 0 and 4, 2 and 6, ...
   __device__ int Row(int position) const {
-    const int turn = static_cast<int>(by_length.Divide(position));
-    if (turn >= kChains) return -1;
+    const int turn = static_cast<int>(by_positions.Divide(position));
     const int chain = (turn & 1) << 2 | (turn & 2) | turn >> 2;
-    const int row = (position - turn * length) * kChains + chain;
+    const int row = (position - turn * positions) * kChains + chain;
     return row < leaf_rows ? row : -1;
   }
 };
@@ -266,10 +289,10 @@ int BackwardBytes(const GatedNetwork& network) {
          static_cast<int>(sizeof(float));
 }
 
-// Where the factors of a thread's tile lie in shared memory, by rows.
+// Where the factors of a thread's tile lie among the rows in shared memory.
 struct TileFactors {
-  const float* lefts;  // the first of all rows; null: no tile
-  const float* rights;
+  int left;  // the first one; -1: no tile
+  int right;
   int left_step;  // floats
   int right_step;
 };
@@ -286,9 +309,9 @@ struct Tile {
   int right_step = 0;
   LeafTarget to;
 
-  __device__ TileFactors Factors(const float* rows) const {
-    return {lefts > 0 ? rows + (left_at + first_left) * kRun : nullptr,
-            rows + (right_at + first_right) * kRun, left_step * kRun, right_step * kRun};
+  __device__ TileFactors Factors() const {
+    return {lefts > 0 ? (left_at + first_left) * kRun : -1, (right_at + first_right) * kRun,
+            left_step * kRun, right_step * kRun};
   }
 };
 // That of the running thread.
@@ -312,9 +335,10 @@ __device__ inline Tile OwnTile(const Arguments& a, const BackwardRows& at,
   return tile;
 }
 
-// A block: a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a time. A thread has in
-// turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows and four
-// features for dx; and all along a tile of a weight gradient, in registers.
+// A block: a part (blockIdx.z) of a leaf (blockIdx.x) of a token (blockIdx.y), kPlaces rows at a
+// time. Gradients go where a leaf's would, by the number of the part among those of all leaves. A
+// thread has in turn two rows and an eighth of the hidden units for p, q, h, dp and dq; two rows
+// and four features for dx; and all along a tile of a weight gradient, in registers.
 template <int kWidth>
 __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
     BackwardKernel(const Arguments a, const ChainOrder order, const Activations<const float> x,
@@ -324,21 +348,22 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
   const SharedWeights<kWidth> weights(a, memory);
   const BackwardRows at(a.width, a.hidden);
   float* const rows = memory + SharedWeights<kWidth>::floats(a.width, a.hidden);
-  const int64_t leaf = blockIdx.x;
+  const int leaf = static_cast<int>(blockIdx.x);
   const int64_t token = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   float* const own = rows + 2 * (threadIdx.x % kWarp);  // the thread's two rows, of feature 0
-  const TileFactors factors = OwnTile(a, at, gradients).Factors(rows);
+  const TileFactors factors = OwnTile(a, at, gradients).Factors();
   float sums[kLefts][kRights] = {};
   float partial[ChainOrder::kLevels][kLefts][kRights];  // sums of 1, 2 and 4 chains
-  int turn = 0;                                         // of the chains
-  int to_chain_end = order.length;
+  int turn = 0;                                         // of the part's chains
 
   weights.Load(a, token, /*transposed=*/false);
-  for (int begin = 0; begin < order.positions(); begin += kPlaces) {
+  for (int begin = 0; begin < order.part_positions; begin += kPlaces) {
     const auto row_of = [&](int place) -> int64_t {
-      const int row = order.Row(begin + place);
-      return row < 0 ? -1 : leaf * order.leaf_rows + row;
+      const int position = begin + place;
+      if (position >= order.part_positions) return -1;
+      const int row = order.Row(static_cast<int>(blockIdx.z) * order.part_positions + position);
+      return row < 0 ? -1 : static_cast<int64_t>(leaf) * order.leaf_rows + row;
     };
     LoadRows(a, x, token, kPlaces, row_of, kRun, rows + at.x * kRun);
     LoadRows(a, dz, token, kPlaces, row_of, kRun, rows + at.dz * kRun);
@@ -411,21 +436,22 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
     }
 
     // Weight gradients. A finished chain is added to the sums before it as a carry to digits.
-    if (factors.lefts != nullptr) {
-      for (int place = 0; place < kPlaces && begin + place < order.positions(); place += 4) {
+    if (factors.left >= 0) {
+      for (int place = 0; place < kPlaces && begin + place < order.part_positions; place += 4) {
+        const int in_chain = begin + place - turn * order.positions;
+        const bool whole = in_chain + 4 <= order.length;
         float4 right[kRights];
 #pragma unroll
         for (int j = 0; j < kRights; ++j) {
-          right[j] = At4(factors.rights + j * factors.right_step + place);
+          right[j] = At4(rows + factors.right + j * factors.right_step + place);
         }
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
-          const float4 left = At4(factors.lefts + i * factors.left_step + place);
+          const float4 left = At4(rows + factors.left + i * factors.left_step + place);
 #pragma unroll
-          for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], sums[i][j]);
+          for (int j = 0; j < kRights; ++j) sums[i][j] = Chain(left, right[j], whole, sums[i][j]);
         }
-        to_chain_end -= 4;
-        if (to_chain_end > 0) continue;
+        if (in_chain + 4 < order.positions) continue;
         int level = 0;
         for (; turn >> level & 1; ++level) {
 #pragma unroll
@@ -434,7 +460,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
             for (int j = 0; j < kRights; ++j) sums[i][j] = partial[level][i][j] + sums[i][j];
           }
         }
-        if (level == ChainOrder::kLevels) break;  // the last one: sums are the gradient
+        if (turn == order.part_chains - 1) break;  // sums are the part's gradient
 #pragma unroll
         for (int i = 0; i < kLefts; ++i) {
 #pragma unroll
@@ -444,7 +470,6 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
           }
         }
         ++turn;
-        to_chain_end = order.length;
       }
     }
     __syncthreads();
@@ -460,7 +485,8 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
 
   const Tile tile = OwnTile(a, at, gradients);
   if (tile.lefts == 0) return;
-  float* const to = tile.to.data + token * tile.to.map_stride + leaf * tile.to.leaf_stride;
+  const int64_t number = static_cast<int64_t>(leaf) * order.parts + blockIdx.z;
+  float* const to = tile.to.data + token * tile.to.map_stride + number * tile.to.leaf_stride;
 #pragma unroll
   for (int i = 0; i < kLefts; ++i) {
     const int left = tile.first_left + i * tile.left_step;
@@ -469,6 +495,49 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
       const int right = tile.first_right + j * tile.right_step;
       if (left < tile.lefts && right < tile.rights) to[left * tile.rights + right] = sums[i][j];
     }
+  }
+}
+
+// Of a token.
+__host__ __device__ constexpr int Weights(int width, int hidden) {
+  return (3 * hidden + width) * width;
+}
+
+constexpr int kAddThreads = 256;
+
+// The gradients of leaves (blockIdx.y) of a token (blockIdx.z) from those of their parts, [T,
+// leaves, parts, Weights()].
+__global__ void __launch_bounds__(kAddThreads)
+    AddPartsKernel(int width, int hidden, int parts, const float* from, GatedGradients to) {
+  const int weights = Weights(width, hidden);
+  const int weight = static_cast<int>(blockIdx.x) * kAddThreads + static_cast<int>(threadIdx.x);
+  if (weight >= weights) return;
+  const int64_t leaf = blockIdx.y;
+  const int64_t token = blockIdx.z;
+  from += (token * gridDim.y + leaf) * parts * weights + weight;
+  float sums[ChainOrder::kChains];
+#pragma unroll
+  for (int part = 0; part < ChainOrder::kChains; ++part) {
+    sums[part] = part < parts ? from[part * weights] : 0;
+  }
+#pragma unroll
+  for (int step = 1; step < ChainOrder::kChains; step *= 2) {
+#pragma unroll
+    for (int part = 0; part < ChainOrder::kChains; part += 2 * step) {
+      if (step < parts) sums[part] += sums[part + step];
+    }
+  }
+  const auto store = [&](const LeafTarget& target, int place) {
+    target.data[token * target.map_stride + leaf * target.leaf_stride + place] = sums[0];
+  };
+  const int up = 2 * hidden * width;
+  const int down = hidden * width;
+  if (weight < up) {
+    store(to.up, weight);
+  } else if (weight < up + down) {
+    store(to.down, weight - up);
+  } else {
+    store(to.residual, weight - up - down);
   }
 }
 
@@ -503,7 +572,7 @@ void CheckViews(const GatedNetwork& network, const Activations<const float>& a,
 
 }  // namespace
 
-bool FitsMultiprocessor(const GatedNetwork& network) {
+bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes) {
   if (network.width > kMostWidth || network.hidden > kMostHidden) return false;
   const int d = static_cast<int>(network.width);
   const int h = static_cast<int>(network.hidden);
@@ -511,7 +580,14 @@ bool FitsMultiprocessor(const GatedNetwork& network) {
   const int bytes = WithWidth(network, [&](auto width) {
     return std::max(ForwardBytes<width>(network), BackwardBytes<width>(network));
   });
-  return tiles <= kBackwardThreads && bytes <= MostSharedBytes();
+  return tiles <= kBackwardThreads && bytes <= shared_bytes;
+}
+bool FitsMultiprocessor(const GatedNetwork& network) {
+  return FitsMultiprocessor(network, MostSharedBytes());
+}
+
+int64_t GatedScratchFloats(const GatedNetwork& network) {
+  return kEnoughBlocks * Weights(static_cast<int>(network.width), static_cast<int>(network.hidden));
 }
 
 void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
@@ -529,17 +605,30 @@ void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const Gate
 void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
                           const LeafShape& leaves, Activations<const float> x,
                           Activations<const float> dz, Activations<float> dx,
-                          const GatedGradients& gradients) {
+                          const GatedGradients& gradients, float* scratch) {
   CheckViews(network, x, dz);
   CheckViews(network, x, dx);
   CHECK_EQ(x.rows, leaves.rows());
   if (leaves.leaves == 0) return;
-  const dim3 grid(static_cast<unsigned>(leaves.leaves), static_cast<unsigned>(network.tokens));
+  const Arguments arguments = MakeArguments(network, weights);
+  const ChainOrder order(leaves, network.tokens);
+  const int of_token = Weights(arguments.width, arguments.hidden);
+  const auto in_scratch = [&](int64_t first) -> LeafTarget {
+    return {scratch + first, leaves.leaves * order.parts * of_token, of_token};
+  };
+  const int64_t down = network.hidden * network.width;
+  const GatedGradients of_parts = {in_scratch(0), in_scratch(2 * down), in_scratch(3 * down)};
+  const auto leaf_count = static_cast<unsigned>(leaves.leaves);
+  const auto tokens = static_cast<unsigned>(network.tokens);
+  const dim3 grid(leaf_count, tokens, static_cast<unsigned>(order.parts));
   WithWidth(network, [&](auto width) {
     LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
-                           BackwardKernel<width>, MakeArguments(network, weights),
-                           ChainOrder(leaves.leaf_rows), x, dz, dx, gradients);
+                           BackwardKernel<width>, arguments, order, x, dz, dx,
+                           order.parts == 1 ? gradients : of_parts);
   });
+  if (order.parts == 1) return;
+  Launch(stream, dim3(Blocks(of_token, kAddThreads), leaf_count, tokens), kAddThreads,
+         AddPartsKernel, arguments.width, arguments.hidden, order.parts, scratch, gradients);
 }
 
 }  // namespace elastor::cuda

@@ -27,8 +27,10 @@ struct GatedNetwork {
 };
 
 // Whether this process's device can hold a token's weights beside the rows that are computed at
-// once, and a block's threads all of their gradients: D = 26 and H = 78 need 107 KiB.
+// once, and a block's threads all of their gradients: D = 26 and H = 78 need 107 KiB. And the
+// same of a device that gives a block so many bytes of shared memory.
 bool FitsMultiprocessor(const GatedNetwork& network);
+bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes);
 
 // In device memory.
 struct GatedWeights {
@@ -51,11 +53,14 @@ struct GatedGradients {
 // REQUIRES: FitsMultiprocessor.
 void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
                          Activations<const float> x, Activations<float> z);
-// One block computes a token of a leaf: few leaves leave multiprocessors idle.
+// A block computes a token of a leaf or, where these are few, one, two or four of the eight chains,
+// which are then added up: the bits are the same. scratch: GatedScratchFloats, for the chains'
+// sums.
+int64_t GatedScratchFloats(const GatedNetwork& network);
 void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
                           const LeafShape& leaves, Activations<const float> x,
                           Activations<const float> dz, Activations<float> dx,
-                          const GatedGradients& gradients);
+                          const GatedGradients& gradients, float* scratch);
 
 }  // namespace elastor::cuda
 

@@ -25,7 +25,11 @@ KernelTraits TokenTraits(const DeviceKernelContext<A>& context, int64_t tokens) 
 class FusedGatedKernel final : public DeviceKernel<float> {
  public:
   FusedGatedKernel(const GatedNetwork& network, DeviceKernelContext<float>* context)
-      : network_(network), context_(context) {}
+      : network_(network),
+        context_(context),
+        scratch_(context->Reserve(
+            DeviceLife::kBackward,
+            {.once = GatedScratchFloats(network) * static_cast<int64_t>(sizeof(float))})) {}
 
   KernelTraits traits() const override { return TokenTraits(*context_, network_.tokens); }
   void Forward(const DevicePass&, const ForwardOperands<float>& operands) override {
@@ -40,7 +44,8 @@ class FusedGatedKernel final : public DeviceKernel<float> {
     const GatedGradients gradients = {open(kUp), open(kDown), open(kResidual)};
     GatedNetworkBackward(context_->stream(), network_, Weights(), pass.shape,
                          operands.inputs[0].WithTokens(network_.tokens), operands.doutput,
-                         operands.dinputs[0].WithTokens(network_.tokens), gradients);
+                         operands.dinputs[0].WithTokens(network_.tokens), gradients,
+                         context_->Data<float>(scratch_));
     for (const int parameter : {kResidual, kDown, kUp}) context_->Close(pass, parameter);
   }
 
@@ -55,6 +60,7 @@ class FusedGatedKernel final : public DeviceKernel<float> {
 
   GatedNetwork network_;
   DeviceKernelContext<float>* context_;
+  int scratch_;
 };
 
 // Both gated networks by products: the up-projections as one, the gate, then the down-projection
@@ -186,7 +192,7 @@ using GatedSumFeedForwardKernel = GatedKernel<A, GatedSumFeedForwardOp>;
 }  // namespace
 
 // By products where tensor cores compute them, where a token's weights are too large, and in fast
-// mode, whose few leaves would leave most of the device without a block.
+// mode, which leaves the orders of sums to cuBLASLt.
 template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const GatedFeedForwardOp& op,
                                                   DeviceKernelContext<A>* context) {

@@ -241,6 +241,12 @@ TEST_F(EmulationDeathTest, HostAndDeviceMemoryAreApart) {
   EXPECT_DEATH(memory.data()[0] = 1, "access of the host to device memory");
   // Inside of work it is open.
   WriteIndices(stream, 10, memory.data());
+  {
+    const emulation::TrafficCount count;
+    WriteIndices(stream, 10, memory.data());
+    stream.Synchronize();
+  }
+  EXPECT_DEATH(memory.data()[0] = 1, "access of the host to device memory");
   Copy(stream, host.data(), memory.data(), 10);
   EXPECT_EQ(host, Iota(10));
 }

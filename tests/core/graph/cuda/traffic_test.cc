@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <vector>
 
 #include "core/cuda/emulation/memory.h"
 #include "core/cuda/emulation/schedule.h"
@@ -20,17 +21,20 @@ elastor::Graph CriteoModel() {
       .graph();
 }
 
+// So many that one block computes a token of a leaf.
+constexpr int kLeaves = 8;
+
 // In fast mode the per-token network is computed by products.
 DeviceModelOptions Options(int64_t rows, bool fused) {
-  return {.canonical_rows = rows, .canonical_leaves = 2, .reproducible = fused};
+  return {.canonical_rows = rows, .canonical_leaves = kLeaves, .reproducible = fused};
 }
 
-// Of Forward and Backward over two leaves.
+// Of Forward and Backward.
 emulation::Traffic StepTraffic(int32_t leaf_rows, bool fused) {
   const elastor::Graph graph = CriteoModel();
-  const LeafBatch batch = MakeLeafBatch(graph, {leaf_rows, leaf_rows}, leaf_rows);
-  DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, 2,
-                       Options(2 * leaf_rows, fused));
+  const LeafBatch batch = MakeLeafBatch(graph, std::vector<int32_t>(kLeaves, leaf_rows), leaf_rows);
+  DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, kLeaves,
+                       Options(kLeaves * leaf_rows, fused));
   run.Enqueue(/*training=*/true);
   run.stream().Synchronize();
   const emulation::TrafficCount count;
@@ -45,8 +49,8 @@ emulation::Traffic StepTraffic(int32_t leaf_rows, bool fused) {
 int64_t MemoryBytes(int64_t leaf_rows, bool fused) {
   Stream stream;
   const int64_t before = emulation::FreeDeviceBytes();
-  DeviceExecutor<float> executor(CriteoModel(), Options(2 * leaf_rows, fused), &stream);
-  executor.Reserve({2, leaf_rows});
+  DeviceExecutor<float> executor(CriteoModel(), Options(kLeaves * leaf_rows, fused), &stream);
+  executor.Reserve({kLeaves, leaf_rows});
   return before - emulation::FreeDeviceBytes();
 }
 
@@ -57,13 +61,15 @@ struct DenseStep {
   double memory_kb;
 };
 DenseStep Measure(bool fused) {
-  const emulation::Traffic small = StepTraffic(128, fused);
-  const emulation::Traffic large = StepTraffic(256, fused);
+  const emulation::Traffic small = StepTraffic(32, fused);
+  const emulation::Traffic large = StepTraffic(64, fused);
   EXPECT_EQ(small.calls, large.calls);
-  const auto a_row = [](int64_t more_bytes) { return static_cast<double>(more_bytes) / 256 / 1e3; };
+  const auto a_row = [](int64_t more_bytes) {
+    return static_cast<double>(more_bytes) / (32 * kLeaves) / 1e3;
+  };
   const double read = a_row(large.read_bytes - small.read_bytes);
   const double written = a_row(large.written_bytes - small.written_bytes);
-  const double memory = a_row(MemoryBytes(256, fused) - MemoryBytes(128, fused));
+  const double memory = a_row(MemoryBytes(64, fused) - MemoryBytes(32, fused));
   std::printf("%s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n",
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
               read, written, memory);

@@ -6,6 +6,9 @@
 namespace elastor::cuda {
 namespace {
 
+// Shared memory of an H100's or H200's blocks.
+constexpr int kMostBytes = 227 << 10;
+
 struct Case {
   GatedNetwork network;
   LeafShape leaves;
@@ -112,7 +115,10 @@ class GatedNetworkTest : public DeviceOpTest<float> {
                                     << ", leaves of " << c.leaves.leaf_rows);
     const Expected e(c);
     const GatedNetwork& n = c.network;
-    ASSERT_TRUE(FitsMultiprocessor(n));
+    ASSERT_TRUE(FitsMultiprocessor(n, kMostBytes));
+    if (!FitsMultiprocessor(n)) {
+      GTEST_SKIP() << "D = " << n.width << ", H = " << n.hidden << " do not fit this device";
+    }
     const auto up = elastor::cuda::Upload(stream_, e.up);
     const auto down = elastor::cuda::Upload(stream_, e.down);
     const auto residual = elastor::cuda::Upload(stream_, e.residual);
@@ -133,8 +139,9 @@ class GatedNetworkTest : public DeviceOpTest<float> {
     Buffer<float> dup = sized(e.dup);
     Buffer<float> ddown = sized(e.ddown);
     Buffer<float> dresidual = sized(e.dresidual);
+    Buffer<float> scratch(&stream_, GatedScratchFloats(n));
     GatedNetworkBackward(stream_, n, weights, c.leaves, x.read(), dz.read(), dx.view(),
-                         {target(dup), target(ddown), target(dresidual)});
+                         {target(dup), target(ddown), target(dresidual)}, scratch.data());
     ExpectSameBits(dx.Read(), e.dx);
     ExpectSameBits(Download(stream_, dup), e.dup);
     ExpectSameBits(Download(stream_, ddown), e.ddown);
@@ -152,16 +159,30 @@ TEST_F(GatedNetworkTest, TheCpusBits) {
   ExpectTheCpusBits({{2, 28, 80, Activation::kTanh}, {2, 16}}, Layout::kRowMajor);
   ExpectTheCpusBits({{4, 1, 3, Activation::kSigmoid}, {2, 5}}, Layout::kRowMajor);
   ExpectTheCpusBits({{1, 5, 40, Activation::kRelu}, {2, 40}, true}, Layout::kRowMajor);
+  // Without a row of padding to make +0 of a -0.
+  ExpectTheCpusBits({{1, 5, 40, Activation::kRelu}, {1, 16}, true}, Layout::kRowMajor);
   // More rows than a block takes forward.
   ExpectTheCpusBits({{1, 5, 7, Activation::kIdentity}, {1, 600}}, Layout::kSpread);
 }
 
+TEST_F(GatedNetworkTest, BlocksThatShareALeaf) {
+  // Two, four and eight of them, and two where blocks are enough.
+  ExpectTheCpusBits({{3, 9, 11, Activation::kGelu}, {2, 130}}, Layout::kTokenMajor);
+  ExpectTheCpusBits({{2, 26, 10, Activation::kSwish}, {1, 250}}, Layout::kRowMajor);
+  ExpectTheCpusBits({{2, 5, 7, Activation::kRelu}, {2, 528}, true}, Layout::kSpread);
+  ExpectTheCpusBits({{43, 2, 3, Activation::kTanh}, {2, 260}}, Layout::kTokenMajor);
+}
+
 TEST_F(GatedNetworkTest, WhatFits) {
-  EXPECT_FALSE(FitsMultiprocessor({1, 33, 30}));
-  EXPECT_FALSE(FitsMultiprocessor({1, 16, 97}));
+  EXPECT_FALSE(FitsMultiprocessor({1, 33, 30}, kMostBytes));
+  EXPECT_FALSE(FitsMultiprocessor({1, 16, 97}, kMostBytes));
   // More tiles of gradients than threads.
-  EXPECT_TRUE(FitsMultiprocessor({1, 32, 72}));
-  EXPECT_FALSE(FitsMultiprocessor({1, 32, 73}));
+  EXPECT_TRUE(FitsMultiprocessor({1, 32, 72}, kMostBytes));
+  EXPECT_FALSE(FitsMultiprocessor({1, 32, 73}, kMostBytes));
+  // GPUs of 8.6 and 8.9 give a block 99 KiB.
+  EXPECT_TRUE(FitsMultiprocessor({1, 26, 78}, 107 << 10));
+  EXPECT_FALSE(FitsMultiprocessor({1, 26, 78}, 99 << 10));
+  EXPECT_TRUE(FitsMultiprocessor({1, 16, 48}, 99 << 10));
 }
 
 }  // namespace
