@@ -131,7 +131,8 @@ class Scheduler {
         ++next;
         continue;
       }
-      if (SecondsSince(start_) < kMostSecondsLocked && IsLocked(files_.Run(run.folder))) {
+      if (SecondsSince(start_) < kMostSecondsLocked &&
+          IsLocked(files_.Run(run.folder)).value_or(false)) {
         free_.Return(*share);
         ++next;
         continue;

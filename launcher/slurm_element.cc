@@ -96,7 +96,7 @@ class Element {
     const Clock::time_point start = Clock::now();
     while (!told_) {
       const bool fence = attempt.follows_open() && SecondsSince(start) < kFenceSeconds;
-      if (!fence && !IsLocked(files_.Run(run_.folder))) return true;
+      if (!fence && !IsLocked(files_.Run(run_.folder)).value_or(false)) return true;
       if (SecondsSince(start) > kMostSecondsLocked) {
         Say(run_.folder + ": its folder is locked by an older attempt");
         return false;

@@ -39,7 +39,7 @@ expect_end() {
   fi
 }
 asked='; is every rank of the job this program\?'
-expect_end stays_away 3 'rank 0: AllToAll \(row_exchange, 32 bytes, call 3\) did not complete within 3 s; waiting for rank 1; rank 1 on [^ ]*: no word, stopped or cut off, heard of last in Barrier \(setup, call 2\); ranks 0,2 wait in AllToAll \(row_exchange, call 3\)'
+expect_end stays_away 3 'rank 0: AllToAll \(row_exchange, 32 bytes, call 3\) did not complete within 3 s; waiting for rank 1; rank 1 on [^ ]*: no word, busy, stopped or cut off, heard of last in Barrier \(setup, call 2\); ranks 0,2 wait in AllToAll \(row_exchange, call 3\)'
 expect_end other_call 60 "rank 0 makes AllToAll \\(row_exchange, 32 bytes, call 3\\), rank 1 AllReduceSum \\(scalars, 32 bytes, call 3\\)$asked"
 expect_end other_length 60 "rank 0 makes AllReduceSum \\(scalars, 64 bytes, call 3\\), rank 1 AllReduceSum \\(scalars, 48 bytes, call 3\\)$asked"
 expect_end other_root 60 "rank 0 makes Barrier \\(setup, 0 bytes, call 4\\), rank 1 the same, after other calls$asked"

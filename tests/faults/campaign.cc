@@ -5,7 +5,7 @@
 //
 //   bazel run //tests/faults:campaign -- --runs=100 --seed=7
 //
-// docs/reliability.md. Exit code 1 after a failure.
+// docs/reliability.md. Exit code 1 after a failure, 2 after a mistake of who starts it.
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -217,15 +218,27 @@ class Campaign {
   int64_t failures_ = 0;
 };
 
+// A user's mistake.
+int Refuse(const std::string& line) {
+  std::fprintf(stderr, "campaign: %s\n", line.c_str());
+  return 2;
+}
+
 int Main() {
   AdoptOrphans();
-  // As /proc tells it: a supervisor starts what it is itself.
-  FLAGS_trainer = fs::canonical(FLAGS_trainer);
-  FLAGS_prepare = Absolute(FLAGS_prepare);
-  FLAGS_layer = Absolute(FLAGS_layer);
+  const std::map<std::string, std::string*> programs = {
+      {"trainer", &FLAGS_trainer}, {"prepare", &FLAGS_prepare}, {"layer", &FLAGS_layer}};
+  for (const auto& [name, path] : programs) {
+    // As /proc tells it: a supervisor starts what it is itself.
+    std::error_code error;
+    const fs::path found = fs::canonical(*path, error);
+    if (error) return Refuse("--" + name + "=" + *path + ": " + error.message());
+    *path = found;
+  }
   const std::string work =
       FLAGS_work.empty() ? "/tmp/elastor_faults." + std::to_string(getpid()) : Absolute(FLAGS_work);
-  CHECK(!fs::exists(work)) << work << " exists";
+  if (fs::exists(work))
+    return Refuse("--work=" + work + ": is there already; expected a new folder");
   const OpenMpiFolders folders;
   const int code = Campaign(work).Run();
   if (code == 0) fs::remove_all(work);

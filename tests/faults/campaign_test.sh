@@ -26,10 +26,17 @@ expect() {
 expect 0 '^runs=2 hangs=0 digest_mismatches=0 silent_differences=0 ' --trainer="$trainer" --runs=2 \
   --faults=kill_all,torn_write,damage_checkpoint,signal --seed="${ELASTOR_CAMPAIGN_SEED:-1}"
 
-# A supervised run is one job, whatever its ranks meet.
+# A supervised run is one job, whatever its ranks meet, for it is started again.
 expect 0 '^runs=3 hangs=0 digest_mismatches=0 silent_differences=0 ' --trainer="$trainer" --runs=3 \
   --faults=kill_all --supervise_every=1
-grep --quiet '^jobs=3 supervised=3 ' "$work/log" || fail "supervised: $(<"$work/log")"
+grep --quiet '^jobs=3 supervised=3 restarted=[1-3] ' "$work/log" || fail "supervised: $(<"$work/log")"
+
+# Mistakes are one line.
+campaign_says() {
+  expect_line 2 "$1" "${campaign[@]}" --work="$work/campaign" --trainer="$trainer" "${@:2}"
+}
+campaign_says '--trainer=/nowhere/trainer: No such file or directory' --trainer=/nowhere/trainer
+campaign_says "--work=$work: is there already; expected a new folder" --work="$work"
 
 ELASTOR_MISTAKE=chain expect 1 ' digest_mismatches=[1-3] ' --trainer="$mutant" --runs=3 --faults=kill_all --ranks=3
 grep --quiet '^FAILED digest .*, expected ' "$work/log" || fail "a mismatch: $(<"$work/log")"

@@ -100,25 +100,30 @@ int SomeRank(Random& random, const Attempt& attempt) {
   return static_cast<int>(Below(random, attempt.ranks));
 }
 
+// The exit codes of a job whose ranks are struck once: a supervisor must start them again.
+void AllowEnds(const std::set<int>& codes, Attempt* attempt) {
+  if (!attempt->supervised) attempt->codes = codes;
+}
+
 // ---- Processes.
 
 void KillRank(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, SomeRank(random, *attempt), attempt);
-  attempt->codes = {137};
+  AllowEnds({137}, attempt);
 }
 
 void KillAll(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, kAll, attempt);
-  attempt->codes = {137};
+  AllowEnds({137}, attempt);
 }
 
 void KillLauncher(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   const bool below = attempt->supervised && Below(random, 2) == 0;
   SendSignal(SIGKILL, below ? kMpirun : kLauncher, attempt);
-  attempt->codes = {137};
+  if (!below) attempt->codes = {137};
 }
 
 void Pause(Random& random, Attempt* attempt) {
@@ -137,7 +142,7 @@ void Stop(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGSTOP, SomeRank(random, *attempt), attempt);
   SetDeadlines(3, 6, attempt);
-  attempt->codes = {3};
+  AllowEnds({3}, attempt);
   attempt->names = {"did not complete within"};
 }
 
@@ -151,9 +156,10 @@ void StopSignal(Random& random, Attempt* attempt) {
              : target == 1 ? kLauncher
                            : SomeRank(random, *attempt),
              attempt);
+  if (target != 1) return AllowEnds({75, 128 + signal}, attempt);
   attempt->codes = {75, 128 + signal};
   // mpirun's own end.
-  if (target == 1 && signal != SIGUSR1) attempt->codes.insert(1);
+  if (signal != SIGUSR1) attempt->codes.insert(1);
 }
 
 void OtherFlags(Random& random, Attempt* attempt) {
@@ -379,17 +385,17 @@ void AtBoundary(const char* fault, Attempt* attempt) {
 
 void NoSpace(Random&, Attempt* attempt) {
   AtBoundary("no_space", attempt);
-  attempt->codes = {3};
+  AllowEnds({3}, attempt);
 }
 void IoError(Random&, Attempt* attempt) {
   AtBoundary("io_error", attempt);
-  attempt->codes = {3};
+  AllowEnds({3}, attempt);
 }
 void ShortCalls(Random&, Attempt* attempt) { AtBoundary("short", attempt); }
 void SlowDisk(Random&, Attempt* attempt) { AtBoundary("slow", attempt); }
 void TornWrite(Random&, Attempt* attempt) {
   AtBoundary("torn", attempt);
-  attempt->codes = {137};
+  AllowEnds({137}, attempt);
 }
 void Clocks(Random&, Attempt* attempt) { AtBoundary("clock", attempt); }
 
@@ -413,7 +419,7 @@ void LimitMemory(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_AS, &bounds, nullptr);
     return std::nullopt;
   });
-  attempt->codes = {1, 3};  // 1: Open MPI's own end, in MPI_Init
+  AllowEnds({1, 3}, attempt);  // 1: Open MPI's own end, in MPI_Init
 }
 
 void LimitFiles(Random& random, Attempt* attempt) {
@@ -433,7 +439,7 @@ void LimitFiles(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_NOFILE, &bounds, nullptr);
     return std::nullopt;
   });
-  attempt->codes = {1, 3};  // 1: as above
+  AllowEnds({1, 3}, attempt);  // 1: as above
 }
 
 // ---- Links: half of the ranks are on a second host, a network namespace (virtual_hosts.sh).
@@ -476,7 +482,7 @@ void CutLink(Random& random, Attempt* attempt) {
     return std::nullopt;
   });
   // mpirun's own, when it notices first.
-  attempt->codes = {3, 205, 1};
+  AllowEnds({3, 205, 1}, attempt);
 }
 
 void BreakLink(Random& random, Attempt* attempt) {

@@ -44,7 +44,8 @@ struct Attempt {
 
   std::string what;     // told: "SIGKILL to rank 2"
   bool strikes = true;  // false: there was nothing to disturb
-  // Exit codes that are all right besides 0, if the fault struck.
+  // Exit codes that are all right besides 0, if the fault struck. Of a supervised job those of
+  // faults that its supervisor shares, or that every attempt meets: others it must survive.
   std::set<int> codes;
   // With code 2 or 3 a line of the trainer's must hold one of these texts; none: any line will do.
   std::vector<std::string> names;

@@ -34,6 +34,24 @@ expect_line 2 '--max_restarts=-1: expected 0 or more' "${supervised[@]}" --max_r
 expect_line 2 'cannot be spread over 2 ranks' "${supervised[@]}" --set=parallel.virtual_shards=1
 [[ -z $(ls --directory "$work"/new* 2>/dev/null) ]] || fail "a mistake left $(ls --directory "$work"/new*)"
 
+# Two jobs whose mpirun stays after its ranks: one is done, one was told to end. Looked at below.
+cat >"$work/staying" <<'STAYING'
+#!/usr/bin/env bash
+mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" &
+trap "kill -USR1 $!" USR1
+wait $!
+wait $!
+exec sleep 600
+STAYING
+chmod +x "$work/staying"
+staying=(timeout --signal=KILL 120 "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
+"${staying[@]}" --output_dir="$work/done" >"$work/done.log" 2>&1 &
+left_done=$!
+"${staying[@]}" --output_dir="$work/told" --set=training.max_steps=0 >"$work/told.log" 2>&1 &
+left_told=$!
+until grep --quiet '"event":"checkpoint"' "$work/told/metrics.jsonl" 2>/dev/null || ! kill -0 $left_told 2>/dev/null; do sleep 0.05; done
+pkill -TERM --parent $left_told
+
 # A job that cannot run is tried so often and no more.
 timeout 60 "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
 code=$?
@@ -91,4 +109,13 @@ supervise orphaned 3 --set=training.max_steps=0
 kill -KILL "$supervisor"
 for _ in {1..100}; do [[ -n $(processes '') ]] && sleep 0.1; done
 [[ -z $(processes '') ]] || fail "kill -9 of the supervisor: there is still $(processes '')"
+
+wait $left_done
+code=$?
+[[ $code -eq 0 && $(digest_of "$work/done") == "$(digest_of "$work/alone")" ]] && ! grep --quiet '^supervise: ' "$work/done.log" ||
+  fail "mpirun stays after a job that is done: found exit code $code and: $(grep --invert-match '^step ' "$work/done.log")"
+wait $left_told
+code=$?
+[[ $code -eq 75 && $(grep --count '^supervise: ' "$work/told.log") -eq 1 ]] ||
+  fail "mpirun stays after a stop: found exit code $code and: $(grep --invert-match '^step ' "$work/told.log")"
 exit "$((failures > 0))"

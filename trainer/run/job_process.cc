@@ -113,25 +113,29 @@ sigset_t WaitedSignals() {
   return set;
 }
 
-bool IsLocked(const std::string& run_directory) {
+std::optional<bool> IsLocked(const std::string& run_directory) {
   const int descriptor = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (descriptor < 0) return std::nullopt;
+  std::optional<bool> locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+  if (*locked && errno != EWOULDBLOCK) locked = std::nullopt;  // no locks there
   close(descriptor);
   return locked;
 }
 
-bool HasThisProgramBelow(pid_t process) {
+std::optional<bool> HasThisProgramBelow(pid_t process) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return std::nullopt;
   std::map<pid_t, pid_t> parents;
   std::vector<pid_t> ours;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
+  fs::directory_iterator entry("/proc", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const pid_t number = std::atoi(entry->path().filename().c_str());
     if (number == 0) continue;
     std::ifstream file(entry->path() / "stat");
+    // It has ended, or no descriptor is left.
+    if (!file.is_open() && errno != ENOENT && errno != ESRCH) return std::nullopt;
     std::string stat;
     std::getline(file, stat, '\0');
     // "7 (name) S 3": a name may hold anything.
@@ -141,6 +145,7 @@ bool HasThisProgramBelow(pid_t process) {
     std::error_code ended;
     if (fs::read_symlink(entry->path() / "exe", ended) == program) ours.push_back(number);
   }
+  if (error) return std::nullopt;
   return std::any_of(ours.begin(), ours.end(), [&](pid_t below) {
     do {
       below = parents[below];

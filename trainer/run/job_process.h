@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,13 @@ std::chrono::seconds PauseBeforeTry(int n);
 // interrupted; SIGHUP unless it is ignored, as under nohup.
 sigset_t WaitedSignals();
 
-// Whether a trainer is at work in the run's folder, as far as the file system's locks tell.
-bool IsLocked(const std::string& run_directory);
+// Whether a trainer is at work in the run's folder, as far as the file system's locks tell. Nothing
+// when that cannot be looked at: there is no such folder, or no descriptor is left to open it.
+std::optional<bool> IsLocked(const std::string& run_directory);
 
-// Whether a process below that one runs this program; the process itself does not count.
-bool HasThisProgramBelow(pid_t process);
+// Whether a process below that one runs this program; the process itself does not count. Nothing
+// when not every process of this host can be looked at.
+std::optional<bool> HasThisProgramBelow(pid_t process);
 
 // mpirun's options by which it notices within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();

@@ -31,6 +31,10 @@ constexpr char kSummaryFile[] = "summary.json";
 constexpr char kModelDirectory[] = "model";
 constexpr char kCheckpointsDirectory[] = "checkpoints";
 
+// So long a lock may be held by one that writes nothing, and how often it is tried.
+constexpr double kMostLockedSeconds = 1;
+constexpr int kPollMicroseconds = 10'000;
+
 // Returns to the start of the line and erases it.
 constexpr char kEraseLine[] = "\r\033[K";
 
@@ -114,9 +118,14 @@ Status RunLog::Claim() {
     return Status(SystemError(output_dir_, "open").code(),
                   "--output_dir=" + output_dir_ + ": cannot write there: " + reason);
   }
-  // A file system without locks is taken as it is: Begin refuses the second of two processes.
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return UserError("--output_dir=" + output_dir_ + ": another process is writing there");
+  // Whoever asks whether a trainer is at work here (IsLocked) holds the lock for a moment. A file
+  // system without locks is taken as it is: Begin refuses the second of two processes.
+  const Clock::time_point start = Clock::now();
+  while (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (SecondsSince(start) > kMostLockedSeconds) {
+      return UserError("--output_dir=" + output_dir_ + ": another process is writing there");
+    }
+    usleep(kPollMicroseconds);
   }
   // Only who holds the lock removes directories: those of a process that goes on stay.
   made_ = missing;

@@ -103,24 +103,32 @@ class SupervisorLock {
   int file_ = -1;
 };
 
-// Whether ranks of a job still live, as far as this host and the folder's lock tell.
+// When the run's last summary was written; the least time without one.
+std::filesystem::file_time_type SummaryTime(const std::string& output_dir) {
+  std::error_code none;
+  return std::filesystem::last_write_time(output_dir + "/summary.json", none);
+}
+
+// Whether ranks of mpirun's still live, as far as this host and the folder's lock tell.
 class RankWatch {
  public:
-  RankWatch(pid_t job, const std::string& output_dir) : job_(job), output_dir_(output_dir) {}
+  RankWatch(pid_t mpirun, const std::string& output_dir)
+      : mpirun_(mpirun), output_dir_(output_dir) {}
 
-  // Since one of them was seen last; 0 as long as none was.
+  // Since one of them was seen last, or could not be looked for; 0 as long as none was seen.
   double SecondsGone() {
     if (SecondsSince(looked_) > kLookSeconds) {
       looked_ = Clock::now();
-      const bool here = HasThisProgramBelow(job_) || IsLocked(output_dir_);
-      if (here) last_here_ = looked_;
-      seen_ |= here;
+      std::optional<bool> here = HasThisProgramBelow(mpirun_);
+      if (here == false) here = IsLocked(output_dir_);
+      if (here != false) last_here_ = looked_;
+      seen_ |= here == true;
     }
     return seen_ ? SecondsSince(last_here_) : 0;
   }
 
  private:
-  const pid_t job_;
+  const pid_t mpirun_;
   const std::string& output_dir_;
   Clock::time_point looked_ = Clock::now();
   bool seen_ = false;
@@ -171,6 +179,8 @@ class Supervisor {
   }
 
   bool NeedsHosts() const { return !options_.hosts.empty(); }
+  bool NeedsMpirun() const { return NeedsHosts() || options_.ranks > 1; }
+  bool IsHeld() const { return IsLocked(options_.output_dir).value_or(false); }
 
   // Those that answer, with the ranks they get; nothing when a signal came meanwhile. Of a job
   // that needs none: none.
@@ -260,7 +270,7 @@ class Supervisor {
     // A run that was there before goes on only where the user says so. Where nothing was written
     // yet, a run that is to go on begins.
     if (attempts_ > 0 && !held_something_) trainer.push_back("--resume");
-    if (!NeedsHosts() && options_.ranks == 1) return trainer;
+    if (!NeedsMpirun()) return trainer;
     std::vector<std::string> command = options_.launch;
     command.push_back("-np");
     command.push_back(std::to_string(NeedsHosts() ? RanksOf(hosts) : options_.ranks));
@@ -276,12 +286,9 @@ class Supervisor {
   StatusOr<int> RunJob(const std::vector<Host>& hosts) {
     const Clock::time_point ended = Clock::now();
     const double most_seconds = options_.parallel.deadline_seconds() + kLeavingSeconds;
-    while (attempts_ > 0 && stops_ == 0 && IsLocked(options_.output_dir) &&
-           SecondsSince(ended) < most_seconds) {
-      Wait();
-    }
+    while (attempts_ > 0 && stops_ == 0 && IsHeld() && SecondsSince(ended) < most_seconds) Wait();
     if (stops_ > 0) return static_cast<int>(StatusCode::kStopped);
-    if (attempts_ > 0 && IsLocked(options_.output_dir)) {
+    if (attempts_ > 0 && IsHeld()) {
       cause_ = "ranks of an attempt before still hold " + options_.output_dir;
       return static_cast<int>(StatusCode::kMachine);
     }
@@ -306,6 +313,7 @@ class Supervisor {
   // Hands on what the job prints, and the signals, until it ends.
   int Follow(pid_t job, int error) {
     const Clock::time_point start = Clock::now();
+    const auto last_summary = SummaryTime(options_.output_dir);
     MpirunReport report;
     RankWatch ranks(job, options_.output_dir);
     int told = 0;  // signals
@@ -315,7 +323,7 @@ class Supervisor {
       Wait(reads ? error : kNone);
       ended = waitpid(job, &status, WNOHANG) == job;
       reads = reads && PassOn(error, &report);
-      if (!ended && !left_alone && ranks.SecondsGone() > kMostSecondsAlone) {
+      if (NeedsMpirun() && !ended && !left_alone && ranks.SecondsGone() > kMostSecondsAlone) {
         left_alone = true;
         kill(-job, SIGKILL);
       }
@@ -330,11 +338,14 @@ class Supervisor {
       }
     }
     if (const std::string rest = report.Rest(); !rest.empty()) WriteToStderr(rest);
-    cause_ = left_alone
-                 ? "mpirun did not end within " +
-                       std::to_string(static_cast<int>(kMostSecondsAlone)) + " s of its ranks"
-                 : report.cause();
-    return ExitCodeOf(status);
+    cause_ = report.cause();
+    if (!left_alone || !WIFSIGNALED(status)) return ExitCodeOf(status);
+    // The signal was for mpirun alone: the job is judged by what it has left.
+    cause_ = "mpirun did not end within " + std::to_string(static_cast<int>(kMostSecondsAlone)) +
+             " s of its ranks";
+    const auto summary = SummaryTime(options_.output_dir);
+    if (summary != last_summary && summary != std::filesystem::file_time_type::min()) return 0;
+    return told > 0 ? static_cast<int>(StatusCode::kStopped) : ExitCodeOf(status);
   }
 
   // False at the end of the stream.

@@ -1,9 +1,11 @@
 #include "trainer/run/run_log.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -367,6 +370,22 @@ TEST_F(RunLogTest, AFileInTheWayIsAUserError) {
   EXPECT_THAT(Mistake(Use::kTraining),
               HasSubstr("--output_dir=" + directory_ + ": cannot be made"));
   std::filesystem::remove(directory_);
+}
+
+// A supervisor, or a launcher, that asks whether a trainer is at work there.
+TEST_F(RunLogTest, WaitsForALockThatIsHeldForAMoment) {
+  std::filesystem::create_directory(directory_);
+  const int lock = open(directory_.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  const Clock::time_point start = Clock::now();
+  std::thread asking([lock] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    close(lock);
+  });
+  const auto log = Claim(Use::kTraining);
+  asking.join();
+  EXPECT_TRUE(log.ok()) << log.status().message();
+  EXPECT_GE(SecondsSince(start), 0.2);
 }
 
 TEST_F(RunLogTest, WhatIsRefusedLeavesNothingBehind) {

@@ -1,9 +1,16 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "gtest/gtest.h"
+#include "tests/core/base/file_limit.h"
 #include "trainer/run/job_process.h"
 #include "trainer/supervise/hosts.h"
 #include "trainer/supervise/mpirun_report.h"
@@ -101,6 +108,38 @@ TEST(MpirunReportTest, LeavesOtherParagraphsAndOurLinesInThem) {
   EXPECT_EQ(report.Pass("[h:1] 3 more processes have sent help message help-mpi-api.txt / x\n"),
             "");
   EXPECT_EQ(report.cause(), "");
+}
+
+// What cannot be looked at is not taken for gone.
+TEST(JobProcessTest, KnowsWhetherThisProgramRunsBelow) {
+  EXPECT_EQ(HasThisProgramBelow(getpid()), false);
+  const pid_t child = fork();
+  if (child == 0) {
+    while (true) pause();
+  }
+  EXPECT_EQ(HasThisProgramBelow(getpid()), true);
+  EXPECT_EQ(HasThisProgramBelow(child), false);
+  for (const int room : {0, 1}) {
+    const FileLimit limit(room);
+    EXPECT_EQ(HasThisProgramBelow(getpid()), std::nullopt) << room;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(JobProcessTest, KnowsWhetherAFolderIsLocked) {
+  const std::string folder = testing::TempDir() + "/locked";
+  EXPECT_EQ(IsLocked(folder), std::nullopt);
+  ASSERT_TRUE(MakeDirectory(folder).ok());
+  EXPECT_EQ(IsLocked(folder), false);
+  const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_EQ(IsLocked(folder), true);
+  {
+    const FileLimit limit(0);
+    EXPECT_EQ(IsLocked(folder), std::nullopt);
+  }
+  close(lock);
 }
 
 TEST(JobProcessTest, AnEndIsJudgedAlikeByAllWhoStartJobs) {
