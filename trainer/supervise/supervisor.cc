@@ -112,26 +112,29 @@ std::filesystem::file_time_type SummaryTime(const std::string& output_dir) {
 // Whether ranks of mpirun's still live, as far as this host and the folder's lock tell.
 class RankWatch {
  public:
-  RankWatch(pid_t mpirun, const std::string& output_dir)
-      : mpirun_(mpirun), output_dir_(output_dir) {}
+  // They have twice start_seconds to appear: mpirun's to start them, theirs to find each other.
+  RankWatch(pid_t mpirun, const std::string& output_dir, double start_seconds)
+      : mpirun_(mpirun),
+        output_dir_(output_dir),
+        last_here_(looked_ + std::chrono::duration_cast<Clock::duration>(
+                                 std::chrono::duration<double>(2 * start_seconds))) {}
 
-  // Since one of them was seen last, or could not be looked for; 0 as long as none was seen.
+  // Since one of them was seen last, or could not be looked for; below 0 while they may yet appear.
   double SecondsGone() {
     if (SecondsSince(looked_) > kLookSeconds) {
       looked_ = Clock::now();
       std::optional<bool> here = HasThisProgramBelow(mpirun_);
       if (here == false) here = IsLocked(output_dir_);
-      if (here != false) last_here_ = looked_;
-      seen_ |= here == true;
+      if (here == true) last_here_ = looked_;
+      if (!here) last_here_ = std::max(last_here_, looked_);
     }
-    return seen_ ? SecondsSince(last_here_) : 0;
+    return SecondsSince(last_here_);
   }
 
  private:
   const pid_t mpirun_;
   const std::string& output_dir_;
   Clock::time_point looked_ = Clock::now();
-  bool seen_ = false;
   Clock::time_point last_here_;
 };
 
@@ -315,7 +318,7 @@ class Supervisor {
     const Clock::time_point start = Clock::now();
     const auto last_summary = SummaryTime(options_.output_dir);
     MpirunReport report;
-    RankWatch ranks(job, options_.output_dir);
+    RankWatch ranks(job, options_.output_dir, options_.parallel.start_seconds());
     int told = 0;  // signals
     int status = 0;
     bool reads = true, left_alone = false;
