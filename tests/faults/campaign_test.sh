@@ -44,10 +44,10 @@ grep --quiet '^FAILED digest .*, expected ' "$work/log" || fail "a mismatch: $(<
 # Hangs as soon as it is resumed.
 cat >"$work/hanging" <<HANGING
 #!/usr/bin/env bash
-[[ " \$* " != *' --resume '* ]] || exec sleep 612
+[[ " \$* " != *' --resume '* ]] || exec -a "\$0" sleep 612
 exec -a "\$0" $trainer "\$@"
 HANGING
 chmod +x "$work/hanging"
 expect 1 ' hangs=1 ' --trainer="$work/hanging" --runs=1 --faults=kill_all --hang_seconds=4
-pgrep --full 'sleep 612' && fail 'a hang: a process is left'
+pgrep --full "^$work/hanging 612" && fail 'a hang: a process is left'
 exit "$((failures > 0))"
