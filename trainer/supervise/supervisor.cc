@@ -41,6 +41,7 @@ constexpr double kLeavingSeconds = 10;
 // cut it can wait for a quarter of an hour, for the kernel probes no connection on which it still
 // has something to deliver.
 constexpr double kMostSecondsAlone = 20;
+constexpr double kForEver = 1e9;
 constexpr double kLookSeconds = 1;
 constexpr int kNone = -1;
 constexpr int kPollMilliseconds = 50;
@@ -112,12 +113,12 @@ std::filesystem::file_time_type SummaryTime(const std::string& output_dir) {
 // Whether ranks of mpirun's still live, as far as this host and the folder's lock tell.
 class RankWatch {
  public:
-  // They have twice start_seconds to appear: mpirun's to start them, theirs to find each other.
-  RankWatch(pid_t mpirun, const std::string& output_dir, double start_seconds)
+  // None of them is missed before `seconds` have passed.
+  RankWatch(pid_t mpirun, const std::string& output_dir, double seconds)
       : mpirun_(mpirun),
         output_dir_(output_dir),
         last_here_(looked_ + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(2 * start_seconds))) {}
+                                 std::chrono::duration<double>(seconds))) {}
 
   // Since one of them was seen last, or could not be looked for; below 0 while they may yet appear.
   double SecondsGone() {
@@ -318,7 +319,10 @@ class Supervisor {
     const Clock::time_point start = Clock::now();
     const auto last_summary = SummaryTime(options_.output_dir);
     MpirunReport report;
-    RankWatch ranks(job, options_.output_dir, options_.parallel.start_seconds());
+    // mpirun's to start them, and theirs to find each other. Elsewhere they may never be seen.
+    const double seconds_to_appear =
+        options_.hosts.empty() ? 2 * options_.parallel.start_seconds() : kForEver;
+    RankWatch ranks(job, options_.output_dir, seconds_to_appear);
     int told = 0;  // signals
     int status = 0;
     bool reads = true, left_alone = false;
