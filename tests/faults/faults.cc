@@ -23,10 +23,6 @@ namespace fs = std::filesystem;
 size_t Below(Random& random, size_t n) { return random() % n; }
 double Share(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
-std::string Bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 void Write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
@@ -199,10 +195,10 @@ std::string DamageFile(Random& random, const fs::path& file, const fs::path& oth
     fs::remove(file);
     return "remove " + file.string();
   }
-  std::string bytes = Bytes(file);
+  std::string bytes = Contents(file);
   std::string what;
-  if (Below(random, 6) == 0 && fs::exists(other) && Bytes(other) != bytes) {
-    bytes = Bytes(other);
+  if (Below(random, 6) == 0 && fs::exists(other) && Contents(other) != bytes) {
+    bytes = Contents(other);
     what = other.string() + " in the place of ";
   } else {
     what = DamageBytes(random, &bytes);
@@ -238,7 +234,7 @@ void DamageCheckpoint(Random& random, Attempt* attempt) {
   if (read.empty()) return;
   const fs::path file = read[Below(random, read.size())];
   const fs::path other = files[Below(random, files.size())].parent_path() / file.filename();
-  const std::string whole = Bytes(file);
+  const std::string whole = Contents(file);
   attempt->what = DamageFile(random, file, other);
   attempt->strikes = !attempt->what.empty();
   attempt->names = {file.parent_path().filename()};
@@ -251,7 +247,7 @@ void DamageCheckpoint(Random& random, Attempt* attempt) {
 // The record of a run has no hash: what shows is a line that is none, and lines that are missing.
 void DamageMetrics(Random& random, Attempt* attempt) {
   const fs::path file = fs::path(attempt->run) / "metrics.jsonl";
-  const std::string whole = Bytes(file);
+  const std::string whole = Contents(file);
   attempt->strikes = !whole.empty();
   if (whole.empty()) return;
   std::string bytes = whole;
@@ -307,7 +303,7 @@ void ChangeData(Random& random, Attempt* attempt) {
   attempt->what = "change " + file.string() + " in mid-run";
   attempt->strike.act = [=](const Processes&, bool* struck) -> std::optional<double> {
     Random own(seed);
-    std::string bytes = Bytes(file);
+    std::string bytes = Contents(file);
     if (DamageBytes(own, &bytes).empty()) return std::nullopt;
     *struck = true;
     // In place, as cp does.
@@ -403,7 +399,7 @@ void Clocks(Random&, Attempt* attempt) { AtBoundary("clock", attempt); }
 
 // The rank's size in memory's addresses, in bytes.
 int64_t AddressBytes(pid_t process) {
-  return std::atoll(Bytes("/proc/" + std::to_string(process) + "/statm").c_str()) *
+  return std::atoll(Contents("/proc/" + std::to_string(process) + "/statm").c_str()) *
          sysconf(_SC_PAGESIZE);
 }
 

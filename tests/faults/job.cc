@@ -27,11 +27,6 @@ constexpr std::chrono::milliseconds kPoll(10);
 constexpr double kLauncherSeconds = 20;
 constexpr double kLookSeconds = 0.5;  // between two looks at all processes
 
-std::string Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 [[noreturn]] void Become(const JobPlan& plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);
@@ -221,6 +216,12 @@ class Job {
 };
 
 }  // namespace
+
+std::string Contents(const std::string& path) {
+  std::ostringstream contents;
+  contents << std::ifstream(path, std::ios::binary).rdbuf();
+  return contents.str();
+}
 
 void AdoptOrphans() { CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
 

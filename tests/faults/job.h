@@ -54,6 +54,9 @@ struct JobEnd {
   std::optional<double> restart_seconds;     // from the strike to such a record after that
 };
 
+// A file's bytes, as far as it can be read: that of a process may be gone in between.
+std::string Contents(const std::string& path);
+
 // To be called once: what a process leaves behind becomes a child of this one.
 void AdoptOrphans();
 

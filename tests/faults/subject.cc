@@ -12,11 +12,6 @@
 namespace elastor {
 namespace {
 
-std::string Bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string Between(const std::string& text, const std::string& begin, char end) {
   const size_t at = text.find(begin);
   if (at == text.npos) return "";
@@ -42,8 +37,8 @@ void Append(const std::vector<std::string>& more, std::vector<std::string>* word
 
 Record RecordOf(const std::string& run) {
   Record record;
-  record.digest = Between(Bytes(run + "/summary.json"), "\"state_digest\": \"", '"');
-  std::istringstream metrics(Bytes(run + "/metrics.jsonl"));
+  record.digest = Between(Contents(run + "/summary.json"), "\"state_digest\": \"", '"');
+  std::istringstream metrics(Contents(run + "/metrics.jsonl"));
   for (std::string line; std::getline(metrics, line);) {
     if (line.find("\"event\":\"checkpoint\"") != line.npos) {
       record.states[Between(line, "\"step\":", ',')] = Between(line, "\"digest\":\"", '"');
@@ -176,7 +171,7 @@ const Undisturbed& Subject::On(int ranks) {
   found.records = static_cast<int>(record.lines.size() + record.states.size());
   for (int rank = 0; rank < ranks; ++rank) {
     found.boundaries.push_back(
-        std::atoll(Bytes(attempt.mark + "." + std::to_string(rank)).c_str()));
+        std::atoll(Contents(attempt.mark + "." + std::to_string(rank)).c_str()));
   }
   std::filesystem::remove_all(attempt.run);
   const int64_t boundaries =

@@ -111,8 +111,8 @@ refuse 'found the magic number 0x00000801 (labels); expected 0x00000803 (images)
 refuse 'has no other file beside it' "$images"
 cp "$work/test.labels" "$work/few"
 refuse 'found 40 labels; expected 200' "$images,$work/few"
-printf '\x00\x00\x08\x01\xff\xff\xff\xff' >"$work/many"  # which no memory is taken for
-refuse 'found 4294967295 labels; expected 200' "$images,$work/many"
+printf '\x00\x00\x08\x01\xff\xff\xff\xff' >"$work/countless"  # which no memory is taken for
+refuse 'found 4294967295 labels; expected 200' "$images,$work/countless"
 head --bytes=100 "$images" >"$work/cut"
 refuse 'found 84 bytes behind its header; expected 4800, of 200 x 4 x 6' "$work/cut,$labels"
 head --bytes=10 "$images" >"$work/cut"

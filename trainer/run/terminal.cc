@@ -33,7 +33,8 @@ struct Process {
 // /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything.
 Process ReadProcess(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text, '\0');  // nothing when it has ended meanwhile
   const size_t begin = text.find('('), end = text.rfind(')');
   if (begin == text.npos || end == text.npos || end + 4 >= text.size()) return {};
   return {text.substr(begin + 1, end - begin - 1), std::atoi(text.c_str() + end + 4)};
