@@ -43,6 +43,7 @@ constexpr double kLeavingSeconds = 10;
 constexpr double kMostSecondsAlone = 20;
 constexpr double kForEver = 1e9;
 constexpr double kLookSeconds = 1;
+constexpr double kFirstLooksSeconds = 0.2;  // a job may be that short
 constexpr int kNone = -1;
 constexpr int kPollMilliseconds = 50;
 
@@ -122,10 +123,11 @@ class RankWatch {
 
   // Since one of them was seen last, or could not be looked for; below 0 while they may yet appear.
   double SecondsGone() {
-    if (SecondsSince(looked_) > kLookSeconds) {
+    if (SecondsSince(looked_) > (seen_ ? kLookSeconds : kFirstLooksSeconds)) {
       looked_ = Clock::now();
       std::optional<bool> here = HasThisProgramBelow(mpirun_);
       if (here == false) here = IsLocked(output_dir_);
+      seen_ |= here == true;
       if (here == true) last_here_ = looked_;
       if (!here) last_here_ = std::max(last_here_, looked_);
     }
@@ -136,6 +138,7 @@ class RankWatch {
   const pid_t mpirun_;
   const std::string& output_dir_;
   Clock::time_point looked_ = Clock::now();
+  bool seen_ = false;
   Clock::time_point last_here_;
 };
 
