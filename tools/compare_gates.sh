@@ -11,7 +11,7 @@
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
 set -euo pipefail
-data='' output='' seeds=10 rows=1024 rates=(5e-4 1e-3 2e-3 4e-3 8e-3)
+data='' output='' seeds=10 rows=1024 rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
 for argument in "$@"; do
   case $argument in
     --data=*) data=${argument#*=} ;;
