@@ -126,6 +126,11 @@ __device__ inline void StoreSums(const SumFragment& sums, int columns, int row_s
   }
 }
 
+// At once, of the rows that are left: as many as whole warps have.
+__device__ inline int Places(int64_t rows) {
+  return rows < kPlaces ? RoundUp(static_cast<int>(rows), kWarpRows) : kPlaces;
+}
+
 // ---- Forward
 
 template <typename A, int kWidth>
@@ -148,50 +153,54 @@ __global__ void __launch_bounds__(kThreads)
   FillZero(rows, kPlaces * kRun);
   const SharedWeights<A, kWidth> weights(a, token, /*backward=*/false, memory);
   const int down_run = SharedWeights<A, kWidth>::down_run(a.padded_hidden, false);
-  A* const own = rows + static_cast<int>(threadIdx.x) / kWarp * kWarpRows * kRun;  // the warp's
+  const int first_place = static_cast<int>(threadIdx.x) / kWarp * kWarpRows;  // the warp's
+  A* const own = rows + first_place * kRun;
   for (int tile = 0; tile < kForwardTiles; ++tile) {
     const int64_t first = (static_cast<int64_t>(blockIdx.x) * kForwardTiles + tile) * kPlaces;
     if (first >= x.rows) return;
     const auto row_of = [&](int place) { return first + place < x.rows ? first + place : -1; };
+    const int places = Places(x.rows - first);
     LoadRows(
-        a.by_width, x, token, kPlaces, row_of, 1, kRun,
+        a.by_width, x, token, places, row_of, 1, kRun,
         [](A value) { return Fragments<A>::Factor(value); }, rows);
     __syncthreads();
-    LeftFragment in[kWidth / kDepth];
+    if (first_place < places) {
+      LeftFragment in[kWidth / kDepth];
 #pragma unroll
-    for (int s = 0; s < kWidth / kDepth; ++s) {
-      in[s] = Fragments<A>::Left(own + s * kDepth, kRun, 1);
-    }
-    SumFragment out[kEights];
-    for (int unit = 0; unit < a.padded_hidden; unit += kDepth) {
-      LeftFragment h;
+      for (int s = 0; s < kWidth / kDepth; ++s) {
+        in[s] = Fragments<A>::Left(own + s * kDepth, kRun, 1);
+      }
+      SumFragment out[kEights];
+      for (int unit = 0; unit < a.padded_hidden; unit += kDepth) {
+        LeftFragment h;
 #pragma unroll
-      for (int eight = 0; eight < kDepth / 8; ++eight) {
-        const A* const w1 = weights.up + (unit + 8 * eight) * kRun;
-        SumFragment p;
-        SumFragment q;
-        AddOverWidth<A, kWidth>(in, w1, &p);
-        AddOverWidth<A, kWidth>(in, w1 + a.padded_hidden * kRun, &q);
-        Values<4> product = Activate(a.activation, AsValues(p)).value;
-        for (int i = 0; i < 4; ++i) product.v[i] *= q.v[i];
-        A factors[4];
-        SetLeft(&h, eight, product, factors);
+        for (int eight = 0; eight < kDepth / 8; ++eight) {
+          const A* const w1 = weights.up + (unit + 8 * eight) * kRun;
+          SumFragment p;
+          SumFragment q;
+          AddOverWidth<A, kWidth>(in, w1, &p);
+          AddOverWidth<A, kWidth>(in, w1 + a.padded_hidden * kRun, &q);
+          Values<4> product = Activate(a.activation, AsValues(p)).value;
+          for (int i = 0; i < 4; ++i) product.v[i] *= q.v[i];
+          A factors[4];
+          SetLeft(&h, eight, product, factors);
+        }
+#pragma unroll
+        for (int n = 0; n < kEights; ++n) {
+          Fragments<A>::MultiplyAdd(
+              h, Fragments<A>::Right(weights.down + 8 * n * down_run + unit, down_run, 1), &out[n]);
+        }
       }
 #pragma unroll
       for (int n = 0; n < kEights; ++n) {
-        Fragments<A>::MultiplyAdd(
-            h, Fragments<A>::Right(weights.down + 8 * n * down_run + unit, down_run, 1), &out[n]);
+        AddOverWidth<A, kWidth>(in, weights.residual + 8 * n * kRun, &out[n]);
       }
-    }
+      __syncwarp();
 #pragma unroll
-    for (int n = 0; n < kEights; ++n) {
-      AddOverWidth<A, kWidth>(in, weights.residual + 8 * n * kRun, &out[n]);
+      for (int n = 0; n < kEights; ++n) StoreSums(out[n], a.width() - 8 * n, kRun, 1, own + 8 * n);
     }
-    __syncwarp();
-#pragma unroll
-    for (int n = 0; n < kEights; ++n) StoreSums(out[n], a.width() - 8 * n, kRun, 1, own + 8 * n);
     __syncthreads();
-    StoreRows(a.by_width, rows, 1, kRun, token, kPlaces, row_of, z);
+    StoreRows(a.by_width, rows, 1, kRun, token, places, row_of, z);
     __syncthreads();
   }
 }
@@ -274,7 +283,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
   FillZero(rows, at.end * kRowRun<A>);
   const SharedWeights<A, kWidth> weights(a, token, /*backward=*/true, memory);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  A* const own = rows + warp * kWarpRows;  // the warp's rows, of feature 0
+  const int first_place = warp * kWarpRows;  // the warp's
+  A* const own = rows + first_place;         // of feature 0
   SumFragment sums[kMostStrips][kStripEights];
 
   const int part_begin = static_cast<int>(blockIdx.z) * part_rows;
@@ -284,67 +294,69 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
       return begin + place < part_end ? static_cast<int64_t>(blockIdx.x) * leaf_rows + begin + place
                                       : -1;
     };
+    const int places = Places(part_end - begin);
     const auto factor = [](A value) { return Fragments<A>::Factor(value); };
-    LoadRows(a.by_width, x, token, kPlaces, row_of, kRowRun<A>, 1, factor,
-             rows + at.x * kRowRun<A>);
-    LoadRows(a.by_width, dz, token, kPlaces, row_of, kRowRun<A>, 1, factor,
+    LoadRows(a.by_width, x, token, places, row_of, kRowRun<A>, 1, factor, rows + at.x * kRowRun<A>);
+    LoadRows(a.by_width, dz, token, places, row_of, kRowRun<A>, 1, factor,
              rows + at.dz * kRowRun<A>);
     __syncthreads();
-    LeftFragment in[kSteps];
-    LeftFragment dout[kSteps];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      in[s] = Fragments<A>::Left(own + (at.x + s * kDepth) * kRowRun<A>, 1, kRowRun<A>);
-      dout[s] = Fragments<A>::Left(own + (at.dz + s * kDepth) * kRowRun<A>, 1, kRowRun<A>);
-    }
-
     SumFragment din[kEights];
-    for (int unit = 0; unit < padded_hidden; unit += kDepth) {
-      LeftFragment dp;
-      LeftFragment dq;
+    if (first_place < places) {
+      LeftFragment in[kSteps];
+      LeftFragment dout[kSteps];
 #pragma unroll
-      for (int eight = 0; eight < kDepth / 8; ++eight) {
-        const int first = unit + 8 * eight;
-        SumFragment p;
-        SumFragment q;
-        SumFragment dh;
-        AddOverWidth<A, kWidth>(in, weights.up + first * kRun, &p);
-        AddOverWidth<A, kWidth>(in, weights.up + (padded_hidden + first) * kRun, &q);
-        AddOverWidth<A, kWidth>(dout, weights.down + first * kRun, &dh);
-        const ValuesAndSlopes<4> gate = Activate(a.activation, AsValues(p));
-        Values<4> h;
-        Values<4> p_gradient;
-        Values<4> q_gradient;
-        for (int i = 0; i < 4; ++i) {
-          h.v[i] = gate.value.v[i] * q.v[i];
-          p_gradient.v[i] = dh.v[i] * (q.v[i] * gate.slope.v[i]);
-          q_gradient.v[i] = dh.v[i] * gate.value.v[i];
-        }
-        A factors[4];
-        const auto store = [&](int feature) {
-          A* const to = own + (feature + first + FragmentColumn()) * kRowRun<A> + FragmentRow();
+      for (int s = 0; s < kSteps; ++s) {
+        in[s] = Fragments<A>::Left(own + (at.x + s * kDepth) * kRowRun<A>, 1, kRowRun<A>);
+        dout[s] = Fragments<A>::Left(own + (at.dz + s * kDepth) * kRowRun<A>, 1, kRowRun<A>);
+      }
+
+      for (int unit = 0; unit < padded_hidden; unit += kDepth) {
+        LeftFragment dp;
+        LeftFragment dq;
+#pragma unroll
+        for (int eight = 0; eight < kDepth / 8; ++eight) {
+          const int first = unit + 8 * eight;
+          SumFragment p;
+          SumFragment q;
+          SumFragment dh;
+          AddOverWidth<A, kWidth>(in, weights.up + first * kRun, &p);
+          AddOverWidth<A, kWidth>(in, weights.up + (padded_hidden + first) * kRun, &q);
+          AddOverWidth<A, kWidth>(dout, weights.down + first * kRun, &dh);
+          const ValuesAndSlopes<4> gate = Activate(a.activation, AsValues(p));
+          Values<4> h;
+          Values<4> p_gradient;
+          Values<4> q_gradient;
           for (int i = 0; i < 4; ++i) {
-            to[SumFragment::Column(i) * kRowRun<A> + SumFragment::Row(i)] = factors[i];
+            h.v[i] = gate.value.v[i] * q.v[i];
+            p_gradient.v[i] = dh.v[i] * (q.v[i] * gate.slope.v[i]);
+            q_gradient.v[i] = dh.v[i] * gate.value.v[i];
           }
-        };
-        SetLeft(&dp, eight, p_gradient, factors);
-        store(0);
-        SetLeft(&dq, eight, q_gradient, factors);
-        store(padded_hidden);
-        for (int i = 0; i < 4; ++i) factors[i] = Fragments<A>::Factor(h.v[i]);
-        store(at.h);
+          A factors[4];
+          const auto store = [&](int feature) {
+            A* const to = own + (feature + first + FragmentColumn()) * kRowRun<A> + FragmentRow();
+            for (int i = 0; i < 4; ++i) {
+              to[SumFragment::Column(i) * kRowRun<A> + SumFragment::Row(i)] = factors[i];
+            }
+          };
+          SetLeft(&dp, eight, p_gradient, factors);
+          store(0);
+          SetLeft(&dq, eight, q_gradient, factors);
+          store(padded_hidden);
+          for (int i = 0; i < 4; ++i) factors[i] = Fragments<A>::Factor(h.v[i]);
+          store(at.h);
+        }
+#pragma unroll
+        for (int n = 0; n < kEights; ++n) {
+          const A* const w1 = weights.up + unit * kRun + 8 * n;
+          Fragments<A>::MultiplyAdd(dp, Fragments<A>::Right(w1, 1, kRun), &din[n]);
+          Fragments<A>::MultiplyAdd(dq, Fragments<A>::Right(w1 + padded_hidden * kRun, 1, kRun),
+                                    &din[n]);
+        }
       }
 #pragma unroll
       for (int n = 0; n < kEights; ++n) {
-        const A* const w1 = weights.up + unit * kRun + 8 * n;
-        Fragments<A>::MultiplyAdd(dp, Fragments<A>::Right(w1, 1, kRun), &din[n]);
-        Fragments<A>::MultiplyAdd(dq, Fragments<A>::Right(w1 + padded_hidden * kRun, 1, kRun),
-                                  &din[n]);
+        AddOverWidth<A, kWidth>(dout, weights.residual + 8 * n * kRun, &din[n]);
       }
-    }
-#pragma unroll
-    for (int n = 0; n < kEights; ++n) {
-      AddOverWidth<A, kWidth>(dout, weights.residual + 8 * n * kRun, &din[n]);
     }
     __syncthreads();
 
@@ -352,7 +364,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
     for (int i = 0; i < kMostStrips; ++i) {
       const Strip strip = StripOf<kWidth>(warp + i * kWarps, padded_hidden);
       if (strip.eights == 0) continue;
-      for (int place = 0; place < kPlaces; place += kDepth) {
+      for (int place = 0; place < places; place += kDepth) {
         const LeftFragment left =
             Fragments<A>::Left(rows + strip.left * kRowRun<A> + place, kRowRun<A>, 1);
 #pragma unroll
@@ -365,13 +377,15 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
       }
     }
     __syncthreads();
-    A* const own_dx = own + at.x * kRowRun<A>;
+    if (first_place < places) {
+      A* const own_dx = own + at.x * kRowRun<A>;
 #pragma unroll
-    for (int n = 0; n < kEights; ++n) {
-      StoreSums(din[n], a.width() - 8 * n, 1, kRowRun<A>, own_dx + 8 * n * kRowRun<A>);
+      for (int n = 0; n < kEights; ++n) {
+        StoreSums(din[n], a.width() - 8 * n, 1, kRowRun<A>, own_dx + 8 * n * kRowRun<A>);
+      }
     }
     __syncthreads();
-    StoreRows(a.by_width, rows + at.x * kRowRun<A>, kRowRun<A>, 1, token, kPlaces, row_of, dx);
+    StoreRows(a.by_width, rows + at.x * kRowRun<A>, kRowRun<A>, 1, token, places, row_of, dx);
     __syncthreads();
   }
 

@@ -79,9 +79,7 @@ DenseStep Measure(Precision precision, bool fused) {
   // Of so many rows that what is there once for all rows hides none of them.
   const double memory =
       a_row(MemoryBytes<A>(precision, 544, fused) - MemoryBytes<A>(precision, 512, fused));
-  const char* const name = precision == Precision::kFloat32 ? "FLOAT32"
-                           : precision == Precision::kTf32  ? "TF32"
-                                                            : "BFLOAT16";
+  const char* const name = precision == Precision::kFloat32 ? "FLOAT32" : "BFLOAT16";
   std::printf("%s, %s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n", name,
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
               read, written, memory);
@@ -106,7 +104,6 @@ TEST(TrafficTest, WhatTheFusedNetworkSaves) {
     GTEST_SKIP() << "counted where threads run in order";
   }
   ExpectSavings<float>(Precision::kFloat32);
-  ExpectSavings<float>(Precision::kTf32);
   ExpectSavings<BFloat16>(Precision::kBFloat16);
 }
 
