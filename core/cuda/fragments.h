@@ -9,12 +9,12 @@
 // For kernel sources: products of small matrices that a warp's tensor cores compute together (PTX
 // ISA, mma.sync m16n8k8 of TF32 and m16n8k16 of BF16). Their operands are spread over the lanes:
 //   sums [16, 8]          lane l has columns 2 (l % 4), + 1 of rows l / 4 and l / 4 + 8
-//   left [16, depth]      of the same rows, the depths 2 (l % 4), + 1 of every eight
+//   left [16, depth]      of the same rows, a fourth of the depths
 //   right [depth, 8]      of column l / 4, the same depths
-// So sums are, once rounded, a left operand where they lie: two of them side by side in BF16. (PTX
-// numbers TF32's depths otherwise. As long as both operands of a product number them alike, it is a
-// matter of the order in which the device adds, which is its own anyway.) All lanes of a warp call
-// together. An element of the sums depends on its row and column alone, and on the device's model.
+// Sums are, once rounded, a left operand where they lie (SetLeft): two of them side by side in
+// BF16. Then a lane's depths are those of its columns, which in TF32 is another order than PTX's:
+// its right operand is RightOfSums. All lanes of a warp call together. It is assumed that an
+// element of the sums depends on its row and column alone, and on the device's model.
 
 namespace elastor::cuda {
 
@@ -51,12 +51,18 @@ struct Fragments<float> {
   }
   // From shared memory; element (row, depth) at at[row * row_step + depth * depth_step].
   __device__ static LeftFragment Left(const float* at, int row_step, int depth_step) {
-    at += FragmentRow() * row_step + FragmentColumn() * depth_step;
+    at += FragmentRow() * row_step + FragmentColumn() / 2 * depth_step;
     const float* const second = at + 8 * row_step;
-    return {{__float_as_uint(at[0]), __float_as_uint(second[0]), __float_as_uint(at[depth_step]),
-             __float_as_uint(second[depth_step])}};
+    return {{__float_as_uint(at[0]), __float_as_uint(second[0]),
+             __float_as_uint(at[4 * depth_step]), __float_as_uint(second[4 * depth_step])}};
   }
+  // For Left.
   __device__ static RightFragment Right(const float* at, int column_step, int depth_step) {
+    at += FragmentRow() * column_step + FragmentColumn() / 2 * depth_step;
+    return {{__float_as_uint(at[0]), __float_as_uint(at[4 * depth_step])}};
+  }
+  // For SetLeft.
+  __device__ static RightFragment RightOfSums(const float* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() * depth_step;
     return {{__float_as_uint(at[0]), __float_as_uint(at[depth_step])}};
   }
@@ -88,6 +94,9 @@ struct Fragments<BFloat16> {
   __device__ static RightFragment Right(const BFloat16* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() * depth_step;
     return {{Load(at, depth_step), Load(at + 8 * depth_step, depth_step)}};
+  }
+  __device__ static RightFragment RightOfSums(const BFloat16* at, int column_step, int depth_step) {
+    return Right(at, column_step, depth_step);
   }
   __device__ static void MultiplyAdd(const LeftFragment& left, const RightFragment& right,
                                      SumFragment* sums) {

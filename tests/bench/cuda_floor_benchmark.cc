@@ -148,7 +148,10 @@ void PrintGatedNetwork(Precision precision, const char* precision_name) {
   Stream stream;
   const GatedNetwork network = {.tokens = 15, .width = 26, .hidden = 78, .precision = precision};
   const auto [tokens, width, hidden, activation, _] = network;
-  if (!FitsMultiprocessor(network)) return;
+  if (!FitsMultiprocessor(network)) {
+    std::printf("gated_network.%s=by_products\n", precision_name);
+    return;
+  }
   const auto view = [&](auto* data) {
     return Activations<std::remove_pointer_t<decltype(data)>>::TokenMajor(data, kRows, tokens,
                                                                           width);

@@ -13,12 +13,13 @@ namespace elastor::cuda {
 namespace emulation {
 
 // In a kernel, by all lanes of a warp at once: sums += left right, [16, depth] and [depth, 8], as
-// one chain of fused multiply-adds an element, ascending in depth. left_at(registers, second, k)
-// and right_at(registers, k) are the element at depth k of a lane's row (`second`: that behind it
-// by 8) or column, where lanes 4 i to 4 i + 3 hold row or column i, two neighbouring depths each.
-template <typename LeftAt, typename RightAt>
+// one chain of fused multiply-adds an element, ascending in PTX's number of the depth. Lanes 4 i to
+// 4 i + 3 hold row i, that behind it by 8 (`second`) and column i; holder(k) says which of them has
+// depth k. left_at(registers, second, k) and right_at(registers, k) are the elements there.
+template <typename Holder, typename LeftAt, typename RightAt>
 void MultiplyFragments(int depth, const uint32_t (&left)[4], const uint32_t (&right)[2],
-                       const LeftAt& left_at, const RightAt& right_at, float (&sums)[4]) {
+                       const Holder& holder, const LeftAt& left_at, const RightAt& right_at,
+                       float (&sums)[4]) {
   struct Operands {
     const uint32_t* left;
     const uint32_t* right;
@@ -31,9 +32,11 @@ void MultiplyFragments(int depth, const uint32_t (&left)[4], const uint32_t (&ri
     const int row = lane / 4;
     const int column = 2 * (lane % 4) + i % 2;
     for (int k = 0; k < depth; ++k) {
-      const int holder = k % 8 / 2;
-      const float a = left_at(FromWord<const Operands*>(words[4 * row + holder])->left, i / 2, k);
-      const float b = right_at(FromWord<const Operands*>(words[4 * column + holder])->right, k);
+      const auto of = [&](int group) {
+        return FromWord<const Operands*>(words[4 * group + holder(k)]);
+      };
+      const float a = left_at(of(row)->left, i / 2, k);
+      const float b = right_at(of(column)->right, k);
       sums[i] = std::fma(a, b, sums[i]);
     }
   }
@@ -51,9 +54,9 @@ inline float RoundToTf32(float value) {
 inline void MultiplyTf32(const uint32_t (&left)[4], const uint32_t (&right)[2], float (&sums)[4]) {
   const auto seen = [](uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); };
   emulation::MultiplyFragments(
-      8, left, right,
-      [&](const uint32_t* r, int second, int k) { return seen(r[second + 2 * (k % 2)]); },
-      [&](const uint32_t* r, int k) { return seen(r[k % 2]); }, sums);
+      8, left, right, [](int k) { return k % 4; },
+      [&](const uint32_t* r, int second, int k) { return seen(r[second + 2 * (k / 4)]); },
+      [&](const uint32_t* r, int k) { return seen(r[k / 4]); }, sums);
 }
 
 inline void MultiplyBFloat16(const uint32_t (&left)[4], const uint32_t (&right)[2],
@@ -62,7 +65,7 @@ inline void MultiplyBFloat16(const uint32_t (&left)[4], const uint32_t (&right)[
     return std::bit_cast<float>(k % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
   };
   emulation::MultiplyFragments(
-      16, left, right,
+      16, left, right, [](int k) { return k % 8 / 2; },
       [&](const uint32_t* r, int second, int k) { return half(r[second + 2 * (k / 8)], k); },
       [&](const uint32_t* r, int k) { return half(r[k / 8], k); }, sums);
 }

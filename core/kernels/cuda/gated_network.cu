@@ -217,7 +217,8 @@ __host__ __device__ constexpr int Tiles(int lefts, int rights) {
 // positions. Neighbouring chains in equal numbers are the parts of a leaf that blocks of their own
 // compute, subtrees of that tree.
 struct ChainOrder {
-  static constexpr int kChains = kMostParts;
+  static constexpr int kChains = 8;
+  static_assert(kChains <= kMostParts);
   static constexpr int kLevels = 3;
   int leaf_rows;
   int length;     // of a chain, absent rows at its end too
@@ -483,7 +484,7 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
 constexpr int kAddThreads = 256;
 
 // The gradients of leaves (blockIdx.y) of a token (blockIdx.z) from those of their parts, [T,
-// leaves, parts, Weights()].
+// leaves, parts, GatedWeightCount()].
 __global__ void __launch_bounds__(kAddThreads)
     AddPartsKernel(int width, int hidden, int parts, const float* from, GatedGradients to) {
   const int weights = GatedWeightCount(width, hidden);
@@ -627,6 +628,7 @@ template <typename A>
 void GatedNetworkForward(Stream& stream, const GatedNetwork& network,
                          const GatedWeights<A>& weights, Activations<const A> x, Activations<A> z) {
   CheckViews<A>(network, x, z);
+  CHECK_EQ((std::is_same_v<A, BFloat16>), network.precision == Precision::kBFloat16);
   if (x.rows == 0) return;
   if constexpr (std::is_same_v<A, float>) {
     if (network.precision == Precision::kFloat32) {

@@ -22,8 +22,8 @@ namespace elastor::cuda {
 // an element over the inputs in the order written, and weight gradients are WeightGradient's eight
 // chains over the rows of a leaf. So z, dx and all gradients have the CPU's bits. In TF32 and
 // BFLOAT16 tensor cores compute the products: factors, h, dp and dq among them, are rounded once,
-// sums are floats in the device's order, which is the same for a row wherever it lies, and for a
-// leaf on any number of ranks.
+// sums are floats in the device's order, which is taken to be the same for a row wherever it lies,
+// and is for a leaf on any number of ranks.
 struct GatedNetwork {
   int64_t tokens = 1;
   int64_t width = 0;   // D

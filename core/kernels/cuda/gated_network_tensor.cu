@@ -17,12 +17,13 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kWarpRows = 16;
 constexpr int kPlaces = kWarps * kWarpRows;  // rows at once
-constexpr int kForwardTiles = 4;             // of so many rows, by a block
+constexpr int kForwardTiles = 4;             // of so many rows, by a block; fewer of few rows
 // Hidden units are so many that they are rows of a left operand and depths of any.
 constexpr int kHiddenUnit = 16;
 
 // In shared memory neighbouring runs lie 16 bytes more apart than a multiple of 32: the eight runs
-// and four places in each that a fragment has meet in no bank.
+// and four neighbouring words of each that an operand has from memory meet in no bank. (Those of a
+// right operand of sums meet in pairs in TF32, and so do rows that lie feature by feature.)
 template <typename A>
 __host__ __device__ constexpr int Run(int elements) {
   return RoundUp(elements, kHiddenUnit) + 16 / static_cast<int>(sizeof(A));
@@ -72,7 +73,7 @@ struct SharedWeights {
     return (2 * padded_hidden + kWidth) * kRun +
            (backward ? padded_hidden : kWidth) * down_run(padded_hidden, backward);
   }
-  // By the whole block, before anything else is written behind the weights.
+  // By the whole block.
   __device__ SharedWeights(const Arguments<A>& a, int64_t token, bool backward, A* memory)
       : up(memory), residual(up + 2 * a.padded_hidden * kRun), down(residual + kWidth * kRun) {
     const int d = a.width();
@@ -139,10 +140,10 @@ int ForwardBytes(int padded_hidden) {
          static_cast<int>(sizeof(A));
 }
 
-// A block: kForwardTiles tiles of rows (blockIdx.x) of a token (blockIdx.y).
+// A block: some tiles of rows (blockIdx.x) of a token (blockIdx.y).
 template <typename A, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    TensorForwardKernel(const Arguments<A> a, const Activations<const A> x,
+    TensorForwardKernel(const Arguments<A> a, int tiles, const Activations<const A> x,
                         const Activations<A> z) {
   constexpr int kDepth = Fragments<A>::kDepth;
   constexpr int kRun = Run<A>(kWidth);
@@ -155,8 +156,8 @@ __global__ void __launch_bounds__(kThreads)
   const int down_run = SharedWeights<A, kWidth>::down_run(a.padded_hidden, false);
   const int first_place = static_cast<int>(threadIdx.x) / kWarp * kWarpRows;  // the warp's
   A* const own = rows + first_place * kRun;
-  for (int tile = 0; tile < kForwardTiles; ++tile) {
-    const int64_t first = (static_cast<int64_t>(blockIdx.x) * kForwardTiles + tile) * kPlaces;
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int64_t first = (static_cast<int64_t>(blockIdx.x) * tiles + tile) * kPlaces;
     if (first >= x.rows) return;
     const auto row_of = [&](int place) { return first + place < x.rows ? first + place : -1; };
     const int places = Places(x.rows - first);
@@ -188,7 +189,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int n = 0; n < kEights; ++n) {
           Fragments<A>::MultiplyAdd(
-              h, Fragments<A>::Right(weights.down + 8 * n * down_run + unit, down_run, 1), &out[n]);
+              h, Fragments<A>::RightOfSums(weights.down + 8 * n * down_run + unit, down_run, 1),
+              &out[n]);
         }
       }
 #pragma unroll
@@ -280,7 +282,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
   const int padded_hidden = a.padded_hidden;
   const BackwardRows<kWidth> at(padded_hidden);
   A* const rows = memory + SharedWeights<A, kWidth>::elements(padded_hidden, true);
-  FillZero(rows, at.end * kRowRun<A>);
+  FillZero(rows + at.x * kRowRun<A>, (at.end - at.x) * kRowRun<A>);  // features without numbers
   const SharedWeights<A, kWidth> weights(a, token, /*backward=*/true, memory);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int first_place = warp * kWarpRows;  // the warp's
@@ -348,9 +350,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks<A>)
 #pragma unroll
         for (int n = 0; n < kEights; ++n) {
           const A* const w1 = weights.up + unit * kRun + 8 * n;
-          Fragments<A>::MultiplyAdd(dp, Fragments<A>::Right(w1, 1, kRun), &din[n]);
-          Fragments<A>::MultiplyAdd(dq, Fragments<A>::Right(w1 + padded_hidden * kRun, 1, kRun),
-                                    &din[n]);
+          Fragments<A>::MultiplyAdd(dp, Fragments<A>::RightOfSums(w1, 1, kRun), &din[n]);
+          Fragments<A>::MultiplyAdd(
+              dq, Fragments<A>::RightOfSums(w1 + padded_hidden * kRun, 1, kRun), &din[n]);
         }
       }
 #pragma unroll
@@ -442,10 +444,12 @@ auto WithWidth(const GatedNetwork& network, const Call& call) {
 template <typename A>
 void LaunchForward(Stream& stream, const GatedNetwork& network, const Arguments<A>& arguments,
                    Activations<const A> x, Activations<A> z) {
-  const dim3 grid(Blocks(x.rows, kForwardTiles * kPlaces), static_cast<unsigned>(network.tokens));
+  int tiles = kForwardTiles;
+  while (tiles > 1 && Blocks(x.rows, tiles * kPlaces) * network.tokens < kEnoughBlocks) tiles /= 2;
+  const dim3 grid(Blocks(x.rows, tiles * kPlaces), static_cast<unsigned>(network.tokens));
   WithWidth(network, [&](auto width) {
     LaunchWithSharedMemory(stream, grid, kThreads, ForwardBytes<A, width>(arguments.padded_hidden),
-                           TensorForwardKernel<A, width>, arguments, x, z);
+                           TensorForwardKernel<A, width>, arguments, tiles, x, z);
   });
 }
 
@@ -472,7 +476,7 @@ void LaunchBackward(Stream& stream, const GatedNetwork& network, const Arguments
   WithWidth(network, [&](auto width) {
     LaunchWithSharedMemory(stream, grid, kThreads, BackwardBytes<A, width>(arguments.padded_hidden),
                            TensorBackwardKernel<A, width>, arguments, leaf_rows,
-                           DivideUp(leaf_rows, parts), x, dz, dx, gradients);
+                           RoundUp(DivideUp(leaf_rows, parts), kPlaces), x, dz, dx, gradients);
   });
 }
 
