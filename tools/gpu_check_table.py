@@ -39,7 +39,7 @@ PREDICTION_TOLERANCE = 1e-5
 LAYERS = {"tokenizer": (1, 20_280, 780, 390), "mixing": (2, 152_100, 390, 390),
           "up_proj": (2, 60_840, 390, 2340), "down_proj": (2, 30_420, 1170, 390),
           "shortcut": (2, 10_140, 390, 390)}
-# Those that in FLOAT32 are one kernel forward and one backward, with the gate between them.
+# Those that are one kernel forward and one backward, with the gate between them.
 GATED_NETWORK = ("up_proj", "down_proj", "shortcut")
 # Embeddings, a sample: 26 ids, rows of 20 read, activations written, and their gradients read.
 EMBEDDING_BYTES = 26 * (8 + 3 * 4 * 20)
@@ -191,9 +191,15 @@ def product_times(report, precision, layers):
     return None if None in times else sum(count * ms for count, ms in zip(counts, times))
 
 
-def network_times(report, name):
-    """Of forward and backward of every block's per-token network, or of its gate, in FLOAT32."""
-    times = [report.number(f"floor.{name}_{kind}.FLOAT32_ms") for kind in ("forward", "backward")]
+def by_products(report, precision):
+    """Whether the device has no room for the per-token network as one kernel."""
+    return report.values.get(f"floor.gated_network.{precision}") == "by_products"
+
+
+def network_times(report, name, precision):
+    """Of forward and backward of every block's per-token network, or of its gate."""
+    times = [report.number(f"floor.{name}_{kind}.{precision}_ms")
+             for kind in ("forward", "backward")]
     return None if None in times else LAYERS["up_proj"][0] * sum(times)
 
 
@@ -214,11 +220,11 @@ def explain_step(report, name, batch, precision):
               "reduce and scalars": phases["reduce"] + phases["scalars"],
               "waiting for the host and for ids": step - sum(phases.values())}
     if batch == "65536":
-        by_products = [layer for layer in LAYERS
-                       if precision != "FLOAT32" or layer not in GATED_NETWORK]
-        parts = [product_times(report, precision, by_products)]
-        if precision == "FLOAT32":
-            parts.append(network_times(report, "gated_network"))
+        if by_products(report, precision):
+            parts = [product_times(report, precision, LAYERS)]
+        else:
+            parts = [product_times(report, precision, LAYERS.keys() - set(GATED_NETWORK)),
+                     network_times(report, "gated_network", precision)]
         if None not in parts:
             alone = sum(parts)
             report.add(f"{name}.products_ms", alone)
@@ -243,12 +249,17 @@ def judge_speed(report):
         times.append(report.number(f"{name}.ms_per_step"))
         times.append(report.number(f"{name}.samples_per_s"))
         report.expect(f"{name} has its times", True, None if None in times else "all")
-    network = network_times(report, "gated_network")
-    report.expect("the per-token network was timed", True, network)
-    parts = [product_times(report, "FLOAT32", GATED_NETWORK), network_times(report, "gate")]
-    gate_and_products = None if None in parts else sum(parts)
-    report.expect("its products and its gate were timed", True, gate_and_products)
-    report.add("gated_network.times_its_products", ratio(network, gate_and_products))
+    for precision in PRECISIONS:
+        if by_products(report, precision):
+            continue
+        network = network_times(report, "gated_network", precision)
+        report.expect(f"the {precision} per-token network was timed", True, network)
+        parts = [product_times(report, precision, GATED_NETWORK),
+                 network_times(report, "gate", precision)]
+        gate_and_products = None if None in parts else sum(parts)
+        report.expect(f"its {precision} products and gate were timed", True, gate_and_products)
+        report.add(f"gated_network.{precision}.times_its_products",
+                   ratio(network, gate_and_products))
     for mode in ("eager", "compile"):
         for ours, theirs in PRECISIONS.items():
             rate = steps.get((mode, theirs, "4096"))

@@ -9,6 +9,7 @@
 //   LaunchWithSharedMemory(stream, grid, threads, bytes, kernel, arguments...)
 //   SharedMemory<T>()    in a kernel: the `bytes` of the launch, 16-byte aligned
 //   MostSharedBytes()    the `bytes` that a launch can have on this process's device
+//   RoundToTf32, MultiplyTf32, MultiplyBFloat16   in a kernel: tensor cores (fragments.h)
 //
 // Arguments are converted to the kernel's parameter types and passed by value.
 

@@ -141,67 +141,80 @@ void PrintLayers(Precision precision, const char* precision_name) {
   }
 }
 
-// A block's per-token network as FLOAT32 has it: what up_proj, down_proj and shortcut are together,
-// with the gate between them.
-void PrintGatedNetwork() {
+// A block's per-token network: what up_proj, down_proj and shortcut are together, with the gate
+// between them.
+template <typename T>
+void PrintGatedNetwork(Precision precision, const char* precision_name) {
   Stream stream;
-  const GatedNetwork network = {.tokens = 15, .width = 26, .hidden = 78};
-  const auto [tokens, width, hidden, activation] = network;
+  const GatedNetwork network = {.tokens = 15, .width = 26, .hidden = 78, .precision = precision};
+  const auto [tokens, width, hidden, activation, _] = network;
+  if (!FitsMultiprocessor(network)) {
+    std::printf("gated_network.%s=by_products\n", precision_name);
+    return;
+  }
   const auto view = [&](auto* data) {
     return Activations<std::remove_pointer_t<decltype(data)>>::TokenMajor(data, kRows, tokens,
                                                                           width);
   };
   const int64_t elements = kRows * tokens * width;
-  const Buffer<float> x = RandomMatrix<float>(stream, elements);
-  const Buffer<float> dz = RandomMatrix<float>(stream, elements);
-  Buffer<float> z(&stream, elements);
+  const Buffer<T> x = RandomMatrix<T>(stream, elements);
+  const Buffer<T> dz = RandomMatrix<T>(stream, elements);
+  Buffer<T> z(&stream, elements);
   const int64_t up = 2 * hidden * width;
   const int64_t down = width * hidden;
   const int64_t residual = width * width;
-  const Buffer<float> weights = RandomMatrix<float>(stream, tokens * (up + down + residual));
-  const GatedWeights parts = {weights.data(), weights.data() + tokens * up,
-                              weights.data() + tokens * (up + down)};
+  const Buffer<T> weights = RandomMatrix<T>(stream, tokens * (up + down + residual));
+  const GatedWeights<T> parts = {weights.data(), weights.data() + tokens * up,
+                                 weights.data() + tokens * (up + down)};
   Buffer<float> gradients(&stream, kLeaves * weights.size());
   Buffer<float> scratch(&stream, GatedScratchFloats(network));
   const auto target = [&](int64_t first, int64_t size) -> LeafTarget {
     return {gradients.data() + kLeaves * tokens * first, kLeaves * size, size};
   };
   const auto print = [&](const char* pass, const std::function<void()>& call) {
-    std::printf("gated_network_%s.FLOAT32_ms=%.4f\n", pass, MedianSeconds(stream, 4, call) * 1e3);
+    std::printf("gated_network_%s.%s_ms=%.4f\n", pass, precision_name,
+                MedianSeconds(stream, 4, call) * 1e3);
   };
   print("forward",
-        [&] { GatedNetworkForward(stream, network, parts, view(x.data()), view(z.data())); });
+        [&] { GatedNetworkForward<T>(stream, network, parts, view(x.data()), view(z.data())); });
   print("backward", [&] {
-    GatedNetworkBackward(stream, network, parts, {kLeaves, kRows / kLeaves}, view(x.data()),
-                         view(dz.data()), view(z.data()),
-                         {target(0, up), target(up, down), target(up + down, residual)},
-                         scratch.data());
+    GatedNetworkBackward<T>(stream, network, parts, {kLeaves, kRows / kLeaves}, kLeaves,
+                            view(x.data()), view(dz.data()), view(z.data()),
+                            {target(0, up), target(up, down), target(up + down, residual)},
+                            scratch.data());
   });
 }
 
 // What lies between its products when they are computed one by one.
-void PrintGate() {
+template <typename T>
+void PrintGate(const char* precision_name) {
   Stream stream;
   constexpr int64_t kTokens = 15;
   constexpr int64_t kHidden = 78;
   const int64_t elements = kRows * kTokens * kHidden;
-  const Buffer<float> projected = RandomMatrix<float>(stream, 2 * elements);
-  const Buffer<float> dh = RandomMatrix<float>(stream, elements);
-  Buffer<float> out(&stream, 2 * elements);
+  const Buffer<T> projected = RandomMatrix<T>(stream, 2 * elements);
+  const Buffer<T> dh = RandomMatrix<T>(stream, elements);
+  Buffer<T> out(&stream, 2 * elements);
   const auto view = [&](auto* data, int64_t features) {
     return Activations<std::remove_pointer_t<decltype(data)>>::TokenMajor(data, kRows, kTokens,
                                                                           features);
   };
   const auto print = [&](const char* pass, const std::function<void()>& call) {
-    std::printf("gate_%s.FLOAT32_ms=%.4f\n", pass, MedianSeconds(stream, 4, call) * 1e3);
+    std::printf("gate_%s.%s_ms=%.4f\n", pass, precision_name, MedianSeconds(stream, 4, call) * 1e3);
   };
   const auto z = view(projected.data(), 2 * kHidden);
-  print("forward",
-        [&] { GatedUnit<float>(stream, Activation::kGelu, z, view(out.data(), kHidden)); });
+  print("forward", [&] { GatedUnit<T>(stream, Activation::kGelu, z, view(out.data(), kHidden)); });
   print("backward", [&] {
-    GatedUnitBackward<float>(stream, Activation::kGelu, z, view(dh.data(), kHidden),
-                             view(out.data(), 2 * kHidden));
+    GatedUnitBackward<T>(stream, Activation::kGelu, z, view(dh.data(), kHidden),
+                         view(out.data(), 2 * kHidden));
   });
+}
+
+template <typename T>
+void PrintModel(Precision precision, const char* precision_name) {
+  PrintLayers<T>(precision, precision_name);
+  PrintGatedNetwork<T>(precision, precision_name);
+  PrintGate<T>(precision_name);
 }
 
 double CopyGigabytesPerSecond(Stream& stream, char* to, const char* from, int64_t bytes) {
@@ -239,11 +252,9 @@ int Main() {
   std::printf("tf32_tflops=%.1f\n", ProductTeraflops<float>(Precision::kTf32));
   std::printf("bfloat16_tflops=%.1f\n", ProductTeraflops<BFloat16>(Precision::kBFloat16));
   PrintCopies();
-  PrintLayers<float>(Precision::kFloat32, "FLOAT32");
-  PrintLayers<float>(Precision::kTf32, "TF32");
-  PrintLayers<BFloat16>(Precision::kBFloat16, "BFLOAT16");
-  PrintGatedNetwork();
-  PrintGate();
+  PrintModel<float>(Precision::kFloat32, "FLOAT32");
+  PrintModel<float>(Precision::kTf32, "TF32");
+  PrintModel<BFloat16>(Precision::kBFloat16, "BFLOAT16");
   return 0;
 }
 

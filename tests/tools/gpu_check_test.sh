@@ -63,9 +63,15 @@ done
 program libexec/tests/cuda_floor_benchmark <<'FAKE'
 [[ $FAULT != 'floor' ]] || exit 1
 printf '%s\n' float32_tflops=50 tf32_tflops=400 bfloat16_tflops=800 device_copy_gb_per_s=4000
-[[ $FAULT == 'no gate' ]] || printf '%s\n' gate_forward.FLOAT32_ms=0.25 gate_backward.FLOAT32_ms=0.25
-[[ $FAULT == 'no network' ]] ||
-  printf '%s\n' gated_network_forward.FLOAT32_ms=2 gated_network_backward.FLOAT32_ms=4
+for precision in FLOAT32 TF32 BFLOAT16; do
+  [[ $FAULT == "no gate $precision" ]] ||
+    printf '%s\n' gate_{forward,backward}."${precision}_ms=0.25"
+  case $FAULT in
+    "no network $precision") ;;
+    "no room $precision") echo "gated_network.$precision=by_products" ;;
+    *) printf '%s\n' gated_network_{forward=2,backward=4} | sed "s/=/.${precision}_ms=/" ;;
+  esac
+done
 for layer in tokenizer mixing up_proj down_proj shortcut; do
   for pass in forward dx dw; do
     for precision in FLOAT32 TF32 BFLOAT16; do echo "${layer}_$pass.${precision}_ms=0.5"; done
@@ -167,10 +173,15 @@ grep --quiet 'above it, largest first: waiting for the host and for ids 64.000' 
   fail 'the largest loss is not told'
 grep --quiet 'goal: batch 4,096 FLOAT32: at least 10 times PyTorch eager: reached (10)' \
   "$TEST_TMPDIR/log" || fail 'no goal'
-grep --quiet '^gated_network.times_its_products=1.2' "$TEST_TMPDIR/log" ||
-  fail 'the per-token network is not compared with its products'
-expect 1 'the per-token network was timed: NO (missing)' speed 'no network'
-expect 1 'its products and its gate were timed: NO (missing)' speed 'no gate'
+for precision in FLOAT32 TF32 BFLOAT16; do
+  grep --quiet "^gated_network.$precision.times_its_products=1.2" "$TEST_TMPDIR/log" ||
+    fail "the $precision per-token network is not compared with its products"
+done
+expect 1 'the FLOAT32 per-token network was timed: NO (missing)' speed 'no network FLOAT32'
+expect 1 'the BFLOAT16 per-token network was timed: NO (missing)' speed 'no network BFLOAT16'
+expect 1 'its TF32 products and gate were timed: NO (missing)' speed 'no gate TF32'
+expect 0 'step.65536.TF32: 70.000 ms, floor' speed 'no room TF32'
+grep --quiet '^gated_network.TF32' "$TEST_TMPDIR/log" && fail 'a ratio without a kernel'
 expect 1 'part floor ended well: NO (failed_with_1)' speed floor
 expect 1 'PyTorch compile tf32 at 4,096 was measured: NO (missing)' speed 'torch compile tf32'
 expect 1 'step.4096.FLOAT32 has its times: NO' speed phases

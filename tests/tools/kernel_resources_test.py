@@ -6,15 +6,15 @@
 Reads the reports of kernel_reports (third_party/cuda/defs.bzl) and prints a line for every kernel:
 the largest registers of a thread, bytes of its stack and of spilled registers, and static shared
 memory of a block over the compiled architectures; then of the intermediate code how many
-instructions compute in doubles, how many are fused multiply-adds of floats, and how many of the
-accesses to global and to shared memory take 16 bytes. Instructions are counted as they are written:
-unrolled loops count as often as they are unrolled."""
+instructions compute in doubles, how many are fused multiply-adds of floats, how many are products
+of tensor cores, and how many of the accesses to global and to shared memory take 16 bytes.
+Instructions are counted as they are written: unrolled loops count as often as they are unrolled."""
 
 import re
 import subprocess
 import sys
 
-FIELDS = ("registers", "stack", "spilled", "shared", "doubles", "fmas", "global_accesses",
+FIELDS = ("registers", "stack", "spilled", "shared", "doubles", "fmas", "mmas", "global_accesses",
           "wide_global", "shared_accesses", "wide_shared")
 # At most, of every kernel: nothing spilled, nothing on a stack, no doubles.
 LIMITS = {"spilled": 0, "stack": 0, "doubles": 0}
@@ -48,8 +48,10 @@ EXCEPTIONS = [
     (r"UpdateRowsKernel<elastor::RowWiseAdagrad<float>, .*>", {"doubles": 3},
      "a row's sum of squares comes as a double"),
 ]
-# At least: the per-token network reads its weights by 16 bytes, its loops over a row unrolled.
-LEAST = [(r"(Forward|Backward)Kernel<\d+>", {"wide_shared": 24, "fmas": 280})]
+# At least: the per-token network reads its weights by 16 bytes, its loops over a row unrolled, or has
+# its products from tensor cores.
+LEAST = [(r"(Forward|Backward)Kernel<\d+>", {"wide_shared": 24, "fmas": 280}),
+         (r"TensorForwardKernel<.*>", {"mmas": 8}), (r"TensorBackwardKernel<.*>", {"mmas": 38})]
 
 
 def kernels(report):
@@ -76,6 +78,7 @@ def kernels(report):
         found[name].update(
             doubles=count(r"\b(?:add|sub|mul|fma|div|sqrt|rcp|ex2|lg2)\.[a-z.]*f64"),
             fmas=count(r"\bfma\.[a-z.]*f32"),
+            mmas=count(r"\bmma\.sync\."),
             global_accesses=count(r"\b(?:ld|st)\.global"),
             wide_global=count(r"\b(?:ld|st)\.global[a-z.]*\.(?:v4\.[bfu]32|v2\.[bfu]64)"),
             shared_accesses=count(r"\b(?:ld|st)\.shared"),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cuda/emulation/block.h"
+#include "core/cuda/emulation/fragments.h"
 #include "core/cuda/emulation/language.h"
 #include "core/cuda/emulation/queue.h"
 #include "core/cuda/runtime.h"

@@ -2,8 +2,8 @@
 #include <type_traits>
 
 #include "core/kernels/cuda/activate.h"
-#include "core/kernels/cuda/fast_divisor.h"
 #include "core/kernels/cuda/gated_network.h"
+#include "core/kernels/cuda/gated_network_parts.h"
 
 namespace elastor::cuda {
 namespace {
@@ -43,7 +43,7 @@ struct Arguments {
   int width;
   int hidden;
   Activation activation;
-  GatedWeights weights;
+  GatedWeights<float> weights;
   FastDivisor by_width;
   FastDivisor by_hidden;
 };
@@ -90,30 +90,17 @@ struct SharedWeights {
 };
 
 // Rows in shared memory lie feature by feature: element f of the row at place i is at f * run + i.
-// row_of(i) is the row there, -1 for none, which has zeros. By the whole block, neighbouring
-// threads taking neighbouring features.
 template <typename RowOf>
 __device__ inline void LoadRows(const Arguments& a, const Activations<const float>& from,
                                 int64_t token, int places, const RowOf& row_of, int run,
                                 float* to) {
-  const float* const data = from.data + token * from.token_stride;
-  for (int i = static_cast<int>(threadIdx.x); i < places * a.width; i += blockDim.x) {
-    const int place = static_cast<int>(a.by_width.Divide(i));
-    const int feature = i - place * a.width;
-    const int64_t row = row_of(place);
-    to[feature * run + place] = row < 0 ? 0 : data[row * from.row_stride + feature];
-  }
+  LoadRows(
+      a.by_width, from, token, places, row_of, run, 1, [](float x) { return x; }, to);
 }
 template <typename RowOf>
 __device__ inline void StoreRows(const Arguments& a, const float* from, int run, int64_t token,
                                  int places, const RowOf& row_of, const Activations<float>& to) {
-  float* const data = to.data + token * to.token_stride;
-  for (int i = static_cast<int>(threadIdx.x); i < places * a.width; i += blockDim.x) {
-    const int place = static_cast<int>(a.by_width.Divide(i));
-    const int feature = i - place * a.width;
-    const int64_t row = row_of(place);
-    if (row >= 0) data[row * to.row_stride + feature] = from[feature * run + place];
-  }
+  StoreRows(a.by_width, from, run, 1, token, places, row_of, to);
 }
 
 // ---- Forward
@@ -221,14 +208,9 @@ constexpr int kRights = 4;
 template <int kWidth>
 constexpr int kBlocks = kWidth <= 28 ? 2 : 1;
 
-__host__ __device__ constexpr int DivideUp(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int Tiles(int lefts, int rights) {
   return DivideUp(lefts, kLefts) * DivideUp(rights, kRights);
 }
-
-// Blocks share a leaf where there are fewer than so many in all, about two for each of an H200's
-// multiprocessors.
-constexpr int kEnoughBlocks = 256;
 
 // WeightGradient's eight chains of a leaf's rows one after another, in the order in which they are
 // added up as the leaves of a tree: each with the rows of the CPU's panels, at a multiple of 4
@@ -236,6 +218,7 @@ constexpr int kEnoughBlocks = 256;
 // compute, subtrees of that tree.
 struct ChainOrder {
   static constexpr int kChains = 8;
+  static_assert(kChains <= kMostParts);
   static constexpr int kLevels = 3;
   int leaf_rows;
   int length;     // of a chain, absent rows at its end too
@@ -498,32 +481,27 @@ __global__ void __launch_bounds__(kBackwardThreads, kBlocks<kWidth>)
   }
 }
 
-// Of a token.
-__host__ __device__ constexpr int Weights(int width, int hidden) {
-  return (3 * hidden + width) * width;
-}
-
 constexpr int kAddThreads = 256;
 
 // The gradients of leaves (blockIdx.y) of a token (blockIdx.z) from those of their parts, [T,
-// leaves, parts, Weights()].
+// leaves, parts, GatedWeightCount()].
 __global__ void __launch_bounds__(kAddThreads)
     AddPartsKernel(int width, int hidden, int parts, const float* from, GatedGradients to) {
-  const int weights = Weights(width, hidden);
+  const int weights = GatedWeightCount(width, hidden);
   const int weight = static_cast<int>(blockIdx.x) * kAddThreads + static_cast<int>(threadIdx.x);
   if (weight >= weights) return;
   const int64_t leaf = blockIdx.y;
   const int64_t token = blockIdx.z;
   from += (token * gridDim.y + leaf) * parts * weights + weight;
-  float sums[ChainOrder::kChains];
+  float sums[kMostParts];
 #pragma unroll
-  for (int part = 0; part < ChainOrder::kChains; ++part) {
+  for (int part = 0; part < kMostParts; ++part) {
     sums[part] = part < parts ? from[part * weights] : 0;
   }
 #pragma unroll
-  for (int step = 1; step < ChainOrder::kChains; step *= 2) {
+  for (int step = 1; step < kMostParts; step *= 2) {
 #pragma unroll
-    for (int part = 0; part < ChainOrder::kChains; part += 2 * step) {
+    for (int part = 0; part < kMostParts; part += 2 * step) {
       if (step < parts) sums[part] += sums[part + step];
     }
   }
@@ -541,7 +519,7 @@ __global__ void __launch_bounds__(kAddThreads)
   }
 }
 
-Arguments MakeArguments(const GatedNetwork& network, const GatedWeights& weights) {
+Arguments MakeArguments(const GatedNetwork& network, const GatedWeights<float>& weights) {
   return {static_cast<int>(network.width),
           static_cast<int>(network.hidden),
           network.activation,
@@ -564,15 +542,51 @@ auto WithWidth(const GatedNetwork& network, const Call& call) {
   return call(std::integral_constant<int, kMostWidth>{});
 }
 
-void CheckViews(const GatedNetwork& network, const Activations<const float>& a,
-                const Activations<const float>& b) {
+template <typename A>
+void CheckViews(const GatedNetwork& network, const Activations<const A>& a,
+                const Activations<const A>& b) {
   CHECK(a.tokens == network.tokens && a.features == network.width && b.tokens == network.tokens &&
         b.features == network.width && a.rows == b.rows);
+}
+
+void ForwardInChains(Stream& stream, const GatedNetwork& network,
+                     const GatedWeights<float>& weights, Activations<const float> x,
+                     Activations<float> z) {
+  const dim3 grid(Blocks(x.rows, kForwardTiles * kForwardRows),
+                  static_cast<unsigned>(network.tokens));
+  WithWidth(network, [&](auto width) {
+    LaunchWithSharedMemory(stream, grid, kForwardThreads, ForwardBytes<width>(network),
+                           ForwardKernel<width>, MakeArguments(network, weights), x, z);
+  });
+}
+
+void BackwardInChains(Stream& stream, const GatedNetwork& network,
+                      const GatedWeights<float>& weights, const LeafShape& leaves,
+                      Activations<const float> x, Activations<const float> dz,
+                      Activations<float> dx, const GatedGradients& gradients, float* scratch) {
+  const ChainOrder order(leaves, network.tokens);
+  const GatedGradients to =
+      order.parts == 1 ? gradients : GatedPartTargets(network, leaves.leaves, order.parts, scratch);
+  const dim3 grid(static_cast<unsigned>(leaves.leaves), static_cast<unsigned>(network.tokens),
+                  static_cast<unsigned>(order.parts));
+  WithWidth(network, [&](auto width) {
+    LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
+                           BackwardKernel<width>, MakeArguments(network, weights), order, x, dz, dx,
+                           to);
+  });
+  if (order.parts > 1) {
+    AddGatedParts(stream, network, leaves.leaves, order.parts, scratch, gradients);
+  }
 }
 
 }  // namespace
 
 bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes) {
+  if (network.precision != Precision::kFloat32) {
+    const int bytes = network.precision == Precision::kTf32 ? TensorGatedBytes<float>(network)
+                                                            : TensorGatedBytes<BFloat16>(network);
+    return bytes > 0 && bytes <= shared_bytes;
+  }
   if (network.width > kMostWidth || network.hidden > kMostHidden) return false;
   const int d = static_cast<int>(network.width);
   const int h = static_cast<int>(network.hidden);
@@ -587,48 +601,69 @@ bool FitsMultiprocessor(const GatedNetwork& network) {
 }
 
 int64_t GatedScratchFloats(const GatedNetwork& network) {
-  return kEnoughBlocks * Weights(static_cast<int>(network.width), static_cast<int>(network.hidden));
+  return kEnoughBlocks *
+         GatedWeightCount(static_cast<int>(network.width), static_cast<int>(network.hidden));
 }
 
-void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
-                         Activations<const float> x, Activations<float> z) {
-  CheckViews(network, x, z);
+GatedGradients GatedPartTargets(const GatedNetwork& network, int64_t leaves, int parts,
+                                float* scratch) {
+  const int64_t down = network.hidden * network.width;
+  const int64_t of_part = 3 * down + network.width * network.width;
+  const auto target = [&](int64_t first) -> LeafTarget {
+    return {scratch + first, leaves * parts * of_part, of_part};
+  };
+  return {target(0), target(2 * down), target(3 * down)};
+}
+
+void AddGatedParts(Stream& stream, const GatedNetwork& network, int64_t leaves, int parts,
+                   const float* scratch, const GatedGradients& to) {
+  const int width = static_cast<int>(network.width);
+  const int hidden = static_cast<int>(network.hidden);
+  const dim3 grid(Blocks(GatedWeightCount(width, hidden), kAddThreads),
+                  static_cast<unsigned>(leaves), static_cast<unsigned>(network.tokens));
+  Launch(stream, grid, kAddThreads, AddPartsKernel, width, hidden, parts, scratch, to);
+}
+
+template <typename A>
+void GatedNetworkForward(Stream& stream, const GatedNetwork& network,
+                         const GatedWeights<A>& weights, Activations<const A> x, Activations<A> z) {
+  CheckViews<A>(network, x, z);
+  CHECK_EQ((std::is_same_v<A, BFloat16>), network.precision == Precision::kBFloat16);
   if (x.rows == 0) return;
-  const dim3 grid(Blocks(x.rows, kForwardTiles * kForwardRows),
-                  static_cast<unsigned>(network.tokens));
-  WithWidth(network, [&](auto width) {
-    LaunchWithSharedMemory(stream, grid, kForwardThreads, ForwardBytes<width>(network),
-                           ForwardKernel<width>, MakeArguments(network, weights), x, z);
-  });
+  if constexpr (std::is_same_v<A, float>) {
+    if (network.precision == Precision::kFloat32) {
+      return ForwardInChains(stream, network, weights, x, z);
+    }
+  }
+  TensorGatedForward(stream, network, weights, x, z);
 }
 
-void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
-                          const LeafShape& leaves, Activations<const float> x,
-                          Activations<const float> dz, Activations<float> dx,
-                          const GatedGradients& gradients, float* scratch) {
-  CheckViews(network, x, dz);
-  CheckViews(network, x, dx);
+template <typename A>
+void GatedNetworkBackward(Stream& stream, const GatedNetwork& network,
+                          const GatedWeights<A>& weights, const LeafShape& leaves,
+                          int64_t canonical_leaves, Activations<const A> x, Activations<const A> dz,
+                          Activations<A> dx, const GatedGradients& gradients, float* scratch) {
+  CheckViews<A>(network, x, dz);
+  CheckViews<A>(network, x, dx);
   CHECK_EQ(x.rows, leaves.rows());
   if (leaves.leaves == 0) return;
-  const Arguments arguments = MakeArguments(network, weights);
-  const ChainOrder order(leaves, network.tokens);
-  const int of_token = Weights(arguments.width, arguments.hidden);
-  const auto in_scratch = [&](int64_t first) -> LeafTarget {
-    return {scratch + first, leaves.leaves * order.parts * of_token, of_token};
-  };
-  const int64_t down = network.hidden * network.width;
-  const GatedGradients of_parts = {in_scratch(0), in_scratch(2 * down), in_scratch(3 * down)};
-  const auto leaf_count = static_cast<unsigned>(leaves.leaves);
-  const auto tokens = static_cast<unsigned>(network.tokens);
-  const dim3 grid(leaf_count, tokens, static_cast<unsigned>(order.parts));
-  WithWidth(network, [&](auto width) {
-    LaunchWithSharedMemory(stream, grid, kBackwardThreads, BackwardBytes<width>(network),
-                           BackwardKernel<width>, arguments, order, x, dz, dx,
-                           order.parts == 1 ? gradients : of_parts);
-  });
-  if (order.parts == 1) return;
-  Launch(stream, dim3(Blocks(of_token, kAddThreads), leaf_count, tokens), kAddThreads,
-         AddPartsKernel, arguments.width, arguments.hidden, order.parts, scratch, gradients);
+  if constexpr (std::is_same_v<A, float>) {
+    if (network.precision == Precision::kFloat32) {
+      return BackwardInChains(stream, network, weights, leaves, x, dz, dx, gradients, scratch);
+    }
+  }
+  TensorGatedBackward(stream, network, weights, leaves, canonical_leaves, x, dz, dx, gradients,
+                      scratch);
 }
+
+#define ELASTOR_INSTANTIATE(A)                                                            \
+  template void GatedNetworkForward(Stream&, const GatedNetwork&, const GatedWeights<A>&, \
+                                    Activations<const A>, Activations<A>);                \
+  template void GatedNetworkBackward(                                                     \
+      Stream&, const GatedNetwork&, const GatedWeights<A>&, const LeafShape&, int64_t,    \
+      Activations<const A>, Activations<const A>, Activations<A>, const GatedGradients&, float*);
+ELASTOR_INSTANTIATE(float)
+ELASTOR_INSTANTIATE(BFloat16)
+#undef ELASTOR_INSTANTIATE
 
 }  // namespace elastor::cuda

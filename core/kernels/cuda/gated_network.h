@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/base/precision.h"
+#include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "core/kernels/cuda/activations.h"
 #include "core/kernels/matmul.h"
@@ -16,27 +18,32 @@ namespace elastor::cuda {
 //   p = W1 x, q = W2 x, h = act(p) * q, z = [W3 Wr] [h; x]
 //   dh = W3^T dz, dp = dh * (q * act'(p)), dq = dh * act(p), dx = [W1^T W2^T Wr^T] [dp; dq; dz]
 //   and for every leaf dW12 = [dp; dq] x^T, dW3 = dz h^T, dWr = dz x^T
-// All is computed in float, in the orders of core/kernels/matmul.h: every product is one FMA chain
+// In FLOAT32 all is computed in the orders of core/kernels/matmul.h: every product is one FMA chain
 // an element over the inputs in the order written, and weight gradients are WeightGradient's eight
-// chains over the rows of a leaf. So z, dx and all gradients have the CPU's bits.
+// chains over the rows of a leaf. So z, dx and all gradients have the CPU's bits. In TF32 and
+// BFLOAT16 tensor cores compute the products: factors, h, dp and dq among them, are rounded once,
+// sums are floats in the device's order, which is taken to be the same for a row wherever it lies,
+// and is for a leaf on any number of ranks.
 struct GatedNetwork {
   int64_t tokens = 1;
   int64_t width = 0;   // D
   int64_t hidden = 0;  // H
   Activation activation = Activation::kGelu;
+  Precision precision = Precision::kFloat32;
 };
 
 // Whether this process's device can hold a token's weights beside the rows that are computed at
-// once, and a block's threads all of their gradients: D = 26 and H = 78 need 107 KiB. And the
-// same of a device that gives a block so many bytes of shared memory.
+// once, and a block's threads all of their gradients: D = 26 and H = 78 need 107 KiB, in TF32 195
+// and in BFLOAT16 102. And the same of a device that gives a block so many bytes of shared memory.
 bool FitsMultiprocessor(const GatedNetwork& network);
 bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes);
 
 // In device memory.
+template <typename A>
 struct GatedWeights {
-  const float* up = nullptr;        // [T, 2, H, D]: W1, W2
-  const float* down = nullptr;      // [T, D, H]: W3
-  const float* residual = nullptr;  // [T, D, D]: Wr
+  const A* up = nullptr;        // [T, 2, H, D]: W1, W2
+  const A* down = nullptr;      // [T, D, H]: W3
+  const A* residual = nullptr;  // [T, D, D]: Wr
 };
 // Where the gradient of a weight goes: token t's of leaf l to data + t map_stride + l leaf_stride.
 struct LeafTarget {
@@ -50,17 +57,20 @@ struct GatedGradients {
   LeafTarget residual;
 };
 
-// REQUIRES: FitsMultiprocessor.
-void GatedNetworkForward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
-                         Activations<const float> x, Activations<float> z);
-// A block computes a token of a leaf or, where these are few, one, two or four of the eight chains,
-// which are then added up: the bits are the same. scratch: GatedScratchFloats, for the chains'
-// sums.
+// REQUIRES: FitsMultiprocessor, and the network's precision is A's: kFloat32 or kTf32 for float.
+template <typename A>
+void GatedNetworkForward(Stream& stream, const GatedNetwork& network,
+                         const GatedWeights<A>& weights, Activations<const A> x, Activations<A> z);
+// A block computes a token of a leaf or, where these are few, a part of it; the parts' sums are
+// then added up. In FLOAT32 parts are one, two or four of the eight chains, and the bits are the
+// same; else their number is a function of canonical_leaves, the leaves of the whole job, and of
+// the leaves' rows. scratch: GatedScratchFloats, for the parts' sums.
 int64_t GatedScratchFloats(const GatedNetwork& network);
-void GatedNetworkBackward(Stream& stream, const GatedNetwork& network, const GatedWeights& weights,
-                          const LeafShape& leaves, Activations<const float> x,
-                          Activations<const float> dz, Activations<float> dx,
-                          const GatedGradients& gradients, float* scratch);
+template <typename A>
+void GatedNetworkBackward(Stream& stream, const GatedNetwork& network,
+                          const GatedWeights<A>& weights, const LeafShape& leaves,
+                          int64_t canonical_leaves, Activations<const A> x, Activations<const A> dz,
+                          Activations<A> dx, const GatedGradients& gradients, float* scratch);
 
 }  // namespace elastor::cuda
 

@@ -21,10 +21,11 @@ KernelTraits TokenTraits(const DeviceKernelContext<A>& context, int64_t tokens) 
   return traits;
 }
 
-// Eq. 4 in float, as one kernel forward and one backward, between which nothing is kept.
-class FusedGatedKernel final : public DeviceKernel<float> {
+// Eq. 4 as one kernel forward and one backward, between which nothing is kept.
+template <typename A>
+class FusedGatedKernel final : public DeviceKernel<A> {
  public:
-  FusedGatedKernel(const GatedNetwork& network, DeviceKernelContext<float>* context)
+  FusedGatedKernel(const GatedNetwork& network, DeviceKernelContext<A>* context)
       : network_(network),
         context_(context),
         scratch_(context->Reserve(
@@ -32,20 +33,21 @@ class FusedGatedKernel final : public DeviceKernel<float> {
             {.once = GatedScratchFloats(network) * static_cast<int64_t>(sizeof(float))})) {}
 
   KernelTraits traits() const override { return TokenTraits(*context_, network_.tokens); }
-  void Forward(const DevicePass&, const ForwardOperands<float>& operands) override {
-    GatedNetworkForward(context_->stream(), network_, Weights(),
-                        operands.inputs[0].WithTokens(network_.tokens), operands.output);
+  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
+    GatedNetworkForward<A>(context_->stream(), network_, Weights(),
+                           operands.inputs[0].WithTokens(network_.tokens), operands.output);
   }
-  void Backward(const KernelPass& pass, const BackwardOperands<float>& operands) override {
+  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
     const auto open = [&](int parameter) -> LeafTarget {
       const LeafGradients::Target target = context_->Open(pass, parameter, network_.tokens);
       return {target.data, target.map_stride, target.leaf_stride};
     };
     const GatedGradients gradients = {open(kUp), open(kDown), open(kResidual)};
-    GatedNetworkBackward(context_->stream(), network_, Weights(), pass.shape,
-                         operands.inputs[0].WithTokens(network_.tokens), operands.doutput,
-                         operands.dinputs[0].WithTokens(network_.tokens), gradients,
-                         context_->Data<float>(scratch_));
+    GatedNetworkBackward<A>(context_->stream(), network_, Weights(), pass.shape,
+                            context_->options().canonical_leaves,
+                            operands.inputs[0].WithTokens(network_.tokens), operands.doutput,
+                            operands.dinputs[0].WithTokens(network_.tokens), gradients,
+                            context_->template Data<float>(scratch_));
     for (const int parameter : {kResidual, kDown, kUp}) context_->Close(pass, parameter);
   }
 
@@ -54,12 +56,12 @@ class FusedGatedKernel final : public DeviceKernel<float> {
   static constexpr int kDown = 1;
   static constexpr int kResidual = 2;
 
-  GatedWeights Weights() const {
-    return {context_->values(kUp), context_->values(kDown), context_->values(kResidual)};
+  GatedWeights<A> Weights() const {
+    return {context_->factors(kUp), context_->factors(kDown), context_->factors(kResidual)};
   }
 
   GatedNetwork network_;
-  DeviceKernelContext<float>* context_;
+  DeviceKernelContext<A>* context_;
   int scratch_;
 };
 
@@ -191,18 +193,15 @@ using GatedSumFeedForwardKernel = GatedKernel<A, GatedSumFeedForwardOp>;
 
 }  // namespace
 
-// By products where tensor cores compute them, where a token's weights are too large, and in fast
-// mode, which leaves the orders of sums to cuBLASLt.
+// By products where a token's weights are too large, and in fast mode, which leaves the orders of
+// sums to cuBLASLt.
 template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const GatedFeedForwardOp& op,
                                                   DeviceKernelContext<A>* context) {
-  if constexpr (std::is_same_v<A, float>) {
-    const GatedNetwork network = {op.tokens, op.width, op.hidden, op.activation};
-    const DeviceModelOptions& options = context->options();
-    if (options.precision == Precision::kFloat32 && options.reproducible &&
-        FitsMultiprocessor(network)) {
-      return std::make_unique<FusedGatedKernel>(network, context);
-    }
+  const DeviceModelOptions& options = context->options();
+  const GatedNetwork network = {op.tokens, op.width, op.hidden, op.activation, options.precision};
+  if (options.reproducible && FitsMultiprocessor(network)) {
+    return std::make_unique<FusedGatedKernel<A>>(network, context);
   }
   return std::make_unique<GatedKernel<A, GatedFeedForwardOp>>(op, context);
 }

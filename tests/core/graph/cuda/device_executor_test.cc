@@ -124,8 +124,8 @@ TEST_P(DeviceExecutorTest, LongLeavesAndAnAbsentOne) {
   ExpectNear(device, host, graph_, LargestDifference, kFloatBound);
 }
 
-// A row for which a ReLU falls on the other side has another gradient: such rows are found by dE
-// and left out. Pixels have no dE, so those of images stay in.
+// A row for which a ReLU falls on the other side has another gradient: such rows are found by dE,
+// which shows it less than a bias may, and left out. Pixels have no dE, so those of images stay in.
 TEST_P(DeviceExecutorTest, RoundedProducts) {
   const auto check = [&]<typename A>(A, Precision precision, double bound) {
     if (graph_.features().image.pixels() > 0) bound *= 1.5;
@@ -141,7 +141,7 @@ TEST_P(DeviceExecutorTest, RoundedProducts) {
             result.embedding_gradients.begin() + row * graph_.features().embedding_features();
         return std::vector<double>(begin, begin + graph_.features().embedding_features());
       };
-      if (RootMeanSquareDifference(part(rounded), part(exact)) <= bound) continue;
+      if (RootMeanSquareDifference(part(rounded), part(exact)) <= bound / 1.1) continue;
       std::fill_n(batch.dlogits.begin() + row * graph_.outputs(), graph_.outputs(), 0.0f);
       ++flipped;
     }

@@ -25,16 +25,20 @@ elastor::Graph CriteoModel() {
 constexpr int kLeaves = 8;
 
 // In fast mode the per-token network is computed by products.
-DeviceModelOptions Options(int64_t rows, bool fused) {
-  return {.canonical_rows = rows, .canonical_leaves = kLeaves, .reproducible = fused};
+DeviceModelOptions Options(Precision precision, int64_t rows, bool fused) {
+  return {.precision = precision,
+          .canonical_rows = rows,
+          .canonical_leaves = kLeaves,
+          .reproducible = fused};
 }
 
 // Of Forward and Backward.
-emulation::Traffic StepTraffic(int32_t leaf_rows, bool fused) {
+template <typename A>
+emulation::Traffic StepTraffic(Precision precision, int32_t leaf_rows, bool fused) {
   const elastor::Graph graph = CriteoModel();
   const LeafBatch batch = MakeLeafBatch(graph, std::vector<int32_t>(kLeaves, leaf_rows), leaf_rows);
-  DeviceRun<float> run(graph, MakeWeights(graph.parameters()), batch, 0, kLeaves,
-                       Options(kLeaves * leaf_rows, fused));
+  DeviceRun<A> run(graph, MakeWeights(graph.parameters()), batch, 0, kLeaves,
+                   Options(precision, kLeaves * leaf_rows, fused));
   run.Enqueue(/*training=*/true);
   run.stream().Synchronize();
   const emulation::TrafficCount count;
@@ -46,10 +50,12 @@ emulation::Traffic StepTraffic(int32_t leaf_rows, bool fused) {
 }
 
 // Of the executor.
-int64_t MemoryBytes(int64_t leaf_rows, bool fused) {
+template <typename A>
+int64_t MemoryBytes(Precision precision, int64_t leaf_rows, bool fused) {
   Stream stream;
   const int64_t before = emulation::FreeDeviceBytes();
-  DeviceExecutor<float> executor(CriteoModel(), Options(kLeaves * leaf_rows, fused), &stream);
+  DeviceExecutor<A> executor(CriteoModel(), Options(precision, kLeaves * leaf_rows, fused),
+                             &stream);
   executor.Reserve({kLeaves, leaf_rows});
   return before - emulation::FreeDeviceBytes();
 }
@@ -60,9 +66,10 @@ struct DenseStep {
   double moved_kb;
   double memory_kb;
 };
-DenseStep Measure(bool fused) {
-  const emulation::Traffic small = StepTraffic(32, fused);
-  const emulation::Traffic large = StepTraffic(64, fused);
+template <typename A>
+DenseStep Measure(Precision precision, bool fused) {
+  const emulation::Traffic small = StepTraffic<A>(precision, 32, fused);
+  const emulation::Traffic large = StepTraffic<A>(precision, 64, fused);
   EXPECT_EQ(small.calls, large.calls);
   const auto a_row = [](int64_t more_bytes) {
     return static_cast<double>(more_bytes) / (32 * kLeaves) / 1e3;
@@ -70,25 +77,34 @@ DenseStep Measure(bool fused) {
   const double read = a_row(large.read_bytes - small.read_bytes);
   const double written = a_row(large.written_bytes - small.written_bytes);
   // Of so many rows that what is there once for all rows hides none of them.
-  const double memory = a_row(MemoryBytes(544, fused) - MemoryBytes(512, fused));
-  std::printf("%s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n",
+  const double memory =
+      a_row(MemoryBytes<A>(precision, 544, fused) - MemoryBytes<A>(precision, 512, fused));
+  const char* const name = precision == Precision::kFloat32 ? "FLOAT32" : "BFLOAT16";
+  std::printf("%s, %s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n", name,
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
               read, written, memory);
   return {large.calls, read + written, memory};
+}
+
+template <typename A>
+void ExpectSavings(Precision precision) {
+  const DenseStep products = Measure<A>(precision, /*fused=*/false);
+  const DenseStep fused = Measure<A>(precision, /*fused=*/true);
+  // Two blocks, of 11 calls and of 2.
+  EXPECT_EQ(products.calls - fused.calls, 18);
+  // 15 tokens of 1,664 and 130 numbers (docs/gpu.md); a tenth for pages that calls share.
+  const double saved_kb = 2 * 15 * (1664 - 130) * sizeof(A) / 1e3;
+  EXPECT_NEAR(products.moved_kb - fused.moved_kb, saved_kb, saved_kb / 10);
+  // Up-projections and h, which are kept, of both.
+  EXPECT_GE(products.memory_kb - fused.memory_kb, 2 * 15 * 3 * 78 * sizeof(A) / 1e3);
 }
 
 TEST(TrafficTest, WhatTheFusedNetworkSaves) {
   if (emulation::CurrentSchedule().order != emulation::Order::kAscending) {
     GTEST_SKIP() << "counted where threads run in order";
   }
-  const DenseStep products = Measure(/*fused=*/false);
-  const DenseStep fused = Measure(/*fused=*/true);
-  // Two blocks, of 11 calls and of 2.
-  EXPECT_EQ(products.calls - fused.calls, 18);
-  // 15 tokens of 1,664 and 130 numbers (docs/gpu.md); a tenth for pages that calls share.
-  EXPECT_NEAR(products.moved_kb - fused.moved_kb, 2 * 15 * (1664 - 130) * 4 / 1e3, 18);
-  // Up-projections and h, which are kept, of both.
-  EXPECT_GE(products.memory_kb - fused.memory_kb, 2 * 15 * 3 * 78 * 4 / 1e3);
+  ExpectSavings<float>(Precision::kFloat32);
+  ExpectSavings<BFloat16>(Precision::kBFloat16);
 }
 
 }  // namespace
