@@ -114,20 +114,29 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
   route->occurrences = ids;
   route->single_id_bags = offsets == 0;
   // The memory is free: every call waits for the device's counts after its uploads.
-  int64_t* at = route->upload.Resize(ids + offsets + leaves);
+  int64_t* at = route->upload.Resize(offsets + leaves + ids);
   const auto upload = [&](const std::vector<int64_t>& values, Buffer<int64_t>* buffer) {
     const auto count = static_cast<int64_t>(values.size());
     std::copy(values.begin(), values.end(), at);
     Copy(*stream_, buffer->Resize(count), at, count);
     at += count;
   };
-  upload(batch.ids, &route->ids);
   upload(batch.offsets, &route->offsets);
   upload(batch.leaf_offsets, &route->leaf_offsets);
 
   BatchView& view = route->batch;
   view = {};
-  view.ids = route->ids.data();
+  if (int64_t{1} << format_.id_bits <= int64_t{kNoId}) {
+    const auto to = reinterpret_cast<uint32_t*>(at);
+    std::transform(batch.ids.begin(), batch.ids.end(), to, [](int64_t id) {
+      return static_cast<uint64_t>(id) < kNoId ? static_cast<uint32_t>(id) : kNoId;
+    });
+    Copy(*stream_, route->short_ids.Resize(ids), to, ids);
+    view.short_ids = route->short_ids.data();
+  } else {
+    upload(batch.ids, &route->ids);
+    view.ids = route->ids.data();
+  }
   view.occurrences = ids;
   view.rows = batch.rows;
   view.fields = batch.fields;

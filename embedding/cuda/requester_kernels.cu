@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t o = ThreadIndex();
   if (o >= batch.occurrences) return;
   const FieldView& field = batch.field_views[batch.Bag(o) % batch.fields];
-  int64_t id = batch.ids[o];
+  int64_t id = batch.Id(o);
   if (id < 0 || id >= batch.table_rows[field.table]) {
     id = 0;  // a key like any other, until the host has seen it
     atomicMax(reinterpret_cast<unsigned long long*>(&counts[kBadOccurrence]),

@@ -15,7 +15,9 @@ namespace elastor::cuda {
 
 // A batch and the tables that its ids are routed by, in device memory.
 struct BatchView {
+  // By occurrence, the one or the other; in 32 bits an id that is in no table is kNoId.
   const int64_t* ids = nullptr;
+  const uint32_t* short_ids = nullptr;
   int64_t occurrences = 0;
   int64_t rows = 0;
   int64_t fields = 0;
@@ -28,7 +30,13 @@ struct BatchView {
   KeyFormat format;
 
   ELASTOR_HOST_DEVICE int64_t Bag(int64_t o) const { return bags == nullptr ? o : bags[o]; }
+  ELASTOR_HOST_DEVICE int64_t Id(int64_t o) const {
+    return short_ids != nullptr ? int64_t{short_ids[o]} : ids[o];
+  }
 };
+
+// Where every table has fewer rows, ids travel to the device in 32 bits.
+inline constexpr uint32_t kNoId = 0xffffffffu;
 
 // Within a leaf, an id's occurrences are summed in chunks of this many (occurrence_sum.h).
 inline constexpr int kChunk = 32;

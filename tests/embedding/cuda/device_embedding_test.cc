@@ -11,8 +11,10 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/bfloat16.h"
+#include "embedding/cuda/requester_kernels.h"
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
+#include "tests/core/cuda/device_arrays.h"
 #include "tests/embedding/cuda/device_rank.h"
 #include "tests/embedding/cuda/test_models.h"
 #include "tests/embedding/embedding_batches.h"
@@ -286,7 +288,8 @@ TEST(DeviceEmbedding, RowsInTheHostsMemoryWithOddWidths) {
 TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   const Model model = OddModel();
   for (const Bags bags : {Bags::kMultiHot, Bags::kSingleId}) {
-    for (int64_t bad : {int64_t{37}, int64_t{-1}}) {
+    // The last two have low halves of 0 and of what stands for no id.
+    for (int64_t bad : {int64_t{37}, int64_t{-1}, int64_t{1} << 32, (int64_t{2} << 32) - 1}) {
       const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 3);
       const GlobalBatch good = MakeBatch(model.tables, model.fields, 16, 1, bags);
       GlobalBatch batch = good;
@@ -311,6 +314,30 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
       });
     }
   }
+}
+
+// Which no test has memory for travel in 64 bits.
+TEST(DeviceEmbedding, IdsOfTablesOfManyRows) {
+  Stream stream;
+  const std::vector<int64_t> ids = {5, (int64_t{1} << 32) + 5, (int64_t{1} << 33) - 1};
+  const auto uploaded = Upload(stream, ids);
+  const auto table_rows = Upload(stream, std::vector<int64_t>{int64_t{1} << 33});
+  const auto fields = Upload(stream, std::vector<FieldView>{{}});
+  const auto count = static_cast<int64_t>(ids.size());
+  Buffer<uint64_t> keys(&stream, count);
+  Buffer<uint32_t> places(&stream, count);
+  Buffer<int64_t> counts(&stream, kRequesterCounts);
+  FillZero(stream, counts.data(), counts.size());
+  BatchView batch;
+  batch.ids = uploaded.data();
+  batch.occurrences = batch.rows = count;
+  batch.fields = 1;
+  batch.field_views = fields.data();
+  batch.table_rows = table_rows.data();
+  batch.format = {33, 1, 1};
+  MakeKeys(stream, batch, keys.data(), places.data(), counts.data());
+  EXPECT_EQ(Download(stream, keys), std::vector<uint64_t>(ids.begin(), ids.end()));
+  EXPECT_EQ(Download(stream, counts)[kBadOccurrence], 0);
 }
 
 TEST(DeviceEmbedding, ClosedGateChangesNothing) {
