@@ -44,6 +44,20 @@ void IdRouter::MakeFormat() {
   CHECK_LE(format_.bits(), 64) << "rows, tables and ranks of this model need more than 64 bits";
 }
 
+SortKeys IdRouter::KeysIn(Buffer<uint64_t>* buffer, int64_t count) const {
+  if (format_.bits() > 32) return {buffer->Resize(count), nullptr};
+  return {nullptr, reinterpret_cast<uint32_t*>(buffer->Resize((count + 1) / 2))};
+}
+
+void IdRouter::Sort(int64_t count, int bits, const SortKeys& keys, const SortKeys& sorted_keys,
+                    uint32_t* sorted_values) {
+  if (keys.narrow != nullptr) {
+    sort_.SortPairs(count, bits, keys.narrow, sorted_keys.narrow, values_.data(), sorted_values);
+  } else {
+    sort_.SortPairs(count, bits, keys.wide, sorted_keys.wide, values_.data(), sorted_values);
+  }
+}
+
 void IdRouter::UploadPlan() {
   std::vector<FieldView> fields;
   for (int64_t f = 0; f < layout_->fields(); ++f) {
@@ -157,7 +171,7 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
 void IdRouter::SizeRequester(IdRoute* route) {
   const int64_t n = route->occurrences;
   RequesterView& requester = route->requester;
-  requester.sorted_keys = route->sorted_keys.Resize(n);
+  requester.sorted_keys = KeysIn(&route->sorted_keys, n);
   requester.sorted = route->sorted.Resize(n);
   requester.sources = route->sources.Resize(n);
   requester.scales = route->single_id_bags ? nullptr : route->scales.Resize(n);
@@ -191,9 +205,9 @@ void IdRouter::EnqueueRequester(IdRoute* route) {
   if (n > 0) {
     const BatchView& batch = route->batch;
     const RequesterView& requester = route->requester;
-    MakeKeys(*stream_, batch, keys_.Resize(n), values_.Resize(n), counts);
-    sort_.SortPairs(n, format_.bits(), keys_.data(), requester.sorted_keys, values_.data(),
-                    requester.sorted);
+    const SortKeys keys = KeysIn(&keys_, n);
+    MakeKeys(*stream_, batch, keys, values_.Resize(n), counts);
+    Sort(n, format_.bits(), keys, requester.sorted_keys, requester.sorted);
     if (requester.node_masks != nullptr) FillZero(*stream_, requester.node_masks, n);
     MarkHeads(*stream_, batch, requester);
     sort_.InclusiveSum(n, requester.unique_number, requester.unique_number);
@@ -304,7 +318,7 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   owner.item_masks = route->item_masks.Resize(n);
   owner.item_vectors = route->item_vectors.Resize(n);
   owner.item_owned = route->item_owned.Resize(n);
-  owner.sorted_keys = route->owner_sorted_keys.Resize(n);
+  owner.sorted_keys = KeysIn(&route->owner_sorted_keys, n);
   owner.sorted = route->owner_sorted.Resize(n);
   owner.owned_number = route->owned_number.Resize(n);
   owner.node_number = route->node_number.Resize(n);
@@ -315,11 +329,11 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   PlaceVectors(*stream_, route->cells, route->requester, format_, tables_, route->uniques,
                route->vector_offsets.Resize(route->segments));
   if (n == 0) return;
-  ReadItems(*stream_, route->cells, route->requester, format_, route->words.data(), n, owner,
-            keys_.Resize(n), values_.Resize(n));
+  const SortKeys keys = KeysIn(&keys_, n);
+  ReadItems(*stream_, route->cells, route->requester, format_, route->words.data(), n, owner, keys,
+            values_.Resize(n));
   sort_.InclusiveSum(n, owner.item_vectors, owner.item_vectors);
-  sort_.SortPairs(n, format_.id_bits + format_.table_bits, keys_.data(), owner.sorted_keys,
-                  values_.data(), owner.sorted);
+  Sort(n, format_.id_bits + format_.table_bits, keys, owner.sorted_keys, owner.sorted);
   MarkOwned(*stream_, n, owner);
   sort_.InclusiveSum(n, owner.owned_number, owner.owned_number);
   sort_.InclusiveSum(n, owner.node_number, owner.node_number);

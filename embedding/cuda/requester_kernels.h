@@ -70,7 +70,7 @@ struct GradientSegment {
 // occurrence (o), unique id (u) or segment (v, ascending by unique id). With one rank, an id that
 // occurs once needs no sum: only the other segments are listed, under numbers of their own.
 struct RequesterView {
-  uint64_t* sorted_keys;      // o
+  SortKeys sorted_keys;       // o
   uint32_t* sorted;           // o: the occurrence, in the batch's order
   OccurrenceSource* sources;  // o
   float* scales;              // o: 1 / length of a bag that is averaged, else 1; null: all are 1
@@ -104,7 +104,7 @@ void ExpandLeaves(Stream& stream, const int64_t* leaf_offsets, int64_t count, in
 // Writes the key of every occurrence o, and values[o] = o, to be sorted together. Where ids lie
 // outside their tables, counts[kBadOccurrence] becomes the largest of 2^31 - 1 - BadOrder(o) over
 // them; it stays 0 when all are good.
-void MakeKeys(Stream& stream, const BatchView& batch, uint64_t* keys, uint32_t* values,
+void MakeKeys(Stream& stream, const BatchView& batch, SortKeys keys, uint32_t* values,
               int64_t* counts);
 // The order in which bad ids are looked for: that of UniqueIds, so that the same one is reported.
 ELASTOR_HOST_DEVICE inline int64_t BadOrder(const BatchView& batch, int64_t o) {

@@ -11,7 +11,7 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/bfloat16.h"
-#include "embedding/cuda/requester_kernels.h"
+#include "embedding/cuda/id_router.h"
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
 #include "tests/core/cuda/device_arrays.h"
@@ -316,28 +316,36 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   }
 }
 
-// Which no test has memory for travel in 64 bits.
-TEST(DeviceEmbedding, IdsOfTablesOfManyRows) {
-  Stream stream;
-  const std::vector<int64_t> ids = {5, (int64_t{1} << 32) + 5, (int64_t{1} << 33) - 1};
-  const auto uploaded = Upload(stream, ids);
-  const auto table_rows = Upload(stream, std::vector<int64_t>{int64_t{1} << 33});
-  const auto fields = Upload(stream, std::vector<FieldView>{{}});
-  const auto count = static_cast<int64_t>(ids.size());
-  Buffer<uint64_t> keys(&stream, count);
-  Buffer<uint32_t> places(&stream, count);
-  Buffer<int64_t> counts(&stream, kRequesterCounts);
-  FillZero(stream, counts.data(), counts.size());
-  BatchView batch;
-  batch.ids = uploaded.data();
-  batch.occurrences = batch.rows = count;
-  batch.fields = 1;
-  batch.field_views = fields.data();
-  batch.table_rows = table_rows.data();
-  batch.format = {33, 1, 1};
-  MakeKeys(stream, batch, keys.data(), places.data(), counts.data());
-  EXPECT_EQ(Download(stream, keys), std::vector<uint64_t>(ids.begin(), ids.end()));
-  EXPECT_EQ(Download(stream, counts)[kBadOccurrence], 0);
+// Ids and keys have 32 bits where these suffice.
+TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
+  for (const int64_t rows : {int64_t{100}, int64_t{1} << 31, int64_t{1} << 40}) {
+    SCOPED_TRACE(rows);
+    const std::vector<TableSpec> tables = {{"few", 3, 1}, {"many", rows, 1}};
+    const EmbeddingLayout layout(tables, {{"a", 0}, {"b", 1}});
+    const StatusOr<ShardPlan> plan =
+        ShardPlan::Make(PlanKind::kRowWise, tables, std::vector<int64_t>{1, 1}, 1, 0);
+    ASSERT_TRUE(plan.ok());
+    OnRanks(1, [&](int, Communicator* communicator) {
+      Stream stream;
+      const auto device = MakeHostDeviceCommunicator(communicator);
+      IdRouter router(&layout, &plan.value(), 2, nullptr, device.get(), &stream);
+      SparseBatch batch;
+      batch.rows = 4;
+      batch.fields = 2;
+      batch.leaf_offsets = {0, 2, 4};
+      batch.ids = {2, rows - 1, 0, 7, 2, rows - 1, 1, 50};
+      IdRoute route(&stream);
+      ASSERT_TRUE(router.Route(batch, &route).ok());
+      std::vector<std::pair<int, int64_t>> found;
+      const std::vector<uint64_t> keys = Download(stream, route.unique_keys);
+      for (int64_t u = 0; u < route.uniques; ++u) {
+        found.emplace_back(route.owned.format.Table(keys[u]), route.owned.format.Id(keys[u]));
+      }
+      const std::vector<std::pair<int, int64_t>> expected = {{0, 0}, {0, 1},  {0, 2},
+                                                             {1, 7}, {1, 50}, {1, rows - 1}};
+      EXPECT_EQ(found, expected);
+    });
+  }
 }
 
 TEST(DeviceEmbedding, ClosedGateChangesNothing) {
