@@ -13,9 +13,10 @@ class DeviceSort {
  public:
   explicit DeviceSort(Stream* stream) : stream_(stream), scratch_(stream) {}
 
-  // Sorts stably and ascending by bits [0, key_bits) of the keys, key_bits from 1 to 64. The
-  // outputs must be other memory than the inputs.
-  void SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
+  // Sorts stably and ascending by bits [0, key_bits) of the keys, which are uint32_t or uint64_t;
+  // key_bits from 1 to all of a key's. The outputs must be other memory than the inputs.
+  template <typename Key>
+  void SortPairs(int64_t count, int key_bits, const Key* keys, Key* sorted_keys,
                  const uint32_t* values, uint32_t* sorted_values);
   // sums[i] = values[0] + ... + values[i]; sums may be values.
   void InclusiveSum(int64_t count, const int32_t* values, int32_t* sums);

@@ -9,7 +9,8 @@
 
 namespace elastor::cuda {
 
-void DeviceSort::SortPairs(int64_t count, int key_bits, const uint64_t* keys, uint64_t* sorted_keys,
+template <typename Key>
+void DeviceSort::SortPairs(int64_t count, int key_bits, const Key* keys, Key* sorted_keys,
                            const uint32_t* values, uint32_t* sorted_values) {
   if (count == 0) return;
   emulation::CheckReachable(keys);
@@ -28,6 +29,11 @@ void DeviceSort::SortPairs(int64_t count, int key_bits, const uint64_t* keys, ui
     }
   });
 }
+
+template void DeviceSort::SortPairs(int64_t, int, const uint32_t*, uint32_t*, const uint32_t*,
+                                    uint32_t*);
+template void DeviceSort::SortPairs(int64_t, int, const uint64_t*, uint64_t*, const uint32_t*,
+                                    uint32_t*);
 
 void DeviceSort::InclusiveSum(int64_t count, const int32_t* values, int32_t* sums) {
   if (count == 0) return;

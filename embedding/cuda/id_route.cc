@@ -6,6 +6,7 @@ IdRoute::IdRoute(Stream* stream)
     : ids(stream),
       offsets(stream),
       leaf_offsets(stream),
+      short_ids(stream),
       bags(stream),
       row_leaves(stream),
       sorted_keys(stream),

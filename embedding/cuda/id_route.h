@@ -21,7 +21,7 @@ struct IdRoute {
   int64_t occurrences = 0;
   bool single_id_bags = true;
   Buffer<int64_t> ids, offsets, leaf_offsets;
-  Buffer<uint32_t> bags;
+  Buffer<uint32_t> short_ids, bags;
   Buffer<int32_t> row_leaves;
   PinnedBuffer<int64_t> upload;  // the batch on its way to the device
   BatchView batch;

@@ -44,6 +44,20 @@ void IdRouter::MakeFormat() {
   CHECK_LE(format_.bits(), 64) << "rows, tables and ranks of this model need more than 64 bits";
 }
 
+SortKeys IdRouter::KeysIn(Buffer<uint64_t>* buffer, int64_t count) const {
+  if (format_.bits() > 32) return {buffer->Resize(count), nullptr};
+  return {nullptr, reinterpret_cast<uint32_t*>(buffer->Resize((count + 1) / 2))};
+}
+
+void IdRouter::Sort(int64_t count, int bits, const SortKeys& keys, const SortKeys& sorted_keys,
+                    uint32_t* sorted_values) {
+  if (keys.narrow != nullptr) {
+    sort_.SortPairs(count, bits, keys.narrow, sorted_keys.narrow, values_.data(), sorted_values);
+  } else {
+    sort_.SortPairs(count, bits, keys.wide, sorted_keys.wide, values_.data(), sorted_values);
+  }
+}
+
 void IdRouter::UploadPlan() {
   std::vector<FieldView> fields;
   for (int64_t f = 0; f < layout_->fields(); ++f) {
@@ -114,20 +128,29 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
   route->occurrences = ids;
   route->single_id_bags = offsets == 0;
   // The memory is free: every call waits for the device's counts after its uploads.
-  int64_t* at = route->upload.Resize(ids + offsets + leaves);
+  int64_t* at = route->upload.Resize(offsets + leaves + ids);
   const auto upload = [&](const std::vector<int64_t>& values, Buffer<int64_t>* buffer) {
     const auto count = static_cast<int64_t>(values.size());
     std::copy(values.begin(), values.end(), at);
     Copy(*stream_, buffer->Resize(count), at, count);
     at += count;
   };
-  upload(batch.ids, &route->ids);
   upload(batch.offsets, &route->offsets);
   upload(batch.leaf_offsets, &route->leaf_offsets);
 
   BatchView& view = route->batch;
   view = {};
-  view.ids = route->ids.data();
+  if (int64_t{1} << format_.id_bits <= int64_t{kNoId}) {
+    const auto to = reinterpret_cast<uint32_t*>(at);
+    std::transform(batch.ids.begin(), batch.ids.end(), to, [](int64_t id) {
+      return static_cast<uint64_t>(id) < kNoId ? static_cast<uint32_t>(id) : kNoId;
+    });
+    Copy(*stream_, route->short_ids.Resize(ids), to, ids);
+    view.short_ids = route->short_ids.data();
+  } else {
+    upload(batch.ids, &route->ids);
+    view.ids = route->ids.data();
+  }
   view.occurrences = ids;
   view.rows = batch.rows;
   view.fields = batch.fields;
@@ -148,7 +171,7 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
 void IdRouter::SizeRequester(IdRoute* route) {
   const int64_t n = route->occurrences;
   RequesterView& requester = route->requester;
-  requester.sorted_keys = route->sorted_keys.Resize(n);
+  requester.sorted_keys = KeysIn(&route->sorted_keys, n);
   requester.sorted = route->sorted.Resize(n);
   requester.sources = route->sources.Resize(n);
   requester.scales = route->single_id_bags ? nullptr : route->scales.Resize(n);
@@ -182,9 +205,9 @@ void IdRouter::EnqueueRequester(IdRoute* route) {
   if (n > 0) {
     const BatchView& batch = route->batch;
     const RequesterView& requester = route->requester;
-    MakeKeys(*stream_, batch, keys_.Resize(n), values_.Resize(n), counts);
-    sort_.SortPairs(n, format_.bits(), keys_.data(), requester.sorted_keys, values_.data(),
-                    requester.sorted);
+    const SortKeys keys = KeysIn(&keys_, n);
+    MakeKeys(*stream_, batch, keys, values_.Resize(n), counts);
+    Sort(n, format_.bits(), keys, requester.sorted_keys, requester.sorted);
     if (requester.node_masks != nullptr) FillZero(*stream_, requester.node_masks, n);
     MarkHeads(*stream_, batch, requester);
     sort_.InclusiveSum(n, requester.unique_number, requester.unique_number);
@@ -295,7 +318,7 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   owner.item_masks = route->item_masks.Resize(n);
   owner.item_vectors = route->item_vectors.Resize(n);
   owner.item_owned = route->item_owned.Resize(n);
-  owner.sorted_keys = route->owner_sorted_keys.Resize(n);
+  owner.sorted_keys = KeysIn(&route->owner_sorted_keys, n);
   owner.sorted = route->owner_sorted.Resize(n);
   owner.owned_number = route->owned_number.Resize(n);
   owner.node_number = route->node_number.Resize(n);
@@ -306,11 +329,11 @@ void IdRouter::EnqueueOwner(IdRoute* route) {
   PlaceVectors(*stream_, route->cells, route->requester, format_, tables_, route->uniques,
                route->vector_offsets.Resize(route->segments));
   if (n == 0) return;
-  ReadItems(*stream_, route->cells, route->requester, format_, route->words.data(), n, owner,
-            keys_.Resize(n), values_.Resize(n));
+  const SortKeys keys = KeysIn(&keys_, n);
+  ReadItems(*stream_, route->cells, route->requester, format_, route->words.data(), n, owner, keys,
+            values_.Resize(n));
   sort_.InclusiveSum(n, owner.item_vectors, owner.item_vectors);
-  sort_.SortPairs(n, format_.id_bits + format_.table_bits, keys_.data(), owner.sorted_keys,
-                  values_.data(), owner.sorted);
+  Sort(n, format_.id_bits + format_.table_bits, keys, owner.sorted_keys, owner.sorted);
   MarkOwned(*stream_, n, owner);
   sort_.InclusiveSum(n, owner.owned_number, owner.owned_number);
   sort_.InclusiveSum(n, owner.node_number, owner.node_number);

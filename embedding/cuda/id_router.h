@@ -38,6 +38,11 @@ class IdRouter {
   };
 
   void MakeFormat();
+  // Of `count` keys. `buffer` has their memory.
+  SortKeys KeysIn(Buffer<uint64_t>* buffer, int64_t count) const;
+  // By the low `bits`, with values_.
+  void Sort(int64_t count, int bits, const SortKeys& keys, const SortKeys& sorted_keys,
+            uint32_t* sorted_values);
   void UploadPlan();
   void UploadBatch(const SparseBatch& batch, IdRoute* route);
   void SizeRequester(IdRoute* route);

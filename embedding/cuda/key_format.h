@@ -28,6 +28,24 @@ struct KeyFormat {
   int bits() const { return id_bits + table_bits + owner_bits; }
 };
 
+// Keys on their way through a sort, in device memory: in 32 bits each where all of a model's have
+// no more.
+struct SortKeys {
+  uint64_t* wide = nullptr;  // one of the two
+  uint32_t* narrow = nullptr;
+
+  ELASTOR_HOST_DEVICE uint64_t operator[](int64_t i) const {
+    return narrow != nullptr ? uint64_t{narrow[i]} : wide[i];
+  }
+  ELASTOR_HOST_DEVICE void Set(int64_t i, uint64_t key) const {
+    if (narrow != nullptr) {
+      narrow[i] = static_cast<uint32_t>(key);
+    } else {
+      wide[i] = key;
+    }
+  }
+};
+
 // Keys that a rank owns, in device memory. How many there are is known there; the host knows a
 // bound.
 struct OwnedKeys {

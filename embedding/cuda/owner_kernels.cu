@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
 // Each thread reads one item.
 __global__ void __launch_bounds__(kThreads)
     ReadItemsKernel(CellsView cells, RequesterView requester, KeyFormat format,
-                    const int64_t* words, int64_t items, OwnerView owner, uint64_t* keys,
+                    const int64_t* words, int64_t items, OwnerView owner, SortKeys keys,
                     uint32_t* values) {
   const int64_t i = ThreadIndex();
   if (i >= items) return;
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     id = word[0];
     if (length == 2) mask = static_cast<uint64_t>(word[1]);
   }
-  keys[i] = format.Make(0, k % cells.tables, id);
+  keys.Set(i, format.Make(0, k % cells.tables, id));
   values[i] = static_cast<uint32_t>(i);
   owner.item_masks[i] = mask;
   owner.item_vectors[i] = Count(mask);
@@ -165,7 +165,7 @@ void PlaceVectors(Stream& stream, const CellsView& cells, const RequesterView& r
 
 void ReadItems(Stream& stream, const CellsView& cells, const RequesterView& requester,
                const KeyFormat& format, const int64_t* words, int64_t items, const OwnerView& owner,
-               uint64_t* keys, uint32_t* values) {
+               SortKeys keys, uint32_t* values) {
   if (items == 0) return;
   Launch(stream, Blocks(items, kThreads), kThreads, ReadItemsKernel, cells, requester, format,
          words, items, owner, keys, values);

@@ -49,7 +49,7 @@ struct OwnerView {
   uint64_t* item_masks;     // i: nodes of the requester
   int32_t* item_vectors;    // i: gradient vectors up to here, its own included
   uint32_t* item_owned;     // i: the owned key
-  uint64_t* sorted_keys;    // p: items sorted by key, requesters ascending
+  SortKeys sorted_keys;     // p: items sorted by key, requesters ascending
   uint32_t* sorted;         // p: the item
   int32_t* owned_number;    // p: 1 + j
   int32_t* node_number;     // p: nodes up to here, its own included
@@ -73,7 +73,7 @@ void PlaceVectors(Stream& stream, const CellsView& cells, const RequesterView& r
 // a running sum.
 void ReadItems(Stream& stream, const CellsView& cells, const RequesterView& requester,
                const KeyFormat& format, const int64_t* words, int64_t items, const OwnerView& owner,
-               uint64_t* keys, uint32_t* values);
+               SortKeys keys, uint32_t* values);
 // Writes, of every sorted item, a flag when it is the first of its key and the number of its nodes;
 // running sums turn them into owned_number and node_number.
 void MarkOwned(Stream& stream, int64_t items, const OwnerView& owner);

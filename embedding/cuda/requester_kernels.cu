@@ -31,11 +31,11 @@ __global__ void __launch_bounds__(kThreads)
 
 // Each thread takes one occurrence.
 __global__ void __launch_bounds__(kThreads)
-    MakeKeysKernel(BatchView batch, uint64_t* keys, uint32_t* values, int64_t* counts) {
+    MakeKeysKernel(BatchView batch, SortKeys keys, uint32_t* values, int64_t* counts) {
   const int64_t o = ThreadIndex();
   if (o >= batch.occurrences) return;
   const FieldView& field = batch.field_views[batch.Bag(o) % batch.fields];
-  int64_t id = batch.ids[o];
+  int64_t id = batch.Id(o);
   if (id < 0 || id >= batch.table_rows[field.table]) {
     id = 0;  // a key like any other, until the host has seen it
     atomicMax(reinterpret_cast<unsigned long long*>(&counts[kBadOccurrence]),
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int owner =
       batch.owners == nullptr ? 0 : batch.owners[field.table * kPartitions + id % kPartitions];
-  keys[o] = batch.format.Make(owner, field.table, id);
+  keys.Set(o, batch.format.Make(owner, field.table, id));
   values[o] = static_cast<uint32_t>(o);
 }
 
@@ -221,7 +221,7 @@ void ExpandLeaves(Stream& stream, const int64_t* leaf_offsets, int64_t count, in
          first_leaf, rows, leaves);
 }
 
-void MakeKeys(Stream& stream, const BatchView& batch, uint64_t* keys, uint32_t* values,
+void MakeKeys(Stream& stream, const BatchView& batch, SortKeys keys, uint32_t* values,
               int64_t* counts) {
   Launch(stream, Blocks(batch.occurrences, kThreads), kThreads, MakeKeysKernel, batch, keys, values,
          counts);

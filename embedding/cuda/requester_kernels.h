@@ -15,7 +15,9 @@ namespace elastor::cuda {
 
 // A batch and the tables that its ids are routed by, in device memory.
 struct BatchView {
+  // By occurrence, the one or the other; in 32 bits an id that is in no table is kNoId.
   const int64_t* ids = nullptr;
+  const uint32_t* short_ids = nullptr;
   int64_t occurrences = 0;
   int64_t rows = 0;
   int64_t fields = 0;
@@ -28,7 +30,13 @@ struct BatchView {
   KeyFormat format;
 
   ELASTOR_HOST_DEVICE int64_t Bag(int64_t o) const { return bags == nullptr ? o : bags[o]; }
+  ELASTOR_HOST_DEVICE int64_t Id(int64_t o) const {
+    return short_ids != nullptr ? int64_t{short_ids[o]} : ids[o];
+  }
 };
+
+// Where every table has fewer rows, ids travel to the device in 32 bits.
+inline constexpr uint32_t kNoId = 0xffffffffu;
 
 // Within a leaf, an id's occurrences are summed in chunks of this many (occurrence_sum.h).
 inline constexpr int kChunk = 32;
@@ -62,7 +70,7 @@ struct GradientSegment {
 // occurrence (o), unique id (u) or segment (v, ascending by unique id). With one rank, an id that
 // occurs once needs no sum: only the other segments are listed, under numbers of their own.
 struct RequesterView {
-  uint64_t* sorted_keys;      // o
+  SortKeys sorted_keys;       // o
   uint32_t* sorted;           // o: the occurrence, in the batch's order
   OccurrenceSource* sources;  // o
   float* scales;              // o: 1 / length of a bag that is averaged, else 1; null: all are 1
@@ -96,7 +104,7 @@ void ExpandLeaves(Stream& stream, const int64_t* leaf_offsets, int64_t count, in
 // Writes the key of every occurrence o, and values[o] = o, to be sorted together. Where ids lie
 // outside their tables, counts[kBadOccurrence] becomes the largest of 2^31 - 1 - BadOrder(o) over
 // them; it stays 0 when all are good.
-void MakeKeys(Stream& stream, const BatchView& batch, uint64_t* keys, uint32_t* values,
+void MakeKeys(Stream& stream, const BatchView& batch, SortKeys keys, uint32_t* values,
               int64_t* counts);
 // The order in which bad ids are looked for: that of UniqueIds, so that the same one is reported.
 ELASTOR_HOST_DEVICE inline int64_t BadOrder(const BatchView& batch, int64_t o) {

@@ -15,14 +15,14 @@ namespace elastor::cuda {
 namespace {
 
 // Sorts keys with their positions as values and compares with a stable sort by the low key_bits.
-void ExpectSorted(DeviceSort& sort, Stream& stream, const std::vector<uint64_t>& keys,
-                  int key_bits) {
+template <typename Key>
+void ExpectSorted(DeviceSort& sort, Stream& stream, const std::vector<Key>& keys, int key_bits) {
   const auto count = static_cast<int64_t>(keys.size());
   std::vector<uint32_t> positions(count);
   std::iota(positions.begin(), positions.end(), 0u);
-  const Buffer<uint64_t> device_keys = Upload(stream, keys);
+  const Buffer<Key> device_keys = Upload(stream, keys);
   const Buffer<uint32_t> device_values = Upload(stream, positions);
-  const Buffer<uint64_t> sorted_keys(&stream, count);
+  const Buffer<Key> sorted_keys(&stream, count);
   const Buffer<uint32_t> sorted_values(&stream, count);
   sort.SortPairs(count, key_bits, device_keys.data(), sorted_keys.data(), device_values.data(),
                  sorted_values.data());
@@ -32,7 +32,7 @@ void ExpectSorted(DeviceSort& sort, Stream& stream, const std::vector<uint64_t>&
   std::stable_sort(expected.begin(), expected.end(),
                    [&](uint32_t a, uint32_t b) { return (keys[a] & mask) < (keys[b] & mask); });
   EXPECT_EQ(Download(stream, sorted_values), expected);
-  std::vector<uint64_t> expected_keys;
+  std::vector<Key> expected_keys;
   for (const uint32_t position : expected) expected_keys.push_back(keys[position]);
   EXPECT_EQ(Download(stream, sorted_keys), expected_keys);
   EXPECT_EQ(Download(stream, device_keys), keys);
@@ -44,11 +44,13 @@ TEST(DeviceSortTest, StableByTheLowBits) {
   DeviceSort sort(&stream);
   std::mt19937_64 generator(1);
   for (const int64_t count : {0, 1, 2, 1000, 70000}) {
-    for (const int key_bits : {1, 5, 20, 33, 64}) {
+    for (const int key_bits : {1, 5, 20, 32, 33, 64}) {
       SCOPED_TRACE(testing::Message() << count << " keys, " << key_bits << " bits");
       std::vector<uint64_t> keys(count);
       for (uint64_t& key : keys) key = generator();
       ExpectSorted(sort, stream, keys, key_bits);
+      if (key_bits > 32) continue;
+      ExpectSorted(sort, stream, std::vector<uint32_t>(keys.begin(), keys.end()), key_bits);
     }
   }
 }

@@ -11,8 +11,10 @@
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/bfloat16.h"
+#include "embedding/cuda/id_router.h"
 #include "embedding/sharded_embedding.h"
 #include "gtest/gtest.h"
+#include "tests/core/cuda/device_arrays.h"
 #include "tests/embedding/cuda/device_rank.h"
 #include "tests/embedding/cuda/test_models.h"
 #include "tests/embedding/embedding_batches.h"
@@ -286,7 +288,8 @@ TEST(DeviceEmbedding, RowsInTheHostsMemoryWithOddWidths) {
 TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   const Model model = OddModel();
   for (const Bags bags : {Bags::kMultiHot, Bags::kSingleId}) {
-    for (int64_t bad : {int64_t{37}, int64_t{-1}}) {
+    // The last two have low halves of 0 and of what stands for no id.
+    for (int64_t bad : {int64_t{37}, int64_t{-1}, int64_t{1} << 32, (int64_t{2} << 32) - 1}) {
       const ShardPlan plan = MakePlan(model, PlanKind::kRowWise, 3);
       const GlobalBatch good = MakeBatch(model.tables, model.fields, 16, 1, bags);
       GlobalBatch batch = good;
@@ -310,6 +313,38 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
         EXPECT_TRUE(rank.Lookup(DeviceEmbedding::Purpose::kTrain).ok());
       });
     }
+  }
+}
+
+// Ids and keys have 32 bits where these suffice.
+TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
+  for (const int64_t rows : {int64_t{100}, int64_t{1} << 31, int64_t{1} << 40}) {
+    SCOPED_TRACE(rows);
+    const std::vector<TableSpec> tables = {{"few", 3, 1}, {"many", rows, 1}};
+    const EmbeddingLayout layout(tables, {{"a", 0}, {"b", 1}});
+    const StatusOr<ShardPlan> plan =
+        ShardPlan::Make(PlanKind::kRowWise, tables, std::vector<int64_t>{1, 1}, 1, 0);
+    ASSERT_TRUE(plan.ok());
+    OnRanks(1, [&](int, Communicator* communicator) {
+      Stream stream;
+      const auto device = MakeHostDeviceCommunicator(communicator);
+      IdRouter router(&layout, &plan.value(), 2, nullptr, device.get(), &stream);
+      SparseBatch batch;
+      batch.rows = 4;
+      batch.fields = 2;
+      batch.leaf_offsets = {0, 2, 4};
+      batch.ids = {2, rows - 1, 0, 7, 2, rows - 1, 1, 50};
+      IdRoute route(&stream);
+      ASSERT_TRUE(router.Route(batch, &route).ok());
+      std::vector<std::pair<int, int64_t>> found;
+      const std::vector<uint64_t> keys = Download(stream, route.unique_keys);
+      for (int64_t u = 0; u < route.uniques; ++u) {
+        found.emplace_back(route.owned.format.Table(keys[u]), route.owned.format.Id(keys[u]));
+      }
+      const std::vector<std::pair<int, int64_t>> expected = {{0, 0}, {0, 1},  {0, 2},
+                                                             {1, 7}, {1, 50}, {1, rows - 1}};
+      EXPECT_EQ(found, expected);
+    });
   }
 }
 
