@@ -3,6 +3,7 @@
 
 #include "core/cuda/device_error.h"
 #include "core/cuda/sort.h"
+#include "glog/logging.h"
 
 // By CUB.
 
@@ -11,6 +12,7 @@ namespace elastor::cuda {
 template <typename Key>
 void DeviceSort::SortPairs(int64_t count, int key_bits, const Key* keys, Key* sorted_keys,
                            const uint32_t* values, uint32_t* sorted_values) {
+  CHECK_LE(key_bits, static_cast<int>(8 * sizeof(Key)));
   if (count == 0) return;
   internal::UseDevice();
   const cudaStream_t stream = internal::Handle(*stream_);

@@ -4,6 +4,7 @@
 
 #include "core/cuda/emulation/queue.h"
 #include "core/cuda/sort.h"
+#include "glog/logging.h"
 
 // By the host's library, when the stream comes to it.
 
@@ -12,6 +13,7 @@ namespace elastor::cuda {
 template <typename Key>
 void DeviceSort::SortPairs(int64_t count, int key_bits, const Key* keys, Key* sorted_keys,
                            const uint32_t* values, uint32_t* sorted_values) {
+  CHECK_LE(key_bits, static_cast<int>(8 * sizeof(Key)));
   if (count == 0) return;
   emulation::CheckReachable(keys);
   emulation::CheckReachable(sorted_keys);

@@ -140,7 +140,7 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
 
   BatchView& view = route->batch;
   view = {};
-  if (int64_t{1} << format_.id_bits <= int64_t{kNoId}) {
+  if (format_.id_bits < 32) {
     const auto to = reinterpret_cast<uint32_t*>(at);
     std::transform(batch.ids.begin(), batch.ids.end(), to, [](int64_t id) {
       return static_cast<uint64_t>(id) < kNoId ? static_cast<uint32_t>(id) : kNoId;

@@ -35,7 +35,7 @@ struct BatchView {
   }
 };
 
-// Where every table has fewer rows, ids travel to the device in 32 bits.
+// Where every table has at most 2^31 rows, ids travel to the device in 32 bits.
 inline constexpr uint32_t kNoId = 0xffffffffu;
 
 // Within a leaf, an id's occurrences are summed in chunks of this many (occurrence_sum.h).

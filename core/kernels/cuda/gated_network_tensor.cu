@@ -23,7 +23,7 @@ constexpr int kHiddenUnit = 16;
 
 // In shared memory neighbouring runs lie 16 bytes more apart than a multiple of 32: the eight runs
 // and four neighbouring words of each that an operand has from memory meet in no bank. (Those of a
-// right operand of sums meet in pairs in TF32, and so do rows that lie feature by feature.)
+// right operand of sums meet in pairs in TF32 forward, and so do rows that lie feature by feature.)
 template <typename A>
 __host__ __device__ constexpr int Run(int elements) {
   return RoundUp(elements, kHiddenUnit) + 16 / static_cast<int>(sizeof(A));

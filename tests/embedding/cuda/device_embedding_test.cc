@@ -316,35 +316,55 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   }
 }
 
-// Ids and keys have 32 bits where these suffice.
+// Ids and keys have 32 bits each where these suffice: both, ids alone, none.
 TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
+  using Keys = std::vector<std::pair<int, int64_t>>;  // table, id
+  constexpr int64_t kJobLeaves = 3;
   for (const int64_t rows : {int64_t{100}, int64_t{1} << 31, int64_t{1} << 40}) {
-    SCOPED_TRACE(rows);
     const std::vector<TableSpec> tables = {{"few", 3, 1}, {"many", rows, 1}};
     const EmbeddingLayout layout(tables, {{"a", 0}, {"b", 1}});
-    const StatusOr<ShardPlan> plan =
-        ShardPlan::Make(PlanKind::kRowWise, tables, std::vector<int64_t>{1, 1}, 1, 0);
-    ASSERT_TRUE(plan.ok());
-    OnRanks(1, [&](int, Communicator* communicator) {
-      Stream stream;
-      const auto device = MakeHostDeviceCommunicator(communicator);
-      IdRouter router(&layout, &plan.value(), 2, nullptr, device.get(), &stream);
-      SparseBatch batch;
-      batch.rows = 4;
-      batch.fields = 2;
-      batch.leaf_offsets = {0, 2, 4};
-      batch.ids = {2, rows - 1, 0, 7, 2, rows - 1, 1, 50};
-      IdRoute route(&stream);
-      ASSERT_TRUE(router.Route(batch, &route).ok());
-      std::vector<std::pair<int, int64_t>> found;
-      const std::vector<uint64_t> keys = Download(stream, route.unique_keys);
-      for (int64_t u = 0; u < route.uniques; ++u) {
-        found.emplace_back(route.owned.format.Table(keys[u]), route.owned.format.Id(keys[u]));
-      }
-      const std::vector<std::pair<int, int64_t>> expected = {{0, 0}, {0, 1},  {0, 2},
-                                                             {1, 7}, {1, 50}, {1, rows - 1}};
-      EXPECT_EQ(found, expected);
-    });
+    const Keys all = {{0, 0}, {0, 1}, {0, 2}, {1, 7}, {1, 8}, {1, 9}, {1, rows - 1}};
+    for (const int ranks : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << ranks << " ranks");
+      const StatusOr<ShardPlan> plan =
+          ShardPlan::Make(PlanKind::kRowWise, tables, std::vector<int64_t>{1, 1}, ranks, 0);
+      ASSERT_TRUE(plan.ok());
+      OnRanks(ranks, [&](int rank, Communicator* communicator) {
+        Stream stream;
+        const auto device = MakeHostDeviceCommunicator(communicator);
+        TableView view;
+        view.width = view.stride = 1;
+        const Buffer<TableView> views = Upload(stream, std::vector<TableView>(2, view));
+        IdRouter router(&layout, &plan.value(), kJobLeaves, views.data(), device.get(), &stream);
+        const Range owned = LeavesOfRank(rank, ranks, kJobLeaves);
+        SparseBatch batch;
+        batch.rows = 2 * owned.size();
+        batch.fields = 2;
+        batch.first_leaf = owned.begin;
+        for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
+          batch.leaf_offsets.push_back(2 * (leaf - owned.begin));
+          for (const int64_t id : {leaf, rows - 1, int64_t{0}, 7 + leaf}) batch.ids.push_back(id);
+        }
+        batch.leaf_offsets.push_back(batch.rows);
+        IdRoute route(&stream);
+        ASSERT_TRUE(router.Route(batch, &route).ok());
+        int64_t count = 0;
+        Copy(stream, &count, route.owned.count, 1);
+        stream.Synchronize();
+        std::vector<uint64_t> keys(count);
+        Copy(stream, keys.data(), route.owned.keys, count);
+        stream.Synchronize();
+        Keys found;
+        for (const uint64_t key : keys) {
+          found.emplace_back(route.owned.format.Table(key), route.owned.format.Id(key));
+        }
+        Keys expected;
+        for (const auto& [table, id] : all) {
+          if (plan.value().Owner(table, id % kPartitions) == rank) expected.emplace_back(table, id);
+        }
+        EXPECT_EQ(found, expected);
+      });
+    }
   }
 }
 
