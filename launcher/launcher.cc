@@ -228,6 +228,16 @@ Status CheckNoJobs(const SweepFiles& files) {
                    " of it; expected --scheduler=slurm, or --stop first");
 }
 
+// User error when the folder is another sweep's: both would be in one report.
+Status CheckName(const SweepFiles& files, const std::string& name) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(files.Sweep()));
+  if (!there) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const Sweep sweep, LoadSweep(files.Sweep(), {}));
+  if (sweep.name() == name) return OkStatus();
+  return UserError("--output_dir=" + files.root + ": is of sweep '" + sweep.name() + "', not of '" +
+                   name + "'; expected its own or a new directory");
+}
+
 // What becomes of the runs of a plan that are to do.
 enum class Progress {
   kRan,   // those that can be now have been run
@@ -247,6 +257,7 @@ class SweepRunner {
     std::set<std::string> said;
     for (bool first = true;; first = false) {
       ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep_, FLAGS_sweep, files_));
+      ELASTOR_RETURN_IF_ERROR(CheckName(files_, plan.name));
       ELASTOR_ASSIGN_OR_RETURN(const PlanChange change, AdoptFolders(files_, &plan));
       ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine_));
       ELASTOR_RETURN_IF_ERROR(WritePlan(plan, files_));

@@ -279,6 +279,10 @@ expect_line 2 'data.path: empty' "$launcher" --trainer="$trainer" --output_dir="
 expect_line 2 '--trainer=/nowhere' "$launcher" --trainer=/nowhere --output_dir="$new" \
   --sweep="$work/sweep.textproto"
 expect_line 2 'holds something and no sweep' sweep "$work/data"
+sed 's/"tiny"/"other"/' "$work/sweep.textproto" >"$work/other.textproto"
+expect_line 2 "is of sweep 'tiny', not of 'other'; expected its own or a new directory" \
+  "$launcher" --trainer="$trainer" --output_dir="$work/killed" --sweep="$work/other.textproto" \
+  --set=base.data.path="$work/data"
 expect_line 2 '--sweep: missing' "$launcher" --output_dir="$new"
 expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --report --output_dir="$new"
 expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --status --output_dir="$new"
