@@ -145,16 +145,22 @@ TEST(DeviceDecayTest, DecoupledDecayIsOfWeightsAlone) {
   EXPECT_LT(DecayDeviation({.ranks = 2, .parts = OnDevice({})}), 1e-5);
 }
 
+// At the first step; what rounding changes there grows in the steps behind it, whose gradients go
+// up and down by a factor of eight.
 TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
   const TinyTraining training = {.model = TinyModel(kTinyRankElastor)};
   const Outcome expected = Train(training, Spread{});
-  const Distance tf32 =
-      Between(expected, Train(training, {.parts = OnDevice({.precision = Precision::kTf32})}));
-  EXPECT_LT(tf32.steps, 2e-2);
+  const auto first_step = [&](const Outcome& outcome) {
+    const double norm = expected.steps[0].gradient_norm;
+    return std::fabs(outcome.steps[0].gradient_norm - norm) / norm;
+  };
+  const Outcome tf32 = Train(training, {.parts = OnDevice({.precision = Precision::kTf32})});
+  EXPECT_LT(first_step(tf32), 3e-3);
+  EXPECT_LT(Between(expected, tf32).steps, 0.1);
   const Outcome rounded = Train(training, {.parts = OnDevice({.precision = Precision::kBFloat16})});
-  const Distance bfloat16 = Between(expected, rounded);
-  EXPECT_LT(bfloat16.steps, 0.1);
-  EXPECT_GT(bfloat16.steps, 1e-5);  // it is in use
+  EXPECT_LT(first_step(rounded), 1e-2);
+  EXPECT_LT(Between(expected, rounded).steps, 0.25);
+  EXPECT_GT(first_step(rounded), 1e-5);  // it is in use
   const Spread three = {.ranks = 3, .parts = OnDevice({.precision = Precision::kBFloat16})};
   EXPECT_EQ(Differences(rounded, Train(training, three)), "");
 }
