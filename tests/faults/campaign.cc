@@ -1,7 +1,7 @@
-// A campaign of faults. Every run is a job of the trainer on 2 to 8 ranks that is disturbed, once
-// or several times (faults.cc), and resumed on 1, 2, 3, 5 or 8 ranks until it ends. It must end as
-// an undisturbed run: the same digest, the same records; no job may hang, and none may end
-// otherwise than its fault allows.
+// A campaign of faults. Every run is a job of the trainer on 2 to 8 ranks that is disturbed by one
+// fault or two (faults.cc), perhaps again after that, and resumed on 1, 2, 3, 5 or 8 ranks until it
+// ends. It must end as an undisturbed run: the same digest, the same records; no job may hang, and
+// none may end otherwise than its fault allows.
 //
 //   bazel run //tests/faults:campaign -- --runs=100 --seed=7
 //
@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -29,6 +30,7 @@
 #include "tests/faults/disturbed_run.h"
 #include "tests/faults/faults.h"
 #include "tests/faults/job.h"
+#include "tests/faults/memory_group.h"
 #include "tests/faults/subject.h"
 #include "tests/faults/tally.h"
 
@@ -109,6 +111,13 @@ class OpenMpiFolders {
   const std::string memory_ = "/dev/shm" + name_;
 };
 
+bool CanLimitMemory() {
+  const MemoryGroup group;
+  if (group.path().empty()) return false;
+  group.Remove();
+  return true;
+}
+
 class Campaign {
  public:
   explicit Campaign(std::string work) : work_(std::move(work)) {}
@@ -141,30 +150,57 @@ class Campaign {
                                                   work_, programs, FLAGS_hang_seconds));
   }
 
+  static bool Hosts(const std::string& work, const std::string& probe) {
+    const std::string command =
+        "tests/faults/virtual_hosts.sh " + work + " " + probe + " >/dev/null 2>&1";
+    return geteuid() == 0 && std::system(command.c_str()) == 0;
+  }
+
+  // What a fault needs that the machine lacks; null: nothing.
+  const char* Lacking(const Fault& fault) const {
+    for (const auto& [need, here, lacks] : means_) {
+      if ((fault.needs & need) != 0 && !here) return lacks;
+    }
+    return nullptr;
+  }
+
   void ChooseFaults() {
     // Mounts of this process alone, which go with it.
     const bool mounts = geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
                         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-    const std::string probe = "tests/faults/virtual_hosts.sh " + work_ + " probe >/dev/null 2>&1";
-    const bool hosts = geteuid() == 0 && std::system(probe.c_str()) == 0;
+    means_ = {{kSmallDisk, mounts, "no mounts here"},
+              {kHosts, Hosts(work_, "probe"), "no network namespaces with tc here"},
+              {kDelays, Hosts(work_, "probe_delay"), "no TAP interfaces here"},
+              {kMemoryGroup, CanLimitMemory(), "no control group of memory can be made here"}};
     std::set<std::string> asked;
     std::istringstream names(FLAGS_faults);
     for (std::string name; std::getline(names, name, ',');) asked.insert(name);
     const bool all = asked.empty();
     for (const Fault& fault : Faults()) {
       if (asked.erase(fault.name) == 0 && !all) continue;
-      const bool possible =
-          (fault.needs & kRoot) == 0 || ((fault.needs & kSmallDisk) != 0 ? mounts : hosts);
-      if (possible) {
-        faults_.push_back(&fault);
+      if (const char* const lacking = Lacking(fault)) {
+        std::printf("skipped: %s, %s\n", fault.name, lacking);
       } else {
-        std::printf("skipped: %s, %s\n", fault.name,
-                    (fault.needs & kSmallDisk) != 0 ? "no mounts here"
-                                                    : "no network namespaces with tc here");
+        faults_.push_back(&fault);
       }
     }
     CHECK(asked.empty()) << "--faults: there is no " << *asked.begin();
     CHECK(!faults_.empty()) << "--faults: none is possible here";
+  }
+
+  // The faults of a job: one, and now and then another that may come with it.
+  JobFaults Draw(Random& random) const {
+    JobFaults faults = {faults_[random() % faults_.size()]};
+    const std::string name = faults[0]->name;
+    std::vector<const Fault*> others;
+    for (const FaultPair& pair : FaultPairs()) {
+      if (pair.first != name && pair.second != name) continue;
+      const Fault* const other = &FaultNamed(pair.first == name ? pair.second : pair.first);
+      if (std::find(faults_.begin(), faults_.end(), other) != faults_.end())
+        others.push_back(other);
+    }
+    if (random() % 4 == 0 && !others.empty()) faults.push_back(others[random() % others.size()]);
+    return faults;
   }
 
   void RunOne(int64_t index) {
@@ -175,14 +211,14 @@ class Campaign {
         FLAGS_supervise_every > 0 && index % FLAGS_supervise_every == FLAGS_supervise_every / 2;
     const std::string folder = work_ + "/" + std::to_string(index);
     fs::create_directories(folder);
-    std::deque<const Fault*> faults;
+    std::deque<JobFaults> faults;
     bool small_disk = false;
-    // One fault mostly, three at most.
+    // One disturbed job mostly, three at most.
     size_t wanted = 1 + random() % 5 / 3;
     wanted += random() % 5 / 4;
     while (faults.size() < wanted) {
-      faults.push_back(faults_[random() % faults_.size()]);
-      small_disk |= (faults.back()->needs & kSmallDisk) != 0;
+      faults.push_back(Draw(random));
+      for (const Fault* fault : faults.back()) small_disk |= (fault->needs & kSmallDisk) != 0;
     }
     const std::string run = folder + "/run";
     if (small_disk) {
@@ -213,6 +249,12 @@ class Campaign {
 
   const std::string work_;
   std::vector<std::unique_ptr<Subject>> subjects_;
+  struct Means {
+    unsigned need;
+    bool here;
+    const char* lacks;
+  };
+  std::vector<Means> means_;
   std::vector<const Fault*> faults_;
   Tally tally_;
   int64_t failures_ = 0;

@@ -12,13 +12,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostJobs = 12;
+constexpr double kForEver = 1e9;
 constexpr int kFirstRanks[] = {2, 3, 4, 5, 8};
 constexpr int kLaterRanks[] = {1, 2, 3, 5, 8};
-
-const Fault* FaultNamed(const std::string& name) {
-  return &*std::find_if(Faults().begin(), Faults().end(),
-                        [&](const Fault& fault) { return fault.name == name; });
-}
 
 // Whether a line of the trainer's holds one of the texts.
 bool Names(const std::string& lines, const std::vector<std::string>& texts) {
@@ -47,7 +43,8 @@ std::string DisturbedRun::ToItsEnd() {
   ++tally_.runs;
   while (jobs_ < kMostJobs) {
     Job job = Plan();
-    if (!job.attempt.strikes) continue;
+    const auto strikes = [](const Disturbance& one) { return one.attempt.strikes; };
+    if (!std::all_of(job.disturbances.begin(), job.disturbances.end(), strikes)) continue;
     Run(&job);
     Count(job);
     if (const std::string wrong = CheckEnd(job); !wrong.empty()) {
@@ -70,13 +67,14 @@ bool DisturbedRun::HasCheckpoint() const {
   return false;
 }
 
-const Fault* DisturbedRun::NextFault() {
-  if (faults_.empty()) return nullptr;
+JobFaults DisturbedRun::NextFaults() {
+  if (faults_.empty()) return {};
   // A fault of a run that has begun: something has to stop it first.
-  if ((faults_.front()->needs & kBegunRun) != 0 && !HasCheckpoint()) return FaultNamed("kill_all");
-  const Fault* const fault = faults_.front();
+  const bool begun = (faults_.front().front()->needs & kBegunRun) != 0;
+  if (begun && !HasCheckpoint()) return {&FaultNamed("kill_all")};
+  const JobFaults faults = faults_.front();
   faults_.pop_front();
-  return fault;
+  return faults;
 }
 
 DisturbedRun::Job DisturbedRun::Plan() {
@@ -88,36 +86,44 @@ DisturbedRun::Job DisturbedRun::Plan() {
   attempt.index = options_.index;
   attempt.ranks = jobs_ > 0 ? kLaterRanks[random_() % 5] : kFirstRanks[random_() % 5];
   if (jobs_ == 0 && options_.first_ranks > 0) attempt.ranks = options_.first_ranks;
-  job.fault = NextFault();
-  const bool several = job.fault != nullptr && (job.fault->needs & kRanks) != 0;
-  if (several || options_.supervised) attempt.ranks = std::max(attempt.ranks, 2);
-  if (options_.supervised) {
-    attempt.supervised = true;
-    attempt.arguments = {
-        "--set=checkpoint.delta_every_steps=" + std::to_string(subject_.every_steps()),
-        "--set=checkpoint.every_steps=0"};
+  const JobFaults faults = NextFaults();
+  bool several = options_.supervised;
+  for (const Fault* fault : faults) several |= (fault->needs & kRanks) != 0;
+  if (several) attempt.ranks = std::max(attempt.ranks, 2);
+  attempt.supervised = options_.supervised;
+  if (options_.supervised) attempt.arguments = subject_.SupervisedArguments();
+  if (!faults.empty()) attempt.undisturbed = subject_.On(attempt.ranks, attempt.supervised);
+  for (const Fault* fault : faults) {
+    Disturbance& own = job.disturbances.emplace_back(Disturbance{fault, attempt});
+    own.attempt.arguments.clear();
+    fault->plan(random_, &own.attempt);
   }
-  if (job.fault != nullptr) {
-    attempt.undisturbed = subject_.On(attempt.ranks);
-    job.fault->plan(random_, &attempt);
-    // A supervisor starts all its ranks alike.
-    if (!attempt.odd_arguments.empty()) attempt.supervised = false;
-  }
+  for (const Disturbance& one : job.disturbances) Join(one.attempt, &attempt);
+  // A supervisor starts all its ranks alike.
+  if (!attempt.odd_arguments.empty()) attempt.supervised = false;
   return job;
 }
 
 void DisturbedRun::Run(Job* job) {
-  if (!job->attempt.mark.empty()) fs::remove(job->attempt.mark);
-  job->end = RunJob(subject_.PlanJob(job->attempt, /*resumes=*/jobs_ > 0));
-  if (job->attempt.restore) job->attempt.restore(job->end.code);
+  JobPlan plan = subject_.PlanJob(job->attempt, /*resumes=*/jobs_ > 0);
+  for (const Disturbance& one : job->disturbances) {
+    plan.strikes.push_back(one.attempt.strike);
+    fs::remove(one.attempt.strike.mark);
+  }
+  job->end = RunJob(plan);
   ++jobs_;
-  job->struck = job->fault != nullptr && job->end.notice_seconds.has_value();
+  std::string what;
+  for (size_t d = 0; d < job->disturbances.size(); ++d) {
+    Disturbance& one = job->disturbances[d];
+    if (one.attempt.restore) one.attempt.restore(job->end.code);
+    one.struck = job->end.notice_seconds[d].has_value();
+    if (one.struck) what += (what.empty() ? "" : " and ") + one.attempt.what;
+  }
   lines_may_lack_ |=
       job->end.lines.find("warning: " + options_.run + "/metrics.jsonl") != std::string::npos;
   history_ += "; " + std::to_string(job->attempt.ranks) + " ranks" +
               (job->attempt.supervised ? " supervised, " : ", ") +
-              (job->struck ? job->attempt.what : "undisturbed") + ": " +
-              std::to_string(job->end.code);
+              (what.empty() ? "undisturbed" : what) + ": " + std::to_string(job->end.code);
   if (!options_.verbose) return;
   std::printf("%llu: %s, %.1f s\n%s", static_cast<unsigned long long>(options_.index),
               history_.c_str(), job->end.seconds, job->end.code == 0 ? "" : job->end.lines.c_str());
@@ -133,11 +139,18 @@ void DisturbedRun::Count(const Job& job) {
     if (before_ != nullptr) before_->first_step_seconds.push_back(*job.end.first_step_seconds);
   }
   before_ = nullptr;
-  if (!job.struck) return;
-  before_ = &tally_.faults[job.fault->name];
+  std::string names;
+  double notice_seconds = kForEver;  // from the last strike
+  for (size_t d = 0; d < job.disturbances.size(); ++d) {
+    if (!job.disturbances[d].struck) continue;
+    names += (names.empty() ? "" : "+") + std::string(job.disturbances[d].fault->name);
+    notice_seconds = std::min(notice_seconds, *job.end.notice_seconds[d]);
+  }
+  if (names.empty()) return;
+  before_ = &tally_.faults[names];
   ++before_->struck;
   before_->restarted += job.end.restarted;
-  if (!job.end.restarted) before_->notice_seconds.push_back(*job.end.notice_seconds);
+  if (!job.end.restarted) before_->notice_seconds.push_back(notice_seconds);
   before_->harmless += job.end.code == 0 && !job.end.restarted;
   const bool refused = job.end.code == 2 || job.end.code == 3;
   before_->refused += refused;
@@ -154,14 +167,15 @@ std::string DisturbedRun::CheckEnd(const Job& job) {
     return "";
   }
   if (job.end.code == 0) return "";
-  if (!job.struck || !job.attempt.codes.contains(job.end.code)) {
-    ++tally_.wrong_ends;
-    return "an exit code that the fault does not explain";
-  }
   const bool refused = job.end.code == 2 || job.end.code == 3;
-  if (!refused || Names(job.end.lines, job.attempt.names)) return "";
+  bool allowed = false;
+  for (const Disturbance& one : job.disturbances) {
+    if (!one.struck || !one.attempt.codes.contains(job.end.code)) continue;
+    if (!refused || Names(job.end.lines, one.attempt.names)) return "";
+    allowed = true;
+  }
   ++tally_.wrong_ends;
-  return "no line names what is wrong";
+  return allowed ? "no line names what is wrong" : "an exit code that the fault does not explain";
 }
 
 std::string DisturbedRun::CheckRecord() {

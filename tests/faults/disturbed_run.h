@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "tests/faults/faults.h"
 #include "tests/faults/job.h"
@@ -11,7 +12,10 @@
 
 namespace elastor {
 
-// A run that is disturbed by one fault after another, each in a job of its own, and resumed on
+// The faults of one job.
+using JobFaults = std::vector<const Fault*>;
+
+// A run that is disturbed by faults, one job after another, and resumed on
 // other numbers of ranks until it ends. The jobs of a supervised one are trainer --supervise, which
 // resumes it as long as it can, and write deltas.
 class DisturbedRun {
@@ -22,7 +26,7 @@ class DisturbedRun {
     std::string work;     // for everything else
     int first_ranks = 0;  // of the first job; 0: drawn
     bool supervised = false;
-    std::deque<const Fault*> faults;
+    std::deque<JobFaults> faults;
     bool verbose = false;
   };
   // subject, tally and random outlive the object.
@@ -32,14 +36,19 @@ class DisturbedRun {
   std::string ToItsEnd();
 
  private:
-  struct Job {
-    Attempt attempt;
-    const Fault* fault = nullptr;
-    JobEnd end;
+  // One fault of a job.
+  struct Disturbance {
+    const Fault* fault;
+    Attempt attempt;  // as this fault alone would have it
     bool struck = false;
   };
+  struct Job {
+    Attempt attempt;
+    std::vector<Disturbance> disturbances;
+    JobEnd end;
+  };
   bool HasCheckpoint() const;
-  const Fault* NextFault();
+  JobFaults NextFaults();
   Job Plan();
   void Run(Job* job);
   void Count(const Job& job);
@@ -51,7 +60,7 @@ class DisturbedRun {
   Subject& subject_;
   Tally& tally_;
   Random& random_;
-  std::deque<const Fault*> faults_;  // that are still to come
+  std::deque<JobFaults> faults_;  // that are still to come
   int jobs_ = 0;
   std::string history_;
   Tally::OfFault* before_ = nullptr;  // of the fault that struck the job before

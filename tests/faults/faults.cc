@@ -1,6 +1,7 @@
 #include "tests/faults/faults.h"
 
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,11 +10,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "glog/logging.h"
 #include "tests/faults/byte_damage.h"
+#include "tests/faults/memory_group.h"
 
 namespace elastor {
 namespace {
@@ -360,6 +363,29 @@ void FillDisk(Random& random, Attempt* attempt) {
   attempt->names = {run};
 }
 
+void FailDisk(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  const std::string run = attempt->run;
+  attempt->what = run + "'s disk read-only";
+  attempt->strike.act = [=](const Processes&, bool* struck) -> std::optional<double> {
+    if (!fs::exists(run + "/metrics.jsonl")) return 0.01;
+    // The whole file system cannot be while one of its files is open for writing. So this file
+    // stays as it is; all that is opened, made, renamed or removed from now on meets EROFS.
+    CHECK_EQ(mount(run.c_str(), run.c_str(), nullptr, MS_BIND, nullptr), 0);
+    CHECK_EQ(mount(nullptr, run.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr), 0);
+    *struck = true;
+    return std::nullopt;
+  };
+  // The tmpfs itself stays.
+  attempt->restore = [=](int) {
+    struct statvfs disk;
+    CHECK_EQ(statvfs(run.c_str(), &disk), 0);
+    if ((disk.f_flag & ST_RDONLY) != 0) CHECK_EQ(umount2(run.c_str(), MNT_DETACH), 0);
+  };
+  attempt->codes = {2, 3};
+  attempt->names = {run};
+}
+
 // A fault of faulty_system.cc at the boundary that is the run's by its index: so that runs one
 // after the other have boundaries one after the other.
 void AtBoundary(const char* fault, Attempt* attempt) {
@@ -375,7 +401,8 @@ void AtBoundary(const char* fault, Attempt* attempt) {
   attempt->environment["ELASTOR_FAULT"] = fault;
   attempt->environment["ELASTOR_FAULT_RANK"] = std::to_string(rank);
   attempt->environment["ELASTOR_FAULT_BOUNDARY"] = std::to_string(boundary + 1);
-  attempt->mark = attempt->work + "/mark";
+  attempt->strike.mark = attempt->work + "/mark." + fault;
+  attempt->environment["ELASTOR_FAULT_MARK"] = attempt->strike.mark;
   attempt->names = {attempt->run, attempt->data};
 }
 
@@ -438,6 +465,41 @@ void LimitFiles(Random& random, Attempt* attempt) {
   AllowEnds({1, 3}, attempt);  // 1: as above
 }
 
+// The ranks and mpirun, but not their supervisor, are in a control group, whose memory another
+// process in it takes, until the kernel has killed one of them; then they get it back.
+void EndMemory(Random& random, Attempt* attempt) {
+  constexpr int64_t kTaken = 128 << 20;
+  AtSomeMoment(random, attempt);
+  const auto group = std::make_shared<const MemoryGroup>();
+  CHECK(!group->path().empty()) << "no control groups of memory";
+  const auto room = static_cast<int64_t>(Share(random) * (4 << 20));
+  const std::string enter = attempt->work + "/in_group";
+  const std::string taken = "/dev/shm/elastor_faults.taken." + std::to_string(getpid());
+  Write(enter, "#!/bin/sh\necho $$ >" + group->processes() + " && exec \"$@\"\n");
+  fs::permissions(enter, fs::perms::owner_all);
+  attempt->before = {enter};
+  attempt->what = "a control group with " + std::to_string(room) + " bytes more memory";
+  attempt->strike.act = [=, limited = false](const Processes&,
+                                             bool* struck) mutable -> std::optional<double> {
+    if (group->Kills() > 0) {
+      group->Limit(-1);
+      return std::nullopt;
+    }
+    if (limited) return 0.01;
+    limited = *struck = group->Limit(group->Used() + room);
+    if (!limited) return 0.01;
+    const std::string take = enter + " dd if=/dev/zero of=" + taken +
+                             " bs=64K count=" + std::to_string(kTaken >> 16) + " 2>/dev/null &";
+    CHECK_EQ(std::system(take.c_str()), 0);
+    return 0.01;
+  };
+  attempt->restore = [=](int) {
+    fs::remove(taken);
+    group->Remove();
+  };
+  AllowEnds({137, 1, 3}, attempt);  // 1: as above
+}
+
 // ---- Links: half of the ranks are on a second host, a network namespace (virtual_hosts.sh).
 
 bool Hosts(const Attempt& attempt, const std::string& command) {
@@ -445,8 +507,9 @@ bool Hosts(const Attempt& attempt, const std::string& command) {
          0;
 }
 
-void OnTwoHosts(Attempt* attempt) {
-  CHECK(Hosts(*attempt, "up")) << "no network namespaces";
+// up: how they are made.
+void OnTwoHosts(Attempt* attempt, const std::string& up = "up") {
+  CHECK(Hosts(*attempt, up)) << "no network namespaces";
   const std::string first = std::to_string((attempt->ranks + 1) / 2);
   const std::string second = std::to_string(attempt->ranks / 2);
   const std::string agent = attempt->work + "/on_host";
@@ -503,6 +566,20 @@ void SlowLink(Random& random, Attempt* attempt) {
   });
 }
 
+void DelayedLink(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  const size_t least = 1 + Below(random, 50);
+  const std::string delays =
+      std::to_string(least) + " " + std::to_string(least + Below(random, 51 - least));
+  OnTwoHosts(attempt, "up " + delays);
+  attempt->what = "a link that delays by " + delays + " ms";
+  attempt->patience = 4;
+  OnRank(0, attempt, [attempt = *attempt](pid_t) -> std::optional<double> {
+    Hosts(attempt, "delay");
+    return std::nullopt;
+  });
+}
+
 // To add one: a line here, and a function that plans it.
 constexpr Fault kFaults[] = {
     {"kill_rank", "SIGKILL to one rank", kNothing, KillRank},
@@ -518,7 +595,8 @@ constexpr Fault kFaults[] = {
     {"damage_data", "a file of the data set damaged, exchanged, removed", kNothing, DamageData},
     {"change_data", "a file of the data set damaged in mid-run", kNothing, ChangeData},
     {"move_folder", "the run's folder moved away in mid-run", kNothing, MoveFolder},
-    {"full_disk", "the disk full (a tmpfs)", kRoot | kSmallDisk, FillDisk},
+    {"full_disk", "the disk full (a tmpfs)", kSmallDisk, FillDisk},
+    {"failing_disk", "the disk read-only (a tmpfs)", kSmallDisk, FailDisk},
     {"no_space", "ENOSPC from some call on", kNothing, NoSpace},
     {"io_error", "EIO of one call, SIGBUS of a mapping", kNothing, IoError},
     {"short", "short reads and writes from some call on", kNothing, ShortCalls},
@@ -527,13 +605,64 @@ constexpr Fault kFaults[] = {
     {"clock", "the clock of the day jumps to and fro", kNothing, Clocks},
     {"memory", "a rank gets no more memory (RLIMIT_AS)", kNothing, LimitMemory},
     {"descriptors", "a rank gets no more descriptors", kNothing, LimitFiles},
-    {"cut_link", "the link between two hosts cut for ever", kRanks | kRoot, CutLink},
-    {"broken_link", "the same for 0.2 to 2.2 s", kRanks | kRoot, BreakLink},
-    {"slow_link", "the same with 5 to 54 Mbit/s", kRanks | kRoot, SlowLink},
+    {"memory_cgroup", "the job gets no more memory (a control group)", kMemoryGroup, EndMemory},
+    {"cut_link", "the link between two hosts cut for ever", kRanks | kHosts, CutLink},
+    {"broken_link", "the same for 0.2 to 2.2 s", kRanks | kHosts, BreakLink},
+    {"slow_link", "the same with 5 to 54 Mbit/s", kRanks | kHosts, SlowLink},
+    {"delayed_link", "the same with delays of 1 to 50 ms", kRanks | kHosts | kDelays, DelayedLink},
+};
+
+// Of two that use the same thing (a disk, the links, the data set's copy) there is none.
+constexpr FaultPair kFaultPairs[] = {
+    {"pause", "kill_rank"},
+    {"pause", "signal"},
+    {"slow_disk", "signal"},
+    {"slow_disk", "kill_mpirun"},
+    {"slow_disk", "torn_write"},
+    {"clock", "kill_all"},
+    {"clock", "pause"},
+    {"short", "torn_write"},
+    {"short", "kill_rank"},
+    {"no_space", "signal"},
+    {"io_error", "pause"},
+    {"full_disk", "kill_rank"},
+    {"failing_disk", "kill_rank"},
+    {"memory", "signal"},
+    {"memory_cgroup", "slow_disk"},
+    {"slow_link", "kill_rank"},
+    {"delayed_link", "signal"},
+    {"delayed_link", "torn_write"},
 };
 
 }  // namespace
 
 std::span<const Fault> Faults() { return kFaults; }
+
+const Fault& FaultNamed(const std::string& name) {
+  const Fault* const found = std::find_if(std::begin(kFaults), std::end(kFaults),
+                                          [&](const Fault& fault) { return fault.name == name; });
+  CHECK(found != std::end(kFaults)) << "there is no " << name;
+  return *found;
+}
+
+std::span<const FaultPair> FaultPairs() { return kFaultPairs; }
+
+void Join(const Attempt& other, Attempt* attempt) {
+  const auto append = [](const auto& more, auto* all) {
+    all->insert(all->end(), more.begin(), more.end());
+  };
+  append(other.arguments, &attempt->arguments);
+  append(other.odd_arguments, &attempt->odd_arguments);
+  append(other.agent, &attempt->agent);
+  append(other.before, &attempt->before);
+  append(other.mpirun, &attempt->mpirun);
+  attempt->hosts += other.hosts;
+  attempt->patience = std::max(attempt->patience, other.patience);
+  // Of faulty_system.cc, which takes lists.
+  for (const auto& [name, value] : other.environment) {
+    std::string& all = attempt->environment[name];
+    all += (all.empty() ? "" : ",") + value;
+  }
+}
 
 }  // namespace elastor

@@ -35,11 +35,12 @@ struct Attempt {
   std::vector<std::string> arguments;      // of the trainer besides those of every job
   std::vector<std::string> odd_arguments;  // of the last rank alone
   std::vector<std::string> agent;          // words before the command: what runs it elsewhere
+  std::vector<std::string> before;         // words before mpirun, or before the trainer alone
   std::vector<std::string> mpirun;         // its options besides those of every job
   std::string hosts;                       // as of --host; empty: this one
   std::map<std::string, std::string> environment;
+  double patience = 1;  // how many times longer than others the job may live
   Strike strike;
-  std::string mark;                       // as of JobPlan
   std::function<void(int code)> restore;  // after the job, which ended with the exit code
 
   std::string what;     // told: "SIGKILL to rank 2"
@@ -56,10 +57,12 @@ using Random = std::mt19937_64;
 // What a fault can need; bits.
 enum Needs : unsigned {
   kNothing = 0,
-  kBegunRun = 1,  // a run that has a checkpoint
-  kRanks = 2,     // a job of several ranks
-  kRoot = 4,
-  kSmallDisk = 8,  // the run's folder on a disk of its own, of kSmallDiskBytes
+  kBegunRun = 1,      // a run that has a checkpoint
+  kRanks = 2,         // a job of several ranks
+  kHosts = 4,         // two hosts, network namespaces (virtual_hosts.sh)
+  kSmallDisk = 8,     // the run's folder on a disk of its own, of kSmallDiskBytes
+  kDelays = 16,       // a cable that delays (delayed_cable.cc)
+  kMemoryGroup = 32,  // a control group of memory (memory_group.h)
 };
 
 // A kind of fault: a line of the table in faults.cc.
@@ -70,6 +73,17 @@ struct Fault {
   void (*plan)(Random& random, Attempt* attempt);
 };
 std::span<const Fault> Faults();
+const Fault& FaultNamed(const std::string& name);
+
+// Two faults that can strike the same job, each at its own moment.
+struct FaultPair {
+  const char* first;
+  const char* second;
+};
+std::span<const FaultPair> FaultPairs();
+// Makes one job of two plans for it, which began alike. What strikes, what is allowed and what is
+// to be done afterwards stays with each.
+void Join(const Attempt& other, Attempt* attempt);
 
 // The small disk is a tmpfs.
 inline constexpr int64_t kSmallDiskBytes = 64 << 20;

@@ -1,6 +1,7 @@
 // A layer between a program and the system that fails as disks and clocks do. Loaded into the ranks
 // of a job by LD_PRELOAD. A boundary is a call on a file below one of the watched folders: open,
-// read, write, fsync, rename, mkdir, unlink, mmap. From the environment:
+// read, write, fsync, rename, mkdir, unlink, unlinkat, rmdir, remove, mmap. From the environment,
+// of several faults a list each, separated by commas:
 //
 //   ELASTOR_FAULT           what happens at the boundary:
 //
@@ -26,6 +27,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio_ext.h>
@@ -42,32 +44,60 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace {
 
-enum class Fault { kNone, kCount, kNoSpace, kIoError, kShort, kSlow, kTorn, kClock };
-constexpr const char* kNames[] = {"",      "count", "no_space", "io_error",
-                                  "short", "slow",  "torn",     "clock"};
+// Of several at one boundary the last here is done.
+enum class Fault { kNone, kCount, kClock, kSlow, kShort, kNoSpace, kIoError, kTorn };
+constexpr const char* kNames[] = {"",      "count",    "clock",    "slow",
+                                  "short", "no_space", "io_error", "torn"};
 
 std::string Variable(const char* name) {
   const char* const value = getenv(name);
   return value == nullptr ? "" : value;
 }
 
-Fault Chosen() {
-  const std::string name = Variable("ELASTOR_FAULT");
+std::vector<std::string> List(const char* name) {
+  std::vector<std::string> values;
+  std::string rest = Variable(name) + ",";
+  for (size_t end; (end = rest.find(',')) != rest.npos; rest.erase(0, end + 1)) {
+    values.push_back(rest.substr(0, end));
+  }
+  return values;
+}
+
+std::string Rank() {
   const std::string rank = Variable("OMPI_COMM_WORLD_RANK");
-  const auto fault = static_cast<Fault>(std::find(kNames, std::end(kNames), name) - kNames);
-  const bool mine = (rank.empty() ? "0" : rank) == Variable("ELASTOR_FAULT_RANK") &&
-                    access(Variable("ELASTOR_FAULT_MARK").c_str(), F_OK) != 0;
-  return mine || fault == Fault::kCount ? fault : Fault::kNone;
+  return rank.empty() ? "0" : rank;
+}
+
+struct Plan {
+  Fault fault;
+  int64_t boundary;
+  std::string mark;
+};
+
+// Of this rank, without those that have happened.
+std::vector<Plan> Chosen() {
+  const auto names = List("ELASTOR_FAULT"), ranks = List("ELASTOR_FAULT_RANK");
+  const auto boundaries = List("ELASTOR_FAULT_BOUNDARY"), marks = List("ELASTOR_FAULT_MARK");
+  std::vector<Plan> plans;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto fault = static_cast<Fault>(std::find(kNames, std::end(kNames), names[i]) - kNames);
+    if (fault == Fault::kNone) continue;
+    if (fault == Fault::kCount) {
+      plans.push_back({fault, 1, marks[i] + "." + Rank()});
+    } else if (ranks[i] == Rank() && access(marks[i].c_str(), F_OK) != 0) {
+      plans.push_back({fault, std::atoll(boundaries[i].c_str()), marks[i]});
+    }
+  }
+  return plans;
 }
 
 struct Settings {
-  Fault fault = Chosen();
-  int64_t boundary = std::atoll(Variable("ELASTOR_FAULT_BOUNDARY").c_str());
+  std::vector<Plan> plans = Chosen();
   std::string under = Variable("ELASTOR_FAULT_UNDER") + ":";
-  std::string mark = Variable("ELASTOR_FAULT_MARK");
 };
 
 // Made at the first call, which may come before main.
@@ -89,7 +119,7 @@ int Watch(int descriptor, bool watch) {
 }
 bool IsWatched(const char* path) {
   const Settings& settings = The();
-  if (settings.fault == Fault::kNone) return false;
+  if (settings.plans.empty()) return false;
   for (size_t begin = 0, end; (end = settings.under.find(':', begin)) != std::string::npos;
        begin = end + 1) {
     if (end > begin && strncmp(path, settings.under.c_str() + begin, end - begin) == 0) return true;
@@ -103,29 +133,37 @@ void WriteWhole(const std::string& path, const std::string& text) {
   syscall(SYS_close, file);
 }
 
-void LeaveMark(const char* call) {
+void LeaveMark(const std::string& mark, const char* call) {
   timespec now;
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  WriteWhole(The().mark, std::to_string(now.tv_sec * 1'000'000'000 + now.tv_nsec) + " " + call);
+  WriteWhole(mark, std::to_string(now.tv_sec * 1'000'000'000 + now.tv_nsec) + " " + call);
 }
 
-// What is to be done at this boundary: kNone, or the fault.
-Fault Meet(const char* call) {
-  const Settings& settings = The();
-  const int64_t boundary = ++boundaries;
-  if (settings.fault == Fault::kCount) {
-    const std::string rank = Variable("OMPI_COMM_WORLD_RANK");
-    WriteWhole(settings.mark + "." + (rank.empty() ? "0" : rank), std::to_string(boundary));
-    return Fault::kNone;
+// What is to be done at a boundary, which is the number `boundary`: kNone, or the fault, from
+// `first` on.
+struct Met {
+  Fault fault = Fault::kNone;
+  int64_t boundary = 0, first = 0;
+};
+Met Meet(const char* call) {
+  Met met = {.boundary = ++boundaries};
+  for (const Plan& plan : The().plans) {
+    if (plan.fault == Fault::kCount) {
+      WriteWhole(plan.mark, std::to_string(met.boundary));
+      continue;
+    }
+    if (met.boundary < plan.boundary) continue;
+    if (met.boundary == plan.boundary) LeaveMark(plan.mark, call);
+    if (plan.fault == Fault::kSlow) {
+      const timespec pause = {.tv_sec = 0, .tv_nsec = 20'000'000};
+      syscall(SYS_nanosleep, &pause, nullptr);
+    }
+    const bool once = plan.fault == Fault::kIoError || plan.fault == Fault::kTorn;
+    if ((once && met.boundary > plan.boundary) || plan.fault < met.fault) continue;
+    met.fault = plan.fault;
+    met.first = plan.boundary;
   }
-  if (settings.fault == Fault::kNone || boundary < settings.boundary) return Fault::kNone;
-  if (boundary == settings.boundary) LeaveMark(call);
-  if (settings.fault == Fault::kSlow) {
-    const timespec pause = {.tv_sec = 0, .tv_nsec = 20'000'000};
-    syscall(SYS_nanosleep, &pause, nullptr);
-  }
-  const bool once = settings.fault == Fault::kIoError || settings.fault == Fault::kTorn;
-  return once && boundary > settings.boundary ? Fault::kNone : settings.fault;
+  return met;
 }
 
 void Die() { syscall(SYS_kill, getpid(), SIGKILL); }
@@ -138,10 +176,11 @@ int Fail(int reason) {
 // A call that moves bytes: call(bytes) returns how many.
 template <typename Call>
 ssize_t MoveBytes(const char* name, size_t bytes, bool writes, Call call) {
-  switch (Meet(name)) {
+  const Met met = Meet(name);
+  switch (met.fault) {
     case Fault::kNoSpace:
       if (!writes) break;
-      return bytes > 1 && boundaries == The().boundary ? call(bytes / 2) : Fail(ENOSPC);
+      return bytes > 1 && met.boundary == met.first ? call(bytes / 2) : Fail(ENOSPC);
     case Fault::kIoError:
       return Fail(EIO);
     case Fault::kShort:
@@ -159,14 +198,15 @@ ssize_t MoveBytes(const char* name, size_t bytes, bool writes, Call call) {
 // Another call. needs_room: it may fail for want of it.
 template <typename Call>
 auto Do(const char* name, bool needs_room, Call call) -> decltype(call()) {
-  switch (Meet(name)) {
+  const Met met = Meet(name);
+  switch (met.fault) {
     case Fault::kNoSpace:
       if (needs_room) return Fail(ENOSPC);
       break;
     case Fault::kIoError:
       return Fail(EIO);
     case Fault::kTorn:
-      if (The().boundary % 2 == 0) call();
+      if (met.boundary % 2 == 0) call();
       Die();
       break;
     default:
@@ -201,7 +241,10 @@ std::FILE* OpenStream(const char* path, const char* mode) {
 int64_t ClockError() {
   constexpr int64_t kErrors[] = {86400 * 400, -7200, 3, -86400 * 30, 1};
   const int64_t boundary = boundaries;
-  return The().fault == Fault::kClock && boundary >= The().boundary ? kErrors[boundary % 5] : 0;
+  for (const Plan& plan : The().plans) {
+    if (plan.fault == Fault::kClock && boundary >= plan.boundary) return kErrors[boundary % 5];
+  }
+  return 0;
 }
 
 }  // namespace
@@ -254,6 +297,26 @@ int unlink(const char* path) noexcept {
   const auto call = [&] { return static_cast<int>(syscall(SYS_unlink, path)); };
   return IsWatched(path) ? Do("unlink", false, call) : call();
 }
+int rmdir(const char* path) noexcept {
+  const auto call = [&] { return static_cast<int>(syscall(SYS_rmdir, path)); };
+  return IsWatched(path) ? Do("rmdir", false, call) : call();
+}
+// What std::filesystem::remove calls.
+int remove(const char* path) noexcept {
+  const auto call = [&] {
+    const int result = static_cast<int>(syscall(SYS_unlink, path));
+    return result == 0 || errno != EISDIR ? result : static_cast<int>(syscall(SYS_rmdir, path));
+  };
+  return IsWatched(path) ? Do("remove", false, call) : call();
+}
+// What std::filesystem::remove_all calls for all that is in a folder.
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  const auto call = [&] { return static_cast<int>(syscall(SYS_unlinkat, folder, name, flags)); };
+  char path[PATH_MAX] = "";
+  const std::string link = "/proc/self/fd/" + std::to_string(folder);
+  (void)!syscall(SYS_readlink, link.c_str(), path, sizeof path - 1);
+  return IsWatched(path) ? Do("unlinkat", false, call) : call();
+}
 void* mmap(void* at, size_t bytes, int protection, int flags, int descriptor,
            off_t offset) noexcept {
   const auto map = [](void* where, size_t size, int allowed, int how, int file, off_t from) {
@@ -261,7 +324,7 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int descriptor,
   };
   void* const mapped = map(at, bytes, protection, flags, descriptor, offset);
   if (!IsWatched(descriptor) || mapped == MAP_FAILED) return mapped;
-  switch (Meet("mmap")) {
+  switch (Meet("mmap").fault) {
     case Fault::kIoError: {
       // Pages of an empty file are SIGBUS, as those are that a disk does not give.
       const int empty = static_cast<int>(syscall(SYS_memfd_create, "empty", 0));

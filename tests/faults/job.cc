@@ -72,7 +72,10 @@ std::vector<pid_t> Descendants() {
 class Job {
  public:
   explicit Job(const JobPlan& plan)
-      : plan_(plan), metrics_(plan.output_dir + "/metrics.jsonl"), old_inode_(Inode()) {
+      : plan_(plan),
+        metrics_(plan.output_dir + "/metrics.jsonl"),
+        old_inode_(Inode()),
+        strikes_(plan.strikes.size()) {
     launcher_ = fork();
     CHECK_GE(launcher_, 0);
     if (launcher_ == 0) Become(plan);
@@ -83,13 +86,15 @@ class Job {
       const double now = SecondsSince(start_);
       WatchFirstStep(now);
       if (plan_.supervised) WatchRestart();
-      Disturb(now);
+      for (size_t s = 0; s < strikes_.size(); ++s) Disturb(now, plan_.strikes[s], &strikes_[s]);
       if (now > next_look_) Look(now);
       std::this_thread::sleep_for(kPoll);
     }
     end_.seconds = SecondsSince(start_);
-    if (const auto marked = MarkedAt()) struck_ = *marked;
-    if (struck_) end_.notice_seconds = SecondsSince(*struck_);
+    for (size_t s = 0; s < strikes_.size(); ++s) {
+      const auto struck = StruckAt(s);
+      end_.notice_seconds.push_back(struck ? std::optional(SecondsSince(*struck)) : std::nullopt);
+    }
     end_.lines = LinesBesideProgress(Contents(plan_.log));
     return end_;
   }
@@ -137,22 +142,30 @@ class Job {
       return;
     }
     if (Inode() == ended_inode_ || !HasGoneOn(" from step ")) return;
-    const auto struck = plan_.mark.empty() ? struck_ : MarkedAt();
-    if (struck) end_.restart_seconds = SecondsSince(*struck);
+    std::optional<Clock::time_point> last;
+    for (size_t s = 0; s < strikes_.size(); ++s) last = std::max(last, StruckAt(s));
+    if (last) end_.restart_seconds = SecondsSince(*last);
   }
 
-  void Disturb(double now) {
-    if (!plan_.strike.act || strike_over_ || launcher_ended_ || now < next_act_) return;
-    if (now < plan_.strike.after_seconds) return;
-    if (plan_.strike.after_records > 0) {
+  // How far a strike has come.
+  struct Progress {
+    bool over = false;
+    double next_act = 0;
+    std::optional<Clock::time_point> struck;
+  };
+
+  void Disturb(double now, const Strike& strike, Progress* progress) {
+    if (!strike.act || progress->over || launcher_ended_ || now < progress->next_act) return;
+    if (now < strike.after_seconds) return;
+    if (strike.after_records > 0) {
       const std::string metrics = Contents(metrics_);
-      if (std::count(metrics.begin(), metrics.end(), '\n') < plan_.strike.after_records) return;
+      if (std::count(metrics.begin(), metrics.end(), '\n') < strike.after_records) return;
     }
     bool struck = false;
-    const std::optional<double> again = plan_.strike.act(Find(), &struck);
-    if (struck && !struck_) struck_ = Clock::now();
-    strike_over_ = !again;
-    if (again) next_act_ = SecondsSince(start_) + *again;
+    const std::optional<double> again = strike.act(Find(), &struck);
+    if (struck && !progress->struck) progress->struck = Clock::now();
+    progress->over = !again;
+    if (again) progress->next_act = SecondsSince(start_) + *again;
   }
 
   Processes Find() const {
@@ -194,8 +207,10 @@ class Job {
       LOG(WARNING) << "no stack of rank " << rank << ": no gdb";
   }
 
-  std::optional<Clock::time_point> MarkedAt() const {
-    const std::string mark = plan_.mark.empty() ? "" : Contents(plan_.mark);
+  std::optional<Clock::time_point> StruckAt(size_t strike) const {
+    const std::string& path = plan_.strikes[strike].mark;
+    if (path.empty()) return strikes_[strike].struck;
+    const std::string mark = Contents(path);
     if (mark.empty()) return std::nullopt;
     return Clock::time_point(std::chrono::nanoseconds(std::atoll(mark.c_str())));
   }
@@ -207,11 +222,9 @@ class Job {
   const Clock::time_point start_ = Clock::now();
   pid_t launcher_ = -1;
   bool launcher_ended_ = false;
-  bool strike_over_ = false;
-  double next_act_ = 0;
+  std::vector<Progress> strikes_;
   double next_look_ = 0;
   double last_in_company_ = 0;
-  std::optional<Clock::time_point> struck_;
   JobEnd end_;
 };
 

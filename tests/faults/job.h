@@ -20,7 +20,7 @@ struct Processes {
   std::map<int, pid_t> ranks;  // of ranks that run the trainer already
 };
 
-// What is done to a job in mid-run.
+// What is done to a job in mid-run, by `act` or by faulty_system.cc.
 struct Strike {
   // When: so many seconds after the job's start, or once metrics.jsonl has so many records.
   double after_seconds = 0;
@@ -28,6 +28,7 @@ struct Strike {
   // Returns nothing when all is done, else the seconds after which it wants to be called again.
   // *struck is set when the job was disturbed.
   std::function<std::optional<double>(const Processes&, bool* struck)> act;
+  std::string mark;  // made by faulty_system.cc when it strikes
 };
 
 struct JobPlan {
@@ -37,9 +38,8 @@ struct JobPlan {
   bool supervised = false;  // the command is a supervisor
   std::string output_dir;   // the run's
   std::string log;          // stdout and stderr
-  std::string mark;         // made by faulty_system.cc when it strikes
   double hang_seconds = 0;  // a job that lives longer hangs
-  Strike strike;
+  std::vector<Strike> strikes;
 };
 
 struct JobEnd {
@@ -48,10 +48,11 @@ struct JobEnd {
   double seconds = 0;          // from the start until no process is left
   bool hung = false;           // a process of the trainer lived for too long, and was killed
   bool launcher_hung = false;  // mpirun alone did
-  std::optional<double> notice_seconds;      // from the strike to the end; none: it did not strike
+  std::vector<std::optional<double>>
+      notice_seconds;                        // from each strike to the end; none: no strike
   std::optional<double> first_step_seconds;  // from the start to the first record of a new step
   bool restarted = false;                    // by its supervisor
-  std::optional<double> restart_seconds;     // from the strike to such a record after that
+  std::optional<double> restart_seconds;     // from the last strike to such a record after that
 };
 
 // A file's bytes, as far as it can be read: that of a process may be gone in between.

@@ -103,7 +103,6 @@ std::map<std::string, std::string> Subject::Environment(const Attempt& attempt) 
   std::map<std::string, std::string> environment = attempt.environment;
   if (environment.contains("ELASTOR_FAULT")) {
     environment["LD_PRELOAD"] = programs_.layer;
-    environment["ELASTOR_FAULT_MARK"] = attempt.mark;
     environment["ELASTOR_FAULT_UNDER"] = attempt.run + ":" + data_;
   }
   return environment;
@@ -117,12 +116,18 @@ JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
                   .supervised = attempt.supervised,
                   .output_dir = attempt.run,
                   .log = attempt.work + "/log",
-                  .mark = attempt.mark,
-                  .hang_seconds = hang_seconds_ * (attempt.supervised ? kSupervisedHangs : 1),
-                  .strike = attempt.strike};
-  if (attempt.ranks == 1) return plan;
-  std::vector<std::string> mpirun = {"mpirun", "-q",    "--oversubscribe",     "--bind-to",
-                                     "none",   "--mca", "mpi_yield_when_idle", "1"};
+                  .hang_seconds = hang_seconds_ * attempt.patience *
+                                  (attempt.supervised ? kSupervisedHangs : 1),
+                  .strikes = {}};
+  if (attempt.ranks == 1) {
+    plan.command = attempt.before;
+    Append(trainer, &plan.command);
+    return plan;
+  }
+  std::vector<std::string> mpirun = attempt.before;
+  Append(
+      {"mpirun", "-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
+      &mpirun);
   Append(attempt.mpirun, &mpirun);
   // Of the ranks alone: mpirun itself is as it is.
   for (const auto& [name, value] : plan.environment) Append({"-x", name + "=" + value}, &mpirun);
@@ -151,15 +156,23 @@ JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
   return plan;
 }
 
-const Undisturbed& Subject::On(int ranks) {
-  Undisturbed& found = undisturbed_[ranks];
+std::vector<std::string> Subject::SupervisedArguments() const {
+  return {"--set=checkpoint.delta_every_steps=" + std::to_string(every_steps_),
+          "--set=checkpoint.every_steps=0"};
+}
+
+const Undisturbed& Subject::On(int ranks, bool supervised) {
+  Undisturbed& found = undisturbed_[{ranks, supervised}];
   if (!found.boundaries.empty()) return found;
   Attempt attempt;
+  attempt.supervised = supervised;
+  if (supervised) attempt.arguments = SupervisedArguments();
   attempt.run = work_ + "/undisturbed";
   attempt.work = work_;
   attempt.ranks = ranks;
-  attempt.mark = work_ + "/boundaries";
+  const std::string counts = work_ + "/boundaries";
   attempt.environment["ELASTOR_FAULT"] = "count";
+  attempt.environment["ELASTOR_FAULT_MARK"] = counts;
   JobPlan plan = PlanJob(attempt, /*resumes=*/false);
   plan.hang_seconds *= 10;
   const JobEnd end = RunJob(plan);
@@ -170,15 +183,14 @@ const Undisturbed& Subject::On(int ranks) {
   found.seconds = end.seconds;
   found.records = static_cast<int>(record.lines.size() + record.states.size());
   for (int rank = 0; rank < ranks; ++rank) {
-    found.boundaries.push_back(
-        std::atoll(Contents(attempt.mark + "." + std::to_string(rank)).c_str()));
+    found.boundaries.push_back(std::atoll(Contents(counts + "." + std::to_string(rank)).c_str()));
   }
   std::filesystem::remove_all(attempt.run);
   const int64_t boundaries =
       std::accumulate(found.boundaries.begin(), found.boundaries.end(), int64_t{0});
   CHECK_GT(boundaries, 0) << "the faulty layer is not loaded";
-  std::printf("undisturbed: %s on %d ranks: %.1f s, %lld boundaries\n", name_.c_str(), ranks,
-              end.seconds, static_cast<long long>(boundaries));
+  std::printf("undisturbed: %s on %d ranks%s: %.1f s, %lld boundaries\n", name_.c_str(), ranks,
+              supervised ? ", supervised" : "", end.seconds, static_cast<long long>(boundaries));
   return found;
 }
 

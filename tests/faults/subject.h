@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/faults/faults.h"
@@ -40,10 +41,12 @@ class Subject {
   const std::string& data() const { return data_; }
   int every_steps() const { return every_steps_; }
 
+  // What the jobs of a supervised run are told besides: deltas.
+  std::vector<std::string> SupervisedArguments() const;
   JobPlan PlanJob(const Attempt& attempt, bool resumes) const;
 
   // Measured by a run of its own, the first time.
-  const Undisturbed& On(int ranks);
+  const Undisturbed& On(int ranks, bool supervised);
   // Of the first of these runs. REQUIRES: On was called.
   const Record& record() const { return record_; }
 
@@ -58,7 +61,7 @@ class Subject {
   const Programs programs_;
   const double hang_seconds_;
   const std::vector<std::string> arguments_;
-  std::map<int, Undisturbed> undisturbed_;
+  std::map<std::pair<int, bool>, Undisturbed> undisturbed_;  // by ranks, supervised
   Record record_;
 };
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Two hosts, elastor1 and elastor2, as network namespaces with a cable between them. As root:
 #
-#   virtual_hosts.sh FOLDER up|cut|heal|throttle MBIT|down|probe
+#   virtual_hosts.sh FOLDER up [LEAST MOST]|cut|heal|throttle MBIT|delay|down|probe|probe_delay
 #
-# up: makes them, and FOLDER/on_host, which runs a command line on one, as ssh would; down: removes them;
-# probe: whether all that can be done here.
+# up: makes them, and FOLDER/on_host, which runs a command line on one, as ssh would; with LEAST and MOST the
+# cable is one that can delay by so many milliseconds (delayed_cable), while a command runs on the first
+# host; delay: from now on it does; down: removes them; probe, probe_delay: whether that can be done here.
 set -euo pipefail
 folder=$1
 space=elastor$(cksum <<<"$folder" | cut --delimiter=' ' --fields=1)- # of the namespaces' names
@@ -18,7 +19,16 @@ case $2 in
     down
     echo '127.0.0.1 localhost' >"$folder/hosts"
     for i in 1 2; do ip netns add $space$i; done
-    ip link add name cable netns ${space}1 type veth peer name cable netns ${space}2
+    cable=
+    if [[ $# -eq 4 ]]; then
+      for i in 1 2; do
+        ip -netns $space$i tuntap add dev cable mode tap
+        ip -netns $space$i link set cable mtu 60000
+      done
+      cable="$(realpath "$(dirname "$0")")/delayed_cable \$\$ ${space}1 ${space}2 cable $3 $4"
+    else
+      ip link add name cable netns ${space}1 type veth peer name cable netns ${space}2
+    fi
     for i in 1 2; do
       echo "10.79.0.$i elastor$i" >>"$folder/hosts"
       ip -netns $space$i address add 10.79.0.$i/24 dev cable
@@ -31,6 +41,10 @@ case $2 in
 #!/usr/bin/env bash
 host=\$1
 shift
+if [[ -n '$cable' && \$host == elastor1 ]]; then
+  $cable &
+  echo \$! >$folder/cable
+fi
 nsenter --net=/run/netns/${space}\${host#elastor} unshare --uts --mount --propagation private bash -c '
   hostname "\$1"; mount --bind $folder/hosts /etc/hosts; mount --types tmpfs shm /dev/shm
   mkdir --parents "\${OMPI_MCA_btl_vader_backing_directory:-/dev/shm}"
@@ -49,6 +63,8 @@ AGENT
       tc -netns $space$i qdisc replace dev cable root tbf rate "$3mbit" burst 32kbit latency 400ms
     done
     ;;
+  delay) kill -USR1 "$(<"$folder/cable")" ;;
   down) down ;;
   probe) "$0" "$folder" up && "$0" "$folder" throttle 10 && down ;;
+  probe_delay) "$0" "$folder" up 1 1 && "$folder/on_host" elastor1 ping -c 1 10.79.0.2 && down ;;
 esac
