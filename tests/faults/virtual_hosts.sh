@@ -19,13 +19,14 @@ case $2 in
     down
     echo '127.0.0.1 localhost' >"$folder/hosts"
     for i in 1 2; do ip netns add $space$i; done
-    cable=
+    start=
     if [[ $# -eq 4 ]]; then
       for i in 1 2; do
         ip -netns $space$i tuntap add dev cable mode tap
         ip -netns $space$i link set cable mtu 60000
       done
-      cable="$(realpath "$(dirname "$0")")/delayed_cable \$\$ ${space}1 ${space}2 cable $3 $4"
+      start='[[ $host != elastor1 ]] || {'" $(realpath "$(dirname "$0")")/delayed_cable"' $$ '
+      start+="${space}1 ${space}2 cable $3 $4 & echo "'$!'" >$folder/cable; }"
     else
       ip link add name cable netns ${space}1 type veth peer name cable netns ${space}2
     fi
@@ -41,10 +42,7 @@ case $2 in
 #!/usr/bin/env bash
 host=\$1
 shift
-if [[ -n '$cable' && \$host == elastor1 ]]; then
-  $cable &
-  echo \$! >$folder/cable
-fi
+$start
 nsenter --net=/run/netns/${space}\${host#elastor} unshare --uts --mount --propagation private bash -c '
   hostname "\$1"; mount --bind $folder/hosts /etc/hosts; mount --types tmpfs shm /dev/shm
   mkdir --parents "\${OMPI_MCA_btl_vader_backing_directory:-/dev/shm}"
@@ -66,5 +64,5 @@ AGENT
   delay) kill -USR1 "$(<"$folder/cable")" ;;
   down) down ;;
   probe) "$0" "$folder" up && "$0" "$folder" throttle 10 && down ;;
-  probe_delay) "$0" "$folder" up 1 1 && "$folder/on_host" elastor1 ping -c 1 10.79.0.2 && down ;;
+  probe_delay) "$0" "$folder" up 1 1 && down ;;
 esac

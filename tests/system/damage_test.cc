@@ -176,13 +176,13 @@ constexpr const char* kUseNames[] = {"train", "resume", "evaluate", "predict", "
 // What is damaged, and what then uses it. Folders that are named alike but for "other_" before it
 // are the like, whole and of another day: what files may be taken from.
 struct Target {
-  std::string name;    // told, with the file's
-  std::string folder;  // whose files are damaged
-  std::string run;     // that is resumed
-  std::string data;    // it is used with
-  std::string experiment;
+  std::string name = {};    // told, with the file's
+  std::string folder = {};  // whose files are damaged
+  std::string run = {};     // that is resumed
+  std::string data = {};    // it is used with
+  std::string experiment = {};
   int ranks = 1;  // that wrote it; as many at most use it
-  std::vector<Use> uses;
+  std::vector<Use> uses = {};
 };
 
 // The campaign's folders below one.
@@ -242,11 +242,19 @@ class Campaign {
       for (const auto& entry : fs::directory_iterator(kOldData)) {
         WriteBytes(Path("old_data/" + entry.path().filename().string()), FileBytes(entry.path()));
       }
-      targets_.push_back({"data", "data", "", "data", "text", 1, {Use::kTrain}});
-      targets_.push_back({"images", "images", "", "images", "image", 1, {Use::kTrain}});
       MakeRun({.data = "old_data", .experiment = "old"}, "old_run", 1, Stopped());
-      targets_.push_back(
-          {"data of version 2", "old_data", "old_run", "old_data", "old", 1, {Use::kResume}});
+      const auto add = [this](const std::string& name, const std::string& folder,
+                              const std::string& experiment, const std::string& run, Use use) {
+        targets_.push_back({.name = name,
+                            .folder = folder,
+                            .run = run,
+                            .data = folder,
+                            .experiment = experiment,
+                            .uses = {use}});
+      };
+      add("data", "data", "text", "", Use::kTrain);
+      add("images", "images", "image", "", Use::kTrain);
+      add("data of version 2", "old_data", "old", "old_run", Use::kResume);
     }
     for (const int ranks : {1, 2}) {
       const std::string suffix = prefix + (ranks == 1 ? "one_" : "two_");
@@ -258,21 +266,19 @@ class Campaign {
               Stopped({"checkpoint.every_steps=4", "checkpoint.delta_every_steps=2"}));
       Compact(suffix + "delta", suffix + "compacted", ranks);
       if (!first) continue;
-      targets_.push_back({"model",
-                          suffix + "run/model",
-                          "",
-                          "data",
-                          "text",
-                          ranks,
-                          {Use::kEvaluate, Use::kPredict, Use::kScore, Use::kVerify}});
-      for (const std::string kind : {"full", "delta", "compacted"}) {
-        targets_.push_back({kind + " checkpoint",
-                            suffix + kind + "/checkpoints",
-                            suffix + kind,
-                            "data",
-                            "text",
-                            ranks,
-                            {Use::kResume, Use::kVerify}});
+      Target target = {.name = "model",
+                       .folder = suffix + "run/model",
+                       .data = "data",
+                       .experiment = "text",
+                       .ranks = ranks,
+                       .uses = {Use::kEvaluate, Use::kPredict, Use::kScore, Use::kVerify}};
+      targets_.push_back(target);
+      target.uses = {Use::kResume, Use::kVerify};
+      for (const char* kind : {"full", "delta", "compacted"}) {
+        target.name = std::string(kind) + " checkpoint";
+        target.run = suffix + kind;
+        target.folder = target.run + "/checkpoints";
+        targets_.push_back(target);
       }
     }
   }
@@ -311,7 +317,7 @@ class Campaign {
     CHECK(metadata.ok()) << metadata.status().message();
     CHECK(metadata->base.has_value());
     fs::copy(Path(from), Path(to), fs::copy_options::recursive);
-    for (const std::string step : {CheckpointName(4), CheckpointName(kStoppedAt)}) {
+    for (const std::string& step : {CheckpointName(4), CheckpointName(kStoppedAt)}) {
       CHECK_GT(fs::remove_all(Path(to + "/checkpoints/" + step)), 0U);
     }
     const Outcome made = InChild([&] {
