@@ -83,7 +83,7 @@ constexpr char kExperiment[] = R"(
 constexpr char kImageExperiment[] = R"(
   model { vit { patch: 2 width: 4 layers: 1 heads: 1 hidden: 4 } }
   embedding { width: 1 }
-  training { batch_size: 32 epochs: 1 log_every_steps: 1 monitor { metric: LOGLOSS } }
+  training { batch_size: 32 monitor { metric: LOGLOSS } }
   spectrum { disabled: true }
   parallel { virtual_shards: 4 }
 )";
