@@ -6,12 +6,18 @@
 # has the figures. From the top of the repository:
 #
 #   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024] [--rate=1e-3]
+#       [--arms=ARM,ARM,...]
 #
+# ARM: MODEL_FFN, of elastor, identity (without mixing; not small, not with ReLU) and mixer; gated, plain,
+#     small and with ReLU in the place of GELU relu_gated, relu_plain. Default: all. The logloss to whose
+#     first step the runs are compared is what every run of the arms reaches.
 # --rate: the learning rate of all, instead of each its own.
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
 set -euo pipefail
 data='' output='' seeds=10 rows=1024 rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
+all=({elastor,mixer}_{gated,plain,small,relu_gated,relu_plain} identity_{gated,plain})
+arms=("${all[@]}")
 for argument in "$@"; do
   case $argument in
     --data=*) data=${argument#*=} ;;
@@ -19,11 +25,16 @@ for argument in "$@"; do
     --seeds=*) seeds=${argument#*=} ;;
     --rows=*) rows=${argument#*=} ;;
     --rate=*) rates=("${argument#*=}") ;;
+    --arms=*) IFS=, read -ra arms <<<"${argument#*=}" ;;
     *) sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"; [[ $argument == --help ]] && exit || exit 2 ;;
   esac
 done
 [[ -e $data/meta.json && -n $output ]] ||
   { echo "compare_gates: expected --data=PREPARED and --output=FOLDER" >&2; exit 2; }
+for arm in "${arms[@]}"; do
+  [[ $arm != *[[:space:]]* && " ${all[*]} " == *" $arm "* ]] ||
+    { echo "compare_gates: --arms: found '$arm'; expected some of ${all[*]}" >&2; exit 2; }
+done
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
   bazel build //trainer:trainer
@@ -31,20 +42,21 @@ fi
 trainer=${ELASTOR_PROGRAMS:-bazel-bin}/trainer/trainer
 tuning_seeds=(101 102 103)
 
-plain='--set=model.feed_forward.kind=TWO_LAYER --set=model.feed_forward.expansion'
-mixer='--set=model.kind=RANK_MIXER'
 # Flags of an arm. A gated P-FFN of expansion 3 has 10 D^2 weights a token, a plain one of 5 as many.
 flags() {
+  local plain='--set=model.feed_forward.kind=TWO_LAYER --set=model.feed_forward.expansion'
   case $1 in
-    elastor_gated) ;;
-    elastor_plain) echo "$plain=5" ;;
-    elastor_small) echo "$plain=1" ;;
-    mixer_gated) echo "$mixer" ;;
-    mixer_plain) echo "$mixer $plain=5" ;;
-    mixer_small) echo "$mixer $plain=1" ;;
+    identity_*) echo '--set=model.mixing.kind=IDENTITY' ;;
+    mixer_*) echo '--set=model.kind=RANK_MIXER' ;;
+  esac
+  case $1 in
+    *_plain) echo "$plain=5" ;;
+    *_small) echo "$plain=1" ;;
+  esac
+  case $1 in
+    *_relu_*) echo '--set=model.feed_forward.activation=RELU' ;;
   esac
 }
-arms=(elastor_gated elastor_plain elastor_small mixer_gated mixer_plain mixer_small)
 
 # train FOLDER ARM RATE SEED FLAG...
 train() {
@@ -163,9 +175,12 @@ awk '
       value[part[1], part[2], "steps to target"] = step[part[1], part[2], i]
     }
     printf "target: logloss %.5f, which every run reaches\n", target
-    count = split("elastor_gated elastor_plain elastor_gated elastor_small mixer_gated mixer_plain mixer_gated mixer_small", pair, " ")
+    count = split("elastor_gated elastor_plain elastor_gated elastor_small elastor_relu_gated elastor_relu_plain " \
+      "identity_gated identity_plain mixer_gated mixer_plain mixer_gated mixer_small " \
+      "mixer_relu_gated mixer_relu_plain", pair, " ")
     order = split("initial.whole initial.block0.ffn initial.block1.ffn trained.whole trained.block0.ffn trained.block1.ffn", layer, " ")
     for (p = 1; p < count; p += 2) {
+      if (!((pair[p] SUBSEP 1) in evaluations) || !((pair[p + 1] SUBSEP 1) in evaluations)) continue
       printf "%s, %s, difference over the seeds\n", pair[p], pair[p + 1]
       for (i = 1; i <= order; ++i) compare("log10 " layer[i], pair[p], pair[p + 1])
       compare("steps to target", pair[p], pair[p + 1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tables and figures of the RankElastor paper, as far as the data are there. docs/reproduce.md says
+# The tables and figures of the three papers, as far as the data are there. docs/reproduce.md says
 # what each is, what the paper has and what came out. From the top of the repository:
 #
 #   tools/reproduce.sh [NAME...] [--data=runs/data] [--output=runs/reproduce] [-- FLAG...]
@@ -13,8 +13,14 @@
 #   figure4   seconds an epoch, samples a second, memory, weights and multiply-adds of all models
 #   theory    the paper's theorems on random, initial and trained representations (--mode=theory)
 #   frappe    the published recipes on Frappe, five seeds
-# --data: has the prepared sets criteo, avazu and frappe as folders. What is missing is named with the
-#     command that makes it, and left out; the exit code is then 2.
+#   heads     the note on output heads: head swap over iterations and blocks, projections, probes
+#   matrix_thinker  its language model's three runs, matched
+#   conditioning    condition numbers of gated networks: figures 2, 4, 5 and 6 and the claims
+#   gates     kernels of trained CTR models, gated against plain, and figure 7 on CTR data
+#   images    figures 3 and 7 to 12: ViT and MLP-Mixer on images, a transformer on text
+# --data: has the prepared sets criteo, avazu, frappe, anarchism, fashion_mnist and text (of 16 pages of
+#     anarchism) as folders. What is missing is named with the command that makes it, and left out; the
+#     exit code is then 2.
 # FLAG: for the launcher: --set=axis.training.seed=1,2,3, --set=base.training.batch_size=4096
 #
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
@@ -24,7 +30,8 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
   exit
 fi
-all=(planted table2 table3 options figures figure4 theory frappe)
+all=(planted table2 table3 options figures figure4 theory frappe heads matrix_thinker conditioning gates
+  images)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -44,18 +51,18 @@ done
 [[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
-  bazel build //launcher:launcher //launcher/comparison //launcher/spectra_report //trainer:trainer \
-    //trainer/prepare:prepare
+  bazel build //launcher:launcher //launcher/comparison //launcher/conditioning //launcher/spectra_report \
+    //trainer:trainer //trainer/prepare:prepare
 fi
 export ELASTOR_PROGRAMS=${ELASTOR_PROGRAMS:-bazel-bin}
 mkdir -p "$output"
 missing=0
 
-# has SET INPUT: whether it is prepared.
+# has SET INPUT [SCHEMA]: whether it is prepared.
 has() {
   [[ -e $data/$1/meta.json ]] && return
   echo "reproduce: $data/$1 is missing; make it: $ELASTOR_PROGRAMS/trainer/prepare/prepare" \
-    "--schema=configs/$1/schema.textproto $2 --output_dir=$data/$1" >&2
+    "--schema=configs/${3:-$1/schema}.textproto $2 --output_dir=$data/$1" >&2
   missing=2
   return 1
 }
@@ -64,6 +71,11 @@ has_avazu() { has avazu --input=train.csv; }
 has_frappe() {
   has frappe '--input=train.libsvm --validation_input=valid.libsvm --test_input=test.libsvm'
 }
+has_images() {
+  has fashion_mnist '--input=IMAGES,LABELS --test_input=IMAGES,LABELS' images/fashion_mnist_schema
+}
+# has_text SET
+has_text() { has "$1" --input=PAGE,PAGE,... matrix_thinker/anarchism_schema; }
 
 # launch SWEEP SET OUTPUT FLAG...
 launch() {
@@ -170,6 +182,61 @@ frappe() {
   done
   "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "${runs[@]}" --markdown="$output/frappe.md" \
     --csv="$output/frappe.csv"
+}
+
+# ranked SWEEP SET: trains, and puts the effective ranks of all runs together.
+ranked() {
+  local folder=$output/$1
+  echo "== $1"
+  launch "configs/sweeps/$1.textproto" "$2" "$folder" "${flags[@]}"
+  "$ELASTOR_PROGRAMS/launcher/spectra_report/spectra_report" "$folder"/runs/* \
+    --output_dir="$folder/ranks" >"$folder/ranks.txt"
+}
+
+heads() {
+  has_criteo || return 0
+  local run cut
+  ranked heads_iterations "$data/criteo"
+  ranked heads_blocks "$data/criteo"
+  ranked heads_probes "$data/criteo"
+  for run in "$output"/heads_iterations/runs/*; do
+    cut=$output/heads_projections/$(basename "$run")
+    [[ -e $cut/summary.json ]] ||
+      "$ELASTOR_PROGRAMS/trainer/trainer" --mode=projection --split=test --model="$run/model" \
+        --experiment="$run/experiment.textproto" --output_dir="$cut" >/dev/null
+  done
+  "$ELASTOR_PROGRAMS/launcher/spectra_report/spectra_report" "$output"/heads_projections/* \
+    --output_dir="$output/heads_projections.report"
+}
+
+matrix_thinker() {
+  if has_text anarchism; then ranked matrix_thinker "$data/anarchism"; fi
+}
+
+conditioning() {
+  local images=()
+  if has_images; then images=(--images="$data/fashion_mnist"); fi
+  "$ELASTOR_PROGRAMS/launcher/conditioning/conditioning" --seeds=5 "${images[@]}" \
+    "$output/conditioning"
+}
+
+gates() {
+  has_criteo || return 0
+  tools/compare_gates.sh --data="$data/criteo" --output="$output/gates"
+  launch configs/sweeps/gated_ctr.textproto "$data/criteo" "$output/gated_ctr" "${flags[@]}"
+}
+
+images() {
+  local sweep
+  if has_images; then
+    for sweep in images_vit images_mixer; do
+      launch configs/sweeps/$sweep.textproto "$data/fashion_mnist" "$output/$sweep" "${flags[@]}"
+    done
+  fi
+  if has_text text; then
+    launch configs/sweeps/gated_transformer.textproto "$data/text" "$output/gated_transformer" \
+      "${flags[@]}"
+  fi
 }
 
 for name in "${names[@]}"; do "$name"; done

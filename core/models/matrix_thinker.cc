@@ -268,10 +268,12 @@ Value MatrixThinker(GraphBuilder* graph, const MatrixThinkerConfig& config) {
   const Layer head = Head(graph, matrices, config);
   for (int64_t t = 1; t <= config.iterations(); ++t) {
     for (const Block& block : blocks) {
+      if (config.recompute()) graph->BeginSegment();
       const Value seen = block.attention(block.attention_norm(m));
       m = graph->Add(m, graph->Dropout(seen, config.dropout()));
       const Value change = block.update(block.update_norm(m));
       m = graph->Add(m, graph->Dropout(change, config.dropout()));
+      graph->EndSegment();
     }
     graph->Measure(IndexedName("iteration", t), m, matrix, matrices.count());
   }

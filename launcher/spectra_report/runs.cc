@@ -47,20 +47,11 @@ void AddScoring(const JsonEntry& record, SpectraRun* run) {
 
 // Of validation or test rows, and of training rows, if any were measured.
 StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
+  ELASTOR_ASSIGN_OR_RETURN(const RunName name, ReadRunName(folder));
   SpectraRun run;
   run.source = folder;
-  const std::string experiment_path = folder + "/experiment.textproto";
-  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(experiment_path));
-  if (!holds_run) {
-    return UserError(folder +
-                     ": has no experiment.textproto; expected the folder of a run or of mode "
-                     "spectra");
-  }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(experiment_path));
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, experiment_path));
-  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
-  run.model = experiment.name();
-  run.seed = static_cast<int64_t>(experiment.training().seed());
+  run.model = name.model;
+  run.seed = name.seed;
   SpectraRun training = run;
   training.model += ", training rows";
   const std::string path = folder + "/metrics.jsonl";
@@ -121,6 +112,20 @@ Status AddRun(SpectraRun run, std::vector<SpectraModel>* models) {
 }
 
 }  // namespace
+
+StatusOr<RunName> ReadRunName(const std::string& folder) {
+  const std::string path = folder + "/experiment.textproto";
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(path));
+  if (!holds_run) {
+    return UserError(folder +
+                     ": has no experiment.textproto; expected the folder of a run, of mode spectra "
+                     "or of mode projection");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, path));
+  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
+  return RunName{experiment.name(), static_cast<int64_t>(experiment.training().seed())};
+}
 
 std::vector<size_t> Trajectory(std::span<const std::string> stages) {
   std::vector<size_t> last;

@@ -18,6 +18,13 @@ inline constexpr int kRankKinds = 2;
 // Mean ranks over rows, one a stage in the model's order, by kind.
 using StageMeans = std::vector<double>;
 
+// What a run's experiment calls it.
+struct RunName {
+  std::string model;  // the experiment's name
+  int64_t seed = 0;
+};
+StatusOr<RunName> ReadRunName(const std::string& folder);
+
 struct SpectraRun {
   std::string source;  // its folder
   std::string model;   // the experiment's name

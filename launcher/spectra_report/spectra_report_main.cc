@@ -1,17 +1,22 @@
-// spectra_report: the effective ranks of several runs in one picture (docs/operations.md).
+// spectra_report: the effective ranks of several runs in one picture, and what their heads make of
+// matrices cut to lower ones (docs/operations.md).
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/file.h"
 #include "launcher/folder_program.h"
+#include "launcher/spectra_report/projections.h"
 #include "launcher/spectra_report/report.h"
 #include "launcher/spectra_report/runs.h"
 #include "trainer/run/standard_streams.h"
 
-DEFINE_string(output_dir, "", "where stages.csv and the pictures are written");
+DEFINE_string(output_dir, "", "where the tables and pictures are written");
 
 namespace elastor {
 namespace {
@@ -19,21 +24,33 @@ namespace {
 constexpr char kSourceFile[] = "spectra_report_main.cc";
 
 Status Run(const std::vector<std::string>& folders) {
-  if (folders.empty()) return UserError("no run; expected folders of runs or of mode spectra");
+  if (folders.empty()) {
+    return UserError("no run; expected folders of runs, of mode spectra or of mode projection");
+  }
   if (FLAGS_output_dir.empty()) return UserError("--output_dir: missing; expected a directory");
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<SpectraModel> models, ReadSpectraModels(folders));
+  std::vector<std::string> measured, projected;
+  for (const std::string& folder : folders) {
+    ELASTOR_ASSIGN_OR_RETURN(const bool projections, HoldsProjections(folder));
+    (projections ? projected : measured).push_back(folder);
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<SpectraModel> models, ReadSpectraModels(measured));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<ProjectedModel> cut, ReadProjections(projected));
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!models.empty()) files = ReportFiles(models);
+  if (!cut.empty()) std::ranges::move(ProjectionFiles(cut), std::back_inserter(files));
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(FLAGS_output_dir));
-  for (const auto& [name, text] : ReportFiles(models)) {
+  for (const auto& [name, text] : files) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_output_dir + "/" + name, text));
   }
-  return WriteToStdout(ToText(models));
+  return WriteToStdout(ToText(models) + ToText(cut));
 }
 
 }  // namespace
 }  // namespace elastor
 
 int main(int argc, char** argv) {
-  return elastor::RunFolderProgram(argc, argv, "spectra_report",
-                                   "RUN...: the effective ranks of runs side by side",
-                                   elastor::kSourceFile, elastor::Run);
+  return elastor::RunFolderProgram(
+      argc, argv, "spectra_report",
+      "RUN...: the effective ranks of runs side by side, and the projections of mode projection",
+      elastor::kSourceFile, elastor::Run);
 }

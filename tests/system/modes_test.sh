@@ -320,6 +320,10 @@ expect_same 'projection: logloss' \
 awk -F, '$1 == 0 { loss = $5 } $1 == 1 { one = $5 } $1 == 4 { full = $5 }
   END { d = full - loss; exit !(d < 1e-6 && d > -1e-6 && one != loss) }' projection/projections.csv ||
   fail "projections: $(cat projection/projections.csv)"
+"$spectra_report" projection measured --output_dir=cut >cut.log || fail 'spectra_report of projections'
+for file in projections.csv projections_auc.svg stages.csv; do
+  [[ -s cut/$file ]] || fail "spectra_report: no $file, only $(ls cut)"
+done
 
 # More iterations than in training are another function of the same weights.
 run 1 longer "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=5

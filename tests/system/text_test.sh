@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A language model from raw text to bits per byte: what prepare takes of a page, the same numbers on
-# any ranks and instruction set and after a restart on others, more iterations than trained, and the
-# lines that refuse what labels of classes have no meaning for.
+# any ranks and instruction set and after a restart on others, by either attention and head, more
+# iterations than trained, and the lines that refuse what labels of classes have no meaning for.
 # Arguments: the trainer, prepare.
 set -uo pipefail
 
@@ -56,21 +56,31 @@ train() {
   fail "$ranks ranks, $*"
   cat "$work/log"
 }
-# same_numbers RUN WHAT
+# same_numbers RUN OTHER WHAT
 same_numbers() {
-  diff <(numbers_of "$work/one") <(numbers_of "$work/$1") >"$work/difference" && return
-  fail "$2: other numbers than 1 rank (<)"
+  diff <(numbers_of "$work/$1") <(numbers_of "$work/$2") >"$work/difference" && return
+  fail "$3: other numbers than 1 rank (<)"
   head --lines=6 "$work/difference"
 }
-train 1 one
-train 3 three --set=parallel.overlap=true
-same_numbers three '3 ranks'
+# spread RUN ARGUMENT...: RUN on one rank, and the same on three ranks and stopped on two.
+spread() {
+  local run=$1
+  shift
+  train 1 "$run" "$@"
+  train 3 "$run.three" --set=parallel.overlap=true "$@"
+  same_numbers "$run" "$run.three" "3 ranks, $*"
+  train 2 "$run.stopped" --set=training.max_steps=7 "$@"
+  train 3 "$run.stopped" --resume "$@"
+  [[ $(digest_of "$work/$run") == "$(digest_of "$work/$run.stopped")" ]] ||
+    fail "a restart on other ranks, $*"
+}
+spread one
 ELASTOR_ISA=v3 train 1 v3 --set=parallel.threads=2
-same_numbers v3 'v3, 2 threads'
-train 2 stopped --set=training.max_steps=7
-on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" \
-  --output_dir="$work/stopped" --resume >"$work/log" 2>&1 || fail "resume: $(<"$work/log")"
-[[ $(digest_of "$work/one") == "$(digest_of "$work/stopped")" ]] || fail 'a restart on other ranks'
+same_numbers one v3 'v3, 2 threads'
+spread product --set=model.attention=MATRIX_PRODUCT
+spread collapse --set=model.head=VECTOR_COLLAPSE --set=model.recompute=true
+train 1 kept --set=model.head=VECTOR_COLLAPSE
+same_numbers collapse kept 'activations that are kept'
 
 first=$(grep --max-count=1 '"event":"train"' "$work/one/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/')
 last=$(grep '"event":"train"' "$work/one/metrics.jsonl" | tail --lines=1 | sed 's/.*"loss":\([0-9.]*\).*/\1/')

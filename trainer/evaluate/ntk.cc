@@ -568,7 +568,7 @@ StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& datase
   measured.rows = static_cast<int64_t>(distinct->rows.size());
   measured.duplicates = distinct->duplicates;
   ELASTOR_ASSIGN_OR_RETURN(const OwnRows own, LookUp(model, dataset, distinct->rows, communicator));
-  if (measured.rows > kMaxNtkEigenvalues) {
+  if (measured.rows > model.most_eigenvalues) {
     Lanczos lanczos(model, measured.rows, own, communicator, pool);
     ELASTOR_ASSIGN_OR_RETURN(NtkRecord record, lanczos.Run());
     measured.records.push_back(std::move(record));

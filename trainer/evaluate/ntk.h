@@ -27,6 +27,7 @@ struct NtkModel {
   std::span<const FieldSpec> fields;
   ShardedEmbedding<float>* embedding = nullptr;
   int64_t leaves = 1;
+  int64_t most_eigenvalues = kMaxNtkEigenvalues;  // Lanczos' method beyond so many rows
 };
 
 struct NtkMeasurement {
@@ -39,7 +40,7 @@ struct NtkMeasurement {
 // The empirical neural tangent kernel of the model's logit, K_ij = <df(x_i)/d(theta),
 // df(x_j)/d(theta)>, by layer and whole, on the first `rows` different rows of a split, or as many
 // as there are; of several outputs the mean of the kernels of NtkOutputs. In double, of weights in
-// float; the same bits on any number of ranks and threads. Of more than kMaxNtkEigenvalues rows
+// float; the same bits on any number of ranks and threads. Of more than most_eigenvalues rows
 // only the whole, by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) without the kernel:
 // two random vectors, 32 steps each, good to rounding on another number of ranks. kernel (may be
 // empty): called on rank 0 with every layer's [rows, rows]. User error where the model's rows

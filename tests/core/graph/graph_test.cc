@@ -222,15 +222,22 @@ TEST_P(GraphOfModelTest, RewritesChangeNoBit) {
 // What is made once more on the way back has the bits that it had, in less memory.
 TEST_P(GraphOfModelTest, RecomputationChangesNoBit) {
   TestModel model = GetParam();
-  if (!model.config.has_rank_elastor() && !model.config.has_rank_mixer()) GTEST_SKIP();
-  TokenModelConfig* const tokens = model.config.has_rank_mixer()
-                                       ? model.config.mutable_rank_mixer()
-                                       : model.config.mutable_rank_elastor();
-  tokens->set_recompute(false);
-  tokens->set_iterations(4);
-  const Graph kept = model.graph();
-  tokens->set_recompute(true);
-  const Graph recomputed = model.graph();
+  ModelConfig& config = model.config;
+  if (!config.has_rank_elastor() && !config.has_rank_mixer() && !config.has_matrix_thinker()) {
+    GTEST_SKIP();
+  }
+  const auto graph_of = [&](bool recompute) {
+    const auto set = [&](auto* refined) {
+      refined->set_iterations(4);
+      refined->set_recompute(recompute);
+    };
+    if (config.has_rank_elastor()) set(config.mutable_rank_elastor());
+    if (config.has_rank_mixer()) set(config.mutable_rank_mixer());
+    if (config.has_matrix_thinker()) set(config.mutable_matrix_thinker());
+    return model.graph();
+  };
+  const Graph kept = graph_of(false);
+  const Graph recomputed = graph_of(true);
   for (const CpuRewrites rewrites : {CpuRewrites::kAll, CpuRewrites::kNone}) {
     EXPECT_EQ(TrainOnce<float>(recomputed, rewrites, 21), TrainOnce<float>(kept, rewrites, 21));
   }

@@ -132,7 +132,8 @@ inline std::vector<ModelCase> ModelCases() {
   };
   bytes("MatrixThinker", "matrix_thinker { layers: 2 iterations: 2 heads: 2 probes: 3 }");
   bytes("MatrixThinkerCollapseDropout",
-        "matrix_thinker { layers: 1 iterations: 2 heads: 1 head: VECTOR_COLLAPSE dropout: 0.25 }");
+        "matrix_thinker { layers: 1 iterations: 2 heads: 1 head: VECTOR_COLLAPSE recompute: true "
+        "dropout: 0.25 }");
   bytes("MatrixThinkerMatrixProduct",
         "matrix_thinker { layers: 1 iterations: 1 heads: 4 attention: MATRIX_PRODUCT "
         "down_projection: true head: "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,9 +80,11 @@ std::vector<std::vector<double>> Kernels(RowFactors* factors, const NtkRows& row
   return kernels;
 }
 
-// Gradients of every row, [rows][flat size], each from a pass of its own.
+// Gradients of every row, [rows][flat size], each from a pass of its own; and, unless null, those
+// of the tables' features, [rows][table_features].
 std::vector<double> Jacobian(const Graph& graph, const std::vector<float>& weights,
-                             const NtkRows& rows, int64_t output) {
+                             const NtkRows& rows, int64_t output,
+                             std::vector<double>* deltas = nullptr) {
   const FeatureShape& features = graph.features();
   const int64_t size = graph.parameters().flat_size();
   CpuExecutor<double> executor(graph);
@@ -111,6 +114,9 @@ std::vector<double> Jacobian(const Graph& graph, const std::vector<float>& weigh
     }
     sink.Begin(jacobian.data() + row * size);
     executor.Backward(pass);
+    for (int64_t f = 0; deltas != nullptr && f < features.table_features(); ++f) {
+      deltas->push_back(executor.EmbeddingGradients(pass).At(0, features.numeric_features() + f));
+    }
   }
   return jacobian;
 }
@@ -178,30 +184,87 @@ TEST_P(NtkOfModelTest, IsTheJacobiansGramMatrix) {
   }
 }
 
-// The extreme eigenvalues of the whole kernel are the squares of the Jacobian's singular values.
+// The extreme eigenvalues of the whole kernel are the squares of the singular values of the whole
+// Jacobian, which has a column for every number of every row of the tables, too. The second and the
+// third field share a table and, in some rows, an id; all rows share ids.
 TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
   const TestModel model = MakeTestModel(
       kCaseFeatures, "rank_elastor { tokens: 3 token_width: 6 feed_forward { expansion: 2 } }");
   const Graph graph = model.graph();
+  constexpr int64_t kIds = 4, kTables = 2;
+  const int64_t fields = kCaseFeatures.categorical_fields, width = kCaseFeatures.embedding_width;
+  const auto key_of = [](int64_t row, int64_t field) {
+    return NtkTableRow{.table = std::min<int64_t>(field, 1), .id = row * (field + 1) / 2 % kIds};
+  };
+  const auto place_of = [&](const NtkTableRow& key) { return (key.table * kIds + key.id) * width; };
   const RandomRows random(graph.features(), kRows);
+  const std::vector<float> tables = RandomNumbers<float>(kTables * kIds * width, /*seed=*/9);
+  std::vector<float> features;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t f = 0; f < fields; ++f) {
+      const float* const vector = tables.data() + place_of(key_of(row, f));
+      features.insert(features.end(), vector, vector + width);
+    }
+  }
+  NtkRows rows = random.rows();
+  rows.table_features = features.data();
+
   const std::vector<float> weights = NoisyWeights(graph);
   ThreadPool pool(1);
   RowFactors factors(graph, weights.data(), &pool, 1 << 20);
   std::vector<double> whole(kRows * kRows);
-  for (const auto& kernel : Kernels(&factors, random.rows(), 0, kNtkTile)) {
+  for (const auto& kernel : Kernels(&factors, rows, 0, kNtkTile)) {
     for (size_t i = 0; i < whole.size(); ++i) whole[i] += kernel[i];
   }
+  std::vector<double> first_round(kRows * factors.rounds()[0].size), deltas(features.size());
+  factors.Compute(rows, 0, /*round=*/0, first_round.data(), deltas.data());
+  NtkTableGradients gradients;
+  gradients.width = width;
+  for (int64_t row = 0; row < kRows; ++row) {
+    std::map<NtkTableRow, std::vector<double>> of_row;
+    for (int64_t f = 0; f < fields; ++f) {
+      std::vector<double>& gradient = of_row[key_of(row, f)];
+      gradient.resize(width);
+      for (int64_t c = 0; c < width; ++c) gradient[c] += deltas[(row * fields + f) * width + c];
+    }
+    for (const auto& [key, gradient] : of_row) {
+      gradients.keys.push_back(key);
+      gradients.values.insert(gradients.values.end(), gradient.begin(), gradient.end());
+    }
+    gradients.begin.push_back(static_cast<int64_t>(gradients.keys.size()));
+  }
+  ASSERT_LT(gradients.keys.size(), kRows * fields) << "no row has an id twice";
+  KernelTile tile;
+  tile.Begin({0, kRows}, {0, kRows});
+  tile.Add(gradients);
+  for (int64_t i = 0; i < kRows * kRows; ++i) {
+    whole[i] += tile.values().At(i / kRows, i % kRows);
+  }
   const Conditioning found = ConditioningOf(EigenvaluesOf(whole, kRows));
-  const std::vector<double> jacobian = Jacobian(graph, weights, random.rows(), 0);
-  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Eigen::Map<const RowMajor> view(jacobian.data(), kRows, graph.parameters().flat_size());
-  const Eigen::VectorXd singular = Eigen::JacobiSVD<Eigen::MatrixXd>(view).singularValues();
+
+  std::vector<double> table_features;
+  const std::vector<double> dense = Jacobian(graph, weights, rows, 0, &table_features);
+  const int64_t size = graph.parameters().flat_size();
+  Eigen::MatrixXd jacobian = Eigen::MatrixXd::Zero(kRows, size + kTables * kIds * width);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t i = 0; i < size; ++i) jacobian(row, i) = dense[row * size + i];
+    for (int64_t f = 0; f < fields * width; ++f) {
+      jacobian(row, size + place_of(key_of(row, f / width)) + f % width) +=
+          table_features[row * fields * width + f];
+    }
+  }
+  const auto square_singular = [](const Eigen::MatrixXd& matrix) -> Eigen::VectorXd {
+    return Eigen::JacobiSVD<Eigen::MatrixXd>(matrix).singularValues().array().square();
+  };
+  const Eigen::VectorXd expected = square_singular(jacobian);
   EXPECT_TRUE(found.resolved());
-  const double largest = singular[0] * singular[0];
-  const double smallest = singular[kRows - 1] * singular[kRows - 1];
-  EXPECT_NEAR(found.lambda_max, largest, 1e-12 * largest);
-  EXPECT_NEAR(found.lambda_min, smallest, 1e-12 * largest);
-  EXPECT_LT(1e-9 * largest, smallest) << "the test could not fail";
+  EXPECT_NEAR(found.lambda_max, expected[0], 1e-12 * expected[0]);
+  EXPECT_NEAR(found.lambda_min, expected[kRows - 1], 1e-12 * expected[0]);
+  EXPECT_LT(1e-9 * expected[0], expected[kRows - 1]) << "the test could not fail";
+  const Eigen::VectorXd without_tables = square_singular(jacobian.leftCols(size));
+  for (const int64_t i : {int64_t{0}, kRows - 1}) {
+    EXPECT_GT(expected[i], 1.001 * without_tables[i]) << "the tables do not matter";
+  }
 }
 
 // All outputs of few; of many some that differ, and not only every so many.

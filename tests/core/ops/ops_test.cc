@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -777,6 +779,27 @@ TEST(MultiProbeTest, VectorCollapseIsMultiProbeOfUnitVectors) {
   expect_equal(probed.Forward(x), collapsed.Forward(x));
   expect_equal(probed.Backward(dy), collapsed.Backward(dy));
   expect_equal(probed.Gradient("layer.right.weight"), collapsed.Gradient("layer.weight"));
+}
+
+// The functionals u_k' M v_k of K probes span at most K of the d^2 dimensions that those of M have,
+// so that the scoring matrices of many classes, which share the probes, are any only from K = d^2
+// on: K >= d, as a note on this head has it, suffices for one matrix alone.
+TEST(MultiProbeTest, CounterexampleAsManyProbesAsColumnsDoNotScoreByAnyMatrix) {
+  constexpr int64_t kD = 4, kElements = kD * kD;
+  Numbers units(kElements * kElements);  // a row has one element
+  for (int64_t i = 0; i < kElements; ++i) units[i * (kElements + 1)] = 1;
+  for (const int64_t probes : {int64_t{1}, kD, kElements - 1, kElements, kElements + 3}) {
+    const Graph graph =
+        GraphOfLayer(kElements, [=](GraphBuilder* builder, const std::string& name) {
+          return MultiProbe(builder, name, {kD, kD}, probes);
+        });
+    OpRun run(graph, kElements);
+    run.Set("layer.right.weight", RandomNumbers<double>(probes * kD, /*seed=*/7));
+    run.Set("layer.left.weight", RandomNumbers<double>(probes * kD, /*seed=*/8));
+    const Numbers functionals = run.Forward(units);
+    const Eigen::Map<const Eigen::MatrixXd> matrix(functionals.data(), probes, kElements);
+    EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(matrix).rank(), std::min(probes, kElements));
+  }
 }
 
 // The same probes of several matrices: each alone gives the same.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "launcher/spectra_report/projections.h"
 #include "launcher/spectra_report/report.h"
 #include "launcher/spectra_report/runs.h"
 
@@ -44,6 +45,14 @@ class Folders {
            "\",\"stable_rank_mean\":" + std::to_string(stable) +
            ",\"entropy_rank_mean\":" + std::to_string(stable + 1) +
            ",\"samples\":" + std::to_string(rows) + "}\n";
+  }
+  // A run of mode projection: a label without a name.
+  std::string AddProjection(const std::string& model, int64_t seed, const std::string& lines,
+                            const std::string& split = "test") {
+    const std::string folder = Add(model, seed, 0, 0);
+    Write(folder + "/summary.json", "{\"split\":\"" + split + "\"}");
+    Write(folder + "/projections.csv", "rank,label,rows,auc,logloss,gauc,bits_per_label\n" + lines);
+    return folder;
   }
   static void Write(const std::string& path, const std::string& text) {
     EXPECT_TRUE(WriteFileAtomically(path, text).ok());
@@ -189,7 +198,9 @@ TEST(SpectraReportTest, MistakesAreToldInOneLine) {
   const std::string good = folders.Add("x", 1, 3, 2);
   EXPECT_EQ(
       MistakeOf({good + "x"}),
-      good + "x: has no experiment.textproto; expected the folder of a run or of mode spectra");
+      good +
+          "x: has no experiment.textproto; expected the folder of a run, of mode spectra or of "
+          "mode projection");
   const std::string twin = folders.Add("x", 1, 3, 2);
   EXPECT_EQ(MistakeOf({good, twin}),
             twin + " and " + good +
@@ -216,6 +227,87 @@ TEST(SpectraReportTest, MistakesAreToldInOneLine) {
   EXPECT_EQ(
       MistakeOf({odd}),
       odd + "/metrics.jsonl: holds no effective ranks; expected lines whose event is spectrum");
+}
+
+// AUC 0.75 and 0.5 of two seeds, and 0.5 each at rank 1: changes of -0.25 and 0, whose interval is
+// -0.125 +- 12.706205 / sqrt(2) * 0.25 / sqrt(2).
+TEST(ProjectionsTest, MeansAndChangesOverSeeds) {
+  Folders folders;
+  const std::vector<std::string> paths = {
+      folders.AddProjection("x", 2, "0,,9,0.5,0.75,,\n1,,9,0.5,1,,\n2,,9,0.5,0.75,,\n"),
+      folders.AddProjection("text", 1, "0,,8,,2,,3\n1,,8,,3,,4.5\n"),
+      folders.AddProjection("x", 1, "0,,9,0.75,0.75,,\n1,,9,0.5,1,,\n2,,9,0.75,0.75,,\n")};
+  ASSERT_TRUE(*HoldsProjections(paths[0]));
+  EXPECT_FALSE(*HoldsProjections(folders.Add("x", 3, 0, 0)));
+  const auto models = ReadProjections(paths);
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  ASSERT_EQ(models->size(), 2u);
+  EXPECT_EQ(models->front().runs[0].seed, 1);
+  const auto files = ProjectionFiles(*models);
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].first, "projections.csv");
+  const std::string& csv = files[0].second;
+  EXPECT_TRUE(
+      csv.starts_with("model,label,metric,rank,seeds,mean,low,high,change,change_low,change_"
+                      "high\nx,,auc,0,2,0.625,"))
+      << csv;
+  EXPECT_NE(csv.find("\nx,,auc,1,2,0.5,0.5,0.5,-0.125,-1.713"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nx,,logloss,1,2,1,1,1,0.25,0.25,0.25\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\ntext,,bits_per_label,1,1,4.5,,,1.5,,\n"), std::string::npos) << csv;
+  EXPECT_EQ(csv.find("gauc"), std::string::npos) << csv;
+  EXPECT_EQ(files[1].first, "projections_auc.svg");
+  EXPECT_NE(files[1].second.find("x, 2 seeds"), std::string::npos);
+  EXPECT_EQ(files[1].second.find("text, 1 seed"), std::string::npos);
+  EXPECT_EQ(files[2].first, "projections_bits_per_label.svg");
+  EXPECT_NE(files[2].second.find("text, 1 seed"), std::string::npos);
+  const std::string text = ToText(*models);
+  EXPECT_NE(text.find("x, auc over 2 seeds, 9 rows of the test split"), std::string::npos) << text;
+  EXPECT_NE(text.find("  -0.12500 ["), std::string::npos) << text;
+}
+
+TEST(ProjectionsTest, LabelsAreSeriesOfTheirOwn) {
+  Folders folders;
+  const std::string lines = "0,a,9,0.75,1,,\n0,b,7,0.5,1,,\n1,a,9,0.5,1,,\n1,b,7,0.25,1,,\n";
+  const auto models = ReadProjections(std::vector{folders.AddProjection("x", 1, lines)});
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  const auto files = ProjectionFiles(*models);
+  EXPECT_NE(files[0].second.find("\nx,a,auc,1,1,0.5,,,-0.25,,\nx,b,auc,0,1,0.5,"),
+            std::string::npos)
+      << files[0].second;
+  EXPECT_NE(files[1].second.find("x, b, 1 seed"), std::string::npos);
+}
+
+TEST(ProjectionsTest, MistakesAreToldInOneLine) {
+  Folders folders;
+  const auto mistake = [](const std::vector<std::string>& paths) {
+    const auto models = ReadProjections(paths);
+    EXPECT_FALSE(models.ok());
+    return models.status().message();
+  };
+  const std::string lines = "0,,9,0.5,1,,\n1,,9,0.5,1,,\n";
+  const std::string good = folders.AddProjection("x", 1, lines);
+  const std::string both = " and " + good + ", both 'x': ";
+  const std::string twin = folders.AddProjection("x", 1, lines);
+  EXPECT_EQ(
+      mistake({good, twin}),
+      twin + both + "have the same seed, 1; expected another, or another name by --set=name=");
+  for (const std::string& other : {folders.AddProjection("x", 2, "0,,9,0.5,1,,\n2,,9,0.5,1,,\n"),
+                                   folders.AddProjection("x", 2, "0,,8,0.5,1,,\n1,,8,0.5,1,,\n"),
+                                   folders.AddProjection("x", 2, lines, "validation")}) {
+    EXPECT_EQ(mistake({good, other}), other + both + "have other ranks, labels or rows");
+  }
+  const std::string header = "rank,label,rows,auc,logloss,gauc,bits_per_label";
+  for (const std::string bad : {"0,,9,0.5,1,", "0,,9,0.5x,1,,", "-1,,9,0.5,1,,", "0,,9,inf,1,,"}) {
+    const std::string odd = folders.AddProjection("x", 2, bad + "\n");
+    EXPECT_EQ(mistake({odd}),
+              odd + "/projections.csv:2: found '" + bad + "'; expected numbers below " + header);
+  }
+  const std::string cut = folders.AddProjection("x", 2, "1,,9,0.5,1,,\n");
+  EXPECT_EQ(mistake({cut}), cut +
+                                "/projections.csv: has no line of rank 0; expected that of the "
+                                "whole matrices");
+  Folders::Write(cut + "/projections.csv", "rank,auc\n");
+  EXPECT_EQ(mistake({cut}), cut + "/projections.csv:1: found 'rank,auc'; expected " + header);
 }
 
 }  // namespace

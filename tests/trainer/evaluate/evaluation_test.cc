@@ -489,6 +489,19 @@ struct BagModel {
   TrainStep<float> step;
 };
 
+// Of `rows` validation rows; by Lanczos' method of more than most_eigenvalues.
+StatusOr<NtkMeasurement> MeasureBags(const Dataset& data, int64_t rows, int64_t most_eigenvalues,
+                                     const NtkKernelVisit& kernel) {
+  BagModel model;
+  const std::vector<FieldSpec> fields = BagModel::Options().fields;
+  return MeasureNtk({.graph = &model.graph,
+                     .weights = model.step.weights(),
+                     .fields = fields,
+                     .embedding = &model.embedding,
+                     .most_eigenvalues = most_eigenvalues},
+                    data, Split::kValidation, rows, kernel, model.communicator.get(), &model.pool);
+}
+
 // The gradient of a row's logit, by name, from what steps of SGD on the row alone change.
 std::map<std::string, std::vector<double>> LogitGradient(const Dataset& data, int64_t row) {
   BagModel model;
@@ -520,18 +533,14 @@ std::map<std::string, std::vector<double>> LogitGradient(const Dataset& data, in
 TEST(NtkTest, KernelsOfBagsAreThoseOfTrainingSteps) {
   constexpr int64_t kBagRows = 24;
   const auto data = MakeBags(kBagRows);
-  BagModel model;
-  const std::vector<FieldSpec> fields = BagModel::Options().fields;
   std::map<std::string, std::vector<double>> kernels;
-  const auto measured = MeasureNtk(
-      {&model.graph, model.step.weights(), fields, &model.embedding, /*leaves=*/1}, *data,
-      Split::kValidation, kBagRows,
-      [&](const std::string& layer, int64_t rows, std::span<const double> kernel) {
-        EXPECT_EQ(rows, kBagRows);
-        kernels[layer].assign(kernel.begin(), kernel.end());
-        return OkStatus();
-      },
-      model.communicator.get(), &model.pool);
+  const auto measured =
+      MeasureBags(*data, kBagRows, kMaxNtkEigenvalues,
+                  [&](const std::string& layer, int64_t rows, std::span<const double> kernel) {
+                    EXPECT_EQ(rows, kBagRows);
+                    kernels[layer].assign(kernel.begin(), kernel.end());
+                    return OkStatus();
+                  });
   ASSERT_TRUE(measured.ok()) << measured.status().message();
   ASSERT_EQ(measured->duplicates, 0);
 
@@ -562,6 +571,28 @@ TEST(NtkTest, KernelsOfBagsAreThoseOfTrainingSteps) {
       }
     }
   }
+}
+
+// Lanczos' method, of more rows than it takes steps, beside the eigenvalues of the same rows'
+// kernel: the largest within the residual that it tells.
+TEST(NtkTest, LanczosFindsTheLargestEigenvalue) {
+  constexpr int64_t kManyRows = 4 * kNtkLanczosSteps;
+  constexpr double kRounding = 1e-13;  // sums of 128 doubles in another order
+  const auto data = MakeBags(kManyRows);
+  const auto dense = MeasureBags(*data, kManyRows, kMaxNtkEigenvalues, {});
+  const auto lanczos = MeasureBags(*data, kManyRows, kNtkLanczosSteps, {});
+  ASSERT_TRUE(dense.ok() && lanczos.ok());
+  ASSERT_EQ(lanczos->records.size(), 1u);
+  const NtkRecord& expected = dense->records.back();
+  const NtkRecord& found = lanczos->records[0];
+  EXPECT_GT(found.rows, kNtkLanczosSteps);
+  EXPECT_EQ(found.rows, expected.rows);
+  EXPECT_EQ(found.parameters, expected.parameters);
+  EXPECT_FALSE(found.rank.has_value());
+  EXPECT_LT(found.residual, 1e-6 * found.lambda_max);
+  EXPECT_NEAR(found.lambda_max, expected.lambda_max,
+              found.residual + kRounding * expected.lambda_max);
+  EXPECT_GT(expected.lambda_max, 1.1 * expected.eigenvalues[1]) << "the test could not fail";
 }
 
 }  // namespace

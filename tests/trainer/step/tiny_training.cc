@@ -272,6 +272,19 @@ TestModel TinyModel(const std::string& text) {
                        text);
 }
 
+TinyTraining TinyText(const std::string& text) {
+  TinyTraining training = {.model = TinyModel(text), .leaves = 8};
+  training.model.features.embedding_width = 8;
+  training.model.outputs = 12;
+  training.task = {.kind = Task::Kind::kClasses,
+                   .classes = 6,
+                   .row_labels = 2,
+                   .learned = {{"first", 0}, {"second", 1}}};
+  // By SGD: Adam makes the first steps so large that roundings grow.
+  training.sparse = training.dense = OptimizerKind::kSgd;
+  return training;
+}
+
 float TinyWeight(int64_t index) { return 0.25f * static_cast<float>(index * 7 % 5); }
 
 void PrintTo(const TinyCase& test_case, std::ostream* out) { *out << test_case.name; }
@@ -299,6 +312,11 @@ std::vector<TinyCase> TinyCases() {
         .dense = kAdagrad,
         .leaves = 8}},
       {"RefinedMultiProbeRecomputed", {.model = TinyModel(kTinyRefined), .leaves = 8}},
+      {"MeanPool", {.model = TinyModel(kTinyMeanPool), .leaves = 8}},
+      {"RefinedVectorCollapse", {.model = TinyModel(kTinyVectorCollapse), .leaves = 8}},
+      {"MatrixThinkerMultiProbeRecomputed", TinyText(kTinyMatrixThinker)},
+      {"MatrixProductVectorCollapse", TinyText(kTinyMatrixProduct)},
+      {"Transformer", TinyText(kTinyTransformer)},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},

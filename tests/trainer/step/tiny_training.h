@@ -91,6 +91,9 @@ std::vector<TinyCase> TinyCases();
 
 // The model of a ModelConfig in text format, over the fields of a tiny training.
 TestModel TinyModel(const std::string& text);
+// Likewise of a language model: the six fields are positions, a matrix of 4 x 4 each; their two
+// outputs each are read as two labels of six classes.
+TinyTraining TinyText(const std::string& text);
 // Models with dropout; those of tokens have as many as do not divide the features.
 inline constexpr char kTinyRankElastor[] =
     "rank_elastor { tokens: 5 token_width: 10 feed_forward { expansion: 2 } dropout: 0.2 }";
@@ -105,6 +108,11 @@ inline constexpr char kTinyRankMixerPublicCode[] =
 inline constexpr char kTinyRefined[] =
     "rank_elastor { tokens: 5 token_width: 10 blocks: 1 iterations: 3 recompute: true "
     "feed_forward { expansion: 2 } head { kind: MULTI_PROBE probes: 6 } dropout: 0.2 }";
+inline constexpr char kTinyMeanPool[] =
+    "rank_mixer { tokens: 5 token_width: 10 blocks: 1 head { kind: MEAN_POOL } dropout: 0.2 }";
+inline constexpr char kTinyVectorCollapse[] =
+    "rank_mixer { tokens: 5 token_width: 10 blocks: 1 iterations: 2 "
+    "head { kind: VECTOR_COLLAPSE } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyAutoInt[] =
@@ -121,6 +129,13 @@ inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyHstu[] =
     "auto_int { attention_layers: 1 attention_width: 6 heads: 2 use_wide: true attention_dropout: "
     "0.25 } sequences { hstu { layers: 2 heads: 2 attention_width: 3 linear_width: 4 } }";
+inline constexpr char kTinyMatrixThinker[] =
+    "matrix_thinker { layers: 1 iterations: 2 heads: 2 probes: 3 recompute: true dropout: 0.2 }";
+inline constexpr char kTinyMatrixProduct[] =
+    "matrix_thinker { layers: 1 iterations: 2 heads: 1 attention: MATRIX_PRODUCT "
+    "head: VECTOR_COLLAPSE dropout: 0.2 }";
+inline constexpr char kTinyTransformer[] =
+    "transformer { layers: 1 heads: 2 hidden: 5 dropout: 0.2 }";
 inline constexpr char kTinyVit[] =
     "vit { width: 6 layers: 2 heads: 2 hidden: 5 gated: true dropout: 0.2 }";
 inline constexpr char kTinyMlpMixer[] =

@@ -1,0 +1,58 @@
+#ifndef ELASTOR_LAUNCHER_SPECTRA_REPORT_PROJECTIONS_H_
+#define ELASTOR_LAUNCHER_SPECTRA_REPORT_PROJECTIONS_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// Metrics of projections.csv, as its columns are called (trainer/evaluate/rank_projection.h).
+inline constexpr std::array kProjectionMetrics = {"auc", "logloss", "gauc", "bits_per_label"};
+using ProjectionValues = std::array<double, kProjectionMetrics.size()>;  // NaN: none
+
+struct ProjectionLine {
+  int64_t rank = 0;  // of the matrices before the head; 0: as they are
+  std::string label;
+  int64_t rows = 0;
+  bool operator==(const ProjectionLine&) const = default;
+};
+
+struct ProjectedRun {
+  std::string source;  // its folder
+  int64_t seed = 0;
+  std::vector<ProjectionValues> values;  // by line
+};
+
+// The runs of one model, which differ in their seeds.
+struct ProjectedModel {
+  std::string name;   // the experiment's
+  std::string split;  // whose rows were evaluated
+  std::vector<ProjectionLine> lines;
+  std::vector<ProjectedRun> runs;  // by seed
+};
+
+// Whether mode projection has written there.
+StatusOr<bool> HoldsProjections(const std::string& folder);
+
+// What these folders of mode projection hold, in the order in which models are first named. User
+// error when runs of one model have the same seed, other ranks or labels, or other rows.
+StatusOr<std::vector<ProjectedModel>> ReadProjections(std::span<const std::string> folders);
+
+// The table for people: means over seeds with their 95 % intervals, and how far they are from those
+// of the whole matrices.
+std::string ToText(std::span<const ProjectedModel> models);
+
+// Names and texts of the files: projections.csv, every model, metric, rank and label; and, what was
+// measured of them, projections_auc.svg and projections_bits_per_label.svg, models side by side.
+std::vector<std::pair<std::string, std::string>> ProjectionFiles(
+    std::span<const ProjectedModel> models);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_LAUNCHER_SPECTRA_REPORT_PROJECTIONS_H_
