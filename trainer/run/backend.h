@@ -43,6 +43,8 @@ struct BackendOptions {
 };
 
 enum class RunDevice { kCpu, kCuda };
+  // On a GPU; false: RankElastor's per-token network by products, for benchmarks that compare.
+  bool fused_network = true;
 
 // What bits of a run on the CPU depend on beside the build, for the numerics fingerprint. User
 // error, the same on all ranks, where the experiment's precision is not for CPUs, or a rank's CPU

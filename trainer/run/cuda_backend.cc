@@ -66,6 +66,7 @@ class CudaBackend final : public Backend {
               DeviceStepOptions{.reproducible = options.experiment.parallel().reproducible(),
                                 .evaluation_rows = options.experiment.training().eval_batch_size()},
               options.graph, &embedding_, communicator_.get(), &streams_, options.pool) {}
+                                .fused_network = options.fused_network,
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   ShardedEmbedding<float>* host_embedding() override { return nullptr; }
