@@ -1,5 +1,6 @@
 #include "embedding/cuda/device_embedding.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -316,7 +317,8 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   }
 }
 
-// Ids and keys have 32 bits each where these suffice: both, ids alone, none.
+// Ids and keys have 32 bits each where these suffice: both, ids alone, none; ids as they are, and
+// as they were staged.
 TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
   using Keys = std::vector<std::pair<int, int64_t>>;  // table, id
   constexpr int64_t kJobLeaves = 3;
@@ -324,12 +326,12 @@ TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
     const std::vector<TableSpec> tables = {{"few", 3, 1}, {"many", rows, 1}};
     const EmbeddingLayout layout(tables, {{"a", 0}, {"b", 1}});
     const Keys all = {{0, 0}, {0, 1}, {0, 2}, {1, 7}, {1, 8}, {1, 9}, {1, rows - 1}};
-    for (const int ranks : {1, 3}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows, " << ranks << " ranks");
+    for (const auto& [ranks, staged] : {std::pair(1, false), {1, true}, {3, false}, {3, true}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << ranks << " ranks, " << staged);
       const StatusOr<ShardPlan> plan =
           ShardPlan::Make(PlanKind::kRowWise, tables, std::vector<int64_t>{1, 1}, ranks, 0);
       ASSERT_TRUE(plan.ok());
-      OnRanks(ranks, [&](int rank, Communicator* communicator) {
+      OnRanks(ranks, [&, staged = staged](int rank, Communicator* communicator) {
         Stream stream;
         const auto device = MakeHostDeviceCommunicator(communicator);
         TableView view;
@@ -347,6 +349,12 @@ TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
         }
         batch.leaf_offsets.push_back(batch.rows);
         IdRoute route(&stream);
+        if (staged) {
+          auto ids = std::make_unique<PinnedIds>();
+          router.Stage(batch, ids.get());
+          batch.staged = std::move(ids);
+          std::fill(batch.ids.begin(), batch.ids.end(), 0);  // nobody reads them
+        }
         ASSERT_TRUE(router.Route(batch, &route).ok());
         int64_t count = 0;
         Copy(stream, &count, route.owned.count, 1);
