@@ -41,8 +41,8 @@ TEST_P(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch.set"));
   ASSERT_TRUE(dataset.ok());
   const RowOrder order = {.shuffled = true, .seed = 3, .window_blocks = 4};
-  Prefetcher prefetcher(dataset->get(), Split::kTrain, order, GetParam());
   std::deque<Rows> taken_rows;
+  Prefetcher prefetcher(dataset->get(), Split::kTrain, order, GetParam());
   Rows expected;
   int64_t asked = 0;
   const auto range = [](int64_t i) { return Range{i * 37 % 900, i * 37 % 900 + i % 5 * 20}; };
