@@ -2,6 +2,8 @@
 #define ELASTOR_EMBEDDING_TABLE_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,12 @@ struct FieldSpec {
   Pooling pooling = Pooling::kSum;
 };
 
+// A batch's ids as a device takes them, in memory that it copies from.
+class StagedIds {
+ public:
+  virtual ~StagedIds() = default;
+};
+
 // Ids of the rows one rank computes. Bag b = row * fields + field holds
 // ids[offsets[b], offsets[b+1]), in order; an empty bag pools to 0. When every bag has exactly one
 // id, `offsets` is empty. Rows are those of the rank's leaves, in leaf order.
@@ -38,7 +46,14 @@ struct SparseBatch {
   // Leaf first_leaf + i has local rows [leaf_offsets[i], leaf_offsets[i + 1]); none: absent leaf.
   int64_t first_leaf = 0;
   std::vector<int64_t> leaf_offsets;  // leaves + 1 entries
+  // Of these ids, offsets and leaf_offsets, where whoever read them had them staged; else null.
+  std::unique_ptr<StagedIds> staged = nullptr;
 };
+
+// Stages the batch's ids in `memory`, of an earlier call for a batch that is done, or in new
+// (null). Called on several threads at once.
+using IdStaging = std::function<std::unique_ptr<StagedIds>(const SparseBatch& batch,
+                                                           std::unique_ptr<StagedIds> memory)>;
 
 }  // namespace elastor
 

@@ -241,10 +241,13 @@ case $call in
       benchmark step.65536.$precision 15 cuda_train_step_benchmark --batch=65536 --shards=64 \
         --set=training.precision=$precision
     done
-    # In fast mode the number of leaves is a matter of speed alone: its best is the one to beat.
+    # In fast mode the number of leaves, and whether the per-token network is fused, is a matter of
+    # speed alone: its best is the one to beat.
     for shards in 1 8 64; do
-      benchmark fast.65536.FLOAT32.shards_$shards 15 cuda_train_step_benchmark --batch=65536 \
-        --shards=$shards --set=parallel.reproducible=false
+      for fused in true false; do
+        benchmark fast.65536.FLOAT32.fused_$fused.shards_$shards 15 cuda_train_step_benchmark \
+          --batch=65536 --shards=$shards --fused_network=$fused --set=parallel.reproducible=false
+      done
     done
     part torch_embedding 40 python3 tools/peers/torch_embedding.py
     part torch_step 120 python3 tools/peers/torch_train_step.py --modes=eager,compile \

@@ -18,7 +18,8 @@ if {"-h", "--help"} & set(sys.argv[1:]):
 PRECISIONS = {"FLOAT32": "fp32", "TF32": "tf32", "BFLOAT16": "bf16"}  # ours, PyTorch's name
 BATCHES = ("4096", "65536")
 STEPS = [f"step.{batch}.{precision}" for batch in BATCHES for precision in PRECISIONS]
-FAST_STEPS = [f"fast.65536.FLOAT32.shards_{shards}" for shards in (1, 8, 64)]
+FAST_STEPS = [f"fast.65536.FLOAT32.fused_{fused}.shards_{shards}"
+              for shards in (1, 8, 64) for fused in ("true", "false")]
 SANITIZERS = ["memcheck", "racecheck", "initcheck", "synccheck"]
 PARTS = {
     "reference": ["reference"],

@@ -215,6 +215,13 @@ std::unique_ptr<DeviceEmbedding::Routing> DeviceEmbedding::MakeRouting() const {
       new Routing(std::make_unique<Routing::State>(impl_->compute, impl_->route)));
 }
 
+std::unique_ptr<StagedIds> DeviceEmbedding::StageIds(const SparseBatch& batch,
+                                                     std::unique_ptr<StagedIds> memory) const {
+  if (memory == nullptr) memory = std::make_unique<PinnedIds>();
+  impl_->router.Stage(batch, static_cast<PinnedIds*>(memory.get()));
+  return memory;
+}
+
 Status DeviceEmbedding::RouteIds(const SparseBatch& batch, Routing* routing) {
   auto* state = routing->state_.get();
   state->stage = Stage::kNone;

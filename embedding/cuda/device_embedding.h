@@ -52,7 +52,13 @@ class DeviceEmbedding final : public EmbeddingState<float> {
 
   std::unique_ptr<Routing> MakeRouting() const;
 
-  // As ShardedEmbedding::RouteIds. The batch is copied before the call returns.
+  // The ids as RouteIds copies them to the device, in page-locked memory: what is left of RouteIds
+  // is to enqueue the copies. Thread-safe. REQUIRES: memory is of this class.
+  std::unique_ptr<StagedIds> StageIds(const SparseBatch& batch,
+                                      std::unique_ptr<StagedIds> memory) const;
+
+  // As ShardedEmbedding::RouteIds. The batch is copied before the call returns. Where it is staged
+  // (StageIds of this embedding), its ids and offsets are those that were staged.
   Status RouteIds(const SparseBatch& batch, Routing* routing);
 
   enum class Purpose { kTrain, kEvaluate };

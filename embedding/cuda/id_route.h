@@ -8,8 +8,18 @@
 #include "embedding/cuda/owner_kernels.h"
 #include "embedding/cuda/requester_kernels.h"
 #include "embedding/exchange_places.h"
+#include "embedding/table.h"
 
 namespace elastor::cuda {
+
+// A batch's offsets, leaf_offsets and ids, one after another, as they are copied to the device.
+struct PinnedIds : StagedIds {
+  PinnedBuffer<int64_t> words;
+  int64_t offsets = 0;
+  int64_t leaves = 0;  // leaf_offsets
+  int64_t ids = 0;
+  bool short_ids = false;  // uint32_t, kNoId those that are in no table
+};
 
 // The routing of one batch: who sends which rows and gradients to whom, and what is summed with
 // what. Arrays are in device memory, on the stream of ids, and only grow.
@@ -23,7 +33,7 @@ struct IdRoute {
   Buffer<int64_t> ids, offsets, leaf_offsets;
   Buffer<uint32_t> short_ids, bags;
   Buffer<int32_t> row_leaves;
-  PinnedBuffer<int64_t> upload;  // the batch on its way to the device
+  PinnedIds staged;  // of a batch that was not
   BatchView batch;
 
   // ---- Where this rank is the requester.

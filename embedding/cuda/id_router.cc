@@ -109,6 +109,34 @@ Status IdRouter::Route(const SparseBatch& batch, IdRoute* route) {
   return OkStatus();
 }
 
+void IdRouter::Stage(const SparseBatch& batch, PinnedIds* staged) const {
+  const auto ids = static_cast<int64_t>(batch.ids.size());
+  const auto offsets = static_cast<int64_t>(batch.offsets.size());
+  const auto leaves = static_cast<int64_t>(batch.leaf_offsets.size());
+  if (offsets == 0) {
+    CHECK_EQ(ids, batch.rows * batch.fields);
+  } else {
+    CHECK_EQ(offsets, batch.rows * batch.fields + 1);
+    CHECK(batch.offsets.front() == 0 && batch.offsets.back() == ids);
+    CHECK(std::is_sorted(batch.offsets.begin(), batch.offsets.end()));
+  }
+  int64_t* at = staged->words.Resize(offsets + leaves + ids);
+  at = std::copy(batch.offsets.begin(), batch.offsets.end(), at);
+  at = std::copy(batch.leaf_offsets.begin(), batch.leaf_offsets.end(), at);
+  staged->offsets = offsets;
+  staged->leaves = leaves;
+  staged->ids = ids;
+  staged->short_ids = format_.id_bits < 32;
+  if (staged->short_ids) {
+    std::transform(batch.ids.begin(), batch.ids.end(), reinterpret_cast<uint32_t*>(at),
+                   [](int64_t id) {
+                     return static_cast<uint64_t>(id) < kNoId ? static_cast<uint32_t>(id) : kNoId;
+                   });
+  } else {
+    std::copy(batch.ids.begin(), batch.ids.end(), at);
+  }
+}
+
 void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
   const auto ids = static_cast<int64_t>(batch.ids.size());
   const auto offsets = static_cast<int64_t>(batch.offsets.size());
@@ -117,38 +145,30 @@ void IdRouter::UploadBatch(const SparseBatch& batch, IdRoute* route) {
   CHECK_LT(batch.rows * std::max(layout_->fields(), layout_->features()),
            int64_t{std::numeric_limits<uint32_t>::max()})
       << "rows of one rank times features";
-  if (offsets == 0) {
-    CHECK_EQ(ids, batch.rows * batch.fields);
-  } else {
-    CHECK_EQ(offsets, batch.rows * batch.fields + 1);
-    CHECK(batch.offsets.front() == 0 && batch.offsets.back() == ids);
-    CHECK(std::is_sorted(batch.offsets.begin(), batch.offsets.end()));
-  }
   route->rows = batch.rows;
   route->occurrences = ids;
   route->single_id_bags = offsets == 0;
-  // The memory is free: every call waits for the device's counts after its uploads.
-  int64_t* at = route->upload.Resize(offsets + leaves + ids);
-  const auto upload = [&](const std::vector<int64_t>& values, Buffer<int64_t>* buffer) {
-    const auto count = static_cast<int64_t>(values.size());
-    std::copy(values.begin(), values.end(), at);
-    Copy(*stream_, buffer->Resize(count), at, count);
-    at += count;
-  };
-  upload(batch.offsets, &route->offsets);
-  upload(batch.leaf_offsets, &route->leaf_offsets);
-
+  // The staged memory is free afterwards: every call waits for the device's counts after its
+  // uploads.
+  const auto* staged = static_cast<const PinnedIds*>(batch.staged.get());
+  if (staged == nullptr) {
+    Stage(batch, &route->staged);
+    staged = &route->staged;
+  }
+  CHECK(staged->offsets == offsets && staged->leaves == leaves && staged->ids == ids);
+  CHECK_EQ(staged->short_ids, format_.id_bits < 32);
+  const int64_t* const words = staged->words.data();
+  Copy(*stream_, route->offsets.Resize(offsets), words, offsets);
+  Copy(*stream_, route->leaf_offsets.Resize(leaves), words + offsets, leaves);
+  const int64_t* const staged_ids = words + offsets + leaves;
   BatchView& view = route->batch;
   view = {};
-  if (format_.id_bits < 32) {
-    const auto to = reinterpret_cast<uint32_t*>(at);
-    std::transform(batch.ids.begin(), batch.ids.end(), to, [](int64_t id) {
-      return static_cast<uint64_t>(id) < kNoId ? static_cast<uint32_t>(id) : kNoId;
-    });
-    Copy(*stream_, route->short_ids.Resize(ids), to, ids);
+  if (staged->short_ids) {
+    Copy(*stream_, route->short_ids.Resize(ids), reinterpret_cast<const uint32_t*>(staged_ids),
+         ids);
     view.short_ids = route->short_ids.data();
   } else {
-    upload(batch.ids, &route->ids);
+    Copy(*stream_, route->ids.Resize(ids), staged_ids, ids);
     view.ids = route->ids.data();
   }
   view.occurrences = ids;

@@ -26,6 +26,9 @@ class IdRouter {
   IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t leaves,
            const TableView* tables, DeviceCommunicator* communicator, Stream* stream);
 
+  // Thread-safe.
+  void Stage(const SparseBatch& batch, PinnedIds* staged) const;
+
   // User error on all ranks when a rank has a bad id.
   Status Route(const SparseBatch& batch, IdRoute* route);
 

@@ -22,6 +22,7 @@
 
 DEFINE_string(experiment, "configs/scale.textproto", "model, optimizer and virtual shards");
 DEFINE_string(set, "", "one override, path.to.field=value");
+DEFINE_bool(fused_network, true, "false: RankElastor's per-token network by products");
 DEFINE_int32(shards, 0, "virtual shards; 0: the experiment's");
 DEFINE_int64(batch, 4096, "rows of a batch");
 DEFINE_int64(ids_per_field, 42'308, "rows of a table; the default is 1.1 M over 26 tables");
@@ -60,7 +61,8 @@ int Main() {
                                       .plan = &plan.value(),
                                       .graph = &graph,
                                       .communicator = communicator.get(),
-                                      .pool = &pool});
+                                      .pool = &pool,
+                                      .fused_network = FLAGS_fused_network});
   CHECK(parts.ok()) << parts.status().message();
   const int64_t leaves = experiment.parallel().virtual_shards();
   std::vector<LocalBatch> batches;

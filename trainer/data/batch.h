@@ -57,6 +57,7 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
     sparse.leaf_offsets.push_back(RowsOfLeaf(leaf, leaves, batch_rows).begin - positions.begin);
   }
   sparse.leaf_offsets.push_back(positions.size());
+  sparse.staged = nullptr;
 }
 
 // Makes of the sequences' bags what the model reads: of each its latest ids, at most

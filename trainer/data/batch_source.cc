@@ -1,6 +1,7 @@
 #include "trainer/data/batch_source.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "glog/logging.h"
 
@@ -27,19 +28,32 @@ void BatchSource::RequestOne() {
   const int64_t begin = requested_ % steps_per_epoch_ * options_.batch_rows;
   const int64_t batch = std::min(options_.batch_rows, rows_ - begin);
   const Range own = LocalPositions(batch, options_.rank, options_.ranks, options_.leaves);
-  prefetcher_.Request(requested_ / steps_per_epoch_, {begin + own.begin, begin + own.end});
+  if (spare_.empty()) spare_.emplace_back();
+  LocalBatch* const made = &batches_.emplace_back(std::move(spare_.back()));
+  spare_.pop_back();
+  prefetcher_.Request(requested_ / steps_per_epoch_, {begin + own.begin, begin + own.end},
+                      [=, this](Rows* rows) { MakeBatch(begin, batch, rows, made); });
   ++requested_;
+}
+
+void BatchSource::MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const {
+  std::unique_ptr<StagedIds> memory = std::move(batch->sparse.staged);
+  FillLocalBatch(begin, size, options_.rank, options_.ranks, options_.leaves,
+                 static_cast<int64_t>(dataset_->info().categorical.size()), rows, batch);
+  LayOutSequences(options_.sequences, batch);
+  if (options_.stage != nullptr) {
+    batch->sparse.staged = options_.stage(batch->sparse, std::move(memory));
+  }
 }
 
 Status BatchSource::Next(LocalBatch* batch) {
   CHECK_LT(delivered_, total_steps());
-  ELASTOR_RETURN_IF_ERROR(prefetcher_.Next(&buffer_));
+  const Status status = prefetcher_.Next();
+  if (status.ok()) std::swap(*batch, batches_.front());
+  spare_.push_back(std::move(batches_.front()));
+  batches_.pop_front();
+  ELASTOR_RETURN_IF_ERROR(status);
   RequestOne();
-  const int64_t begin = delivered_ % steps_per_epoch_ * options_.batch_rows;
-  FillLocalBatch(begin, std::min(options_.batch_rows, rows_ - begin), options_.rank, options_.ranks,
-                 options_.leaves, static_cast<int64_t>(dataset_->info().categorical.size()),
-                 &buffer_, batch);
-  LayOutSequences(options_.sequences, batch);
   ++delivered_;
   return OkStatus();
 }

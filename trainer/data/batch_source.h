@@ -2,17 +2,19 @@
 #define ELASTOR_TRAINER_DATA_BATCH_SOURCE_H_
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "core/base/status.h"
+#include "embedding/table.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/prefetch.h"
 
 namespace elastor {
 
-// This rank's rows of the training batches, epoch after epoch of the order, read ahead on a thread
-// of its own.
+// This rank's rows of the training batches, epoch after epoch of the order, read ahead, laid out
+// and staged on threads of its own.
 // The last batch of an epoch is short when batch_rows does not divide the rows.
 class BatchSource {
  public:
@@ -25,6 +27,7 @@ class BatchSource {
     int ranks = 1;
     int readers = 1;                            // threads that read ahead
     std::vector<SequenceShape> sequences = {};  // that the model reads
+    IdStaging stage = nullptr;                  // null: ids are not staged
   };
   // dataset outlives the object.
   BatchSource(const Dataset* dataset, const RowOrder& order, const Options& options);
@@ -38,15 +41,18 @@ class BatchSource {
 
  private:
   void RequestOne();
+  // Of `rows`, those of a batch of `size` rows that begins at epoch index `begin`.
+  void MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const;
 
   const Dataset* dataset_;
   Options options_;
   int64_t rows_;
   int64_t steps_per_epoch_;
-  int64_t requested_;  // steps whose rows were asked for
-  int64_t delivered_;  // steps whose rows were given
-  Rows buffer_;
-  Prefetcher prefetcher_;
+  int64_t requested_;               // steps whose rows were asked for
+  int64_t delivered_;               // steps whose rows were given
+  std::deque<LocalBatch> batches_;  // requested, oldest first; elements stay in place
+  std::vector<LocalBatch> spare_;   // memory to reuse
+  Prefetcher prefetcher_;           // last: its threads use everything above
 };
 
 }  // namespace elastor

@@ -18,10 +18,10 @@ struct Prefetcher::State {
   struct Request {
     int64_t epoch;
     Range positions;
+    std::function<void(Rows*)> take;
     bool begun = false;
     bool done = false;
     Status status = {};
-    Rows rows = {};
   };
 
   State(const Dataset* dataset, Split split, const RowOrder& order, int threads)
@@ -44,7 +44,6 @@ struct Prefetcher::State {
   // Guarded by mutex.
   bool stopping = false;
   std::deque<Request> requests;  // oldest first; elements stay in place
-  std::vector<Rows> spare;       // memory to reuse
 
   std::vector<std::thread> readers;  // last: they use everything above
 };
@@ -58,19 +57,16 @@ Prefetcher::State::Request* Prefetcher::State::FirstNotBegun() {
 
 void Prefetcher::State::ReadLoop() {
   const MemoryPurpose purpose("batches read ahead");
+  Rows rows;
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
     Request* request = nullptr;
     changed.wait(lock, [&] { return stopping || (request = FirstNotBegun()) != nullptr; });
     if (stopping) return;
     request->begun = true;
-    if (!spare.empty()) {
-      request->rows = std::move(spare.back());
-      spare.pop_back();
-    }
     lock.unlock();
-    request->status =
-        dataset->Read(split, order, request->epoch, request->positions, &request->rows);
+    request->status = dataset->Read(split, order, request->epoch, request->positions, &rows);
+    if (request->status.ok()) request->take(&rows);
     lock.lock();
     request->done = true;
     changed.notify_all();
@@ -89,21 +85,19 @@ Prefetcher::~Prefetcher() {
   for (std::thread& reader : state_->readers) reader.join();
 }
 
-void Prefetcher::Request(int64_t epoch, const Range& positions) {
+void Prefetcher::Request(int64_t epoch, const Range& positions, std::function<void(Rows*)> take) {
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->requests.push_back({.epoch = epoch, .positions = positions});
+    state_->requests.push_back({.epoch = epoch, .positions = positions, .take = std::move(take)});
   }
   state_->changed.notify_all();
 }
 
-Status Prefetcher::Next(Rows* rows) {
+Status Prefetcher::Next() {
   std::unique_lock<std::mutex> lock(state_->mutex);
   CHECK(!state_->requests.empty()) << "Next without a Request";
   State::Request& oldest = state_->requests.front();
   state_->changed.wait(lock, [&] { return oldest.done; });
-  std::swap(*rows, oldest.rows);
-  state_->spare.push_back(std::move(oldest.rows));
   Status status = std::move(oldest.status);
   state_->requests.pop_front();
   return status;

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_DATA_PREFETCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/base/leaves.h"
@@ -11,20 +12,21 @@
 namespace elastor {
 
 // Reads ranges of rows on threads of its own, a request on each, while the caller computes: Request
-// what will be needed, later take it with Next, in the order of the requests. Each request waiting
-// holds its rows in memory. Not thread-safe: one owner calls Request and Next.
+// what will be needed, later wait for it with Next, in the order of the requests. Not thread-safe:
+// one owner calls Request and Next.
 class Prefetcher {
  public:
   // `dataset` must outlive the prefetcher. threads >= 1.
   Prefetcher(const Dataset* dataset, Split split, const RowOrder& order, int threads);
-  ~Prefetcher();  // requests not taken are dropped
+  ~Prefetcher();  // requests not begun are dropped
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  void Request(int64_t epoch, const Range& positions);
-  // Waits for the oldest request and swaps its rows into *rows (whose memory is reused for a later
-  // request). On error *rows is unspecified. REQUIRES: more Requests than Nexts so far.
-  Status Next(Rows* rows);
+  // take(rows): called, unless reading fails, on the thread that read them, which reuses what
+  // memory is left there for a later request.
+  void Request(int64_t epoch, const Range& positions, std::function<void(Rows*)> take);
+  // Waits until the oldest request's rows are taken. REQUIRES: more Requests than Nexts so far.
+  Status Next();
   int64_t pending() const;  // requests not taken yet
 
  private:

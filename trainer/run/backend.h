@@ -13,6 +13,7 @@
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
+#include "embedding/table.h"
 #include "trainer/data/dataset.h"
 #include "trainer/step/step.h"
 
@@ -27,6 +28,8 @@ class Backend {
   // The same tables where the host has them; null: a device has.
   virtual ShardedEmbedding<float>* host_embedding() = 0;
   virtual Step<float>* step() = 0;
+  // For those who read the step's batches; null: it takes ids as they are.
+  virtual IdStaging id_staging() = 0;
   // Bytes sent and time of a phase, from the device where it exchanges; the host's are the
   // communicator's.
   virtual PhaseRecord device_record(Phase phase) = 0;
@@ -40,6 +43,8 @@ struct BackendOptions {
   const Graph* graph = nullptr;
   Communicator* communicator = nullptr;
   ThreadPool* pool = nullptr;
+  // On a GPU; false: RankElastor's per-token network by products, for benchmarks that compare.
+  bool fused_network = true;
 };
 
 enum class RunDevice { kCpu, kCuda };

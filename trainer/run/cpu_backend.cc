@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   EmbeddingState<float>* embedding() override { return &embedding_; }
   ShardedEmbedding<float>* host_embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
+  IdStaging id_staging() override { return nullptr; }
   PhaseRecord device_record(Phase) override { return {}; }
 
  private:

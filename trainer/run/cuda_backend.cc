@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/device_embedding.h"
+#include "embedding/table.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/run/backend.h"
 #include "trainer/step/cuda/device_train_step.h"
@@ -64,12 +66,18 @@ class CudaBackend final : public Backend {
                    &streams_.route, options.pool),
         step_(MakeTrainStepOptions(options.experiment, *options.data),
               DeviceStepOptions{.reproducible = options.experiment.parallel().reproducible(),
+                                .fused_network = options.fused_network,
                                 .evaluation_rows = options.experiment.training().eval_batch_size()},
               options.graph, &embedding_, communicator_.get(), &streams_, options.pool) {}
 
   EmbeddingState<float>* embedding() override { return &embedding_; }
   ShardedEmbedding<float>* host_embedding() override { return nullptr; }
   Step<float>* step() override { return &step_; }
+  IdStaging id_staging() override {
+    return [this](const SparseBatch& batch, std::unique_ptr<StagedIds> memory) {
+      return embedding_.StageIds(batch, std::move(memory));
+    };
+  }
   PhaseRecord device_record(Phase phase) override { return communicator_->record(phase); }
 
  private:

@@ -92,6 +92,7 @@ struct RunContext {
             backend_->embedding()};
   }
   Step<float>& step() const { return *backend_->step(); }
+  IdStaging id_staging() const { return backend_->id_staging(); }
   Evaluation& evaluation() { return *evaluation_; }
   // Of what is saved now; without the digest.
   CheckpointMetadata MakeMetadata(Contents contents, const ControlRecord& control) const;

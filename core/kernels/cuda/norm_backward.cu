@@ -256,11 +256,11 @@ void NormBackward(Stream& stream, const NormShape& shape, const LeafShape& leave
          leaves.leaf_rows, FastDivisor(chunks), FastDivisor(dy.tokens), normalized, scale, gain, dy,
          residual, dx, scratch, dbias != nullptr});
   }
-  PartialSums sums{scratch, 2 * shape.width, leaves.leaves, chunks, 1, shape.width};
-  AddPartialSums(stream, sums, dgain, 0, leaf_stride);
-  if (dbias == nullptr) return;
-  sums.partial += shape.width;
-  AddPartialSums(stream, sums, dbias, 0, leaf_stride);
+  // In one call: the bias is to the sums a second token, which lies where it lies.
+  AddPartialSums(
+      stream,
+      {scratch, 2 * shape.width, leaves.leaves, chunks, dbias == nullptr ? 1 : 2, shape.width},
+      dgain, dbias == nullptr ? 0 : dbias - dgain, leaf_stride);
 }
 
 #define ELASTOR_INSTANTIATE(A)                                                                     \

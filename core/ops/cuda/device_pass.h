@@ -51,6 +51,7 @@ struct DeviceModelOptions {
   int64_t canonical_rows = 0;    // device rows of the whole job's training batch: V * S (matmul.h)
   int64_t canonical_leaves = 0;  // V
   bool reproducible = true;      // false: fast mode, products may split their sums
+  bool fused_network = true;     // false: eq. 4's network by products, to compare
 };
 
 }  // namespace elastor::cuda

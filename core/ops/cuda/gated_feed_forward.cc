@@ -193,14 +193,13 @@ using GatedSumFeedForwardKernel = GatedKernel<A, GatedSumFeedForwardOp>;
 
 }  // namespace
 
-// By products where a token's weights are too large, and in fast mode, which leaves the orders of
-// sums to cuBLASLt.
+// By products where a token's weights are too large.
 template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const GatedFeedForwardOp& op,
                                                   DeviceKernelContext<A>* context) {
   const DeviceModelOptions& options = context->options();
   const GatedNetwork network = {op.tokens, op.width, op.hidden, op.activation, options.precision};
-  if (options.reproducible && FitsMultiprocessor(network)) {
+  if (options.fused_network && FitsMultiprocessor(network)) {
     return std::make_unique<FusedGatedKernel<A>>(network, context);
   }
   return std::make_unique<GatedKernel<A, GatedFeedForwardOp>>(op, context);

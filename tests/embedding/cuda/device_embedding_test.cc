@@ -1,5 +1,6 @@
 #include "embedding/cuda/device_embedding.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -316,7 +317,8 @@ TEST(DeviceEmbedding, BadIdIsReportedOnEveryRank) {
   }
 }
 
-// Ids and keys have 32 bits each where these suffice: both, ids alone, none.
+// Ids and keys have 32 bits each where these suffice: both, ids alone, none; ids as they are, and
+// as they were staged.
 TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
   using Keys = std::vector<std::pair<int, int64_t>>;  // table, id
   constexpr int64_t kJobLeaves = 3;
@@ -346,23 +348,32 @@ TEST(DeviceEmbedding, KeysOfTablesOfManyRows) {
           for (const int64_t id : {leaf, rows - 1, int64_t{0}, 7 + leaf}) batch.ids.push_back(id);
         }
         batch.leaf_offsets.push_back(batch.rows);
-        IdRoute route(&stream);
-        ASSERT_TRUE(router.Route(batch, &route).ok());
-        int64_t count = 0;
-        Copy(stream, &count, route.owned.count, 1);
-        stream.Synchronize();
-        std::vector<uint64_t> keys(count);
-        Copy(stream, keys.data(), route.owned.keys, count);
-        stream.Synchronize();
-        Keys found;
-        for (const uint64_t key : keys) {
-          found.emplace_back(route.owned.format.Table(key), route.owned.format.Id(key));
+        for (const bool staged : {false, true}) {
+          if (staged) {
+            auto ids = std::make_unique<PinnedIds>();
+            router.Stage(batch, ids.get());
+            batch.staged = std::move(ids);
+            std::fill(batch.ids.begin(), batch.ids.end(), 0);  // nobody reads them
+          }
+          IdRoute route(&stream);
+          ASSERT_TRUE(router.Route(batch, &route).ok());
+          int64_t count = 0;
+          Copy(stream, &count, route.owned.count, 1);
+          stream.Synchronize();
+          std::vector<uint64_t> keys(count);
+          Copy(stream, keys.data(), route.owned.keys, count);
+          stream.Synchronize();
+          Keys found;
+          for (const uint64_t key : keys) {
+            found.emplace_back(route.owned.format.Table(key), route.owned.format.Id(key));
+          }
+          Keys expected;
+          for (const auto& [table, id] : all) {
+            const bool own = plan.value().Owner(table, id % kPartitions) == rank;
+            if (own) expected.emplace_back(table, id);
+          }
+          EXPECT_EQ(found, expected) << (staged ? "staged" : "not staged");
         }
-        Keys expected;
-        for (const auto& [table, id] : all) {
-          if (plan.value().Owner(table, id % kPartitions) == rank) expected.emplace_back(table, id);
-        }
-        EXPECT_EQ(found, expected);
       });
     }
   }

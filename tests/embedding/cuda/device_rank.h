@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/cuda/device_communicator.h"
@@ -37,11 +38,15 @@ class DeviceRank {
 
   DeviceEmbedding& embedding() { return embedding_; }
 
-  // The batch of the next Lookup: may come before the training of the batch looked up last.
+  // The batch of the next Lookup: may come before the training of the batch looked up last. Every
+  // other one was staged before, as the second before it was.
   Status RouteIds(const GlobalBatch& batch) {
-    return embedding_.RouteIds(
-        RankBatch(batch, fields_, communicator_->rank(), communicator_->size(), leaves_),
-        routings_[1 - current_].get());
+    SparseBatch own =
+        RankBatch(batch, fields_, communicator_->rank(), communicator_->size(), leaves_);
+    if (routed_++ % 2 == 0) own.staged = embedding_.StageIds(own, std::move(staged_));
+    const Status status = embedding_.RouteIds(own, routings_[1 - current_].get());
+    if (own.staged != nullptr) staged_ = std::move(own.staged);
+    return status;
   }
 
   // Local rows of a batch lie leaf after leaf, each leaf padded to the longest of the batch.
@@ -172,6 +177,8 @@ class DeviceRank {
   DeviceEmbedding embedding_;
   std::unique_ptr<DeviceEmbedding::Routing> routings_[2];
   int current_ = 0;
+  int routed_ = 0;
+  std::unique_ptr<StagedIds> staged_;
   std::vector<int32_t> local_row_, device_row_;
   int64_t first_row_ = 0;
   int64_t before_ = 0;

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -148,7 +150,47 @@ TEST(BatchSourceTest, RanksShareABatchByLeaves) {
   }
 }
 
-// As any damaged file: another attempt does not help.
+// What a batch's ids were when they were staged.
+struct CopiedIds : StagedIds {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> leaf_offsets;
+};
+
+TEST(BatchSourceTest, StagesTheIdsOfEveryBatchWhereItIsRead) {
+  const auto dataset = MakeNumberedRows();
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> made = 0, on_caller = 0;
+  BatchSource::Options options = Options(1, 3);
+  options.readers = 2;
+  options.stage = [&](const SparseBatch& batch, std::unique_ptr<StagedIds> memory) {
+    on_caller += std::this_thread::get_id() == caller;
+    if (memory == nullptr) {
+      ++made;
+      memory = std::make_unique<CopiedIds>();
+    }
+    auto* const copied = static_cast<CopiedIds*>(memory.get());
+    copied->ids = batch.ids;
+    copied->leaf_offsets = batch.leaf_offsets;
+    return memory;
+  };
+  BatchSource source(dataset.get(), kOrder, options);
+  LocalBatch batch, kept;
+  for (int64_t step = 0; step < source.total_steps(); ++step) {
+    ASSERT_TRUE(source.Next(&batch).ok());
+    const auto* const copied = static_cast<const CopiedIds*>(batch.sparse.staged.get());
+    ASSERT_NE(copied, nullptr);
+    EXPECT_EQ(copied->ids, batch.sparse.ids);
+    EXPECT_EQ(copied->leaf_offsets, batch.sparse.leaf_offsets);
+    std::swap(batch, kept);
+  }
+  EXPECT_EQ(on_caller.load(), 0);
+  EXPECT_EQ(made.load(), 6);  // four ahead, and the two that the caller has
+  // Other rows in the same memory are not those that were staged.
+  Rows rows;
+  FillLocalBatch(0, 0, 0, 1, kLeaves, 1, &rows, &kept);
+  EXPECT_TRUE(kept.sparse.staged == nullptr);
+}
+
 // Row r has bags "pooled" and "encoded" of r mod 5 and r mod 4 ids, and a single id.
 TEST(BatchSourceTest, LaysOutWhatThePreparedSetHasOfSequences) {
   constexpr int64_t kSetRows = 40;
@@ -207,6 +249,7 @@ TEST(BatchSourceTest, LaysOutWhatThePreparedSetHasOfSequences) {
   }
 }
 
+// As any damaged file: another attempt does not help.
 TEST(BatchSourceTest, DamagedDataIsAUserError) {
   MakeNumberedRows();
   const std::string file = DataPath() + "/train.rows";

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "trainer/data/dataset_writer.h"
 
@@ -39,20 +41,22 @@ TEST_P(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch.set"));
   ASSERT_TRUE(dataset.ok());
   const RowOrder order = {.shuffled = true, .seed = 3, .window_blocks = 4};
+  std::deque<Rows> taken_rows;
   Prefetcher prefetcher(dataset->get(), Split::kTrain, order, GetParam());
-  Rows rows, expected;
+  Rows expected;
   int64_t asked = 0;
   const auto range = [](int64_t i) { return Range{i * 37 % 900, i * 37 % 900 + i % 5 * 20}; };
   for (int64_t taken = 0; taken < 100; ++taken) {
     while (asked < 100 && asked < taken + 6) {
-      prefetcher.Request(asked / 50, range(asked));
+      Rows* const rows = &taken_rows.emplace_back();
+      prefetcher.Request(asked / 50, range(asked), [rows](Rows* read) { std::swap(*rows, *read); });
       ++asked;
     }
     EXPECT_EQ(prefetcher.pending(), asked - taken);
-    ASSERT_TRUE(prefetcher.Next(&rows).ok());
+    ASSERT_TRUE(prefetcher.Next().ok());
     ASSERT_TRUE((*dataset)->Read(Split::kTrain, order, taken / 50, range(taken), &expected).ok());
-    EXPECT_EQ(rows.rows, expected.rows);
-    EXPECT_EQ(rows.ids, expected.ids);
+    EXPECT_EQ(taken_rows[taken].rows, expected.rows);
+    EXPECT_EQ(taken_rows[taken].ids, expected.ids);
   }
 }
 
@@ -60,7 +64,7 @@ TEST_P(PrefetcherTest, StopsWithRequestsLeft) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch_left.set"));
   ASSERT_TRUE(dataset.ok());
   Prefetcher prefetcher(dataset->get(), Split::kTrain, {}, GetParam());
-  for (int i = 0; i < 10; ++i) prefetcher.Request(0, {0, 1000});
+  for (int i = 0; i < 10; ++i) prefetcher.Request(0, {0, 1000}, [](Rows*) {});
 }
 
 TEST_P(PrefetcherTest, PassesOnErrors) {
@@ -69,12 +73,12 @@ TEST_P(PrefetcherTest, PassesOnErrors) {
   auto dataset = Dataset::Open(path);
   ASSERT_TRUE(dataset.ok());
   Prefetcher prefetcher(dataset->get(), Split::kTrain, {.shuffled = false}, GetParam());
-  prefetcher.Request(0, {0, 10});
-  prefetcher.Request(0, {100, 110});
-  Rows rows;
-  EXPECT_EQ(prefetcher.Next(&rows).code(), StatusCode::kUser);
-  EXPECT_TRUE(prefetcher.Next(&rows).ok());
-  EXPECT_EQ(rows.ids.front(), 100);
+  prefetcher.Request(0, {0, 10}, [](Rows*) { ADD_FAILURE() << "damaged rows"; });
+  int64_t first = -1;
+  prefetcher.Request(0, {100, 110}, [&](Rows* rows) { first = rows->ids.front(); });
+  EXPECT_EQ(prefetcher.Next().code(), StatusCode::kUser);
+  EXPECT_TRUE(prefetcher.Next().ok());
+  EXPECT_EQ(first, 100);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct StepStreams {
 
 struct DeviceStepOptions {
   bool reproducible = true;
+  bool fused_network = true;    // DeviceModelOptions
   int64_t evaluation_rows = 0;  // of the largest batch that is evaluated, over all ranks
 };
 

@@ -24,12 +24,11 @@ elastor::Graph CriteoModel() {
 // So many that one block computes a token of a leaf.
 constexpr int kLeaves = 8;
 
-// In fast mode the per-token network is computed by products.
 DeviceModelOptions Options(Precision precision, int64_t rows, bool fused) {
   return {.precision = precision,
           .canonical_rows = rows,
           .canonical_leaves = kLeaves,
-          .reproducible = fused};
+          .fused_network = fused};
 }
 
 // Of Forward and Backward.

@@ -165,14 +165,15 @@ TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
   EXPECT_EQ(Differences(rounded, Train(training, three)), "");
 }
 
-// A rank's leaves and their sum are those of the reproducible mode; what is the library's own, its
-// products, the emulation makes in one order. (RankElastor's per-token network is by products in
-// fast mode alone.)
+// A rank's leaves and their sum are those of the reproducible mode, and so is RankElastor's fused
+// network; what is the library's own, its products, the emulation makes in one order.
 TEST(DeviceFastModeTest, AloneItDiffersInProductsOnly) {
-  const TinyTraining training = {.model = TinyModel(kTinyRankMixer)};
-  EXPECT_EQ(Differences(Train(training, {.parts = OnDevice({})}),
-                        Train(training, {.parts = OnDevice({.reproducible = false})})),
-            "");
+  for (const char* const model : {kTinyRankMixer, kTinyRankElastor}) {
+    const TinyTraining training = {.model = TinyModel(model)};
+    EXPECT_EQ(Differences(Train(training, {.parts = OnDevice({})}),
+                          Train(training, {.parts = OnDevice({.reproducible = false})})),
+              "");
+  }
 }
 
 TEST(DeviceFastModeTest, TrainsAsTheCpuDoes) {
