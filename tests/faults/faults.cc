@@ -559,10 +559,11 @@ void SlowLink(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   OnTwoHosts(attempt);
   const std::string megabits = std::to_string(5 + Below(random, 50));
-  attempt->what = "a link of " + megabits + " Mbit/s";
-  OnRank(0, attempt, [=, attempt = *attempt](pid_t) -> std::optional<double> {
-    Hosts(attempt, "throttle " + megabits);
-    return std::nullopt;
+  const double seconds = 1 + 9 * Share(random);
+  attempt->what = "a link of " + megabits + " Mbit/s for " + std::to_string(seconds) + " s";
+  OnRank(0, attempt, [=, attempt = *attempt, slow = false](pid_t) mutable -> std::optional<double> {
+    Hosts(attempt, slow ? "free" : "throttle " + megabits);
+    return std::exchange(slow, true) ? std::nullopt : std::optional(seconds);
   });
 }
 

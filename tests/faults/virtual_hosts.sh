@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts, elastor1 and elastor2, as network namespaces with a cable between them. As root:
 #
-#   virtual_hosts.sh FOLDER up [LEAST MOST]|cut|heal|throttle MBIT|delay|down|probe|probe_delay
+#   virtual_hosts.sh FOLDER up [LEAST MOST]|cut|heal|throttle MBIT|free|delay|down|probe|probe_delay
 #
 # up: makes them, and FOLDER/on_host, which runs a command line on one, as ssh would; with LEAST and MOST the
 # cable is one that can delay by so many milliseconds (delayed_cable), while a command runs on the first
@@ -61,6 +61,7 @@ AGENT
       tc -netns $space$i qdisc replace dev cable root tbf rate "$3mbit" burst 32kbit latency 400ms
     done
     ;;
+  free) for i in 1 2; do tc -netns $space$i qdisc delete dev cable root; done ;;
   delay) kill -USR1 "$(<"$folder/cable")" ;;
   down) down ;;
   probe) "$0" "$folder" up && "$0" "$folder" throttle 10 && down ;;
