@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -90,9 +91,10 @@ std::vector<int> GpusIn(const std::string& directory) {
        entry.increment(none)) {
     const std::string name = entry->path().filename();
     if (!name.starts_with(kPrefix)) continue;
-    const std::string number = name.substr(kPrefix.size());
-    if (number.empty() || number.find_first_not_of("0123456789") != number.npos) continue;
-    gpus.push_back(std::stoi(number));
+    const char* const last = name.data() + name.size();
+    int number = 0;
+    const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), last, number);
+    if (error == std::errc() && stop == last && number >= 0) gpus.push_back(number);
   }
   std::ranges::sort(gpus);
   return gpus;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/json_entry.h"
 #include "core/base/numerics.h"
 #include "launcher/sweep_file.h"
 #include "launcher/tuning.h"
@@ -30,8 +31,6 @@
 namespace elastor {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::string_view kJsonl = ".jsonl";
 constexpr char kSeedField[] = "training.seed";
 constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
@@ -39,6 +38,8 @@ constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 // Of a process, as operations.md has it.
 constexpr int64_t kLibraryBytes = 50'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
+// Of numbers in a plan that is read.
+constexpr int64_t kMostInteger = int64_t{1} << 60;
 // How often a run that can be stopped at any moment writes a checkpoint.
 constexpr double kCheckpointMinutes = 10;
 
@@ -431,26 +432,41 @@ Json ToJson(const PlannedRun& run) {
           {"samples", run.samples}};
 }
 
-// Throws what Json does.
-PlannedRun RunOf(const Json& json) {
+// These throw as JsonEntry does.
+std::vector<std::string> TextsOf(const JsonEntry& json) {
+  std::vector<std::string> texts;
+  for (const JsonEntry& text : json.Elements()) texts.push_back(text.Text());
+  return texts;
+}
+
+PlannedRun RunOf(const JsonEntry& json) {
+  // Products of two, and sums over a plan, are within their types.
+  constexpr int64_t kMostRanks = 1 << 15, kMostMinutes = 1 << 24, kMostBytes = int64_t{1} << 46,
+                    kMostSeed = std::numeric_limits<int64_t>::max();
+  const auto integer = [&](const char* name, int64_t least, int64_t most) {
+    return json.Member(name).Integer(least, most);
+  };
+  const auto small = [&](const char* name, int64_t least, int64_t most) {
+    return static_cast<int>(integer(name, least, most));
+  };
   PlannedRun run;
-  run.folder = json.at("folder");
-  run.stage = json.at("stage") == StageName(Stage::kTune) ? Stage::kTune : Stage::kFinal;
-  run.model = json.at("model");
-  run.seed = json.at("seed");
-  run.columns = json.at("columns").get<std::vector<std::string>>();
-  run.ranks = json.at("ranks");
-  run.threads = json.at("threads");
-  run.gpus = json.at("gpus");
-  run.nodes = json.at("nodes");
-  run.memory_gb = json.at("memory_gb");
-  run.minutes = json.at("minutes");
-  run.dense_parameters = json.at("dense_parameters");
-  run.embedding_parameters = json.at("embedding_parameters");
-  run.multiply_adds = json.at("multiply_adds");
-  run.bytes_of_rank = json.at("bytes_of_rank");
-  run.steps = json.at("steps");
-  run.samples = json.at("samples");
+  run.folder = json.Member("folder").Text();
+  run.stage = json.Member("stage").Text() == StageName(Stage::kTune) ? Stage::kTune : Stage::kFinal;
+  run.model = json.Member("model").Text();
+  run.seed = integer("seed", std::numeric_limits<int64_t>::min(), kMostSeed);
+  run.columns = TextsOf(json.Member("columns"));
+  run.ranks = small("ranks", 1, kMostRanks);
+  run.threads = small("threads", 1, kMostRanks);
+  run.gpus = small("gpus", 0, kMostRanks);
+  run.nodes = small("nodes", 1, run.ranks);
+  run.memory_gb = small("memory_gb", 0, kMostBytes / kGigabyte);
+  run.minutes = small("minutes", 0, kMostMinutes);
+  run.dense_parameters = integer("dense_parameters", 0, kMostInteger);
+  run.embedding_parameters = integer("embedding_parameters", 0, kMostInteger);
+  run.multiply_adds = integer("multiply_adds", 0, kMostInteger);
+  run.bytes_of_rank = integer("bytes_of_rank", 0, kMostBytes);
+  run.steps = integer("steps", 0, kMostInteger);
+  run.samples = integer("samples", 0, kMostInteger);
   return run;
 }
 
@@ -590,22 +606,26 @@ StatusOr<Plan> ReadPlan(const SweepFiles& files) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     try {
-      const Json json = Json::parse(line);
-      if (number == 1) {
-        plan.name = json.at("sweep");
-        plan.columns = json.at("columns").get<std::vector<std::string>>();
-        for (const Json& each : json.at("tuned")) {
-          plan.tuned.push_back({each.at("configuration"), each.at("chosen"), each.at("logloss"),
-                                each.at("warning"), each.at("failure")});
-        }
-        for (const Json& each : json.at("later")) {
-          plan.later.push_back({RunOf(each.at("run")), each.at("count")});
-        }
-        continue;
+      const Json json = ParseJson(line);
+      const JsonEntry entry(json);
+      if (number > 1) {
+        plan.runs.push_back(RunOf(entry));
+        if (plan.runs.back().columns.size() == plan.columns.size()) continue;
+        entry.Member("columns").Wrong(std::to_string(plan.columns.size()) + " texts");
       }
-      plan.runs.push_back(RunOf(json));
-    } catch (const Json::exception& error) {
-      return DamagedPlan(files.Plan(), "line " + std::to_string(number) + " is damaged");
+      plan.name = entry.Member("sweep").Text();
+      plan.columns = TextsOf(entry.Member("columns"));
+      for (const JsonEntry& each : entry.Member("tuned").Elements()) {
+        plan.tuned.push_back({each.Member("configuration").Text(), each.Member("chosen").Text(),
+                              each.Member("logloss").Number(), each.Member("warning").Text(),
+                              each.Member("failure").Text()});
+      }
+      for (const JsonEntry& each : entry.Member("later").Elements()) {
+        plan.later.push_back(
+            {RunOf(each.Member("run")), each.Member("count").Integer(0, kMostInteger)});
+      }
+    } catch (const std::string& mistake) {
+      return DamagedPlan(files.Plan(), "line " + std::to_string(number) + ": " + mistake);
     }
   }
   if (number == 0) return DamagedPlan(files.Plan(), "is empty");

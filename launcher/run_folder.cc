@@ -211,7 +211,7 @@ Attempts ReadAttempts(const std::string& path) {
       attempts.open = false;
       attempts.exit_code = static_cast<int>(IntegerOf(json, "exit_code"));
       attempts.last_line = TextOf(json, "last_line");
-      if (json.value("stopped_by_launcher", false)) {
+      if (json.value("stopped_by_launcher", Json()) == true) {
         attempts.exit_code = kStopped;
       } else if (attempts.exit_code == kStopped) {
         ++(rehearsal ? attempts.rehearsed : attempts.stopped);

@@ -14,14 +14,13 @@
 #include <tuple>
 
 #include "core/base/file.h"
+#include "core/base/json_entry.h"
 #include "nlohmann/json.hpp"
 #include "trainer/run/job_process.h"
 #include "xxhash.h"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDefaultSignalSeconds = 120;
 constexpr int kSecondsPerMinute = 60;
@@ -44,6 +43,21 @@ int NumberOf(std::string_view name, std::string_view ending) {
   int number = 0;
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   return error == std::errc() && stop == name.data() + name.size() ? number : 0;
+}
+
+// A line of an array's list; nothing: it is damaged.
+std::optional<ArrayElement> ParseElement(const std::string& line) {
+  try {
+    const Json json = ParseJson(line);
+    const JsonEntry entry(json);
+    ArrayElement element = {entry.Member("folder").Text(), {}};
+    for (const JsonEntry& word : entry.Member("command").Elements()) {
+      element.command.push_back(word.Text());
+    }
+    return element;
+  } catch (const std::string&) {
+    return std::nullopt;
+  }
 }
 
 // As bash reads it back.
@@ -228,8 +242,8 @@ StatusOr<std::vector<OpenArray>> ReadOpenArrays(const SweepFiles& files) {
     if (!text.ok()) continue;  // was closed just now
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line);) {
-      const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      array.folders.push_back(json.is_object() ? json.value("folder", "") : "");
+      const std::optional<ArrayElement> element = ParseElement(line);
+      array.folders.push_back(element ? element->folder : "");
     }
     arrays.push_back(std::move(array));
   }
@@ -268,10 +282,9 @@ StatusOr<std::optional<ArrayElement>> ReadElement(const SweepFiles& files, int n
   std::string line;
   for (int i = 0; i <= element && std::getline(lines, line); ++i) {
     if (i < element) continue;
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) break;
-    return std::optional<ArrayElement>(
-        {json.value("folder", ""), json.value("command", std::vector<std::string>())});
+    std::optional<ArrayElement> found = ParseElement(line);
+    if (!found || found->command.empty()) break;
+    return found;
   }
   return UserError(path + ": line " + std::to_string(element + 1) +
                    " is not there or damaged; expected the list that a launcher wrote");

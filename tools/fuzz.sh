@@ -24,14 +24,14 @@ bazel build --config=fuzz --color=no --curses=no //tests/fuzz
 fuzz=$(bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz/fuzz
 targets=("$@")
 [[ $# -gt 0 ]] || targets=($(ls tests/fuzz/corpus))
-opening_files=' guess idx meta run_folder safetensors sweep vocabulary '
+opening_files=" $(grep --no-filename --only-matching --perl-regexp '"\K\w+(?=", true,)' tests/fuzz/*_targets.cc | xargs) "
 # The program's own operator new (core/base/exhausted.h) calls malloc. Callers' stacks, and freed memory that is
 # kept back, are what most of the time would go into.
 export ASAN_OPTIONS=alloc_dealloc_mismatch=0:malloc_context_size=2:quarantine_size_mb=16
 TIMEFORMAT='%U %S'
 
 failed=0
-printf '%-12s %12s %9s %7s %6s\n' target executions per_cpu_s kept finds
+printf '%-13s %12s %9s %7s %6s\n' target executions per_cpu_s kept finds
 for target in "${targets[@]}"; do
   own=$output/$target
   mkdir -p "$own/inputs" "$own/finds"
@@ -45,7 +45,7 @@ for target in "${targets[@]}"; do
     -artifact_prefix="$own/finds/" "$own/inputs" "tests/fuzz/corpus/$target" \
     >"$own/log" 2>&1 || failed=1; } 2>"$own/time"
   executed=$(sed --quiet 's/^stat::number_of_executed_units: *//p' "$own/log")
-  printf '%-12s %12s %9.0f %7s %6s\n' "$target" "$executed" \
+  printf '%-13s %12s %9.0f %7s %6s\n' "$target" "$executed" \
     "$(awk -v executed="${executed:-0}" '{ print executed / ($1 + $2 + 0.001) }' "$own/time")" \
     "$(ls "$own/inputs" | wc --lines)" "$(ls "$own/finds" | wc --lines)"
 done

@@ -19,7 +19,27 @@ std::string Shown(const Json& json) {
 
 }  // namespace
 
+bool NestsTooDeep(std::string_view text) {
+  constexpr int kMostDepth = 100;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted) {
+      i += c == '\\';
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 Json ParseJson(std::string_view text) {
+  if (NestsTooDeep(text))
+    throw std::string("brackets lie in each other too deep; the file is damaged");
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) throw std::string("not a JSON text; the file is damaged or cut off");
   return json;

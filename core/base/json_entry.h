@@ -44,6 +44,10 @@ class JsonEntry {
 
 // A text's value. Throws a std::string when it is not JSON.
 Json ParseJson(std::string_view text);
+// Whether brackets of a text lie in each other deeper than in any file of ours. What is made of
+// such a text must not be copied or printed: that calls itself for every level, until the stack is
+// full.
+bool NestsTooDeep(std::string_view text);
 
 }  // namespace elastor
 

@@ -1,6 +1,7 @@
 #include "launcher/comparison/loss_and_gap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "core/base/file.h"
@@ -35,7 +36,10 @@ StatusOr<LossAndGapRun> ReadLossAndGap(const std::string& folder, int64_t from_s
                  entry.Member("scheduled").Bool() && records > 0) {
         const double mean = loss / records;
         if (entry.Member("step").Integer(0, kMostSteps) >= from_step) {
-          run.push_back({mean, entry.Member("logloss").Number() - mean});
+          const double gap = entry.Member("logloss").Number() - mean;
+          if (!std::isfinite(gap))
+            entry.Member("logloss").Wrong("a gap to the loss that is finite");
+          run.push_back({mean, gap});
         }
         loss = records = 0;
       }

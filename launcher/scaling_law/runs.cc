@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/sequences.h"
@@ -124,7 +125,8 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   } else if (data.ok()) {
     run.sizes["train_rows"] = static_cast<double>((*data)->rows(Split::kTrain));
   }
-  if (data.ok() && MakeTask(experiment, (*data)->info()).ok() &&
+  if (data.ok() && ValidateExperiment(experiment).ok() &&
+      MakeTask(experiment, (*data)->info()).ok() &&
       FindSequences(experiment, (*data)->info()).ok()) {
     const int64_t multiply_adds = MakeGraph(experiment, (*data)->info()).multiply_adds();
     run.sizes["multiply_adds"] = static_cast<double>(multiply_adds);

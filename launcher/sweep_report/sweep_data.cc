@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/base/file.h"
+#include "core/base/json_entry.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/sweep_file.h"
 #include "nlohmann/json.hpp"
@@ -13,14 +14,12 @@
 namespace elastor {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Beyond so many, values that differ from run to run are counted instead of listed.
 constexpr size_t kMostListed = 3;
 
 Json ParseObject(const std::string& text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
+  return json.is_object() && !NestsTooDeep(text) ? json : Json::object();
 }
 
 std::optional<double> Number(const Json& json, const char* name) {
@@ -29,7 +28,8 @@ std::optional<double> Number(const Json& json, const char* name) {
   return entry->get<double>();
 }
 int64_t IntegerOf(const Json& json, const char* name) {
-  return static_cast<int64_t>(Number(json, name).value_or(0));
+  const auto entry = json.find(name);
+  return entry != json.end() && entry->is_number_integer() ? entry->get<int64_t>() : 0;
 }
 
 std::string TextOf(const Json& json, const char* name) {

@@ -8,7 +8,7 @@
 
 namespace {
 
-const elastor::FuzzTarget* target = nullptr;
+elastor::FuzzTarget target = {};
 
 }  // namespace
 
@@ -16,13 +16,13 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   FLAGS_logtostderr = true;
   const char* const name = std::getenv("ELASTOR_FUZZ_TARGET");
   for (const elastor::FuzzTarget& known : elastor::FuzzTargets()) {
-    if (name != nullptr && std::string_view(name) == known.name) target = &known;
+    if (name != nullptr && std::string_view(name) == known.name) target = known;
   }
-  CHECK(target != nullptr) << "ELASTOR_FUZZ_TARGET names no target";
+  CHECK(target.run != nullptr) << "ELASTOR_FUZZ_TARGET names no target";
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  target->run({reinterpret_cast<const char*>(bytes), size});
+  target.run({reinterpret_cast<const char*>(bytes), size});
   return 0;
 }

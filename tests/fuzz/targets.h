@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace elastor {
 
@@ -12,11 +13,14 @@ namespace elastor {
 // corpus_test on the inputs of corpus/ and on damaged copies of them.
 struct FuzzTarget {
   const char* name;
-  bool opens_files;  // in $TEST_TMPDIR, or /dev/shm: slower by far
-  void (*run)(std::string_view bytes);
+  bool opens_files;                     // in $TEST_TMPDIR, or /dev/shm: slower by far
+  bool (*run)(std::string_view bytes);  // whether they were read, not refused
 };
 
-std::span<const FuzzTarget> FuzzTargets();
+std::vector<FuzzTarget> FuzzTargets();
+std::span<const FuzzTarget> DataTargets();      // raw data, prepared sets, prepare's own files
+std::span<const FuzzTarget> ModelTargets();     // experiments, models, checkpoints, rows to score
+std::span<const FuzzTarget> LauncherTargets();  // what jobs and runs leave, and is made of it
 
 }  // namespace elastor
 

@@ -70,5 +70,15 @@ TEST(MachineTest, TheControlGroupLimitsTheCores) {
             all);
 }
 
+TEST(MachineTest, DevicesAreFilesWithANumber) {
+  const std::string root = testing::TempDir() + "/devices";
+  ASSERT_TRUE(MakeDirectory(root + "/dev").ok());
+  for (const char* name :
+       {"nvidia1", "nvidia0", "nvidiactl", "nvidia", "nvidia99999999999", "x0"}) {
+    ASSERT_TRUE(WriteFileAtomically(root + "/dev/" + name, "").ok());
+  }
+  EXPECT_EQ(ReadMachine(root).gpus, (std::vector<int>{0, 1}));
+}
+
 }  // namespace
 }  // namespace elastor

@@ -184,7 +184,20 @@ TEST(PlanTest, APlanIsReadBackAsItWas) {
   EXPECT_EQ(read->runs[1].columns, plan.runs[1].columns);
   EXPECT_EQ(read->runs[1].cost(), plan.runs[1].cost());
   ASSERT_TRUE(WriteFileAtomically(files.Plan(), "{\"sweep\": 3").ok());
-  EXPECT_THAT(ReadPlan(files).status().message(), HasSubstr("line 1 is damaged"));
+  EXPECT_THAT(ReadPlan(files).status().message(), HasSubstr("line 1: not a JSON text"));
+  // Numbers that would be divided by or overflow, columns that the plan does not name.
+  const auto mistake = [&](const std::string& from, const std::string& to) {
+    EXPECT_TRUE(WritePlan(plan, files).ok());
+    std::string text = *ReadFile(files.Plan());
+    const size_t at = text.find(from);
+    EXPECT_NE(at, text.npos) << from;
+    EXPECT_TRUE(WriteFileAtomically(files.Plan(), text.replace(at, from.size(), to)).ok());
+    return ReadPlan(files).status().message();
+  };
+  EXPECT_THAT(mistake("\"nodes\":1", "\"nodes\":0"), HasSubstr("line 2: nodes: found 0"));
+  EXPECT_THAT(mistake("\"ranks\":1", "\"ranks\":1e300"), HasSubstr("line 2: ranks: found 1e+300"));
+  EXPECT_THAT(mistake("\"columns\":[\"1\"]", "\"columns\":[]"),
+              HasSubstr("line 2: columns: found []; expected 1 texts"));
 }
 
 // Runs keep their folders when labels change, or when axes come and go.

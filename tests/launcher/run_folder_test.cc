@@ -115,6 +115,17 @@ TEST(RunFolderTest, AnAttemptWithoutAnEndWasCutOff) {
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kCutOff);
 }
 
+// Values of other kinds than a launcher writes tell nothing.
+TEST(RunFolderTest, AttemptsOfOtherKindsTellNothing) {
+  const std::string path = testing::TempDir() + "/kinds";
+  for (const char* value : {"1", "\"true\"", "null", "[true]", "{}"}) {
+    const std::string end = "{\"event\":\"end\",\"exit_code\":3,\"stopped_by_launcher\":";
+    ASSERT_TRUE(WriteFileAtomically(path, end + value + ",\"last_line\":7}\n").ok());
+    EXPECT_EQ(ReadAttempts(path).machine, 1) << value;
+    EXPECT_EQ(ReadAttempts(path).last_line, "") << value;
+  }
+}
+
 // What a full disk takes of a line spoils none that is written when there is room again.
 TEST(RunFolderTest, AFullDiskLeavesNoHalfLine) {
   const std::string path = testing::TempDir() + "/full";

@@ -173,5 +173,19 @@ TEST(SlurmArrayTest, AnArrayIsOpenUntilItIsClosed) {
   EXPECT_EQ(*NextArrayNumber(files), 2);
 }
 
+TEST(SlurmArrayTest, ADamagedListIsOneLine) {
+  const SweepFiles files = {testing::TempDir() + "/damaged"};
+  ASSERT_TRUE(MakeDirectory(files.Slurm()).ok());
+  const std::string path = files.Slurm() + "/array-1.jsonl";
+  for (const char* line :
+       {"{\"folder\":3,\"command\":[\"t\"]}", "{\"folder\":\"a\",\"command\":\"t\"}",
+        "{\"folder\":\"a\",\"command\":[1]}", "{\"folder\":\"a\",\"command\":[]}", "[3]", "{"}) {
+    ASSERT_TRUE(WriteFileAtomically(path, std::string(line) + "\n").ok());
+    EXPECT_EQ((*ReadOpenArrays(files))[0].folders.size(), 1u) << line;
+    EXPECT_THAT(ReadElement(files, 1, 0).status().message(), HasSubstr("line 1 is not there or"))
+        << line;
+  }
+}
+
 }  // namespace
 }  // namespace elastor

@@ -174,8 +174,20 @@ Status DatasetWriter::Continue(ThreadPool* pool) {
   std::memcpy(records.data(), bytes.data(), records.size() * sizeof(JournalRecord));
   for (const JournalRecord& record : records) {
     if (record.split > 2 || ChecksumOf(record) != record.checksum) break;
-    files_[record.split]->index.push_back(record.entry);
-    files_[record.split]->block_rows.push_back(static_cast<int64_t>(record.rows));
+    SplitFile& file = *files_[record.split];
+    const int64_t file_bytes = lseek(file.descriptor, 0, SEEK_END);
+    const bool fits = record.entry.offset == static_cast<uint64_t>(file.bytes) &&
+                      static_cast<int64_t>(record.entry.bytes) >= 0 &&
+                      static_cast<int64_t>(record.entry.bytes) <= file_bytes - file.bytes;
+    const bool behind_full_block = file.rows % info_.rows_per_block == 0;
+    if (!fits || !behind_full_block || record.rows == 0 ||
+        record.rows > static_cast<uint64_t>(info_.rows_per_block)) {
+      break;
+    }
+    file.index.push_back(record.entry);
+    file.block_rows.push_back(static_cast<int64_t>(record.rows));
+    file.rows += static_cast<int64_t>(record.rows);
+    file.bytes += static_cast<int64_t>(record.entry.bytes);
   }
   // Splits are written one after another, so a bad block makes all later ones superfluous.
   bool good = true;
@@ -192,6 +204,7 @@ Status DatasetWriter::Continue(ThreadPool* pool) {
     good = good && first_bad == blocks;
     file.index.resize(first_bad);
     file.block_rows.resize(first_bad);
+    file.rows = file.bytes = 0;
     for (int64_t i = 0; i < first_bad; ++i) {
       file.rows += file.block_rows[i];
       file.bytes += static_cast<int64_t>(file.index[i].bytes);

@@ -150,11 +150,17 @@ std::string JoinNames(const std::vector<std::string>& names) {
 
 std::string DidYouMean(const std::vector<std::string>& names, std::string_view found) {
   constexpr int kSlips = 2;
-  const auto distance = [found](const std::string& name) { return EditDistance(name, found); };
-  const auto nearest = std::ranges::min_element(names, {}, distance);
-  const bool near = nearest != names.end() && distance(*nearest) <= kSlips &&
-                    distance(*nearest) < static_cast<int>(nearest->size());
-  return near ? "; did you mean '" + *nearest + "'?" : "";
+  const std::string* nearest = nullptr;
+  int fewest = kSlips + 1;
+  for (const std::string& name : names) {
+    const auto [shorter, longer] = std::minmax({name.size(), found.size()});
+    if (longer - shorter > kSlips) continue;
+    const int slips = EditDistance(name, found);
+    if (slips >= fewest || slips >= static_cast<int>(name.size())) continue;
+    nearest = &name;
+    fewest = slips;
+  }
+  return nearest == nullptr ? "" : "; did you mean '" + *nearest + "'?";
 }
 
 }  // namespace elastor

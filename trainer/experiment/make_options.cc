@@ -104,6 +104,9 @@ StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) 
 }  // namespace
 
 StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
+  if (data.numeric_count() == 0 && data.categorical.empty()) {
+    return UserError("data: no field; expected one at least");
+  }
   const bool of_bytes =
       experiment.model().has_matrix_thinker() || experiment.model().has_transformer();
   const bool bytes = data.classes > 0 && data.numeric.empty() && data.labels.size() > 1 &&

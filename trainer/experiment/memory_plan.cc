@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
 #include <initializer_list>
 
 #include "collective/dense_reduce.h"
+#include "core/base/file.h"
+#include "core/base/json_entry.h"
 #include "core/base/leaf_stack.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/optimizer/optimizer_options.h"
@@ -89,12 +90,13 @@ int64_t RankMemory::most() const {
 
 std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data) {
   std::vector<int64_t> occurring(data.categorical.size(), 0);
-  std::ifstream file(dataset_path + "/" + kStatisticsFile);
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const StatusOr<std::string> text = ReadFile(dataset_path + "/" + kStatisticsFile);
+  if (!text.ok() || NestsTooDeep(*text)) return occurring;
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("categorical")) return occurring;
   const auto number = [](const nlohmann::json& part, const char* name) -> int64_t {
     if (!part.is_object() || !part.contains(name)) return 0;
-    return part[name].is_number_integer() ? part[name].get<int64_t>() : 0;
+    return part[name].is_number_integer() ? std::max<int64_t>(part[name].get<int64_t>(), 0) : 0;
   };
   for (const nlohmann::json& field : json["categorical"]) {
     if (!field.is_object() || !field.contains("train")) continue;

@@ -230,7 +230,7 @@ void AddDistributions(const std::vector<RunRecord>& measurement, const std::stri
     const auto histogram = record.find(kind + "_rank_histogram");
     if (histogram == record.end()) return;
     for (const RunRecord& rows : *histogram) {
-      distribution.histogram.push_back(rows.is_number() ? rows.get<int64_t>() : 0);
+      distribution.histogram.push_back(rows.is_number_integer() ? rows.get<int64_t>() : 0);
     }
     if (distribution.histogram.empty() || !(distribution.upper > 0)) return;
   }

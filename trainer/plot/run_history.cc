@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/json_entry.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/experiment/config.h"
 
@@ -62,10 +63,11 @@ Status ReadMetrics(RunHistory* run) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   size_t number = 0;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    RunRecord record = RunRecord::parse(text.substr(begin, end - begin), nullptr,
-                                        /*allow_exceptions=*/false);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    RunRecord record = RunRecord::parse(line, nullptr, /*allow_exceptions=*/false);
     ++number;
-    if (!record.is_object() || !record.contains("event") || !record.contains("step")) {
+    if (NestsTooDeep(line) || !record.is_object() || !record.contains("event") ||
+        !record.contains("step") || !record["step"].is_number_integer()) {
       return UserError(path + ":" + std::to_string(number) +
                        ": expected a record, a JSON object with event and step");
     }
@@ -88,7 +90,8 @@ StatusOr<RunHistory> ReadRun(const std::string& folder) {
   if (finished) {
     ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(folder + "/summary.json"));
     run.summary = RunRecord::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!run.summary->is_object()) return UserError(folder + "/summary.json: is damaged");
+    if (NestsTooDeep(text) || !run.summary->is_object())
+      return UserError(folder + "/summary.json: is damaged");
     if (const std::string mode = TextIn(*run.summary, "mode"); mode != "train") {
       return UserError(folder + ": is of mode " + mode + "; expected a training run");
     }
@@ -126,11 +129,11 @@ void NameByFolders(std::vector<RunHistory>* runs) {
 }  // namespace
 
 int64_t RunHistory::steps() const {
-  double last = 0;
+  int64_t last = 0;
   for (const auto* records : {&train, &evaluations}) {
-    if (!records->empty()) last = std::max(last, NumberIn(records->back(), "step"));
+    if (!records->empty()) last = std::max(last, records->back()["step"].get<int64_t>());
   }
-  return static_cast<int64_t>(last);
+  return last;
 }
 
 double NumberIn(const RunRecord& record, const char* field) {

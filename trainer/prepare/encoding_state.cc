@@ -3,11 +3,13 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
+#include "core/base/json_entry.h"
 #include "trainer/data/block_format.h"
 
 namespace elastor {
@@ -97,18 +99,29 @@ StatusOr<EncodingState> ReadState(const std::string& path) {
   const Status damaged = MachineError(path + ": damaged; begin anew with --restart");
   if (!IsSealed(text)) return damaged;
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const Json json = ParseJson(text);
+    const JsonEntry entry(json);
     EncodingState state;
-    for (const nlohmann::json& scale : json.at("scales")) {
-      state.scales.push_back({scale.at(0), scale.at(1), scale.at(2)});
+    for (const JsonEntry& scale : entry.Member("scales").Elements()) {
+      const std::vector<JsonEntry> parts = scale.Elements();
+      if (parts.size() != 3) scale.Wrong("three parts");
+      state.scales.push_back({parts[0].Text(), parts[1].Number(), parts[2].Number()});
     }
-    state.table_rows = json.at("table_rows").get<std::vector<int64_t>>();
-    state.vocabularies = json.at("vocabularies").get<std::vector<std::string>>();
-    json.at("unknown_shares").get_to(state.unknown_shares);
-    json.at("ids_checksum").get_to(state.ids_checksum);
-    json.at("statistics_checksum").get_to(state.statistics_checksum);
+    for (const JsonEntry& rows : entry.Member("table_rows").Elements()) {
+      state.table_rows.push_back(rows.Integer(0, std::numeric_limits<int64_t>::max()));
+    }
+    for (const JsonEntry& checksum : entry.Member("vocabularies").Elements()) {
+      state.vocabularies.push_back(checksum.Text());
+    }
+    for (const JsonEntry& share : entry.Member("unknown_shares").Elements()) {
+      const std::vector<JsonEntry> parts = share.Elements();
+      if (parts.size() != 2) share.Wrong("two parts");
+      state.unknown_shares.emplace_back(parts[0].Text(), parts[1].Number());
+    }
+    state.ids_checksum = entry.Member("ids_checksum").Text();
+    state.statistics_checksum = entry.Member("statistics_checksum").Text();
     return state;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const std::string&) {
     return damaged;
   }
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
+#include "core/base/json_entry.h"
 #include "trainer/data/block_format.h"
 #include "trainer/prepare/text_source.h"
 
@@ -68,7 +69,9 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
 }
 
 std::string IdentityDifference(const std::string& begun, const std::string& now) {
-  const nlohmann::json a = nlohmann::json::parse(begun, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json a = NestsTooDeep(begun)
+                               ? nlohmann::json()
+                               : nlohmann::json::parse(begun, nullptr, /*allow_exceptions=*/false);
   const nlohmann::json b = nlohmann::json::parse(now);
   if (a == b) return "";
   // What may stand in `a` is anything.

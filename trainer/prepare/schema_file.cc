@@ -432,6 +432,13 @@ Status CheckSchema(Schema* schema) {
   return CheckFields(schema);
 }
 
+StatusOr<Schema> Checked(Schema schema, const std::string& source) {
+  Status status = ExpandNames(&schema);
+  if (status.ok()) status = CheckSchema(&schema);
+  if (!status.ok()) return UserError(source + ": " + status.message());
+  return schema;
+}
+
 }  // namespace
 
 bool MakesItsFields(const Schema& schema) {
@@ -441,12 +448,20 @@ bool MakesItsFields(const Schema& schema) {
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {
   Schema schema;
   ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, source, &schema));
-  Status status = ExpandNames(&schema);
-  if (status.ok()) status = CheckSchema(&schema);
-  if (!status.ok()) {
-    return UserError(source + ": " + status.message());
+  return Checked(std::move(schema), source);
+}
+
+StatusOr<Schema> ParseStoredSchema(const std::string& text, const std::string& source) {
+  Schema schema;
+  ELASTOR_RETURN_IF_ERROR(ParseTextMessage(text, source, &schema));
+  for (Field& field : *schema.mutable_fields()) {
+    if (field.shares().empty()) continue;
+    field.clear_encoding();
+    field.clear_min_count();
+    field.clear_buckets();
+    field.clear_offset();
   }
-  return schema;
+  return Checked(std::move(schema), source);
 }
 
 StatusOr<Schema> ReadSchemaFile(const std::string& path) {

@@ -13,6 +13,9 @@ namespace elastor {
 StatusOr<Schema> ReadSchemaFile(const std::string& path);
 // The same from text; `source` names it in errors.
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source);
+// The same from the text that a prepared set or a model holds (DatasetInfo::schema), whose fields
+// have the encoding of those that they share already.
+StatusOr<Schema> ParseStoredSchema(const std::string& text, const std::string& source);
 
 // Whether the layout alone says which fields there are. Such data come without vocabularies, and
 // are made in one go.

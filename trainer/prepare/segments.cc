@@ -34,12 +34,18 @@ void Take(size_t count, std::string_view* bytes, T* values) {
   bytes->remove_prefix(count * sizeof(T));
 }
 
-void TakeRecord(std::string_view payload, SegmentList* list) {
+// False: it is none.
+bool TakeRecord(std::string_view payload, SegmentList* list) {
   uint64_t counts[2];
+  if (payload.size() < sizeof(counts)) return false;
   Take(2, &payload, counts);
   if (payload.empty()) {
     list->ended.push_back({static_cast<uint32_t>(counts[0]), static_cast<uint32_t>(counts[1])});
-    return;
+    return true;
+  }
+  if (counts[0] > payload.size() || counts[1] > payload.size() ||
+      counts[0] * sizeof(SpilledChunk) + counts[1] * sizeof(ValueRun) != payload.size()) {
+    return false;
   }
   Segment segment;
   segment.chunks.resize(counts[0]);
@@ -47,6 +53,7 @@ void TakeRecord(std::string_view payload, SegmentList* list) {
   Take(counts[0], &payload, segment.chunks.data());
   Take(counts[1], &payload, segment.runs.data());
   list->segments.push_back(std::move(segment));
+  return true;
 }
 
 // Takes whole records; returns how many bytes they have.
@@ -58,7 +65,7 @@ size_t TakeRecords(std::string_view bytes, SegmentList* list) {
     if (bytes.size() - sizeof(head) < head.bytes) break;
     const std::string_view payload = bytes.substr(sizeof(head), head.bytes);
     if (XXH3_64bits(payload.data(), payload.size()) != head.checksum) break;
-    TakeRecord(payload, list);
+    if (!TakeRecord(payload, list)) break;
     bytes.remove_prefix(sizeof(head) + head.bytes);
   }
   return all - bytes.size();

@@ -1,12 +1,13 @@
 #include "trainer/run/metrics_csv.h"
 
+#include <sstream>
+
+#include "core/base/json_entry.h"
 #include "core/report/csv.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::json;
 
 // Fields of records; what is no single number or text, histograms for one, has no column.
 constexpr const char* kColumns[] = {
@@ -51,7 +52,9 @@ Json PartOf(const Json& whole, Json part) {
 std::string LinesWithSlices(const Json& record) {
   std::string lines = LineOf(record);
   if (!record.contains("slices")) return lines;
-  for (const Json& slice : record["slices"]) lines += LineOf(PartOf(record, slice));
+  for (const Json& slice : record["slices"]) {
+    if (slice.is_object()) lines += LineOf(PartOf(record, slice));
+  }
   return lines;
 }
 
@@ -65,11 +68,22 @@ std::string MetricsCsvHeader() {
 }
 
 std::string MetricsCsvLines(const std::string& record) {
-  const Json json = Json::parse(record);
+  if (NestsTooDeep(record)) return "";
+  const Json json = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return "";
   if (!json.contains("labels")) return LinesWithSlices(json);
   std::string lines;
-  for (const Json& label : json["labels"]) lines += LinesWithSlices(PartOf(json, label));
+  for (const Json& label : json["labels"]) {
+    if (label.is_object()) lines += LinesWithSlices(PartOf(json, label));
+  }
   return lines;
+}
+
+std::string MetricsCsv(const std::string& metrics) {
+  std::string table = MetricsCsvHeader();
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) table += MetricsCsvLines(line);
+  return table;
 }
 
 }  // namespace elastor

@@ -12,8 +12,11 @@ namespace elastor {
 std::string MetricsCsvHeader();
 
 // The lines of one record, which is a line of metrics.jsonl: one, of several labels one each, and
-// one more for each slice.
+// one more for each slice. A text that is no record has none.
 std::string MetricsCsvLines(const std::string& record);
+
+// The table of a metrics.jsonl's text.
+std::string MetricsCsv(const std::string& metrics);
 
 }  // namespace elastor
 

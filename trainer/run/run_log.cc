@@ -8,13 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "core/base/file.h"
 #include "glog/logging.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/run/kept_metrics.h"
 #include "trainer/run/metrics_csv.h"
 #include "trainer/run/standard_streams.h"
 #include "trainer/run/terminal.h"
@@ -54,14 +53,6 @@ Status AppendText(const std::string& text, const std::string& path, std::FILE* f
   std::fputs(text.c_str(), file);
   if (std::fflush(file) == 0 && std::ferror(file) == 0) return OkStatus();
   return MachineError(path + ": cannot write: " + std::strerror(errno));
-}
-
-// The table of metrics.jsonl's text.
-std::string TableOf(const std::string& metrics) {
-  std::string table = MetricsCsvHeader();
-  std::istringstream lines(metrics);
-  for (std::string line; std::getline(lines, line);) table += MetricsCsvLines(line);
-  return table;
 }
 
 // Whether a path still leads to what was opened there.
@@ -193,7 +184,7 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
     if (unlink(PathOf(kSummaryFile).c_str()) != 0 && errno != ENOENT) {
       return SystemError(PathOf(kSummaryFile), "unlink");
     }
-    ELASTOR_ASSIGN_OR_RETURN(kept, KeptMetrics());
+    ELASTOR_ASSIGN_OR_RETURN(kept, ReadKeptMetrics());
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
   }
   // "x": of two runs started at once, one is refused, also on a file system without locks.
@@ -202,7 +193,7 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   if (metrics_ == nullptr) {
     return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
   }
-  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kTableFile), TableOf(kept)));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kTableFile), MetricsCsv(kept)));
   table_ = std::fopen(PathOf(kTableFile).c_str(), "ae");
   if (table_ == nullptr) {
     return MachineError(PathOf(kTableFile) + ": cannot open: " + std::strerror(errno));
@@ -216,41 +207,25 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   return WriteFileAtomically(PathOf(kPlanFile), plan);
 }
 
-// A killed run may have left its last line unfinished. Records are appended in order, that of a
-// checkpoint after those of its step. A run without a checkpoint begins anew and measures step 0
-// again.
-StatusOr<std::string> RunLog::KeptMetrics() {
+// A run without a checkpoint begins anew and measures step 0 again.
+StatusOr<std::string> RunLog::ReadKeptMetrics() {
   const std::string path = PathOf(kMetricsFile);
-  std::string kept;
-  if (step_ == 0) return kept;
+  if (step_ == 0) return std::string();
   ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(path));
   std::string text;
   if (there) {
     ELASTOR_ASSIGN_OR_RETURN(text, ReadFile(path));
   }
-  std::istringstream lines(text);
-  int64_t number = 0;
-  bool reaches_checkpoint = false;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) {
-      if (!lines.eof()) {
-        ShowLine("warning: " + path + ": line " + std::to_string(number) +
-                 " is no record, and is left out");
-      }
-      continue;
-    }
-    const int64_t step = record["step"].get<int64_t>();
-    reaches_checkpoint |= step > step_ || (step == step_ && record.contains("event") &&
-                                           record["event"] == "checkpoint");
-    if (step <= step_) kept += line + "\n";
+  KeptMetrics kept = KeepMetrics(text, step_);
+  for (const int64_t line : kept.no_records) {
+    ShowLine("warning: " + path + ": line " + std::to_string(line) +
+             " is no record, and is left out");
   }
-  if (!reaches_checkpoint) {
+  if (!kept.reaches_checkpoint) {
     ShowLine("warning: " + path + ": ends before the checkpoint of step " + std::to_string(step_) +
              " was recorded; records of steps up to it may be missing");
   }
-  return kept;
+  return std::move(kept.text);
 }
 
 Status RunLog::CheckInPlace() const {

@@ -81,7 +81,7 @@ class RunLog {
   Status CheckContents() const;
   Status CheckRunToContinue() const;
   // The lines of metrics.jsonl up to step_. Warns of those that are none, or may be missing.
-  StatusOr<std::string> KeptMetrics();
+  StatusOr<std::string> ReadKeptMetrics();
   Status AppendRecord(const std::string& line);
   void EraseBar();
   std::string PathOf(const char* name) const { return output_dir_ + "/" + name; }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/base/file.h"
-#include "google/protobuf/text_format.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/prepare/column_names.h"
 #include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/prepare/schema_file.h"
 
 namespace elastor {
 namespace {
@@ -79,6 +79,19 @@ Schema WithoutColumns(const Schema& schema, const LeftOut& left_out) {
   return rest;
 }
 
+// Whether a set that was made by the plan can have these fields.
+bool Fits(const PreparePlan& plan, const DataEncoding& encoding) {
+  const auto fits = [&](const PreparePlan::IdColumn& column,
+                        const DatasetInfo::Categorical& field) {
+    const bool owns = column.table == static_cast<int>(&column - plan.ids.data());
+    return column.field->name() == field.name && field.shares == (owns ? -1 : column.table) &&
+           (!owns || column.text != field.vocabulary.empty());
+  };
+  return std::ranges::equal(plan.numeric, encoding.numeric, {}, &Field::name,
+                            &DatasetInfo::Numeric::name) &&
+         std::ranges::equal(plan.ids, encoding.categorical, fits);
+}
+
 int64_t ColumnsOf(const Schema& schema) {
   return std::ranges::count_if(schema.fields(),
                                [](const Field& field) { return field.column().empty(); });
@@ -88,15 +101,17 @@ int64_t ColumnsOf(const Schema& schema) {
 
 StatusOr<std::unique_ptr<RowEncoder>> RowEncoder::Open(const DataEncoding& encoding,
                                                        const std::string& folder) {
-  Schema schema;
   if (encoding.schema.empty()) {
     return UserError(folder +
                      ": does not tell how raw rows are encoded: its training data was planted, or "
                      "was prepared by an earlier version; expected a model whose data `prepare` "
                      "made of files");
   }
-  if (!google::protobuf::TextFormat::ParseFromString(encoding.schema, &schema)) {
-    return UserError(folder + ": its schema has fields that this version does not know");
+  ELASTOR_ASSIGN_OR_RETURN(Schema schema,
+                           ParseStoredSchema(encoding.schema, folder + ": its schema"));
+  if (!Fits(PreparePlan(schema), encoding)) {
+    return UserError(folder +
+                     ": its schema is not that of its fields; expected what `prepare` has written");
   }
   ELASTOR_ASSIGN_OR_RETURN(const bool has_vocabularies, IsThere(folder + "/" + kVocabularyFolder));
   if (HasVocabularies(encoding) && !has_vocabularies) {

@@ -11,6 +11,7 @@
 #include "embedding/unique_ids.h"
 #include "trainer/data/batch.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/sequences.h"
 #include "trainer/step/step_options.h"
@@ -48,19 +49,22 @@ struct Scorer::Worker {
   Workspace<float> workspace;
 };
 
-StatusOr<ModelDescription> ModelDescription::Of(const StoredCheckpoint& stored) {
+StatusOr<ModelDescription> ModelDescription::Of(const Manifest& manifest, const std::string& path) {
   ModelDescription model;
-  model.metadata = stored.manifest().metadata;
+  model.metadata = manifest.metadata;
   if (!model.metadata.encoding) {
     return UserError(
-        stored.manifest_path() +
+        path +
         ": of an earlier version, which does not tell the fields of its data; expected "
         "a model of version 2");
   }
-  ELASTOR_ASSIGN_OR_RETURN(
-      const Experiment written,
-      ParseExperiment(model.metadata.experiment, stored.manifest_path() + ": experiment"));
+  const std::string where = path + ": experiment";
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment written,
+                           ParseExperiment(model.metadata.experiment, where));
   ELASTOR_ASSIGN_OR_RETURN(model.experiment, CompleteStored(written));
+  if (const Status valid = ValidateExperiment(model.experiment); !valid.ok()) {
+    return UserError(where + ": " + valid.message());
+  }
   const DataEncoding& encoding = *model.metadata.encoding;
   model.data.numeric = encoding.numeric;
   model.data.categorical = encoding.categorical;
@@ -75,7 +79,8 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   const CanonicalWhile canonical;
   const std::unique_ptr<Communicator> self = MakeSelfCommunicator();
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored, StoredCheckpoint::Open(model_dir, *self));
-  ELASTOR_ASSIGN_OR_RETURN(ModelDescription model, ModelDescription::Of(stored));
+  ELASTOR_ASSIGN_OR_RETURN(ModelDescription model,
+                           ModelDescription::Of(stored.manifest(), stored.manifest_path()));
   ELASTOR_RETURN_IF_ERROR(CheckPrecision(model_dir, model.experiment));
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(model.experiment, model.data));
   if (task.kind != Task::Kind::kBinary) {

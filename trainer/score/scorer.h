@@ -38,8 +38,9 @@ struct ModelDescription {
   CheckpointMetadata metadata;
   Experiment experiment;  // complete
   DatasetInfo data;       // fields and labels of the training data, without rows
-  // User error when the folder is of version 1, which does not tell its training data's fields.
-  static StatusOr<ModelDescription> Of(const StoredCheckpoint& stored);
+  // User error naming `path`, the manifest's, when it is of version 1, which does not tell its
+  // training data's fields, or of an experiment that is refused.
+  static StatusOr<ModelDescription> Of(const Manifest& manifest, const std::string& path);
 };
 
 // A trained model in memory, in one process and without communication: the logits of a row are

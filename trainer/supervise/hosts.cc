@@ -13,6 +13,8 @@
 namespace elastor {
 namespace {
 
+constexpr int64_t kMostRanks = 1'000'000;  // of all hosts: the sum is an int
+
 StatusOr<int> ParseRanks(const std::string& where, const std::string& text) {
   int ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
@@ -20,21 +22,19 @@ StatusOr<int> ParseRanks(const std::string& where, const std::string& text) {
   return UserError(where + ": '" + text + "' ranks; expected a number of at least 1");
 }
 
-// Why a host has no address; empty: it has one.
-std::string WhyUnknown(const std::string& name) {
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(name.c_str(), nullptr, nullptr, &found);
-  if (found != nullptr) freeaddrinfo(found);
-  return error == 0 ? "" : gai_strerror(error);
-}
-
-StatusOr<std::vector<Host>> Checked(const std::string& where, std::vector<Host> hosts) {
+StatusOr<std::vector<Host>> Checked(const std::string& where, std::vector<Host> hosts,
+                                    const HostLookup& why_unknown) {
   std::set<std::string> names;
+  int64_t ranks = 0;
   for (const Host& host : hosts) {
+    ranks += host.ranks;
+    if (ranks > kMostRanks) {
+      return UserError(where + ": more than " + std::to_string(kMostRanks) + " ranks");
+    }
     if (host.name.empty()) return UserError(where + ": an empty name; expected a host");
     if (!names.insert(host.name).second)
       return UserError(where + ": " + host.name + " is there twice");
-    if (const std::string why = WhyUnknown(host.name); !why.empty()) {
+    if (const std::string why = why_unknown(host.name); !why.empty()) {
       return UserError(where + ": " + host.name + ": " + why + "; expected a host's name");
     }
   }
@@ -44,7 +44,14 @@ StatusOr<std::vector<Host>> Checked(const std::string& where, std::vector<Host> 
 
 }  // namespace
 
-StatusOr<std::vector<Host>> ParseHosts(const std::string& text) {
+std::string LookUpHost(const std::string& name) {
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name.c_str(), nullptr, nullptr, &found);
+  if (found != nullptr) freeaddrinfo(found);
+  return error == 0 ? "" : gai_strerror(error);
+}
+
+StatusOr<std::vector<Host>> ParseHosts(const std::string& text, const HostLookup& why_unknown) {
   const std::string where = "--hosts=" + text;
   std::vector<Host> hosts;
   std::istringstream entries(text);
@@ -56,10 +63,10 @@ StatusOr<std::vector<Host>> ParseHosts(const std::string& text) {
     }
     hosts.push_back(host);
   }
-  return Checked(where, std::move(hosts));
+  return Checked(where, std::move(hosts), why_unknown);
 }
 
-StatusOr<std::vector<Host>> ReadHostfile(const std::string& path) {
+StatusOr<std::vector<Host>> ReadHostfile(const std::string& path, const HostLookup& why_unknown) {
   const std::string where = "--hostfile=" + path;
   StatusOr<std::string> text = ReadFile(path);
   if (!text.ok()) return Status(text.status().code(), "--hostfile: " + text.status().message());
@@ -78,7 +85,7 @@ StatusOr<std::vector<Host>> ReadHostfile(const std::string& path) {
     }
     hosts.push_back(host);
   }
-  return Checked(where, std::move(hosts));
+  return Checked(where, std::move(hosts), why_unknown);
 }
 
 std::vector<Host> Fill(const std::vector<Host>& hosts, int ranks) {

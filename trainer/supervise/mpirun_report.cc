@@ -1,6 +1,7 @@
 #include "trainer/supervise/mpirun_report.h"
 
-#include <regex>
+#include <algorithm>
+#include <string_view>
 
 namespace elastor {
 namespace {
@@ -23,6 +24,22 @@ bool IsOurs(const std::string& line) {
 bool IsCount(const std::string& line) {
   return line.find("sent help message help-") != line.npos ||
          line.find("\"orte_base_help_aggregate\"") != line.npos;
+}
+
+// What follows the first `before`; empty: it is not there.
+std::string_view Behind(std::string_view text, std::string_view before) {
+  const size_t at = text.find(before);
+  return at == text.npos ? std::string_view() : text.substr(at + before.size());
+}
+// The word, up to a space, and the number that follow it, with spaces between.
+std::string_view WordBehind(std::string_view text, std::string_view before) {
+  text = Behind(text, before);
+  return text.substr(0, text.find(' '));
+}
+std::string_view NumberBehind(std::string_view text, std::string_view before) {
+  text = Behind(text, before);
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
 std::string Joined(const std::vector<std::string>& lines) {
@@ -70,24 +87,23 @@ std::string MpirunReport::PassLine(const std::string& line) {
 }
 
 bool MpirunReport::TellsTheEnd(const std::vector<std::string>& paragraph) {
-  static const std::regex signal(
-      "process rank ([0-9]+) with PID [0-9]+ on node ([^ ]+) exited on signal ([0-9]+)");
-  static const std::regex name("Process name: \\[\\[.*\\],([0-9]+)\\]");
-  static const std::regex code("Exit code: +([0-9]+)");
-  static const std::regex daemon("Remote daemon: \\[\\[.*\\],[0-9]+\\] on node ([^ ]+)");
   std::string text;
   for (const std::string& line : paragraph) text += line + " ";
-  std::smatch found;
   std::string cause;
-  if (std::regex_search(text, found, signal)) {
-    cause =
-        "rank " + found.str(1) + " on " + found.str(2) + " was killed by signal " + found.str(3);
-  } else if (std::regex_search(text, found, code)) {
-    const std::string ended = found.str(1);
-    cause = (std::regex_search(text, found, name) ? "rank " + found.str(1) : "a rank") +
-            " ended with code " + ended;
-  } else if (std::regex_search(text, found, daemon)) {
-    cause = "host " + found.str(1) + " was lost";
+  const std::string_view signal = NumberBehind(text, "exited on signal ");
+  const std::string_view code = NumberBehind(text, "Exit code: ");
+  const std::string_view daemon = Behind(text, "Remote daemon: [[");
+  if (const std::string_view rank = NumberBehind(text, "process rank ");
+      !rank.empty() && !signal.empty()) {
+    cause = "rank " + std::string(rank) + " on " + std::string(WordBehind(text, " on node ")) +
+            " was killed by signal " + std::string(signal);
+  } else if (!code.empty()) {
+    // "Process name: [[51107,1],2]"
+    const std::string_view rank = NumberBehind(Behind(text, "Process name: [["), "],");
+    cause = (rank.empty() ? "a rank" : "rank " + std::string(rank)) + " ended with code " +
+            std::string(code);
+  } else if (const std::string_view host = WordBehind(daemon, "] on node "); !host.empty()) {
+    cause = "host " + std::string(host) + " was lost";
   } else if (text.find("terminated normally, but") == text.npos &&
              text.find("MPI_ABORT was invoked") == text.npos) {
     return false;

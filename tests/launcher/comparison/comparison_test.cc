@@ -408,6 +408,15 @@ TEST(LossAndGapTest, PointsOfARun) {
   EXPECT_EQ((*late)[0].loss, 0.125);
   const std::string message = read("{\"event\":\"train\",\"loss\":0.5}\n", 0).status().message();
   EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
+  // Each is a number, their difference is none.
+  const std::string infinite =
+      read(
+          "{\"event\":\"train\",\"loss\":-1.7e308}\n{\"event\":\"eval\",\"split\":\"validation\","
+          "\"scheduled\":true,\"step\":2,\"logloss\":1.7e308}\n",
+          0)
+          .status()
+          .message();
+  EXPECT_NE(infinite.find("logloss: found 1.7e+308"), std::string::npos) << infinite;
 }
 
 }  // namespace

@@ -106,6 +106,9 @@ TEST(ConfigTest, MlpDefaults) {
 TEST(ConfigTest, Task) {
   DatasetInfo data;
   data.labels = {{"click"}, {"like"}, {"buy"}};
+  EXPECT_EQ(MakeTask(Resolved({}), data).status().message(),
+            "data: no field; expected one at least");
+  data.numeric = {{"age"}};
   const auto task_of = [&](const std::vector<std::string>& overrides) {
     return MakeTask(Resolved(overrides), data);
   };

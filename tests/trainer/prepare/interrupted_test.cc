@@ -224,7 +224,13 @@ TEST(InterruptedTest, WhateverStandsInBegunJsonIsAnswered) {
   const std::string text = FileBytes(begun);
   EXPECT_THAT(text, testing::ContainsRegex("\"head\": \"[0-9a-f]{16}\""));
   std::vector<std::string> others = {
-      "", "[]", "3", "garbage", "{\"version\":\"x\"}", "{\"version\":2,\"schema\":3}"};
+      "",
+      "[]",
+      "3",
+      "garbage",
+      "{\"version\":\"x\"}",
+      "{\"version\":2,\"schema\":3}",
+      "{\"version\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}"};
   // The whole identity with one value of another kind each.
   for (const char* key : {"version", "schema", "inputs", "vocabulary_from", "path", "head"}) {
     const size_t at = text.find(std::string("\"") + key + "\":") + strlen(key) + 3;

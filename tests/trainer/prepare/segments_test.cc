@@ -1,9 +1,13 @@
 #include "trainer/prepare/segments.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tests/trainer/prepare/scratch.h"
 
@@ -56,6 +60,22 @@ TEST(SegmentLogTest, WhatWasAppendedIsReadAgainUpToATornRecord) {
   ASSERT_TRUE(SegmentLog::Open(path, &list).ok());
   EXPECT_TRUE(list.segments.empty());
   EXPECT_TRUE(list.ended.empty());
+}
+
+// Whole records, by their hash, that no log has written.
+TEST(SegmentLogTest, RecordsOfAnotherShapeEndTheJournal) {
+  const std::string path = ScratchPath("shapes");
+  const uint64_t many = uint64_t{1} << 60;
+  const std::string counts(reinterpret_cast<const char*>(std::array{many, many}.data()), 16);
+  for (const std::string& payload : {std::string("short"), counts + std::string(80, '\0')}) {
+    const uint64_t head[2] = {payload.size(), XXH3_64bits(payload.data(), payload.size())};
+    std::ofstream(path, std::ios::binary)
+        << std::string_view(reinterpret_cast<const char*>(head), sizeof(head)) << payload;
+    SegmentList list;
+    ASSERT_TRUE(SegmentLog::Open(path, &list).ok());
+    EXPECT_TRUE(list.segments.empty());
+    EXPECT_EQ(FileBytes(path), "");
+  }
 }
 
 }  // namespace

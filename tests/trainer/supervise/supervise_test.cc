@@ -48,6 +48,8 @@ TEST(HostsTest, RefusesWhatIsNone) {
   EXPECT_EQ(message("localhost,localhost:2"),
             "--hosts=localhost,localhost:2: localhost is there twice");
   EXPECT_EQ(message("localhost,,"), "--hosts=localhost,,: an empty name; expected a host");
+  EXPECT_EQ(message("localhost:900000,127.0.0.1:900000"),
+            "--hosts=localhost:900000,127.0.0.1:900000: more than 1000000 ranks");
   EXPECT_TRUE(message("no..host").starts_with("--hosts=no..host: no..host: "))
       << message("no..host");
 }
@@ -108,6 +110,15 @@ TEST(MpirunReportTest, LeavesOtherParagraphsAndOurLinesInThem) {
   EXPECT_EQ(report.Pass("[h:1] 3 more processes have sent help message help-mpi-api.txt / x\n"),
             "");
   EXPECT_EQ(report.cause(), "");
+}
+
+// A rank may print lines of any length between two of mpirun's.
+TEST(MpirunReportTest, BearsLongLines) {
+  MpirunReport report;
+  const std::string line = "Process name: [[" + std::string(1 << 22, 'x') + "\n";
+  EXPECT_EQ(report.Pass(Framed(line)), line);
+  EXPECT_EQ(report.Pass(Framed(line + "Exit code: 3\n")), "");
+  EXPECT_EQ(report.cause(), "a rank ended with code 3");
 }
 
 // What cannot be looked at is not taken for gone.
