@@ -345,17 +345,6 @@ class Campaign {
     return options;
   }
 
-  // The model's folder, or those of all checkpoints and best weights.
-  std::vector<std::string> FoldersOf(const Target& target) const {
-    if (target.run.empty()) return {FolderOf(target)};
-    std::vector<std::string> folders;
-    for (const auto& entry : fs::directory_iterator(FolderOf(target))) {
-      folders.push_back(entry.path());
-    }
-    std::sort(folders.begin(), folders.end());
-    return folders;
-  }
-
   // One rank's part of the use.
   Status Make(const Target& target, Use use, Communicator& communicator) const {
     switch (use) {
@@ -378,15 +367,13 @@ class Campaign {
                           .inputs = {Path("rows.tsv")},
                           .output_dir = Path("out")});
       case Use::kVerify: {
-        std::string verified;
-        for (const std::string& folder : FoldersOf(target)) {
-          ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
-                                   VerifyCheckpoint(folder, communicator));
-          verified += metadata.state_digest + " " + metadata.manifest_xxh3 + "\n";
-        }
+        std::string folder = FolderOf(target);
+        if (!target.run.empty()) folder += "/" + CheckpointName(kStoppedAt);
+        ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                                 VerifyCheckpoint(folder, communicator));
         if (communicator.rank() > 0) return OkStatus();
         fs::create_directory(Path("out"));
-        WriteBytes(Path("out/verified"), verified);
+        WriteBytes(Path("out/verified"), metadata.state_digest + " " + metadata.manifest_xxh3);
         return OkStatus();
       }
     }
