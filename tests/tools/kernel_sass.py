@@ -30,9 +30,9 @@ FIELDS = {  # in the order of the line: what an instruction begins with
 # A load of several widths is the first of these.
 ORDER = sorted(FIELDS, key=lambda field: field in ("ldg_32", "lds_other"))
 # Beside what the resources name: products of tensor cores are where they are meant and nowhere
-# else, and FLOAT32's per-token network multiplies and adds, its rows read by 8 bytes and its weights from shared memory by 16.
+# else, and FLOAT32's per-token network multiplies and adds, its weights read by 16 bytes.
 LEAST = [(r"Tensor(Forward|Backward)Kernel<.*>", {"hmma": 8}),
-         (r"(Forward|Backward)Kernel<\d+>", {"ffma": 280, "lds_128": 24, "ldg_64": 1})]
+         (r"(Forward|Backward)Kernel<\d+>", {"ffma": 280, "lds_128": 24})]
 
 
 def find_cuobjdump():

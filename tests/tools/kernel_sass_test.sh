@@ -23,7 +23,7 @@ kernel() {
 # many COUNT INSTRUCTION: into the array `made`.
 many() { for ((i = 0; i < $1; ++i)); do made+=("$2"); done; }
 
-# listing [PLAIN_INSTRUCTION [TENSOR_PRODUCTS [FMAS [LOAD_OF_ROWS]]]]
+# listing [PLAIN_INSTRUCTION [TENSOR_PRODUCTS [FMAS]]]
 listing() {
   local made=()
   kernel _ZN7elastor4cuda11PlainKernelEv "${1:-NOP}" 'LDG.E.128.CONSTANT R4, desc[UR4][R2.64]' \
@@ -35,7 +35,6 @@ listing() {
   made=()
   many "${3:-280}" 'FFMA.FTZ R4, R8, R12, R4'
   many 24 'LDS.128 R8, [R4]'
-  many 1 "${4:-LDG.E.64} R4, [R2.64]"
   kernel _ZN7elastor4cuda13ForwardKernelILi1EEEvv "${made[@]}"
   kernel _ZN3cub4SortI7elastorEEvv 'STL [R1], R2'
 }
@@ -68,8 +67,6 @@ listing NOP 7 >"$LISTING"
 expect 1 'TensorForwardKernel<float>: hmma 7; expected at least 8'
 listing NOP 8 279 >"$LISTING"
 expect 1 'ForwardKernel<1>: ffma 279; expected at least 280'
-listing NOP 8 280 LDG.E >"$LISTING"
-expect 1 'ForwardKernel<1>: ldg_64 0; expected at least 1'
 kernel _ZN7elastor4cuda11PlainKernelEv NOP >"$LISTING"
 expect 1 "'(Forward|Backward)Kernel<\\d+>': no kernel is called so"
 printf '#!/bin/sh\necho no code >&2\nexit 255\n' >"$CUOBJDUMP"

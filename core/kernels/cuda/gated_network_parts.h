@@ -1,12 +1,9 @@
 #ifndef ELASTOR_CORE_KERNELS_CUDA_GATED_NETWORK_PARTS_H_
 #define ELASTOR_CORE_KERNELS_CUDA_GATED_NETWORK_PARTS_H_
 
-#include <cstdint>
-
 #include "core/kernels/cuda/activations.h"
 #include "core/kernels/cuda/fast_divisor.h"
 #include "core/kernels/cuda/gated_network.h"
-#include "core/kernels/cuda/values.h"
 
 // For the sources of gated_network.h: a token's rows between device and shared memory, where
 // feature f of the row at place i is at f * feature_step + i * place_step, and the sums of the
@@ -27,65 +24,20 @@ __host__ __device__ constexpr int GatedWeightCount(int width, int hidden) {
   return (3 * hidden + width) * width;
 }
 
-// Of a token, from or to `data`, features kCount at a time. REQUIRES: rows begin at multiples of
-// kCount elements, and are as many.
-template <int kCount, typename A, typename To, typename RowOf, typename Factor>
-__device__ inline void LoadPacks(const FastDivisor& by_width, const A* data, int64_t row_stride,
-                                 int places, const RowOf& row_of, int feature_step, int place_step,
-                                 const Factor& factor, To* to) {
-  const int width = static_cast<int>(by_width.divisor());
-  const int threads = static_cast<int>(blockDim.x);
-  for (int i = kCount * static_cast<int>(threadIdx.x); i < places * width; i += kCount * threads) {
-    const int place = static_cast<int>(by_width.Divide(i));
-    const int feature = i - place * width;
-    const int64_t row = row_of(place);
-    Pack<A, kCount> pack = {};
-    if (row >= 0) {
-      pack = *reinterpret_cast<const Pack<A, kCount>*>(data + row * row_stride + feature);
-    }
-    for (int j = 0; j < kCount; ++j) {
-      to[(feature + j) * feature_step + place * place_step] = factor(pack.v[j]);
-    }
-  }
-}
-template <int kCount, typename A, typename RowOf>
-__device__ inline void StorePacks(const FastDivisor& by_width, const A* from, int feature_step,
-                                  int place_step, int places, const RowOf& row_of, A* data,
-                                  int64_t row_stride) {
-  const int width = static_cast<int>(by_width.divisor());
-  const int threads = static_cast<int>(blockDim.x);
-  for (int i = kCount * static_cast<int>(threadIdx.x); i < places * width; i += kCount * threads) {
-    const int place = static_cast<int>(by_width.Divide(i));
-    const int feature = i - place * width;
-    const int64_t row = row_of(place);
-    if (row < 0) continue;
-    Pack<A, kCount> pack;
-    for (int j = 0; j < kCount; ++j) {
-      pack.v[j] = from[(feature + j) * feature_step + place * place_step];
-    }
-    *reinterpret_cast<Pack<A, kCount>*>(data + row * row_stride + feature) = pack;
-  }
-}
-template <typename A>
-__device__ inline bool HavePairs(const A* data, int64_t row_stride, int width) {
-  return width % 2 == 0 && row_stride % 2 == 0 &&
-         reinterpret_cast<uintptr_t>(data) % (2 * sizeof(A)) == 0;
-}
-
 // row_of(i) is the row at place i, -1 for none, which has zeros; factor(x) what shared memory holds
-// of a number, of 0 too. By the whole block, neighbouring threads taking neighbouring features, two
-// of them at a time where rows allow it.
+// of a number. By the whole block, neighbouring threads taking neighbouring features.
 template <typename A, typename To, typename RowOf, typename Factor>
 __device__ inline void LoadRows(const FastDivisor& by_width, const Activations<const A>& from,
                                 int64_t token, int places, const RowOf& row_of, int feature_step,
                                 int place_step, const Factor& factor, To* to) {
   const A* const data = from.data + token * from.token_stride;
-  if (HavePairs(data, from.row_stride, static_cast<int>(by_width.divisor()))) {
-    LoadPacks<2>(by_width, data, from.row_stride, places, row_of, feature_step, place_step, factor,
-                 to);
-  } else {
-    LoadPacks<1>(by_width, data, from.row_stride, places, row_of, feature_step, place_step, factor,
-                 to);
+  const int width = static_cast<int>(by_width.divisor());
+  for (int i = static_cast<int>(threadIdx.x); i < places * width; i += blockDim.x) {
+    const int place = static_cast<int>(by_width.Divide(i));
+    const int feature = i - place * width;
+    const int64_t row = row_of(place);
+    to[feature * feature_step + place * place_step] =
+        row < 0 ? To{} : factor(data[row * from.row_stride + feature]);
   }
 }
 template <typename A, typename RowOf>
@@ -93,10 +45,14 @@ __device__ inline void StoreRows(const FastDivisor& by_width, const A* from, int
                                  int place_step, int64_t token, int places, const RowOf& row_of,
                                  const Activations<A>& to) {
   A* const data = to.data + token * to.token_stride;
-  if (HavePairs(data, to.row_stride, static_cast<int>(by_width.divisor()))) {
-    StorePacks<2>(by_width, from, feature_step, place_step, places, row_of, data, to.row_stride);
-  } else {
-    StorePacks<1>(by_width, from, feature_step, place_step, places, row_of, data, to.row_stride);
+  const int width = static_cast<int>(by_width.divisor());
+  for (int i = static_cast<int>(threadIdx.x); i < places * width; i += blockDim.x) {
+    const int place = static_cast<int>(by_width.Divide(i));
+    const int feature = i - place * width;
+    const int64_t row = row_of(place);
+    if (row >= 0) {
+      data[row * to.row_stride + feature] = from[feature * feature_step + place * place_step];
+    }
   }
 }
 
