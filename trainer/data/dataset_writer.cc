@@ -171,7 +171,9 @@ Status DatasetWriter::Continue(ThreadPool* pool) {
   const std::string path = partial_path_ + "/" + kJournalFile;
   ELASTOR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   std::vector<JournalRecord> records(bytes.size() / sizeof(JournalRecord));
-  std::memcpy(records.data(), bytes.data(), records.size() * sizeof(JournalRecord));
+  if (!records.empty()) {
+    std::memcpy(records.data(), bytes.data(), records.size() * sizeof(JournalRecord));
+  }
   for (const JournalRecord& record : records) {
     if (record.split > 2 || ChecksumOf(record) != record.checksum) break;
     SplitFile& file = *files_[record.split];
