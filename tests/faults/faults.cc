@@ -609,7 +609,7 @@ constexpr Fault kFaults[] = {
     {"memory_cgroup", "the job gets no more memory (a control group)", kMemoryGroup, EndMemory},
     {"cut_link", "the link between two hosts cut for ever", kRanks | kHosts, CutLink},
     {"broken_link", "the same for 0.2 to 2.2 s", kRanks | kHosts, BreakLink},
-    {"slow_link", "the same with 5 to 54 Mbit/s", kRanks | kHosts, SlowLink},
+    {"slow_link", "the same with 5 to 54 Mbit/s for 1 to 10 s", kRanks | kHosts, SlowLink},
     {"delayed_link", "the same with delays of 1 to 50 ms", kRanks | kHosts | kDelays, DelayedLink},
 };
 
