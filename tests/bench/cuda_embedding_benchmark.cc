@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,7 +142,7 @@ struct Times {
 };
 
 template <typename A>
-Times Run(DeviceEmbedding* embedding, Stream& compute, const std::vector<SparseBatch>& batches) {
+Times Run(DeviceEmbedding* embedding, Stream& compute, std::span<const SparseBatch> batches) {
   const int64_t features = embedding->output_features();
   const Buffer<A> e(&compute, FLAGS_batch_size * features);
   const auto activations = Activations<A>::RowMajor(e.data(), FLAGS_batch_size, 1, features);
@@ -195,7 +196,7 @@ void Measure(const std::string& name, int64_t width, double bandwidth) {
   Stream compute, route;
   ThreadPool pool(1);
   DeviceEmbedding embedding(options, &*plan, communicator.get(), &compute, &route, &pool);
-  const std::vector<SparseBatch> batches = {UniformBatch(1), UniformBatch(2)};
+  const SparseBatch batches[] = {UniformBatch(1), UniformBatch(2)};
   const Times times = Run<A>(&embedding, compute, batches);
   const auto different = static_cast<double>(CountDifferent(batches[0]));
   const auto k = static_cast<double>(width);
