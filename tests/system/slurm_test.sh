@@ -47,7 +47,7 @@ sweep=$work/sweep.textproto
 sweep() {
   local output=$1
   shift
-  timeout 120 nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
+  timeout 600 nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
     --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@"
 }
 
@@ -82,7 +82,7 @@ starts() { cat "$1"/attempts/* 2>/dev/null | grep --count '"event":"start"'; }
 
 # wait_for WHAT COMMAND...: until it succeeds.
 wait_for() {
-  local what=$1 deadline=$((SECONDS + 60))
+  local what=$1 deadline=$((SECONDS + 120))
   shift
   until "$@" >/dev/null 2>&1; do
     if [[ $SECONDS -ge $deadline ]]; then
