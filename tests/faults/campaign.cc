@@ -118,6 +118,14 @@ bool CanLimitMemory() {
   return true;
 }
 
+// The names of --faults; none: all.
+std::set<std::string> AskedFaults() {
+  std::set<std::string> asked;
+  std::istringstream names(FLAGS_faults);
+  for (std::string name; std::getline(names, name, ',');) asked.insert(name);
+  return asked;
+}
+
 class Campaign {
  public:
   explicit Campaign(std::string work) : work_(std::move(work)) {}
@@ -172,19 +180,15 @@ class Campaign {
               {kHosts, Hosts(work_, "probe"), "no network namespaces with tc here"},
               {kDelays, Hosts(work_, "probe_delay"), "no TAP interfaces here"},
               {kMemoryGroup, CanLimitMemory(), "no control group of memory can be made here"}};
-    std::set<std::string> asked;
-    std::istringstream names(FLAGS_faults);
-    for (std::string name; std::getline(names, name, ',');) asked.insert(name);
-    const bool all = asked.empty();
+    const std::set<std::string> asked = AskedFaults();
     for (const Fault& fault : Faults()) {
-      if (asked.erase(fault.name) == 0 && !all) continue;
+      if (!asked.empty() && !asked.contains(fault.name)) continue;
       if (const char* const lacking = Lacking(fault)) {
         std::printf("skipped: %s, %s\n", fault.name, lacking);
       } else {
         faults_.push_back(&fault);
       }
     }
-    CHECK(asked.empty()) << "--faults: there is no " << *asked.begin();
     CHECK(!faults_.empty()) << "--faults: none is possible here";
   }
 
@@ -277,6 +281,14 @@ int Main() {
     if (error) return Refuse("--" + name + "=" + *path + ": " + error.message());
     *path = found;
   }
+  std::set<std::string> unknown = AskedFaults();
+  std::string known;
+  for (const Fault& fault : Faults()) {
+    unknown.erase(fault.name);
+    known += std::string(" ") + fault.name;
+  }
+  if (!unknown.empty())
+    return Refuse("--faults: found '" + *unknown.begin() + "'; expected some of" + known);
   const std::string work =
       FLAGS_work.empty() ? "/tmp/elastor_faults." + std::to_string(getpid()) : Absolute(FLAGS_work);
   if (fs::exists(work))
