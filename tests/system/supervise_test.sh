@@ -34,7 +34,8 @@ expect_line 2 '--max_restarts=-1: expected 0 or more' "${supervised[@]}" --max_r
 expect_line 2 'cannot be spread over 2 ranks' "${supervised[@]}" --set=parallel.virtual_shards=1
 [[ -z $(ls --directory "$work"/new* 2>/dev/null) ]] || fail "a mistake left $(ls --directory "$work"/new*)"
 
-# Two jobs whose mpirun stays after its ranks: one is done, one was told to end. Looked at below.
+# Three jobs whose mpirun stays after its ranks: one is done, one was told to end, and of one they die
+# while they start, before anybody has seen them, and are never waited for. Looked at below.
 cat >"$work/staying" <<'STAYING'
 #!/usr/bin/env bash
 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" &
@@ -43,7 +44,13 @@ wait $!
 wait $!
 exec sleep 600
 STAYING
-chmod +x "$work/staying"
+cat >"$work/deaf" <<'DEAF'
+#!/usr/bin/env bash
+mkdir "$0.again" 2>/dev/null || exec mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+(sleep 0.2; exec "$6" --version >/dev/null) &
+exec sleep 600
+DEAF
+chmod +x "$work/staying" "$work/deaf"
 staying=(timeout --signal=KILL 120 "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
 "${staying[@]}" --output_dir="$work/done" >"$work/done.log" 2>&1 &
 left_done=$!
@@ -51,6 +58,8 @@ left_done=$!
 left_told=$!
 until grep --quiet '"event":"checkpoint"' "$work/told/metrics.jsonl" 2>/dev/null || ! kill -0 $left_told 2>/dev/null; do sleep 0.05; done
 pkill -TERM --parent $left_told
+timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
+left_unseen=$!
 
 # A job that cannot run is tried so often and no more.
 timeout 60 "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
@@ -118,4 +127,9 @@ wait $left_told
 code=$?
 [[ $code -eq 75 && $(grep --count '^supervise: ' "$work/told.log") -eq 1 ]] ||
   fail "mpirun stays after a stop: found exit code $code and: $(grep --invert-match '^step ' "$work/told.log")"
+wait $left_unseen
+code=$?
+[[ $code -eq 0 && $(digest_of "$work/unseen") == "$(digest_of "$work/alone")" &&
+  $(grep '^supervise: ' "$work/unseen.log") == 'supervise: mpirun did not end within 20 s of its ranks; again on 2 ranks from the beginning, try 1 of 5' ]] ||
+  fail "ranks that died unseen: found exit code $code and: $(grep --invert-match '^step ' "$work/unseen.log")"
 exit "$((failures > 0))"

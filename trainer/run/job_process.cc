@@ -115,6 +115,7 @@ sigset_t WaitedSignals() {
 
 std::optional<bool> IsLocked(const std::string& run_directory) {
   const int descriptor = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) return false;
   if (descriptor < 0) return std::nullopt;
   std::optional<bool> locked = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
   if (*locked && errno != EWOULDBLOCK) locked = std::nullopt;  // no locks there
@@ -122,36 +123,43 @@ std::optional<bool> IsLocked(const std::string& run_directory) {
   return locked;
 }
 
-std::optional<bool> HasThisProgramBelow(pid_t process) {
+std::optional<ProgramBelow> ThisProgramBelow(pid_t process) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return std::nullopt;
+  std::string name;
+  std::getline(std::ifstream("/proc/self/comm"), name);
   std::map<pid_t, pid_t> parents;
-  std::vector<pid_t> ours;
+  std::vector<pid_t> alive, ended;
   fs::directory_iterator entry("/proc", error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const pid_t number = std::atoi(entry->path().filename().c_str());
     if (number == 0) continue;
     std::ifstream file(entry->path() / "stat");
-    // It has ended, or no descriptor is left.
+    // It is gone, or no descriptor is left.
     if (!file.is_open() && errno != ENOENT && errno != ESRCH) return std::nullopt;
     std::string stat;
     std::getline(file, stat, '\0');
     // "7 (name) S 3": a name may hold anything.
-    std::istringstream after_name(stat.substr(stat.rfind(')') + 1));
+    const size_t begin = std::min(stat.find('('), stat.size()), end = stat.rfind(')');
+    std::istringstream after_name(stat.substr(end + 1));
     char state = 0;
     after_name >> state >> parents[number];
-    std::error_code ended;
-    if (fs::read_symlink(entry->path() / "exe", ended) == program) ours.push_back(number);
+    std::error_code none;
+    if (fs::read_symlink(entry->path() / "exe", none) == program) alive.push_back(number);
+    if (state == 'Z' && stat.substr(begin, end - begin) == "(" + name) ended.push_back(number);
   }
   if (error) return std::nullopt;
-  return std::any_of(ours.begin(), ours.end(), [&](pid_t below) {
+  const auto is_below = [&](pid_t below) {
     do {
       below = parents[below];
     } while (below != process && below > 1);
     return below == process;
-  });
+  };
+  if (std::any_of(alive.begin(), alive.end(), is_below)) return ProgramBelow::kAlive;
+  return std::any_of(ended.begin(), ended.end(), is_below) ? ProgramBelow::kEnded
+                                                           : ProgramBelow::kNone;
 }
 
 std::vector<std::string> KeepaliveOptions() {

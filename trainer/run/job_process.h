@@ -37,13 +37,19 @@ std::chrono::seconds PauseBeforeTry(int n);
 // interrupted; SIGHUP unless it is ignored, as under nohup.
 sigset_t WaitedSignals();
 
-// Whether a trainer is at work in the run's folder, as far as the file system's locks tell. Nothing
-// when that cannot be looked at: there is no such folder, or no descriptor is left to open it.
+// Whether a trainer is at work in the run's folder, as far as the file system's locks tell; none is
+// where there is no such folder. Nothing when that cannot be looked at: no descriptor is left to
+// open it, or there are no locks.
 std::optional<bool> IsLocked(const std::string& run_directory);
 
-// Whether a process below that one runs this program; the process itself does not count. Nothing
-// when not every process of this host can be looked at.
-std::optional<bool> HasThisProgramBelow(pid_t process);
+// The processes below one that run this program, it itself left out.
+enum class ProgramBelow {
+  kNone,
+  kEnded,  // all of them, and nobody has waited for them (zombies), which are known by their name
+  kAlive,
+};
+// Nothing when not every process of this host can be looked at.
+std::optional<ProgramBelow> ThisProgramBelow(pid_t process);
 
 // mpirun's options by which it notices within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();

@@ -125,10 +125,13 @@ class RankWatch {
   double SecondsGone() {
     if (SecondsSince(looked_) > (seen_ ? kLookSeconds : kFirstLooksSeconds)) {
       looked_ = Clock::now();
-      std::optional<bool> here = HasThisProgramBelow(mpirun_);
-      if (here == false) here = IsLocked(output_dir_);
-      seen_ |= here == true;
-      if (here == true) last_here_ = looked_;
+      const std::optional<ProgramBelow> below = ThisProgramBelow(mpirun_);
+      std::optional<bool> here;
+      if (below) here = below == ProgramBelow::kAlive ? true : IsLocked(output_dir_);
+      // Killed before they were seen, they may be left to an mpirun that waits for none of them.
+      const bool lived = here == true || (below == ProgramBelow::kEnded && !seen_);
+      seen_ |= lived;
+      if (lived) last_here_ = looked_;
       if (!here) last_here_ = std::max(last_here_, looked_);
     }
     return SecondsSince(last_here_);

@@ -121,26 +121,31 @@ TEST(MpirunReportTest, BearsLongLines) {
   EXPECT_EQ(report.cause(), "a rank ended with code 3");
 }
 
-// What cannot be looked at is not taken for gone.
+// What cannot be looked at is not taken for gone, and what nobody has waited for is known to have
+// been there.
 TEST(JobProcessTest, KnowsWhetherThisProgramRunsBelow) {
-  EXPECT_EQ(HasThisProgramBelow(getpid()), false);
+  EXPECT_EQ(ThisProgramBelow(getpid()), ProgramBelow::kNone);
   const pid_t child = fork();
   if (child == 0) {
     while (true) pause();
   }
-  EXPECT_EQ(HasThisProgramBelow(getpid()), true);
-  EXPECT_EQ(HasThisProgramBelow(child), false);
+  EXPECT_EQ(ThisProgramBelow(getpid()), ProgramBelow::kAlive);
+  EXPECT_EQ(ThisProgramBelow(child), ProgramBelow::kNone);
   for (const int room : {0, 1}) {
     const FileLimit limit(room);
-    EXPECT_EQ(HasThisProgramBelow(getpid()), std::nullopt) << room;
+    EXPECT_EQ(ThisProgramBelow(getpid()), std::nullopt) << room;
   }
   kill(child, SIGKILL);
+  siginfo_t info;
+  waitid(P_PID, child, &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(ThisProgramBelow(getpid()), ProgramBelow::kEnded);
   waitpid(child, nullptr, 0);
+  EXPECT_EQ(ThisProgramBelow(getpid()), ProgramBelow::kNone);
 }
 
 TEST(JobProcessTest, KnowsWhetherAFolderIsLocked) {
   const std::string folder = testing::TempDir() + "/locked";
-  EXPECT_EQ(IsLocked(folder), std::nullopt);
+  EXPECT_EQ(IsLocked(folder), false);
   ASSERT_TRUE(MakeDirectory(folder).ok());
   EXPECT_EQ(IsLocked(folder), false);
   const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
