@@ -4,8 +4,8 @@
 //   delayed_cable PARENT NAMESPACE NAMESPACE INTERFACE LEAST MOST
 //
 // joins the TAP interfaces of that name in the two namespaces. Until SIGUSR1 comes frames pass at
-// once; from then on each arrives LEAST to MOST milliseconds later, in the order in which they were
-// sent. Ends with its parent, the process PARENT.
+// once; from then on, until it comes again, each arrives LEAST to MOST milliseconds later, in the
+// order in which they were sent. Ends with its parent, the process PARENT.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != std::atoi(argv[1])) return 0;  // gone already
-  signal(SIGUSR1, [](int) { delays = 1; });
+  signal(SIGUSR1, [](int) { delays = 1 - delays; });
   const int ends[] = {OpenInterface(argv[2], argv[4]), OpenInterface(argv[3], argv[4])};
   // In time, although ranks keep every processor busy.
   const sched_param first = {.sched_priority = 1};

@@ -573,11 +573,12 @@ void DelayedLink(Random& random, Attempt* attempt) {
   const std::string delays =
       std::to_string(least) + " " + std::to_string(least + Below(random, 51 - least));
   OnTwoHosts(attempt, "up " + delays);
-  attempt->what = "a link that delays by " + delays + " ms";
-  attempt->patience = 4;
-  OnRank(0, attempt, [attempt = *attempt](pid_t) -> std::optional<double> {
-    Hosts(attempt, "delay");
-    return std::nullopt;
+  const double seconds = 1 + 9 * Share(random);
+  attempt->what =
+      "a link that delays by " + delays + " ms for " + std::to_string(seconds) + " s";
+  OnRank(0, attempt, [=, attempt = *attempt, late = false](pid_t) mutable -> std::optional<double> {
+    Hosts(attempt, late ? "prompt" : "delay");
+    return std::exchange(late, true) ? std::nullopt : std::optional(seconds);
   });
 }
 
@@ -610,7 +611,7 @@ constexpr Fault kFaults[] = {
     {"cut_link", "the link between two hosts cut for ever", kRanks | kHosts, CutLink},
     {"broken_link", "the same for 0.2 to 2.2 s", kRanks | kHosts, BreakLink},
     {"slow_link", "the same with 5 to 54 Mbit/s for 1 to 10 s", kRanks | kHosts, SlowLink},
-    {"delayed_link", "the same with delays of 1 to 50 ms", kRanks | kHosts | kDelays, DelayedLink},
+    {"delayed_link", "the same with delays of 1 to 50 ms for 1 to 10 s", kRanks | kHosts | kDelays, DelayedLink},
 };
 
 // Of two that use the same thing (a disk, the links, the data set's copy) there is none.
@@ -658,7 +659,6 @@ void Join(const Attempt& other, Attempt* attempt) {
   append(other.before, &attempt->before);
   append(other.mpirun, &attempt->mpirun);
   attempt->hosts += other.hosts;
-  attempt->patience = std::max(attempt->patience, other.patience);
   // Of faulty_system.cc, which takes lists.
   for (const auto& [name, value] : other.environment) {
     std::string& all = attempt->environment[name];

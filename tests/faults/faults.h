@@ -39,7 +39,6 @@ struct Attempt {
   std::vector<std::string> mpirun;         // its options besides those of every job
   std::string hosts;                       // as of --host; empty: this one
   std::map<std::string, std::string> environment;
-  double patience = 1;  // how many times longer than others the job may live
   Strike strike;
   std::function<void(int code)> restore;  // after the job, which ended with the exit code
 

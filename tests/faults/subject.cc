@@ -116,8 +116,7 @@ JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
                   .supervised = attempt.supervised,
                   .output_dir = attempt.run,
                   .log = attempt.work + "/log",
-                  .hang_seconds = hang_seconds_ * attempt.patience *
-                                  (attempt.supervised ? kSupervisedHangs : 1),
+                  .hang_seconds = hang_seconds_ * (attempt.supervised ? kSupervisedHangs : 1),
                   .strikes = {}};
   if (attempt.ranks == 1) {
     plan.command = attempt.before;

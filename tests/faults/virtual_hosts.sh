@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Two hosts, elastor1 and elastor2, as network namespaces with a cable between them. As root:
 #
-#   virtual_hosts.sh FOLDER up [LEAST MOST]|cut|heal|throttle MBIT|free|delay|down|probe|probe_delay
+#   virtual_hosts.sh FOLDER up [LEAST MOST]|cut|heal|throttle MBIT|free|delay|prompt|down|probe|probe_delay
 #
 # up: makes them, and FOLDER/on_host, which runs a command line on one, as ssh would; with LEAST and MOST the
 # cable is one that can delay by so many milliseconds (delayed_cable), while a command runs on the first
-# host; delay: from now on it does; down: removes them; probe, probe_delay: whether that can be done here.
+# host; delay: from now on it does; prompt: no more; down: removes them; probe, probe_delay: whether that can
+# be done here.
 set -euo pipefail
 folder=$1
 space=elastor$(cksum <<<"$folder" | cut --delimiter=' ' --fields=1)- # of the namespaces' names
@@ -62,7 +63,7 @@ AGENT
     done
     ;;
   free) for i in 1 2; do tc -netns $space$i qdisc delete dev cable root; done ;;
-  delay) kill -USR1 "$(<"$folder/cable")" ;;
+  delay | prompt) kill -USR1 "$(<"$folder/cable")" ;;
   down) down ;;
   probe) "$0" "$folder" up && "$0" "$folder" throttle 10 && down ;;
   probe_delay) "$0" "$folder" up 1 1 && down ;;
