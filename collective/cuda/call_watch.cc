@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/base/exhausted.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -21,7 +22,8 @@ std::string Seconds(double seconds) {
 }  // namespace
 
 CallWatch::CallWatch(Options options) : options_(std::move(options)) {
-  thread_ = std::thread([this] { Watch(); });
+  thread_ = StartThread(1, 1, "the deadline of device calls (parallel.deadline_seconds)",
+                        [this] { Watch(); });
 }
 
 CallWatch::~CallWatch() {

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/exhausted.h"
 #include "launcher/scaling_law/format.h"
 
 namespace elastor {
@@ -136,12 +137,14 @@ std::vector<SweepLaw> FitLaws(const SweepData& data, const AnalysisOptions& opti
       series->analysis = Analyse(series->series, law->sizes, series->configurations, options);
     }
   };
-  std::vector<std::jthread> threads;
-  for (size_t i = 1; i < std::min<size_t>(tasks.size(), std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back(work);
+  const size_t threads = std::min<size_t>(tasks.size(), std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) {
+    others.push_back(StartThread(static_cast<int64_t>(i), static_cast<int64_t>(threads) - 1,
+                                 "fitting laws", work));
   }
   work();
-  threads.clear();
+  for (std::thread& other : others) other.join();
   for (SweepLaw& law : laws) {
     // Equal widths or depths of different models are no equal sizes.
     if (law.sizes.size() != 1 || law.sizes[0] == "width" || law.sizes[0] == "depth") continue;

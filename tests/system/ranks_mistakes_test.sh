@@ -60,6 +60,10 @@ soon=(--set=parallel.start_seconds=1)
 ends_soon 45 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
   mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
 
+# A rank that may not even start the thread that keeps MPI's start from waiting for ever.
+ends_soon 45 3 "cannot start thread 1 of 1 for the deadline of MPI's start (parallel.start_seconds): Resource temporarily unavailable" \
+  mpi 1 prlimit --as=40000000000 --stack=64000000000 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new"
+
 # begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
 begin() {
   mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout 60 -np "$1" "${tiny[@]}" \
