@@ -187,7 +187,8 @@ class Job {
   // Ends a job that hangs.
   void Look(double now) {
     next_look_ = now + kLookSeconds;
-    const bool of_mpirun = !plan_.supervised && plan_.command[0] != plan_.trainer;
+    // Or its daemon on a host that is cut off, which outlives a supervisor.
+    const bool of_mpirun = plan_.supervised ? launcher_ended_ : plan_.command[0] != plan_.trainer;
     const bool alone = of_mpirun && Find().ranks.empty();
     if (!alone) last_in_company_ = now;
     if (now <= plan_.hang_seconds && now - last_in_company_ <= kLauncherSeconds) return;

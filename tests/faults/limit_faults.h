@@ -1,0 +1,15 @@
+#ifndef ELASTOR_TESTS_FAULTS_LIMIT_FAULTS_H_
+#define ELASTOR_TESTS_FAULTS_LIMIT_FAULTS_H_
+
+#include "tests/faults/faults.h"
+
+namespace elastor {
+
+// Faults by what the system grants: memory and descriptors of a rank, memory of a job.
+void LimitMemory(Random& random, Attempt* attempt);
+void LimitFiles(Random& random, Attempt* attempt);
+void EndMemory(Random& random, Attempt* attempt);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TESTS_FAULTS_LIMIT_FAULTS_H_

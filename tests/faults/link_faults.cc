@@ -1,0 +1,95 @@
+#include "tests/faults/link_faults.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "glog/logging.h"
+#include "tests/faults/moments.h"
+
+namespace elastor {
+namespace {
+
+bool Hosts(const Attempt& attempt, const std::string& command) {
+  return std::system(("tests/faults/virtual_hosts.sh " + attempt.work + " " + command).c_str()) ==
+         0;
+}
+
+// up: how they are made.
+void OnTwoHosts(Attempt* attempt, const std::string& up = "up") {
+  CHECK(Hosts(*attempt, up)) << "no network namespaces";
+  const std::string first = std::to_string((attempt->ranks + 1) / 2);
+  const std::string second = std::to_string(attempt->ranks / 2);
+  const std::string agent = attempt->work + "/on_host";
+  attempt->agent = {agent, "elastor1"};
+  attempt->hosts = "elastor1:" + first + ",elastor2:" + second;
+  // The last three: as tools/environment.sh.
+  const std::pair<std::string, std::string> settings[] = {{"plm", "rsh"},
+                                                          {"plm_rsh_agent", agent},
+                                                          {"oob_tcp_if_include", "10.79.0.0/24"},
+                                                          {"btl_tcp_if_include", "10.79.0.0/24"},
+                                                          {"oob_tcp_keepalive_time", "2"},
+                                                          {"oob_tcp_keepalive_intvl", "1"},
+                                                          {"oob_tcp_keepalive_probes", "3"}};
+  for (const auto& [name, value] : settings) {
+    attempt->mpirun.insert(attempt->mpirun.end(), {"--mca", name, value});
+  }
+  attempt->restore = [=, attempt = *attempt](int) { Hosts(attempt, "down"); };
+}
+
+}  // namespace
+
+void CutLink(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  OnTwoHosts(attempt);
+  attempt->what = "cut the link between two hosts";
+  // A deadline below the keepalive's 5 s can leave mpirun for a quarter of an hour, which a
+  // supervisor ends (docs/operations.md, "Deadlines and failures").
+  SetDeadlines(attempt->supervised ? 4 : 9, 10, attempt);
+  OnRank(0, attempt, [attempt = *attempt](pid_t) -> std::optional<double> {
+    Hosts(attempt, "cut");
+    return std::nullopt;
+  });
+  // mpirun's own, when it notices first.
+  AllowEnds({3, 205, 1}, attempt);
+}
+
+void BreakLink(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  OnTwoHosts(attempt);
+  const double seconds = 0.2 + 2 * Share(random);
+  attempt->what = "cut the link for " + std::to_string(seconds) + " s";
+  OnRank(0, attempt, [=, attempt = *attempt, cut = false](pid_t) mutable -> std::optional<double> {
+    Hosts(attempt, cut ? "heal" : "cut");
+    return std::exchange(cut, true) ? std::nullopt : std::optional(seconds);
+  });
+}
+
+void SlowLink(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  OnTwoHosts(attempt);
+  const std::string megabits = std::to_string(5 + Below(random, 50));
+  const double seconds = 1 + 9 * Share(random);
+  attempt->what = "a link of " + megabits + " Mbit/s for " + std::to_string(seconds) + " s";
+  OnRank(0, attempt, [=, attempt = *attempt, slow = false](pid_t) mutable -> std::optional<double> {
+    Hosts(attempt, slow ? "free" : "throttle " + megabits);
+    return std::exchange(slow, true) ? std::nullopt : std::optional(seconds);
+  });
+}
+
+void DelayedLink(Random& random, Attempt* attempt) {
+  AtSomeMoment(random, attempt);
+  const size_t least = 1 + Below(random, 50);
+  const std::string delays =
+      std::to_string(least) + " " + std::to_string(least + Below(random, 51 - least));
+  OnTwoHosts(attempt, "up " + delays);
+  const double seconds = 1 + 9 * Share(random);
+  attempt->what = "a link that delays by " + delays + " ms for " + std::to_string(seconds) + " s";
+  OnRank(0, attempt, [=, attempt = *attempt, late = false](pid_t) mutable -> std::optional<double> {
+    Hosts(attempt, late ? "prompt" : "delay");
+    return std::exchange(late, true) ? std::nullopt : std::optional(seconds);
+  });
+}
+
+}  // namespace elastor
