@@ -35,6 +35,7 @@
 #include "tests/faults/tally.h"
 
 DEFINE_int64(runs, 20, "disturbed runs");
+DEFINE_int64(first, 0, "the index of the first one: parts of a campaign can run side by side");
 DEFINE_uint64(seed, 1, "of faults, moments, victims and numbers of ranks");
 DEFINE_int64(only, -1, "the run of this index alone, as the whole campaign has it");
 DEFINE_string(
@@ -133,9 +134,9 @@ class Campaign {
   int Run() {
     Make();
     ChooseFaults();
-    const int64_t first = FLAGS_only < 0 ? 0 : FLAGS_only;
-    const int64_t end = FLAGS_only < 0 ? FLAGS_runs : FLAGS_only + 1;
-    for (int64_t index = first; index < end; ++index) RunOne(index);
+    const int64_t first = FLAGS_only < 0 ? FLAGS_first : FLAGS_only;
+    const int64_t runs = FLAGS_only < 0 ? FLAGS_runs : 1;
+    for (int64_t index = first; index < first + runs; ++index) RunOne(index);
     tally_.Print();
     return failures_ == 0 ? 0 : 1;
   }
