@@ -24,6 +24,9 @@ std::vector<FlagInfo> OwnFlags(const std::string& source_file) {
 }
 
 std::optional<FlagInfo> FindFlag(const std::string& name) {
+  // gflags' own: they would set flags by variables of the environment, past what is checked here,
+  // and end the process by themselves, or promise that unknown flags pass.
+  if (name == "fromenv" || name == "tryfromenv" || name == "undefok") return std::nullopt;
   FlagInfo flag;
   if (!gflags::GetCommandLineFlagInfo(name.c_str(), &flag)) return std::nullopt;
   return flag;

@@ -88,6 +88,11 @@ TEST_F(CommandLineTest, Mistakes) {
             "--colour: no such flag; there are: --color, --count, --fast, --set, --flagfile");
   EXPECT_EQ(MessageOf({"--nocolor"}),
             "--nocolor: no such flag; there are: --color, --count, --fast, --set, --flagfile");
+  // gflags' own, which would end the process or set flags unseen.
+  for (const std::string flag : {"--fromenv", "--tryfromenv", "--undefok"}) {
+    EXPECT_EQ(MessageOf({flag + "=--count"}),
+              flag + ": no such flag; there are: --color, --count, --fast, --set, --flagfile");
+  }
   EXPECT_EQ(MessageOf({"--count=two"}), "--count: expected a value of type int32, found 'two'");
   EXPECT_EQ(MessageOf({"--fast=maybe"}), "--fast: expected a value of type bool, found 'maybe'");
   EXPECT_EQ(MessageOf({"--color"}), "--color: expected a value, --color=value");
