@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -140,14 +141,16 @@ void DisturbedRun::Count(const Job& job) {
     if (before_ != nullptr) before_->first_step_seconds.push_back(*job.end.first_step_seconds);
   }
   before_ = nullptr;
-  std::string names;
+  std::set<std::string> struck;
   double notice_seconds = kForEver;  // from the last strike
   for (size_t d = 0; d < job.disturbances.size(); ++d) {
     if (!job.disturbances[d].struck) continue;
-    names += (names.empty() ? "" : "+") + std::string(job.disturbances[d].fault->name);
+    struck.insert(job.disturbances[d].fault->name);
     notice_seconds = std::min(notice_seconds, *job.end.notice_seconds[d]);
   }
-  if (names.empty()) return;
+  if (struck.empty()) return;
+  std::string names;
+  for (const std::string& name : struck) names += (names.empty() ? "" : "+") + name;
   before_ = &tally_.faults[names];
   ++before_->struck;
   before_->restarted += job.end.restarted;

@@ -40,7 +40,9 @@ void LimitMemory(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_AS, &bounds, nullptr);
     return std::nullopt;
   });
-  AllowEnds({1, 3}, attempt);  // 1: Open MPI's own end, in MPI_Init
+  // 1: Open MPI's own end, in MPI_Init; 127, and once 141 (SIGPIPE), where libraries are not even
+  // loaded.
+  AllowEnds({1, 3, 127, 141}, attempt);
 }
 
 void LimitFiles(Random& random, Attempt* attempt) {
