@@ -42,6 +42,22 @@ constexpr double kLookSeconds = 0.5;  // between two looks at all processes
   _exit(127);
 }
 
+struct ProcessState {
+  char state = 'Z';
+  int parent = 0;
+};
+// A process that is gone is over.
+ProcessState StateOf(pid_t process) {
+  ProcessState found;
+  const std::string stat = Contents("/proc/" + std::to_string(process) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  if (name_end != stat.npos) {
+    std::sscanf(&stat[name_end + 1], " %c %d", &found.state, &found.parent);
+  }
+  return found;
+}
+bool IsStopped(pid_t process) { return StateOf(process).state == 'T'; }
+
 // All processes below this one that are not over, by their parents.
 std::vector<pid_t> Descendants() {
   std::map<pid_t, std::vector<pid_t>> children;
@@ -50,15 +66,8 @@ std::vector<pid_t> Descendants() {
   while (const dirent* entry = readdir(all)) {
     const pid_t process = std::atoi(entry->d_name);
     if (process <= 0) continue;
-    const std::string stat = Contents("/proc/" + std::string(entry->d_name) + "/stat");
-    const size_t name_end = stat.rfind(')');
-    char state = 'Z';
-    int parent = 0;
-    if (name_end == stat.npos || std::sscanf(&stat[name_end + 1], " %c %d", &state, &parent) != 2 ||
-        state == 'Z') {
-      continue;
-    }
-    children[parent].push_back(process);
+    const ProcessState found = StateOf(process);
+    if (found.state != 'Z') children[found.parent].push_back(process);
   }
   closedir(all);
   std::vector<pid_t> found = children[getpid()];
@@ -187,15 +196,19 @@ class Job {
   // Ends a job that hangs.
   void Look(double now) {
     next_look_ = now + kLookSeconds;
-    // Or its daemon on a host that is cut off, which outlives a supervisor.
+    // Or its daemon on a host that is cut off, which outlives a supervisor. A rank that is stopped
+    // in its last moment, when the others have left, is missed by mpirun alone, and not by that.
     const bool of_mpirun = plan_.supervised ? launcher_ended_ : plan_.command[0] != plan_.trainer;
-    const bool alone = of_mpirun && Find().ranks.empty();
+    const std::map<int, pid_t> ranks = Find().ranks;
+    const bool alone = of_mpirun && std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) {
+                         return IsStopped(rank.second);
+                       });
     if (!alone) last_in_company_ = now;
     if (now <= plan_.hang_seconds && now - last_in_company_ <= kLauncherSeconds) return;
     if (!end_.hung && !end_.launcher_hung) {
       end_.launcher_hung = alone;
       end_.hung = !alone;
-      for (const auto& [rank, process] : Find().ranks) TraceStack(rank, process);
+      for (const auto& [rank, process] : ranks) TraceStack(rank, process);
     }
     for (const pid_t process : Descendants()) kill(process, SIGKILL);
   }

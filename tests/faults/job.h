@@ -47,7 +47,7 @@ struct JobEnd {
   std::string lines;           // of the log, without those of progress
   double seconds = 0;          // from the start until no process is left
   bool hung = false;           // a process of the trainer lived for too long, and was killed
-  bool launcher_hung = false;  // mpirun alone did
+  bool launcher_hung = false;  // mpirun alone did, or its daemon
   std::vector<std::optional<double>>
       notice_seconds;                        // from each strike to the end; none: no strike
   std::optional<double> first_step_seconds;  // from the start to the first record of a new step

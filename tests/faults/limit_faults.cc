@@ -40,9 +40,8 @@ void LimitMemory(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_AS, &bounds, nullptr);
     return std::nullopt;
   });
-  // 1: Open MPI's own end, in MPI_Init; 127, and once 141 (SIGPIPE), where libraries are not even
-  // loaded.
-  AllowEnds({1, 3, 127, 141}, attempt);
+  // 1: Open MPI's own end, in MPI_Init; 127: libraries are not even loaded.
+  AllowEnds({1, 3, 127}, attempt);
 }
 
 void LimitFiles(Random& random, Attempt* attempt) {

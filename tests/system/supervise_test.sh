@@ -34,8 +34,8 @@ expect_line 2 '--max_restarts=-1: expected 0 or more' "${supervised[@]}" --max_r
 expect_line 2 'cannot be spread over 2 ranks' "${supervised[@]}" --set=parallel.virtual_shards=1
 [[ -z $(ls --directory "$work"/new* 2>/dev/null) ]] || fail "a mistake left $(ls --directory "$work"/new*)"
 
-# Three jobs whose mpirun stays after its ranks: one is done, one was told to end, and of one they die
-# while they start, before anybody has seen them, and are never waited for. Looked at below.
+# Four jobs whose mpirun stays: one is done, one was told to end, of one the ranks die while they start, before
+# anybody has seen them, and are never waited for, and of one that is done a rank is frozen. Looked at below.
 cat >"$work/staying" <<'STAYING'
 #!/usr/bin/env bash
 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" &
@@ -50,7 +50,13 @@ mkdir "$0.again" 2>/dev/null || exec mpirun -q --oversubscribe --bind-to none --
 (sleep 0.2; exec "$6" --version >/dev/null) &
 exec sleep 600
 DEAF
-chmod +x "$work/staying" "$work/deaf"
+cat >"$work/frozen" <<'FROZEN'
+#!/usr/bin/env bash
+mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+mkfifo "$0.fifo"
+"${@:3:4}" --flagfile="$0.fifo"
+FROZEN
+chmod +x "$work/staying" "$work/deaf" "$work/frozen"
 staying=(timeout --signal=KILL 120 "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
 "${staying[@]}" --output_dir="$work/done" >"$work/done.log" 2>&1 &
 left_done=$!
@@ -60,6 +66,9 @@ until grep --quiet '"event":"checkpoint"' "$work/told/metrics.jsonl" 2>/dev/null
 pkill -TERM --parent $left_told
 timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
 left_unseen=$!
+timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$work/whole" --supervise --ranks=2 --launch="$work/frozen" \
+  --set=parallel.deadline_seconds=2 >"$work/whole.log" 2>&1 &
+left_frozen=$!
 
 # A job that cannot run is tried so often and no more.
 timeout 60 "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
@@ -132,4 +141,8 @@ code=$?
 [[ $code -eq 0 && $(digest_of "$work/unseen") == "$(digest_of "$work/alone")" &&
   $(grep '^supervise: ' "$work/unseen.log") == 'supervise: mpirun did not end within 20 s of its ranks; again on 2 ranks from the beginning, try 1 of 5' ]] ||
   fail "ranks that died unseen: found exit code $code and: $(grep --invert-match '^step ' "$work/unseen.log")"
+wait $left_frozen
+code=$?
+[[ $code -eq 0 && $(digest_of "$work/whole") == "$(digest_of "$work/alone")" ]] && ! grep --quiet '^supervise: ' "$work/whole.log" ||
+  fail "a rank frozen at the end: found exit code $code and: $(grep --invert-match '^step ' "$work/whole.log")"
 exit "$((failures > 0))"

@@ -35,7 +35,8 @@ namespace {
 constexpr double kProbeSeconds = 10;
 // mpirun loses a signal that comes while it starts, or dies of it: it is held back so long.
 constexpr double kSignalAfterSeconds = 2;
-// How long after parallel.deadline_seconds a rank that is cut off has ended.
+// How long after parallel.deadline_seconds a rank that is cut off has ended, and any rank of a run
+// that is whole.
 constexpr double kLeavingSeconds = 10;
 // So long mpirun may live without its ranks, and how often that is looked at. With a link that is
 // cut it can wait for a quarter of an hour, for the kernel probes no connection on which it still
@@ -105,11 +106,37 @@ class SupervisorLock {
   int file_ = -1;
 };
 
-// When the run's last summary was written; the least time without one.
-std::filesystem::file_time_type SummaryTime(const std::string& output_dir) {
-  std::error_code none;
-  return std::filesystem::last_write_time(output_dir + "/summary.json", none);
-}
+// Whether an attempt has written the run's summary, after which ranks do nothing but end.
+class SummaryWatch {
+ public:
+  explicit SummaryWatch(const std::string& output_dir)
+      : path_(output_dir + "/summary.json"), before_(Time()) {}
+
+  bool IsWritten() const {
+    const auto now = Time();
+    return now != before_ && now != std::filesystem::file_time_type::min();
+  }
+  // Since that was seen; 0 before.
+  double SecondsWritten() {
+    if (!seen_ && SecondsSince(looked_) > kLookSeconds) {
+      looked_ = Clock::now();
+      if (IsWritten()) seen_ = looked_;
+    }
+    return seen_ ? SecondsSince(*seen_) : 0;
+  }
+
+ private:
+  // The least time without one.
+  std::filesystem::file_time_type Time() const {
+    std::error_code none;
+    return std::filesystem::last_write_time(path_, none);
+  }
+
+  const std::string path_;
+  const std::filesystem::file_time_type before_;
+  Clock::time_point looked_ = Clock::now();
+  std::optional<Clock::time_point> seen_;
+};
 
 // Whether ranks of mpirun's still live, as far as this host and the folder's lock tell.
 class RankWatch {
@@ -190,6 +217,7 @@ class Supervisor {
 
   bool NeedsHosts() const { return !options_.hosts.empty(); }
   bool NeedsMpirun() const { return NeedsHosts() || options_.ranks > 1; }
+  double LeavingSeconds() const { return options_.parallel.deadline_seconds() + kLeavingSeconds; }
   bool IsHeld() const { return IsLocked(options_.output_dir).value_or(false); }
 
   // Those that answer, with the ranks they get; nothing when a signal came meanwhile. Of a job
@@ -295,8 +323,9 @@ class Supervisor {
   // Runs an attempt to its end; its exit code. Sets cause_.
   StatusOr<int> RunJob(const std::vector<Host>& hosts) {
     const Clock::time_point ended = Clock::now();
-    const double most_seconds = options_.parallel.deadline_seconds() + kLeavingSeconds;
-    while (attempts_ > 0 && stops_ == 0 && IsHeld() && SecondsSince(ended) < most_seconds) Wait();
+    while (attempts_ > 0 && stops_ == 0 && IsHeld() && SecondsSince(ended) < LeavingSeconds()) {
+      Wait();
+    }
     if (stops_ > 0) return static_cast<int>(StatusCode::kStopped);
     if (attempts_ > 0 && IsHeld()) {
       cause_ = "ranks of an attempt before still hold " + options_.output_dir;
@@ -323,7 +352,7 @@ class Supervisor {
   // Hands on what the job prints, and the signals, until it ends.
   int Follow(pid_t job, int error) {
     const Clock::time_point start = Clock::now();
-    const auto last_summary = SummaryTime(options_.output_dir);
+    SummaryWatch summary(options_.output_dir);
     MpirunReport report;
     // mpirun's to start them, and theirs to find each other. Elsewhere they may never be seen.
     const double seconds_to_appear =
@@ -336,7 +365,10 @@ class Supervisor {
       Wait(reads ? error : kNone);
       ended = waitpid(job, &status, WNOHANG) == job;
       reads = reads && PassOn(error, &report);
-      if (NeedsMpirun() && !ended && !left_alone && ranks.SecondsGone() > kMostSecondsAlone) {
+      // A rank that is frozen in its last moment, when the others have left, is missed by none.
+      const bool stays = NeedsMpirun() && (ranks.SecondsGone() > kMostSecondsAlone ||
+                                           summary.SecondsWritten() > LeavingSeconds());
+      if (stays && !ended && !left_alone) {
         left_alone = true;
         kill(-job, SIGKILL);
       }
@@ -356,8 +388,7 @@ class Supervisor {
     // The signal was for mpirun alone: the job is judged by what it has left.
     cause_ = "mpirun did not end within " + std::to_string(static_cast<int>(kMostSecondsAlone)) +
              " s of its ranks";
-    const auto summary = SummaryTime(options_.output_dir);
-    if (summary != last_summary && summary != std::filesystem::file_time_type::min()) return 0;
+    if (summary.IsWritten()) return 0;
     return told > 0 ? static_cast<int>(StatusCode::kStopped) : ExitCodeOf(status);
   }
 
