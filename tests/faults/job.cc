@@ -85,6 +85,7 @@ class Job {
         metrics_(plan.output_dir + "/metrics.jsonl"),
         old_inode_(Inode()),
         strikes_(plan.strikes.size()) {
+    unlink(plan.log.c_str());  // of the job before, which is read until this one writes its own
     launcher_ = fork();
     CHECK_GE(launcher_, 0);
     if (launcher_ == 0) Become(plan);
