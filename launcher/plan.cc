@@ -522,15 +522,15 @@ Status ContinueTrials(const Plan& plan, const SweepFiles& files) {
 }
 
 std::string Misfit(const PlannedRun& run, const Machine& machine) {
+  if (run.nodes > 1) {
+    return "needs " + std::to_string(run.nodes) + " nodes; expected resources.nodes=1, or " +
+           "--scheduler=slurm";
+  }
   const auto cores = static_cast<int>(machine.cores.size());
   if (run.cores() > cores) {
     return "needs " + std::to_string(run.cores()) + " cores (" + std::to_string(run.ranks) +
            " ranks of " + std::to_string(run.threads) + " threads), host " + machine.host +
            " gives " + std::to_string(cores);
-  }
-  if (run.nodes > 1) {
-    return "needs " + std::to_string(run.nodes) + " nodes; expected resources.nodes=1, or " +
-           "--scheduler=slurm";
   }
   const auto gpus = static_cast<int>(machine.gpus.size());
   if (run.all_gpus() > gpus) {
