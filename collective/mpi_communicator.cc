@@ -101,16 +101,15 @@ class BlockingCallWatch {
  public:
   BlockingCallWatch(const char* call, const char* hint, double seconds, int rank,
                     std::function<bool()> terminated)
-      : thread_(
-            StartThread(1, 1, "the deadline of MPI's start (parallel.start_seconds)", [=, this] {
-              std::unique_lock lock(mutex_);
-              if (done_changed_.wait_for(lock, Seconds(seconds), [this] { return done_; })) return;
-              const bool before = terminated();
-              LetLowerRanksSpeak(rank, [&] { return !before && terminated(); });
-              std::fprintf(stderr, "elastor: rank %d: %s did not complete within %g s%s\n", rank,
-                           call, seconds, hint);
-              std::_Exit(kMachineExitCode);
-            })) {}
+      : thread_(StartThread(1, 1, "the deadline of MPI_Init and MPI_Finalize", [=, this] {
+          std::unique_lock lock(mutex_);
+          if (done_changed_.wait_for(lock, Seconds(seconds), [this] { return done_; })) return;
+          const bool before = terminated();
+          LetLowerRanksSpeak(rank, [&] { return !before && terminated(); });
+          std::fprintf(stderr, "elastor: rank %d: %s did not complete within %g s%s\n", rank, call,
+                       seconds, hint);
+          std::_Exit(kMachineExitCode);
+        })) {}
   ~BlockingCallWatch() {
     {
       const std::lock_guard lock(mutex_);

@@ -61,7 +61,7 @@ ends_soon 45 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of t
   mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
 
 # A rank that may not even start the thread that keeps MPI's start from waiting for ever.
-ends_soon 45 3 "cannot start thread 1 of 1 for the deadline of MPI's start (parallel.start_seconds): Resource temporarily unavailable" \
+ends_soon 45 3 "cannot start thread 1 of 1 for the deadline of MPI_Init and MPI_Finalize: Resource temporarily unavailable" \
   mpi 1 prlimit --as=40000000000 --stack=64000000000 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new"
 
 # begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
