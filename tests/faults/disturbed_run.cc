@@ -172,8 +172,11 @@ std::string DisturbedRun::CheckEnd(const Job& job) {
   }
   if (job.end.code == 0) return "";
   const bool refused = job.end.code == 2 || job.end.code == 3;
-  // mpirun itself dies of SIGPIPE when a rank is gone that it has just started.
-  if (job.end.code == 128 + SIGPIPE && !Names(job.end.lines, {})) return "";
+  // Seen when ranks were struck in their first moments, without a line of theirs: mpirun's own end,
+  // or what it says of a rank that was not the trainer yet, which ignores SIGPIPE.
+  const bool struck = std::any_of(job.disturbances.begin(), job.disturbances.end(),
+                                  [](const Disturbance& one) { return one.struck; });
+  if (job.end.code == 128 + SIGPIPE && struck && !Names(job.end.lines, {})) return "";
   // Lacking memory while it starts, Open MPI ends with 1 or falls.
   const bool fell_in_start =
       job.end.code == 128 + SIGSEGV && job.end.lines.find("(PMPI_Init") != std::string::npos;
