@@ -20,9 +20,11 @@ status=0
 programs=$(bazel query --color=no --curses=no --noshow_progress \
   'kind(".*_binary", //...) except deps(tests(//...)) except attr(tags, manual, //...)')
 options=(--keep_going --color=no --curses=no --show_progress_rate_limit=10)
+# Many tests wait, for deadlines and for Slurm: they run beside the compiler, not instead of it.
+options+=(--jobs=HOST_CPUS*2)
 bazel build "${options[@]}" "$@" $programs || status=$?
-bazel test "${options[@]}" --build_tests_only --test_env=HWLOC_HIDE_ERRORS --test_env=HWLOC_COMPONENTS \
-  "$@" //... 2>&1 | tee "$log" || status=$?
+bazel test "${options[@]}" --local_test_jobs=HOST_CPUS --build_tests_only --test_env=HWLOC_HIDE_ERRORS \
+  --test_env=HWLOC_COMPONENTS "$@" //... 2>&1 | tee "$log" || status=$?
 
 # Bazel's report has one line a test: its label and PASSED, FAILED, TIMEOUT, FLAKY, NO STATUS, ...
 count() { grep --count --extended-regexp "^//[^ ]+ +(\(cached\) )?($1)" "$log" || true; }

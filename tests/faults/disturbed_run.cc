@@ -31,6 +31,14 @@ bool Names(const std::string& lines, const std::vector<std::string>& texts) {
   return false;
 }
 
+// An end that is mpirun's, whatever the ranks did: SIGPIPE, seen without a line of theirs when they
+// were struck in their first moments (or it is told of a rank that was not the trainer yet, which
+// ignores it); a fall when it frees, behind the end of all ranks, what is gone.
+bool IsMpirunsOwn(const JobEnd& end) {
+  if (end.code == 128 + SIGPIPE) return !Names(end.lines, {});
+  return end.code == 128 + SIGSEGV && end.lines.find("(PMIx_server_finalize") != std::string::npos;
+}
+
 }  // namespace
 
 DisturbedRun::DisturbedRun(Options options, Subject* subject, Tally* tally, Random* random)
@@ -172,19 +180,24 @@ std::string DisturbedRun::CheckEnd(const Job& job) {
   }
   if (job.end.code == 0) return "";
   const bool refused = job.end.code == 2 || job.end.code == 3;
-  // Seen when ranks were struck in their first moments, without a line of theirs: mpirun's own end,
-  // or what it says of a rank that was not the trainer yet, which ignores SIGPIPE.
-  const bool struck = std::any_of(job.disturbances.begin(), job.disturbances.end(),
-                                  [](const Disturbance& one) { return one.struck; });
-  if (job.end.code == 128 + SIGPIPE && struck && !Names(job.end.lines, {})) return "";
+  const auto any_struck = [&](auto condition) {
+    return std::any_of(
+        job.disturbances.begin(), job.disturbances.end(),
+        [&](const Disturbance& one) { return one.struck && condition(one.attempt); });
+  };
+  if (any_struck([](const Attempt&) { return true; }) && IsMpirunsOwn(job.end)) return "";
   // Lacking memory while it starts, Open MPI ends with 1 or falls.
   const bool fell_in_start =
       job.end.code == 128 + SIGSEGV && job.end.lines.find("(PMPI_Init") != std::string::npos;
   const int code = fell_in_start ? 1 : job.end.code;
+  const bool once = !job.attempt.supervised ||
+                    any_struck([](const Attempt& attempt) { return !attempt.codes.empty(); });
   bool allowed = false;
   for (const Disturbance& one : job.disturbances) {
-    if (!one.struck || !one.attempt.codes.contains(code)) continue;
-    if (!refused || Names(job.end.lines, one.attempt.names)) return "";
+    const Attempt& attempt = one.attempt;
+    const bool known = attempt.codes.contains(code) || (once && attempt.codes_once.contains(code));
+    if (!one.struck || !known) continue;
+    if (!refused || Names(job.end.lines, attempt.names)) return "";
     allowed = true;
   }
   ++tally_.wrong_ends;

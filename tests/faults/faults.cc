@@ -53,13 +53,13 @@ void SendSignal(int signal, int rank, Attempt* attempt) {
 void KillRank(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, SomeRank(random, *attempt), attempt);
-  AllowEnds({137}, attempt);
+  attempt->codes_once = {137};
 }
 
 void KillAll(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, kAll, attempt);
-  AllowEnds({137}, attempt);
+  attempt->codes_once = {137};
 }
 
 void KillLauncher(Random& random, Attempt* attempt) {
@@ -85,7 +85,7 @@ void Stop(Random& random, Attempt* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGSTOP, SomeRank(random, *attempt), attempt);
   SetDeadlines(3, 6, attempt);
-  AllowEnds({3}, attempt);
+  attempt->codes_once = {3};
   attempt->names = {"did not complete within"};
 }
 
@@ -99,10 +99,9 @@ void StopSignal(Random& random, Attempt* attempt) {
              : target == 1 ? kLauncher
                            : SomeRank(random, *attempt),
              attempt);
-  if (target != 1) return AllowEnds({75, 128 + signal}, attempt);
-  attempt->codes = {75, 128 + signal};
-  // mpirun's own end.
-  if (signal != SIGUSR1) attempt->codes.insert(1);
+  std::set<int>& codes = target == 1 ? attempt->codes : attempt->codes_once;
+  codes = {75, 128 + signal};
+  if (target == 1 && signal != SIGUSR1) codes.insert(1);  // mpirun's own end
 }
 
 void OtherFlags(Random& random, Attempt* attempt) {

@@ -44,9 +44,11 @@ struct Attempt {
 
   std::string what;     // told: "SIGKILL to rank 2"
   bool strikes = true;  // false: there was nothing to disturb
-  // Exit codes that are all right besides 0, if the fault struck. Of a supervised job those of
-  // faults that its supervisor shares, or that every attempt meets: others it must survive.
+  // Exit codes that are all right besides 0, if the fault struck: of those that strike a supervisor
+  // too, or whatever it starts; and of those that strike ranks once, which a supervisor must
+  // survive, unless it gives up for a fault of the first kind.
   std::set<int> codes;
+  std::set<int> codes_once;
   // With code 2 or 3 a line of the trainer's must hold one of these texts; none: any line will do.
   std::vector<std::string> names;
 };

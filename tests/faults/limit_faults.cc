@@ -41,7 +41,7 @@ void LimitMemory(Random& random, Attempt* attempt) {
     return std::nullopt;
   });
   // 1: Open MPI's own end, in MPI_Init; 127: libraries are not even loaded.
-  AllowEnds({1, 3, 127}, attempt);
+  attempt->codes_once = {1, 3, 127};
 }
 
 void LimitFiles(Random& random, Attempt* attempt) {
@@ -61,7 +61,7 @@ void LimitFiles(Random& random, Attempt* attempt) {
     prlimit(process, RLIMIT_NOFILE, &bounds, nullptr);
     return std::nullopt;
   });
-  AllowEnds({1, 3}, attempt);  // 1: as above
+  attempt->codes_once = {1, 3};  // 1: as above
 }
 
 // The ranks and mpirun, but not their supervisor, are in a control group, whose memory another
@@ -96,7 +96,7 @@ void EndMemory(Random& random, Attempt* attempt) {
     fs::remove(taken);
     group->Remove();
   };
-  AllowEnds({137, 1, 3}, attempt);  // 1: as above
+  attempt->codes_once = {137, 1, 3};  // 1: as above
 }
 
 }  // namespace elastor

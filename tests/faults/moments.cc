@@ -31,8 +31,4 @@ int SomeRank(Random& random, const Attempt& attempt) {
   return static_cast<int>(Below(random, attempt.ranks));
 }
 
-void AllowEnds(const std::set<int>& codes, Attempt* attempt) {
-  if (!attempt->supervised) attempt->codes = codes;
-}
-
 }  // namespace elastor

@@ -41,9 +41,6 @@ void OnRank(int rank, Attempt* attempt, Act act) {
 // parallel.deadline_seconds and start_seconds of all ranks.
 void SetDeadlines(int seconds, int start_seconds, Attempt* attempt);
 
-// The exit codes of a job whose ranks are struck once: a supervisor must start them again.
-void AllowEnds(const std::set<int>& codes, Attempt* attempt);
-
 }  // namespace elastor
 
 #endif  // ELASTOR_TESTS_FAULTS_MOMENTS_H_

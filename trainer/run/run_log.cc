@@ -185,7 +185,9 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
       return SystemError(PathOf(kSummaryFile), "unlink");
     }
     ELASTOR_ASSIGN_OR_RETURN(kept, ReadKeptMetrics());
-    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
+    // What is not there is not rewritten: its temporary file alone, left by a death, is no run.
+    ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(PathOf(kMetricsFile)));
+    if (there) ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
   }
   // "x": of two runs started at once, one is refused, also on a file system without locks.
   metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), resumes ? "ae" : "wxe");

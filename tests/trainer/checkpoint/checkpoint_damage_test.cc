@@ -181,12 +181,16 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
   EXPECT_EQ(error_of("\"keys\":10000", "\"keys\":\"10000\""),
             "tables[0].keys: found \"10000\"; expected an integer from 1 to 9223372036854775807");
   EXPECT_THAT(error_of("\"header_xxh3\":\"", "\"header_xxh3\":\"z"), HasSubstr("16 hex digits"));
+  EXPECT_THAT(error_of("\"rows\":3", "\"raws\":3"),
+              AllOf(HasSubstr("tables[0].columns: "), EndsWith("'rows' as the first column")));
   EXPECT_THAT(error_of("[[0,", "[[-1,"), HasSubstr("table 'long': piece [-1,"));
+  EXPECT_THAT(error_of("\"long\":[", "\"long\":[[0,1],"), HasSubstr("table 'long': piece [0,1]"));
   EXPECT_THAT(error_of("\"long\":[[", "\"wrong\":[["), HasSubstr("is not in 'tables'"));
   // Pieces that together have more rows than the table has keys.
   const std::string hash = ",\"0123456789abcdef\"";
   EXPECT_THAT(error_of("\"long\":[", "\"long\":[[0,1,10000" + hash + hash + hash + hash + "],"),
               HasSubstr("table 'long': piece [0,"));
+  EXPECT_EQ(error_of("\"tensors\":{\"", "\"tensors\":{\"x"), "has no hash of tensor 'bias'");
   // Another version tells so even if it keeps its hash elsewhere.
   std::string other = manifest;
   other.replace(other.find("\"version\": 2"), 12, "\"version\": 4");

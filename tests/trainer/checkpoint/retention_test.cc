@@ -114,6 +114,18 @@ TEST_F(RetentionTest, ABaseStaysWhileADeltaNeedsIt) {
   EXPECT_EQ(RemoveOldCheckpoints(directory_, 3, -1).message(), "");
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(1), CheckpointName(3), CheckpointName(4),
                                    CheckpointName(5)));
+  // Whatever a damaged delta may need stays.
+  const std::string manifest = directory_ + "/" + CheckpointName(5) + "/manifest.json";
+  const std::string whole = *ReadFile(manifest);
+  const size_t base = whole.find("\"base\": ") + 8;
+  for (const char* damaged : {"[1],", "{},", R"({"name": 4},)", "{", ""}) {
+    std::string text = whole;
+    text.replace(base, text.find('\n', base) - base, damaged);
+    ASSERT_TRUE(WriteFileAtomically(manifest, text).ok());
+    EXPECT_EQ(RemoveOldCheckpoints(directory_, 1, -1).message(), "");
+    EXPECT_EQ(Names().size(), 4u) << damaged;
+  }
+  ASSERT_TRUE(WriteFileAtomically(manifest, whole).ok());
   EXPECT_EQ(RemoveOldCheckpoints(directory_, 1, -1).message(), "");
   EXPECT_THAT(Names(), ElementsAre(CheckpointName(4), CheckpointName(5)));
 }

@@ -173,6 +173,8 @@ TEST_F(SafetensorsTest, RefusesTensorsThatDoNotFitTheData) {
   EXPECT_EQ(ErrorOf(tensor("F32", "[2]", "[0,8]"), 8), "");
   EXPECT_THAT(ErrorOf(tensor("F16", "[2]", "[0,4]"), 4), HasSubstr("'a' has dtype F16; expected"));
   EXPECT_THAT(ErrorOf(tensor("F32", "[2]", "[0,12]"), 12), HasSubstr("'a' has data_offsets that"));
+  EXPECT_THAT(ErrorOf(tensor("F32", "[2]", "[0]"), 8), HasSubstr("two offsets"));
+  EXPECT_THAT(ErrorOf(tensor("F32", "[2]", "[0,8,8]"), 8), HasSubstr("two offsets"));
   EXPECT_THAT(ErrorOf(tensor("F32", "[-2]", "[0,8]"), 8), HasSubstr("'a' has data_offsets that"));
   EXPECT_THAT(ErrorOf(tensor("F32", "[4611686018427387904,4]", "[0,0]"), 0),
               HasSubstr("'a' has data_offsets that"));

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/base/hash_text.h"
+#include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/data/encoding.h"
 
@@ -322,7 +324,10 @@ TEST(DatasetTest, RefusesWhatIsNotAWholeDataset) {
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 99})";
   EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2 or 3"));
   std::ofstream(path + "/meta.json") << "{";
-  EXPECT_FALSE(Dataset::Open(path).ok());
+  EXPECT_THAT(Dataset::Open(path).status().message(),
+              HasSubstr("not a JSON text; the file is damaged or cut off"));
+  std::ofstream(path + "/meta.json") << std::string(5000, '[') << std::string(5000, ']');
+  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("brackets lie in each other"));
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 2})";
   EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("meta.json: name: missing"));
 }
@@ -373,6 +378,8 @@ TEST(DatasetTest, EntriesAreCheckedByTypeAndRange) {
   };
   using Change = std::function<void(Json&)>;
   const std::pair<Change, std::string> mistakes[] = {
+      {[](Json& m) { m["format"] = "other"; }, "not the meta file of a prepared data set"},
+      {[](Json& m) { m.erase("format"); }, "not the meta file of a prepared data set"},
       {[](Json& m) { m["categorical"] = nullptr; }, "categorical: found null; expected an array"},
       {[](Json& m) { m["categorical"][1]["name"] = "a"; },
        "categorical[1].name: found \"a\"; expected a name that no field before has"},
@@ -418,6 +425,22 @@ TEST(DatasetTest, EntriesAreCheckedByTypeAndRange) {
          m["labels"] = {{{"name", "click"}}, {{"name", "a"}}};
        },
        "labels[1].name: found \"a\"; expected a name that no field before has"},
+      {[](Json& m) {
+         m["image"] = {{"height", 2}, {"width", 2}, {"mean", 0}, {"stddev", 0}};
+       },
+       "image.stddev: found 0; expected a number above 0"},
+      {[](Json& m) {
+         m["image"] = {{"height", 2}, {"width", 2}, {"mean", 0}, {"stddev", 1}};
+       },
+       "image: found {\"height\":2,\"width\":2,\"mean\":0,\"stddev\":1}; expected no fields beside "
+       "it"},
+      {[](Json& m) {
+         m["image"] = {{"height", 2}, {"width", 2}, {"mean", 0}, {"stddev", 1}};
+         m["numeric"] = m["categorical"] = Json::array();
+       },
+       "image: found {\"height\":2,\"width\":2,\"mean\":0,\"stddev\":1}; expected labels of "
+       "classes "
+       "beside it"},
       {[](Json& m) { m["meta_xxh3"] = "0123456789abcdef"; },
        "the text does not match its hash; the file is damaged or was edited"},
   };
@@ -499,6 +522,33 @@ TEST(DatasetTest, RowsThatAreNotAsTheMetaFileSays) {
               HasSubstr("/train.rows: "));
   EXPECT_THAT(read(changed([](Json& m) { m["weights"] = true; })),
               HasSubstr("/train.rows: block 0 does not fit meta.json"));
+  EXPECT_THAT(read(changed([](Json& m) { m["splits"]["train"]["rows"] = 1000000; })),
+              HasSubstr("/train.rows: too short for 100000 blocks"));
+  // Eight bytes between the blocks and their index.
+  const std::string wider = changed([](Json& m) {
+    m["splits"]["train"]["bytes"] = m["splits"]["train"]["bytes"].get<int64_t>() + 8;
+  });
+  std::string bytes = FileText(wider + "/train.rows");
+  bytes.insert(bytes.size() - 6 * sizeof(BlockEntry), 8, '\0');
+  std::ofstream(wider + "/train.rows", std::ios::binary) << bytes;
+  EXPECT_THAT(read(wider), HasSubstr("/train.rows: the blocks do not fill the file"));
+}
+
+// A bag that would end before it begins.
+TEST(DatasetTest, BagsFollowOneAnother) {
+  DatasetInfo info;
+  info.categorical = {{"bag", 100, true, true}};
+  info.rows_per_block = 2;
+  Rows rows;
+  rows.rows = 2;
+  rows.labels = {0, 1};
+  rows.ids = {7, 8};
+  rows.offsets = {0, 1, 2};
+  std::string block = EncodeBlock(info, rows);
+  EXPECT_EQ(BlockMistake(info, block.data(), std::ssize(block), 2), "");
+  const uint32_t first_end = 3;
+  std::memcpy(block.data() + BlockSections(info, 2).ends_at, &first_end, sizeof(first_end));
+  EXPECT_THAT(BlockMistake(info, block.data(), std::ssize(block), 2), HasSubstr("its bags do not"));
 }
 
 // Files that hold no rows are of the set all the same.
@@ -517,6 +567,17 @@ TEST(DatasetTest, OtherFilesAreVerified) {
     return dataset.ok() ? (*dataset)->VerifyOtherFiles().message() : dataset.status().message();
   };
   EXPECT_EQ(error_of(), "");
+  // Edited by somebody who knows the hash.
+  const std::string meta = FileText(path + "/meta.json");
+  for (const std::string name : {"", "..", "../stats.json", "./stats.json", "/stats.json"}) {
+    std::string edited = meta;
+    edited.replace(edited.find("stats.json"), std::string("stats.json").size(), name);
+    edited.resize(edited.rfind("\": \"") + 4);
+    std::ofstream(path + "/meta.json") << SealJson(edited);
+    EXPECT_EQ(error_of(), path + "/meta.json: files: found '" + name +
+                              "'; expected the path of a file in the set");
+  }
+  std::ofstream(path + "/meta.json") << meta;
   FlipBit(path + "/vocabulary/b.tsv", 0);
   EXPECT_THAT(error_of(), StartsWith(path + "/vocabulary/b.tsv: found the hash "));
   FlipBit(path + "/vocabulary/b.tsv", 0);

@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/hash_text.h"
 #include "tests/trainer/prepare/scratch.h"
+#include "trainer/prepare/encoding_state.h"
 
 namespace elastor {
 namespace {
@@ -75,6 +77,31 @@ TEST(SegmentLogTest, RecordsOfAnotherShapeEndTheJournal) {
     ASSERT_TRUE(SegmentLog::Open(path, &list).ok());
     EXPECT_TRUE(list.segments.empty());
     EXPECT_EQ(FileBytes(path), "");
+  }
+}
+
+// Sealed, as it was written or with a part too few or too many.
+TEST(EncodingStateTest, StatesOfAnotherShapeAreDamaged) {
+  const std::string path = ScratchPath("state");
+  EncodingState state;
+  state.scales = {{"log2", 0.5, 2}};
+  state.unknown_shares = {{"field", 0.25}};
+  const std::string text = StateJson(state);
+  const auto read = [&](const std::string& from, const std::string& to) {
+    std::string edited = text;
+    edited.replace(edited.find(from), from.size(), to);
+    std::ofstream(path, std::ios::binary) << SealJson(edited.substr(0, edited.rfind("\": \"") + 4));
+    return ReadState(path);
+  };
+  const auto same = read("log2", "log2");
+  ASSERT_TRUE(same.ok()) << same.status().message();
+  EXPECT_EQ(StateJson(*same), text);
+  for (const char* share : {"0.25,\n 0.25", ""}) {
+    EXPECT_EQ(read("0.25", share).status().message(),
+              path + ": damaged; begin anew with --restart");
+  }
+  for (const char* transform : {"\"log2\", \"log2\"", "0.5"}) {
+    EXPECT_EQ(read("\"log2\"", transform).status().code(), StatusCode::kMachine);
   }
 }
 

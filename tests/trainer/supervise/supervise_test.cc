@@ -37,6 +37,11 @@ TEST(HostsTest, ReadsAHostfile) {
   ASSERT_TRUE(WriteFileAtomically(path, "localhost max_slots=4\n").ok());
   EXPECT_EQ(ReadHostfile(path).status().message(),
             "--hostfile=" + path + ": 'max_slots=4'; expected HOST slots=N");
+  ASSERT_TRUE(WriteFileAtomically(path, "# none yet\n").ok());
+  EXPECT_EQ(ReadHostfile(path).status().message(),
+            "--hostfile=" + path + ": names no host; expected one at least");
+  EXPECT_EQ(ReadHostfile(path + "x").status().message(),
+            "--hostfile: " + path + "x: open: No such file or directory");
 }
 
 TEST(HostsTest, RefusesWhatIsNone) {
