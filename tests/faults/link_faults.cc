@@ -38,6 +38,20 @@ void OnTwoHosts(Attempt* attempt, const std::string& up = "up") {
   attempt->restore = [=, attempt = *attempt](int) { Hosts(attempt, "down"); };
 }
 
+// Does this to the hosts once rank 0 runs the trainer, and undoes it so many seconds later, whoever
+// is left then: mpirun gives up a host of which it hears nothing for some 4 s.
+void ForSomeTime(const std::string& what, double seconds, const std::string& undo,
+                 Attempt* attempt) {
+  attempt->strike.act = [=, attempt = *attempt, done = false](
+                            const Processes& processes,
+                            bool* struck) mutable -> std::optional<double> {
+    if (!done && !processes.ranks.contains(0)) return kAgainSeconds;
+    *struck = true;
+    Hosts(attempt, done ? undo : what);
+    return std::exchange(done, true) ? std::nullopt : std::optional(seconds);
+  };
+}
+
 }  // namespace
 
 void CutLink(Random& random, Attempt* attempt) {
@@ -60,10 +74,7 @@ void BreakLink(Random& random, Attempt* attempt) {
   OnTwoHosts(attempt);
   const double seconds = 0.2 + 2 * Share(random);
   attempt->what = "cut the link for " + std::to_string(seconds) + " s";
-  OnRank(0, attempt, [=, attempt = *attempt, cut = false](pid_t) mutable -> std::optional<double> {
-    Hosts(attempt, cut ? "heal" : "cut");
-    return std::exchange(cut, true) ? std::nullopt : std::optional(seconds);
-  });
+  ForSomeTime("cut", seconds, "heal", attempt);
   // A connection that is made just then Open MPI gives up.
   attempt->codes_once = {3};
   attempt->names = {"Start (setup"};
@@ -75,10 +86,7 @@ void SlowLink(Random& random, Attempt* attempt) {
   const std::string megabits = std::to_string(5 + Below(random, 50));
   const double seconds = 1 + 9 * Share(random);
   attempt->what = "a link of " + megabits + " Mbit/s for " + std::to_string(seconds) + " s";
-  OnRank(0, attempt, [=, attempt = *attempt, slow = false](pid_t) mutable -> std::optional<double> {
-    Hosts(attempt, slow ? "free" : "throttle " + megabits);
-    return std::exchange(slow, true) ? std::nullopt : std::optional(seconds);
-  });
+  ForSomeTime("throttle " + megabits, seconds, "free", attempt);
 }
 
 void DelayedLink(Random& random, Attempt* attempt) {
@@ -89,10 +97,7 @@ void DelayedLink(Random& random, Attempt* attempt) {
   OnTwoHosts(attempt, "up " + delays);
   const double seconds = 1 + 9 * Share(random);
   attempt->what = "a link that delays by " + delays + " ms for " + std::to_string(seconds) + " s";
-  OnRank(0, attempt, [=, attempt = *attempt, late = false](pid_t) mutable -> std::optional<double> {
-    Hosts(attempt, late ? "prompt" : "delay");
-    return std::exchange(late, true) ? std::nullopt : std::optional(seconds);
-  });
+  ForSomeTime("delay", seconds, "prompt", attempt);
 }
 
 }  // namespace elastor
