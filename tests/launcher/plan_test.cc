@@ -135,6 +135,8 @@ TEST(PlanTest, MistakesAreOneLine) {
               AllOf(StartsWith("--set=base.training.sede=1: "), HasSubstr("'seed'")));
   EXPECT_THAT(ErrorOf(base, {"training.seed=1"}), HasSubstr("expected base.path.to.field=value"));
   EXPECT_THAT(ErrorOf(base, {"resources.cores=1"}), HasSubstr("it has: ranks, threads"));
+  EXPECT_THAT(ErrorOf(base, {"base.parallel.virtual_shards=4", "resources.ranks=5"}),
+              HasSubstr(": parallel.virtual_shards: 4 cannot be spread over 5 ranks; expected"));
 }
 
 TEST(PlanTest, MistakesOfGapTests) {
@@ -185,6 +187,8 @@ TEST(PlanTest, APlanIsReadBackAsItWas) {
   EXPECT_EQ(read->runs[1].cost(), plan.runs[1].cost());
   ASSERT_TRUE(WriteFileAtomically(files.Plan(), "{\"sweep\": 3").ok());
   EXPECT_THAT(ReadPlan(files).status().message(), HasSubstr("line 1: not a JSON text"));
+  ASSERT_TRUE(WriteFileAtomically(files.Plan(), "").ok());
+  EXPECT_THAT(ReadPlan(files).status().message(), HasSubstr("is empty"));
   // Numbers that would be divided by or overflow, columns that the plan does not name.
   const auto mistake = [&](const std::string& from, const std::string& to) {
     EXPECT_TRUE(WritePlan(plan, files).ok());
