@@ -11,7 +11,7 @@
 
 namespace elastor {
 
-// What the plans of faults are made of: when they strike, and whom, and what may come of it.
+// What the plans of faults are made of: when they strike, and whom.
 
 inline size_t Below(Random& random, size_t n) { return random() % n; }
 inline double Share(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace elastor {
@@ -35,6 +36,13 @@ TEST(StatusTest, CodesAreExitCodes) {
 TEST(StatusTest, MessagesAreOneLine) {
   EXPECT_EQ(UserError("a\nb\x1b[2K\t\x7f caf\xc3\xa9").message(),
             "a\\nb\\x1b[2K\t\\x7f caf\xc3\xa9");
+}
+
+TEST(StatusTest, AnErrorHasNoValue) {
+  const StatusOr<int> none = Half(1);
+  EXPECT_THROW(none.value(), std::bad_optional_access);
+  EXPECT_THROW(*none, std::bad_optional_access);
+  EXPECT_EQ(*Half(4), 2);
 }
 
 TEST(StatusTest, MacrosReturnTheFirstError) {
