@@ -117,6 +117,9 @@ class Guess {
   Status Read();
   bool IsLibsvm() const;
   StatusOr<std::string> LibsvmText();
+  std::pair<size_t, size_t> LinesAlike() const;
+  bool QuotesAreAroundValues(const std::pair<size_t, size_t>& plain,
+                             const std::pair<size_t, size_t>& quoted) const;
   Status ChooseDelimiter();
   bool FirstLineIsHeader() const;
   Row Split(const std::string& line) const;
@@ -245,6 +248,40 @@ Row Guess::Split(const std::string& line) const {
   return values.ok() ? *values : Row();
 }
 
+// How many of the first lines the schema cuts into equally many columns, and how many columns; of
+// equal ones the more columns.
+std::pair<size_t, size_t> Guess::LinesAlike() const {
+  const std::vector<std::string>& lines = lines_[0];
+  std::map<size_t, size_t> lines_of;  // by number of columns
+  for (size_t i = 0; i < std::min(lines.size(), kLayoutLines); ++i) {
+    ++lines_of[Split(lines[i]).size()];
+  }
+  std::pair<size_t, size_t> best = {0, 0};
+  for (const auto& [columns, with] : lines_of) {
+    if (columns >= 2) best = std::max(best, {with, columns});
+  }
+  return best;
+}
+
+// Whether quotes stand around whole values, so that they are no part of them, or around delimiters;
+// not where lines are no longer alike then. The schema is as it is for `plain`.
+bool Guess::QuotesAreAroundValues(const std::pair<size_t, size_t>& plain,
+                                  const std::pair<size_t, size_t>& quoted) const {
+  const std::vector<std::string>& lines = lines_[0];
+  const size_t count = std::min(lines.size(), kLayoutLines);
+  const double most = kMostLines * static_cast<double>(count);
+  if (static_cast<double>(quoted.first) < std::min(static_cast<double>(plain.first), most)) {
+    return false;
+  }
+  if (quoted.second != plain.second || quoted.first > plain.first) return true;
+  const auto in_quotes = [](const std::string& value) {
+    return value.size() > 1 && value.front() == '"' && value.back() == '"';
+  };
+  return std::any_of(lines.begin(), lines.begin() + count, [&](const std::string& line) {
+    return std::ranges::any_of(Split(line), in_quotes);
+  });
+}
+
 // The delimiter that cuts the most lines into as many columns; of equal ones, into more.
 Status Guess::ChooseDelimiter() {
   const std::vector<std::string>& lines = lines_[0];
@@ -253,21 +290,22 @@ Status Guess::ChooseDelimiter() {
   const bool quotes = std::any_of(lines.begin(), lines.begin() + count, quote);
   std::pair<size_t, size_t> best = {0, 0};  // lines, columns
   Schema chosen;
-  for (const bool quoted : {false, true}) {
-    if (quoted && !quotes) continue;
-    for (const char* delimiter : {"\t", ",", "::", ";", "|", " "}) {
-      // Spaces stand within values, too.
-      if (delimiter[0] == ' ' && best.first > count / 2) continue;
-      schema_.set_delimiter(delimiter);
-      schema_.set_quoted(quoted);
-      std::map<size_t, size_t> lines_of;  // by number of columns
-      for (size_t i = 0; i < count; ++i) ++lines_of[Split(lines[i]).size()];
-      for (const auto& [columns, with] : lines_of) {
-        if (columns < 2 || std::pair(with, columns) <= best) continue;
-        best = {with, columns};
-        chosen = schema_;
-      }
+  for (const char* delimiter : {"\t", ",", "::", ";", "|", " "}) {
+    // Spaces stand within values, too.
+    if (delimiter[0] == ' ' && best.first > count / 2) continue;
+    schema_.set_delimiter(delimiter);
+    schema_.set_quoted(quotes);
+    std::pair<size_t, size_t> alike = LinesAlike();
+    if (quotes) {
+      schema_.set_quoted(false);
+      const std::pair<size_t, size_t> plain = LinesAlike();
+      const bool around = QuotesAreAroundValues(plain, alike);
+      schema_.set_quoted(around);
+      if (!around) alike = plain;
     }
+    if (alike <= best) continue;
+    best = alike;
+    chosen = schema_;
   }
   if (static_cast<double>(best.first) < kMostLines * static_cast<double>(count)) {
     return UserError(paths_[0] +
@@ -275,15 +313,6 @@ Status Guess::ChooseDelimiter() {
                      "tabs, commas, '::', semicolons, bars or spaces between them");
   }
   schema_ = chosen;
-  // Where quotes stand around whole values they are no part of them.
-  const auto in_quotes = [](const std::string& value) {
-    return value.size() > 1 && value.front() == '"' && value.back() == '"';
-  };
-  bool unquoted = quotes && !schema_.quoted();
-  for (size_t i = 0; unquoted && i < count; ++i) {
-    unquoted = std::ranges::none_of(Split(lines[i]), in_quotes);
-  }
-  schema_.set_quoted(quotes && !unquoted);
   for (int64_t i = 0; i < kMostSkipped && Split(lines[i]).size() != best.second; ++i) {
     schema_.set_skip_lines(i + 1);
   }

@@ -261,6 +261,15 @@ TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
   EXPECT_EQ(
       Proposal(WriteScratch("libsvm", "1 3:1 7:1\n-1 3:1\n+1 2:1 3:1 9:1\n"), 3),
       "layout: LIBSVM\n" + split + "fields { name: \"features\" type: MULTI_HOT max_length: 3 }\n");
+  // A comma in the quotes of every row.
+  std::string names;
+  for (int i = 0; i < 60; ++i) {
+    names += "\"" + std::string(i % 7 + 1, 'n') + ", Mr. x\"," + std::to_string(i % 2) + "\n";
+  }
+  EXPECT_EQ(Proposal(WriteScratch("names.csv", names), 60),
+            "layout: DELIMITED\ndelimiter: \",\"\nquoted: true\n" + split +
+                "fields { name: \"c1\" type: CATEGORICAL min_count: 2 }\n"
+                "fields { name: \"c2\" type: LABEL }\n");
   // As R writes it, with the label that its user names: numbers, two rows without one.
   std::string r = "\"\",\"who\",\"delay\",\"late\"\n";
   for (int i = 0; i < 60; ++i) {
@@ -287,6 +296,7 @@ TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
   };
   EXPECT_THAT(message_of(""), HasSubstr("f: is empty, expected rows"));
   EXPECT_THAT(message_of("hello\n"), HasSubstr("f: no delimiter makes equally many columns"));
+  EXPECT_THAT(message_of("\"x\",\"b,c\"\n"), HasSubstr("f: no rows found"));
   EXPECT_THAT(message_of("a,b\n"), HasSubstr("f: no rows found"));
   EXPECT_THAT(message_of("x,1\ny,200\nz,3\n"), HasSubstr("f: no column can be the label"));
   EXPECT_THAT(message_of("1 1:2 2:3\n0 1:5\n"), HasSubstr("f: pairs with values other than 1"));
