@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/hash_text.h"
 #include "tests/trainer/prepare/scratch.h"
@@ -96,12 +97,13 @@ TEST(EncodingStateTest, StatesOfAnotherShapeAreDamaged) {
   const auto same = read("log2", "log2");
   ASSERT_TRUE(same.ok()) << same.status().message();
   EXPECT_EQ(StateJson(*same), text);
-  for (const char* share : {"0.25,\n 0.25", ""}) {
-    EXPECT_EQ(read("0.25", share).status().message(),
-              path + ": damaged; begin anew with --restart");
-  }
-  for (const char* transform : {"\"log2\", \"log2\"", "0.5"}) {
-    EXPECT_EQ(read("\"log2\"", transform).status().code(), StatusCode::kMachine);
+  // A part more, a part less, a part of another kind.
+  const std::pair<const char*, const char*> edits[] = {
+      {"0.25", "0.25,\n 7"}, {"0.25", ""}, {"0.5", "0.5,\n 7"}, {"\"log2\"", "0.5"}};
+  for (const auto& [from, to] : edits) {
+    const Status status = read(from, to).status();
+    EXPECT_EQ(status.code(), StatusCode::kMachine) << from << " as " << to;
+    EXPECT_EQ(status.message(), path + ": damaged; begin anew with --restart");
   }
 }
 
