@@ -27,7 +27,8 @@ const char* Describe(int signal, const void* address) {
   return "memory fault";
 }
 
-void Report(int signal, siginfo_t* info, void*) {
+void HandleFault(int signal, siginfo_t* info, void*) {
+  if (signal == SIGSEGV && OpenTouched(info->si_addr)) return;
   char thread[128], line[320];
   DescribeRunningThread(thread, sizeof(thread));
   const int length = std::snprintf(line, sizeof(line), "emulated device: %s%s%s at %p\n",
@@ -50,7 +51,7 @@ void InstallFaultHandler() {
   alternate.ss_size = sizeof(stack);
   sigaltstack(&alternate, nullptr);
   struct sigaction action = {};
-  action.sa_sigaction = Report;
+  action.sa_sigaction = HandleFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL}) sigaction(signal, &action, nullptr);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -23,6 +24,7 @@ struct Allocation {
   size_t bytes;
   char* pages;
   size_t page_bytes;  // without the guard pages
+  bool open;          // one of its pages, at least
 };
 
 std::mutex mutex;
@@ -55,6 +57,25 @@ const Allocation* Find(const char* address, const char** begin) {
   return &allocation;
 }
 
+// The allocation of device memory whose pages hold `address`.
+Allocation* Holder(const char* address) {
+  // Allocations end with their pages and begin in the first of them.
+  auto found = Allocations().upper_bound(address);
+  if (found != Allocations().begin()) {
+    const Allocation& before = std::prev(found)->second;
+    if (address < before.pages + before.page_bytes) --found;
+  }
+  if (found == Allocations().end() || found->second.kind != MemoryKind::kDevice) return nullptr;
+  return address < found->second.pages ? nullptr : &found->second;
+}
+
+void Open(Allocation* allocation) {
+  if (mprotect(allocation->pages, allocation->page_bytes, PROT_READ | PROT_WRITE) != 0) {
+    Die("cannot be opened", allocation->pages);
+  }
+  allocation->open = true;
+}
+
 }  // namespace
 
 void* AllocateMemory(MemoryKind kind, size_t bytes) {
@@ -74,10 +95,9 @@ void* AllocateMemory(MemoryKind kind, size_t bytes) {
   char* const memory = pages + page_bytes - RoundUp(bytes, kAlignment);
   std::memset(memory, kPoison, bytes);
   std::memset(memory + bytes, kCanary, pages + page_bytes - (memory + bytes));
-  Allocations()[memory] = {kind, bytes, pages, page_bytes};
-  if (kind == MemoryKind::kDevice && !device_memory_open) {
-    mprotect(pages, page_bytes, PROT_NONE);
-  }
+  const bool open = kind != MemoryKind::kDevice || device_memory_open;
+  if (!open) mprotect(pages, page_bytes, PROT_NONE);
+  Allocations()[memory] = {kind, bytes, pages, page_bytes, open};
   return memory;
 }
 
@@ -87,7 +107,8 @@ void FreeMemory(MemoryKind kind, void* memory) {
   if (found == Allocations().end() || found->second.kind != kind) {
     Die("freed but not allocated", memory);
   }
-  const Allocation& allocation = found->second;
+  Allocation& allocation = found->second;
+  Open(&allocation);
   for (const char* p = found->first + allocation.bytes;
        p < allocation.pages + allocation.page_bytes; ++p) {
     if (static_cast<unsigned char>(*p) != kCanary) Die("written past the end", memory);
@@ -139,17 +160,31 @@ int64_t FreeDeviceBytes() {
 
 void OpenDeviceMemory(bool open) {
   const std::lock_guard lock(mutex);
-  if (open == device_memory_open) return;
   device_memory_open = open;
-  for (const auto& [memory, allocation] : Allocations()) {
-    if (allocation.kind != MemoryKind::kDevice) continue;
-    mprotect(allocation.pages, allocation.page_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  if (open) return;
+  for (auto& [memory, allocation] : Allocations()) {
+    if (allocation.kind != MemoryKind::kDevice || !allocation.open) continue;
+    mprotect(allocation.pages, allocation.page_bytes, PROT_NONE);
+    allocation.open = false;
   }
 }
 
-void OpenPage(const void* address, bool write) {
+bool OpenTouched(const void* address) {
+  const std::lock_guard lock(mutex);
+  Allocation* const allocation = Holder(static_cast<const char*>(address));
+  if (allocation == nullptr || !device_memory_open) return false;
+  Open(allocation);
+  return true;
+}
+
+bool OpenPage(const void* address, bool write) {
+  const std::lock_guard lock(mutex);
+  Allocation* const allocation = Holder(static_cast<const char*>(address));
+  if (allocation == nullptr) return false;
   const uintptr_t page = reinterpret_cast<uintptr_t>(address) / kPage * kPage;
   mprotect(reinterpret_cast<void*>(page), kPage, write ? PROT_READ | PROT_WRITE : PROT_READ);
+  allocation->open = true;
+  return true;
 }
 
 }  // namespace elastor::cuda::emulation

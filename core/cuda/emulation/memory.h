@@ -30,11 +30,17 @@ int64_t FreeDeviceBytes();
 enum class Place { kUnknown, kBehindEnd, kFreed, kClosed };
 Place PlaceOf(const void* address);
 
-// Whether code may touch device memory, for schedules that guard it. Open at first.
+// Whether code may touch device memory, for schedules that guard it. Open at first. What is opened
+// after it was closed faults once more at its first touch, and the handler opens it by OpenTouched:
+// most work touches few of the allocations.
 void OpenDeviceMemory(bool open);
-// Opens the page of closed device memory that holds `address`, for reading or for both. For signal
-// handlers.
-void OpenPage(const void* address, bool write);
+
+// For handlers of a fault at `address`. False where it is not in device memory, which these leave
+// alone.
+// Opens the allocation; false also while device memory is closed.
+bool OpenTouched(const void* address);
+// Opens the page, for reading or for both.
+bool OpenPage(const void* address, bool write);
 
 }  // namespace elastor::cuda::emulation
 

@@ -17,19 +17,18 @@ struct sigaction before = {};
 
 void CloseMemory() {
   ++counted.calls;
-  OpenDeviceMemory(true);  // pages are open or not
   OpenDeviceMemory(false);
 }
 
 void OpenTouchedPage(int signal, siginfo_t* info, void* context) {
-  if (PlaceOf(info->si_addr) != Place::kClosed) {  // a fault as any other
+  if (OpenTouched(info->si_addr)) return;  // by work before its first call
+  constexpr greg_t kWrite = 2;             // of the page fault's error code
+  const bool write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWrite) != 0;
+  if (!OpenPage(info->si_addr, write)) {  // a fault as any other
     sigaction(signal, &before, nullptr);
     return;
   }
-  constexpr greg_t kWrite = 2;  // of the page fault's error code
-  const bool write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWrite) != 0;
   (write ? counted.written_bytes : counted.read_bytes) += kPage;
-  OpenPage(info->si_addr, write);
 }
 
 }  // namespace
@@ -47,8 +46,7 @@ TrafficCount::TrafficCount() {
 TrafficCount::~TrafficCount() {
   before_call = nullptr;
   sigaction(SIGSEGV, &before, nullptr);
-  OpenDeviceMemory(true);  // pages were open or not
-  if (CurrentSchedule().guard_device_memory) OpenDeviceMemory(false);
+  OpenDeviceMemory(!CurrentSchedule().guard_device_memory);
 }
 
 Traffic TrafficCount::traffic() const { return counted; }
