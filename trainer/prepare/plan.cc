@@ -4,8 +4,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/prepare/row_builder.h"
@@ -46,6 +48,7 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
   const SplitPlan& split = schema.split();
   split_by_hash =
       split.by() == SplitPlan::HASH && split.train() + split.validation() + split.test() > 0;
+  std::map<std::string_view, int> tables;  // of the fields so far
   for (const Field& field : schema.fields()) {
     if (field.type() == Field::LABEL) labels.push_back(field.name());
     weights |= field.type() == Field::WEIGHT;
@@ -54,11 +57,11 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
     if (field.type() == Field::NUMERIC) numeric.push_back(&field);
     const bool bag = field.type() == Field::MULTI_HOT || field.type() == Field::SEQUENCE;
     if (!bag && field.type() != Field::CATEGORICAL) continue;
-    int table = static_cast<int>(ids.size());
-    for (int i = 0; i < static_cast<int>(ids.size()); ++i) {
-      if (ids[i].field->name() == field.shares()) table = ids[i].table;
-    }
-    const Field& owner = table < static_cast<int>(ids.size()) ? *ids[table].field : field;
+    const int own = static_cast<int>(ids.size());
+    const auto shared = tables.find(field.shares());
+    const int table = shared == tables.end() ? own : shared->second;
+    tables[field.name()] = table;
+    const Field& owner = table < own ? *ids[table].field : field;
     ids.push_back(
         {&field, bag, bag ? bags++ : singles++, owner.encoding() == Field::VOCABULARY, table});
   }

@@ -180,8 +180,11 @@ Status TextSource::Next(int64_t bytes, std::string* text) {
   while (!at_end_) {
     const int64_t room = bytes - static_cast<int64_t>(text->size());
     if (room <= 0) {
-      end = text->rfind('\n');
-      if (end != std::string::npos && end >= searched) break;
+      const size_t found = std::string_view(*text).substr(searched).rfind('\n');
+      if (found != std::string::npos) {
+        end = searched + found;
+        break;
+      }
       searched = text->size();
       if (searched > kLongestLine) {
         return UserError(path_ + ": a line of more than 64 MiB before byte " +
