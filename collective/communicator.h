@@ -23,7 +23,7 @@ struct PhaseRecord {
 };
 
 // Moves bytes between the ranks of a job and sums integers; never adds floating-point numbers
-// (docs/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the same calls
+// (docs/inside/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the same calls
 // in the same order, one thread at a time; calls that differ never exchange data (Mpi: the job ends
 // with exit code 3 and a line naming both, about a second later; Thread: a program error). Every
 // collective has a deadline: when a peer does not arrive in time the job ends with exit code 3 and

@@ -31,7 +31,7 @@ namespace elastor {
 // One exchange for all tables per phase; only unique rows travel. Replicated tables take the same
 // path, with every rank an owner of gradients and none of rows.
 //
-// Order of additions (docs/design.md): within a leaf, an id's occurrences in order (row, field,
+// Order of additions (docs/inside/design.md): within a leaf, an id's occurrences in order (row, field,
 // position), in chunks of 32 occurrences each summed from +0 and added in order to the total (from
 // +0); over leaves the tree with absent leaves skipped. All sums start at +0, so -0 never results.
 template <typename T>

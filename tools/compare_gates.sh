@@ -2,7 +2,7 @@
 # Do gates condition the neural tangent kernel of CTR models, and do better conditioned models learn in
 # fewer steps? Gated and plain P-FFNs of equal weights (and the papers' plain ones, a fifth as large) on
 # prepared Criteo rows: the learning rate of each is tuned, then runs over seeds measure the kernel before
-# the first step and after the last, and the validation logloss meanwhile. docs/reproduce_ntk_models.md
+# the first step and after the last, and the validation logloss meanwhile. docs/results/reproduce_ntk_models.md
 # has the figures. From the top of the repository:
 #
 #   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024] [--rate=1e-3]

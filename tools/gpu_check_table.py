@@ -34,7 +34,7 @@ AUC_TOLERANCE = 1e-4
 # Of a probability: a few roundings of its logit in float.
 PREDICTION_TOLERANCE = 1e-5
 
-# The layers of RankElastor with the paper's Criteo settings (docs/models.md): how many there are,
+# The layers of RankElastor with the paper's Criteo settings (docs/reference/models.md): how many there are,
 # and of a sample multiply-adds, features in, features out. The head's one output is not a product
 # of matrices.
 LAYERS = {"tokenizer": (1, 20_280, 780, 390), "mixing": (2, 152_100, 390, 390),

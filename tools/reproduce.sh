@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tables and figures of the three papers, as far as the data are there. docs/reproduce.md says
+# The tables and figures of the three papers, as far as the data are there. docs/results/reproduce.md says
 # what each is, what the paper has and what came out. From the top of the repository:
 #
 #   tools/reproduce.sh [NAME...] [--data=runs/data] [--output=runs/reproduce] [-- FLAG...]
@@ -148,7 +148,7 @@ figure4() {
     }' <(sed 's/"[^"]*"//g' "$output/figure4/runs.csv") | tee "$output/figure4.md"
 }
 
-# As docs/reproduce_theory.md has it; what is there is not done again.
+# As docs/results/reproduce_theory.md has it; what is there is not done again.
 theory() {
   has_criteo || return 0
   local model kind run

@@ -11,7 +11,7 @@
 namespace elastor {
 
 // The law of sums over leaves: they follow one binary tree over the V leaves, node = left + right,
-// a missing child is skipped, a lone child is passed up unchanged (docs/design.md, "Leaves and the
+// a missing child is skipped, a lone child is passed up unchanged (docs/inside/design.md, "Leaves and the
 // tree"). Every such sum, on the host and on the device, asks this file what is added when;
 // tests/mutation puts mistakes into it and has the tests of every sum fail.
 

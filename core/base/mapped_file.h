@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// What the system says about a file; equal stamps: nobody has written in between (docs/data.md has
+// What the system says about a file; equal stamps: nobody has written in between (docs/use/data.md has
 // the exceptions).
 struct FileStamp {
   int64_t bytes = 0;

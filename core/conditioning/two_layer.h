@@ -10,7 +10,7 @@
 namespace elastor {
 
 // Neural tangent kernels of the two-layer networks of "The Devil is in the Condition Numbers"
-// (arXiv:2605.20749, section 3.1; docs/reproduce_conditioning.md), as functions of inputs X [n, d],
+// (arXiv:2605.20749, section 3.1; docs/results/reproduce_conditioning.md), as functions of inputs X [n, d],
 //   plain  z(x) = V phi(W x)
 //   gated  z(x) = V [(P x) * phi(W x)],   m hidden units,
 // LeCun's initialisation: W, P [m, d] of N(0, 1/d), V [1, m] of N(0, 1/m). Activations are ReLU,

@@ -11,7 +11,7 @@
 
 namespace elastor {
 
-// A behaviour sequence that the model reads id by id (docs/models.md, "Behaviour sequences").
+// A behaviour sequence that the model reads id by id (docs/reference/models.md, "Behaviour sequences").
 struct SequenceShape {
   std::string name;
   int64_t field = 0;      // its place among the categorical fields

@@ -33,7 +33,7 @@ struct LeafRows {
 };
 
 // The leaves of a pass: one, or several neighbours that form a node of the leaf tree
-// (docs/design.md, "Leaves and the tree").
+// (docs/inside/design.md, "Leaves and the tree").
 class PassLeaves {
  public:
   PassLeaves() = default;

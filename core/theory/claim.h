@@ -9,7 +9,7 @@ namespace elastor {
 // How a claim has the measured value stand to its bound.
 enum class Relation { kAtLeast, kAtMost, kAbove, kBelow, kEqual };
 
-// One statement about a representation (docs/reproduce_theory.md).
+// One statement about a representation (docs/results/reproduce_theory.md).
 struct Claim {
   std::string name;       // the theorem and its part: "2.1 lower bound"
   std::string statement;  // in words of the theorem, measured value first

@@ -10,7 +10,7 @@
 namespace elastor {
 
 // What RankElastor's Theorems 2.1 and 3.1 say of token mixing, as functions of the representation
-// X [T, D] before it. docs/reproduce_theory.md proves what is stated here instead of them.
+// X [T, D] before it. docs/results/reproduce_theory.md proves what is stated here instead of them.
 
 // Y = T(X): block (i, j) of the T x T grid of 1 x (D/T) blocks goes to (j, i). By the kernel.
 // REQUIRES: T divides D.

@@ -1,4 +1,4 @@
-// comparison: models compared by the predictions of finished runs (docs/operations.md).
+// comparison: models compared by the predictions of finished runs (docs/use/operations.md).
 
 #include <gflags/gflags.h>
 

@@ -11,7 +11,7 @@ namespace elastor {
 
 // Whether runs of two arms have the same training loss and generalisation gap: section 5 of
 // arXiv:2605.20749, with whole runs as what is exchangeable. Points of one run are not: to permute
-// them rejects equal arms (docs/reproduce_conditioning.md).
+// them rejects equal arms (docs/results/reproduce_conditioning.md).
 
 struct LossAndGap {
   double loss = 0;  // of the training rows

@@ -1,4 +1,4 @@
-// conditioning: the tables and pictures of docs/reproduce_conditioning.md.
+// conditioning: the tables and pictures of docs/results/reproduce_conditioning.md.
 
 #include <gflags/gflags.h>
 

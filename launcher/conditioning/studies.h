@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// The tables and pictures of docs/reproduce_conditioning.md: figures 2, 4, 5 and 6 of
+// The tables and pictures of docs/results/reproduce_conditioning.md: figures 2, 4, 5 and 6 of
 // arXiv:2605.20749 and its claims, as they are measured by core/conditioning.
 
 struct StudyOptions {

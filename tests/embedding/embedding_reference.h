@@ -23,7 +23,7 @@ struct GlobalBatch {
   int64_t rows() const { return static_cast<int64_t>(bags.size()); }
 };
 
-// Embedding tables in one map, one thread, by the definitions of docs/design.md: what
+// Embedding tables in one map, one thread, by the definitions of docs/inside/design.md: what
 // ShardedEmbedding must equal bit for bit.
 template <typename T>
 class EmbeddingReference {

@@ -5,7 +5,7 @@
 //
 //   bazel run //tests/faults:campaign -- --runs=100 --seed=7
 //
-// docs/reliability.md. Exit code 1 after a failure, 2 after a mistake of who starts it.
+// docs/results/reliability.md. Exit code 1 after a failure, 2 after a mistake of who starts it.
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 
     python golden.py start.json golden.json
 
-Independent of the C++ code: the models are written from the formulas in docs/models.md, gradients
+Independent of the C++ code: the models are written from the formulas in docs/reference/models.md, gradients
 come from autograd, clipping and Adam from torch. It shares with the C++ code the initial weights,
 their names and shapes, and the batches.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints what tests/core/ops/ops_test.cc (HstuTest.EqualsPyTorch) expects: an HSTU block in PyTorch,
-float64, from its formula in docs/models.md; gradients from autograd.
+float64, from its formula in docs/reference/models.md; gradients from autograd.
 
     python hstu.py
 

@@ -3,7 +3,7 @@ training steps and peak memory as JSON.
 
     python fuxictr_run.py DATA RUN/experiment.textproto
 
-DATA: a prepared set (docs/data.md) of single categorical fields. Models are composed of FuxiCTR's
+DATA: a prepared set (docs/use/data.md) of single categorical fields. Models are composed of FuxiCTR's
 layers as in its model zoo, which its package does not hold.
 """
 

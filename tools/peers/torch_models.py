@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The models of configs/criteo in PyTorch: RankElastor, RankMixer, the MLP and DCNv2 (docs/models.md),
+"""The models of configs/criteo in PyTorch: RankElastor, RankMixer, the MLP and DCNv2 (docs/reference/models.md),
 13 numeric and 26 categorical fields, k 20, with the dropout of those configurations.
 
     python3 torch_models.py
@@ -91,7 +91,7 @@ class RankElastor(nn.Module):
         return self.head(x.flatten(1))
 
     def tensors(self):
-        """Named as in docs/models.md."""
+        """Named as in docs/reference/models.md."""
         named = {"tokenizer.output.weight": self.tokenizer,
                  "tokenizer.output.bias": self.tokenizer_bias.squeeze(1),
                  "head.output.weight": self.head.weight, "head.output.bias": self.head.bias}
@@ -252,7 +252,7 @@ def count(dense):
 
 def golden_model(dense, rows):
     """The same weights in the model of tests/golden/golden.py, whose mathematics the C++ tests
-    hold to 1e-9. It has no DCNv2: the formulas of docs/models.md stand here."""
+    hold to 1e-9. It has no DCNv2: the formulas of docs/reference/models.md stand here."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/golden/golden.py")
     spec = importlib.util.spec_from_file_location("golden", path)
     golden = importlib.util.module_from_spec(spec)

@@ -13,7 +13,7 @@
 
 namespace elastor {
 
-// The records of the state digest (docs/design.md): one an embedding row, one a dense tensor, and
+// The records of the state digest (docs/inside/design.md): one an embedding row, one a dense tensor, and
 // the control record. All can be made from memory and from files.
 
 // Name seed of a table's rows; a record is (key, weights then slots).

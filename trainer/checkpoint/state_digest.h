@@ -10,7 +10,7 @@
 
 namespace elastor {
 
-// Collective. The state digest (docs/design.md) of the state in memory, 32 hex digits.
+// Collective. The state digest (docs/inside/design.md) of the state in memory, 32 hex digits.
 StatusOr<std::string> StateDigest(const ControlRecord& control, const StateView& state,
                                   Communicator& communicator);
 

@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// What meta.json of a prepared set says (docs/data.md).
+// What meta.json of a prepared set says (docs/use/data.md).
 struct PreparedMeta {
   struct SplitFile {
     int64_t bytes = 0;

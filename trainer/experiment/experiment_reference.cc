@@ -1,4 +1,4 @@
-// Prints docs/experiment.md: every field of experiment.proto with its type, default, range and
+// Prints docs/reference/experiment.md: every field of experiment.proto with its type, default, range and
 // comment.
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,7 @@ constexpr char kIntroduction[] =
     R"(# Every field of an experiment
 
 Made from [experiment.proto](../configs/proto/experiment.proto) by
-`bazel run //trainer/experiment:experiment_reference > docs/experiment.md`; a test compares the two.
+`bazel run //trainer/experiment:experiment_reference > docs/reference/experiment.md`; a test compares the two.
 
 A field that is left out takes its default; so does a number that is 0 where the range has no 0, and
 an empty list. `operational` fields do not change any number a run produces; all others are

@@ -8,7 +8,7 @@
 
 namespace elastor {
 
-// What the texts that people write (configs/proto) say of a field, for docs/experiment.md and
+// What the texts that people write (configs/proto) say of a field, for docs/reference/experiment.md and
 // --help=TOPIC. Fields are those of CommentedDescriptors.
 
 // The default of a field that has none.

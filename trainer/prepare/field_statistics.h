@@ -10,7 +10,7 @@
 
 namespace elastor {
 
-// stats.json of a prepared set (docs/data.md): what its fields hold, by split, and how far the
+// stats.json of a prepared set (docs/use/data.md): what its fields hold, by split, and how far the
 // splits are apart.
 std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
                            const RankedValues& ranked, int64_t bad_rows);

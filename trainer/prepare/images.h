@@ -14,7 +14,7 @@
 
 namespace elastor {
 
-// Data of layout IDX (docs/data.md): images of one size in shades of grey, each with a label of a
+// Data of layout IDX (docs/use/data.md): images of one size in shades of grey, each with a label of a
 // class. A row is an image, its pixels as bytes, and its label.
 
 // What a file of MNIST's format holds: an array of bytes, row-major.

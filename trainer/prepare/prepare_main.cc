@@ -1,4 +1,4 @@
-// prepare: raw files -> prepared data set (docs/data.md).
+// prepare: raw files -> prepared data set (docs/use/data.md).
 
 #include <gflags/gflags.h>
 #include <glog/logging.h>

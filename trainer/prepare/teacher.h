@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// Rows of a Synthetic plan and the logits behind their labels (formulas: docs/data.md). A row is a
+// Rows of a Synthetic plan and the logits behind their labels (formulas: docs/use/data.md). A row is a
 // function of (plan, row number). Thread-safe after construction.
 class Teacher {
  public:

@@ -1,4 +1,4 @@
-/* Scores rows by a trained model, in any program: docs/scoring.md, "In a program".
+/* Scores rows by a trained model, in any program: docs/use/scoring.md, "In a program".
  *
  * Functions that can fail return one of the codes below and, unless it is ELASTOR_OK, write one
  * line of text that says why to error[0, error_size), cut off and ended by 0 (error may be NULL).

@@ -18,7 +18,7 @@ struct ScoreRowsOptions {
   int64_t max_bad_rows = -1;  // -1: the schema's
 };
 
-// Scores raw rows by a trained model alone (docs/scoring.md): the lines of mode predict's
+// Scores raw rows by a trained model alone (docs/use/scoring.md): the lines of mode predict's
 // predictions.csv, one a row, in order, in memory that does not grow with the input. A label that
 // is not there, and the probability of a bad row, are empty. User error, with nothing in
 // output_dir, naming the line of the bad row beyond max_bad_rows.

@@ -54,7 +54,7 @@ struct EvaluatedRows {
 };
 
 // The training state of one rank and the step that advances it, on whatever device
-// (docs/design.md, "One step"). Every rank makes the same calls.
+// (docs/inside/design.md, "One step"). Every rank makes the same calls.
 template <typename T>
 class Step {
  public:

@@ -1,4 +1,4 @@
-// The claims of "The Devil is in the Condition Numbers" (docs/reproduce_conditioning.md): those
+// The claims of "The Devil is in the Condition Numbers" (docs/results/reproduce_conditioning.md): those
 // that hold by their figures, those that fail by a counterexample with its name.
 #include <gtest/gtest.h>
 

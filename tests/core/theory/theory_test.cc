@@ -1,4 +1,4 @@
-// The claims of RankElastor's theory (docs/reproduce_theory.md): those that hold over random draws,
+// The claims of RankElastor's theory (docs/results/reproduce_theory.md): those that hold over random draws,
 // those that fail by a counterexample with its name.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The schemas in configs/ against the headers of the layouts they are for, and against real files
-// where these are (docs/data.md); skipped elsewhere.
+// where these are (docs/use/data.md); skipped elsewhere.
 
 #include <gtest/gtest.h>
 #include <zlib.h>

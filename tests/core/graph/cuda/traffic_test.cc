@@ -91,7 +91,7 @@ void ExpectSavings(Precision precision) {
   const DenseStep fused = Measure<A>(precision, /*fused=*/true);
   // Two blocks, of 11 calls and of 2.
   EXPECT_EQ(products.calls - fused.calls, 18);
-  // 15 tokens of 1,664 and 130 numbers (docs/gpu.md); a tenth for pages that calls share.
+  // 15 tokens of 1,664 and 130 numbers (docs/inside/gpu.md); a tenth for pages that calls share.
   const double saved_kb = 2 * 15 * (1664 - 130) * sizeof(A) / 1e3;
   EXPECT_NEAR(products.moved_kb - fused.moved_kb, saved_kb, saved_kb / 10);
   // Up-projections and h, which are kept, of both.
