@@ -1,5 +1,4 @@
-// scaling_law: a scaling law of finished runs, and whether it can be believed
-// (docs/use/analysis.md).
+// scaling_law: a scaling law of finished runs, and whether it can be believed (docs/use/operations.md).
 
 #include <gflags/gflags.h>
 
