@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "core/base/file.h"
-#include "trainer/run/standard_streams.h"
+#include "core/process/standard_streams.h"
 
 namespace elastor {
 namespace {

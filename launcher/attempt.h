@@ -10,8 +10,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "core/process/job_process.h"
 #include "launcher/run_folder.h"
-#include "trainer/run/job_process.h"
 
 namespace elastor {
 

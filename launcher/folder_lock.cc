@@ -13,8 +13,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "launcher/machine.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
+#include "core/process/command_line.h"
+#include "core/process/standard_streams.h"
 #include "glog/logging.h"
-#include "trainer/run/command_line.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 

@@ -1,4 +1,5 @@
-// The launcher's command line: a sweep in, its runs' folders and a table out (docs/use/operations.md).
+// The launcher's command line: a sweep in, its runs' folders and a table out
+// (docs/use/operations.md).
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,9 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
+#include "core/process/command_line.h"
+#include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "launcher/dry_run.h"
@@ -32,9 +36,7 @@
 #include "launcher/sweep_report/sweep_report.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"
-#include "trainer/experiment/field_help.h"
-#include "trainer/run/command_line.h"
-#include "trainer/run/standard_streams.h"
+#include "trainer/fields/field_help.h"
 
 DEFINE_string(sweep, "", "what to run: a text file of configs/proto/sweep.proto");
 DEFINE_string(set, "",
@@ -71,10 +73,6 @@ namespace {
 
 constexpr char kSourceFile[] = "launcher/launcher.cc";
 
-std::string Count(size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 StatusOr<std::string> FindTrainer() {
   std::string path = FLAGS_trainer;
   std::error_code error;
@@ -97,7 +95,7 @@ std::string Misfits(const Plan& plan, const Machine& machine) {
     if (count++ == 0) first = run.folder + " " + why;
   }
   if (count == 0) return "";
-  return Count(count, "run") + " of " + std::to_string(plan.runs.size()) +
+  return CountText(count, "run") + " of " + std::to_string(plan.runs.size()) +
          " cannot run on this machine; the first: " + first;
 }
 
@@ -105,7 +103,8 @@ std::string Misfits(const Plan& plan, const Machine& machine) {
 std::string ChangeLine(const PlanChange& change) {
   if (change.kept + change.left.size() == 0) return "";
   if (change.fresh == 0 && change.left.empty()) return "";
-  std::string line = Count(change.kept, "run") + " kept, " + std::to_string(change.fresh) + " new";
+  std::string line =
+      CountText(change.kept, "run") + " kept, " + std::to_string(change.fresh) + " new";
   if (change.left.empty()) return line + "\n";
   line +=
       ", " + std::to_string(change.left.size()) + " no longer in the sweep (their folders stay):";
@@ -170,7 +169,7 @@ Status Outcome(const Plan& plan, const SweepFiles& files) {
     code = diverged || exit_code == 2 ? static_cast<StatusCode>(exit_code) : StatusCode::kMachine;
   }
   if (failed > 0) {
-    return Status(code, Count(failed, "run") + " of " + std::to_string(plan.runs.size()) +
+    return Status(code, CountText(failed, "run") + " of " + std::to_string(plan.runs.size()) +
                             " failed; --status says why, " + files.root +
                             "/logs has their output; --retry_failed tries them again");
   }
@@ -224,7 +223,7 @@ bool HasRunsToDo(const Plan& plan, const SweepFiles& files) {
 Status CheckNoJobs(const SweepFiles& files) {
   ELASTOR_ASSIGN_OR_RETURN(const auto jobs, JobStates(files));
   if (jobs.empty()) return OkStatus();
-  return UserError("--output_dir=" + files.root + ": Slurm has " + Count(jobs.size(), "run") +
+  return UserError("--output_dir=" + files.root + ": Slurm has " + CountText(jobs.size(), "run") +
                    " of it; expected --scheduler=slurm, or --stop first");
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/run/standard_streams.h"
+#include "core/process/standard_streams.h"
 
 namespace elastor {
 namespace {

@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
 #include "core/base/numerics.h"
+#include "core/process/job_process.h"
 #include "launcher/sweep_file.h"
 #include "launcher/tuning.h"
 #include "nlohmann/json.hpp"
@@ -26,7 +27,6 @@
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
-#include "trainer/run/job_process.h"
 
 namespace elastor {
 namespace {

@@ -14,9 +14,9 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/process/job_process.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
-#include "trainer/run/job_process.h"
 #include "xxhash.h"
 
 namespace elastor {

@@ -119,7 +119,7 @@ Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launche
 Status AppendCancelled(const std::string& path);
 Status AppendForgiveness(const std::string& path);
 
-// Whether a run is to be tried again after an end (EndOf of trainer/run/job_process.h,
+// Whether a run is to be tried again after an end (EndOf of core/process/job_process.h,
 // docs/use/operations.md):
 //   stopped; in Slurm: lost with its node or preempted    up to kMostStops times, those of
 //     rehearsals not counted
@@ -130,7 +130,7 @@ inline constexpr int kMostStops = 20;
 inline constexpr int kMostMachineFailures = 2;
 inline constexpr int kCancelled = -1;  // in place of an exit code
 bool MayTryAgain(const Attempts& attempts);
-// CauseOf of trainer/run/job_process.h, and of kCancelled.
+// CauseOf of core/process/job_process.h, and of kCancelled.
 std::string CauseOfAttempt(int exit_code);
 
 enum class RunState { kWaiting, kCutOff, kDone, kFailed };

@@ -15,8 +15,8 @@
 
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
+#include "core/process/job_process.h"
 #include "nlohmann/json.hpp"
-#include "trainer/run/job_process.h"
 #include "xxhash.h"
 
 namespace elastor {

@@ -12,10 +12,10 @@
 #include "launcher/tuning.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
-#include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
-#include "trainer/experiment/text_message.h"
+#include "trainer/fields/field_values.h"
+#include "trainer/fields/text_message.h"
 
 namespace elastor {
 namespace {

@@ -1,8 +1,27 @@
 #include "core/base/utf8.h"
 
 #include <cstdint>
+#include <cstdio>
+#include <string>
 
 namespace elastor {
+namespace {
+
+std::string Printable(std::string_view text) {
+  std::string printable;
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~') {
+      printable += c;
+      continue;
+    }
+    char hex[8];
+    snprintf(hex, sizeof(hex), "\\x%02x", static_cast<uint8_t>(c));
+    printable += hex;
+  }
+  return printable;
+}
+
+}  // namespace
 
 int Utf8Bytes(std::string_view text) {
   if (text.empty()) return 0;
@@ -29,6 +48,14 @@ bool IsUtf8(std::string_view text) {
     text.remove_prefix(bytes);
   }
   return true;
+}
+
+Status CheckUtf8(std::string_view text) {
+  std::string_view left = text;
+  while (const int bytes = Utf8Bytes(left)) left.remove_prefix(bytes);
+  if (left.empty()) return OkStatus();
+  return UserError("byte " + std::to_string(text.size() - left.size() + 1) + " of '" +
+                   Printable(text) + "' is not UTF-8; expected UTF-8 text");
 }
 
 }  // namespace elastor

@@ -1,4 +1,4 @@
-// comparison: models compared by the predictions of finished runs (docs/use/operations.md).
+// comparison: models compared by the predictions of finished runs (docs/use/analysis.md).
 
 #include <gflags/gflags.h>
 
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "launcher/comparison/comparison.h"
 #include "launcher/comparison/report.h"
 #include "launcher/comparison/runs.h"
 #include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
-#include "trainer/run/standard_streams.h"
 
 DEFINE_string(markdown, "", "a file for the tables, which are printed, too");
 DEFINE_string(csv, "", "a file for all figures");

@@ -10,10 +10,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "launcher/conditioning/studies.h"
 #include "launcher/folder_program.h"
 #include "trainer/data/dataset.h"
-#include "trainer/run/standard_streams.h"
 
 DEFINE_string(studies, "",
               "which ones, comma separated: condition_numbers, finite_widths, heat_maps, "

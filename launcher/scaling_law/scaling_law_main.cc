@@ -1,4 +1,5 @@
-// scaling_law: a scaling law of finished runs, and whether it can be believed (docs/use/operations.md).
+// scaling_law: a scaling law of finished runs, and whether it can be believed
+// (docs/use/operations.md).
 
 #include <gflags/gflags.h>
 
@@ -9,12 +10,12 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
 #include "launcher/scaling_law/analysis.h"
 #include "launcher/scaling_law/report.h"
 #include "launcher/scaling_law/runs.h"
-#include "trainer/run/standard_streams.h"
 
 DEFINE_string(points, "", "a CSV file of points, instead of run folders");
 DEFINE_string(metric, "logloss",

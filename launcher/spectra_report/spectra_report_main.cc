@@ -1,5 +1,5 @@
 // spectra_report: the effective ranks of several runs in one picture, and what their heads make of
-// matrices cut to lower ones (docs/use/operations.md).
+// matrices cut to lower ones (docs/use/analysis.md).
 
 #include <gflags/gflags.h>
 
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "launcher/folder_program.h"
 #include "launcher/spectra_report/projections.h"
 #include "launcher/spectra_report/report.h"
 #include "launcher/spectra_report/runs.h"
-#include "trainer/run/standard_streams.h"
 
 DEFINE_string(output_dir, "", "where the tables and pictures are written");
 

@@ -17,6 +17,8 @@
 #include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/data/prepared_meta.h"
+#include "trainer/data/saved_vocabulary.h"
+#include "trainer/data/text_source.h"
 #include "trainer/experiment/memory_plan.h"
 #include "trainer/prepare/encoding_state.h"
 #include "trainer/prepare/guess.h"
@@ -24,10 +26,8 @@
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/row_parser.h"
 #include "trainer/prepare/run_identity.h"
-#include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/segments.h"
-#include "trainer/prepare/text_source.h"
 
 namespace elastor {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "core/base/hash_text.h"
 #include "core/base/json_entry.h"
+#include "core/process/command_line.h"
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -20,6 +21,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/encoding.h"
+#include "trainer/data/saved_vocabulary.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
@@ -27,9 +29,7 @@
 #include "trainer/experiment/overrides.h"
 #include "trainer/experiment/sequences.h"
 #include "trainer/prepare/plan.h"
-#include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/run/command_line.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
-#include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/data/saved_vocabulary.h"
 
 namespace elastor {
 namespace {

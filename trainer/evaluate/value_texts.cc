@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "core/base/file.h"
-#include "trainer/prepare/saved_vocabulary.h"
+#include "trainer/data/saved_vocabulary.h"
 
 namespace elastor {
 

@@ -18,7 +18,7 @@
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
-#include "trainer/experiment/text_message.h"
+#include "trainer/fields/text_message.h"
 #include "xxhash.h"
 
 namespace elastor {

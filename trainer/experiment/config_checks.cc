@@ -1,20 +1,13 @@
 #include "trainer/experiment/config_checks.h"
 
-#include <bit>
-#include <cmath>
-#include <cstdio>
 #include <string>
-#include <type_traits>
 
+#include "core/base/text.h"
 #include "trainer/experiment/model_choice.h"
-#include "trainer/experiment/utf8.h"
+#include "trainer/fields/field_rules.h"
 
 namespace elastor {
 namespace {
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
 
 // T * D beyond this is a slip of the hand: full mixing has (T * D)^2 weights.
 constexpr int64_t kMaxTokenFeatures = 1 << 17;
@@ -23,82 +16,6 @@ constexpr int64_t kMaxTokenFeatures = 1 << 17;
 Status Mistake(const std::string& field, const std::string& found, const std::string& expected) {
   return UserError(field + ": " + found + "; expected " + expected);
 }
-
-std::string ShortText(double value) {
-  char text[32];
-  snprintf(text, sizeof(text), "%g", value);
-  return text;
-}
-
-template <typename T>
-Status CheckNumber(const std::string& path, const FieldRule& rule, T value) {
-  std::string found;
-  if constexpr (std::is_integral_v<T>) {
-    found = std::to_string(value);
-  } else {
-    found = ShortText(value);
-  }
-  const double number = static_cast<double>(value);
-  const bool inside = std::isfinite(number) && (!rule.has_min() || number >= rule.min()) &&
-                      (!rule.has_above() || number > rule.above()) &&
-                      (!rule.has_below() || number < rule.below());
-  if (!inside) return Mistake(path, found, RangeWords(rule));
-  if (!rule.power_of_two() || std::has_single_bit(static_cast<uint64_t>(value))) return OkStatus();
-  return UserError(path + ": " + found + " is not a power of two");
-}
-
-Status CheckText(const std::string& path, const std::string& text) {
-  const Status status = CheckUtf8(text);
-  return status.ok() ? status : UserError(path + ": " + status.message());
-}
-
-// Every number and every text of a field.
-Status CheckField(const std::string& path, const Message& message, const FieldDescriptor& field) {
-  const Reflection& reflection = *message.GetReflection();
-  const FieldRule& rule = field.options().GetExtension(elastor::rule);
-  const auto check_all = [&](auto check, auto get, auto get_one) -> Status {
-    if (!field.is_repeated()) return check((reflection.*get)(message, &field));
-    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-      ELASTOR_RETURN_IF_ERROR(check((reflection.*get_one)(message, &field, i)));
-    }
-    return OkStatus();
-  };
-  const auto check = [&](auto get, auto get_one) {
-    return check_all([&](auto value) { return CheckNumber(path, rule, value); }, get, get_one);
-  };
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return check(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return check(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return check(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
-    case FieldDescriptor::CPPTYPE_STRING:
-      return check_all([&](const std::string& text) { return CheckText(path, text); },
-                       &Reflection::GetString, &Reflection::GetRepeatedString);
-    default:
-      return OkStatus();
-  }
-}
-
-}  // namespace
-
-Status CheckFields(const std::string& prefix, const Message& message) {
-  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    const std::string path = prefix + field.name();
-    if (field.message_type() == nullptr) {
-      if (field.options().deprecated()) continue;
-      ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
-    } else if (message.GetReflection()->HasField(message, &field)) {
-      ELASTOR_RETURN_IF_ERROR(
-          CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
-    }
-  }
-  return OkStatus();
-}
-
-namespace {
 
 // What the fields of a token model must be to each other. `path`: "model.rank_elastor".
 Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
@@ -221,23 +138,11 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
   }
   return Mistake(by_steps ? "checkpoint.delta_every_steps" : "checkpoint.delta_every_minutes",
                  by_steps ? std::to_string(checkpoint.delta_every_steps())
-                          : ShortText(checkpoint.delta_every_minutes()),
+                          : Format("%g", checkpoint.delta_every_minutes()),
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
 }  // namespace
-
-std::string RangeWords(const FieldRule& rule) {
-  if (rule.has_below() && (rule.has_min() || rule.has_above())) {
-    return std::string("a number in ") +
-           (rule.has_min() ? "[" + ShortText(rule.min()) : "(" + ShortText(rule.above())) + ", " +
-           ShortText(rule.below()) + ")";
-  }
-  if (rule.has_above()) {
-    return rule.above() == 0 ? "a positive number" : "more than " + ShortText(rule.above());
-  }
-  return rule.has_min() ? ShortText(rule.min()) + " or more" : "a finite number";
-}
 
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));

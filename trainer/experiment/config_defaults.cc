@@ -6,8 +6,8 @@
 #include <string>
 
 #include "glog/logging.h"
-#include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
+#include "trainer/fields/field_values.h"
 
 namespace elastor {
 namespace {

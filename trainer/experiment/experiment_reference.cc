@@ -1,5 +1,5 @@
-// Prints docs/reference/experiment.md: every field of experiment.proto with its type, default, range and
-// comment.
+// Prints docs/reference/experiment.md: every field of experiment.proto with its type, default,
+// range and comment.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -9,7 +9,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
-#include "trainer/experiment/field_words.h"
+#include "trainer/fields/field_words.h"
 
 namespace elastor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
-#include "trainer/experiment/field_values.h"
+#include "trainer/fields/field_values.h"
 
 namespace elastor {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
-#include "trainer/experiment/field_values.h"
 #include "trainer/experiment/model_choice.h"
+#include "trainer/fields/field_values.h"
 
 namespace elastor {
 namespace {

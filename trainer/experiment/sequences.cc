@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/experiment/field_values.h"
+#include "trainer/fields/field_values.h"
 
 namespace elastor {
 namespace {

@@ -3,11 +3,11 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "core/report/html.h"
 #include "trainer/plot/run_figures.h"
 #include "trainer/plot/run_history.h"
 #include "trainer/plot/run_page.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "core/base/file.h"
 #include "core/base/leaves.h"
-#include "trainer/prepare/file_kind.h"
+#include "trainer/data/file_kind.h"
+#include "trainer/data/text_source.h"
 #include "trainer/prepare/row_blocks.h"
 #include "trainer/prepare/split_ranges.h"
-#include "trainer/prepare/text_source.h"
 
 namespace elastor {
 namespace {

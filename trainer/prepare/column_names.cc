@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "trainer/prepare/file_kind.h"
+#include "trainer/data/file_kind.h"
 #include "trainer/prepare/value_text.h"
 
 namespace elastor {

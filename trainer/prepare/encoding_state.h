@@ -8,12 +8,12 @@
 
 #include "core/base/status.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/data/saved_vocabulary.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/measure.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
 #include "trainer/prepare/rank_values.h"
-#include "trainer/prepare/saved_vocabulary.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

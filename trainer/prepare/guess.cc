@@ -12,11 +12,12 @@
 #include <unordered_map>
 
 #include "configs/proto/schema.pb.h"
+#include "core/base/text.h"
 #include "google/protobuf/stubs/strutil.h"
+#include "trainer/data/file_kind.h"
+#include "trainer/data/text_source.h"
 #include "trainer/prepare/column_names.h"
-#include "trainer/prepare/file_kind.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/prepare/text_source.h"
 #include "trainer/prepare/value_text.h"
 
 namespace elastor {
@@ -58,11 +59,6 @@ struct Column {
   bool integral() const { return count > 0 && integers == count; }
   double mean() const { return sum / static_cast<double>(numbers); }
 };
-
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 // In quotes, as protobuf text has it.
 std::string Quoted(std::string_view text) {
@@ -381,7 +377,7 @@ int LabelScore(const Column& column, bool named) {
                                          "target", "y",        "class",   "clicks",  "is_clicked",
                                          "income", "purchase", "convert", "outcome", "survived"};
   if (column.missing > 0) return 0;
-  const std::string name = Lower(column.name);
+  const std::string name = LowerCase(column.name);
   const bool known = named && std::ranges::find(kNames, name) != std::end(kNames);
   const bool rating = name.find("rating") != name.npos || name.find("score") != name.npos;
   const bool two = column.values.size() == 2;
@@ -413,7 +409,7 @@ std::string PositiveText(const Column& column) {
   constexpr std::string_view kYes[] = {"yes", "true", "y", "t", "click", "positive", "1"};
   const auto &first = *column.values.begin(), &second = *std::next(column.values.begin());
   for (const auto* value : {&first, &second}) {
-    if (std::ranges::find(kYes, Lower(value->first)) != std::end(kYes)) return value->first;
+    if (std::ranges::find(kYes, LowerCase(value->first)) != std::end(kYes)) return value->first;
   }
   return std::pair(first.second, first.first) < std::pair(second.second, second.first)
              ? first.first
@@ -512,7 +508,7 @@ bool HasHeavyTail(const Column& column) {
 
 // Whether a column's numbers are quantities, rather than names of things.
 bool IsNumber(const Column& column, int64_t rows) {
-  const std::string name = Lower(column.name);
+  const std::string name = LowerCase(column.name);
   if (!column.numeric()) return false;
   if (!column.integral()) return true;
   if (name.ends_with("id") || name.starts_with("user") || name.starts_with("item")) return false;
@@ -530,7 +526,7 @@ std::string Guess::FieldText(size_t place) const {
   if (copies_[place]) return "IGNORED  # tells the label";
   if (column.values.size() < 2) return "IGNORED  # the same in all rows";
   const auto distinct = static_cast<int64_t>(column.values.size());
-  const std::string name = Lower(column.name);
+  const std::string name = LowerCase(column.name);
   const bool text_or_integer = !column.numeric() || column.integral();
   if (distinct == rows_ && rows_ >= kManyRows && text_or_integer) {
     return "IGNORED  # another value in every row";

@@ -12,10 +12,10 @@
 
 #include "core/base/leaves.h"
 #include "core/base/mapped_file.h"
+#include "trainer/data/text_source.h"
+#include "trainer/data/unpacker.h"
 #include "trainer/prepare/row_blocks.h"
 #include "trainer/prepare/split_ranges.h"
-#include "trainer/prepare/text_source.h"
-#include "trainer/prepare/unpacker.h"
 
 namespace elastor {
 namespace {

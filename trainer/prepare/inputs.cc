@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "trainer/prepare/file_kind.h"
+#include "trainer/data/file_kind.h"
 
 namespace elastor {
 namespace {

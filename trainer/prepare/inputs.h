@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/data/text_source.h"
 #include "trainer/prepare/spill.h"
-#include "trainer/prepare/text_source.h"
 
 namespace elastor {
 

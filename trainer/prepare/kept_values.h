@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/value_merge.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "trainer/prepare/value_runs.h"
+#include "trainer/data/value_runs.h"
 
 namespace elastor {
 namespace {

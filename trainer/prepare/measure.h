@@ -9,11 +9,11 @@
 #include "core/base/exact_sum.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/text_pass.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

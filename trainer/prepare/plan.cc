@@ -10,28 +10,24 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "trainer/prepare/row_builder.h"
 
 namespace elastor {
 namespace {
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // How the field's raw values become ids: "vocabulary", "hour identity", "bucket[1.0,2.5] hash".
 std::string EncodingText(const Field& field) {
   std::string text;
   if (field.transform() != Field::NONE) {
-    text = Lower(Field::Transform_Name(field.transform()));
+    text = LowerCase(Field::Transform_Name(field.transform()));
     if (!field.boundaries().empty()) {
       const std::vector<double> boundaries(field.boundaries().begin(), field.boundaries().end());
       text += nlohmann::json(boundaries).dump();
     }
     text += ' ';
   }
-  text += Lower(Field::Encoding_Name(field.encoding()));
+  text += LowerCase(Field::Encoding_Name(field.encoding()));
   if (field.offset() != 0) text += " from " + std::to_string(field.offset());
   return text;
 }

@@ -17,6 +17,9 @@
 #include "core/base/utf8.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
+#include "trainer/data/saved_vocabulary.h"
+#include "trainer/data/stdin_input.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/byte_windows.h"
 #include "trainer/prepare/encoding_state.h"
 #include "trainer/prepare/field_statistics.h"
@@ -26,12 +29,9 @@
 #include "trainer/prepare/rank_values.h"
 #include "trainer/prepare/row_places.h"
 #include "trainer/prepare/run_identity.h"
-#include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/prepare/stdin_input.h"
 #include "trainer/prepare/synthetic.h"
 #include "trainer/prepare/text_pass.h"
-#include "trainer/prepare/work_file.h"
 #include "trainer/prepare/write_blocks.h"
 
 namespace elastor {

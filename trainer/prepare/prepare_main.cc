@@ -12,14 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
-#include "trainer/experiment/field_help.h"
+#include "trainer/data/stdin_input.h"
+#include "trainer/fields/field_help.h"
 #include "trainer/prepare/guess.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/prepare/stdin_input.h"
-#include "trainer/run/standard_streams.h"
 
 DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf text format).");
 DEFINE_string(guess, "",

@@ -5,21 +5,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
 constexpr int kBarWidth = 24;
-
-std::string Duration(double seconds) {
-  const long whole = std::lround(seconds);
-  char text[32];
-  if (whole >= 3600) {
-    std::snprintf(text, sizeof(text), "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  } else {
-    std::snprintf(text, sizeof(text), "%ld:%02ld", whole / 60, whole % 60);
-  }
-  return text;
-}
 
 std::string Number(double value, const char* unit) {
   char text[64];
@@ -49,7 +40,7 @@ std::string ProgressLine::Text(const PrepareProgress& progress, double first_sha
   }
   if (progress.share > first_share) {
     const double left = (1 - progress.share) / (progress.share - first_share) * seconds;
-    text += ", " + Duration(left) + " left";
+    text += ", " + DurationText(left) + " left";
   }
   return text;
 }

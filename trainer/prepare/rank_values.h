@@ -7,13 +7,13 @@
 
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "trainer/data/saved_vocabulary.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/measure.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
-#include "trainer/prepare/saved_vocabulary.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/value_tally.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

@@ -12,7 +12,7 @@
 #include "core/base/hash_text.h"
 #include "core/base/json_entry.h"
 #include "trainer/data/block_format.h"
-#include "trainer/prepare/text_source.h"
+#include "trainer/data/text_source.h"
 
 namespace elastor {
 namespace {

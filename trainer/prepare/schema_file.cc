@@ -10,9 +10,9 @@
 #include <set>
 
 #include "core/base/file.h"
-#include "trainer/experiment/text_message.h"
+#include "trainer/data/file_kind.h"
+#include "trainer/fields/text_message.h"
 #include "trainer/prepare/column_names.h"
-#include "trainer/prepare/file_kind.h"
 #include "trainer/prepare/value_text.h"
 
 namespace elastor {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/data/value_runs.h"
 #include "trainer/prepare/spill.h"
-#include "trainer/prepare/value_runs.h"
 
 namespace elastor {
 

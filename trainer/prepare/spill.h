@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/packed_column.h"
 #include "trainer/prepare/parsed_chunk.h"
 #include "trainer/prepare/plan.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "trainer/data/vocabulary.h"
 #include "trainer/prepare/bad_rows.h"
 #include "trainer/prepare/inputs.h"
 #include "trainer/prepare/row_parser.h"
 #include "trainer/prepare/split_ranges.h"
-#include "trainer/prepare/vocabulary.h"
 
 namespace elastor {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "trainer/data/work_file.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
 #include "trainer/prepare/segments.h"
-#include "trainer/prepare/work_file.h"
 
 namespace elastor {
 

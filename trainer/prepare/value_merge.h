@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/leaves.h"
-#include "trainer/prepare/value_runs.h"
+#include "trainer/data/value_runs.h"
 
 namespace elastor {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/evaluation.h"
@@ -18,7 +19,6 @@
 #include "trainer/evaluate/spectra_files.h"
 #include "trainer/evaluate/theory.h"
 #include "trainer/experiment/model_choice.h"
-#include "trainer/run/standard_streams.h"
 
 namespace elastor {
 namespace {

@@ -4,21 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
-
-// "1:05", "2:46:40"
-std::string Duration(double seconds) {
-  const long long whole = std::llround(seconds);
-  char text[32];
-  if (whole >= 3600) {
-    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
-                  whole % 60);
-  } else {
-    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
-  }
-  return text;
-}
 
 // In three digits or four: "950", "15.4k", "1.23M".
 std::string Rate(double per_second) {
@@ -45,11 +34,11 @@ std::string ProgressLine(const Progress& progress) {
   char loss[32];
   std::snprintf(loss, sizeof(loss), "loss %.4f  ", progress.loss);
   line += loss + Rate(progress.samples_per_s) + " samples/s  ";
-  line += Duration(progress.elapsed_seconds) + " elapsed";
+  line += DurationText(progress.elapsed_seconds) + " elapsed";
   const int64_t done = progress.step - progress.first_step;
   if (progress.total_steps == 0 || done <= 0) return line;
   const auto left = static_cast<double>(std::max<int64_t>(0, progress.total_steps - progress.step));
-  return line + "  " + Duration(progress.elapsed_seconds / static_cast<double>(done) * left) +
+  return line + "  " + DurationText(progress.elapsed_seconds / static_cast<double>(done) * left) +
          " left";
 }
 

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/process/standard_streams.h"
+#include "core/process/terminal.h"
 #include "glog/logging.h"
 #include "trainer/experiment/config.h"
 #include "trainer/run/kept_metrics.h"
 #include "trainer/run/metrics_csv.h"
-#include "trainer/run/standard_streams.h"
-#include "trainer/run/terminal.h"
 
 namespace elastor {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {
@@ -32,19 +33,15 @@ void AppendFormat(std::string* text, const char* format, ...) {
 }
 
 // "1 rank", "2 ranks"
-std::string Count(int64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 // What the run did: "2346 steps", "evaluated 400 rows of the test split".
 std::string Deed(const Summary& summary) {
-  if (summary.mode == "train") return Count(summary.steps, "step");
+  if (summary.mode == "train") return CountText(summary.steps, "step");
   const std::string verb = summary.mode == "predict"   ? "predicted "
                            : summary.mode == "spectra" ? "measured effective ranks of "
                            : summary.mode == "theory"  ? "tested theorems on "
                            : summary.mode == "ntk"     ? "measured the neural tangent kernel of "
                                                        : "evaluated ";
-  return verb + Count(summary.rows, "row") + " of the " + summary.split + " split";
+  return verb + CountText(summary.rows, "row") + " of the " + summary.split + " split";
 }
 
 // A line for each figure that is there; `whose`: "validation".
@@ -236,10 +233,11 @@ std::string ToJson(const Summary& summary) {
 }
 
 std::string ToText(const Summary& summary) {
-  std::string text = summary.name + ": " + Deed(summary) + " on " + Count(summary.ranks, "rank");
+  std::string text =
+      summary.name + ": " + Deed(summary) + " on " + CountText(summary.ranks, "rank");
   AppendFormat(&text, " in %.1f s, %.0f samples/s\n", summary.wall_s, summary.samples_per_s);
   if (!summary.model.empty()) {
-    text += "model: " + summary.model + ", after " + Count(summary.steps, "step") + "\n";
+    text += "model: " + summary.model + ", after " + CountText(summary.steps, "step") + "\n";
   }
   if (!summary.predictions.empty()) text += "predictions: " + summary.predictions + "\n";
   AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",

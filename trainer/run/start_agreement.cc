@@ -5,9 +5,9 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/process/stop_signals.h"
 #include "glog/logging.h"
 #include "trainer/experiment/config.h"
-#include "trainer/run/stop_signals.h"
 #include "xxhash.h"
 
 namespace elastor {

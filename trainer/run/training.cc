@@ -11,7 +11,9 @@
 
 #include "configs/proto/control.pb.h"
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/process/stop_signals.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/describe.h"
@@ -19,7 +21,6 @@
 #include "trainer/experiment/model_choice.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_checkpoints.h"
-#include "trainer/run/stop_signals.h"
 #include "trainer/run/training_control.h"
 
 namespace elastor {
@@ -29,10 +30,6 @@ constexpr char kModelDirectory[] = "model";
 
 // What a rank can ask of all in a step's scalars.
 enum Request { kStop, kWriteCheckpoint, kWriteDelta, kCheckpointWritten, kReadFailed };
-
-std::string Count(int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -270,13 +267,13 @@ Status TrainingRun::ShowOpening() {
   log_.ShowLine("run: " + experiment_.name() + ", " + KindName(*ChosenModel(experiment_.model())) +
                 ", " + std::to_string(figures.dense_parameters) + " dense and " +
                 std::to_string(figures.embedding_parameters) + " embedding parameters");
-  log_.ShowLine("data: " + Count(context_.dataset->rows(Split::kTrain), "row") + " of " +
+  log_.ShowLine("data: " + CountText(context_.dataset->rows(Split::kTrain), "row") + " of " +
                 experiment_.data().path());
   char memory[32];
   std::snprintf(memory, sizeof(memory), "%.2g GB", static_cast<double>(figures.sure_bytes) / 1e9);
-  log_.ShowLine("plan: " + Count(PlannedSteps(), "step") + ", " +
-                Count(context_.communicator->size(), "rank") + " of " +
-                Count(parallel.threads(), "thread") + ", " +
+  log_.ShowLine("plan: " + CountText(PlannedSteps(), "step") + ", " +
+                CountText(context_.communicator->size(), "rank") + " of " +
+                CountText(parallel.threads(), "thread") + ", " +
                 (options_.device == RunDevice::kCuda ? "GPU" : IsaName(ActiveIsa())) + ", " +
                 ParallelConfig::Plan_Name(parallel.plan()) + ", " + memory + " a rank or more");
   return OkStatus();

@@ -11,10 +11,10 @@
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
 #include "trainer/data/encoding.h"
+#include "trainer/data/vocabulary.h"
 #include "trainer/prepare/parsed_chunk.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/row_builder.h"
-#include "trainer/prepare/vocabulary.h"
 
 namespace elastor {
 

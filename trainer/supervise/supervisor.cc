@@ -22,10 +22,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/process/job_process.h"
+#include "core/process/standard_streams.h"
+#include "core/process/stop_signals.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/run/job_process.h"
-#include "trainer/run/standard_streams.h"
-#include "trainer/run/stop_signals.h"
 #include "trainer/supervise/mpirun_report.h"
 
 namespace elastor {

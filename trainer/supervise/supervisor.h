@@ -22,9 +22,9 @@ struct SuperviseOptions {
 };
 
 // Starts the job, and starts it again from its last checkpoint when it ends for a reason that
-// another attempt may not meet (EndOf of trainer/run/job_process.h), on the hosts that answer then.
-// A line on stderr tells every such event. Returns the exit code of the job's last attempt; an
-// error when there was none: another supervisor is at work on the folder, or no host answers.
+// another attempt may not meet (EndOf of core/process/job_process.h), on the hosts that answer
+// then. A line on stderr tells every such event. Returns the exit code of the job's last attempt;
+// an error when there was none: another supervisor is at work on the folder, or no host answers.
 //
 // SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask the job for a checkpoint and its end, after which nothing
 // is started; the second one kills it. When this process is killed the kernel kills the job.

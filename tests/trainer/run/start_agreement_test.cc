@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/process/stop_signals.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
-#include "trainer/run/stop_signals.h"
 
 namespace elastor {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/job_process.h"
 #include "gtest/gtest.h"
 #include "tests/core/base/file_limit.h"
-#include "trainer/run/job_process.h"
 #include "trainer/supervise/hosts.h"
 #include "trainer/supervise/mpirun_report.h"
 

@@ -1,0 +1,55 @@
+"""Rules that say in a few lines what most targets of this repository are."""
+
+def library(name, **kwargs):
+    """A cc_library of name.h and name.cc, or of the one of them that there is.
+
+    Args:
+      name: The stem of the files.
+      **kwargs: As of cc_library; `srcs` and `hdrs` replace the files.
+    """
+    kwargs.setdefault("srcs", native.glob([name + ".cc"]))
+    kwargs.setdefault("hdrs", native.glob([name + ".h"]))
+    native.cc_library(name = name, **kwargs)
+
+def unit_test(name, deps, **kwargs):
+    """A cc_test of name.cc with GoogleTest's main.
+
+    Args:
+      name: The stem of the file.
+      deps: What it tests.
+      **kwargs: As of cc_test; `size` is "small" unless it is given.
+    """
+    kwargs.setdefault("srcs", [name + ".cc"])
+    kwargs.setdefault("size", "small")
+    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
+
+# The rooms of trainer/ from the lowest on: a room uses only rooms before it.
+_ROOMS = [
+    "fields",
+    "data",
+    "prepare",
+    "step",
+    "experiment",
+    "evaluate",
+    "checkpoint",
+    "records",
+    "plot",
+    "score",
+    "run",
+    "supervise",
+    "modes",
+]
+
+def rooms_above(room, also = []):
+    """Who may use a room of trainer/: itself, the rooms above it, the programs and the tests.
+
+    Args:
+      room: Its folder.
+      also: Labels of others that may.
+    Returns:
+      A list for `default_visibility`.
+    """
+    return ["//tests:__subpackages__", "//trainer:__pkg__"] + also + [
+        "//trainer/{}:__subpackages__".format(other)
+        for other in _ROOMS[_ROOMS.index(room):]
+    ]

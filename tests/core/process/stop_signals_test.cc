@@ -1,0 +1,50 @@
+#include "core/process/stop_signals.h"
+
+#include <csignal>
+
+#include "gtest/gtest.h"
+
+namespace elastor {
+namespace {
+
+constexpr int kStoppedCode = 75;
+
+TEST(StopSignalsTest, RemembersTheFirstSignal) {
+  RememberStopSignals();
+  EXPECT_EQ(StopSignal(), 0);
+  std::raise(SIGUSR1);
+  EXPECT_FALSE(Terminated());
+  std::raise(SIGTERM);
+  EXPECT_EQ(StopSignal(), SIGUSR1);
+  EXPECT_TRUE(Terminated());
+}
+
+TEST(StopSignalsDeathTest, TheSecondSignalOfAKindEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        RememberStopSignals();
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(StopSignalsDeathTest, WorkWithNothingToSaveEndsAtOnce) {
+  EXPECT_EXIT(
+      {
+        RememberStopSignals();
+        ExitOnStopSignals(/*speaks=*/true);
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(kStoppedCode), "^trainer: stopped by SIGTERM; [^\n]*\n$");
+  EXPECT_EXIT(
+      {
+        RememberStopSignals();
+        std::raise(SIGUSR1);
+        ExitOnStopSignals(/*speaks=*/false);
+      },
+      testing::ExitedWithCode(kStoppedCode), "^$");
+}
+
+}  // namespace
+}  // namespace elastor

@@ -1,0 +1,77 @@
+#include "trainer/data/file_kind.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/text.h"
+
+namespace elastor {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kGzip = "\x1f\x8b"sv;
+constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd"sv;
+constexpr FileKind kGzipKind = {"gzip data", "unpack it with gzip -d"};
+
+// Bytes at a place of a file. Text of columns does not have them there.
+struct Magic {
+  size_t at;
+  std::string_view bytes;
+  FileKind kind;
+};
+
+constexpr Magic kMagics[] = {
+    {0, "PK\3\4"sv, {"a zip archive", "unpack it with unzip"}},
+    {0, kZstd, {"zstd data", "unpack it with zstd -d"}},
+    {0, "\xfd\x37zXZ\0"sv, {"xz data", "unpack it with xz -d"}},
+    {0, "\x04\x22\x4d\x18"sv, {"lz4 data", "unpack it with lz4 -d"}},
+    {0, "\x1f\x9d"sv, {"compress data", "unpack it with uncompress"}},
+    {4, "1AY&SY"sv, {"bzip2 data", "unpack it with bzip2 -d"}},  // behind BZh and a digit
+    {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", "unpack it with 7z x"}},
+    {0, "Rar!\x1a\x07"sv, {"a rar archive", "unpack it with unrar x"}},
+    {257, "ustar"sv, {"a tar archive", "unpack it with tar -x"}},
+    {0, "PAR1\x15"sv, {"a Parquet file", "write it as CSV into --input=- (docs/use/data.md)"}},
+    {0, "ARROW1\0\0"sv, {"an Arrow file", "write it as CSV into --input=- (docs/use/data.md)"}},
+    {0, "Obj\1"sv, {"an Avro file", "export it as CSV"}},
+    {0, "\x89HDF"sv, {"an HDF5 file", "export it as CSV"}},
+    {0, "\x93NUMPY"sv, {"a NumPy array", "export it as CSV"}},
+    {0, "\0\0\x08\1"sv, {"an IDX array", "prepare it by a schema of layout IDX"}},
+    {0, "\0\0\x08\3"sv, {"an IDX array", "prepare it by a schema of layout IDX"}},
+    {0, "\x80\4\x95"sv, {"a Python pickle", "export it as CSV"}},
+    {0, "SQLite format 3\0"sv, {"an SQLite database", "export it as CSV"}},
+    {0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+    {0, "\xff\xfe"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
+    {0, "\xfe\xff"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
+};
+constexpr FileKind kPage = {"an HTML or XML page", "a server's answer? download the file again"};
+constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
+
+}  // namespace
+
+bool IsGzip(std::string_view head) { return head.starts_with(kGzip); }
+
+bool IsZstd(std::string_view head) { return head.starts_with(kZstd); }
+
+bool IsPage(std::string_view head) {
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+  for (const std::string_view begin : {"<!doctype html", "<html", "<?xml"}) {
+    if (LowerCase(head.substr(0, begin.size())) == begin) return true;
+  }
+  return false;
+}
+
+const FileKind* KindOfFile(std::string_view head) {
+  if (IsGzip(head)) return &kGzipKind;
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.at && head.substr(magic.at).starts_with(magic.bytes)) {
+      return &magic.kind;
+    }
+  }
+  if (IsPage(head)) return &kPage;
+  const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;
+  return zeros ? &kZeros : nullptr;
+}
+
+}  // namespace elastor
