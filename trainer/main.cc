@@ -1,4 +1,4 @@
-// The trainer's command line: flags in, exit code out (docs/use/operations.md).
+// The trainer's command line: flags in, exit code out (docs/use/command_line.md).
 #include <unistd.h>
 
 #include <algorithm>
