@@ -33,12 +33,11 @@ struct Mode {
   Source source = Source::kDataSet;
   Model model = Model::kNeeded;
   bool writes = true;  // needs --output_dir
-  // The settings under parallel. that --set may change where the model's folder tells the rest.
+  // The settings below parallel. that --set may change where a model's folder tells the rest.
   std::span<const char* const> parallel = {};
-  // The flags of mode_flags.cc that it takes, and the device flag where it computes on the CPU
-  // alone.
+  // The flags that it takes and not all modes do.
   std::span<const char* const> flags = {};
-  bool cpu_alone = false;
+  bool cpu_alone = false;  // refuses --device=cuda
 
   // Does it. All ranks return the same status, but for machine errors. Collective.
   Status (*run)(const ModeCall& call, Communicator& communicator) = nullptr;
@@ -49,14 +48,8 @@ inline bool ReadsFolders(const Mode& mode) {
   return mode.source == Mode::Source::kModel || mode.source == Mode::Source::kRuns;
 }
 
-// All modes that --mode names, in the order of --help.
+// All modes, in the order of --help.
 std::span<const Mode* const> Modes();
-// Mode predict with --input: raw rows, scored by a model alone.
-extern const Mode kScoreRows;
-
-// "train, evaluate, ...": the modes whose row says so, or all.
-std::string ModeNames(bool (*which)(const Mode& mode));
-
 // Writes `text` to stdout from rank 0. Collective.
 Status PrintOnce(const std::string& text, Communicator& communicator);
 
