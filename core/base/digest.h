@@ -18,10 +18,10 @@ class Digest {
   // The same with the name hashed once by NameSeed (many rows of one tensor).
   void AddHashed(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   static uint64_t NameSeed(std::string_view name);
-  // Of this one record.
+  // Returns the digest of this one record.
   static Digest OfRecord(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   void Merge(const Digest& other);
-  // Takes records of this digest, whose sum `other` is, out of it.
+  // Removes records whose digest is `other`. REQUIRES: this digest contains them.
   void Subtract(const Digest& other);
   std::string Hex() const;  // 32 digits
 

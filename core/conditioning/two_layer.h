@@ -10,7 +10,8 @@
 namespace elastor {
 
 // Neural tangent kernels of the two-layer networks of "The Devil is in the Condition Numbers"
-// (arXiv:2605.20749, section 3.1; docs/results/reproduce_conditioning.md), as functions of inputs X [n, d],
+// (arXiv:2605.20749, section 3.1; docs/results/reproduce_conditioning.md), as functions of inputs X
+// [n, d],
 //   plain  z(x) = V phi(W x)
 //   gated  z(x) = V [(P x) * phi(W x)],   m hidden units,
 // LeCun's initialisation: W, P [m, d] of N(0, 1/d), V [1, m] of N(0, 1/m). Activations are ReLU,
@@ -27,9 +28,10 @@ Eigen::MatrixXd DrawInputs(Inputs inputs, int64_t n, int64_t d, uint64_t seed);
 double Activate(Activation activation, double x);
 double ActivationDerivative(Activation activation, double x);
 
-// Of all pairs of inputs [n, n], w ~ N(0, I / d). ReLU: the arc-cosine kernels of Cho and Saul.
-// Otherwise phi's Hermite coefficients by quadrature over the Gaussian, E[phi phi] = sum_k c_k(|x|)
-// c_k(|x'|) cos^k, to about 1e-12 for |x|^2 / d up to 4.
+// Expectations over w ~ N(0, I / d) for all pairs of inputs, [n, n]. For ReLU they are the
+// arc-cosine kernels of Cho and Saul. Other activations use phi's Hermite coefficients by
+// quadrature over the Gaussian, E[phi phi] = sum_k c_k(|x|) c_k(|x'|) cos^k, to about 1e-12 for
+// |x|^2 / d up to 4.
 struct PairExpectations {
   Eigen::MatrixXd gram;         // X X^T / d
   Eigen::MatrixXd values;       // E[phi(w x) phi(w x')]

@@ -24,7 +24,7 @@ struct Fragments;
 struct SumFragment {
   float v[4] = {};  // (row, column), (row, column + 1), (row + 8, column), (row + 8, column + 1)
 
-  // Element i lies so far behind the first one's row and column.
+  // Returns the distance of element i's row (column) from the first element's.
   static constexpr int Row(int i) { return i / 2 * 8; }
   static constexpr int Column(int i) { return i % 2; }
 };
@@ -35,7 +35,7 @@ struct RightFragment {
   uint32_t r[2];
 };
 
-// Of the running thread, in what it holds of the sums.
+// The row and the column of the first element of a SumFragment that the running thread holds.
 __device__ inline int FragmentRow() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
 __device__ inline int FragmentColumn() { return static_cast<int>(threadIdx.x) % 4 * 2; }
 

@@ -143,7 +143,7 @@ enum class Store { kOverwrite, kAdd };
 template <typename T>
 void WeightGradient(std::span<const LeafRows> leaves, Panels<const T> dy, Panels<const T> x, T* dw,
                     int64_t stride, Store store, Precision precision = Precision::kFloat32);
-// Of one leaf.
+// Computes the weight gradient of one leaf.
 template <typename T>
 void WeightGradient(Panels<const T> dy, Panels<const T> x, T* dw, int64_t stride, Store store,
                     Precision precision = Precision::kFloat32) {

@@ -29,7 +29,7 @@ struct MatrixProductOp : OpBase {
   int64_t first_features() const { return product.rows * product.terms; }
   int64_t second_features() const { return product.terms * product.columns; }
   int64_t output_features() const { return product.rows * product.columns; }
-  // Of the parameter.
+  // Returns the shape of the parameter, the shared factor.
   std::vector<int64_t> shared_shape() const {
     const bool first = shared == Shared::kFirst;
     const int64_t rows = first ? product.rows : product.terms;

@@ -32,7 +32,7 @@ struct TargetAttentionOp : OpBase {
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
   int64_t target = 0;     // of the fields
-  int64_t field = 0;      // of the fields: whose place the result takes
+  int64_t field = 0;      // index of the field whose place the result takes
   int64_t sequence = 0;   // its lengths are Pass::lengths[row][sequence] ...
   int64_t sequences = 1;  // ... of so many
   std::vector<int64_t> hidden;
@@ -45,7 +45,7 @@ struct TargetAttentionOp : OpBase {
 
   bool has_bias(int64_t i) const { return i + 1 < layers() || !softmax; }
 
-  // Of a row with L positions.
+  // Returns the multiply-adds of a row with L positions.
   int64_t multiply_adds() const {
     int64_t position = width;
     for (int64_t i = 0; i < layers(); ++i) position += layer_in(i) * layer_out(i);
