@@ -103,8 +103,8 @@ class DeviceKernelContext {
   int inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int index) const { return inputs_[index]; }
   const Shape& output() const { return output_; }
-  // Returns whether the first input has another number of tokens than the `tokens` that the kernel
-  // reads. If so, each row must lie together in memory.
+  // Returns whether an input (or the first one) has another number of tokens than the `tokens` that
+  // the kernel reads. Then each of its rows must lie together in memory.
   bool regroups_inputs(int64_t tokens) const;
   bool regroups_first_input(int64_t tokens) const { return inputs_[0].tokens != tokens; }
 
