@@ -46,7 +46,7 @@ std::string StrCat(const Pieces&... pieces) {
   return StrCat({TextPiece(pieces)...});
 }
 
-// Appends them to `text`, which none of them refers to.
+// Appends the pieces to `text`. REQUIRES: no piece refers to `text`.
 void StrAppend(std::string* text, std::initializer_list<TextPiece> pieces);
 template <typename... Pieces>
 void StrAppend(std::string* text, const Pieces&... pieces) {

@@ -82,7 +82,8 @@ inline Preference MakePreference() {
   return Preference(preference);
 }
 
-// Nothing where the library does not know the attribute for this algorithm.
+// Returns the attribute's value, or nothing if the library does not know the attribute for this
+// algorithm.
 template <typename T>
 std::optional<T> Get(const cublasLtMatmulAlgo_t& algorithm,
                      cublasLtMatmulAlgoConfigAttributes_t attribute) {

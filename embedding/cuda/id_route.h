@@ -16,7 +16,7 @@ namespace elastor::cuda {
 struct PinnedIds : StagedIds {
   PinnedBuffer<int64_t> words;
   int64_t offsets = 0;
-  int64_t leaves = 0;  // leaf_offsets
+  int64_t leaves = 0;  // place of leaf_offsets in words
   int64_t ids = 0;
   bool short_ids = false;  // ids are uint32_t; kNoId stands for ids outside their table
 };

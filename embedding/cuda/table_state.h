@@ -48,7 +48,7 @@ class TableState {
  private:
   using Visit = std::function<void(std::span<const int64_t> keys, const float* const* rows)>;
 
-  // The page-locked memory with which one visitor copies rows.
+  // The stream and the page-locked memory with which one visitor copies rows.
   struct Carrier {
     Stream stream;
     PinnedBuffer<float> memory;
