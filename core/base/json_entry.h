@@ -25,7 +25,7 @@ class JsonEntry {
   bool Has(const std::string& member) const;
   JsonEntry Member(const std::string& name) const;
   std::vector<JsonEntry> Elements() const;                         // elements of an array
-  std::vector<std::pair<std::string, JsonEntry>> Members() const;  // of an object, in order
+  std::vector<std::pair<std::string, JsonEntry>> Members() const;  // members of an object, in order
 
   std::string Text() const;
   bool Bool() const;
