@@ -66,7 +66,7 @@ struct ScalingSeries {
   std::string name;
   std::vector<ScalingPoint> points;
   std::vector<ChartPoint> curve = {};                             // the fitted curve, with its band
-  double fitted_until = std::numeric_limits<double>::infinity();  // x; dashed beyond it
+  double fitted_until = std::numeric_limits<double>::infinity();  // dashed beyond this x
   bool joined = false;                                            // draws lines between the points
 };
 
