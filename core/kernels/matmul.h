@@ -50,7 +50,8 @@ inline constexpr int64_t kPackedPadding = 16;
 template <typename T>
 class PackedMatrix {
  public:
-  // kFloat32 or, for float on a CPU that has it, kBFloat16: what products with it multiply in.
+  // precision: the format in which products multiply: kFloat32 or, for float on a CPU that has it,
+  // kBFloat16.
   explicit PackedMatrix(Precision precision = Precision::kFloat32) : precision_(precision) {}
 
   // Packs A = [blocks[0] | blocks[1] | ...], blocks of equal row count side by side. Reuses memory.
@@ -63,11 +64,11 @@ class PackedMatrix {
   // GatedUpProjection).
   void PackPair(const MatrixView<T>& first, const MatrixView<T>& second);
 
-  int64_t rows() const { return rows_; }  // of A; of each matrix when paired
+  int64_t rows() const { return rows_; }  // rows of A, or of each matrix of a pair
   int64_t columns() const { return columns_; }
   bool paired() const { return paired_; }
   Precision precision() const { return precision_; }
-  // Steps of a row's chain: columns, or pairs of them.
+  // Returns the steps of a row's chain: columns, or pairs of columns.
   int64_t steps() const {
     return precision_ == Precision::kBFloat16 ? (columns_ + 1) / 2 : columns_;
   }
@@ -75,7 +76,7 @@ class PackedMatrix {
   struct Tile {
     int64_t row = 0;     // first row of A
     int64_t height = 0;  // rows in the tile (paired: rows of each matrix)
-    int64_t offset = 0;  // of the tile's first element in data()
+    int64_t offset = 0;  // offset of the tile's first element in data()
   };
   std::span<const Tile> tiles() const { return tiles_; }
   // Element (row i of the tile, step k) of a tile is data()[offset + k * height + i]; paired:
@@ -96,7 +97,7 @@ class PackedMatrix {
 
 enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh, kSigmoid };
 
-// What happens to the sum s of one element before it is stored, in this order:
+// The steps applied to the sum s of one element before it is stored, in this order:
 //   s = s + bias[j];  derivative = activation'(s);  s = activation(s);  unscaled = s;
 //   second_output = s * second_multiplier;  y = s * multiplier + residual (two roundings).
 // All views have y's shape; an empty view (data == nullptr) leaves its step out; any of them may
@@ -129,8 +130,8 @@ void GatedUpProjection(const PackedMatrix<T>& w, Panels<const T> x, const T* bia
                        Activation activation, Panels<T> h, Panels<T> first_factor,
                        Panels<T> second_factor);
 
-// What a gradient kernel does with its destination. kAdd computes destination + gradient, the
-// gradient being rounded first: exactly the tree node left + right.
+// Whether a gradient kernel overwrites its destination or adds to it. kAdd computes destination +
+// gradient, the gradient being rounded first: exactly the tree node left + right.
 enum class Store { kOverwrite, kAdd };
 
 // dw[j][k] (+)= sum over rows of dy[row][j] * x[row][k]; dw row-major with row stride `stride`.

@@ -9,7 +9,8 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Philox4x32-10 on eight counters at a time: lane for lane Philox() of core/base/random.h.
+// Philox4x32-10 on eight counters at a time: each lane gives the result of Philox() of
+// core/base/random.h.
 struct PhiloxVec {
   Uint8 word[4];
 };

@@ -10,8 +10,8 @@ namespace elastor::cuda {
 
 // The rows that are computed at once, the device rows: `leaves` leaves of `leaf_rows` (S) device
 // rows each; leaf l has device rows [l S, (l + 1) S). S is the length of the longest leaf of the
-// whole batch, alike on every rank. The device rows behind a shorter leaf's rows are padding: their
-// values are finite and meaningless, their gradients are exactly 0.
+// whole batch, the same on every rank. The device rows behind a shorter leaf's rows are padding:
+// their values are finite and meaningless, their gradients are exactly 0.
 struct LeafShape {
   int64_t leaves = 0;
   int64_t leaf_rows = 0;
@@ -27,7 +27,7 @@ struct Activations {
   A* data = nullptr;
   int64_t rows = 0;
   int64_t tokens = 1;
-  int64_t features = 0;  // of a token
+  int64_t features = 0;  // features of a token
   int64_t row_stride = 0;
   int64_t token_stride = 0;
 
@@ -42,8 +42,8 @@ struct Activations {
   }
 
   bool row_major() const { return token_stride == features && row_stride == tokens * features; }
-  // Whether a row's tokens lie one after another. (Of a single row the strides of both layouts may
-  // agree between tokens, but then rows would overlap.)
+  // Returns whether a row's tokens lie one after another. (Of a single row the strides of both
+  // layouts may agree between tokens, but then rows would overlap.)
   bool rows_together() const {
     return tokens == 1 || (token_stride == features && row_stride >= tokens * features);
   }

@@ -52,9 +52,9 @@ void BatchNormBackward(Stream& stream, const LeafShape& leaves, const int32_t* c
                        Activations<const A> x, const float* mean, const float* scale,
                        const float* gain, Activations<const A> dy, Activations<A> dx, float* dgain,
                        float* dbias, int64_t leaf_stride);
-// What a leaf gives to the running values: out[l * leaf_stride + f] = values[l][f] * factor_l, with
-// factor_l = counts[l] / *batch_rows, times counts[l] / (counts[l] - 1) for variances (unbiased; of
-// a single row: 1).
+// Computes a leaf's contribution to the running values: out[l * leaf_stride + f] = values[l][f] *
+// factor_l, with factor_l = counts[l] / *batch_rows, times counts[l] / (counts[l] - 1) for
+// variances (unbiased; of a single row: 1).
 void BatchNormDeliver(Stream& stream, const LeafShape& leaves, const int32_t* counts,
                       const int64_t* batch_rows, int64_t features, bool unbiased,
                       const float* values, float* out, int64_t leaf_stride);
