@@ -48,7 +48,7 @@ class IdRoute {
   // Returns whether this is the only rank. Then unique id u is owned key u.
   bool alone() const { return ranks_ == 1; }
 
-  // ---- As requester: what this rank's batch needs.
+  // ---- As requester: the rows that this rank's batch needs.
   // Returns the unique ids (numbers in ids()) of `table` on the list to `owner`.
   std::span<const uint32_t> Sent(int owner, int64_t table) const {
     return sent_.OfTable(owner, table, sent_items_.data());
@@ -65,7 +65,7 @@ class IdRoute {
   int64_t bag_gradients() const { return bag_gradients_; }
   bool HasBagGradient(int64_t u) const { return gradient_offset_[u] >= bag_gradients_; }
 
-  // ---- As owner: what the batches of all ranks need of this rank's rows.
+  // ---- As owner: the rows of this rank that the batches of all ranks need.
   // The number of different (table, key) pairs, which are numbered table after table.
   int64_t owned_size() const { return owned_begin_.back(); }
   Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }

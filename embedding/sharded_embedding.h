@@ -62,8 +62,8 @@ class ShardedEmbedding final : public EmbeddingState<T> {
 
   // Finds the unique ids and exchanges them. batch.leaf_offsets must be those of LeavesOfRank.
   // Reads nothing of the tables, so the next batch's ids can be routed while this batch computes,
-  // by the communication thread: it uses the threads of the ThreadPool only when told so. User
-  // error, on every rank, naming field and id when an id is outside its table.
+  // by the communication thread. With RouteThreads::kCaller the call uses no threads of the pool.
+  // User error, on every rank, naming field and id when an id is outside its table.
   enum class RouteThreads { kAll, kCaller };
   Status RouteIds(const SparseBatch& batch, Routing* routing,
                   RouteThreads threads = RouteThreads::kAll);

@@ -55,7 +55,7 @@ struct NormalPair {
 // Inlined by force: only then a loop over pairs becomes vector code.
 [[gnu::always_inline]] ELASTOR_HOST_DEVICE inline NormalPair NormalFromBits(uint32_t a,
                                                                             uint32_t b) {
-  // a as a double by way of a signed number, for which there is a vector conversion. Exact.
+  // Converts a to double through a signed number, since vectors have that conversion. It is exact.
   const double signed_a = static_cast<int32_t>(a ^ 0x80000000u);
   const double u = (signed_a + (0x1p31 + 1)) * 0x1p-32;
   const double radius = std::sqrt(-2 * CanonicalLog(u));

@@ -11,8 +11,8 @@
 
 namespace elastor::cuda {
 
-// The sum of one thread. Its words stay in registers: Add finds those of an addend by comparison,
-// since an array that is indexed moves to memory. Up to 2^31 addends of all threads together fit.
+// The sum of one thread. Its words stay in registers: Add finds an addend's words by comparison,
+// since an indexed array would move to memory. Up to 2^31 addends of all threads together fit.
 //
 //   ThreadExactSum sum;
 //   for (...) sum.Add(value);

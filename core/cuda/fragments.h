@@ -11,10 +11,11 @@
 //   sums [16, 8]          lane l has columns 2 (l % 4), + 1 of rows l / 4 and l / 4 + 8
 //   left [16, depth]      of the same rows, a fourth of the depths
 //   right [depth, 8]      of column l / 4, the same depths
-// Sums are, once rounded, a left operand where they lie (SetLeft): two of them side by side in
-// BF16. Then a lane's depths are those of its columns, which in TF32 is another order than PTX's:
-// its right operand is RightOfSums. All lanes of a warp call together. It is assumed that an
-// element of the sums depends on its row and column alone, and on the device's model.
+// Rounded sums serve as a left operand without moving between lanes (SetLeft); BF16 takes two of
+// them side by side. Then a lane's depths equal its columns, which in TF32 differs from PTX's
+// order: the right operand must come from RightOfSums. All lanes of a warp call together. The code
+// assumes that an element of the sums depends only on its row of the left operand, its column of
+// the right operand, and the device's model.
 
 namespace elastor::cuda {
 

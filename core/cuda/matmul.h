@@ -25,7 +25,7 @@ struct Matrices {
 // C = A B, or C = C + A B, for outer * batch problems: A [m, k], B [k, n], C [m, n], then C += bias
 // (n elements, for every row; aligned to 16 bytes) and C = max(C, 0). All in float, rounded to Out
 // once; the bias of a BFloat16 C is rounded to BFloat16 first. Row strides are at least the stored
-// columns; strides of a and b between problems may be 0 (shared), those of c not.
+// columns; strides of a and b between problems may be 0 (shared); strides of c may not.
 //
 // Bits, with SumOrder::kFixed: the algorithm is a function of `n`, `k`, the canonical sizes,
 // transposition, types, row strides and alignment, never of m, batch and outer or of timing, and
@@ -48,7 +48,7 @@ struct Product {
   int64_t outer = 1;
   bool accumulate = false;
   const float* bias = nullptr;  // one problem only
-  bool relu = false;            // with bias only
+  bool relu = false;            // only allowed with a bias
   int64_t canonical_m = 0;
   int64_t canonical_problems = 0;
 };

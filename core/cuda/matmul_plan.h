@@ -21,7 +21,7 @@ struct Operand {
   cudaDataType_t type = CUDA_R_32F;
   int64_t element_bytes = 0;
   char* data = nullptr;
-  int64_t rows = 0;  // as stored
+  int64_t rows = 0;  // rows of the matrix as stored
   int64_t columns = 0;
   int64_t canonical_rows = 0;
   int64_t canonical_columns = 0;

@@ -27,7 +27,7 @@ struct FeatureShape {
   int64_t numeric_fields = 0;
   int64_t categorical_fields = 0;
   int64_t embedding_width = 0;     // k
-  double embedding_stddev = 1e-4;  // of the initial values of the numeric fields' vectors
+  double embedding_stddev = 1e-4;  // stddev of the numeric fields' initial vectors
   std::vector<SequenceShape> sequences = {};
   // Every vector has one more element, behind the others: the first-order weight of a linear model.
   bool first_order = false;

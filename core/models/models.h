@@ -39,7 +39,7 @@ inline bool HasFirstOrder(const ModelConfig& config) {
   return config.has_x_deep_fm() || config.auto_int().use_wide();
 }
 
-// Returns whether the model reads only images.
+// Returns whether the model reads images and nothing else.
 inline bool IsOfImages(const ModelConfig& config) {
   return config.has_vit() || config.has_mlp_mixer();
 }

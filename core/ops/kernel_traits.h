@@ -12,8 +12,8 @@ enum class TokenLayout { kRowMajor, kTokenMajor };
 // A kernel's requirements and permissions, by which the schedule (core/graph/schedule.h) places its
 // operands.
 struct KernelTraits {
-  // Forward: the output may lie in the memory of one of the first so many inputs, if nothing reads
-  // that input afterwards.
+  // Forward: the output may lie in the memory of one of the first `in_place_inputs` inputs, if
+  // nothing reads that input afterwards.
   int in_place_inputs = 0;
   // Forward: the input may lie in the output's memory, as its first features; then it is not
   // copied.
@@ -23,7 +23,8 @@ struct KernelTraits {
   bool repeats_input = false;
   int64_t first_repeated = 0;
 
-  // Backward reads the values of the first so many inputs; the output's value, or its sign alone.
+  // Backward reads the values of the first `reads_inputs` inputs. It reads the output's value, or
+  // only its sign.
   int reads_inputs = 0;
   enum class OutputRead { kNone, kSign, kValue };
   OutputRead reads_output = OutputRead::kNone;

@@ -12,7 +12,7 @@ namespace elastor {
 // residual, core/graph/rewrites.h.) With T = 1 it is the plain linear layer. Parameters: W, then b
 // if `bias`: [T, out, in] and [T, out] with own weights, else [out, in] and [out]. Order of
 // additions: core/kernels/matmul.h. Where tokens share W, their gradients are summed in ascending
-// order of tokens before the sum meets that of another leaf.
+// order of tokens before leaves are added.
 struct LinearOp : OpBase {
   static constexpr const char* kName = "linear";
   enum class Weights {

@@ -31,7 +31,7 @@ struct TargetAttentionOp : OpBase {
   int64_t fields = 0;     // n: number of the output's fields
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
-  int64_t target = 0;     // of the fields
+  int64_t target = 0;     // index of the target field
   int64_t field = 0;      // index of the field whose place the result takes
   int64_t sequence = 0;   // its lengths are Pass::lengths[row][sequence] ...
   int64_t sequences = 1;  // ... of so many

@@ -23,7 +23,7 @@ struct TargetTokenOp : OpBase {
 // every other part of E is 0.
 struct AppendTargetOp : TargetTokenOp {
   static constexpr const char* kName = "append target";
-  int64_t target = 0;  // of the fields
+  int64_t target = 0;  // index of the target field
 
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs[0].features(), (fields + positions) * width);
@@ -38,7 +38,7 @@ ELASTOR_DECLARE_KERNELS(AppendTargetOp)
 // and of the other tokens are 0.
 struct ReadTargetOp : TargetTokenOp {
   static constexpr const char* kName = "read target";
-  int64_t field = 0;  // of the fields
+  int64_t field = 0;  // index of the field that the token replaces
 
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs.size(), 2u);

@@ -12,7 +12,7 @@ namespace elastor {
 struct CommandLine {
   std::vector<std::string> overrides;  // the values of all --set, in order
   bool help = false;                   // --help was given
-  std::string help_topic;              // of --help=TOPIC; empty without one
+  std::string help_topic;              // TOPIC of --help=TOPIC; empty without one
   std::vector<std::string> folders;    // arguments that are not flags
 };
 

@@ -31,7 +31,7 @@ struct ChartSeries {
 struct ChartAxis {
   std::string title;
   bool logarithmic = false;
-  std::vector<std::string> categories = {};  // of x = 0, 1, 2, ...; empty: numbers
+  std::vector<std::string> categories = {};  // names of x = 0, 1, 2, ...; empty: numbers
   bool prefixes = false;                     // ticks from 10,000 on as "10k", "2M"
 };
 

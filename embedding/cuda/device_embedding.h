@@ -30,8 +30,8 @@ class DeviceEmbedding final : public EmbeddingState<float> {
  public:
   struct Options : EmbeddingOptions {
     // Most bytes of device memory for rows and slots. Tables beyond it stay in the host's memory,
-    // in page-locked pages that the device reads; what is left of the bytes caches their hot rows.
-    // 0: everything is on the device.
+    // in page-locked pages that the device reads; the remaining bytes cache their hot rows. 0:
+    // everything is on the device.
     int64_t device_bytes = 0;
   };
 

@@ -21,8 +21,9 @@ struct PinnedIds : StagedIds {
   bool short_ids = false;  // ids are uint32_t; kNoId stands for ids outside their table
 };
 
-// The routing of one batch: who sends which rows and gradients to whom, and what is summed with
-// what. Arrays are in device memory, on the stream of ids, and only grow.
+// The routing of one batch: which rank sends which rows and gradients to which rank, and which
+// gradients are summed together. Arrays are in device memory, belong to the stream of ids, and only
+// grow.
 struct IdRoute {
   explicit IdRoute(Stream* stream);
 

@@ -2,8 +2,8 @@
 #define ELASTOR_CORE_CUDA_EMULATION_LANGUAGE_H_
 
 // Defines CUDA's language extensions that this repository's kernels may use, for the host's
-// compiler. They mean what they mean in NVIDIA's CUDA C++ Programming Guide, appendix "C++ Language
-// Extensions".
+// compiler. Their meanings are defined by NVIDIA's CUDA C++ Programming Guide, appendix "C++
+// Language Extensions".
 
 #include <algorithm>
 #include <cmath>

@@ -78,7 +78,8 @@ class DeviceExecutor {
   std::vector<std::unique_ptr<DeviceKernel<A>>> kernels_;
   Schedule schedule_;
 
-  // Memory: the schedule's buffers, then those of the kernels' contexts, then the executor's own.
+  // Pieces of memory: first the schedule's buffers, then the kernels' slots, then the executor's
+  // own pieces.
   std::vector<BufferLife> lives_;
   std::vector<DeviceBytes> bytes_;
   std::vector<int64_t> offsets_;

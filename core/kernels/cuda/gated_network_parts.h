@@ -14,7 +14,7 @@ namespace elastor::cuda {
 // Several blocks share a leaf if there would otherwise be fewer than this many blocks, about two
 // for each of an H200's multiprocessors.
 inline constexpr int kEnoughBlocks = 256;
-inline constexpr int kMostParts = 8;  // of a leaf
+inline constexpr int kMostParts = 8;  // most parts of a leaf
 
 __host__ __device__ constexpr int DivideUp(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int RoundUp(int a, int b) { return DivideUp(a, b) * b; }

@@ -54,7 +54,7 @@ class LeafGradients {
   Stream* stream_;
   int64_t leaves_ = 0;
   Buffer<float> memory_;
-  std::vector<int64_t> maps_;  // of every parameter; 0: not opened yet
+  std::vector<int64_t> maps_;  // number of maps of every parameter; 0: not opened yet
   std::vector<Bucket> buckets_;
   std::function<void(int)> bucket_ready_;
 };

@@ -52,8 +52,8 @@ ELASTOR_INLINE DoubleVec OrBits(DoubleVec a, DoubleVec b) { return _mm256_or_pd(
 #endif
 
 // Doubles in kVecs vectors, one a matrix: several vectors, because the operations on one wait for
-// each other. Every operation is exactly defined by IEEE 754 (vec.h), so the bits of a lane are
-// those of any other width.
+// each other. Every operation is exactly defined by IEEE 754 (vec.h), so a lane has the same bits
+// at every width.
 template <int kVectors>
 struct Lanes {
   static constexpr int kVecs = kVectors;

@@ -12,8 +12,7 @@ inline namespace ELASTOR_ISA {
 
 // Products of a view of one row. The other kernels would use only one of the sixteen lanes of its
 // panel. Here the lanes are rows of the weights, which lie side by side in a tile: a weight is
-// loaded in whole vectors and serves one FMA. The order of additions of an element is that of
-// Products.
+// loaded in whole vectors and serves one FMA. An element's additions have the order of Products.
 
 // Vectors that hold a tile's rows; their last lanes hold what comes after them.
 template <typename T>
