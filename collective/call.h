@@ -74,9 +74,10 @@ struct Call {
   int64_t number = 0;  // position among the rank's calls, counted from 1
 };
 
-// "AllToAllV (id_exchange, 40 bytes, call 7)"; the bytes are those sent plus those received.
+// Returns "AllToAllV (id_exchange, 40 bytes, call 7)". The bytes are those sent plus those
+// received.
 std::string DescribeCall(const Call& call);
-// "AllToAllV (id_exchange, call 7)".
+// Returns "AllToAllV (id_exchange, call 7)".
 std::string NameCall(const Call& call);
 
 // Returns the hash of a rank's calls up to this one, given the hash of the calls before it (0

@@ -43,7 +43,8 @@ class Communicator {
   int size() const { return size_; }
 
   Status Barrier(Phase phase);
-  // send and receive: size() blocks of block_bytes; block r goes to / comes from rank r.
+  // Exchanges blocks between all ranks. send and receive: size() blocks of block_bytes; block r
+  // goes to / comes from rank r.
   Status AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes);
   // Block r of send (send_bytes[r] long, blocks back to back in rank order) goes to rank r.
   // REQUIRES: receive_bytes[r] is what rank r sends here (exchanged before with AllToAll).
@@ -53,7 +54,7 @@ class Communicator {
   // alike on all ranks. send may be this rank's block of receive (in place).
   Status AllGatherV(Phase phase, const void* send, void* receive, std::span<const int64_t> bytes);
   Status Broadcast(Phase phase, void* data, size_t bytes, int root);
-  // In place, element-wise. Sums wrap modulo 2^64.
+  // Sums the ranks' values element by element, in place. Sums wrap modulo 2^64.
   Status AllReduceSum(Phase phase, std::span<int64_t> values);
   Status AllReduceMax(Phase phase, std::span<int64_t> values);
 
@@ -77,11 +78,11 @@ class Communicator {
 
   // Returns `call` with the number of this rank's next call.
   Call Numbered(Call call);
-  // "rank 3: Barrier (setup, 0 bytes, call 7)".
+  // Returns "rank 3: Barrier (setup, 0 bytes, call 7)".
   std::string Describe(const Call& call) const;
-  // "; waiting for rank 1, 2 and 5 more"; empty if there are no ranks.
+  // Returns "; waiting for rank 1, 2 and 5 more"; empty if there are no ranks.
   static std::string DescribeWaiting(std::span<const int> missing_ranks);
-  // Describe + " did not complete within 300 s" + DescribeWaiting.
+  // Returns Describe + " did not complete within 300 s" + DescribeWaiting.
   std::string DescribeDeadline(const Call& call, double deadline_seconds,
                                std::span<const int> missing_ranks) const;
 
@@ -138,35 +139,35 @@ struct CommunicatorOptions {
   std::function<bool()> terminated = [] { return false; };
 };
 
-// One rank, no peers.
+// Makes a communicator of one rank without peers.
 std::unique_ptr<Communicator> MakeSelfCommunicator();
 
-// `ranks` communicators for threads of this process. They are the specification to read, and unit
-// tests use them. Each is used by one thread.
+// Makes `ranks` communicators for threads of this process. They are the specification to read, and
+// unit tests use them. Each is used by one thread.
 std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
     int ranks, const CommunicatorOptions& options);
 
 // Whether mpirun, or srun with PMIx, started this process (PMIx/PMI variables present).
 bool IsStartedByMpi();
 
-// MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it when destroyed, once every
-// rank has reached that point; otherwise returns Self, so that a program runs alone without MPI's
-// help. The creating thread owns MPI initially; ownership may move to one other thread
-// (MPI_THREAD_SERIALIZED). Once per process. User error when srun started several tasks without
-// PMIx: each would run alone.
+// Makes the communicator of MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it
+// when destroyed, once every rank has reached that point; otherwise returns Self, so that a program
+// runs alone without MPI's help. The creating thread owns MPI initially; ownership may move to one
+// other thread (MPI_THREAD_SERIALIZED). Once per process. User error when srun started several
+// tasks without PMIx: each would run alone.
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options);
 
 // Copies the root's text, of any length, to every rank.
 Status BroadcastText(Communicator& communicator, Phase phase, int root, std::string* text);
 
-// Ranks agree on the worst status: everybody returns the failing status of the lowest failing rank
-// (message broadcast), so that all leave in order with one line printed by rank 0. Called where
-// every rank arrives. When the communicator itself fails: `mine` if that is an error, else the
-// communicator's.
+// Makes all ranks agree on one status: every rank returns the failing status of the lowest failing
+// rank (message broadcast), so that all leave in order with one line printed by rank 0. Every rank
+// must call it. If the communicator itself fails, returns `mine` if that is an error, else the
+// communicator's error.
 Status AgreeOnStatus(Communicator& communicator, const Status& mine);
 
-// Whether every rank's text is rank 0's; otherwise a user error, the same on all ranks, that names
-// a rank, `what` ("the experiment's hash") and both texts.
+// Checks that every rank's text equals rank 0's; otherwise returns a user error, the same on all
+// ranks, that names a rank, `what` ("the experiment's hash") and both texts.
 Status AgreeOnText(Communicator& communicator, const std::string& what, const std::string& mine);
 
 }  // namespace elastor

@@ -15,7 +15,7 @@ namespace elastor {
 // elements, so that per-block partial sums never depend on the number of ranks.
 inline constexpr int64_t kSliceBlock = 1024;
 
-// Slice of `bucket` owned by `rank`. bucket.begin is a multiple of kSliceBlock.
+// Returns the slice of `bucket` owned by `rank`. bucket.begin is a multiple of kSliceBlock.
 Range SliceOfRank(const Range& bucket, int rank, int ranks);
 // (*bytes)[r] = bytes of rank r's slice.
 void SizeSlices(const Range& bucket, int ranks, int64_t element_bytes, std::vector<int64_t>* bytes);

@@ -48,8 +48,8 @@ class WaitBoard {
   // "rank 2 on h: data_read for 2.1 s after AllToAllV (dense_gather, call 991); ranks 0-1,3 wait in
   // AllToAll (row_exchange, call 992)": the late ranks, then those that wait.
   std::string Describe(Clock::time_point since, Clock::time_point now) const;
-  // "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)": two ranks whose calls of the same
-  // number differ, or followed different ones; empty as long as there are none.
+  // Returns "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)" for two ranks whose calls of
+  // the same number differ, or followed different calls; empty as long as there are none.
   const std::string& conflict() const { return conflict_; }
 
  private:

@@ -70,7 +70,7 @@ class IdRoute {
   int64_t owned_size() const { return owned_begin_.back(); }
   Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }
   const int64_t* owned_keys() const { return owned_keys_.data(); }
-  // Numbers of the keys of `table` on the list from `requester`.
+  // Returns the numbers of the keys of `table` on the list from `requester`.
   std::span<const uint32_t> Received(int requester, int64_t table) const {
     return received_.OfTable(requester, table, received_items_.data());
   }

@@ -22,8 +22,8 @@ struct RowShape {
   int64_t elements() const { return width + slots; }
 };
 
-// Bytes from one row to the next: whole cache lines, or a power of two within one line, so that a
-// row never touches more lines than it must.
+// Returns the bytes from one row to the next: whole cache lines, or a power of two within one line,
+// so that a row never touches more lines than it must.
 inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
   constexpr int64_t kLine = 64;
   const int64_t bytes = shape.elements() * element_bytes;

@@ -32,8 +32,8 @@ class UniqueIds {
  public:
   explicit UniqueIds(const EmbeddingLayout* layout);  // layout outlives the object
 
-  // User error naming field and id when an id is outside its table; then the object is empty. The
-  // threads of `pool` share the tables; null: the calling thread alone.
+  // Finds a batch's unique ids. User error naming field and id if an id is outside its table; then
+  // the object is empty. The threads of `pool` share the tables; null: the calling thread alone.
   Status Build(const SparseBatch& batch, ThreadPool* pool);
   void Clear();
 

@@ -47,7 +47,7 @@ class DeviceCommunicator {
   // count. All fields are 0 if everything goes through host().
   virtual PhaseRecord record(Phase phase) = 0;
 
-  // "nccl 2.28.9", "host", "self" (one rank): the run's summary shows it.
+  // Returns "nccl 2.28.9", "host" or "self" (one rank). The run's summary shows it.
   virtual const char* name() const = 0;
 
  private:
@@ -67,7 +67,7 @@ std::unique_ptr<DeviceCommunicator> MakeHostDeviceCommunicator(Communicator* hos
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeNcclCommunicator(Communicator* host,
                                                                    double deadline_seconds);
 
-// Chooses between the two: NCCL where every rank has a device of its own, else the host, with a
+// Chooses between the two: takes NCCL if every rank has a device of its own, else the host, with a
 // warning from rank 0. Ranks of different NCCL_HOSTID count as on different hosts, as they do for
 // NCCL, so those may share a device. Collective.
 StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicator* host,

@@ -13,9 +13,9 @@ namespace elastor {
 // does not depend on layout, ranks or threads.
 class Digest {
  public:
-  // XXH3-128 with seed XXH3-64(name) mixed with `row`, over `size` bytes.
+  // Adds a record: XXH3-128 with seed XXH3-64(name) mixed with `row`, over `size` bytes.
   void Add(std::string_view name, uint64_t row, const void* bytes, size_t size);
-  // The same with the name hashed once by NameSeed (many rows of one tensor).
+  // Does the same with a name hashed before by NameSeed (for many rows of one tensor).
   void AddHashed(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   static uint64_t NameSeed(std::string_view name);
   // Returns the digest of this one record.

@@ -40,7 +40,7 @@ class MappedFile {
   const char* data() const { return data_; }  // null when the file is empty
   int64_t bytes() const { return bytes_; }
 
-  // Machine error naming file and offset when a page could not be read since Open.
+  // Returns a machine error naming file and offset if a page could not be read since Open.
   Status CheckReadable() const;
   // Returns the file's stamp as of now. Machine error if the file has become shorter or the system
   // call fails.

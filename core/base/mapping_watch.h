@@ -15,14 +15,14 @@ class MappingWatch {
  public:
   struct Entry;  // the SIGBUS handler's record of a mapping
 
-  // [begin, begin + bytes) is mapped, for reading, until the watch is destroyed. last_line: the
-  // line on stderr with which the process ends; empty: the process goes on and reads zeros.
+  // REQUIRES: [begin, begin + bytes) is mapped for reading until the watch is destroyed. last_line:
+  // the line on stderr with which the process ends; empty: the process goes on and reads zeros.
   MappingWatch(char* begin, int64_t bytes, const std::string& last_line = "");
   ~MappingWatch();
   MappingWatch(const MappingWatch&) = delete;
   MappingWatch& operator=(const MappingWatch&) = delete;
 
-  // Offset of the first page that could not be read; -1: none.
+  // Returns the offset of the first page that could not be read; -1 if there is none.
   int64_t unreadable_at() const;
 
  private:

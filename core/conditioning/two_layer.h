@@ -45,7 +45,8 @@ struct KernelPair {
 };
 // Eqs. (3) and (4), m finite or large. REQUIRES: of inputs of d dimensions.
 KernelPair ExpectedKernels(const PairExpectations& pairs, int64_t d, double m);
-// Covariances E[z z^T] of the outputs at initialisation (Sigma of Proposition C.2), for any m.
+// Returns the covariances E[z z^T] of the outputs at initialisation (Sigma of Proposition C.2), for
+// any m.
 KernelPair OutputCovariances(const PairExpectations& pairs);
 
 // One draw, a function of (d, m, seed); the gated network alone has P.
@@ -56,7 +57,7 @@ struct Weights {
 };
 Weights DrawWeights(int64_t d, int64_t m, uint64_t seed);
 
-// <grad z(x), grad z(x')> at DrawWeights(d, m, seed).
+// Returns <grad z(x), grad z(x')> at the weights DrawWeights(d, m, seed).
 KernelPair FiniteKernels(const Eigen::MatrixXd& x, Activation activation, int64_t m, uint64_t seed);
 
 Conditioning ConditioningOf(const Eigen::MatrixXd& kernel);

@@ -46,23 +46,24 @@ struct Fragments<float> {
   static constexpr int kDepth = 8;
 
   __device__ static float Factor(float value) { return RoundToTf32(value); }
-  // Columns 8 eight, 8 eight + 1, ... of a left operand are factors from sums.
+  // Sets columns 8 eight, 8 eight + 1, ... of a left operand to factors from sums.
   __device__ static void SetLeft(LeftFragment* left, int /*eight*/, const float (&factors)[4]) {
     for (int i = 0; i < 4; ++i) left->r[i / 2 + i % 2 * 2] = __float_as_uint(factors[i]);
   }
-  // From shared memory; element (row, depth) at at[row * row_step + depth * depth_step].
+  // Loads a left operand from shared memory; element (row, depth) is at[row * row_step + depth *
+  // depth_step].
   __device__ static LeftFragment Left(const float* at, int row_step, int depth_step) {
     at += FragmentRow() * row_step + FragmentColumn() / 2 * depth_step;
     const float* const second = at + 8 * row_step;
     return {{__float_as_uint(at[0]), __float_as_uint(second[0]),
              __float_as_uint(at[4 * depth_step]), __float_as_uint(second[4 * depth_step])}};
   }
-  // For Left.
+  // Loads the right operand that belongs to Left.
   __device__ static RightFragment Right(const float* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() / 2 * depth_step;
     return {{__float_as_uint(at[0]), __float_as_uint(at[4 * depth_step])}};
   }
-  // For SetLeft.
+  // Loads the right operand that belongs to SetLeft.
   __device__ static RightFragment RightOfSums(const float* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() * depth_step;
     return {{__float_as_uint(at[0]), __float_as_uint(at[depth_step])}};

@@ -51,7 +51,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Happens when everything enqueued on `stream` so far is done.
+  // Records the event, which happens when everything enqueued on `stream` so far is done.
   void Record(Stream& stream);
   // An event that was never recorded is done.
   bool Done() const;
@@ -77,7 +77,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Later work of this stream waits for the event as recorded last.
+  // Makes later work of this stream wait for the event as recorded last.
   void Wait(const Event& event);
   void Synchronize();
 
@@ -101,7 +101,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   // Work enqueued on `stream` between the calls, and on streams that wait for its events meanwhile,
-  // is captured instead of run. No Synchronize and no allocation in between.
+  // is captured instead of run. REQUIRES: no Synchronize and no allocation in between.
   void BeginCapture(Stream& stream);
   void EndCapture(Stream& stream);
   bool captured() const;

@@ -144,7 +144,8 @@ class GraphBuilder {
   Value FirstOrder();
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
-  // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
+  // Declares a parameter. Parameters lie in the flat array in the order of declaration, which is
+  // part of the numerics.
   int Parameter(const std::string& name, std::vector<int64_t> shape, Init init, Decay decay);
   // A running mean over batches (ParameterLayout::DeclareStatistic).
   int Statistic(const std::string& name, std::vector<int64_t> shape, double initial);
@@ -193,7 +194,7 @@ class GraphBuilder {
   int segments_ = 0;
 };
 
-// "block0.mixing", from ("block", 0, ".mixing").
+// Returns "block0.mixing" for ("block", 0, ".mixing").
 inline std::string IndexedName(const std::string& prefix, int64_t index,
                                const std::string& suffix = "") {
   return prefix + std::to_string(index) + suffix;

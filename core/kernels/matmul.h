@@ -35,7 +35,7 @@ struct MatrixView {
   int64_t row_stride = 0;
   int64_t column_stride = 1;
 
-  // Row-major rows x columns.
+  // Returns the view of a row-major matrix [rows, columns].
   static MatrixView RowMajor(const T* data, int64_t rows, int64_t columns) {
     return {data, rows, columns, columns, 1};
   }
@@ -56,8 +56,8 @@ class PackedMatrix {
 
   // Packs A = [blocks[0] | blocks[1] | ...], blocks of equal row count side by side. Reuses memory.
   void Pack(std::span<const MatrixView<T>> blocks);
-  // Part `part` of `parts` of Pack, for threads that share it. REQUIRES: the shape that Reshape, or
-  // an earlier Pack, gave the matrix.
+  // Does part `part` of `parts` of Pack, for threads that share it. REQUIRES: Reshape or an earlier
+  // Pack has given the matrix this shape.
   void PackPart(std::span<const MatrixView<T>> blocks, int part, int parts);
   void Reshape(int64_t rows, int64_t columns);
   // Packs two matrices of equal shape so that a tile holds the same rows of both (for

@@ -11,7 +11,7 @@
 namespace elastor {
 
 // Parts of models. A layer is declared once, which declares its parameters as "name.weight" and so
-// on, and applied to a value; applied again, it uses the same parameters again.
+// on, and is then applied to values. Every application uses the same parameters.
 using Layer = std::function<Value(Value)>;
 
 inline NormShape LayerNorm(int64_t width) { return {NormKind::kLayer, width, 1e-5}; }  // PyTorch's
@@ -26,21 +26,22 @@ Value FirstOrderLogit(GraphBuilder* graph);
 // Returns a linear map to `out` features that all tokens of `input` share.
 LinearOp SharedMap(const Shape& input, int64_t out, bool bias = true);
 
-// "name.weight", Xavier normal, and "name.bias", zero.
+// Makes a linear layer: "name.weight", Xavier normal, and "name.bias", zero.
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op);
 
-// "name.gain", one, and for layer norm "name.bias", zero.
+// Makes a norm: "name.gain", one, and for layer norm "name.bias", zero.
 Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 
-// "name.gain", one; "name.bias", zero; "name.running_mean" and "name.running_variance".
+// Makes a batch norm: "name.gain", one; "name.bias", zero; "name.running_mean" and
+// "name.running_variance".
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
 
-// x + P, a learned vector "positions" for each token, N(0, stddev^2).
+// Adds P to x: a learned vector "positions" for each token, N(0, stddev^2).
 Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev);
 
-// K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the same probes:
-// p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and "name.left.weight"
-// [K, T], the u_k. For every row and matrix, M V' [T, K] is kept.
+// Computes K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the
+// same probes: p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and
+// "name.left.weight" [K, T], the u_k. For every row and matrix, M V' [T, K] is kept.
 Layer MultiProbe(GraphBuilder* graph, const std::string& name, const Shape& matrix, int64_t probes,
                  int64_t matrices = 1);
 

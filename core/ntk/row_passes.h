@@ -44,7 +44,7 @@ class RowPasses {
     RowGradientSink<double>* row_sink = nullptr;  // may be null
     double* deltas = nullptr;  // if not null, receives the tables' features' gradients
   };
-  // Forward and backward over rows [first, first + count).
+  // Runs forward and backward over rows [first, first + count).
   void Run(const NtkRows& rows, int64_t first, int64_t count, const Options& options, int thread);
 
  private:

@@ -50,7 +50,7 @@ struct InputGradient {
 //
 // and, by ELASTOR_DECLARE_KERNELS, one kernel a device. ops.h lists all ops.
 struct OpBase {
-  // Multiply-adds of matrix products per row, forward.
+  // Returns the multiply-adds of matrix products per row of the forward pass.
   int64_t multiply_adds() const { return 0; }
   InputGradient gradient(int input) const {
     (void)input;

@@ -25,7 +25,7 @@ struct Init {
   double stddev = 0;
   double constant = 0;
   double diagonal = 0;
-  // Glorot & Bengio 2010: N(0, 2 / (fan_in + fan_out)).
+  // Returns the rule of Glorot & Bengio 2010: N(0, 2 / (fan_in + fan_out)).
   static Init XavierNormal(int64_t fan_in, int64_t fan_out);
   static Init Constant(double value) { return {.constant = value}; }
 };

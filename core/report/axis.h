@@ -50,7 +50,8 @@ class Scale {
 // Returns a number for people: `decimals` decimals, a true minus sign, and commas from 10,000 on.
 std::string NumberText(double value, int decimals);
 
-// "950", "12.5k", "3M", "1.2G", "4T": with `digits` significant digits, without trailing zeros.
+// Returns a number with a prefix, "950", "12.5k", "3M", "1.2G", "4T", with `digits` significant
+// digits, without trailing zeros.
 std::string PrefixedNumber(double value, int digits);
 
 // Returns a number as NumberText to three significant digits; very large or small ones use powers

@@ -42,12 +42,12 @@ struct Panels {
     if (data != nullptr) part.data = Panel(begin / kPanelRows);
     return part;
   }
-  // Features [begin, begin + count).
+  // Returns features [begin, begin + count).
   [[gnu::always_inline]] Panels Slice(int64_t begin, int64_t count) const {
     if (begin + count > features) RefuseView(begin + count, features);
     return {data + begin * feature_stride, rows, count, panel_stride, feature_stride};
   }
-  // Features begin, begin + step, ... (count of them).
+  // Returns `count` features begin, begin + step, ...
   [[gnu::always_inline]] Panels Every(int64_t begin, int64_t step, int64_t count) const {
     if (begin + (count - 1) * step >= features)
       RefuseView(begin + (count - 1) * step, features - 1);

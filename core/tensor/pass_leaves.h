@@ -43,7 +43,7 @@ class PassLeaves {
   // from offsets[i] to offsets[i + 1], and is absent if there are none.
   PassLeaves(int64_t first_leaf, std::span<const int64_t> offsets);
 
-  // Present leaves, ascending.
+  // Returns the present leaves, ascending.
   std::span<const LeafRows> leaves() const { return {leaves_.data(), static_cast<size_t>(size_)}; }
   // Returns the number of rows of the pass's views. Padded rows count, except those of the last
   // leaf.

@@ -24,13 +24,13 @@ FeedForwardWeights DrawFeedForward(int64_t width, int64_t hidden, uint64_t key, 
 
 // F(X) = act(X A) B.
 Matrix FeedForward(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
-// act(X A) * (X C) [T, m], element by element.
+// Returns act(X A) * (X C) [T, m], element by element.
 Matrix GatedFeatures(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
 // G(X) = (act(X A) * (X C)) B + X D.
 Matrix GatedFeedForward(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
 
-// c v^T, with v the first row of X and c_t v the part of row t along it: a rank-one matrix with
-// signs as in X. A zero matrix where the first row is zero.
+// Returns c v^T, with v the first row of X and c_t v the part of row t along it: a rank-one matrix
+// with signs as in X. It is a zero matrix if the first row is zero.
 Matrix RankOnePart(const Matrix& x);
 
 // Theorem 3.2: rank(act(X A) * (X C)) >= min(D, k (k + 1) / 2), k = erank(X).

@@ -43,8 +43,8 @@ Matrix BlocksOf(const Matrix& x, int64_t block_width);
 // span R^{d*}: Theorem 3.1 (ii) is in doubt for these alone.
 std::vector<int64_t> BlockWidthsInDoubt(int64_t tokens, int64_t width);
 
-// ||W - W' (x) I||_F / ||W||_F for the nearest W': 0 iff the linear map W [N, N] is a block mixing
-// of that width. REQUIRES: block_width divides N.
+// Returns ||W - W' (x) I||_F / ||W||_F for the nearest W'. It is 0 iff the linear map W [N, N] is a
+// block mixing of that width. REQUIRES: block_width divides N.
 double DistanceToBlockMixing(const Matrix& w, int64_t block_width);
 
 // Returns the theorems' claims about a representation before mixing, and the findings of one

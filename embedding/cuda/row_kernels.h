@@ -18,12 +18,12 @@ struct KeyList {
   int32_t* count = nullptr;  // number of entries; the caller sets it to 0 before
 };
 
-// rows[j] becomes the address of owned key j's row. Rows that are not there yet are marked present
+// Sets rows[j] to the address of owned key j's row. Rows that do not exist yet are marked present
 // and listed; their values are arbitrary until InitialiseRows.
 void ClaimRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
                KeyList created);
-// rows[j] becomes the address of owned key j's row, or null if there is no such row; those keys are
-// listed.
+// Sets rows[j] to the address of owned key j's row, or to null if there is no such row; those keys
+// are listed.
 void FindRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
               KeyList missing);
 // Writes the initial weights and slots of the listed rows.

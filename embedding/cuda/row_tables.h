@@ -39,9 +39,9 @@ class RowTables {
 
   const StoredPartitions& partitions(int64_t t) const { return partitions_[t]; }
 
-  // rows[j] becomes the row of owned key j, which is created when it is not there yet.
+  // Sets rows[j] to the row of owned key j, which is created if it does not exist yet.
   void FindOrCreate(const OwnedKeys& owned, float** rows);
-  // rows[j] becomes the row of owned key j, or null where there is none. Once the stream has
+  // Sets rows[j] to the row of owned key j, or to null if there is none. Once the stream has
   // reached this point, *missing (page-locked) is the number of keys without a row. MakeForgotten
   // then makes them in *forgotten, outside the tables.
   void Find(const OwnedKeys& owned, float** rows, int32_t* missing);

@@ -19,8 +19,8 @@ void Enqueue(Stream& stream, std::function<void()> work);
 // last wait for the stream.
 int64_t Waiting(Stream& stream);
 
-// Program error unless the device can reach the memory: null, or in (or just behind) a Buffer or
-// PinnedBuffer.
+// Checks that the device can reach the memory: null, or in (or just behind) a Buffer or
+// PinnedBuffer. Otherwise it is a program error.
 void CheckReachable(const void* address);
 
 template <typename T>

@@ -58,7 +58,7 @@ ELASTOR_INLINE Double4 AtLeast(Double4 bound, Double4 v) { return _mm256_max_pd(
 ELASTOR_INLINE Float8 AtMost(Float8 bound, Float8 v) { return _mm256_min_ps(bound, v); }
 
 ELASTOR_INLINE Float8 Abs(Float8 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
-// `negative` where the sign bit of v is set, else `positive`.
+// Returns `negative` where the sign bit of v is set, else `positive`.
 ELASTOR_INLINE Float8 SelectBySign(Float8 v, Float8 negative, Float8 positive) {
   return _mm256_blendv_ps(positive, negative, v);
 }
@@ -106,11 +106,11 @@ using DoubleVec = Double8;
 using IntVec = Int16;
 ELASTOR_INLINE FloatVec Load(const float* p) { return _mm512_loadu_ps(p); }
 ELASTOR_INLINE DoubleVec Load(const double* p) { return _mm512_loadu_pd(p); }
-// 32 bytes from each, `low` in the lower lanes.
+// Loads 32 bytes from each, `low` into the lower lanes.
 ELASTOR_INLINE Float16 LoadPair(const float* low, const float* high) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(Load8(low)), Load8(high), 1);
 }
-// 32 bytes, twice.
+// Loads 32 bytes into both halves.
 ELASTOR_INLINE Float16 LoadRepeated8(const float* p) { return _mm512_broadcast_f32x8(Load8(p)); }
 // Loads the first `count` lanes; the others are zero, and memory beyond is not read.
 ELASTOR_INLINE FloatVec LoadFirst(const float* p, int64_t count) {

@@ -31,12 +31,12 @@ struct Activations {
   int64_t row_stride = 0;
   int64_t token_stride = 0;
 
-  // [rows][tokens][features]: as tensors lie.
+  // Returns a view of a row-major tensor [rows][tokens][features].
   static Activations RowMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
     return {data, rows, tokens, features, tokens * features, features};
   }
-  // [tokens][rows][features]: a token's rows, leaf after leaf, are one matrix, so that weight
-  // gradients of all tokens and leaves are one batch of products.
+  // Returns a view of [tokens][rows][features]: a token's rows, leaf after leaf, are one matrix, so
+  // that weight gradients of all tokens and leaves are one batch of products.
   static Activations TokenMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
     return {data, rows, tokens, features, features, rows * features};
   }
@@ -54,12 +54,12 @@ struct Activations {
     const int64_t width = tokens * features / count;
     return {data, rows, count, width, row_stride, width};
   }
-  // Tokens [begin, begin + count).
+  // Returns tokens [begin, begin + count).
   Activations Tokens(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, tokens);
     return {data + begin * token_stride, rows, count, features, row_stride, token_stride};
   }
-  // Features [begin, begin + count) of every token.
+  // Returns features [begin, begin + count) of every token.
   Activations Slice(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, features);
     return {data + begin, rows, tokens, count, row_stride, token_stride};
