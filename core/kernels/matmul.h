@@ -139,7 +139,8 @@ enum class Store { kOverwrite, kAdd };
 // c+8, c+16, ... ascending from +0 (padded rows included: they add 0); combined
 // ((c0+c4)+(c2+c6)) + ((c1+c5)+(c3+c7)). Then over the leaves (core/tensor/pass_leaves.h).
 // With kBFloat16, chains run over the leaf's pairs of rows (0, 1), (2, 3), ...: chain c takes pairs
-// c, c + 8, ..., padded to a multiple of 16 pairs. leaves: not empty.
+// c, c + 8, ..., padded to a multiple of 16 pairs.
+// leaves: not empty.
 template <typename T>
 void WeightGradient(std::span<const LeafRows> leaves, Panels<const T> dy, Panels<const T> x, T* dw,
                     int64_t stride, Store store, Precision precision = Precision::kFloat32);

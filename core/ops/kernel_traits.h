@@ -23,8 +23,8 @@ struct KernelTraits {
   bool repeats_input = false;
   int64_t first_repeated = 0;
 
-  // Backward reads the values of the first `reads_inputs` inputs. It reads the output's value, or
-  // only its sign.
+  // Backward reads the values of the first `reads_inputs` inputs. It may read the output's value,
+  // or only its sign.
   int reads_inputs = 0;
   enum class OutputRead { kNone, kSign, kValue };
   OutputRead reads_output = OutputRead::kNone;

@@ -21,11 +21,12 @@ namespace elastor {
 //
 // Parameters: W_i [hidden_i, in_i] and b_i [hidden_i] for every hidden layer, in_0 = 4k; then W
 // [1, in] and b [1] of the score, b does not exist with `softmax`, whose result would not depend on
-// it. Order of additions, t ascending always: y and the softmax's sum are chains over the
-// positions. The gradient of the target adds, position by position, the gradients of a, a - h_t and
-// a * h_t in this order. The CPU computes panels of 16 rows up to the longest of them; a leaf's
-// parameter gradients are the sums over its panels in order, each panel in the order of matmul.h
-// over (position, row).
+// it.
+// Order of additions, t ascending always: y and the softmax's sum are chains over the positions.
+// The gradient of the target adds, position by position, the gradients of a, a - h_t and a * h_t in
+// this order. The CPU computes panels of 16 rows up to the longest of them; a leaf's parameter
+// gradients are the sums over its panels in order, each panel in the order of matmul.h over
+// (position, row).
 struct TargetAttentionOp : OpBase {
   static constexpr const char* kName = "target attention";
   int64_t fields = 0;     // n: number of the output's fields

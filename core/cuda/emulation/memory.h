@@ -37,7 +37,8 @@ Place PlaceOf(const void* address);
 void OpenDeviceMemory(bool open);
 
 // These serve handlers of a fault at `address`. They return false and do nothing if it is not in
-// device memory. Opens the allocation; false also while device memory is closed.
+// device memory.
+// Opens the allocation. Returns false also while device memory is closed.
 bool OpenTouched(const void* address);
 // Opens the page, for reading or for both.
 bool OpenPage(const void* address, bool write);

@@ -32,10 +32,10 @@ struct GatedNetwork {
   Precision precision = Precision::kFloat32;
 };
 
-// Returns whether this process's device fits the network: its shared memory a token's weights
-// beside the rows that are computed at once, and a block's threads all of the weights' gradients. D
-// = 26 and H = 78 need 107 KiB in FLOAT32, 195 in TF32 and 102 in BFLOAT16. The second form asks
-// about a device that gives a block so many bytes of shared memory.
+// Returns whether this process's device fits the network. A multiprocessor must hold a token's
+// weights beside the rows that are computed at once, and a block's threads must hold all of the
+// weights' gradients. D = 26 and H = 78 need 107 KiB in FLOAT32, 195 in TF32 and 102 in BFLOAT16.
+// The second form asks about a device that gives a block so many bytes of shared memory.
 bool FitsMultiprocessor(const GatedNetwork& network);
 bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes);
 
@@ -65,7 +65,7 @@ void GatedNetworkForward(Stream& stream, const GatedNetwork& network,
                          const GatedWeights<A>& weights, Activations<const A> x, Activations<A> z);
 // A block computes one token of one leaf or, if there are few of these, a part of it; the parts'
 // sums are then added. In FLOAT32 parts are one, two or four of the eight chains, and the bits are
-// the same; In other precisions their number is a function of canonical_leaves, the leaves of the
+// the same. In other precisions their number is a function of canonical_leaves, the leaves of the
 // whole job, and of the leaves' rows. scratch: GatedScratchFloats, for the parts' sums.
 int64_t GatedScratchFloats(const GatedNetwork& network);
 template <typename A>
