@@ -20,8 +20,8 @@ namespace elastor {
 // The gradient of x is 0 at e_field and at the positions from m on.
 //
 // Parameters: W_i [hidden_i, in_i] and b_i [hidden_i] for every hidden layer, in_0 = 4k; then W
-// [1, in] and b [1] of the score, b does not exist with `softmax`, whose result would not depend on
-// it.
+// [1, in] and b [1] of the score. With `softmax` there is no b, since the result would not depend
+// on it.
 // Order of additions, t ascending always: y and the softmax's sum are chains over the positions.
 // The gradient of the target adds, position by position, the gradients of a, a - h_t and a * h_t in
 // this order. The CPU computes panels of 16 rows up to the longest of them; a leaf's parameter
