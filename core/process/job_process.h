@@ -14,11 +14,11 @@
 
 namespace elastor {
 
-// A trainer's job as those see it that start it, and start it again: the launcher of sweeps and
+// A trainer's job from the view of its starters, which also restart it: the launcher of sweeps and
 // trainer --supervise.
 
-// What the end of a job calls for. One law for all who start jobs again; how often they do is
-// their own affair.
+// The action that a job's end calls for. All starters follow this rule; each decides how often it
+// restarts.
 enum class JobEnd {
   kStopped,  // 75: it goes on where a signal stopped it
   kMachine,  // 3, mpirun's 1 and its codes for lost hosts, killed, 0 without results: another

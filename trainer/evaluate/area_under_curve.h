@@ -64,6 +64,7 @@ inline double AreaUnderCurve(unsigned __int128 won, int64_t positives, int64_t n
 // ranks and may overlap; the whole split is one. Each rank takes a range of scores; a histogram
 // cuts the ranges so that all hold about the same number of rows. Every row's score travels once
 // per stratum (8 bytes), each rank sorts its range, and only counts are summed.
+//
 // Memory: 8 to 16 bytes per row and stratum that it is in, as a vector grows, and 8 more during
 // Reduce. Thread-compatible.
 class StratifiedAuc {
@@ -96,6 +97,7 @@ class StratifiedAuc {
 // with rows of both classes. A group's rows may lie on several ranks. Each row goes to the rank
 // that the group's hash names (16 bytes), which counts pairs in exact integers. The groups' addends
 // are summed exactly (core/base/exact_sum.h).
+//
 // Memory: 16 to 32 bytes per row, as a vector grows, and 16 more during Reduce. Thread-compatible.
 class GroupedAuc {
  public:

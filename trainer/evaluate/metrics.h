@@ -124,6 +124,7 @@ class ClassMetrics final : public Metrics {
 
 // Metrics of one binary label: over all rows that have it, over every slice, and gAUC. Sums are
 // exact; AUC counts in integers (trainer/evaluate/area_under_curve.h).
+//
 // Memory: StratifiedAuc's for each row and slice that it is in, and GroupedAuc's if grouped.
 // Thread-compatible.
 class BinaryMetrics {

@@ -25,6 +25,7 @@ Status ValidateSlices(const SliceOptions& options, const DatasetInfo& data);
 
 // The slices of a split: for each field, the ids that occur in the most rows, ties by id. First
 // every rank counts its rows, then all choose, then memberships are looked up.
+//
 // Memory: about 50 bytes while counting, and 75 while choosing, for each id of the fields that
 // occurs in this rank's rows.
 class Slices {
