@@ -124,16 +124,17 @@ Status AppendForgiveness(const std::string& path);
 
 // Returns whether a run may be tried again after an end (EndOf in core/process/job_process.h,
 // docs/use/operations.md):
-//   stopped; in Slurm: lost with its node or preempted    up to kMostStops times, those of
-//     rehearsals not counted
-//   a machine's failure, 0 without a summary    up to kMostMachineFailures times
-//   final                    never
-//   its job was cancelled    never, by itself
+//   stopped, or in Slurm lost with its node or preempted: up to kMostStops times; stops by
+//     rehearsals do not count
+//   a machine's failure, or exit code 0 without a summary: up to kMostMachineFailures times
+//   a final end: never
+//   its job was cancelled: never without the user's command
 inline constexpr int kMostStops = 20;
 inline constexpr int kMostMachineFailures = 2;
 inline constexpr int kCancelled = -1;  // in place of an exit code
 bool MayTryAgain(const Attempts& attempts);
-// Returns CauseOf (core/process/job_process.h), which this extends by kCancelled.
+// Returns the cause of an attempt's end for people: like CauseOf (core/process/job_process.h), and
+// also defined for kCancelled.
 std::string CauseOfAttempt(int exit_code);
 
 enum class RunState { kWaiting, kCutOff, kDone, kFailed };
