@@ -38,7 +38,7 @@ class Attempt {
   // Asks the attempt to write a checkpoint and end. mpirun and srun hand the signal to their ranks.
   void Stop() const { kill(pid_, SIGUSR1); }
   void Kill() const { kill(-pid_, SIGKILL); }
-  std::string LastLine() const;  // of what the attempt has printed
+  std::string LastLine() const;  // last line that the attempt has printed
   // Appends the end to the attempts' file. For an attempt that could not be started, appends its
   // status.
   Status End(int exit_code, bool stopped_by_launcher, const std::string& last_line) const;
@@ -48,9 +48,9 @@ class Attempt {
 
   std::string run_directory_, attempts_, log_;  // paths
   Place place_;
-  int number_ = 0;  // of the run's attempts, from 1
+  int number_ = 0;  // the attempt's number within the run, from 1
   bool follows_open_ = false, resumes_ = false;
-  uintmax_t log_begin_ = 0;  // bytes of earlier attempts
+  uintmax_t log_begin_ = 0;  // bytes that earlier attempts wrote to the log
   Clock::time_point start_ = Clock::now();
   pid_t pid_ = -1;
 };

@@ -40,8 +40,8 @@ class LiveTable {
   const bool terminal_;
   const bool colours_;
   std::deque<RunRow> ended_;         // the last one first
-  std::vector<std::string> lines_;   // of the table, as it is to be shown
-  std::vector<size_t> shown_bytes_;  // of the lines on the screen
+  std::vector<std::string> lines_;   // lines of the table to be shown
+  std::vector<size_t> shown_bytes_;  // length of each line on the screen
 };
 
 // Size of the screen in characters. TableLines returns the lines of a table that fits it: no line

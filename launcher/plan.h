@@ -46,8 +46,9 @@ struct PlannedRun {
 
   int cores() const { return ranks * threads; }
   int all_gpus() const { return ranks * gpus; }
-  int64_t bytes() const;  // of all ranks: what was said, else sure, with the libraries' own memory
-  double cost() const;    // samples * (multiply_adds + kFixedMultiplyAdds)
+  int64_t bytes()
+      const;            // memory of all ranks: the given one, else the sure one with the libraries'
+  double cost() const;  // samples * (multiply_adds + kFixedMultiplyAdds)
 };
 
 // State of a configuration's tuning: open, finished with chosen values, or failed.

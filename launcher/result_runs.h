@@ -13,7 +13,8 @@ namespace elastor {
 // stands for its finished final runs. Tuning runs are never results, even if the user names them.
 struct ResultRuns {
   std::vector<std::string> folders;
-  // For people, a line a sweep: "runs/quick: 30 tuning runs and 2 unfinished ones are left out".
+  // Notes for people, one line per sweep: "runs/quick: 30 tuning runs and 2 unfinished ones are
+  // left out".
   std::string left_out;
 };
 // Finds the result runs. User error for a sweep whose plan is damaged, or that has no result runs.

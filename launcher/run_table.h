@@ -16,9 +16,9 @@ struct RunRow {
   std::string run;    // its folder's name
   std::string state;  // "running", for people
   int64_t dense_parameters = 0;
-  int64_t steps = 0, samples = 0;      // of the whole run
+  int64_t steps = 0, samples = 0;      // totals of the whole run
   RunProgress progress = {};           // at its end, of a run that is done
-  std::optional<double> seconds = {};  // that a run took that is done
+  std::optional<double> seconds = {};  // duration of a run that is done
   int attempts = 0;
   std::string note = {};  // why it failed, where it waits
 };

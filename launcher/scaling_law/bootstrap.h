@@ -35,9 +35,9 @@ inline constexpr double kTails = 0.05;
 Interval CentralInterval(std::vector<double> values, double tails = kTails);
 
 // Fits laws to replicates of the data. A replicate has every configuration with its number of runs.
-// Its values are the law's times the exponential of a misfit, drawn once per configuration, plus a
-// deviation, drawn once per run. Configurations are not drawn: a draw with replacement of six sizes
-// has only four different ones on average, too few for a law of three parameters.
+// Each value is the law's times exp(misfit + deviation), with a misfit drawn once per configuration
+// and a deviation drawn once per run. Configurations are not drawn: a draw with replacement of six
+// sizes has only four different ones on average, too few for a law of three parameters.
 class LawBootstrap {
  public:
   // Draws are Philox's for `key`. REQUIRES: law fitted to the configurations.

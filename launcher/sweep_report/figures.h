@@ -33,10 +33,11 @@ struct ConditionNumbers {
   bool last = false;
   std::map<std::string, double> sizes;  // SweepRun::sizes
   int64_t dense_parameters = 0, samples = 0;
-  int64_t least_step = 0, most_step = 0;  // of the measurements; runs may end at different ones
+  int64_t least_step = 0,
+          most_step = 0;  // range of the measured steps; runs may end at different ones
   int64_t rows = 0;
   int runs = 0;               // also those in which it is not resolved
-  std::vector<double> log10;  // of those in which it is
+  std::vector<double> log10;  // log10 of each resolved condition number
 };
 // Returns the condition numbers of every series, size and layer at the first and, if any run was
 // measured twice, at the last measurement. A single measurement counts as both.

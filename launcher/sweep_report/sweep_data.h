@@ -56,10 +56,10 @@ struct SweepRun {
   std::map<std::string, double> sizes;
   std::optional<double> learning_rate;
   std::optional<double> normalized_entropy;
-  int64_t first_step = 0, last_step = 0;                // of the ranks
+  int64_t first_step = 0, last_step = 0;                // steps of first_ranks and last_ranks
   std::vector<StageRank> first_ranks, last_ranks;       // in the model's order
   std::map<int64_t, std::vector<LayerKernel>> kernels;  // by step, layers in the model's order
-  std::string command;                                  // that repeats it
+  std::string command;                                  // command line that repeats the run
 
   bool done() const { return status.state == RunState::kDone; }
   // Returns the metric as a loss, to which laws are fitted. None if the run is not done or did not
@@ -70,7 +70,7 @@ struct SweepRun {
 // A sweep's folder.
 struct SweepData {
   std::string name;
-  std::vector<std::string> columns;  // of the plan
+  std::vector<std::string> columns;  // the plan's columns
   std::vector<SweepRun> runs;        // the final ones, in the plan's order
   std::vector<std::string> series;   // in the order of their first runs
   std::string root;

@@ -95,7 +95,8 @@ class CheckpointWriter {
   // so that deltas may go on from it or from its base. This rank only.
   void ContinueFrom(const std::string& path, const CheckpointMetadata& metadata);
   bool active() const;
-  // Whether this rank's files are written, or have failed: Finish does not wait for this rank.
+  // Returns whether this rank's files are written or have failed, so that Finish does not wait for
+  // it.
   bool done() const;
   // Collective. REQUIRES: active(). Waits for every rank (ranks meet every second meanwhile, so
   // that no deadline counts), publishes, and returns the metadata with the digest. On error (disk

@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// What a folder holds: a model's weights (RUN/model, the best weights), or a whole training state
+// Contents of a folder: a model's weights (RUN/model, the best weights), or a whole training state
 // (RUN/checkpoints/step-SSSSSSSSSS).
 enum class Contents { kWeights, kState };
 

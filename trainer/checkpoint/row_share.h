@@ -40,7 +40,7 @@ class RowShare {
   // these rows, or null to take all.
   RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched);
 
-  int64_t bytes() const { return bytes_; }  // of all keys and columns
+  int64_t bytes() const { return bytes_; }  // size of all keys and columns
   // Copies all rows into `staging`, which outlives the share and has no other user.
   void Copy(StagingMemory* staging);
 

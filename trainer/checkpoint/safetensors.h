@@ -93,7 +93,7 @@ class SafetensorsFile {
 
   MappedFile file_;
   std::vector<TensorSpec> tensors_;
-  std::vector<const char*> data_;  // of the tensors
+  std::vector<const char*> data_;  // first byte of each tensor's data
 };
 
 // Returns a type and a shape as messages show them: "F32 [3, 4]".

@@ -56,7 +56,7 @@ class Slices {
 
   const int64_t values_;
   std::vector<int64_t> fields_;
-  std::vector<std::unordered_map<int64_t, int64_t>> counts_;  // of every field, rows by id
+  std::vector<std::unordered_map<int64_t, int64_t>> counts_;  // for every field, rows by id
   std::vector<Slice> slices_;
   std::vector<std::unordered_map<int64_t, int64_t>> slice_of_id_;
 };

@@ -55,8 +55,9 @@ class DeviceDenseReducer {
   BatchNodes nodes_;   // nodes of a batch of batch_rows_ rows
   LeafFold own_fold_;  // leaves of this rank -> its nodes
   LeafFold all_fold_;  // nodes of all ranks -> the root
-  // By bucket: the bytes of the ranks' slices, what Exchange moves, this rank's nodes in order of
-  // their destinations, the nodes that arrived, and the run that describes those.
+  // State of each bucket: the bytes of the ranks' slices, the plan of Exchange, this rank's nodes
+  // in order of their destinations, the nodes that arrived, and the run that describes the arrived
+  // nodes.
   std::vector<std::vector<int64_t>> slice_bytes_;
   std::vector<SliceExchange> exchanges_;
   std::vector<Buffer<float>> send_;
