@@ -15,8 +15,8 @@ enum class OptimizerKind {
   kDenseAdam,       // Adam on every row at every step, what PyTorch's dense Adam does
 };
 
-// Formulas in docs/reference/training.md. The gradient g already contains lambda * w and the clipping
-// scale.
+// Formulas in docs/reference/training.md. The gradient g already contains lambda * w and the
+// clipping scale.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kLazyAdam;
   double beta1 = 0.9;

@@ -12,11 +12,11 @@
 
 namespace elastor {
 
-// Data of layout TEXT (docs/use/data.md): the bytes of texts in windows of L. A row has L categorical
-// fields, the bytes of a window, which share one table of 256 ids, and L labels of 256 classes, the
-// bytes that follow each: row i holds bytes i L .. i L + L - 1, and labels i L + 1 .. i L + L. So
-// every byte but the first is a label exactly once; where the last row has no bytes any more, its
-// ids are 0 and its labels missing.
+// Data of layout TEXT (docs/use/data.md): the bytes of texts in windows of L. A row has L
+// categorical fields, the bytes of a window, which share one table of 256 ids, and L labels of 256
+// classes, the bytes that follow each: row i holds bytes i L .. i L + L - 1, and labels i L + 1 ..
+// i L + L. So every byte but the first is a label exactly once; where the last row has no bytes any
+// more, its ids are 0 and its labels missing.
 
 // REQUIRES: schema.layout() == TEXT.
 DatasetInfo TextInfo(const Schema& schema);

@@ -14,8 +14,8 @@
 
 namespace elastor {
 
-// Data of layout IDX (docs/use/data.md): images of one size in shades of grey, each with a label of a
-// class. A row is an image, its pixels as bytes, and its label.
+// Data of layout IDX (docs/use/data.md): images of one size in shades of grey, each with a label of
+// a class. A row is an image, its pixels as bytes, and its label.
 
 // What a file of MNIST's format holds: an array of bytes, row-major.
 struct IdxArray {
