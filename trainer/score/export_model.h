@@ -7,7 +7,8 @@
 
 namespace elastor {
 
-// Writes a trained model for other programs (docs/use/scoring.md): the new directory output_dir with
+// Writes a trained model for other programs (docs/use/scoring.md): the new directory output_dir
+// with
 //   model.onnx              from fields' vectors and numbers to logits and probabilities
 //   (onnx_graph.h) embeddings.safetensors  of every table the F32 tensor [rows, width], row i being
 //   that of id i;

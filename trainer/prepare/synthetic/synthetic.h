@@ -13,8 +13,8 @@
 
 namespace elastor {
 
-// Planted data of layout SYNTHETIC (formulas: docs/use/data.md). Row r is a function of (seed, r),
-// so the bytes do not depend on the number of threads.
+// Planted data of layout SYNTHETIC (formulas: docs/reference/planted_data.md). Row r is a function
+// of (seed, r), so the bytes do not depend on the number of threads.
 
 // REQUIRES: schema.layout() == SYNTHETIC.
 DatasetInfo SyntheticInfo(const Schema& schema);
@@ -26,7 +26,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
 // The area under the ROC curve of `scores` for labels 0 and 1, ties counted half; -1 when there is
 // one class only.
 double ExactAuc(const std::vector<double>& scores, const std::vector<float>& labels);
-// gAUC (docs/reference/models.md, "Metrics"); -1 when no group has both classes.
+// gAUC (docs/reference/training.md, "Metrics"); -1 when no group has both classes.
 double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,
                  const std::vector<uint64_t>& groups);
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/base/file.h"
-#include "trainer/prepare/values/parallel_tasks.h"
 #include "trainer/prepare/values/kept_values.h"
+#include "trainer/prepare/values/parallel_tasks.h"
 #include "trainer/prepare/values/value_merge.h"
 
 namespace elastor {
