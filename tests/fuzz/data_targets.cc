@@ -20,14 +20,14 @@
 #include "trainer/data/saved_vocabulary.h"
 #include "trainer/data/text_source.h"
 #include "trainer/experiment/memory_plan.h"
-#include "trainer/prepare/encoding_state.h"
-#include "trainer/prepare/guess.h"
-#include "trainer/prepare/images.h"
+#include "trainer/prepare/guess/guess.h"
+#include "trainer/prepare/media/images.h"
 #include "trainer/prepare/plan.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/rows/row_parser.h"
+#include "trainer/prepare/rows/segments.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/prepare/segments.h"
+#include "trainer/prepare/values/encoding_state.h"
 
 namespace elastor {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/base/status.h"
 #include "trainer/data/text_source.h"
-#include "trainer/prepare/spill.h"
+#include "trainer/prepare/rows/spill.h"
 
 namespace elastor {
 

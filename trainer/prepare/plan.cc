@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "trainer/prepare/row_builder.h"
+#include "trainer/prepare/rows/row_builder.h"
 
 namespace elastor {
 namespace {

@@ -16,7 +16,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/stdin_input.h"
 #include "trainer/fields/field_help.h"
-#include "trainer/prepare/guess.h"
+#include "trainer/prepare/guess/guess.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"

@@ -12,8 +12,8 @@
 #include "core/base/file.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
-#include "trainer/prepare/column_names.h"
-#include "trainer/prepare/value_text.h"
+#include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {

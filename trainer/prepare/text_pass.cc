@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "trainer/data/vocabulary.h"
-#include "trainer/prepare/bad_rows.h"
 #include "trainer/prepare/inputs.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/rows/bad_rows.h"
+#include "trainer/prepare/rows/row_parser.h"
 #include "trainer/prepare/split_ranges.h"
 
 namespace elastor {

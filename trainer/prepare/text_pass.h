@@ -10,7 +10,7 @@
 #include "trainer/data/work_file.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/prepare_options.h"
-#include "trainer/prepare/segments.h"
+#include "trainer/prepare/rows/segments.h"
 
 namespace elastor {
 

@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/saved_vocabulary.h"
-#include "trainer/prepare/column_names.h"
+#include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/schema_file.h"
 
 namespace elastor {

@@ -12,9 +12,9 @@
 #include "core/base/status.h"
 #include "trainer/data/encoding.h"
 #include "trainer/data/vocabulary.h"
-#include "trainer/prepare/parsed_chunk.h"
 #include "trainer/prepare/plan.h"
-#include "trainer/prepare/row_builder.h"
+#include "trainer/prepare/rows/parsed_chunk.h"
+#include "trainer/prepare/rows/row_builder.h"
 
 namespace elastor {
 

@@ -15,8 +15,8 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/data/text_source.h"
 #include "trainer/evaluate/predictions_file.h"
-#include "trainer/prepare/bad_rows.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/rows/bad_rows.h"
+#include "trainer/prepare/rows/row_parser.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
 

@@ -14,7 +14,7 @@
 
 #include "tests/trainer/prepare/prepare_reference.h"
 #include "tests/trainer/prepare/scratch.h"
-#include "trainer/prepare/field_statistics.h"
+#include "trainer/prepare/values/field_statistics.h"
 
 namespace elastor {
 namespace {

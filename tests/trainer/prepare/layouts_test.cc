@@ -12,7 +12,7 @@
 
 #include "tests/trainer/prepare/real_data.h"
 #include "tests/trainer/prepare/scratch.h"
-#include "trainer/prepare/guess.h"
+#include "trainer/prepare/guess/guess.h"
 #include "trainer/prepare/prepare.h"
 
 namespace elastor {

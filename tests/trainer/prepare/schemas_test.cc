@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/real_data.h"
-#include "trainer/prepare/row_parser.h"
+#include "trainer/prepare/rows/row_parser.h"
 #include "trainer/prepare/schema_file.h"
 
 namespace elastor {

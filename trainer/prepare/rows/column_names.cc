@@ -1,0 +1,118 @@
+#include "trainer/prepare/rows/column_names.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trainer/data/file_kind.h"
+#include "trainer/prepare/rows/value_text.h"
+
+namespace elastor {
+namespace {
+
+std::string_view WithoutEnding(std::string_view line) {
+  if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  return line;
+}
+
+// A few names, enough to see what was read.
+std::string FirstNames(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + Shown(names[i]);
+  }
+  return text + (names.size() > kShown ? ", ..." : "");
+}
+
+// What may be the reason when a header is a single column.
+std::string DelimiterHint(const Schema& schema, size_t columns) {
+  if (columns > 1) return "";
+  return "; the schema's delimiter is " + DelimiterText(DelimiterOf(schema));
+}
+
+}  // namespace
+
+std::string HeaderPlace(const Schema& schema, const std::string& source) {
+  return source + ":" + std::to_string(schema.skip_lines() + 1) + ": ";
+}
+
+std::string DelimiterOf(const Schema& schema) {
+  return schema.delimiter().empty() ? "\t" : schema.delimiter();
+}
+
+std::string DelimiterText(std::string_view delimiter) {
+  return delimiter == "\t" ? "a tab" : Shown(delimiter);
+}
+
+bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter,
+                QuotedValue* value) {
+  const size_t begin = at + 1;
+  size_t put = begin;
+  for (size_t take = begin; take < size; ++take) {
+    if (line[take] == '"') {
+      ++take;
+      if (take == size || std::string_view(line + take, size - take).starts_with(delimiter)) {
+        *value = {{line + begin, put - begin}, take};
+        return true;
+      }
+      if (line[take] != '"') return false;
+    }
+    line[put++] = line[take];
+  }
+  return false;
+}
+
+StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
+                                               const std::string& source) {
+  std::string line(WithoutEnding(header));
+  const std::string delimiter = DelimiterOf(schema);
+  std::vector<std::string> names;
+  for (size_t at = 0; at <= line.size();) {
+    if (schema.quoted() && at < line.size() && line[at] == '"') {
+      QuotedValue value;
+      if (!ReadQuoted(line.data(), line.size(), at, delimiter, &value)) {
+        return UserError(HeaderPlace(schema, source) + "column " +
+                         std::to_string(names.size() + 1) +
+                         " of the header: the quote is not closed");
+      }
+      names.emplace_back(value.text);
+      at = value.end + delimiter.size();
+      continue;
+    }
+    const size_t end = std::min(line.find(delimiter, at), line.size());
+    names.push_back(line.substr(at, end - at));
+    at = end + delimiter.size();
+  }
+  return names;
+}
+
+StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
+                                               const std::vector<std::string>& names,
+                                               const std::string& source) {
+  std::map<std::string, std::vector<int64_t>> places;
+  for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(static_cast<int64_t>(i));
+  std::vector<int64_t> columns;
+  int64_t next = 0;
+  for (const Field& field : schema.fields()) {
+    if (!schema.header()) {
+      const int64_t column = field.column().empty() ? next++ : places[field.column()].front();
+      places[field.name()] = {column};
+      columns.push_back(column);
+      continue;
+    }
+    const std::string& column = field.column().empty() ? field.name() : field.column();
+    const std::vector<int64_t>& found = places[column];
+    if (found.size() != 1) {
+      return UserError(HeaderPlace(schema, source) + "field " + field.name() + ": found columns " +
+                       FirstNames(names) + "; expected one '" + column + "'" +
+                       (found.empty() ? "" : ", and there are more") +
+                       DelimiterHint(schema, names.size()));
+    }
+    columns.push_back(found.front());
+  }
+  return columns;
+}
+
+}  // namespace elastor

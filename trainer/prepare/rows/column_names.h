@@ -1,0 +1,43 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ROWS_COLUMN_NAMES_H_
+#define ELASTOR_TRAINER_PREPARE_ROWS_COLUMN_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/proto/schema.pb.h"
+#include "core/base/status.h"
+
+namespace elastor {
+
+// A value between quotes: the text between them, and the place after the closing one.
+struct QuotedValue {
+  std::string_view text;
+  size_t end = 0;
+};
+
+// Reads the quoted value at line[at], a quote, turning each "" inside into one quote, in place in
+// `line`. False when nothing closes it, or the closing quote ends neither value nor line.
+bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter, QuotedValue* value);
+
+// The columns that a header names. User error when a quote is left open.
+StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
+                                               const std::string& source);
+
+// The column, from 0, that each field of a DELIMITED schema reads: by name in `names` when
+// schema.header(), else by order. User error naming `source`, field and column when it is not there
+// or not the only one.
+StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
+                                               const std::vector<std::string>& names,
+                                               const std::string& source);
+
+// "in.csv:1: ", where the header of `source` stands.
+std::string HeaderPlace(const Schema& schema, const std::string& source);
+
+std::string DelimiterOf(const Schema& schema);
+std::string DelimiterText(std::string_view delimiter);  // "a tab", "','"
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ROWS_COLUMN_NAMES_H_

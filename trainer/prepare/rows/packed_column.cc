@@ -1,0 +1,116 @@
+#include "trainer/prepare/rows/packed_column.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace elastor {
+namespace {
+
+constexpr int64_t kHeaderBytes = 10;  // kind, width, base
+constexpr double kLargestIntegral = 1 << 30;
+
+int BytesFor(uint64_t largest) { return (std::bit_width(largest) + 7) / 8; }
+
+// An integer that a code can stand for; not -0.0, which is another number.
+bool IsIntegral(double value) {
+  return std::abs(value) <= kLargestIntegral && std::trunc(value) == value &&
+         !(value == 0 && std::signbit(value));
+}
+
+// Writes 8 bytes at a time; the next value overwrites what is too much.
+template <typename CodeOf>
+void AppendCodes(int64_t count, int width, const CodeOf& code_of, std::string* bytes) {
+  const size_t begin = bytes->size();
+  bytes->resize(begin + count * width + sizeof(uint64_t));
+  char* at = bytes->data() + begin;
+  for (int64_t i = 0; i < count; ++i, at += width) {
+    const uint64_t code = code_of(i);
+    std::memcpy(at, &code, sizeof(code));
+  }
+  bytes->resize(begin + count * width);
+}
+
+}  // namespace
+
+void PackedColumn::AppendHeader(Kind kind, int width, uint64_t base, std::string* bytes) {
+  bytes->push_back(static_cast<char>(kind));
+  bytes->push_back(static_cast<char>(width));
+  bytes->append(reinterpret_cast<const char*>(&base), sizeof(base));
+}
+
+template <typename T>
+void PackedColumn::AppendIntegers(const T* values, int64_t count, int64_t stride,
+                                  std::string* bytes) {
+  uint64_t least = std::numeric_limits<uint64_t>::max(), largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    least = std::min<uint64_t>(least, values[i * stride]);
+    largest = std::max<uint64_t>(largest, values[i * stride]);
+  }
+  if (count == 0) least = 0;
+  const int width = BytesFor(largest - least);
+  AppendHeader(kInteger, width, least, bytes);
+  AppendCodes(
+      count, width, [&](int64_t i) { return uint64_t{values[i * stride]} - least; }, bytes);
+}
+
+template void PackedColumn::AppendIntegers(const uint64_t*, int64_t, int64_t, std::string*);
+template void PackedColumn::AppendIntegers(const uint32_t*, int64_t, int64_t, std::string*);
+template void PackedColumn::AppendIntegers(const uint8_t*, int64_t, int64_t, std::string*);
+
+void PackedColumn::AppendNumeric(const double* values, int64_t count, int64_t stride,
+                                 std::string* bytes) {
+  bool integral = true, exact = true;
+  double least = kLargestIntegral, largest = -kLargestIntegral;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = values[i * stride];
+    if (std::isnan(value)) continue;
+    integral &= IsIntegral(value);
+    exact &= static_cast<double>(static_cast<float>(value)) == value;
+    least = std::min(least, value);
+    largest = std::max(largest, value);
+  }
+  if (integral) {
+    const double span = largest >= least ? largest - least : 0;
+    const int width = BytesFor(static_cast<uint64_t>(span) + 1);
+    AppendHeader(kIntegral, width, static_cast<uint64_t>(static_cast<int64_t>(least)), bytes);
+    const auto code_of = [&](int64_t i) {
+      const double value = values[i * stride];
+      return std::isnan(value) ? uint64_t{0} : static_cast<uint64_t>(value - least) + 1;
+    };
+    AppendCodes(count, width, code_of, bytes);
+  } else if (exact) {
+    AppendHeader(kFloat, 4, 0, bytes);
+    const auto code_of = [&](int64_t i) {
+      return uint64_t{std::bit_cast<uint32_t>(static_cast<float>(values[i * stride]))};
+    };
+    AppendCodes(count, 4, code_of, bytes);
+  } else {
+    AppendHeader(kDouble, 8, 0, bytes);
+    AppendCodes(
+        count, 8, [&](int64_t i) { return std::bit_cast<uint64_t>(values[i * stride]); }, bytes);
+  }
+}
+
+PackedColumn::PackedColumn(const char* data, int64_t count, const char** end)
+    : data_(data + kHeaderBytes), width_(data[1]), kind_(static_cast<Kind>(data[0])) {
+  std::memcpy(&base_, data + 2, sizeof(base_));
+  mask_ = width_ == 0 ? 0 : ~uint64_t{0} >> (64 - 8 * width_);
+  *end = data_ + count * width_;
+}
+
+double PackedColumn::Numeric(int64_t i) const {
+  const uint64_t code = Code(i);
+  switch (kind_) {
+    case kFloat:
+      return std::bit_cast<float>(static_cast<uint32_t>(code));
+    case kDouble:
+      return std::bit_cast<double>(code);
+    default:
+      return code == 0 ? std::numeric_limits<double>::quiet_NaN()
+                       : static_cast<double>(least() + static_cast<int64_t>(code) - 1);
+  }
+}
+
+}  // namespace elastor

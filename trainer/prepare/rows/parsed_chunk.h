@@ -1,0 +1,49 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ROWS_PARSED_CHUNK_H_
+#define ELASTOR_TRAINER_PREPARE_ROWS_PARSED_CHUNK_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elastor {
+
+// A line that is not a row.
+struct BadRow {
+  int64_t line = 0;  // within its chunk, from 0
+  std::string what;  // column, found, expected
+};
+
+// Whole lines and the rows made of them. Until ids are assigned, a value of a VOCABULARY field
+// stands in `ids` and `bags` as the place of its text: PackText / TextOf.
+struct ParsedChunk {
+  std::string text;  // fewer than 2^31 bytes, ending in a line feed
+  std::string made;  // values that stand in no column: hours, buckets
+  int64_t lines = 0;
+  int64_t rows = 0;
+  std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
+  std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
+  std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
+  std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
+  std::vector<uint64_t> bags;
+  // [rows], or empty when the schema has no such field, or does not split by HASH.
+  std::vector<float> weights;
+  std::vector<uint64_t> groups;  // XXH3-64 of the text
+  std::vector<int64_t> times;    // seconds since 1970
+  // XXH3-64 of the text of split.hash_field, or of the line without its ending.
+  std::vector<uint64_t> split_hashes;
+  int64_t bad_rows = 0;
+  std::vector<BadRow> bad;  // the first few
+
+  // `offset` counts on from the end of `text` into `made`.
+  static uint64_t PackText(uint64_t offset, uint64_t size) { return offset << 32 | size; }
+  std::string_view TextOf(uint64_t packed) const {
+    const uint64_t offset = packed >> 32, size = packed & 0xffffffff;
+    if (offset < text.size()) return {text.data() + offset, size};
+    return {made.data() + (offset - text.size()), size};
+  }
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ROWS_PARSED_CHUNK_H_

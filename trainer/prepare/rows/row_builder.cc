@@ -1,0 +1,301 @@
+#include "trainer/prepare/rows/row_builder.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "trainer/prepare/rows/value_text.h"
+
+namespace elastor {
+namespace {
+
+constexpr char kDefaultSeparator = '|';
+constexpr size_t kKeptBadRows = 8;
+constexpr double kLeastBucketed = -9e18;  // floor(x) must be an int64
+
+bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
+
+// A number as text, in decimal.
+class IntegerText {
+ public:
+  explicit IntegerText(int64_t value)
+      : end_(std::to_chars(digits_, digits_ + sizeof digits_, value).ptr) {}
+  std::string_view view() const { return {digits_, static_cast<size_t>(end_ - digits_)}; }
+
+ private:
+  char digits_[24];
+  const char* end_;
+};
+
+// "'yes', 'no'": the texts of a label with `positive`.
+std::string LabelTexts(const FieldPlan& field) {
+  if (field.negative.empty()) return "a text";
+  std::string texts;
+  for (const auto* part : {&field.positive, &field.negative}) {
+    for (const std::string& text : *part) texts += (texts.empty() ? "" : ", ") + Shown(text);
+  }
+  return texts;
+}
+
+}  // namespace
+
+FieldPlan::FieldPlan(const Field& field, int64_t column)
+    : name(field.name()),
+      type(field.type()),
+      transform(field.transform()),
+      encoding(field.encoding()),
+      buckets(static_cast<uint64_t>(field.buckets())),
+      offset(field.offset()),
+      max_length(field.max_length() == 0 ? kDefaultMaxLength : field.max_length()),
+      separator(field.separator().empty() ? kDefaultSeparator : field.separator()[0]),
+      time_format(field.time_format()),
+      boundaries(field.boundaries().begin(), field.boundaries().end()),
+      label_of_number(field.has_at_least()),
+      at_least(field.at_least()),
+      positive(field.positive().begin(), field.positive().end()),
+      negative(field.negative().begin(), field.negative().end()),
+      column(column) {}
+
+RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
+                       ParsedChunk* chunk)
+    : chunk_(chunk), optional_labels_(optional_labels) {
+  for (const FieldPlan& field : fields) {
+    labels_ += field.type == Field::LABEL;
+    numeric_ += field.type == Field::NUMERIC;
+    single_ += field.type == Field::CATEGORICAL;
+    multi_ += IsBag(field.type);
+  }
+  labels_ = std::max<size_t>(labels_, 1);  // LIBSVM's is no field
+}
+
+bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
+  switch (field.type) {
+    case Field::CATEGORICAL:
+      return field.transform == Field::NONE ? AddText(field, text) : AddMade(field, text);
+    case Field::NUMERIC:
+      if (!text.empty()) return AddNumber(field, text);
+      chunk_->numeric.push_back(std::numeric_limits<double>::quiet_NaN());
+      return true;
+    case Field::LABEL:
+      return AddLabel(field, text);
+    case Field::WEIGHT:
+      return AddWeight(field, text);
+    case Field::GROUP:
+      chunk_->groups.push_back(XXH3_64bits(text.data(), text.size()));
+      return true;
+    case Field::TIME:
+      return AddTime(field, text);
+    case Field::MULTI_HOT:
+    case Field::SEQUENCE:
+      return AddBag(field, text);
+    default:  // IGNORED
+      return true;
+  }
+}
+
+bool RowBuilder::AddLibsvmLabel(std::string_view text) {
+  float label = std::numeric_limits<float>::quiet_NaN();
+  const bool missing = optional_labels_ && text.empty();
+  if (!missing && !ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
+  chunk_->labels.push_back(label);
+  return true;
+}
+
+bool RowBuilder::AddLabel(const FieldPlan& field, std::string_view text) {
+  float label = std::numeric_limits<float>::quiet_NaN();
+  if ((labels_ > 1 || optional_labels_) && text.empty()) {
+    // Missing.
+  } else if (field.label_of_number) {
+    double number;
+    if (!ParseNumber(text, &number)) return FailField(field, text, "a number");
+    label = number >= field.at_least ? 1.0f : 0.0f;
+  } else if (!field.positive.empty()) {
+    const bool is_positive = std::ranges::find(field.positive, text) != field.positive.end();
+    const bool is_negative = field.negative.empty()
+                                 ? !text.empty()
+                                 : std::ranges::find(field.negative, text) != field.negative.end();
+    if (!is_positive && !is_negative) return FailField(field, text, LabelTexts(field));
+    label = is_positive ? 1.0f : 0.0f;
+  } else if (!ParseLabel(text, &label)) {
+    return FailField(field, text, "0, 1 or -1");
+  }
+  chunk_->labels.push_back(label);
+  return true;
+}
+
+bool RowBuilder::AddNumber(const FieldPlan& field, std::string_view text) {
+  double value;
+  if (!ParseNumber(text, &value)) return FailNumber(field, text);
+  const bool log2 = field.transform == Field::LOG2_STANDARDIZE || field.transform == Field::LOG2;
+  chunk_->numeric.push_back(log2 ? Log2Transform(value) : value);
+  return true;
+}
+
+bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {
+  // So that no sum over rows overflows.
+  constexpr double kLargest = 1e12;
+  double value = 1;
+  if (!text.empty() && (!ParseNumber(text, &value) || value < 0 || value > kLargest)) {
+    return FailField(field, text, "a number from 0 to 1e12");
+  }
+  chunk_->weights.push_back(static_cast<float>(value));
+  return true;
+}
+
+bool RowBuilder::AddTime(const FieldPlan& field, std::string_view text) {
+  int64_t seconds;
+  if (!ParseTime(text, field.time_format, &seconds)) {
+    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
+  }
+  chunk_->times.push_back(seconds);
+  return true;
+}
+
+bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
+  while (!text.empty()) {
+    const size_t size = std::min(text.find(field.separator), text.size());
+    if (size > 0 && !AddToBag(field, text.substr(0, size))) return false;
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+  EndBag(field);
+  return true;
+}
+
+bool RowBuilder::AddToBag(const FieldPlan& field, std::string_view text) {
+  if (!Encode(field, text, &chunk_->bags)) return false;
+  const bool full = chunk_->bags.size() - BagBegin() > field.max_length;
+  if (full && field.type == Field::MULTI_HOT) chunk_->bags.pop_back();
+  return true;
+}
+
+void RowBuilder::EndBag(const FieldPlan& field) {
+  std::vector<uint64_t>& bags = chunk_->bags;
+  const size_t begin = BagBegin();
+  if (bags.size() - begin > field.max_length) {  // a SEQUENCE keeps its end
+    std::copy(bags.end() - field.max_length, bags.end(), bags.begin() + begin);
+    bags.resize(begin + field.max_length);
+  }
+  chunk_->bag_ends.push_back(static_cast<uint32_t>(bags.size()));
+}
+
+// The value that a transform makes a category of.
+bool RowBuilder::Make(const FieldPlan& field, std::string_view text, int64_t* value) {
+  if (field.transform == Field::BUCKET || field.transform == Field::LOG2_BUCKET) {
+    double number;
+    if (!ParseNumber(text, &number) || number < kLeastBucketed) return FailNumber(field, text);
+    const auto& boundaries = field.boundaries;
+    *value =
+        field.transform == Field::LOG2_BUCKET
+            ? static_cast<int64_t>(std::floor(Log2Transform(number)))
+            : std::upper_bound(boundaries.begin(), boundaries.end(), number) - boundaries.begin();
+    return true;
+  }
+  int64_t seconds;
+  if (!ParseTime(text, field.time_format, &seconds)) {
+    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
+  }
+  *value = field.transform == Field::HOUR ? HourOf(seconds) : WeekdayOf(seconds);
+  if (field.transform == Field::WEEKEND) *value = *value >= 5;
+  return true;
+}
+
+bool RowBuilder::AddMade(const FieldPlan& field, std::string_view text) {
+  if (text.empty()) return AddText(field, text);  // missing
+  int64_t value;
+  if (!Make(field, text, &value)) return false;
+  uint64_t id;
+  const IntegerText digits(value);
+  if (field.encoding == Field::IDENTITY) {
+    if (!EncodeInteger(field, value, digits.view(), &id)) return false;
+  } else if (field.encoding == Field::HASH) {
+    id = XXH3_64bits(digits.view().data(), digits.view().size()) % field.buckets;
+  } else {
+    id = ParsedChunk::PackText(chunk_->text.size() + chunk_->made.size(), digits.view().size());
+    chunk_->made.append(digits.view());
+  }
+  chunk_->ids.push_back(id);
+  return true;
+}
+
+bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
+  uint64_t id;
+  if (field.encoding == Field::VOCABULARY) {
+    id = ParsedChunk::PackText(text.data() - chunk_->text.data(), text.size());
+  } else if (field.encoding == Field::HASH) {
+    id = XXH3_64bits(text.data(), text.size()) % field.buckets;
+  } else {
+    int64_t value;
+    if (!ParseInteger(text, &value)) return FailField(field, text, "an integer");
+    if (!EncodeInteger(field, value, text, &id)) return false;
+  }
+  ids->push_back(id);
+  return true;
+}
+
+bool RowBuilder::EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text,
+                               uint64_t* id) {
+  *id = static_cast<uint64_t>(value) - static_cast<uint64_t>(field.offset);
+  if (value >= field.offset && *id < field.buckets) return true;
+  return FailField(field, text,
+                   "an id in [" + std::to_string(field.offset) + ", " +
+                       std::to_string(field.offset + static_cast<int64_t>(field.buckets)) + ")");
+}
+
+bool RowBuilder::Fail(int64_t column, const std::string& name, std::string_view found,
+                      const std::string& expected) {
+  return Fail("column " + std::to_string(column) + (name.empty() ? "" : " (" + name + ")") +
+              ": found " + Shown(found) + ", expected " + expected);
+}
+
+bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {
+  if (MeansMissing(found)) {
+    return FailField(field, found, "a number, or an empty text where it is missing");
+  }
+  const std::string text(found);
+  char* end;
+  std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && end == text.c_str() + text.size();
+  return FailField(field, found, number ? "a decimal number within float range" : "a number");
+}
+
+bool RowBuilder::Fail(std::string what) {
+  failed_ = true;
+  if (chunk_->bad.size() < kKeptBadRows) chunk_->bad.push_back({chunk_->lines, std::move(what)});
+  return false;
+}
+
+void RowBuilder::Hint(const std::string& hint) {
+  if (!chunk_->bad.empty() && chunk_->bad.back().line == chunk_->lines) {
+    chunk_->bad.back().what += hint;
+  }
+}
+
+void RowBuilder::End() {
+  ++chunk_->lines;
+  if (!failed_) {
+    ++chunk_->rows;
+    bags_before_ = chunk_->bags.size();
+    return;
+  }
+  // Columns that the schema does not fill have no rows to lose.
+  const auto take_back = [this](auto* column, size_t per_row) {
+    column->resize(std::min(column->size(), chunk_->rows * per_row));
+  };
+  ++chunk_->bad_rows;
+  take_back(&chunk_->labels, labels_);
+  take_back(&chunk_->numeric, numeric_);
+  take_back(&chunk_->ids, single_);
+  take_back(&chunk_->bag_ends, multi_);
+  take_back(&chunk_->weights, 1);
+  take_back(&chunk_->groups, 1);
+  take_back(&chunk_->times, 1);
+  take_back(&chunk_->split_hashes, 1);
+  chunk_->bags.resize(bags_before_);
+  failed_ = false;
+}
+
+}  // namespace elastor

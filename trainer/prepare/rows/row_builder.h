@@ -1,0 +1,97 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ROWS_ROW_BUILDER_H_
+#define ELASTOR_TRAINER_PREPARE_ROWS_ROW_BUILDER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/proto/schema.pb.h"
+#include "trainer/prepare/rows/parsed_chunk.h"
+
+namespace elastor {
+
+inline constexpr size_t kDefaultMaxLength = 64;  // ids of a bag, when the schema gives none
+
+// A field of the schema, as the parser needs it.
+struct FieldPlan {
+  explicit FieldPlan(const Field& field, int64_t column);
+
+  std::string name;
+  Field::Type type;
+  Field::Transform transform;
+  Field::Encoding encoding;
+  uint64_t buckets;
+  int64_t offset;
+  size_t max_length;
+  char separator;
+  Field::TimeFormat time_format;
+  std::vector<double> boundaries;
+  bool label_of_number;  // a LABEL with at_least
+  double at_least;
+  std::vector<std::string> positive;
+  std::vector<std::string> negative;
+  int64_t column;  // from 0; the label of LIBSVM is column 0
+};
+
+// Appends rows to a chunk, value by value, or takes one back. Each Add returns false after noting
+// what is wrong; the row then needs nothing but End.
+class RowBuilder {
+ public:
+  // `chunk` holds no rows yet. optional_labels: a row's only label may be missing, too.
+  RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels, ParsedChunk* chunk);
+
+  std::string_view Text(uint32_t begin, uint32_t end) const {
+    return {chunk_->text.data() + begin, end - begin};
+  }
+
+  // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
+  bool Add(const FieldPlan& field, std::string_view text);
+
+  bool AddLibsvmLabel(std::string_view text);
+  bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
+  bool AddText(const FieldPlan& field, std::string_view text) {
+    return Encode(field, text, &chunk_->ids);
+  }
+  bool AddToBag(const FieldPlan& field, std::string_view text);
+  void EndBag(const FieldPlan& field);
+  void AddSplitHash(uint64_t hash) { chunk_->split_hashes.push_back(hash); }
+
+  bool Fail(int64_t column, const std::string& name, std::string_view found,
+            const std::string& expected);
+  bool Fail(std::string what);
+  // Adds to what the line's Fail has noted.
+  void Hint(const std::string& hint);
+  bool at_first_line() const { return chunk_->lines == 0; }
+
+  // Ends the line: keeps the row, or takes back what was added of it.
+  void End();
+
+ private:
+  bool AddLabel(const FieldPlan& field, std::string_view text);
+  bool AddBag(const FieldPlan& field, std::string_view text);
+  bool AddMade(const FieldPlan& field, std::string_view text);
+  bool AddWeight(const FieldPlan& field, std::string_view text);
+  bool AddTime(const FieldPlan& field, std::string_view text);
+  bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
+  bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
+  bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
+  bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
+    return Fail(field.column + 1, field.name, found, expected);
+  }
+  bool FailNumber(const FieldPlan& field, std::string_view found);
+  size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
+
+  ParsedChunk* const chunk_;
+  const bool optional_labels_;
+  size_t labels_ = 0;
+  size_t numeric_ = 0;  // fields of a row
+  size_t single_ = 0;
+  size_t multi_ = 0;
+  bool failed_ = false;
+  size_t bags_before_ = 0;  // the row at hand
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ROWS_ROW_BUILDER_H_

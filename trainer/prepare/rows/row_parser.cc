@@ -1,0 +1,316 @@
+#include "trainer/prepare/rows/row_parser.h"
+
+#include <glog/logging.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/line_scanner.h"
+#include "trainer/prepare/rows/row_builder.h"
+#include "trainer/prepare/rows/value_text.h"
+
+namespace elastor {
+namespace {
+
+constexpr size_t kMostTextBytes = size_t{1} << 31;
+constexpr int64_t kWholeLine = -1;
+
+// The columns of a line without quotes: one follows another.
+class PlainColumns {
+ public:
+  explicit PlainColumns(const ScannedLine& line) : line_(line) {}
+  uint32_t begin(int64_t column) const {
+    return column == 0 ? line_.begin : line_.ends[column - 1] + 1;
+  }
+  uint32_t end(int64_t column) const { return line_.ends[column]; }
+  int64_t count() const { return line_.columns; }
+
+ private:
+  const ScannedLine& line_;
+};
+
+// The columns of a line with quotes, or with a delimiter of several characters.
+class SplitColumns {
+ public:
+  // False, with the number of the column at fault in *bad, when a quote is out of place.
+  bool Split(std::string* text, const ScannedLine& line, std::string_view delimiter, bool quoted,
+             int64_t* bad) {
+    columns_.clear();
+    char* const base = text->data();
+    for (size_t at = line.begin; at <= line.end;) {
+      if (quoted && at < line.end && base[at] == '"') {
+        QuotedValue value;
+        *bad = count();
+        if (!ReadQuoted(base, line.end, at, delimiter, &value)) return false;
+        const size_t begin = value.text.data() - base;
+        columns_.emplace_back(begin, begin + value.text.size());
+        at = value.end + delimiter.size();
+        continue;
+      }
+      const size_t size =
+          std::min(std::string_view(base + at, line.end - at).find(delimiter), line.end - at);
+      columns_.emplace_back(at, at + size);
+      at += size + delimiter.size();
+    }
+    return true;
+  }
+  uint32_t begin(int64_t column) const { return columns_[column].first; }
+  uint32_t end(int64_t column) const { return columns_[column].second; }
+  int64_t count() const { return static_cast<int64_t>(columns_.size()); }
+
+ private:
+  std::vector<std::pair<uint32_t, uint32_t>> columns_;
+};
+
+}  // namespace
+
+struct RowParser::Plan {
+  bool libsvm = false;
+  std::vector<std::string> names;  // of the header's columns
+  std::vector<FieldPlan> fields;
+  int64_t columns = 0;  // of a DELIMITED line
+  std::string delimiter;
+  bool quoted = false;
+  std::vector<std::string> nulls;
+  bool split_by_hash = false;
+  int64_t hash_column = kWholeLine;
+  Schema schema;
+  Labels labels = Labels::kRequired;
+
+  void ParseDelimited(ParsedChunk* chunk) const;
+  void ParseSplitLine(const ScannedLine& line, SplitColumns* columns, ParsedChunk* chunk,
+                      RowBuilder* row) const;
+  template <typename Columns>
+  void ParseColumns(const Columns& columns, std::string_view line, RowBuilder* row) const;
+  bool IsNull(std::string_view text) const { return std::ranges::find(nulls, text) != nulls.end(); }
+  std::string CountHint(std::string_view line, int64_t found) const;
+  std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
+  void ParseLibsvm(ParsedChunk* chunk) const;
+  void ParsePairs(std::string_view line, RowBuilder* row) const;
+  bool ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const;
+};
+
+RowParser::RowParser(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {
+  for (const FieldPlan& field : plan_->fields) {
+    numeric_ += field.type == Field::NUMERIC;
+    single_ += field.type == Field::CATEGORICAL;
+    multi_ += field.type == Field::MULTI_HOT || field.type == Field::SEQUENCE;
+  }
+}
+
+RowParser::~RowParser() = default;
+
+StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
+                                                       std::string_view header,
+                                                       const std::string& source, Labels labels) {
+  auto plan = std::make_unique<Plan>();
+  plan->schema = schema;
+  plan->labels = labels;
+  plan->libsvm = schema.layout() == Schema::LIBSVM;
+  plan->delimiter = DelimiterOf(schema);
+  plan->quoted = schema.quoted();
+  plan->nulls.assign(schema.null().begin(), schema.null().end());
+  plan->split_by_hash = schema.split().by() == SplitPlan::HASH;
+  if (schema.header()) {
+    ELASTOR_ASSIGN_OR_RETURN(plan->names, ColumnNames(schema, header, source));
+  }
+  std::vector<int64_t> columns;
+  if (plan->libsvm) {
+    for (int i = 0; i < schema.fields_size(); ++i) columns.push_back(i + 1);
+  } else {
+    ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfFields(schema, plan->names, source));
+  }
+  for (int i = 0; i < schema.fields_size(); ++i) {
+    plan->fields.emplace_back(schema.fields(i), columns[i]);
+    plan->columns = std::max(plan->columns, columns[i] + 1);
+    if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = columns[i];
+  }
+  if (schema.header()) plan->columns = static_cast<int64_t>(plan->names.size());
+  return std::unique_ptr<RowParser>(new RowParser(std::move(plan)));
+}
+
+Status RowParser::CheckHeader(std::string_view header, const std::string& source) const {
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           ColumnNames(plan_->schema, header, source));
+  for (size_t i = 0; i < std::max(names.size(), plan_->names.size()); ++i) {
+    const std::string found = i < names.size() ? Shown(names[i]) : "none";
+    const std::string expected = i < plan_->names.size() ? Shown(plan_->names[i]) : "none";
+    if (found == expected) continue;
+    return UserError(HeaderPlace(plan_->schema, source) + "column " + std::to_string(i + 1) +
+                     " of the header: found " + found + ", expected " + expected +
+                     " (as in the first file)");
+  }
+  return OkStatus();
+}
+
+void RowParser::Parse(ParsedChunk* chunk) const {
+  CHECK_LT(chunk->text.size(), kMostTextBytes);
+  chunk->made.clear();
+  chunk->lines = chunk->rows = chunk->bad_rows = 0;
+  chunk->labels.clear();
+  chunk->numeric.clear();
+  chunk->ids.clear();
+  chunk->bag_ends.clear();
+  chunk->bags.clear();
+  chunk->weights.clear();
+  chunk->groups.clear();
+  chunk->times.clear();
+  chunk->split_hashes.clear();
+  chunk->bad.clear();
+  if (plan_->libsvm) {
+    plan_->ParseLibsvm(chunk);
+  } else {
+    plan_->ParseDelimited(chunk);
+  }
+  CHECK_LE(chunk->text.size() + chunk->made.size(), size_t{std::numeric_limits<uint32_t>::max()});
+}
+
+void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
+  const bool plain = delimiter.size() == 1;
+  LineScanner scanner(chunk->text, plain ? delimiter[0] : '\n');
+  ScannedLine line;
+  line.ends.resize(columns);
+  SplitColumns split_columns;
+  const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
+  while (scanner.Next(&line)) {
+    const std::string_view text = row.Text(line.begin, line.end);
+    if (split_by_hash && hash_column == kWholeLine) {
+      row.AddSplitHash(XXH3_64bits(text.data(), text.size()));
+    }
+    if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
+      ParseSplitLine(line, &split_columns, chunk, &row);
+    } else {
+      ParseColumns(PlainColumns(line), text, &row);
+    }
+    row.End();
+  }
+}
+
+void RowParser::Plan::ParseSplitLine(const ScannedLine& line, SplitColumns* columns,
+                                     ParsedChunk* chunk, RowBuilder* row) const {
+  int64_t bad;
+  if (columns->Split(&chunk->text, line, delimiter, quoted, &bad)) {
+    ParseColumns(*columns, row->Text(line.begin, line.end), row);
+  } else {
+    row->Fail("column " + std::to_string(bad + 1) +
+              ": found a quote that is not closed, expected one before the delimiter");
+  }
+}
+
+// What may be the reason when a line has not as many columns as it should.
+std::string RowParser::Plan::CountHint(std::string_view line, int64_t found) const {
+  if (found == 1) {
+    constexpr std::string_view kDelimiters = "\t,;|";
+    const auto count = [line](char c) { return std::ranges::count(line, c); };
+    const char most = *std::ranges::max_element(kDelimiters, {}, count);
+    return "; the delimiter is " + DelimiterText(delimiter) +
+           (count(most) == 0 ? ""
+                             : ", the line has " + std::to_string(count(most)) + " times " +
+                                   DelimiterText({&most, 1}));
+  }
+  if (line.find('\r') != std::string_view::npos) return "; the line has carriage returns within";
+  if (!quoted && line.find('"') != std::string_view::npos) {
+    return "; values in quotes need quoted: true in the schema";
+  }
+  return "";
+}
+
+// The same for a value that is none of its field.
+std::string RowParser::Plan::ValueHint(const FieldPlan& field, std::string_view text,
+                                       bool first_line) const {
+  if (!quoted && text.size() > 1 && text.front() == '"' && text.back() == '"') {
+    return "; values in quotes need quoted: true in the schema";
+  }
+  const bool letter = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
+  const bool name = text == field.name || (field.type == Field::LABEL && letter);
+  if (schema.header() || !first_line || !name) return "";
+  return "; a line of column names needs header: true in the schema";
+}
+
+template <typename Columns>
+void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
+                                   RowBuilder* row) const {
+  if (found.count() != columns) {
+    row->Fail("found " + std::to_string(found.count()) + " columns, expected " +
+              std::to_string(columns) + CountHint(line, found.count()));
+    return;
+  }
+  if (split_by_hash && hash_column != kWholeLine) {
+    const std::string_view text = row->Text(found.begin(hash_column), found.end(hash_column));
+    row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
+  }
+  for (const FieldPlan& field : fields) {
+    std::string_view text = row->Text(found.begin(field.column), found.end(field.column));
+    if (!nulls.empty() && IsNull(text)) text.remove_suffix(text.size());
+    if (row->Add(field, text)) continue;
+    row->Hint(ValueHint(field, text, row->at_first_line()));
+    return;
+  }
+}
+
+void RowParser::Plan::ParseLibsvm(ParsedChunk* chunk) const {
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
+  for (size_t begin = 0; begin < chunk->text.size();) {
+    const size_t feed = chunk->text.find('\n', begin);
+    CHECK_NE(feed, std::string::npos) << "a chunk ends in a line feed";
+    std::string_view line = std::string_view(chunk->text).substr(begin, feed - begin);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (split_by_hash) row.AddSplitHash(XXH3_64bits(line.data(), line.size()));
+    ParsePairs(line, &row);
+    row.End();
+    begin = feed + 1;
+  }
+}
+
+void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
+  static constexpr std::string_view kSpaces = " \t\r";
+  const auto next = [&line] {
+    line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
+    const std::string_view word = line.substr(0, line.find_first_of(kSpaces));
+    line.remove_prefix(word.size());
+    return word;
+  };
+  // A pair in the label's place: the row has none.
+  const std::string_view first = line.substr(0, line.find_first_of(kSpaces));
+  const bool unlabelled = labels == Labels::kOptional && first.find(':') != std::string_view::npos;
+  if (!row->AddLibsvmLabel(unlabelled ? "" : next())) return;
+  const int64_t named = static_cast<int64_t>(fields.size());
+  const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
+  int64_t pairs = 0;
+  for (std::string_view pair = next(); !pair.empty(); pair = next(), ++pairs) {
+    if (!ParsePair(open ? std::min(pairs, named - 1) : pairs, pair, row)) return;
+  }
+  if (pairs + open < named) {
+    row->Fail("found " + std::to_string(pairs) + " pairs, expected " +
+              std::to_string(named - open) + (open ? " or more" : ""));
+    return;
+  }
+  if (open) row->EndBag(fields.back());
+}
+
+bool RowParser::Plan::ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const {
+  if (number >= static_cast<int64_t>(fields.size())) {
+    return row->Fail(number + 2, "", pair, "only " + std::to_string(fields.size()) + " pairs");
+  }
+  const FieldPlan& field = fields[number];
+  const size_t colon = pair.find(':');
+  double value;
+  if (colon == std::string_view::npos || !ParseNumber(pair.substr(colon + 1), &value)) {
+    return row->Fail(number + 2, field.name, pair, "index:number");
+  }
+  if (field.type == Field::IGNORED) return true;
+  if (field.type == Field::NUMERIC) return row->AddNumber(field, pair.substr(colon + 1));
+  if (value != 1) {
+    return row->Fail(number + 2, field.name, pair, "value 1 of a categorical field");
+  }
+  const std::string_view index = pair.substr(0, colon);
+  return field.type == Field::MULTI_HOT ? row->AddToBag(field, index) : row->AddText(field, index);
+}
+
+}  // namespace elastor

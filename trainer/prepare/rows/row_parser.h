@@ -1,0 +1,53 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ROWS_ROW_PARSER_H_
+#define ELASTOR_TRAINER_PREPARE_ROWS_ROW_PARSER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "configs/proto/schema.pb.h"
+#include "core/base/status.h"
+#include "trainer/prepare/rows/parsed_chunk.h"
+
+namespace elastor {
+
+// Whether every row must have its label. Where it need not, a missing one is not-a-number.
+enum class Labels { kRequired, kOptional };
+
+// Turns text into rows by a schema of layout DELIMITED or LIBSVM, as ReadSchemaFile returns it.
+// Whether a line is a good row depends on the line, the header and the schema alone. Thread-safe.
+class RowParser {
+ public:
+  // `header`: the first line of the first input when schema.header(), with or without its ending,
+  // else unused; `source` names that input in errors. User error when a field's column is not in
+  // the header or stands there twice.
+  static StatusOr<std::unique_ptr<RowParser>> Create(const Schema& schema, std::string_view header,
+                                                     const std::string& source,
+                                                     Labels labels = Labels::kRequired);
+  ~RowParser();
+
+  int64_t numeric_fields() const { return numeric_; }
+  int64_t single_fields() const { return single_; }  // CATEGORICAL
+  int64_t multi_fields() const { return multi_; }    // MULTI_HOT and SEQUENCE
+
+  // For the first line of every other input when schema.header(): it is no row, and must have the
+  // columns that Create was given. User error naming `source` and the column.
+  Status CheckHeader(std::string_view header, const std::string& source) const;
+
+  // Replaces everything but chunk->text; there, "" within quotes becomes one quote in its place.
+  void Parse(ParsedChunk* chunk) const;
+
+ private:
+  struct Plan;
+  explicit RowParser(std::unique_ptr<Plan> plan);
+
+  std::unique_ptr<const Plan> plan_;
+  int64_t numeric_ = 0;
+  int64_t single_ = 0;
+  int64_t multi_ = 0;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ROWS_ROW_PARSER_H_

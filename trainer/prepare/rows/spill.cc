@@ -1,0 +1,100 @@
+#include "trainer/prepare/rows/spill.h"
+
+#include <xxhash.h>
+
+#include <cmath>
+#include <limits>
+
+namespace elastor {
+namespace {
+
+constexpr uint8_t kMissingLabel = 2;
+
+}  // namespace
+
+std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
+                      const ValueNumbers& numbers, const std::vector<uint8_t>& splits) {
+  const int64_t rows = chunk.rows;
+  std::string bytes;
+  bytes.reserve(chunk.text.size());
+  std::vector<uint8_t> labels;
+  for (const float label : chunk.labels) {
+    labels.push_back(std::isnan(label) ? kMissingLabel : static_cast<uint8_t>(label));
+  }
+  const int64_t label_count = static_cast<int64_t>(plan.labels.size());
+  for (int64_t label = 0; label < label_count; ++label) {
+    PackedColumn::AppendIntegers(labels.data() + label, rows, label_count, &bytes);
+  }
+  if (plan.weights) {
+    const std::vector<double> weights(chunk.weights.begin(), chunk.weights.end());
+    PackedColumn::AppendNumeric(weights.data(), rows, 1, &bytes);
+  }
+  if (plan.groups) PackedColumn::AppendIntegers(chunk.groups.data(), rows, 1, &bytes);
+  if (plan.times) {
+    // Times before 1970 wrap around, here and back.
+    const std::vector<uint64_t> times(chunk.times.begin(), chunk.times.end());
+    PackedColumn::AppendIntegers(times.data(), rows, 1, &bytes);
+  }
+  if (plan.split_by_hash) PackedColumn::AppendIntegers(splits.data(), rows, 1, &bytes);
+  const int64_t numeric = static_cast<int64_t>(plan.numeric.size());
+  for (int64_t field = 0; field < numeric; ++field) {
+    PackedColumn::AppendNumeric(chunk.numeric.data() + field, rows, numeric, &bytes);
+  }
+  for (size_t i = 0; i < plan.ids.size(); ++i) {
+    if (plan.ids[i].bag) {
+      std::vector<uint32_t> lengths(rows);
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t bag = row * plan.bags + plan.ids[i].place;
+        lengths[row] = chunk.bag_ends[bag] - (bag == 0 ? 0 : chunk.bag_ends[bag - 1]);
+      }
+      PackedColumn::AppendIntegers(lengths.data(), rows, 1, &bytes);
+    }
+    PackedColumn::AppendIntegers(numbers[i].data(), static_cast<int64_t>(numbers[i].size()), 1,
+                                 &bytes);
+  }
+  PackedColumn::Pad(&bytes);
+  return bytes;
+}
+
+Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
+  bytes_.resize(chunk.bytes);
+  ELASTOR_RETURN_IF_ERROR(file.ReadAt(chunk.at, chunk.bytes, bytes_.data()));
+  if (XXH3_64bits(bytes_.data(), bytes_.size()) != chunk.checksum) {
+    return MachineError("the working file of rows is damaged at byte " + std::to_string(chunk.at) +
+                        "; begin anew with --restart");
+  }
+  rows_ = chunk.rows;
+  const char* at = bytes_.data();
+  const auto column = [&](int64_t count) { return PackedColumn(at, count, &at); };
+  labels_.resize(plan_.labels.size());
+  for (PackedColumn& label : labels_) label = column(rows_);
+  if (plan_.weights) weights_ = column(rows_);
+  if (plan_.groups) groups_ = column(rows_);
+  if (plan_.times) times_ = column(rows_);
+  if (plan_.split_by_hash) splits_ = column(rows_);
+  numeric_.resize(plan_.numeric.size());
+  for (PackedColumn& numeric : numeric_) numeric = column(rows_);
+  numbers_.resize(plan_.ids.size());
+  ends_.resize(plan_.ids.size());
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    int64_t count = rows_;
+    if (plan_.ids[i].bag) {
+      const PackedColumn lengths = column(rows_);
+      ends_[i].resize(rows_);
+      uint32_t end = 0;
+      for (int64_t row = 0; row < rows_; ++row) {
+        ends_[i][row] = end += static_cast<uint32_t>(lengths.Integer(row));
+      }
+      count = end;
+    }
+    numbers_[i] = column(count);
+  }
+  return OkStatus();
+}
+
+float UnpackedChunk::label(int64_t row, int64_t label) const {
+  const uint64_t code = labels_[label].Integer(row);
+  return code == kMissingLabel ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(code);
+}
+
+}  // namespace elastor

@@ -1,0 +1,38 @@
+#ifndef ELASTOR_TRAINER_PREPARE_ROWS_VALUE_TEXT_H_
+#define ELASTOR_TRAINER_PREPARE_ROWS_VALUE_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "configs/proto/schema.pb.h"
+
+namespace elastor {
+
+// What the text of one column means. All of `text` must be the value: no spaces around it. On
+// false, the result is unspecified.
+
+// A finite number that a float can hold.
+bool ParseNumber(std::string_view text, double* value);
+bool ParseInteger(std::string_view text, int64_t* value);
+// 1 for 1; 0 for 0 and -1.
+bool ParseLabel(std::string_view text, float* label);
+// Seconds since 1970, UTC.
+bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds);
+const char* TimeFormatText(Field::TimeFormat format);  // "YYMMDDHH", ...
+
+int64_t HourOf(int64_t seconds);     // 0..23
+int64_t WeekdayOf(int64_t seconds);  // 0 = Monday .. 6
+
+// x > 2: floor(ln(x)^2), else x.
+double Log2Transform(double x);
+
+// Whether `text` is what other programs write for a missing value: NA, NULL, nan, \N, ...
+bool MeansMissing(std::string_view text);
+
+// `text` in quotes, cut to a few characters; bytes that are none as \xff, control characters as ?.
+std::string Shown(std::string_view text);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_ROWS_VALUE_TEXT_H_

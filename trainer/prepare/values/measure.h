@@ -1,0 +1,72 @@
+#ifndef ELASTOR_TRAINER_PREPARE_VALUES_MEASURE_H_
+#define ELASTOR_TRAINER_PREPARE_VALUES_MEASURE_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/base/exact_sum.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "trainer/data/work_file.h"
+#include "trainer/prepare/plan.h"
+#include "trainer/prepare/prepare_options.h"
+#include "trainer/prepare/rows/row_places.h"
+#include "trainer/prepare/text_pass.h"
+
+namespace elastor {
+
+// What a numeric field's transformed values are in one split. Sums are exact and bins are counts,
+// so nothing depends on the order of rows or threads.
+struct NumericTally {
+  // 0: missing; 1: zero; then by sign, binary exponent from -32 to 95 and two bits of fraction.
+  static constexpr int kBins = 2 + 2 * 128 * 4;
+  static int BinOf(double value);
+  void Add(double value, int64_t times);  // NaN is missing
+  void Merge(const NumericTally& other);
+  double Mean() const;
+  double Stddev() const;  // population; 1 when all values are equal or there are none
+
+  ExactSum sum;
+  ExactSum squares;
+  int64_t count = 0;
+  double least = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
+  std::vector<int64_t> bins = std::vector<int64_t>(kBins, 0);
+};
+
+struct SplitTally {
+  // Of one label: rows that have it, and those where it is 1.
+  struct Label {
+    int64_t rows = 0;
+    int64_t positives = 0;
+  };
+  int64_t rows = 0;
+  std::vector<Label> labels;
+  std::vector<NumericTally> numeric;  // by field
+  std::vector<int64_t> values;        // by column of PreparePlan::ids
+  std::vector<int64_t> empty_bags;    // the same
+};
+
+// How often each value of a run occurs in each split: u32[size], in the order of the run, at `at`
+// of the file of counts; -1 for a split without rows of the segment.
+struct RunCounts {
+  std::array<int64_t, 3> at = {-1, -1, -1};
+};
+
+struct Measures {
+  std::array<SplitTally, 3> splits;
+  std::vector<std::vector<RunCounts>> counts;  // by segment, then column
+};
+
+// Reads all rows once: statistics of numeric fields, and counts of the values of every run.
+// `values` is mapped. User error when values are too large for their mean and deviation.
+StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,
+                               const TextPassResult& text, const RowPlaces& places,
+                               const WorkFile& rows, const WorkFile& values, ThreadPool* pool,
+                               WorkFile* counts);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_VALUES_MEASURE_H_
