@@ -71,7 +71,7 @@ grep --extended-regexp ' (start|resume) |kept| new' log && fail "a finished swee
 for tuned in elastor2:0.0125 elastor4:0.05 elastor6:0.0125 mixer4:0.05; do
   says "^tuned ${tuned%:*}: optimizer.learning_rate=${tuned#*:}$"
 done
-for file in runs.csv report/points.csv report/fits.csv report/spectra.csv; do same "sweep/$file"; done
+for file in runs.csv report/{points,fits,spectra,gaps}.csv; do same "sweep/$file"; done
 facts=$(facts_of "$stored/sweep/report/report.html")
 [[ $(wc --lines <<<"$facts") -ge 100 ]] || fail 'report.html: its figures are not found'
 diff <(echo "$facts") <(facts_of sweep/report/report.html) || fail 'report.html: other figures (<)'
