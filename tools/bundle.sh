@@ -2,7 +2,7 @@
 # Makes a folder, and a .tar.gz of it, that runs on any x86-64 Linux with glibc 2.36 or newer, where
 # nothing can be installed: trainer and prepare with the libraries they need, Open MPI with mpirun,
 # and configs/. Not in it: glibc, the NVIDIA driver, and CUDA's libraries, which bin/run finds on
-# the host (docs/inside/gpu.md).
+# the host (docs/use/gpus.md).
 #
 #   tools/bundle.sh [--cpu] [--tests] [--with-cuda-libraries] OUTPUT_DIR
 #

@@ -7,7 +7,7 @@ namespace elastor {
 
 // The global batch is cut into V leaves (virtual shards), V a power of two. Leaves, not ranks or
 // threads, fix every order of addition, which is why results do not depend on either
-// (docs/inside/design.md, "Leaves").
+// (docs/inside/design.md, "Leaves and the tree").
 
 // Half-open range of integers.
 struct Range {

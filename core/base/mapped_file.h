@@ -12,8 +12,8 @@
 
 namespace elastor {
 
-// What the system says about a file; equal stamps: nobody has written in between (docs/use/data.md has
-// the exceptions).
+// What the system says about a file; equal stamps: nobody has written in between
+// (docs/reference/data_format.md has the exceptions).
 struct FileStamp {
   int64_t bytes = 0;
   timespec modified = {};

@@ -11,7 +11,7 @@
 
 namespace elastor {
 
-// The canonical GEMM (docs/inside/design.md, "The rules that keep the bits"). On the CPU every element has
+// The canonical GEMM (docs/inside/design.md, "Within a leaf"). On the CPU every element has
 // one documented order of additions, whatever the tiling, packing or threading:
 //   forward and dX: one FMA chain from +0 over ascending k in blocks of 512; the blocks' sums are
 //     added in ascending order; then the epilogue (bias, residual, ...) in the order stated there;

@@ -1,4 +1,4 @@
-// comparison: models compared by the predictions of finished runs (docs/use/operations.md).
+// comparison: models compared by the predictions of finished runs (docs/use/analysis.md).
 
 #include <gflags/gflags.h>
 

@@ -35,7 +35,7 @@ double PlainCoefficient(const Law& law, size_t k);
 // For people: the fit, its intervals, the hold-out and the verdict of every model, then the
 // comparisons.
 std::string ToText(const ScalingReport& report);
-// The same and all predictions, for programs (docs/use/operations.md).
+// The same and all predictions, for programs (docs/use/analysis.md).
 std::string ToJson(const ScalingReport& report);
 
 }  // namespace elastor

@@ -1,5 +1,5 @@
 // spectra_report: the effective ranks of several runs in one picture, and what their heads make of
-// matrices cut to lower ones (docs/use/operations.md).
+// matrices cut to lower ones (docs/use/analysis.md).
 
 #include <gflags/gflags.h>
 

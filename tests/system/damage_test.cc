@@ -34,9 +34,9 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/compact.h"
 #include "trainer/experiment/config.h"
+#include "trainer/modes/mode_rows.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/run/inference.h"
 #include "trainer/run/training.h"
 #include "trainer/score/score_rows.h"
 
@@ -303,7 +303,7 @@ class Campaign {
                const std::vector<std::string>& settings) const {
     const Outcome made = InChild([&] {
       return OnRanks(ranks, [&](Communicator& communicator) {
-        RunOptions options = Options(Mode::kTrain, target, settings);
+        RunOptions options = Options("train", target, settings);
         options.output_dir = Path(name);
         return RunTraining(options, communicator);
       });
@@ -328,7 +328,7 @@ class Campaign {
     CHECK_EQ(made.code, 0) << made.text;
   }
 
-  RunOptions Options(Mode mode, const Target& target,
+  RunOptions Options(const std::string& mode, const Target& target,
                      const std::vector<std::string>& settings) const {
     std::vector<std::string> overrides = settings;
     overrides.push_back("data.path=" + Path(target.data));
@@ -349,17 +349,16 @@ class Campaign {
   Status Make(const Target& target, Use use, Communicator& communicator) const {
     switch (use) {
       case Use::kTrain:
-        return RunTraining(Options(Mode::kTrain, target, {"checkpoint.disabled=true"}),
-                           communicator);
+        return RunTraining(Options("train", target, {"checkpoint.disabled=true"}), communicator);
       case Use::kResume: {
-        RunOptions options = Options(Mode::kTrain, target, {});
+        RunOptions options = Options("train", target, {});
         options.resume = true;
         return RunTraining(options, communicator);
       }
       case Use::kEvaluate:
       case Use::kPredict: {
-        const Mode mode = use == Use::kPredict ? Mode::kPredict : Mode::kEvaluate;
-        return RunInference(Options(mode, target, {}), communicator);
+        const Mode& mode = use == Use::kPredict ? kPredict : kEvaluate;
+        return mode.run({.options = Options(mode.name, target, {}), .folders = {}}, communicator);
       }
       case Use::kScore:
         if (communicator.rank() > 0) return OkStatus();

@@ -11,7 +11,7 @@ namespace elastor {
 inline constexpr char kVocabularyFolder[] = "vocabulary";
 
 // The vocabulary files of a prepared set, which a model's folder holds too: vocabulary/FIELD.tsv
-// of every field that has a vocabulary of its own (docs/use/data.md).
+// of every field that has a vocabulary of its own (docs/reference/data_format.md).
 bool HasVocabularies(const DataEncoding& encoding);
 
 // Copies those of the set in `from` to the folder `to`. User error naming a file of `from` that

@@ -10,7 +10,8 @@
 
 namespace elastor {
 
-// The bytes of a prepared data set (docs/use/data.md): what its writer and its reader agree on.
+// The bytes of a prepared data set (docs/reference/data_format.md): what its writer and its reader
+// agree on.
 
 inline constexpr int kPreparedVersion = 3;
 inline constexpr char kPreparedFormat[] = "elastor-prepared";

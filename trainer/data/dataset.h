@@ -14,7 +14,7 @@ namespace elastor {
 enum class Split { kTrain = 0, kValidation = 1, kTest = 2 };
 const char* SplitName(Split split);  // "train", "validation", "test"
 
-// What a prepared data set contains (its meta.json; docs/use/data.md).
+// What a prepared data set contains (its meta.json; docs/reference/data_format.md).
 struct DatasetInfo {
   // A value x is stored as (t(x) - mean) / stddev.
   struct Numeric {

@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// What meta.json of a prepared set says (docs/use/data.md).
+// What meta.json of a prepared set says (docs/reference/data_format.md).
 struct PreparedMeta {
   struct SplitFile {
     int64_t bytes = 0;

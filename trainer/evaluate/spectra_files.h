@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// The files of mode spectra (docs/use/operations.md). Numbers in CSV are the shortest texts that give
+// The files of mode spectra (docs/use/analysis.md). Numbers in CSV are the shortest texts that give
 // the same double; what there is none of is left empty.
 
 // Into `directory`: spectra.csv, one line a stage; spectra_histogram.csv; and the pictures

@@ -10,8 +10,8 @@
 
 namespace elastor {
 
-// stats.json of a prepared set (docs/use/data.md): what its fields hold, by split, and how far the
-// splits are apart.
+// stats.json of a prepared set (docs/reference/data_format.md): what its fields hold, by split, and
+// how far the splits are apart.
 std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
                            const RankedValues& ranked, int64_t bad_rows);
 

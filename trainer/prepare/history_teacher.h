@@ -9,7 +9,8 @@
 namespace elastor {
 
 // Rows of a Synthetic plan whose teacher is HISTORY, and the logits behind their labels (formulas:
-// docs/use/data.md). A row is a function of (plan, row number). Thread-safe after construction.
+// docs/reference/planted_data.md). A row is a function of (plan, row number). Thread-safe after
+// construction.
 class HistoryTeacher {
  public:
   // Calibrates mean and standard deviation of the logit on the first rows.

@@ -13,8 +13,8 @@
 
 namespace elastor {
 
-// Planted data of layout SYNTHETIC (formulas: docs/use/data.md). Row r is a function of (seed, r), so
-// the bytes do not depend on the number of threads.
+// Planted data of layout SYNTHETIC (formulas: docs/reference/planted_data.md). Row r is a function
+// of (seed, r), so the bytes do not depend on the number of threads.
 
 // REQUIRES: schema.layout() == SYNTHETIC.
 DatasetInfo SyntheticInfo(const Schema& schema);

@@ -9,8 +9,9 @@
 
 namespace elastor {
 
-// Rows of a Synthetic plan and the logits behind their labels (formulas: docs/use/data.md). A row is a
-// function of (plan, row number). Thread-safe after construction.
+// Rows of a Synthetic plan and the logits behind their labels (formulas:
+// docs/reference/planted_data.md). A row is a function of (plan, row number). Thread-safe after
+// construction.
 class Teacher {
  public:
   // Calibrates mean and standard deviation of the logit on the first rows.

@@ -1,22 +1,58 @@
 #ifndef ELASTOR_TRAINER_RUN_INFERENCE_H_
 #define ELASTOR_TRAINER_RUN_INFERENCE_H_
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "collective/communicator.h"
 #include "core/base/status.h"
+#include "trainer/evaluate/rows_file.h"
+#include "trainer/evaluate/spectrum_record.h"
 #include "trainer/run/run_context.h"
 
 namespace elastor {
 
-// Measures a trained model on a split, on any number of ranks: the metrics, or spectra, to the last
-// bit, that the training run would have measured there. Modes evaluate; predict, which also writes
-// predictions.csv; spectra, the effective ranks of all rows instead of metrics, with the files of
-// evaluate/spectra_files.h; projection, projections.csv; theory, theory.csv of spectrum.samples
-// rows, at the initial and at the model's weights; ntk, the files of evaluate/ntk.h, at the model's
-// weights or, without a model, at the initial ones. output_dir is filled when all is measured: a
-// command that fails before leaves nothing there. Collective.
-Status RunInference(const RunOptions& options, Communicator& communicator);
+// What a mode has measured on a split.
+struct Measured {
+  EvalRecord evaluated;                  // without a split where no metrics were measured
+  std::vector<SpectrumRecord> spectrum;  // or empty
+  int64_t rows = 0;         // of the split that were measured; 0: all that were evaluated
+  std::string predictions;  // the file of predictions; empty: none
+};
+
+// The part of an inference that differs from mode to mode. All functions are collective.
+struct InferenceMode {
+  // Refuses what the mode cannot measure, once the data set is open. May be empty.
+  std::function<Status(const RunOptions&, const RunContext&)> check;
+  // Measures the model of `step` steps that the context holds.
+  std::function<StatusOr<Measured>(const RunOptions&, int64_t step, RunContext*)> measure;
+  // Writes what was measured, besides the record of an evaluation: files into output_dir, records
+  // into the log. May be empty. Its error may be this rank's alone.
+  std::function<Status(const RunOptions&, const Measured&, int64_t step, RunContext*)> write;
+};
+
+// Loads a trained model, or with an empty options.model_dir keeps the initial weights, and measures
+// it on options.split, on any number of ranks: what the training run would have measured there, to
+// the last bit. output_dir is filled when all is measured: a command that fails before leaves
+// nothing there. Collective.
+Status RunInference(const RunOptions& options, const InferenceMode& mode,
+                    Communicator& communicator);
+
+// Fills a RowsFile of rank 0 while rows are measured, and puts it in its place if all went well.
+// `measure` appends to the file. Collective.
+template <typename T>
+StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, RunContext* context,
+                         const std::function<StatusOr<T>(RowsFile*)>& measure) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowsFile> file,
+                           RowsFile::Open(path, header, context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(T measured, measure(file.get()));
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
+  ELASTOR_RETURN_IF_ERROR(file->Commit());
+  return measured;
+}
 
 // The metrics of options.split; every row's prediction goes to PredictionsPath meanwhile.
 // Collective.

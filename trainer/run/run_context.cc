@@ -18,7 +18,7 @@ namespace {
 
 // The experiment that memory is planned and taken for.
 Experiment ForMode(const RunOptions& options) {
-  return options.mode == Mode::kTrain ? options.experiment : ForInference(options.experiment);
+  return options.trains() ? options.experiment : ForInference(options.experiment);
 }
 
 StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split split) {
@@ -34,11 +34,11 @@ StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment&
                                     Communicator* communicator) {
   const Graph graph = MakeGraph(planned, dataset.info());
   const bool on_device = options.device == RunDevice::kCuda;
-  MemoryPlan::Options memory = {.trains = options.mode == Mode::kTrain, .on_device = on_device};
+  MemoryPlan::Options memory = {.trains = options.trains(), .on_device = on_device};
   if (memory.trains) {
     memory.occurring_ids = OccurringIds(planned.data().path(), dataset.info());
   } else {
-    if (options.mode == Mode::kNtk) memory.ntk_rows = options.ntk_rows;
+    memory.ntk_rows = options.ntk_rows;
     memory.ntk_split = options.split;
     // A thousand ranks would ask a file system for one folder.
     if (communicator->rank() == 0 && !options.model_dir.empty()) {
@@ -56,7 +56,7 @@ SliceOptions MakeSliceOptions(const EvaluationConfig& config) {
 }
 
 RunLog::Use UseOfLog(const RunOptions& options) {
-  if (options.mode != Mode::kTrain) return RunLog::Use::kInference;
+  if (!options.trains()) return RunLog::Use::kInference;
   return options.resume ? RunLog::Use::kResumedTraining : RunLog::Use::kTraining;
 }
 
@@ -95,9 +95,8 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
         "checkpoint: delta checkpoints are a choice on the CPU (--device=cpu); expected "
         "delta_every_steps and delta_every_minutes 0");
   }
-  StatusOr<std::unique_ptr<Dataset>> dataset =
-      OpenDataset(options.experiment.data().path(),
-                  options.mode == Mode::kTrain ? Split::kTrain : options.split);
+  StatusOr<std::unique_ptr<Dataset>> dataset = OpenDataset(
+      options.experiment.data().path(), options.trains() ? Split::kTrain : options.split);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
@@ -105,10 +104,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
-  if (options.mode == Mode::kPredict && (*dataset)->info().classes > 0) {
-    return UserError("--mode=predict: the data's labels are classes; expected 0 or 1");
-  }
-  if (options.mode == Mode::kTrain) {
+  if (options.trains()) {
     ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
   }
   ELASTOR_RETURN_IF_ERROR(

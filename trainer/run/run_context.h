@@ -25,37 +25,23 @@
 
 namespace elastor {
 
-enum class Mode {
-  kTrain,
-  kEvaluate,
-  kPredict,
-  kSpectra,
-  kTheory,
-  kProjection,
-  kNtk,
-  kVerify,
-  kCompact,
-  kDescribe,
-  kExport,
-  kPlot,
-};
-
 // What the command line asks for. Every rank has the same.
 struct RunOptions {
-  Mode mode = Mode::kTrain;
-  Experiment experiment;   // every default filled in, every field checked (experiment/config.h)
-  std::string output_dir;  // a new directory; unused by modes that print
-  bool resume = false;     // mode train: output_dir's run goes on from its last checkpoint
+  std::string mode = "train";  // its name (modes/modes.cc)
+  Experiment experiment;       // every default filled in, every field checked (experiment/config.h)
+  std::string output_dir;      // a new directory; unused by modes that print
+  bool resume = false;         // mode train: output_dir's run goes on from its last checkpoint
   // The model or checkpoint folder of modes that read one; mode ntk, empty: the initial weights.
   std::string model_dir;
   Split split = Split::kValidation;  // what is evaluated: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
   bool per_sample = false;           // mode spectra: also the ranks of every row
-  int64_t ntk_rows = 0;              // mode ntk: rows of the split
-  bool kernels = false;              // mode ntk: the kernels are written, too
+  int64_t ntk_rows = 0;              // mode ntk: rows of the split; others: 0
   bool tensorboard = false;          // the records go into a file for TensorBoard, too
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
+
+  bool trains() const { return mode == "train"; }
 };
 
 // What a run that trains or infers has on one rank, built in the order below. The weights are the

@@ -1,3 +1,12 @@
+// Letters and words (docs/inside/design.md):
+//   N       ranks of the job, communicator->size()
+//   V       virtual shards, options.leaves; a power of two
+//   B       rows of the global batch, batch.global_rows; fewer at an epoch's end
+//   leaf    one virtual shard's rows of a batch
+//   node    a leaf, or the sum of two children in the binary tree over the leaves
+//   pass    rows that a thread computes at once: some of a leaf's, or all leaves of a node
+//   bucket  a range of the dense parameters whose gradients travel together
+//   slice   the part of a bucket that one rank sums and updates
 #include "trainer/step/train_step.h"
 
 #include <algorithm>

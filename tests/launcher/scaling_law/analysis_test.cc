@@ -1,5 +1,5 @@
 // What the intervals and verdicts are worth, on points drawn from a known law. In the test run a
-// few draws; the figures of launcher/README.md:
+// few draws; the figures of docs/results/sweeps.md:
 //
 //   bazel run -c opt //tests/launcher/scaling_law:analysis_test -- --draws=200 --replicates=1000
 #include "launcher/scaling_law/analysis.h"

@@ -1,0 +1,32 @@
+#include "trainer/checkpoint/compact.h"
+
+#include "trainer/modes/mode_rows.h"
+
+namespace elastor {
+namespace {
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  const RunOptions& options = call.options;
+  ELASTOR_ASSIGN_OR_RETURN(
+      const CheckpointMetadata metadata,
+      CompactCheckpoint(options.model_dir, options.output_dir,
+                        options.experiment.parallel().threads(), communicator));
+  return PrintOnce(options.output_dir + ": written, needs no other folder\n  step: " +
+                       std::to_string(metadata.control.step()) +
+                       "\n  state digest: " + metadata.state_digest + "\n",
+                   communicator);
+}
+
+constexpr const char* kParallel[] = {"threads", "start_seconds", "deadline_seconds",
+                                     "watchdog_seconds"};
+
+}  // namespace
+
+const Mode kCompact = {.name = "compact",
+                       .help = "a checkpoint and the base that it may need as one full checkpoint",
+                       .source = Mode::Source::kModel,
+                       .parallel = kParallel,
+                       .cpu_alone = true,
+                       .run = Run};
+
+}  // namespace elastor

@@ -1,0 +1,70 @@
+#include "trainer/modes/flags.h"
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+DEFINE_string(experiment, "", "what to run: a text file of configs/proto/experiment.proto");
+DEFINE_string(set, "", "path.to.field=value overrides a field of the experiment; may be repeated");
+DEFINE_string(output_dir, "",
+              "where the run is written; a new directory. With --mode=plot of one run its own "
+              "report/ when left out");
+DEFINE_string(mode, "train", "what to do; the modes are listed below");
+DEFINE_string(model, "",
+              "with --mode=evaluate, predict, spectra, theory, projection, ntk, verify, compact or "
+              "export: RUN/model or a folder of RUN/checkpoints");
+DEFINE_string(
+    input, "",
+    "with --mode=predict: files of raw rows, separated by commas, or - for stdin, that the "
+    "model scores by itself, without --experiment; the predictions go to stdout, or to "
+    "--output_dir");
+DEFINE_int64(max_bad_rows, -1,
+             "with --input: more bad rows than this end the program; -1: as the schema says");
+DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
+DEFINE_bool(predictions, false,
+            "with --mode=train: write predictions.csv of the evaluation at the end, too");
+DEFINE_bool(per_sample, false,
+            "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
+            "some 20 bytes each");
+DEFINE_int64(rows, 0,
+             "with --mode=ntk: so many rows of the split; of more than 4096 only the largest "
+             "eigenvalue and the density are found; 0: 1024. With --mode=describe: also the memory "
+             "that mode ntk takes with as many");
+DEFINE_bool(kernels, false,
+            "with --mode=ntk: also ntk_LAYER.npy, the kernels, 8 bytes an entry each");
+DEFINE_bool(tensorboard, false,
+            "also write events.out.tfevents.*, what metrics.jsonl has for TensorBoard: --logdir is "
+            "the output directory or one above it");
+DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
+DEFINE_int32(
+    ranks, 1,
+    "with --mode=describe: the number of ranks to plan for; with --supervise: to start, by "
+    "default as many as --hosts has room for");
+DEFINE_bool(supervise, false,
+            "start the ranks, and start them again from the last checkpoint, on the hosts that are "
+            "left, when one is lost");
+DEFINE_string(hosts, "", "with --supervise: where the ranks run, HOST:RANKS,HOST:RANKS");
+DEFINE_string(hostfile, "", "with --supervise: a file with the same, a line HOST slots=RANKS each");
+DEFINE_string(launch, "",
+              "with --supervise: mpirun and its options, to which -np and --host are added; by "
+              "default mpirun --oversubscribe --bind-to none, and the link to a host watched");
+DEFINE_int32(max_restarts, 5,
+             "with --supervise: so many starts in a row without a later checkpoint are the last");
+DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
+DEFINE_bool(list_models, false, "print the models that --set=model.kind can choose");
+
+namespace elastor {
+
+Status AgreeOnFlags(Communicator& communicator) {
+  static const std::set<std::string> kCompared = {"experiment", "set", "model"};
+  std::vector<gflags::CommandLineFlagInfo> flags;
+  gflags::GetAllFlags(&flags);  // in the order of their files and names
+  for (const gflags::CommandLineFlagInfo& flag : flags) {
+    if (!flag.filename.ends_with(kFlagsFile) || kCompared.contains(flag.name)) continue;
+    ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, ("--" + flag.name).c_str(), flag.current_value));
+  }
+  return AgreeOnText(communicator, "--model", FLAGS_model.empty() ? "not given" : "given");
+}
+
+}  // namespace elastor

@@ -1,0 +1,25 @@
+#include "trainer/modes/mode_rows.h"
+#include "trainer/plot/plot_runs.h"
+
+namespace elastor {
+namespace {
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  if (communicator.size() > 1) {
+    return UserError("--mode=plot: " + std::to_string(communicator.size()) +
+                     " ranks; expected one");
+  }
+  return PlotRuns(call.folders, call.options.output_dir);
+}
+
+}  // namespace
+
+const Mode kPlot = {
+    .name = "plot",
+    .help = "pictures and one HTML page of the training runs whose folders are the other arguments",
+    .source = Mode::Source::kRuns,
+    .model = Mode::Model::kNone,
+    .writes = false,
+    .run = Run};
+
+}  // namespace elastor

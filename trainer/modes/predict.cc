@@ -1,0 +1,64 @@
+#include <sstream>
+
+#include "trainer/modes/flags.h"
+#include "trainer/modes/mode_rows.h"
+#include "trainer/run/inference.h"
+#include "trainer/score/score_rows.h"
+
+namespace elastor {
+namespace {
+
+Status Check(const RunOptions& /*options*/, const RunContext& context) {
+  if (context.dataset->info().classes == 0) return OkStatus();
+  return UserError("--mode=predict: the data's labels are classes; expected 0 or 1");
+}
+
+StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+  Measured measured;
+  ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, MeasureAndPredict(options, context));
+  measured.predictions = PredictionsPath(options);
+  return measured;
+}
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  return RunInference(call.options, {.check = Check, .measure = Measure}, communicator);
+}
+
+Status Score(const ModeCall& call, Communicator& communicator) {
+  if (communicator.size() > 1) {
+    return UserError("--input: " + std::to_string(communicator.size()) +
+                     " ranks; expected one, whose work --set=parallel.threads=N shares");
+  }
+  const RunOptions& options = call.options;
+  ScoreRowsOptions score = {.model_dir = options.model_dir,
+                            .inputs = {},
+                            .output_dir = options.output_dir,
+                            .threads = options.experiment.parallel().threads(),
+                            .max_bad_rows = FLAGS_max_bad_rows};
+  std::istringstream inputs(FLAGS_input);
+  for (std::string path; std::getline(inputs, path, ',');) score.inputs.push_back(path);
+  return ScoreRows(score);
+}
+
+constexpr const char* kFlags[] = {"tensorboard"};
+constexpr const char* kScoringFlags[] = {"input", "max_bad_rows", "tensorboard"};
+constexpr const char* kParallel[] = {"threads"};
+
+}  // namespace
+
+const Mode kPredict = {
+    .name = "predict",
+    .help = "its metrics and predictions.csv; with --input raw rows, scored by the model alone",
+    .flags = kFlags,
+    .run = Run};
+
+const Mode kScoreRows = {.name = "predict",
+                         .help = "",
+                         .source = Mode::Source::kModel,
+                         .writes = false,
+                         .parallel = kParallel,
+                         .flags = kScoringFlags,
+                         .cpu_alone = true,
+                         .run = Score};
+
+}  // namespace elastor

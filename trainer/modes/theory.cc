@@ -1,0 +1,88 @@
+#include "trainer/evaluate/theory.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/process/standard_streams.h"
+#include "trainer/experiment/model_choice.h"
+#include "trainer/modes/mode_rows.h"
+#include "trainer/run/inference.h"
+
+namespace elastor {
+namespace {
+
+// Refuses models without the matrices that the theorems are about.
+Status CheckModel(const RunOptions& options) {
+  const ModelConfig& config = options.experiment.model();
+  const TokenModelConfig* const tokens = TokenModelOf(config);
+  if (tokens == nullptr) {
+    return UserError("model: " + KindName(*ChosenModel(config)) +
+                     "; expected RANK_ELASTOR or RANK_MIXER, which --mode=theory is about");
+  }
+  const int64_t iterations =
+      std::max(tokens->iterations(), options.experiment.evaluation().iterations());
+  if (iterations == 1) return OkStatus();
+  return UserError("model.iterations: " + std::to_string(iterations) +
+                   "; expected 1: the theorems are about blocks with weights of their own");
+}
+
+// Measures the whole table, on `samples` rows; the weights are the initial ones afterwards.
+StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, int64_t samples,
+                                                    RunContext* context) {
+  const uint64_t seed = options.experiment.training().seed();
+  const TheoryModel model = {.graph = &context->graph,
+                             .config = &context->experiment.model(),
+                             .weights = context->step().weights(),
+                             .seed = seed};
+  const auto measure = [&](const std::string& representation) {
+    return MeasureTheory(representation, model, options.split, samples, &context->evaluation(),
+                         context->communicator);
+  };
+  std::vector<TheoryRow> rows = CountParameters(model);
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> random,
+                           MeasureRandomTheory(model, options.split, samples,
+                                               &context->evaluation(), context->communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> trained, measure("trained"));
+  context->State().embedding->ForgetRows();
+  context->graph.parameters().Initialize(seed, context->step().weights());
+  context->step().WeightsChanged();
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> initial, measure("initial"));
+  for (const auto* part : {&random, &initial, &trained}) {
+    rows.insert(rows.end(), part->begin(), part->end());
+  }
+  return rows;
+}
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(CheckModel(call.options));
+  std::vector<TheoryRow> table;
+  const auto measure = [&](const RunOptions& options, int64_t /*step*/,
+                           RunContext* context) -> StatusOr<Measured> {
+    Measured measured;
+    measured.rows =
+        std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
+    ELASTOR_ASSIGN_OR_RETURN(table, MeasureTheoryTable(options, measured.rows, context));
+    return measured;
+  };
+  // theory.csv, and the same on stdout.
+  const auto write = [&](const RunOptions& options, const Measured& /*measured*/, int64_t /*step*/,
+                         RunContext* context) -> Status {
+    if (context->communicator->rank() != 0) return OkStatus();
+    ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
+    ELASTOR_RETURN_IF_ERROR(
+        WriteFileAtomically(options.output_dir + "/theory.csv", TheoryCsv(table)));
+    return WriteToStdout(TheoryText(table));
+  };
+  return RunInference(call.options, {.measure = measure, .write = write}, communicator);
+}
+
+constexpr const char* kFlags[] = {"tensorboard"};
+
+}  // namespace
+
+const Mode kTheory = {
+    .name = "theory", .help = "what RankElastor's theorems say of it", .flags = kFlags, .run = Run};
+
+}  // namespace elastor

@@ -1,0 +1,22 @@
+#include "trainer/modes/mode_rows.h"
+#include "trainer/run/training.h"
+
+namespace elastor {
+namespace {
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  return RunTraining(call.options, communicator);
+}
+
+constexpr const char* kFlags[] = {"hosts",       "hostfile", "launch",    "max_restarts",
+                                  "predictions", "resume",   "supervise", "tensorboard"};
+
+}  // namespace
+
+const Mode kTrain = {.name = "train",
+                     .help = "from a data set to a trained model",
+                     .model = Mode::Model::kNone,
+                     .flags = kFlags,
+                     .run = Run};
+
+}  // namespace elastor

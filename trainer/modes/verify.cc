@@ -1,0 +1,27 @@
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/modes/mode_rows.h"
+
+namespace elastor {
+namespace {
+
+Status Run(const ModeCall& call, Communicator& communicator) {
+  const std::string& folder = call.options.model_dir;
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
+                           VerifyCheckpoint(folder, communicator));
+  const char* contents = metadata.contents == Contents::kState ? "training state" : "model weights";
+  return PrintOnce(folder + ": whole\n  contents: " + contents +
+                       "\n  step: " + std::to_string(metadata.control.step()) +
+                       "\n  state digest: " + metadata.state_digest +
+                       "\n  numerics: " + metadata.numerics + "\n",
+                   communicator);
+}
+
+}  // namespace
+
+const Mode kVerify = {.name = "verify",
+                      .help = "every byte of a model or checkpoint against its manifest",
+                      .source = Mode::Source::kModel,
+                      .writes = false,
+                      .run = Run};
+
+}  // namespace elastor
