@@ -1,5 +1,4 @@
-// The launcher's command line: a sweep in, its runs' folders and a table out
-// (docs/use/operations.md).
+// The launcher's command line: a sweep in, its runs' folders and a table out (docs/use/sweeps.md).
 #include <unistd.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ constexpr std::string_view kJsonl = ".jsonl";
 constexpr char kSeedField[] = "training.seed";
 constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 
-// Of a process, as operations.md has it.
+// Of a process, as docs/use/running.md has it.
 constexpr int64_t kLibraryBytes = 50'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
 // Of numbers in a plan that is read.

@@ -120,7 +120,7 @@ Status AppendCancelled(const std::string& path);
 Status AppendForgiveness(const std::string& path);
 
 // Whether a run is to be tried again after an end (EndOf of core/process/job_process.h,
-// docs/use/operations.md):
+// docs/use/sweeps.md):
 //   stopped; in Slurm: lost with its node or preempted    up to kMostStops times, those of
 //     rehearsals not counted
 //   a machine's failure, 0 without a summary    up to kMostMachineFailures times

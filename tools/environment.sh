@@ -17,5 +17,5 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # /etc/hosts, the search for X displays asks the name server for localhost, 5 s for each lost answer.
 export HWLOC_HIDE_ERRORS=2 HWLOC_COMPONENTS=-gl
 
-# mpirun notices within seconds that the link to a host is cut (docs/use/operations.md).
+# mpirun notices within seconds that the link to a host is cut (docs/use/running.md, "A cut link").
 export OMPI_MCA_oob_tcp_keepalive_time=2 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=3

@@ -7,7 +7,7 @@
 
 namespace elastor {
 
-// Why an operation failed, as the exit code the process will end with (docs/use/operations.md).
+// Why an operation failed, as the code the process will end with (docs/use/troubleshooting.md).
 enum class StatusCode {
   kOk = 0,
   kUser = 2,      // a flag, a file, a configuration or the data is wrong

@@ -15,7 +15,7 @@ enum class OptimizerKind {
   kDenseAdam,       // Adam on every row at every step, what PyTorch's dense Adam does
 };
 
-// Formulas in docs/reference/models.md. Gradient g already holds lambda * w and the clipping scale.
+// Formulas in docs/reference/training.md. Gradient g already holds lambda * w and the clipping scale.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kLazyAdam;
   double beta1 = 0.9;

@@ -1,5 +1,5 @@
 // scaling_law: a scaling law of finished runs, and whether it can be believed
-// (docs/use/operations.md).
+// (docs/use/analysis.md).
 
 #include <gflags/gflags.h>
 

@@ -11,7 +11,7 @@
 
 namespace elastor {
 
-// Two definitions of the effective rank (docs/reference/models.md).
+// Two definitions of the effective rank (docs/reference/training.md).
 inline constexpr const char* kRankNames[] = {"stable", "entropy"};
 inline constexpr int kRankKinds = 2;
 

@@ -174,7 +174,7 @@ std::string DisturbedRun::CheckEnd(const Job& job) {
     ++tally_.hangs;
     return "a job hung";
   }
-  if (job.end.launcher_hung) {  // mpirun's own (docs/use/operations.md, "Signals in the first second")
+  if (job.end.launcher_hung) {  // mpirun's own (docs/use/checkpoints.md, "Signals")
     ++tally_.launcher_hangs;
     return "";
   }

@@ -59,7 +59,7 @@ void CutLink(Random& random, Attempt* attempt) {
   OnTwoHosts(attempt);
   attempt->what = "cut the link between two hosts";
   // A deadline below the keepalive's 5 s can leave mpirun for a quarter of an hour, which a
-  // supervisor ends (docs/use/operations.md, "Deadlines and failures").
+  // supervisor ends (docs/use/running.md, "A cut link").
   SetDeadlines(attempt->supervised ? 4 : 9, 10, attempt);
   OnRank(0, attempt, [attempt = *attempt](pid_t) -> std::optional<double> {
     Hosts(attempt, "cut");

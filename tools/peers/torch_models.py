@@ -91,7 +91,7 @@ class RankElastor(nn.Module):
         return self.head(x.flatten(1))
 
     def tensors(self):
-        """Named as in docs/reference/models.md."""
+        """Named as in docs/reference/parameters.md."""
         named = {"tokenizer.output.weight": self.tokenizer,
                  "tokenizer.output.bias": self.tokenizer_bias.squeeze(1),
                  "head.output.weight": self.head.weight, "head.output.bias": self.head.bias}

@@ -16,7 +16,7 @@
 
 namespace elastor {
 
-// Metrics of binary predictions over a set of rows of all ranks (docs/reference/models.md); alike on every
+// Metrics of binary predictions over a set of rows of all ranks (docs/reference/training.md); alike on every
 // rank, and the same bits however the rows are spread. Weights count in all but rows, positives and
 // AUC.
 struct BinaryValues {

@@ -8,7 +8,7 @@
 
 namespace elastor {
 
-// The spectrum of one layer's neural tangent kernel, or of the whole model's (docs/reference/models.md,
+// The spectrum of one layer's neural tangent kernel, or of the whole model's (docs/reference/training.md,
 // "Neural tangent kernel").
 struct NtkRecord {
   int64_t step = 0;

@@ -8,7 +8,7 @@
 namespace elastor {
 
 // The effective ranks of one probe over the measured rows, by one of their definitions
-// (docs/reference/models.md, "Effective ranks").
+// (docs/reference/training.md, "Effective ranks").
 struct RankRecord {
   double mean = 0;
   double stddev = 0;  // of the rows, not of the mean

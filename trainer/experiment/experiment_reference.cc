@@ -21,18 +21,39 @@ using google::protobuf::FieldDescriptor;
 constexpr char kIntroduction[] =
     R"(# Every field of an experiment
 
-Made from [experiment.proto](../configs/proto/experiment.proto) by
-`bazel run //trainer/experiment:experiment_reference > docs/reference/experiment.md`; a test compares the two.
+For everybody who writes or changes an experiment: this page says what each field means, which
+values it may hold, and which it has when it is left out. On a terminal `trainer --help=TOPIC`
+prints the same.
 
-A field that is left out takes its default; so does a number that is 0 where the range has no 0, and
-an empty list. `operational` fields do not change any number a run produces; all others are
-`numeric` and must stay as they are when a run is resumed. The ranks of a job have the same value of
-every field, but for those marked `per rank`.
+- [Defaults, kinds and letters](#defaults-kinds-and-letters)
+)";
 
-`--set=path.to.field=value` sets any field, a list by commas. In the path of a model's field the
-model may be left out, as in `--set=model.dropout=0.1`; `--set=model.kind=MLP` chooses another model.
-Experiments and checkpoints of the first format, which had the fields of all models side by side
-(`model { kind: MLP hidden: 400 }`), are still read.
+constexpr char kRules[] =
+    R"(
+## Defaults, kinds and letters
+
+A field that is left out takes its default. So does a number that is 0 where the range has no 0, and
+an empty list.
+
+The column *kind* says what a field may change:
+
+- `numeric` fields decide the numbers of a run. They must stay as they are when a run is resumed.
+- `operational` fields change no number that a run produces.
+- `per rank` fields may differ between the ranks of a job. Every other field must be equal on all
+  ranks.
+
+Write `--set=path.to.field=value` to set a field; commas separate the values of a list. A path may
+leave the model out, as in `--set=model.dropout=0.1`. Write `--set=model.kind=MLP` to choose another
+model.
+
+Letters: n fields, k = `embedding.width`, T tokens, D features of a token, V virtual shards.
+
+The first format of experiments had the fields of all models side by side
+(`model { kind: MLP hidden: 400 }`). The trainer still reads such experiments and checkpoints.
+
+This page is made from [experiment.proto](../../configs/proto/experiment.proto) by
+`bazel run //trainer/experiment:experiment_reference > docs/reference/experiment.md`. A test
+compares the two.
 )";
 
 // A group of fields and the paths it stands at.
@@ -42,12 +63,37 @@ struct Group {
   bool operational;
 };
 
+std::string Code(const std::string& text) { return "`" + text + "`"; }
+
+std::string Heading(const Group& group) {
+  std::string heading;
+  for (const std::string& path : group.paths) {
+    heading += (heading.empty() ? "" : ", ") + (path.empty() ? "The experiment" : Code(path));
+  }
+  return heading;
+}
+
+// The anchor that GitHub gives a heading.
+std::string Anchor(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    if (c >= 'A' && c <= 'Z') anchor += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-') anchor += c;
+    if (c == ' ') anchor += '-';
+  }
+  return anchor;
+}
+
 class Reference {
  public:
   explicit Reference(const Descriptor& experiment) { Collect(experiment, "", false); }
 
   std::string Text() const {
     std::string text = kIntroduction;
+    for (const Group& group : groups_) {
+      text += "- [" + Heading(group) + "](#" + Anchor(Heading(group)) + ")\n";
+    }
+    text += kRules;
     for (const Group& group : groups_) text += GroupText(group);
     return text;
   }
@@ -77,8 +123,6 @@ void Reference::Collect(const Descriptor& type, const std::string& path, bool op
   }
 }
 
-std::string Code(const std::string& text) { return "`" + text + "`"; }
-
 // In a table a bar ends a cell.
 template <typename D>
 std::string Comment(const D& descriptor) {
@@ -87,7 +131,7 @@ std::string Comment(const D& descriptor) {
   return comment;
 }
 
-// The comment, which every field has, and of a name the possible ones with theirs.
+// The field's comment; for a name also the possible names with their comments.
 std::string Reference::Meaning(const FieldDescriptor& field) const {
   std::string meaning = Comment(field);
   CHECK(!meaning.empty() || field.message_type() != nullptr)
@@ -124,13 +168,9 @@ std::string Reference::Row(const FieldDescriptor& field, const Group& group) con
 }
 
 std::string Reference::GroupText(const Group& group) const {
-  std::string text = "\n## ";
-  for (const std::string& path : group.paths) {
-    text += (&path == &group.paths[0] ? "" : ", ") + (path.empty() ? "The experiment" : Code(path));
-  }
-  text += "\n\n";
+  std::string text = "\n## " + Heading(group) + "\n\n";
   if (const std::string comment = Comment(*group.type); !comment.empty()) text += comment + "\n\n";
-  text += "| field | type | default | range | | meaning |\n|---|---|---|---|---|---|\n";
+  text += "| field | type | default | range | kind | meaning |\n|---|---|---|---|---|---|\n";
   for (int i = 0; i < group.type->field_count(); ++i) {
     const FieldDescriptor& field = *group.type->field(i);
     if (!field.options().deprecated()) text += Row(field, group);

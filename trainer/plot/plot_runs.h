@@ -8,7 +8,7 @@
 
 namespace elastor {
 
-// Mode plot (docs/use/operations.md, "Pictures of runs"): report.html, which needs no other file, and
+// Mode plot (docs/use/outputs.md, "Pictures of runs"): report.html, which needs no other file, and
 // every picture as .svg, of one training run or of several beside each other, from their folders'
 // files alone. output_dir: a new or empty directory, or one with an earlier report, which is
 // replaced; empty: FOLDER/report of the one run. The same bytes for the same files. Tells where the

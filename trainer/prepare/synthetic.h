@@ -26,7 +26,7 @@ Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWr
 // The area under the ROC curve of `scores` for labels 0 and 1, ties counted half; -1 when there is
 // one class only.
 double ExactAuc(const std::vector<double>& scores, const std::vector<float>& labels);
-// gAUC (docs/reference/models.md, "Metrics"); -1 when no group has both classes.
+// gAUC (docs/reference/training.md, "Metrics"); -1 when no group has both classes.
 double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,
                  const std::vector<uint64_t>& groups);
 

@@ -26,12 +26,12 @@ struct Measured {
 // The part of an inference that differs from mode to mode. All functions are collective.
 struct InferenceMode {
   // Refuses what the mode cannot measure, once the data set is open. May be empty.
-  std::function<Status(const RunOptions&, const RunContext&)> check;
+  std::function<Status(const RunOptions&, const RunContext&)> check = {};
   // Measures the model of `step` steps that the context holds.
-  std::function<StatusOr<Measured>(const RunOptions&, int64_t step, RunContext*)> measure;
+  std::function<StatusOr<Measured>(const RunOptions&, int64_t step, RunContext*)> measure = {};
   // Writes what was measured, besides the record of an evaluation: files into output_dir, records
   // into the log. May be empty. Its error may be this rank's alone.
-  std::function<Status(const RunOptions&, const Measured&, int64_t step, RunContext*)> write;
+  std::function<Status(const RunOptions&, const Measured&, int64_t step, RunContext*)> write = {};
 };
 
 // Loads a trained model, or with an empty options.model_dir keeps the initial weights, and measures

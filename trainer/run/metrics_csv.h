@@ -5,7 +5,7 @@
 
 namespace elastor {
 
-// metrics.csv: the numbers of metrics.jsonl as one table (docs/use/operations.md). Its columns are the
+// metrics.csv: the numbers of metrics.jsonl as one table (docs/use/outputs.md). Its columns are the
 // same for every run, so that lines can be appended as they come; a record fills those that it has.
 
 // The names of the columns, a line.

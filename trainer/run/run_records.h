@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// What a run tells about itself: the lines of metrics.jsonl and summary.json (docs/use/operations.md).
+// What a run tells about itself: the lines of metrics.jsonl and summary.json (docs/use/outputs.md).
 
 struct TrainRecord {
   int64_t step = 0;  // steps done

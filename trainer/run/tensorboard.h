@@ -14,7 +14,7 @@
 namespace elastor {
 
 // The records of a run for TensorBoard, beside metrics.jsonl: scalars and histograms, whose tags
-// docs/use/operations.md ("TensorBoard") lists. The file is a sequence of TFRecords: the length of an
+// docs/use/outputs.md ("TensorBoard") lists. The file is a sequence of TFRecords: the length of an
 // event in 8 bytes, a checksum of these, the event, a checksum of it; all little-endian.
 // Errors are machine errors that name the file. Not thread-safe.
 class TensorBoardFile {

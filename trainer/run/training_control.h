@@ -9,7 +9,7 @@
 namespace elastor {
 
 // What happens when in a run, as a pure function of the steps done and of the scheduled evaluations
-// so far: learning rates, plateaus, early stop, best weights. Formulas: docs/reference/models.md. Its whole
+// so far: learning rates, plateaus, early stop, best weights. Formulas: docs/reference/training.md. Its whole
 // state is the ControlRecord, so a run continues from a record as if it had never stopped.
 class TrainingControl {
  public:

@@ -15,7 +15,7 @@
 namespace elastor {
 
 // The optimizer of the dense parameters on the slices this rank owns (its slots exist only there).
-// Formulas: docs/reference/models.md; the same as PyTorch's. A step: gradient() filled with the summed
+// Formulas: docs/reference/training.md; the same as PyTorch's. A step: gradient() filled with the summed
 // gradients, AddL2, Update. Statistics of the layout move towards their "gradient", the batch's
 // value, instead: without learning rate, penalty, scale and slots, and they are not in the norm.
 template <typename T>

@@ -16,7 +16,7 @@ std::string Help(const std::string& topic, const std::string& message = "Experim
 TEST(FieldHelp, SaysOfAFieldWhatItMayHold) {
   const std::string text =
       "optimizer.learning_rate  number, default 1e-3, a positive number\n"
-      "    Of dense weights and embeddings, before training.schedule.\n";
+      "    Learning rate of dense weights and embeddings; training.schedule scales it.\n";
   EXPECT_EQ(Help("optimizer.learning_rate"), text);
   EXPECT_EQ(Help("Learning_Rate"), text);
   EXPECT_TRUE(Help("training.log_every_steps").find(", operational\n") != std::string::npos);
