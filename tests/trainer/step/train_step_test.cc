@@ -170,6 +170,7 @@ TEST(TrainStepEvaluateTest, LeavesTheStateAlone) {
   const Outcome with = Train(training, spread);
   training.evaluate = false;
   const Outcome without = Train(training, spread);
+  ASSERT_FALSE(with.steps.empty() || without.steps.empty());
   EXPECT_EQ(with.digest, without.digest);
   EXPECT_EQ(with.steps.back().loss, without.steps.back().loss);
 }
