@@ -17,9 +17,8 @@
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
-#include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
-#include "trainer/experiment/sequences.h"
+#include "trainer/experiment/resolved_model.h"
 
 namespace elastor {
 namespace {
@@ -125,11 +124,9 @@ StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   } else if (data.ok()) {
     run.sizes["train_rows"] = static_cast<double>((*data)->rows(Split::kTrain));
   }
-  if (data.ok() && ValidateExperiment(experiment).ok() &&
-      MakeTask(experiment, (*data)->info()).ok() &&
-      FindSequences(experiment, (*data)->info()).ok()) {
-    const int64_t multiply_adds = MakeGraph(experiment, (*data)->info()).multiply_adds();
-    run.sizes["multiply_adds"] = static_cast<double>(multiply_adds);
+  if (data.ok() && ValidateExperiment(experiment).ok()) {
+    const StatusOr<ResolvedModel> model = ResolveModel(experiment, (*data)->info());
+    if (model.ok()) run.sizes["multiply_adds"] = static_cast<double>(model->graph.multiply_adds());
   }
   return found;
 }

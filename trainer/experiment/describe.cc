@@ -19,7 +19,7 @@
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
-#include "trainer/experiment/sequences.h"
+#include "trainer/experiment/resolved_model.h"
 
 namespace elastor {
 namespace {
@@ -152,11 +152,10 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
                                int64_t ntk_rows) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
-  ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
-  ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
-  const Graph graph = MakeGraph(experiment, data);
+  ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, data));
+  const Graph& graph = model.graph;
   const ParameterLayout& layout = graph.parameters();
-  const std::vector<TableSpec> tables = MakeTables(experiment, data);
+  const std::vector<TableSpec>& tables = model.tables;
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
 
   const int64_t slots =
@@ -180,7 +179,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
       {"ranks", ranks},
       {"virtual_shards", experiment.parallel().virtual_shards()},
       {"fields", graph.features().fields()},
-      {"outputs", task.outputs()},
+      {"outputs", model.task.outputs()},
       {"dense_parameters", layout.element_count()},
       {"multiply_adds_per_sample_forward", graph.multiply_adds()},
       // Forward, input gradients and weight gradients: three products, two FLOPs a multiply-add.
@@ -210,15 +209,12 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,
                                      int ranks) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
-  ELASTOR_RETURN_IF_ERROR(MakeTask(experiment, data).status());
-  ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
-  const Graph graph = MakeGraph(experiment, data);
-  const std::vector<TableSpec> tables = MakeTables(experiment, data);
-  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan shards, MakePlan(experiment, tables, ranks));
-  const MemoryPlan memory(experiment, data, &graph, TrainingMemory(experiment, data));
-  return RunFigures{.dense_parameters = graph.parameters().element_count(),
-                    .embedding_parameters = Parameters(tables),
-                    .multiply_adds = graph.multiply_adds(),
+  ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, data));
+  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan shards, MakePlan(experiment, model.tables, ranks));
+  const MemoryPlan memory(experiment, data, &model.graph, TrainingMemory(experiment, data));
+  return RunFigures{.dense_parameters = model.graph.parameters().element_count(),
+                    .embedding_parameters = Parameters(model.tables),
+                    .multiply_adds = model.graph.multiply_adds(),
                     .sure_bytes = OfRanks(memory, shards).fullest.sure()};
 }
 

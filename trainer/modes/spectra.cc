@@ -14,7 +14,7 @@ StatusOr<std::vector<SpectrumRecord>> MeasureRows(const RunOptions& options, Run
   const int64_t rows = context->dataset->rows(options.split);
   if (!options.per_sample) return context->evaluation().MeasureSpectrum(options.split, rows, {});
   std::vector<std::string> stages;
-  for (const Probe& probe : context->graph.probes()) stages.push_back(probe.name);
+  for (const Probe& probe : context->model.graph.probes()) stages.push_back(probe.name);
   const auto stage_count = static_cast<int64_t>(stages.size());
   return WithRowsFile<std::vector<SpectrumRecord>>(
       options.output_dir + "/spectra_samples.csv", SamplesHeader(stages), context,

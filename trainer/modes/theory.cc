@@ -32,7 +32,7 @@ Status CheckModel(const RunOptions& options) {
 StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, int64_t samples,
                                                     RunContext* context) {
   const uint64_t seed = options.experiment.training().seed();
-  const TheoryModel model = {.graph = &context->graph,
+  const TheoryModel model = {.graph = &context->model.graph,
                              .config = &context->experiment.model(),
                              .weights = context->step().weights(),
                              .seed = seed};
@@ -46,7 +46,7 @@ StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, i
                                                &context->evaluation(), context->communicator));
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> trained, measure("trained"));
   context->State().embedding->ForgetRows();
-  context->graph.parameters().Initialize(seed, context->step().weights());
+  context->model.graph.parameters().Initialize(seed, context->step().weights());
   context->step().WeightsChanged();
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> initial, measure("initial"));
   for (const auto* part : {&random, &initial, &trained}) {

@@ -16,11 +16,12 @@ std::string PredictionsPath(const RunOptions& options) {
 
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context) {
   return WithRowsFile<EvalRecord>(
-      PredictionsPath(options), PredictionsHeader(context->task), context, [&](RowsFile* file) {
+      PredictionsPath(options), PredictionsHeader(context->model.task), context,
+      [&](RowsFile* file) {
         return context->Evaluate(
             options.split, [&](int64_t first_row, const std::vector<float>& labels,
                                const std::vector<float>& logits) {
-              return file->Append(PredictionLines(context->task, first_row, labels, logits));
+              return file->Append(PredictionLines(context->model.task, first_row, labels, logits));
             });
       });
 }

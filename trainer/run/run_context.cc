@@ -10,7 +10,6 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/memory_plan.h"
-#include "trainer/experiment/sequences.h"
 #include "trainer/run/memory_check.h"
 
 namespace elastor {
@@ -30,9 +29,8 @@ StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split sp
 
 // CheckMemory of the run that `planned` describes.
 StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment& planned,
-                                    const Dataset& dataset, const ShardPlan& plan,
-                                    Communicator* communicator) {
-  const Graph graph = MakeGraph(planned, dataset.info());
+                                    const Dataset& dataset, const Graph& graph,
+                                    const ShardPlan& plan, Communicator* communicator) {
   const bool on_device = options.device == RunDevice::kCuda;
   MemoryPlan::Options memory = {.trains = options.trains(), .on_device = on_device};
   if (memory.trains) {
@@ -103,19 +101,17 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   const bool first_rank = communicator->rank() == 0;
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
-  ELASTOR_RETURN_IF_ERROR(MakeTask(options.experiment, (*dataset)->info()).status());
+  const Experiment planned = ForMode(options);
+  ELASTOR_ASSIGN_OR_RETURN(ResolvedModel model, ResolveModel(planned, (*dataset)->info()));
   if (options.trains()) {
     ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
   }
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
-  ELASTOR_RETURN_IF_ERROR(FindSequences(options.experiment, (*dataset)->info()).status());
-  const Experiment planned = ForMode(options);
+  ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan, MakePlan(planned, model.tables, communicator->size()));
   ELASTOR_ASSIGN_OR_RETURN(
-      ShardPlan plan,
-      MakePlan(planned, MakeTables(planned, (*dataset)->info()), communicator->size()));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string memory_warning,
-                           CheckMemoryOf(options, planned, **dataset, plan, communicator));
+      const std::string memory_warning,
+      CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
   StatusOr<std::unique_ptr<RunLog>> log = RunLog::Open(
       options.output_dir, options.experiment, communicator->rank(), UseOfLog(options), steps_done);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
@@ -125,14 +121,15 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
         << options.experiment.data().path() << ": version " << (*dataset)->version()
         << " of the format, whose meta.json has no hash; prepare again for more protection";
   }
-  auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
-                                              std::move(plan), std::move(log).value());
+  auto context =
+      std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
+                                   std::move(model), std::move(plan), std::move(log).value());
   ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
   return context;
 }
 
 RunContext::RunContext(const RunOptions& options, Communicator* communicator,
-                       std::unique_ptr<Dataset> dataset, ShardPlan plan,
+                       std::unique_ptr<Dataset> dataset, ResolvedModel model, ShardPlan plan,
                        std::unique_ptr<RunLog> log)
     : experiment(options.experiment),
       numerics(options.numerics),
@@ -141,10 +138,8 @@ RunContext::RunContext(const RunOptions& options, Communicator* communicator,
       dataset(std::move(dataset)),
       plan(std::move(plan)),
       log(std::move(log)),
-      tables(MakeTables(experiment, this->dataset->info())),
-      pool(experiment.parallel().threads()),
-      task(MakeTask(experiment, this->dataset->info()).value()),
-      graph(MakeGraph(ForMode(options), this->dataset->info())) {}
+      model(std::move(model)),
+      pool(experiment.parallel().threads()) {}
 
 Status RunContext::BeginLog() {
   return AgreeOnStatus(*communicator, log->Begin(plan.ToString(), tensorboard));
@@ -154,14 +149,14 @@ Status RunContext::MakeBackend(const RunOptions& options) {
   const BackendOptions backend_options = {.experiment = ForMode(options),
                                           .data = &dataset->info(),
                                           .plan = &plan,
-                                          .graph = &graph,
+                                          .graph = &model.graph,
                                           .communicator = communicator,
                                           .pool = &pool};
   ELASTOR_ASSIGN_OR_RETURN(backend_, options.device == RunDevice::kCuda
                                          ? MakeCudaBackend(backend_options)
                                          : MakeCpuBackend(backend_options));
-  evaluation_.emplace(dataset.get(), &graph, backend_->step(), communicator,
-                      Evaluation::Options{.task = task,
+  evaluation_.emplace(dataset.get(), &model.graph, backend_->step(), communicator,
+                      Evaluation::Options{.task = model.task,
                                           .leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
@@ -189,7 +184,7 @@ StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predict
   record.split = SplitName(split);
   record.step = step().steps();
   record.rows = dataset->rows(split);
-  record.metrics = record.labels[MonitoredLabel(experiment, task)];
+  record.metrics = record.labels[MonitoredLabel(experiment, model.task)];
   if (record.labels.size() == 1) record.labels.clear();
   return record;
 }
@@ -198,28 +193,27 @@ Status RunContext::CheckNtk() const {
   if (backend_->host_embedding() == nullptr) {
     return UserError("the neural tangent kernel is computed on the CPU; expected --device=cpu");
   }
-  return CheckPerSampleGradients(graph);
+  return CheckPerSampleGradients(model.graph);
 }
 
 StatusOr<NtkMeasurement> RunContext::MeasureNtk(Split split, int64_t rows,
                                                 const NtkKernelVisit& kernel) {
-  const std::vector<FieldSpec> fields = MakeFields(experiment, dataset->info());
-  const NtkModel model = {.graph = &graph,
-                          .weights = step().weights(),
-                          .fields = fields,
-                          .embedding = backend_->host_embedding(),
-                          .leaves = experiment.parallel().virtual_shards()};
+  const NtkModel ntk = {.graph = &model.graph,
+                        .weights = step().weights(),
+                        .fields = model.fields,
+                        .embedding = backend_->host_embedding(),
+                        .leaves = experiment.parallel().virtual_shards()};
   ELASTOR_ASSIGN_OR_RETURN(
       NtkMeasurement measured,
-      elastor::MeasureNtk(model, *dataset, split, rows, kernel, communicator, &pool));
+      elastor::MeasureNtk(ntk, *dataset, split, rows, kernel, communicator, &pool));
   for (NtkRecord& record : measured.records) record.step = step().steps();
   return measured;
 }
 
 ProjectionModel RunContext::HeadModel() const {
-  return {.graph = &graph,
+  return {.graph = &model.graph,
           .weights = step().weights(),
-          .task = task,
+          .task = model.task,
           .grouped = dataset->info().has_groups};
 }
 
@@ -247,7 +241,7 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
         {.name = values.label,
          .rows = values.rows,
          .auc = values.auc,
-         .best_auc = BestAuc(dataset->info(), task.learned[i]),
+         .best_auc = BestAuc(dataset->info(), model.task.learned[i]),
          .logloss = values.rows > 0 ? std::optional(values.logloss) : std::nullopt,
          .gauc = values.gauc});
   }
@@ -256,12 +250,14 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
 StatusOr<Summary> RunContext::MakeSummary() {
   Summary summary;
   summary.name = experiment.name();
-  summary.best_auc = BestAuc(dataset->info(), task.learned[MonitoredLabel(experiment, task)]);
+  summary.best_auc =
+      BestAuc(dataset->info(), model.task.learned[MonitoredLabel(experiment, model.task)]);
   if (dataset->info().best_gauc >= 0) summary.best_gauc = dataset->info().best_gauc;
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
-  summary.dense_parameters = graph.parameters().element_count();
-  for (const TableSpec& table : tables) summary.embedding_parameters += table.rows * table.width;
+  summary.dense_parameters = model.graph.parameters().element_count();
+  for (const TableSpec& table : model.tables)
+    summary.embedding_parameters += table.rows * table.width;
   summary.numerics = numerics;
   summary.isa = IsaName(ActiveIsa());
   summary.numeric_hash = NumericHash(experiment);

@@ -11,14 +11,13 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
-#include "core/graph/graph.h"
 #include "embedding/shard_plan.h"
-#include "embedding/table.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/ntk.h"
 #include "trainer/evaluate/rank_projection.h"
+#include "trainer/experiment/resolved_model.h"
 #include "trainer/run/backend.h"
 #include "trainer/run/run_log.h"
 #include "trainer/run/run_records.h"
@@ -55,7 +54,8 @@ struct RunContext {
                                                     Communicator* communicator);
 
   RunContext(const RunOptions& options, Communicator* communicator,
-             std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log);
+             std::unique_ptr<Dataset> dataset, ResolvedModel model, ShardPlan plan,
+             std::unique_ptr<RunLog> log);
 
   // Calls RunLog::Begin. Collective.
   Status BeginLog();
@@ -77,8 +77,8 @@ struct RunContext {
   // Returns the training state, to be read. Whoever writes to it calls step().WeightsChanged()
   // afterwards.
   StateView State() {
-    return {&graph.parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
-            backend_->embedding()};
+    return {&model.graph.parameters(), [this] { return step().weights(); }, step().optimizer(),
+            &model.tables, backend_->embedding()};
   }
   Step<float>& step() const { return *backend_->step(); }
   IdStaging id_staging() const { return backend_->id_staging(); }
@@ -95,10 +95,8 @@ struct RunContext {
   const std::unique_ptr<Dataset> dataset;
   const ShardPlan plan;
   const std::unique_ptr<RunLog> log;
-  const std::vector<TableSpec> tables;
+  const ResolvedModel model;
   ThreadPool pool;
-  const Task task;
-  const Graph graph;
 
  private:
   // The last part of Open.

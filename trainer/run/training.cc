@@ -172,7 +172,7 @@ Status TrainingRun::Train() {
                            .rank = context_.communicator->rank(),
                            .ranks = context_.communicator->size(),
                            .readers = experiment_.data().reader_threads(),
-                           .sequences = context_.graph.features().sequences,
+                           .sequences = context_.model.graph.features().sequences,
                            .stage = context_.id_staging()});
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());

@@ -13,7 +13,6 @@
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/make_options.h"
-#include "trainer/experiment/sequences.h"
 #include "trainer/step/step_options.h"
 
 namespace elastor {
@@ -82,12 +81,11 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   ELASTOR_ASSIGN_OR_RETURN(ModelDescription model,
                            ModelDescription::Of(stored.manifest(), stored.manifest_path()));
   ELASTOR_RETURN_IF_ERROR(CheckPrecision(model_dir, model.experiment));
-  ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(model.experiment, model.data));
-  if (task.kind != Task::Kind::kBinary) {
+  ELASTOR_ASSIGN_OR_RETURN(ResolvedModel resolved, ResolveModel(model.experiment, model.data));
+  if (resolved.task.kind != Task::Kind::kBinary) {
     return UserError(model_dir + ": its labels are classes; expected 0 or 1");
   }
-  ELASTOR_RETURN_IF_ERROR(FindSequences(model.experiment, model.data).status());
-  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), task));
+  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(resolved)));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadWeights(stored));
   // Rows of a delta take the place of its base's.
   if (stored.base() != nullptr) ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(*stored.base(), pool));
@@ -96,12 +94,11 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   return scorer;
 }
 
-Scorer::Scorer(ModelDescription model, const Task& task)
+Scorer::Scorer(ModelDescription model, ResolvedModel resolved)
     : model_(std::move(model)),
-      task_(task),
-      graph_(MakeGraph(model_.experiment, model_.data)),
-      layout_(MakeTables(model_.experiment, model_.data),
-              MakeFields(model_.experiment, model_.data)),
+      task_(resolved.task),
+      graph_(std::move(resolved.graph)),
+      layout_(std::move(resolved.tables), std::move(resolved.fields)),
       weights_(graph_.parameters().flat_size()),
       executor_(graph_, CpuRewrites::kAll, PrecisionOf(model_.experiment.training())) {
   for (int64_t t = 0; t < layout_.tables(); ++t) {

@@ -20,6 +20,7 @@
 #include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
 #include "trainer/data/dataset.h"
+#include "trainer/experiment/resolved_model.h"
 
 namespace elastor {
 
@@ -68,7 +69,7 @@ class Scorer {
 
  private:
   struct Worker;
-  Scorer(ModelDescription model, const Task& task);
+  Scorer(ModelDescription model, ResolvedModel resolved);
   Status LoadWeights(const StoredCheckpoint& stored);
   Status LoadRows(const StoredCheckpoint& stored, ThreadPool* pool);
   Status ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const;
