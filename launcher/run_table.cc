@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {
@@ -10,19 +11,13 @@ namespace {
 constexpr char kNone[] = "-";
 constexpr size_t kBetween = 2;  // blanks
 
-std::string Formatted(const char* format, double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string Padded(std::string text, size_t width) {
   if (text.size() < width) text.resize(width, ' ');
   return text;
 }
 
 std::string Metric(const std::optional<double>& value) {
-  return value ? Formatted("%.4f", *value) : kNone;
+  return value ? Format("%.4f", *value) : kNone;
 }
 
 std::string OrNone(const std::optional<double>& seconds) {
@@ -30,7 +25,7 @@ std::string OrNone(const std::optional<double>& seconds) {
 }
 
 std::string Rate(double samples_per_s) {
-  return samples_per_s > 0 ? Formatted("%.0f", samples_per_s) : kNone;
+  return samples_per_s > 0 ? Format("%.0f", samples_per_s) : kNone;
 }
 
 constexpr RunColumn kState = {"state", 7, [](const RunRow& row) { return row.state; }};
@@ -97,9 +92,9 @@ size_t WidthBesideName(std::span<const RunColumn> columns) {
 
 std::string Duration(double seconds) {
   constexpr double kMinute = 60, kHour = 3600;
-  if (seconds < 2 * kMinute) return Formatted("%.1f s", seconds);
-  if (seconds < 2 * kHour) return Formatted("%.0f min", seconds / kMinute);
-  return Formatted("%.1f h", seconds / kHour);
+  if (seconds < 2 * kMinute) return Format("%.1f s", seconds);
+  if (seconds < 2 * kHour) return Format("%.0f min", seconds / kMinute);
+  return Format("%.1f h", seconds / kHour);
 }
 
 std::string Elided(const std::string& text, size_t width) {

@@ -1,44 +1,24 @@
 #include "launcher/sweep_status.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstdio>
 #include <optional>
 #include <span>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/report/csv.h"
 #include "launcher/folder_lock.h"
 
 namespace elastor {
 namespace {
 
-std::string Formatted(const char* format, double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-// The shortest digits that are the number; empty: none.
-std::string Digits(const std::optional<double>& value) {
-  if (!value) return "";
-  std::array<char, 32> text;
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), *value).ptr};
-}
-
-// As RFC 4180 has it.
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
+std::string Digits(const std::optional<double>& value) { return value ? CsvNumber(*value) : ""; }
 
 std::string Line(const std::vector<std::string>& values) {
   std::string line;
   for (const std::string& value : values) {
     if (&value != &values.front()) line += ',';
-    line += Quoted(value);
+    line += CsvText(value);
   }
   return line + "\n";
 }
@@ -50,6 +30,62 @@ std::string StateName(const RunStatus& status, bool running) {
   if (status.state == RunState::kFailed) return "failed";
   return status.state == RunState::kCutOff ? "cut off" : "waiting";
 }
+
+// One run in the table.
+struct TableRow {
+  const PlannedRun* run;
+  const RunStatus* status;
+  const RunResult* result;  // null: the run is not done
+};
+
+// A column of the table. The text is empty where the run has no such figure yet.
+struct Column {
+  const char* name;
+  std::string (*text)(const TableRow& row);
+};
+
+std::string IfDone(const TableRow& row, int64_t RunResult::*count) {
+  return row.result ? std::to_string(row.result->*count) : "";
+}
+std::string IfDone(const TableRow& row, std::optional<double> RunResult::*value) {
+  return row.result ? Digits(row.result->*value) : "";
+}
+
+std::string ExitCode(const TableRow& row) {
+  if (row.result) return "0";
+  return row.status->state == RunState::kFailed ? std::to_string(row.status->attempts.exit_code)
+                                                : "";
+}
+
+constexpr Column kColumns[] = {
+    {"ranks", [](const TableRow& row) { return std::to_string(row.run->ranks); }},
+    {"threads", [](const TableRow& row) { return std::to_string(row.run->threads); }},
+    {"dense_parameters",
+     [](const TableRow& row) { return std::to_string(row.run->dense_parameters); }},
+    {"embedding_parameters",
+     [](const TableRow& row) { return std::to_string(row.run->embedding_parameters); }},
+    {"multiply_adds", [](const TableRow& row) { return std::to_string(row.run->multiply_adds); }},
+    {"state", [](const TableRow& row) { return StateName(*row.status, false); }},
+    {"exit_code", ExitCode},
+    {"steps", [](const TableRow& row) { return IfDone(row, &RunResult::steps); }},
+    {"rows", [](const TableRow& row) { return IfDone(row, &RunResult::rows); }},
+    {"auc", [](const TableRow& row) { return IfDone(row, &RunResult::auc); }},
+    {"logloss", [](const TableRow& row) { return IfDone(row, &RunResult::logloss); }},
+    {"gauc", [](const TableRow& row) { return IfDone(row, &RunResult::gauc); }},
+    {"state_digest",
+     [](const TableRow& row) { return row.result ? row.result->state_digest : std::string(); }},
+    {"samples",
+     [](const TableRow& row) { return row.result ? std::to_string(row.run->samples) : ""; }},
+    {"wall_s",
+     [](const TableRow& row) { return row.result ? Format("%.3f", row.result->wall_s) : ""; }},
+    {"samples_per_s",
+     [](const TableRow& row) {
+       return row.result ? Format("%.0f", row.result->samples_per_s) : "";
+     }},
+    {"peak_memory_bytes",
+     [](const TableRow& row) { return IfDone(row, &RunResult::peak_memory_bytes); }},
+    {"attempts", [](const TableRow& row) { return std::to_string(row.status->attempts.started); }},
+};
 
 }  // namespace
 
@@ -112,35 +148,14 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files,
 Status WriteTable(const Plan& plan, const SweepFiles& files) {
   std::vector<std::string> names = {"folder"};
   names.insert(names.end(), plan.columns.begin(), plan.columns.end());
-  for (const char* name :
-       {"ranks", "threads", "dense_parameters", "embedding_parameters", "multiply_adds", "state",
-        "exit_code", "steps", "rows", "auc", "logloss", "gauc", "state_digest", "samples", "wall_s",
-        "samples_per_s", "peak_memory_bytes", "attempts"}) {
-    names.push_back(name);
-  }
+  for (const Column& column : kColumns) names.push_back(column.name);
   std::string text = Line(names);
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
-    const RunResult result = status.result.value_or(RunResult{});
-    const bool done = status.result.has_value();
-    const bool failed = status.state == RunState::kFailed;
+    const TableRow row = {&run, &status, status.result ? &*status.result : nullptr};
     std::vector<std::string> values = {run.folder};
     values.insert(values.end(), run.columns.begin(), run.columns.end());
-    for (std::string value :
-         {std::to_string(run.ranks), std::to_string(run.threads),
-          std::to_string(run.dense_parameters), std::to_string(run.embedding_parameters),
-          std::to_string(run.multiply_adds), StateName(status, false),
-          done     ? "0"
-          : failed ? std::to_string(status.attempts.exit_code)
-                   : "",
-          done ? std::to_string(result.steps) : "", done ? std::to_string(result.rows) : "",
-          Digits(result.auc), Digits(result.logloss), Digits(result.gauc), result.state_digest,
-          done ? std::to_string(run.samples) : "", done ? Formatted("%.3f", result.wall_s) : "",
-          done ? Formatted("%.0f", result.samples_per_s) : "",
-          done ? std::to_string(result.peak_memory_bytes) : "",
-          std::to_string(status.attempts.started)}) {
-      values.push_back(std::move(value));
-    }
+    for (const Column& column : kColumns) values.push_back(column.text(row));
     text += Line(values);
   }
   return WriteFileAtomically(files.Table(), text);
@@ -150,9 +165,7 @@ std::string Metrics(const RunResult& result) {
   std::string text;
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (!value) return;
-    std::array<char, 32> part;
-    std::snprintf(part.data(), part.size(), "%s%s %.4f", text.empty() ? "" : "  ", name, *value);
-    text += part.data();
+    text += Format("%s%s %.4f", text.empty() ? "" : "  ", name, *value);
   };
   add("auc", result.auc);
   add("logloss", result.logloss);

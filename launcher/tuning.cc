@@ -1,13 +1,13 @@
 #include "launcher/tuning.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <utility>
+
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {
@@ -18,12 +18,6 @@ constexpr double kDefaultFactor = 2, kDefaultEta = 3;
 constexpr int kMostCount = 100, kMostRungs = 20;
 // The fewest trials that a rung compares.
 constexpr size_t kFewest = 2;
-
-std::string Shortest(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
 
 std::optional<double> NumberOf(const std::string& text) {
   double number = 0;
@@ -47,7 +41,7 @@ Status CompleteField(double learning_rate, TunedField* field) {
     if (field->factor() == 0) field->set_factor(kDefaultFactor);
     if (field->count() == 0) field->set_count(kDefaultCount);
     if (field->count() < 0 || field->count() > kMostCount || !(field->factor() > 1)) {
-      return UserError(who + "factor " + Shortest(field->factor()) + ", count " +
+      return UserError(who + "factor " + Format("%.6g", field->factor()) + ", count " +
                        std::to_string(field->count()) + "; expected a factor above 1 and 2 to " +
                        std::to_string(kMostCount) + " values");
     }
@@ -59,7 +53,7 @@ Status CompleteField(double learning_rate, TunedField* field) {
       return UserError(who + "has no values; expected some, or start, factor and count");
     }
     for (int i = 0; i < field->count(); ++i) {
-      field->add_values(Shortest(field->start() * std::pow(field->factor(), i)));
+      field->add_values(Format("%.6g", field->start() * std::pow(field->factor(), i)));
     }
     field->clear_start();
     field->clear_factor();
@@ -115,7 +109,7 @@ std::optional<std::string> Beyond(const Tried& tried, const std::string& value) 
   const double end = Number(value);
   const double next = Number(largest ? values[values.size() - 2] : values[1]);
   if (!(std::min(end, next) > 0)) return std::nullopt;
-  return Shortest(end * (end / next));
+  return Format("%.6g", end * (end / next));
 }
 
 class Halving {
@@ -255,10 +249,10 @@ Status CompleteTuning(double learning_rate, Tuning* tuning) {
                      std::to_string(kMostRungs));
   }
   if (!(tuning->eta() >= 2 && std::isfinite(tuning->eta()))) {
-    return UserError("eta: " + Shortest(tuning->eta()) + "; expected 2 or more");
+    return UserError("eta: " + Format("%.6g", tuning->eta()) + "; expected 2 or more");
   }
   if (!(tuning->share() > 0 && tuning->share() <= 1)) {
-    return UserError("share: " + Shortest(tuning->share()) +
+    return UserError("share: " + Format("%.6g", tuning->share()) +
                      "; expected a share of the steps, above 0 and at most 1");
   }
   if (tuning->extensions() < 0) {

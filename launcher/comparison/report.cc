@@ -4,7 +4,7 @@
 #include <charconv>
 #include <vector>
 
-#include "launcher/scaling_law/format.h"
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/canonical_math.h"
-#include "launcher/scaling_law/format.h"
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {

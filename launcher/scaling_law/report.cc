@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "launcher/scaling_law/format.h"
+#include "core/base/text.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <map>
 
+#include "core/base/text.h"
 #include "core/report/axis.h"
-#include "launcher/scaling_law/format.h"
 
 namespace elastor {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/base/student_t.h"
+#include "core/base/text.h"
 #include "core/report/axis.h"
-#include "launcher/scaling_law/format.h"
 
 namespace elastor {
 namespace {

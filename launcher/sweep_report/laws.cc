@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/base/exhausted.h"
-#include "launcher/scaling_law/format.h"
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {

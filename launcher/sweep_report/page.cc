@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/html.h"
-#include "launcher/scaling_law/format.h"
 #include "launcher/sweep_report/answer.h"
 #include "nlohmann/json.hpp"
 

@@ -1,8 +1,6 @@
 #include "trainer/run/run_records.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 
 #include "core/base/text.h"
 #include "nlohmann/json.hpp"
@@ -21,17 +19,6 @@ std::string Line(const Json& json) { return Text(json, -1); }
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-void AppendFormat(std::string* text, const char* format, ...) __attribute__((format(printf, 2, 3)));
-
-void AppendFormat(std::string* text, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char line[512];
-  vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  *text += line;
-}
-
 // "1 rank", "2 ranks"
 // What the run did: "2346 steps", "evaluated 400 rows of the test split".
 std::string Deed(const Summary& summary) {
@@ -48,18 +35,18 @@ std::string Deed(const Summary& summary) {
 void AddFigures(const std::string& whose, const Summary::Label& label,
                 const std::optional<double>& best_gauc, std::string* text) {
   if (label.auc) {
-    AppendFormat(text, "%s AUC: %.4f", whose.c_str(), *label.auc);
-    if (label.best_auc) AppendFormat(text, " (best possible: %.4f)", *label.best_auc);
+    *text += Format("%s AUC: %.4f", whose.c_str(), *label.auc);
+    if (label.best_auc) *text += Format(" (best possible: %.4f)", *label.best_auc);
     *text += "\n";
   }
-  if (label.logloss) AppendFormat(text, "%s logloss: %.4f\n", whose.c_str(), *label.logloss);
+  if (label.logloss) *text += Format("%s logloss: %.4f\n", whose.c_str(), *label.logloss);
   if (label.bits_per_label) {
-    AppendFormat(text, "%s accuracy: %.4f, bits per label: %.4f\n", whose.c_str(), *label.accuracy,
-                 *label.bits_per_label);
+    *text += Format("%s accuracy: %.4f, bits per label: %.4f\n", whose.c_str(), *label.accuracy,
+                    *label.bits_per_label);
   }
   if (!label.gauc) return;
-  AppendFormat(text, "%s gAUC: %.4f", whose.c_str(), *label.gauc);
-  if (best_gauc) AppendFormat(text, " (best possible: %.4f)", *best_gauc);
+  *text += Format("%s gAUC: %.4f", whose.c_str(), *label.gauc);
+  if (best_gauc) *text += Format(" (best possible: %.4f)", *best_gauc);
   *text += "\n";
 }
 
@@ -235,14 +222,14 @@ std::string ToJson(const Summary& summary) {
 std::string ToText(const Summary& summary) {
   std::string text =
       summary.name + ": " + Deed(summary) + " on " + CountText(summary.ranks, "rank");
-  AppendFormat(&text, " in %.1f s, %.0f samples/s\n", summary.wall_s, summary.samples_per_s);
+  text += Format(" in %.1f s, %.0f samples/s\n", summary.wall_s, summary.samples_per_s);
   if (!summary.model.empty()) {
     text += "model: " + summary.model + ", after " + CountText(summary.steps, "step") + "\n";
   }
   if (!summary.predictions.empty()) text += "predictions: " + summary.predictions + "\n";
-  AppendFormat(&text, "parameters: %lld dense, %lld in embeddings\n",
-               static_cast<long long>(summary.dense_parameters),
-               static_cast<long long>(summary.embedding_parameters));
+  text += Format("parameters: %lld dense, %lld in embeddings\n",
+                 static_cast<long long>(summary.dense_parameters),
+                 static_cast<long long>(summary.embedding_parameters));
   if (summary.labels.empty()) {
     AddFigures(summary.split,
                {.auc = summary.auc,
@@ -260,9 +247,9 @@ std::string ToText(const Summary& summary) {
   if (summary.best_step && summary.best_metric) {
     const std::string monitor =
         (summary.labels.empty() ? "" : summary.label + " ") + summary.monitor;
-    AppendFormat(&text, "best %s: %.4f at step %lld%s\n", monitor.c_str(), *summary.best_metric,
-                 static_cast<long long>(*summary.best_step),
-                 summary.early_stopped ? ", stopped early" : "");
+    text += Format("best %s: %.4f at step %lld%s\n", monitor.c_str(), *summary.best_metric,
+                   static_cast<long long>(*summary.best_step),
+                   summary.early_stopped ? ", stopped early" : "");
   }
   if (!summary.spectrum.empty()) {
     size_t width = 0;
@@ -271,12 +258,12 @@ std::string ToText(const Summary& summary) {
     }
     text += "effective rank (mean over samples):\n";
     for (const SpectrumRecord& record : summary.spectrum) {
-      AppendFormat(&text, "  %-*s  stable %6.2f  entropy %6.2f\n", static_cast<int>(width),
-                   record.stage.c_str(), record.stable.mean, record.entropy.mean);
+      text += Format("  %-*s  stable %6.2f  entropy %6.2f\n", static_cast<int>(width),
+                     record.stage.c_str(), record.stable.mean, record.entropy.mean);
     }
   }
   if (!summary.state_digest.empty()) {
-    AppendFormat(&text, "state digest: %s\n", summary.state_digest.c_str());
+    text += Format("state digest: %s\n", summary.state_digest.c_str());
   }
   return text;
 }
@@ -285,10 +272,10 @@ std::string ToText(const EvalRecord& record) {
   std::string text = "step " + std::to_string(record.step) + "  " + record.split;
   const MetricValues& metrics = record.metrics;
   if (metrics.rows == 0) return text + "  no labels, no metrics";
-  if (metrics.auc) AppendFormat(&text, "  auc %.4f", *metrics.auc);
-  AppendFormat(&text, "  logloss %.4f", metrics.logloss);
-  if (metrics.bits_per_label) AppendFormat(&text, "  bits %.4f", *metrics.bits_per_label);
-  if (metrics.gauc) AppendFormat(&text, "  gauc %.4f", *metrics.gauc);
+  if (metrics.auc) text += Format("  auc %.4f", *metrics.auc);
+  text += Format("  logloss %.4f", metrics.logloss);
+  if (metrics.bits_per_label) text += Format("  bits %.4f", *metrics.bits_per_label);
+  if (metrics.gauc) text += Format("  gauc %.4f", *metrics.gauc);
   return text;
 }
 
