@@ -23,7 +23,7 @@ def unit_test(name, deps, **kwargs):
     kwargs.setdefault("size", "small")
     native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
 
-# The rooms of trainer/ from the lowest on: a room uses only rooms before it.
+# The folders of trainer/, the lowest first. A folder uses only folders before it.
 _ROOMS = [
     "fields",
     "data",

@@ -6,11 +6,11 @@
 
 namespace elastor {
 
-// What a collective call is part of; bytes and time are recorded per phase.
+// The phase that a collective call belongs to; bytes and time are recorded per phase.
 enum class Phase {
   kSetup,
   kIdExchange,        // unique ids to their owners
-  kRowExchange,       // rows to who asked for them
+  kRowExchange,       // rows from their owners to the ranks that asked for them
   kGradientExchange,  // embedding gradients to their owners
   kDenseReduce,       // dense gradients to slice owners
   kDenseGather,       // new dense weights to everybody
@@ -34,8 +34,8 @@ enum class CallKind {
 };
 const char* CallName(CallKind kind);  // "AllToAllV"
 
-// What the main thread of a rank is busy with between two calls, or what it makes calls for: what
-// the others are told of a rank that they wait for. A step's parts have the names of phase_s.
+// What the main thread of a rank is doing between two calls, or what it makes calls for. Other
+// ranks print it about a rank that they wait for. A step's parts are named as in phase_s.
 enum class Activity : uint8_t {
   kStart,
   kCheckpointLoad,
@@ -47,12 +47,12 @@ enum class Activity : uint8_t {
   kRouteGradients,
   kScalars,
   kUpdate,
-  kRecords,  // lines of metrics.jsonl, and what else is between two steps
+  kRecords,  // writes lines of metrics.jsonl, and all else between two steps
   kEvaluate,
   kSpectrum,
   kCheckpointCopy,
-  // The rank waits: for its own files to be written, for the system to have them on the disk, for
-  // the files of other ranks.
+  // The rank waits until its own files are written, until the system has them on the disk, or until
+  // other ranks' files are complete.
   kCheckpointWrite,
   kCheckpointSync,
   kCheckpointPeers,
@@ -68,19 +68,21 @@ struct Call {
   Phase phase = Phase::kSetup;
   int64_t bytes_sent = 0;      // to other ranks
   int64_t bytes_received = 0;  // from other ranks
-  // What all ranks have alike besides kind and phase: lengths that do not depend on the rank, the
-  // root.
+  // Everything besides kind and phase that must be equal on all ranks: the root, and the lengths
+  // that do not depend on the rank.
   uint64_t alike = 0;
-  int64_t number = 0;  // of the rank's calls, from 1
+  int64_t number = 0;  // position among the rank's calls, counted from 1
 };
 
-// "AllToAllV (id_exchange, 40 bytes, call 7)"; bytes sent and received together.
+// Returns "AllToAllV (id_exchange, 40 bytes, call 7)". The bytes are those sent plus those
+// received.
 std::string DescribeCall(const Call& call);
-// "AllToAllV (id_exchange, call 7)".
+// Returns "AllToAllV (id_exchange, call 7)".
 std::string NameCall(const Call& call);
 
-// Hash over a rank's calls up to this one, from that over those before it (0 before the first).
-// Ranks that make the same calls have the same; others different ones, but for chance.
+// Returns the hash of a rank's calls up to this one, given the hash of the calls before it (0
+// before the first). Ranks that make the same calls have the same hash; other ranks have different
+// ones, except by chance.
 inline uint64_t HistoryWith(uint64_t history, const Call& call) {
   const uint64_t identity =
       call.alike * 256 + static_cast<uint64_t>(call.kind) * 16 + static_cast<uint64_t>(call.phase);

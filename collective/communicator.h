@@ -23,12 +23,13 @@ struct PhaseRecord {
 };
 
 // Moves bytes between the ranks of a job and sums integers; never adds floating-point numbers
-// (docs/inside/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the same calls
-// in the same order, one thread at a time; calls that differ never exchange data (Mpi: the job ends
-// with exit code 3 and a line naming both, about a second later; Thread: a program error). Every
-// collective has a deadline: when a peer does not arrive in time the job ends with exit code 3 and
-// a line naming rank, call, phase and bytes (Mpi: aborts the job; Thread: every rank's call returns
-// a machine error). Counts are 64-bit: messages beyond 2^31 bytes are cut into pieces.
+// (docs/inside/design.md: no floating-point reduction inside MPI or NCCL). Every rank makes the
+// same calls in the same order, one thread at a time; calls that differ never exchange data (Mpi:
+// the job ends with exit code 3 and a line naming both, about a second later; Thread: a program
+// error). Every collective has a deadline: when a peer does not arrive in time the job ends with
+// exit code 3 and a line naming rank, call, phase and bytes (Mpi: aborts the job; Thread: every
+// rank's call returns a machine error). Counts are 64-bit: messages beyond 2^31 bytes are cut into
+// pieces.
 //
 // Steps and bytes on the wire: README.md. Bytes are recorded as the Mpi algorithms send them,
 // whatever the communicator, so a test on threads shows what a cluster would send.
@@ -42,26 +43,27 @@ class Communicator {
   int size() const { return size_; }
 
   Status Barrier(Phase phase);
-  // send and receive: size() blocks of block_bytes; block r goes to / comes from rank r.
+  // Exchanges blocks between all ranks. send and receive: size() blocks of block_bytes; block r
+  // goes to / comes from rank r.
   Status AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes);
   // Block r of send (send_bytes[r] long, blocks back to back in rank order) goes to rank r.
   // REQUIRES: receive_bytes[r] is what rank r sends here (exchanged before with AllToAll).
   Status AllToAllV(Phase phase, const void* send, std::span<const int64_t> send_bytes,
                    void* receive, std::span<const int64_t> receive_bytes);
-  // Everybody gets everybody's block, back to back in rank order; bytes[r] is rank r's length,
+  // Every rank gets every rank's block, back to back in rank order; bytes[r] is rank r's length,
   // alike on all ranks. send may be this rank's block of receive (in place).
   Status AllGatherV(Phase phase, const void* send, void* receive, std::span<const int64_t> bytes);
   Status Broadcast(Phase phase, void* data, size_t bytes, int root);
-  // In place, element-wise. Sums wrap modulo 2^64.
+  // Sums the ranks' values element by element, in place. Sums wrap modulo 2^64.
   Status AllReduceSum(Phase phase, std::span<int64_t> values);
   Status AllReduceMax(Phase phase, std::span<int64_t> values);
 
-  // This rank has told why the job ends, and ends itself without another call. The others are let
-  // know: those that wait, then or later, end too and say nothing.
+  // Called when this rank has printed why the job ends and will exit without another call. Tells
+  // the other ranks: those that wait, now or later, exit too and print nothing.
   virtual void Abandon() {}
 
-  // What this rank's main thread is busy with from now on, for the watchdog to say
-  // (CommunicatorOptions::watchdog_seconds). That thread alone may call it. One store.
+  // Records what this rank's main thread does from now on, for the watchdog to print
+  // (CommunicatorOptions::watchdog_seconds). Only that thread may call it. Costs one store.
   void Enter(Activity activity) {
     const uint64_t now = activity_.load(std::memory_order_relaxed);
     if (static_cast<Activity>(now & kActivityMask) == activity) return;
@@ -74,20 +76,20 @@ class Communicator {
  protected:
   Communicator(int rank, int size);
 
-  // The next call.
+  // Returns `call` with the number of this rank's next call.
   Call Numbered(Call call);
-  // "rank 3: Barrier (setup, 0 bytes, call 7)".
+  // Returns "rank 3: Barrier (setup, 0 bytes, call 7)".
   std::string Describe(const Call& call) const;
-  // "; waiting for rank 1, 2 and 5 more"; no ranks: nothing.
+  // Returns "; waiting for rank 1, 2 and 5 more"; empty if there are no ranks.
   static std::string DescribeWaiting(std::span<const int> missing_ranks);
-  // Describe + " did not complete within 300 s" + DescribeWaiting.
+  // Returns Describe + " did not complete within 300 s" + DescribeWaiting.
   std::string DescribeDeadline(const Call& call, double deadline_seconds,
                                std::span<const int> missing_ranks) const;
 
   Activity activity() const {
     return static_cast<Activity>(activity_.load(std::memory_order_relaxed) & kActivityMask);
   }
-  // Another number after every change of the activity.
+  // Changes its value whenever the activity changes.
   uint64_t activity_count() const { return activity_.load(std::memory_order_relaxed); }
 
   enum class Reduction { kSum, kMax };
@@ -113,9 +115,9 @@ class Communicator {
   const int rank_;
   const int size_;
   int64_t calls_ = 0;
-  std::atomic<uint64_t> activity_ = 0;  // the low byte, and above it how many there were
+  std::atomic<uint64_t> activity_ = 0;  // low byte: the activity; above it: the number of changes
   PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
-  std::vector<int64_t> block_bytes_;  // AllToAll's lengths
+  std::vector<int64_t> block_bytes_;  // lengths of the blocks of an AllToAll
 };
 
 struct CommunicatorOptions {
@@ -125,47 +127,47 @@ struct CommunicatorOptions {
   // Longest time one call may take. Raising it delays the end of a job that lost a rank; lowering
   // it below the longest pause of one rank (a checkpoint, an evaluation) ends healthy jobs.
   double deadline_seconds = 300;
-  // When a rank of an MPI job has waited so long for others, and nothing has moved, rank 0 or 1
-  // says in one line who is late, and with what, and in what the others wait; and when the job goes
-  // on. A thread that wakes four times a second looks after it. 0: nothing is said, and no such
-  // thread.
+  // When a rank of an MPI job has waited this long for others without progress, rank 0 or 1 prints
+  // one line: which ranks are late, what they do, and in which call the others wait. It prints
+  // another line when the job goes on. A thread that wakes four times a second does this. 0: no
+  // lines and no such thread.
   double watchdog_seconds = 0;
   // Longest single message; longer ones are cut into pieces of this size (lowered in tests).
   int64_t max_message_bytes = int64_t{1} << 30;
   // Whether the launcher has begun to end this process (SIGTERM). A rank that then waits for
-  // another one says so, as the launcher's reason may be that one's death.
+  // another rank prints so, as the launcher may act because that rank died.
   std::function<bool()> terminated = [] { return false; };
 };
 
-// One rank, no peers.
+// Makes a communicator of one rank without peers.
 std::unique_ptr<Communicator> MakeSelfCommunicator();
 
-// `ranks` communicators for threads of this process: the specification to read, and what unit tests
-// use. Each is used by one thread.
+// Makes `ranks` communicators for threads of this process. They are the specification to read, and
+// unit tests use them. Each is used by one thread.
 std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
     int ranks, const CommunicatorOptions& options);
 
 // Whether mpirun, or srun with PMIx, started this process (PMIx/PMI variables present).
 bool IsStartedByMpi();
 
-// MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it when destroyed, once every
-// rank has come that far; otherwise returns Self, so that a program runs alone without MPI's help.
-// The creating thread owns MPI initially; ownership may move to one other thread
-// (MPI_THREAD_SERIALIZED). Once per process. User error when srun started several tasks without
-// PMIx: each would run alone.
+// Makes the communicator of MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it
+// when destroyed, once every rank has reached that point; otherwise returns Self, so that a program
+// runs alone without MPI's help. The creating thread owns MPI initially; ownership may move to one
+// other thread (MPI_THREAD_SERIALIZED). Once per process. User error when srun started several
+// tasks without PMIx: each would run alone.
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options);
 
-// Root's text, of any length, on every rank.
+// Copies the root's text, of any length, to every rank.
 Status BroadcastText(Communicator& communicator, Phase phase, int root, std::string* text);
 
-// Ranks agree on the worst status: everybody returns the failing status of the lowest failing rank
-// (message broadcast), so that all leave in order with one line printed by rank 0. Called where
-// every rank arrives. When the communicator itself fails: `mine` if that is an error, else the
-// communicator's.
+// Makes all ranks agree on one status: every rank returns the failing status of the lowest failing
+// rank (message broadcast), so that all leave in order with one line printed by rank 0. Every rank
+// must call it. If the communicator itself fails, returns `mine` if that is an error, else the
+// communicator's error.
 Status AgreeOnStatus(Communicator& communicator, const Status& mine);
 
-// Whether every rank's text is rank 0's; otherwise a user error, the same on all ranks, that names
-// a rank, `what` ("the experiment's hash") and both texts.
+// Checks that every rank's text equals rank 0's; otherwise returns a user error, the same on all
+// ranks, that names a rank, `what` ("the experiment's hash") and both texts.
 Status AgreeOnText(Communicator& communicator, const std::string& what, const std::string& mine);
 
 }  // namespace elastor

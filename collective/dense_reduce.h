@@ -15,25 +15,25 @@ namespace elastor {
 // elements, so that per-block partial sums never depend on the number of ranks.
 inline constexpr int64_t kSliceBlock = 1024;
 
-// Slice of `bucket` owned by `rank`. bucket.begin is a multiple of kSliceBlock.
+// Returns the slice of `bucket` owned by `rank`. bucket.begin is a multiple of kSliceBlock.
 Range SliceOfRank(const Range& bucket, int rank, int ranks);
 // (*bytes)[r] = bytes of rank r's slice.
 void SizeSlices(const Range& bucket, int ranks, int64_t element_bytes, std::vector<int64_t>* bytes);
 
-// The canonical nodes of all ranks in one batch: alike on every rank, so that nothing about the
-// nodes has to be sent.
+// The canonical nodes of all ranks in one batch. They are the same on every rank, so that nothing
+// about the nodes has to be sent.
 struct BatchNodes {
   std::vector<int64_t> leaves;  // first present leaves, ascending
   std::vector<int64_t> begin;   // rank r's are [begin[r], begin[r + 1])
 
   BatchNodes() = default;
-  // leaves: V. batch_rows: of the whole batch.
+  // leaves: V. batch_rows: rows of the whole batch.
   BatchNodes(int ranks, int64_t leaves, int64_t batch_rows);
   int64_t OfRank(int rank) const { return begin[rank + 1] - begin[rank]; }
 };
 
-// The direct exchange of a bucket, in bytes by rank: what `rank` sends of its nodes, to each rank
-// its slices of them, one after another; what it gets of all ranks' nodes, its own slices.
+// The direct exchange of a bucket, in bytes by rank. `rank` sends each rank its slices of `rank`'s
+// nodes, one after another, and receives its own slices of all ranks' nodes.
 struct SliceExchange {
   std::vector<int64_t> send, receive;
   void Size(const Range& bucket, const BatchNodes& nodes, int rank, int64_t element_bytes);
@@ -59,18 +59,18 @@ class DenseReducer {
   Status Reduce(const Range& bucket, int64_t batch_rows,
                 std::span<const typename TreeFold<T>::Node> nodes, T* slice);
 
-  // All-gathers new weights: weights points to element 0 of the flat array; this rank's slice of
-  // bucket is up to date in place, afterwards the whole bucket is.
+  // All-gathers new weights: weights points to element 0 of the flat array; before the call this
+  // rank's slice of the bucket is up to date in place; afterwards the whole bucket is.
   Status Gather(const Range& bucket, T* weights);
 
  private:
-  // Slices of all nodes one after another, by destination. One node needs no copy.
+  // Returns the slices of all nodes one after another, by destination. One node needs no copy.
   const T* PackSlices(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes);
 
   Communicator* communicator_;
   int64_t leaves_;
   int64_t batch_rows_ = -1;
-  BatchNodes nodes_;  // of batch_rows_ rows
+  BatchNodes nodes_;  // nodes of a batch of batch_rows_ rows
   std::vector<T> send_;
   std::vector<T> receive_;
   std::vector<const T*> received_nodes_;

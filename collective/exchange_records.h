@@ -12,9 +12,9 @@
 
 namespace elastor {
 
-// Replaces records, which lie in the order of the ranks they belong to, by those of all ranks that
-// belong here, in the order of the ranks they come from. counts: records for every rank.
-// Collective; memory meanwhile: both.
+// Sends records, which are sorted by destination rank, and replaces them by the received records,
+// in the order of their source ranks. counts: the number of records for every rank. Collective.
+// Memory holds both arrays meanwhile.
 template <typename Record>
 Status ExchangeRecords(Phase phase, std::vector<int64_t> counts, Communicator& communicator,
                        std::vector<Record>* records) {

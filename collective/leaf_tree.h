@@ -22,16 +22,16 @@ class TreeFold {
  public:
   TreeFold(const Range& owned, int64_t length);
 
-  // Space for the vector of the next leaf, or of a node whose first present leaf that is (`length`
-  // elements, 64-byte aligned, old contents), to be filled before the next call. REQUIRES: leaf is
-  // greater than all leaves before it and inside owned.
+  // Returns space for the vector of the next leaf, or of a node whose first present leaf is `leaf`:
+  // `length` elements, 64-byte aligned, with old contents. The caller fills it before the next
+  // call. REQUIRES: leaf is greater than all leaves before it and inside owned.
   T* Push(int64_t leaf);
-  // When that vector will be added to the newest sum whatever follows, a kernel can do that
-  // addition itself, the vector's element rounded before it is added: returns the sum to add to,
-  // else nullptr, then use Push. The result is that of Push. REQUIRES: as Push; all later leaves
-  // are `next` or greater.
+  // Returns the newest sum if the leaf's vector will be added to it whatever follows, else nullptr;
+  // after nullptr call Push. A kernel may then add the vector to that sum itself, rounding each
+  // element before the addition. The result is the same as with Push. REQUIRES: as Push; all later
+  // leaves are `next` or greater.
   T* AddTarget(int64_t leaf, int64_t next);
-  // Does the additions that are left. REQUIRES: the next call is nodes or Clear.
+  // Does the remaining additions. REQUIRES: the next call is nodes or Clear.
   void Finish();
   void Clear();  // forgets all nodes, keeps the memory
 
@@ -39,7 +39,8 @@ class TreeFold {
     int64_t leaf;  // first present leaf
     T* data;
   };
-  // After Finish: the canonical nodes left, ascending. One when `owned` is one node of the tree.
+  // After Finish: returns the remaining canonical nodes, ascending. There is one if `owned` is one
+  // node of the tree.
   std::span<const Node> nodes() const { return nodes_; }
 
  private:
@@ -55,24 +56,24 @@ class TreeFold {
   std::vector<Range> canonical_;
   int64_t length_;
   int64_t last_leaf_ = -1;
-  int64_t node_end_ = 0;      // of the canonical node of last_leaf_
-  LeafStack<int64_t> stack_;  // of the vectors in that node, the last ones of nodes_
+  int64_t node_end_ = 0;      // end of the canonical node that holds last_leaf_
+  LeafStack<int64_t> stack_;  // the vectors in that node, the last ones of nodes_
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<T, Free>> buffers_;
   std::vector<T*> free_;
 };
 
-// The same fold on nodes that lie ready in memory, for `length` elements each: writes their root
+// Does the same fold on nodes of `length` elements that are complete in memory: writes their root
 // to `result`, in one pass over the data, block by block, without modifying them. leaves: first
 // present leaves, ascending, of all present nodes below one node of the tree ([0, V), or one node
-// of NodeLeaves). result may be one of data. No nodes: result = +0. Ranges of elements may be
-// folded by different threads.
+// of NodeLeaves). result may be one of data. Without nodes the result is +0. Ranges of elements may
+// be folded by different threads.
 template <typename T>
 void FoldNodes(std::span<const int64_t> leaves, std::span<const T* const> data, int64_t length,
                T* result);
 
-// First present leaves of the canonical nodes that `rank` ends up with for a batch of `rows` rows:
-// the same on every rank, so that nothing about the nodes has to be sent.
+// Returns the first present leaves of the canonical nodes that `rank` ends up with for a batch of
+// `rows` rows. Every rank computes the same ones, so that nothing about the nodes has to be sent.
 std::vector<int64_t> NodeLeaves(int64_t rank, int64_t ranks, int64_t leaves, int64_t rows);
 
 }  // namespace elastor

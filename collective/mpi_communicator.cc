@@ -452,10 +452,12 @@ class MpiCommunicator final : public Communicator {
     counts_from_ = now;
   }
 
-  // Of a rank that has made no progress for a while: in a call, or with its thread in none.
+  // Sends and prints reports once this rank has made no progress for a while, inside a call or
+  // between two calls.
   void Talk(Clock::time_point now) {
     if (Progress() != progress_) Progressed(now);
-    // What came before this wait began is of an older one, unless the job is being ended.
+    // Reports that came before this wait began belong to an older wait, unless the job is being
+    // ended.
     const bool has_read_old = std::exchange(has_read_old_, true);
     if (!has_read_old && !options_.terminated()) ReadReports(Clock::time_point());
     if (now >= next_report_) {
@@ -499,7 +501,7 @@ class MpiCommunicator final : public Communicator {
   // A line for the job, by rank 0, or by rank 1 when that one is silent.
   void SayStalled(Clock::time_point now) {
     if (stalled_since_ || options_.terminated()) return;
-    // Of a wait that has just begun, the reports may be of the one before.
+    // When a wait has just begun, the reports may still belong to the previous wait.
     const Clock::time_point since = Counted(now);
     if (since < since_) return;
     if (rank() == 1 && board_.HasSpokenSince(0, since)) return;

@@ -10,8 +10,8 @@
 
 namespace elastor {
 
-// What a rank tells that waits, or that makes no progress: its last call, in which it may be, all
-// its calls so far as one hash, and what it is busy with.
+// The report of a rank that waits or makes no progress: its last call, which it may still be in, a
+// hash of all its calls so far, and its current activity.
 struct WaitReport {
   static constexpr uint64_t kMark = 0x726f7473616c6522;  // tells reports from foreign messages
 
@@ -19,45 +19,44 @@ struct WaitReport {
   Call call;
   uint64_t history = 0;
   Activity activity = Activity::kStart;
-  bool waits = false;  // for other ranks: in the call, or for their files
-  double seconds = 0;  // since anything of this rank's has moved
-  bool told = false;   // the rank has told why the job ends, and ends itself
-  bool hello = false;  // the first one, of which `host` alone counts
+  bool waits = false;  // waits for other ranks, in the call or for their files
+  double seconds = 0;  // time since this rank last made progress
+  bool told = false;   // the rank has printed why the job ends, and exits
+  bool hello = false;  // the rank's first report, in which only `host` is meaningful
   char host[64] = "";
 };
 
-// The last report of every rank, as the lowest ranks keep them to say who is late, and with what,
-// and who makes other calls than the rest.
+// The last report of every rank. The lowest ranks keep it to print which ranks are late, what they
+// do, and which ranks make different calls from the rest.
 class WaitBoard {
  public:
-  // busy_ranks_speak: those that wait for nobody report, too
-  // (CommunicatorOptions::watchdog_seconds). Otherwise nothing can be told of a rank that is
-  // silent.
+  // busy_ranks_speak: ranks that wait for nobody report too
+  // (CommunicatorOptions::watchdog_seconds). Otherwise a silent rank's activity is unknown.
   WaitBoard(int ranks, bool busy_ranks_speak)
       : busy_ranks_speak_(busy_ranks_speak), entries_(ranks) {}
 
-  // `came`: when the report came.
+  // Stores a rank's report. `came`: the time at which the report arrived.
   void Add(int rank, const WaitReport& report, Clock::time_point came);
-  // A message of that rank has come, in this call.
+  // Notes that a message of that rank has arrived, sent in this call.
   void Heard(int rank, const Call& call) { entries_[rank].heard = call; }
 
-  // The ranks that have not said since then that they wait for others.
+  // Returns the ranks that have not reported since then that they wait for others.
   std::vector<int> LateSince(Clock::time_point since) const;
   bool HasSpokenSince(int rank, Clock::time_point since) const;
-  // The longest wait of those that have, up to now; 0 without any.
+  // Returns the longest wait up to now of the ranks that have reported so; 0 if none has.
   double LongestWait(Clock::time_point since, Clock::time_point now) const;
   // "rank 2 on h: data_read for 2.1 s after AllToAllV (dense_gather, call 991); ranks 0-1,3 wait in
   // AllToAll (row_exchange, call 992)": the late ranks, then those that wait.
   std::string Describe(Clock::time_point since, Clock::time_point now) const;
-  // "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)": two ranks whose calls of the same
-  // number differ, or followed different ones; empty as long as there are none.
+  // Returns "rank 0 makes AllToAllV (...), rank 2 AllReduceSum (...)" for two ranks whose calls of
+  // the same number differ, or followed different calls; empty as long as there are none.
   const std::string& conflict() const { return conflict_; }
 
  private:
   struct Entry {
-    WaitReport report;  // call.number 0: none yet
+    WaitReport report;  // call.number is 0 before the first report
     Clock::time_point came;
-    Call heard;  // number 0: nothing yet
+    Call heard;  // number is 0 before the first message
     std::string host;
   };
 

@@ -15,7 +15,7 @@ namespace elastor {
 class CommunicationWorker {
  public:
   CommunicationWorker();
-  ~CommunicationWorker();  // runs what is queued, then joins
+  ~CommunicationWorker();  // runs the queued jobs, then joins
   CommunicationWorker(const CommunicationWorker&) = delete;
   CommunicationWorker& operator=(const CommunicationWorker&) = delete;
 

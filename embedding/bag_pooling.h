@@ -16,9 +16,9 @@ template <typename T>
 void PoolBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
               int64_t row_begin, Panels<T> e);
 
-// The backward pass: writes bag gradients[row][feature] for the same rows, such that each id of a
-// bag has the bag's gradient (kMean: de times 1/length). +0 is added to every element: no gradient
-// is -0, so one that is the only one of its id is that id's sum from +0.
+// The backward pass: writes gradients[row][feature] of the bags of the same rows; each id of a bag
+// has the bag's gradient (kMean: de times 1/length). +0 is added to every element, so that no
+// gradient is -0. An id's only gradient therefore equals that id's sum from +0.
 template <typename T>
 void UnpoolGradients(const EmbeddingLayout& layout, const UniqueIds& ids, int64_t row_begin,
                      Panels<const T> de, T* gradients);

@@ -24,12 +24,13 @@ class EmbeddingLayout {
   int64_t field_width(int64_t f) const { return tables_[fields_[f].table].width; }
   int64_t first_feature(int64_t f) const { return first_feature_[f]; }
   int64_t features() const { return features_; }
-  int64_t widest() const { return widest_; }  // of the tables' widths; 0 without tables
+  int64_t widest() const { return widest_; }  // the largest table width; 0 without tables
 
-  // The user error that an id of a field is not below its table's rows.
+  // Returns the user error for an id of a field that is not below its table's rows.
   Status IdOutsideTable(int64_t field, int64_t id) const;
 
-  // Fields that look up table t, ascending, and a field's place among those of its table.
+  // Returns the fields that look up table t, ascending, and a field's place among the fields of its
+  // table.
   const std::vector<int64_t>& fields_of_table(int64_t t) const { return fields_of_table_[t]; }
   int64_t place_in_table(int64_t f) const { return place_in_table_[f]; }
 

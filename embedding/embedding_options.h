@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// What sharded embedding tables are, on whatever device.
+// Options of sharded embedding tables, the same for every device.
 struct EmbeddingOptions {
   std::vector<TableSpec> tables;
   std::vector<FieldSpec> fields;

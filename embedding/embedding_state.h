@@ -14,26 +14,25 @@
 
 namespace elastor {
 
-// The rows that changed since Forget, the construction or EmbeddingState::ForgetRows, whatever came
-// last: those that were created, set or updated by an optimizer's step. Calls are as the
-// EmbeddingState's of like names, for these rows alone.
+// The rows that were created, set or updated by an optimizer's step since the last of Forget,
+// construction and EmbeddingState::ForgetRows. The calls work as EmbeddingState's of similar names,
+// for these rows alone.
 template <typename T>
 class TouchedRows {
  public:
   virtual ~TouchedRows() = default;
 
-  // No row has changed. Excludes all other calls. The records of all rows, as they are in the
-  // digest now, are then to be kept, by whom it suits: so a step that changes a row need not hash
-  // what the row was.
+  // Marks every row as unchanged. Excludes all other calls. Callers then keep the digest records of
+  // all rows as they are now, so that a step that changes a row need not hash its old contents.
   virtual void Forget() = 0;
   // Keeps the record of a row that this rank has the primary replica of. Steps, lookups and SetRow
   // may go on meanwhile; excludes the other calls that keep records or read them.
   virtual void KeepRecord(int table, int64_t key, const Digest& record) = 0;
   // Keeps the record of every row and adds it to *digest. REQUIRES: no row has changed.
   virtual void KeepRecords(Digest* digest) = 0;
-  // The sum of the records that were kept of these rows; a row that was created since then has
-  // none. So the digest of all rows when Forget was called, without that of kTouched and with
-  // AddTouchedToDigest, is the digest of all rows now, and no other row needs to be read.
+  // Returns the sum of the records kept for these rows; a row created since then has none. Take the
+  // digest of all rows at Forget, subtract KeptRecords(kTouched) and call AddTouchedToDigest: the
+  // result is the digest of all rows now, and no other row is read.
   virtual Digest KeptRecords(RowSet set) const = 0;
   virtual std::vector<int64_t> CountTouchedRows(int table) const = 0;
   virtual void ForEachTouchedRowOf(
@@ -42,8 +41,8 @@ class TouchedRows {
   virtual void AddTouchedToDigest(Digest* digest) const = 0;
 };
 
-// The rows of sharded embedding tables as checkpoints and digests see them, on whatever device they
-// are. Rows are handed out in host memory: weights, then slots.
+// The rows of sharded embedding tables as checkpoints and digests see them, on any device. Rows are
+// handed out in host memory: weights, then slots.
 template <typename T>
 class EmbeddingState {
  public:
@@ -63,22 +62,22 @@ class EmbeddingState {
   // Makes every row uninitialised, as after construction.
   virtual void ForgetRows() = 0;
 
-  // For checkpoints, which go by partition (shard_plan.h). Whether this rank stores a partition;
-  // the initialised rows whose primary replica it has, by partition; and their visit in blocks,
-  // keys ascending, with weights and slots one after another (thread-safe, excludes steps, lookups
-  // and SetRow).
+  // These calls serve checkpoints, which go by partition (shard_plan.h). Owns returns whether this
+  // rank stores a partition. The next call counts the initialised rows whose primary replica this
+  // rank has, by partition. The last one visits them in blocks, keys ascending, with weights and
+  // slots one after another; it is thread-safe and excludes steps, lookups and SetRow.
   virtual bool Owns(int table, int64_t partition) const = 0;
   virtual std::vector<int64_t> CountRows(int table) const = 0;
   virtual void ForEachRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
-  // Null when the tables do not note them (EmbeddingOptions::track_touched; tables on a device
-  // never do).
+  // Returns null if the tables do not note touched rows (EmbeddingOptions::track_touched; tables on
+  // a device never do).
   virtual TouchedRows<T>* touched() { return nullptr; }
   virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
 
-  virtual int64_t memory_bytes() const = 0;  // of the rows and slots on this rank
+  virtual int64_t memory_bytes() const = 0;  // bytes of the rows and slots on this rank
 };
 
 }  // namespace elastor

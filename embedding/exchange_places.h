@@ -11,9 +11,9 @@
 namespace elastor {
 
 // Where the vectors of one batch lie in the arrays that ranks exchange, on the host and on the
-// device. A *cell* is what this rank exchanges with one rank of one table; cells are numbered
-// rank * tables + table, where `rank` is the other one. What this rank both requests and owns is in
-// cells of its own.
+// device. A *cell* is the part of one table that this rank exchanges with one rank; cells are
+// numbered rank * tables + table, where `rank` is the other rank. Rows that this rank both requests
+// and owns are in its own cells.
 
 // Returns the canonical nodes of every rank's leaves, by rank. A rank has at most 64, so that the
 // nodes in which an id occurs fit into a mask of 64 bits. REQUIRES: leaves >= ranks.
@@ -29,25 +29,25 @@ struct VectorExchange {
   int64_t total() const { return sent + kept + received; }
 };
 
-// Rows on their way to the ranks that asked for them. None are kept: a rank uses its own rows in
-// place, and every rank has those of replicated tables.
+// Rows on their way to the ranks that asked for them. The kept part is empty: a rank uses its own
+// rows in place, and every rank has the rows of replicated tables.
 struct RowPlaces {
   VectorExchange exchange;
   // By cell, the offset of its first row in the part that is sent and in the part that is received;
   // -1 where the cell has no row on its way.
   std::vector<int64_t> sent, received;
 };
-// sent and received are numbers of rows by cell: those that other ranks ask of this one and those
-// that it asks of them. Own cells and cells of replicated tables do not count.
+// sent and received are numbers of rows by cell: the rows that other ranks request from this rank,
+// and the rows that it requests from them. Own cells and cells of replicated tables do not count.
 RowPlaces PlaceRows(const EmbeddingLayout& layout, const ShardPlan& plan, int rank,
                     std::vector<int64_t> sent, std::vector<int64_t> received);
 
-// Gradients on their way to the owners of their rows. Those of a replicated table go to every rank:
-// they are computed once, kept, and copied to where they are sent from.
+// Gradients on their way to the owners of their rows. A replicated table's gradients go to every
+// rank: they are computed once, kept, and copied to the parts that are sent.
 struct GradientPlaces {
   VectorExchange exchange;
-  // By cell, the offset of its first vector in the array: of those that this rank computes and of
-  // those that it adds up as an owner.
+  // By cell, the offset of its first vector in the array: `sent` for the vectors that this rank
+  // computes, `received` for the vectors that it sums as an owner.
   std::vector<int64_t> sent, received;
   struct Copy {
     int64_t from, to, elements;

@@ -17,7 +17,7 @@ class GrowBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  // Room for `size` elements; the contents are lost when the buffer has to grow.
+  // Returns room for `size` elements. The contents are lost if the buffer has to grow.
   T* Resize(int64_t size) {
     if (size > capacity_) {
       capacity_ = std::max(size, capacity_ + capacity_ / 2);

@@ -257,8 +257,8 @@ void IdRoute::PlaceSentGradients() {
   }
 }
 
-// Of one rank, whose only nodes are its own. The gradient of a bag that several ids share may be
-// read in place, but not changed.
+// Places the gradients in a job of one rank, which owns all nodes. A bag's gradient that several
+// ids share may be read in place, but not changed.
 void IdRoute::PlaceOwnGradients(ThreadPool* pool) {
   CHECK(!HasMasks(rank_));  // all leaves are one node
   const bool use_bags = !adds_to_gradients_ || ids_.single_id_bags();

@@ -20,8 +20,9 @@
 
 namespace elastor {
 
-// Who sends which rows and gradients to whom for one batch. After Route every rank knows the place
-// of every vector in the later exchanges, so those carry vectors only.
+// The plan of one batch's exchanges: which rank sends which rows and gradients to which rank. After
+// Route every rank knows the place of every vector in the later exchanges, so these carry only
+// vectors.
 //
 // A *list* is the keys one rank (the requester) sends to another (the owner): table after table, in
 // the order first seen in the requester's batch. Keys of replicated tables are on the lists to all
@@ -39,35 +40,37 @@ class IdRoute {
   IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
           bool adds_to_gradients);
 
-  // One exchange of sizes and one of keys. User error on all ranks when a rank has a bad id.
+  // Makes one exchange of sizes and one of keys. User error on all ranks when a rank has a bad id.
   // The threads of `pool` share the work; null: the calling thread alone.
   Status Route(const SparseBatch& batch, Communicator* communicator, ThreadPool* pool);
 
   const UniqueIds& ids() const { return ids_; }
-  // Whether this is the only rank. Then unique id u is owned key u.
+  // Returns whether this is the only rank. Then unique id u is owned key u.
   bool alone() const { return ranks_ == 1; }
 
-  // ---- As requester: what this rank's batch needs.
-  // Unique ids (numbers in ids()) of `table` on the list to `owner`.
+  // ---- As requester: the rows that this rank's batch needs.
+  // Returns the unique ids (numbers in ids()) of `table` on the list to `owner`.
   std::span<const uint32_t> Sent(int owner, int64_t table) const {
     return sent_.OfTable(owner, table, sent_items_.data());
   }
-  // Canonical nodes of this rank's leaves, and those in which unique id u occurs (bit i: node i).
+  // Returns the canonical nodes of this rank's leaves, and the mask of nodes in which unique id u
+  // occurs (bit i: node i).
   const std::vector<Range>& nodes() const { return canonical_nodes_[rank_]; }
   uint64_t NodeMask(int64_t u) const { return node_masks_[u]; }
-  // Where the vectors of unique id u's nodes go in the gradient array, one after the other.
+  // Returns the offset in the gradient array of the vectors of unique id u's nodes, which lie one
+  // after the other.
   int64_t GradientOffset(int64_t u) const { return gradient_offset_[u]; }
   // The gradients of the bags, [row][feature], begin here in the gradient array, behind those that
   // are exchanged. With one rank an id that occurs once has its gradient there.
   int64_t bag_gradients() const { return bag_gradients_; }
   bool HasBagGradient(int64_t u) const { return gradient_offset_[u] >= bag_gradients_; }
 
-  // ---- As owner: what the batches of all ranks need of this rank's rows.
-  // Different (table, key) pairs, numbered table after table.
+  // ---- As owner: the rows of this rank that the batches of all ranks need.
+  // The number of different (table, key) pairs, which are numbered table after table.
   int64_t owned_size() const { return owned_begin_.back(); }
   Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }
   const int64_t* owned_keys() const { return owned_keys_.data(); }
-  // Numbers of the keys of `table` on the list from `requester`.
+  // Returns the numbers of the keys of `table` on the list from `requester`.
   std::span<const uint32_t> Received(int requester, int64_t table) const {
     return received_.OfTable(requester, table, received_items_.data());
   }
@@ -76,7 +79,7 @@ class IdRoute {
     int64_t leaf;
     int64_t offset;
   };
-  // Nodes of owned key j, in ascending leaf order; at least one.
+  // Returns the nodes of owned key j, in ascending leaf order; at least one.
   std::span<const Node> NodesOf(int64_t j) const {
     return {nodes_.data() + node_begin_[j], nodes_.data() + node_begin_[j + 1]};
   }
@@ -117,7 +120,7 @@ class IdRoute {
   const int64_t* MessageFrom(int requester) const {
     return words_.data() + message_begin_[requester];
   }
-  // Nodes of `requester` in which the key of received item i occurs.
+  // Returns the mask of `requester`'s nodes in which the key of received item i occurs.
   uint64_t MaskOf(int requester, int64_t i) const;
   bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
 
@@ -139,7 +142,7 @@ class IdRoute {
   int64_t bag_gradients_ = 0;
 
   GrowBuffer<int64_t> words_;           // messages: sent, kept, received
-  std::vector<int64_t> message_begin_;  // of the message from a rank, in words_
+  std::vector<int64_t> message_begin_;  // begin of each rank's message in words_
   std::vector<int64_t> send_words_, receive_words_;
 
   Lists received_;

@@ -15,8 +15,8 @@ namespace elastor {
 // live in the caller's list, so that the table of one batch stays in the cache).
 class KeyIndex {
  public:
-  // Forgets all keys, of which list[0, keys) will hold the different ones. REQUIRES: at most `keys`
-  // are numbered until the next Reset.
+  // Forgets all keys. list[0, keys) will hold the different keys. REQUIRES: at most `keys` keys are
+  // numbered until the next Reset.
   void Reset(int64_t keys, int64_t* list) {
     const uint64_t slots = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(keys, 8)) * 2);
     std::fill_n(slots_.Resize(static_cast<int64_t>(slots)), slots, kEmpty);
@@ -25,9 +25,9 @@ class KeyIndex {
     size_ = 0;
   }
 
-  // numbers[i] = the number of keys[i], which is appended to the list when it is new. Whether it is
-  // new is no branch, since nothing could predict it: a copy of the key ends the list, and an empty
-  // slot stands for that copy.
+  // Sets numbers[i] to the number of keys[i], which is appended to the list if it is new. The code
+  // does not branch on that, because the branch could not be predicted: a copy of the key ends the
+  // list, and an empty slot stands for that copy.
   void Number(std::span<const int64_t> keys, uint32_t* __restrict numbers) {
     uint32_t* __restrict const slots = slots_.data();
     int64_t* __restrict const list = list_;

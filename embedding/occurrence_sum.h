@@ -17,7 +17,7 @@ inline constexpr int64_t kOccurrenceChunk = 32;
 
 // Sums the bag gradients of one id over its occurrences: within a leaf in order, in chunks of
 // kOccurrenceChunk each from +0, the chunks' sums in order; over leaves along the tree. No gradient
-// is -0 (UnpoolGradients), so a lone one is its own sum. One object a thread.
+// is -0 (UnpoolGradients), so a single gradient is its own sum. Each thread has its own object.
 template <typename T>
 class OccurrenceSum {
  public:
@@ -25,7 +25,8 @@ class OccurrenceSum {
   OccurrenceSum(const T* gradients, int64_t width)
       : gradients_(gradients), stride_(width), scratch_(width * LeafStack<int64_t>::kMaxDepth) {}
 
-  // result = the sum over `occurrences`, whose leaves lie below one node of the tree. Not empty.
+  // Sets result to the sum over `occurrences`. REQUIRES: their leaves lie below one node of the
+  // tree, and there is at least one.
   void Sum(std::span<const Occurrence> occurrences, int64_t width, T* result) {
     if (occurrences.size() == 2) {
       for (const Occurrence& occurrence : occurrences) PrefetchAhead(occurrence, width);
@@ -56,13 +57,14 @@ class OccurrenceSum {
     if (sums[0] != result) std::copy_n(sums[0], width, result);
   }
 
-  // Occurrences of the following ids lie behind, so their gradients are fetched early too.
+  // Prefetches gradients of later occurrences, including those of the following ids, which lie
+  // behind.
   void PrefetchAhead(const Occurrence& occurrence, int64_t width) const {
     PrefetchRow(gradients_ + (&occurrence)[kOccurrencePadding].offset, width);
   }
 
  private:
-  // Returns where the sum is: the only gradient itself, or `sum`.
+  // Returns the address of the sum: the only gradient itself, or `sum`.
   const T* SumLeaf(std::span<const Occurrence> occurrences, int64_t width, T* sum) {
     if (occurrences.size() == 1) return gradients_ + occurrences[0].offset;
     SumChunk(occurrences.first(std::min<size_t>(occurrences.size(), kOccurrenceChunk)), width, sum);

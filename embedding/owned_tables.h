@@ -25,32 +25,34 @@ namespace elastor {
 // Sums the gradients of the unique ids `ids` of a table over their occurrences, on a thread.
 using SumKeys = std::function<void(int thread, int64_t table, const Range& ids)>;
 
-// The rows one rank owns (a share of each table, or a copy) and what is done to them: gather, fold
-// of gradients, L2, norms, optimizer. `rows` and `gradients` below are by owned key and by place in
-// the gradient array of an IdRoute. No communication. Work is shared among the pool's threads by
-// rows, which never changes a bit.
+// The rows one rank owns (a share of each table, or a copy) and the operations on them: gather,
+// fold of gradients, L2, norms, optimizer. Below, `rows` is indexed by owned key and `gradients` by
+// place in the gradient array of an IdRoute. Nothing here communicates. Work is shared among the
+// pool's threads by rows, which never changes a bit.
 template <typename T>
 class OwnedTables final : public TouchedRows<T> {
  public:
-  // layout, plan and pool outlive the object; of the options it takes all but tables and fields.
-  // With dense-equivalent Adam all rows are created here. REQUIRES: track_touched without it.
+  // layout, plan and pool outlive the object; all options but tables and fields are used. With
+  // dense-equivalent Adam all rows are created here. REQUIRES: with dense-equivalent Adam,
+  // track_touched is false.
   OwnedTables(const EmbeddingLayout* layout, const EmbeddingOptions& options, const ShardPlan* plan,
               int rank, ThreadPool* pool);
 
-  // rows[j] = row of owned key j, created when it is not there yet.
+  // Sets rows[j] to the row of owned key j and creates the rows that do not exist yet.
   void FindOrCreate(const IdRoute& route, T** rows);
-  // The same, but rows that are not there are made in *forgotten and leave the tables as they are.
+  // Does the same, but makes missing rows in *forgotten and leaves the tables unchanged.
   void FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const;
 
   // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the
-  // squares to the sums (ShardedEmbedding::RouteGradients). sum_keys, unless it is null, is called
-  // for keys just before; REQUIRES: route.alone().
+  // squares to the sums (ShardedEmbedding::RouteGradients). If sum_keys is not null, it is called
+  // for keys just before they are folded; REQUIRES: route.alone().
   void FinishGradients(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
                        ExactSum* squared_norm, ExactSum* squared_weights);
 
   bool adds_l2() const { return optimizer_.l2 != 0; }
 
-  // The optimizer's step on the owned keys; on every row with dense-equivalent Adam.
+  // Takes the optimizer's step on the rows of the owned keys; with dense-equivalent Adam, on every
+  // row.
   void Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
               double learning_rate, int64_t step);
 
@@ -68,7 +70,7 @@ class OwnedTables final : public TouchedRows<T> {
   OptimizerKind kind() const { return optimizer_.rule.kind; }
   int64_t memory_bytes() const;
 
-  // TouchedRows. REQUIRES: track_touched.
+  // TouchedRows' calls. REQUIRES: track_touched.
   void Forget() override;
   void KeepRecord(int table, int64_t key, const Digest& record) override;
   void KeepRecords(Digest* digest) override;
@@ -81,7 +83,7 @@ class OwnedTables final : public TouchedRows<T> {
   bool tracks_touched() const { return track_touched_; }
 
  private:
-  // Sums of one thread.
+  // The sums of squares of one thread.
   struct SquaredSums {
     ExactSum gradients;
     ExactSum weights;
@@ -92,7 +94,7 @@ class OwnedTables final : public TouchedRows<T> {
   int64_t Slots(int64_t table) const {
     return SlotElements(optimizer_.rule.kind, layout_->width(table));
   }
-  // Whether this rank has the primary replica of a row.
+  // Returns whether this rank has the primary replica of a row.
   bool HasPrimary(int64_t table, int64_t key) const {
     return plan_->PrimaryRank(static_cast<int>(table), key % kPartitions) == rank_;
   }
@@ -120,14 +122,14 @@ class OwnedTables final : public TouchedRows<T> {
   template <typename Rule>
   void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale);
 
-  // work(table, begin, end) over the owned keys [keys.begin, keys.end).
+  // Calls work(table, begin, end) for ranges that cover the owned keys [keys.begin, keys.end).
   template <typename Work>
   void ForTablesOf(const IdRoute& route, const Range& keys, const Work& work) const;
-  // work(thread, table, begin, end) over the owned keys.
+  // Calls work(thread, table, begin, end) for ranges that cover the owned keys.
   template <typename Work>
   void ForOwnedKeys(const IdRoute& route, const Work& work) const;
-  // work(thread, table, keys, rows, gradient) over the rows that no owned key names, in blocks;
-  // gradient is room for the widest row.
+  // Calls work(thread, table, keys, rows, gradient) for blocks of the rows that no owned key names.
+  // gradient has room for the widest row.
   template <typename Work>
   void ForUntouchedRows(const IdRoute& route, const Work& work);
 
@@ -138,7 +140,7 @@ class OwnedTables final : public TouchedRows<T> {
   int rank_;
   ThreadPool* pool_;
   bool track_touched_;
-  std::vector<uint64_t> names_;  // of the tables' records in the digest
+  std::vector<uint64_t> names_;  // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
 };

@@ -12,9 +12,9 @@
 
 namespace elastor {
 
-// Where the row of a key lies among the rows of a table that one rank stores: the one place that
-// turns keys into rows, on the host and on the device. A table that finds its rows by hashing needs
-// another one here and nowhere else.
+// Finds the row of a key among the rows of a table that one rank stores. No other code turns keys
+// into rows, on the host or on the device: a table that finds its rows by hashing would change only
+// this file.
 //
 // The partitions that the rank stores are numbered in ascending order; with n of them, key =
 // quotient * 4096 + partition lies at index quotient * n + number(partition). So the rows have no
@@ -25,7 +25,7 @@ namespace elastor {
 struct RowIndex {
   const int32_t* numbers = nullptr;     // by partition; -1: not here. Null when all are here
   const int32_t* partitions = nullptr;  // by number. Null when all are here
-  int64_t count = kPartitions;          // of partitions here
+  int64_t count = kPartitions;          // number of partitions here
 
   // REQUIRES: the key's partition is here.
   ELASTOR_HOST_DEVICE int64_t IndexOf(int64_t key) const {
@@ -59,7 +59,7 @@ class StoredPartitions {
     if (numbers_.empty()) return {};
     return {numbers_.data(), partitions_.data(), static_cast<int64_t>(partitions_.size())};
   }
-  // Numbers of those among the partitions [begin, end).
+  // Returns the numbers of the stored partitions among [begin, end).
   Range NumbersIn(const Range& range) const {
     const auto number_of = [this](int64_t partition) {
       return std::lower_bound(partitions_.begin(), partitions_.end(), partition) -

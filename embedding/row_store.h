@@ -22,8 +22,8 @@ struct RowShape {
   int64_t elements() const { return width + slots; }
 };
 
-// Bytes from one row to the next: whole cache lines, or a power of two within one line, so that a
-// row never touches more lines than it must.
+// Returns the bytes from one row to the next: whole cache lines, or a power of two within one line,
+// so that a row never touches more lines than it must.
 inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
   constexpr int64_t kLine = 64;
   const int64_t bytes = shape.elements() * element_bytes;
@@ -36,9 +36,9 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // address holds until the store is destroyed. Address space for all rows is taken at once, memory
 // as rows are created.
 //
-// Every row has a mark, touched or not: since when is the caller's affair. Where new rows are
-// touched, every row also has room for its record in the digest (kRecordBytes), as of when the
-// caller last set it; none of a row for which it did not.
+// Every row is marked touched or untouched; the caller decides when marks are cleared. If new rows
+// are touched, every row also has room for its record in the digest (kRecordBytes). It holds the
+// record that the caller last set, or none.
 //
 // Initial values: weights normal with the table's stddev, a pure function of (seed, table name,
 // key, column); slots constant.
@@ -52,29 +52,30 @@ class RowStore {
     T slot = 0;  // value of every slot element
   };
 
-  // What mark a row has when it is created.
+  // The mark of a row when it is created.
   enum class NewRows { kUntouched, kTouched };
   static constexpr int64_t kRecordBytes = sizeof(Digest);
-  // partitions: ascending, those this rank stores.
+  // partitions: the partitions that this rank stores, ascending.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
            const Initial& initial, NewRows new_rows = NewRows::kUntouched);
 
-  // rows[i] = the row of keys[i], created when it is not there yet.
+  // Sets rows[i] to the row of keys[i] and creates rows that do not exist yet.
   void FindOrCreate(std::span<const int64_t> keys, T** rows);
-  // rows[i] = the row of keys[i], nullptr when it is not there.
+  // Sets rows[i] to the row of keys[i], or to nullptr if it does not exist.
   void Find(std::span<const int64_t> keys, T** rows) const;
-  // The initial values of a row (weights and slots), without creating it.
+  // Writes the initial values of a row (weights and slots) to `row` without creating it.
   void MakeInitial(int64_t key, T* row) const;
-  // The row of a key, for the caller to fill in: *created says that its values are arbitrary.
+  // Returns the row of a key for the caller to fill in. If *created is true, its values are
+  // arbitrary.
   T* Claim(int64_t key, bool* created);
-  // No row is there any more; each is made anew when it is next created, and has no record.
-  // REQUIRES: none is touched.
+  // Removes all rows. Each is made anew when it is next created, and has no record. REQUIRES: no
+  // row is touched.
   void Clear();
 
   void SetTouched(int64_t key, bool touched);
-  // Marks rows that are there as touched.
+  // Marks existing rows as touched.
   void Touch(std::span<const int64_t> keys);
-  // No row is touched any more.
+  // Marks all rows as untouched.
   void ForgetTouched();
 
   // REQUIRES: NewRows::kTouched.
@@ -93,7 +94,7 @@ class RowStore {
       RowSet set, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
 
-  // When every row exists.
+  // Returns the bytes of memory when every row exists.
   int64_t memory_bytes() const {
     return rows_ * (stride_ * static_cast<int64_t>(sizeof(T)) + record_bytes());
   }
@@ -103,7 +104,7 @@ class RowStore {
   void MarkCreated(int64_t index);
   int64_t record_bytes() const { return new_rows_ == NewRows::kTouched ? kRecordBytes : 0; }
   Digest* Records() const { return static_cast<Digest*>(records_.data()); }
-  // Bits of the rows of a set among rows 64 * word and on.
+  // Returns a word of 64 bits, one for each row from 64 * word on: whether the row is in the set.
   uint64_t WordOf(RowSet set, int64_t word) const;
   // Calls fn(index) for the rows of a set in [begin, end), ascending.
   template <typename Fn>
@@ -123,7 +124,7 @@ class RowStore {
 
   ZeroPages pages_;
   ZeroPages present_;  // one bit a row
-  ZeroPages touched_;  // one bit a row; only of rows that are there
+  ZeroPages touched_;  // one bit a row; set only for existing rows
   ZeroPages records_;  // a Digest a row, or nothing at all
 };
 

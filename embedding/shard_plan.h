@@ -38,28 +38,28 @@ class ShardPlan {
 
   int ranks() const { return ranks_; }
   bool replicated(int table) const { return replicated_[table]; }
-  // Owner of a partition; kAllRanks when replicated.
+  // Returns the owner of a partition; kAllRanks if the table is replicated.
   int Owner(int table, int64_t partition) const {
     return replicated_[table] ? kAllRanks : owners_[table * kPartitions + partition];
   }
-  // The rank with the primary replica of a partition, the one that counts in norms, digests and
-  // checkpoints: the owner, or partition % ranks when replicated.
+  // Returns the rank with the primary replica of a partition, the replica that counts in norms,
+  // digests and checkpoints: the owner, or partition % ranks if the table is replicated.
   int PrimaryRank(int table, int64_t partition) const {
     return replicated_[table] ? static_cast<int>(partition % ranks_)
                               : owners_[table * kPartitions + partition];
   }
-  // Whether `rank` stores the rows of a partition: it owns them or the table is replicated.
+  // Returns whether `rank` stores the rows of a partition: it owns them or the table is replicated.
   bool Stores(int table, int64_t partition, int rank) const {
     return replicated_[table] || owners_[table * kPartitions + partition] == rank;
   }
-  // Those partitions, ascending.
+  // Returns the partitions of a table that `rank` stores, ascending.
   std::vector<int32_t> PartitionsOnRank(int table, int rank) const;
-  // Rows of `table` that `rank` stores (replicated ones in full).
+  // Returns the number of rows of `table` that `rank` stores (a replicated table in full).
   int64_t RowsOnRank(int table, int rank) const;
-  // Embedding memory of every rank.
+  // Returns the bytes of embedding memory of every rank.
   std::vector<int64_t> BytesOfRanks() const;
-  // A table for people: one line per table (rows, width, bytes, placement), then the size on
-  // each rank.
+  // Returns a text table for people: one line per table (rows, width, bytes, placement), then the
+  // size on each rank.
   std::string ToString() const;
 
  private:

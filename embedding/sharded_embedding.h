@@ -31,9 +31,10 @@ namespace elastor {
 // One exchange for all tables per phase; only unique rows travel. Replicated tables take the same
 // path, with every rank an owner of gradients and none of rows.
 //
-// Order of additions (docs/inside/design.md): within a leaf, an id's occurrences in order (row, field,
-// position), in chunks of 32 occurrences each summed from +0 and added in order to the total (from
-// +0); over leaves the tree with absent leaves skipped. All sums start at +0, so -0 never results.
+// Order of additions (docs/inside/design.md): within a leaf, an id's occurrences in order (row,
+// field, position), in chunks of 32 occurrences each summed from +0 and added in order to the total
+// (from +0); over leaves the tree with absent leaves skipped. All sums start at +0, so -0 never
+// results.
 template <typename T>
 class ShardedEmbedding final : public EmbeddingState<T> {
  public:
@@ -59,17 +60,17 @@ class ShardedEmbedding final : public EmbeddingState<T> {
 
   std::unique_ptr<Routing> MakeRouting() const;
 
-  // Unique ids and their exchange; batch.leaf_offsets are those of LeavesOfRank. Reads nothing of
-  // the tables, so the next batch's ids can be routed while this batch computes, by the
-  // communication thread: it uses the threads of the ThreadPool only when told so. User error, on
-  // every rank, naming field and id when an id is outside its table.
+  // Finds the unique ids and exchanges them. batch.leaf_offsets must be those of LeavesOfRank.
+  // Reads nothing of the tables, so the next batch's ids can be routed while this batch computes,
+  // by the communication thread. With RouteThreads::kCaller the call uses no threads of the pool.
+  // User error, on every rank, naming field and id when an id is outside its table.
   enum class RouteThreads { kAll, kCaller };
   Status RouteIds(const SparseBatch& batch, Routing* routing,
                   RouteThreads threads = RouteThreads::kAll);
 
   enum class Purpose {
     kTrain,     // rows seen for the first time are initialised and stay
-    kEvaluate,  // they are computed on the fly and forgotten: evaluation never changes the state
+    kEvaluate,  // rows seen for the first time are computed and forgotten; the state never changes
   };
   // Gathers rows on their owners and sends them to the ranks that asked for them. Rows of this rank
   // are used in place, so the routing serves ReturnRows until the next Update.
@@ -80,24 +81,26 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // 1/length. Thread-safe after Lookup.
   void ReturnRows(const Routing& routing, int64_t row_begin, Panels<T> e) const;
 
-  // Keeps the gradient of those rows' pooled activations (of a mean: times 1/length, once a bag).
-  // Every local row once between Lookup(kTrain) and RouteGradients. Thread-safe for different rows.
+  // Keeps the gradient of those rows' pooled activations (for a mean times 1/length, once a bag).
+  // Call it exactly once for every local row between Lookup(kTrain) and RouteGradients. Thread-safe
+  // for different rows.
   void TakeGradients(int64_t row_begin, Panels<const T> de, Routing* routing) const;
 
   // Sends gradients to the owners of their rows and folds them there; then g = gradient + l2 * w
   // for touched rows (every row with dense-equivalent Adam). Adds sum g^2 to *squared_norm and,
   // with l2 > 0, sum w^2 over the same rows to *squared_weights, each row counted once over all
   // ranks (a row's sum is core/optimizer/sum_of_squares.h). Nothing is updated yet. global_rows:
-  // rows of the whole batch.
+  // number of rows of the whole batch.
   Status RouteGradients(int64_t global_rows, Routing* routing, ExactSum* squared_norm,
                         ExactSum* squared_weights);
 
-  // The optimizer on the rows this rank owns, with gradient scale * g. step counts from 1.
+  // Takes the optimizer's step on the rows this rank owns, with gradient scale * g. step counts
+  // from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
   int64_t output_features() const;  // sum of the fields' widths
 
-  // EmbeddingState.
+  // EmbeddingState's calls.
   void AddToDigest(Digest* digest) const override;
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const override;

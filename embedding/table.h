@@ -19,7 +19,7 @@ struct TableSpec {
   double init_stddev = 1e-4;
 };
 
-// Which of a table's initialised rows are meant: those that are marked as touched, or the others.
+// A set of a table's initialised rows: all, those marked as touched, or the others.
 enum class RowSet { kAll, kTouched, kUntouched };
 
 // One categorical input field: which table its ids look up, and how a bag is pooled.
@@ -29,7 +29,7 @@ struct FieldSpec {
   Pooling pooling = Pooling::kSum;
 };
 
-// A batch's ids as a device takes them, in memory that it copies from.
+// A batch's ids in the form that a device takes, in memory that it copies from.
 class StagedIds {
  public:
   virtual ~StagedIds() = default;
@@ -46,12 +46,12 @@ struct SparseBatch {
   // Leaf first_leaf + i has local rows [leaf_offsets[i], leaf_offsets[i + 1]); none: absent leaf.
   int64_t first_leaf = 0;
   std::vector<int64_t> leaf_offsets;  // leaves + 1 entries
-  // Of these ids, offsets and leaf_offsets, where whoever read them had them staged; else null.
+  // The staged copy of ids, offsets and leaf_offsets, if the reader had them staged; else null.
   std::unique_ptr<StagedIds> staged = nullptr;
 };
 
-// Stages the batch's ids in `memory`, of an earlier call for a batch that is done, or in new
-// (null). Called on several threads at once.
+// Stages the batch's ids in `memory`, which an earlier call returned for a batch that is done, or
+// in new memory (null). Several threads may call it at once.
 using IdStaging = std::function<std::unique_ptr<StagedIds>(const SparseBatch& batch,
                                                            std::unique_ptr<StagedIds> memory)>;
 

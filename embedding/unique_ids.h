@@ -32,8 +32,8 @@ class UniqueIds {
  public:
   explicit UniqueIds(const EmbeddingLayout* layout);  // layout outlives the object
 
-  // User error naming field and id when an id is outside its table; then the object is empty. The
-  // threads of `pool` share the tables; null: the calling thread alone.
+  // Finds a batch's unique ids. User error naming field and id if an id is outside its table; then
+  // the object is empty. The threads of `pool` share the tables; null: the calling thread alone.
   Status Build(const SparseBatch& batch, ThreadPool* pool);
   void Clear();
 
@@ -51,13 +51,13 @@ class UniqueIds {
             occurrences_.data() + occurrence_begin_[u + 1]};
   }
 
-  // The first unique id whose occurrences begin at `occurrence` or behind it.
+  // Returns the first unique id whose occurrences begin at `occurrence` or behind it.
   int64_t IdAt(int64_t occurrence) const {
     const uint32_t* begin = occurrence_begin();
     return std::lower_bound(begin, begin + size(), occurrence) - begin;
   }
 
-  // The unique ids of a bag, in order.
+  // Returns the unique ids of a bag, in order.
   std::span<const uint32_t> Bag(int64_t row, int64_t field) const {
     if (single_id_bags_) {
       return {unique_of_.data() + column_of_field_[field] + row * step_of_field_[field], 1};
@@ -76,7 +76,7 @@ class UniqueIds {
   template <typename Work>
   void ForTables(ThreadPool* pool, const Work& work);
   void SizeColumns(const SparseBatch& batch);
-  // The three steps of a table. Fill returns whether all ids are inside it.
+  // The three steps of a table. FillColumn returns whether all ids are inside the table.
   bool FillColumn(const SparseBatch& batch, int64_t t);
   void NumberKeys(int64_t t, KeyIndex* index);
   void ListOccurrences(const SparseBatch& batch, int64_t t);
@@ -95,9 +95,10 @@ class UniqueIds {
   GrowBuffer<uint32_t> unique_of_;  // by position in the columns
 
   std::vector<KeyIndex> indexes_;  // by thread
-  // Of the unique ids of a table from its column's begin on, before all tables have been numbered.
+  // Keys and counts of a table's unique ids, from the begin of its column on, until all tables have
+  // been numbered.
   GrowBuffer<int64_t> column_keys_;
-  GrowBuffer<uint32_t> column_counts_;  // of occurrences
+  GrowBuffer<uint32_t> column_counts_;  // number of occurrences
 
   std::vector<int64_t> table_begin_;
   GrowBuffer<int64_t> keys_;

@@ -7,9 +7,9 @@
 
 namespace elastor {
 
-// Address space that reads as zero and takes memory only where it is written: by pages of 4 KiB,
-// or, up to 256 MiB in all, by pages of 2 MiB where the system grants them (random rows then miss
-// the TLB far less).
+// Address space that reads as zero and takes memory only where it is written. It is taken in pages
+// of 4 KiB or, up to 256 MiB in all, in pages of 2 MiB if the system grants them (random rows then
+// miss the TLB far less).
 class ZeroPages {
  public:
   ZeroPages() = default;

@@ -15,11 +15,12 @@
 
 namespace elastor {
 
-// One attempt of a run: its lines in the attempts' file, then a process group. The process dies
-// when the one that started it does.
+// One attempt of a run: a process group, with lines in the attempts' file for its start and its
+// end. The group dies when the process that started it dies.
 class Attempt {
  public:
-  // Appends the start. From now on older attempts of the run, wherever they live, are superseded.
+  // Appends the start to the attempts' file. From now on older attempts of the run, wherever they
+  // live, are superseded.
   static StatusOr<Attempt> Claim(const std::string& folder, const SweepFiles& files,
                                  const Place& place);
 
@@ -27,17 +28,19 @@ class Attempt {
   // of the run's log. REQUIRES: called once; WaitedSignals() are blocked; there is one thread.
   Status Start(std::vector<std::string> command);
 
-  // Whether an attempt before this one has no end: its process may still live on another host.
+  // Returns whether an earlier attempt has no recorded end, so that its process may still live on
+  // another host.
   bool follows_open() const { return follows_open_; }
   bool IsSuperseded() const;  // by a later one
   pid_t pid() const { return pid_; }
   bool resumes() const { return resumes_; }
   double seconds() const { return SecondsSince(start_); }
-  // Asks for a checkpoint and the end; mpirun and srun hand the signal to their ranks.
+  // Asks the attempt to write a checkpoint and end. mpirun and srun hand the signal to their ranks.
   void Stop() const { kill(pid_, SIGUSR1); }
   void Kill() const { kill(-pid_, SIGKILL); }
-  std::string LastLine() const;  // of what the attempt has printed
-  // Appends the end. Of an attempt that could not be started: its status.
+  std::string LastLine() const;  // last line that the attempt has printed
+  // Appends the end to the attempts' file. For an attempt that could not be started, appends its
+  // status.
   Status End(int exit_code, bool stopped_by_launcher, const std::string& last_line) const;
 
  private:
@@ -45,14 +48,14 @@ class Attempt {
 
   std::string run_directory_, attempts_, log_;  // paths
   Place place_;
-  int number_ = 0;  // of the run's attempts, from 1
+  int number_ = 0;  // the attempt's number within the run, from 1
   bool follows_open_ = false, resumes_ = false;
-  uintmax_t log_begin_ = 0;  // bytes of earlier attempts
+  uintmax_t log_begin_ = 0;  // bytes that earlier attempts wrote to the log
   Clock::time_point start_ = Clock::now();
   pid_t pid_ = -1;
 };
 
-// A line with the time before it.
+// Prints a line with the time before it.
 void Say(const std::string& line);
 
 }  // namespace elastor

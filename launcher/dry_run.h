@@ -11,9 +11,9 @@
 
 namespace elastor {
 
-// What --dry_run prints: a line a run, with its state, size, estimated time and command, then what
-// all of them come to. slurm: how they would be submitted, and nothing of this machine; null: they
-// run here.
+// Returns the output of --dry_run: one line per run with its state, size, estimated time and
+// command, then the totals. With `slurm`, tells how the runs would be submitted and nothing about
+// this machine. Null: the runs would run here.
 StatusOr<std::string> DryRun(const Plan& plan, const SweepFiles& files, const Machine& machine,
                              const std::string& trainer, const Slurm* slurm);
 

@@ -10,8 +10,9 @@
 
 namespace elastor {
 
-// Lets one launcher at a time work in a sweep's folder. The system gives the lock back with the
-// last process that has it, so it says whether a launcher is alive, and the file whose it is.
+// Lets one launcher at a time work in a sweep's folder. The system releases the lock with the last
+// process that holds it, so the lock tells whether a launcher is alive. The file's text tells which
+// one.
 class FolderLock {
  public:
   FolderLock() = default;
@@ -19,15 +20,17 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Makes the folder where it is missing. Waits for `seconds`: --status holds the lock for a moment
-  // when it looks. User error when the folder is another's, or when a launcher is at work there.
+  // Takes the lock, and makes a missing folder. Waits up to `seconds`, because --status holds the
+  // lock for a moment. User error when the folder belongs to somebody else, or when a launcher is
+  // at work there.
   Status Take(const SweepFiles& files, double seconds = 0.2);
   void Release();
   bool IsHeld() const { return lock_ >= 0; }
 
-  // Goes into the background: returns in a process of its own session, without a terminal, whose
-  // output is appended to files.LauncherLog(), which SIGHUP does not end, and which has the lock.
-  // The process that called prints `told` and exits with 0. REQUIRES: Take was ok; one thread.
+  // Goes into the background. Returns in a new process with a session of its own, without a
+  // terminal, which SIGHUP does not end and which holds the lock; its output is appended to
+  // files.LauncherLog(). The calling process prints `told` and exits with 0. REQUIRES: Take was ok;
+  // one thread.
   Status Detach(const SweepFiles& files, const std::string& told);
 
  private:
@@ -37,10 +40,11 @@ class FolderLock {
   std::string path_;
 };
 
-// The line of a launcher that works in the folder now: "launcher 4711 on host h"; empty: none does.
+// Describes the launcher that works in the folder now, "launcher 4711 on host h"; empty if none
+// does.
 std::string WorkingLauncher(const SweepFiles& files);
 
-// Sends SIGTERM to the launcher that works in the folder, and waits until it is over. User error
+// Sends SIGTERM to the launcher that works in the folder, and waits until it has ended. User error
 // when there is none, or when it is on another host.
 Status StopLauncher(const SweepFiles& files);
 

@@ -9,9 +9,9 @@
 
 namespace elastor {
 
-// The main of a program whose arguments are flags, of `source_file`, and folders of runs: what does
-// not begin with a dash is a folder. Prints errors as "NAME: ..." and --help as "NAME USAGE" and
-// the flags. Returns the exit code.
+// Runs the main function of a program whose arguments are flags, defined in `source_file`, and
+// folders of runs. An argument that does not begin with a dash is a folder. Prints errors as "NAME:
+// ..." and --help as "NAME USAGE" and the flags. Returns the exit code.
 int RunFolderProgram(int argc, char** argv, const std::string& name, const std::string& usage,
                      const std::string& source_file,
                      const std::function<Status(const std::vector<std::string>&)>& run);

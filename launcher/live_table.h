@@ -10,27 +10,27 @@
 
 namespace elastor {
 
-// What the launcher prints while it works. On a terminal a table of runs stays below the lines and
-// is drawn again in its place, a write a frame; elsewhere (a file, a pipe, TERM=dumb or none) there
-// are the lines alone. The cursor is hidden only inside a frame, so however the launcher ends, it
-// is there. States have colours unless NO_COLOR is set.
+// Prints the launcher's output while it works. On a terminal a table of runs stays below the lines
+// and is redrawn in place, with one write per frame. Elsewhere (a file, a pipe, TERM=dumb or unset)
+// only lines are printed. The cursor is hidden only inside a frame, so it is visible however the
+// launcher ends. States have colours unless NO_COLOR is set.
 //
-// That stdout fails is nobody's concern: the files say all of it. Not thread-safe.
+// Errors of stdout are ignored, because the files hold everything that is printed. Not thread-safe.
 class LiveTable {
  public:
   LiveTable();
 
-  // Whether Draw does anything.
+  // Returns whether Draw does anything.
   bool drawn() const { return terminal_; }
 
-  // A line with the time before it, above the table.
+  // Prints a line with the time before it, above the table.
   void Say(const std::string& line);
-  // A run that has ended: shown until later ones need its place.
+  // Adds a run that has ended. It is shown until later runs need its place.
   void AddEnded(RunRow row);
-  // Draws the table: the runs at work, then those that ended last, as many as the screen holds,
-  // then `footer` lines.
+  // Draws the table: the running runs, then the runs that ended last, as many as fit the screen,
+  // then the `footer` lines.
   void Draw(const std::vector<RunRow>& running, const std::vector<std::string>& footer);
-  // Takes the table away; lines stay.
+  // Removes the table from the screen. Lines stay.
   void Erase();
 
  private:
@@ -40,13 +40,14 @@ class LiveTable {
   const bool terminal_;
   const bool colours_;
   std::deque<RunRow> ended_;         // the last one first
-  std::vector<std::string> lines_;   // of the table, as it is to be shown
-  std::vector<size_t> shown_bytes_;  // of the lines on the screen
+  std::vector<std::string> lines_;   // lines of the table to be shown
+  std::vector<size_t> shown_bytes_;  // length of each line on the screen
 };
 
-// The lines of a table for a screen whose runs are called by their labels, none wider than it, and
-// one fewer than it has at most: the heading, `running`, `ended`, how many running ones had no
-// place, the footer.
+// Size of the screen in characters. TableLines returns the lines of a table that fits it: no line
+// is wider, and there is at least one line fewer than the screen has. The lines are the heading,
+// `running`, `ended`, the number of running runs without a place, and the footer. Runs are named by
+// their labels.
 struct ScreenSize {
   size_t lines = 24, columns = 80;
 };

@@ -8,33 +8,34 @@
 
 namespace elastor {
 
-// What runs may use of this machine.
+// Resources of this machine that runs may use.
 struct Machine {
   std::string host = {};
-  // Numbers of the cores of this process's affinity; when its control group allows the time of
-  // fewer, the first of them.
+  // Numbers of the cores in this process's affinity. If its control group allows the time of fewer
+  // cores, only the first of them.
   std::vector<int> cores;
-  int64_t memory_bytes = 0;    // of the host, or of the control group when it has a lower limit
-  std::vector<int> gpus = {};  // numbers of NVIDIA's devices, /dev/nvidiaN
+  int64_t memory_bytes = 0;    // memory of the host, or the control group's limit if that is lower
+  std::vector<int> gpus = {};  // numbers N of NVIDIA's devices /dev/nvidiaN
 };
 
-// root: where /proc and /sys are found; for tests.
+// Reads the machine's resources. Tests set `root`, the folder that holds /proc and /sys.
 Machine ReadMachine(const std::string& root = "");
 
-// What one run has of a machine.
+// One run's share of a machine.
 struct Share {
   std::vector<int> cores = {};
   std::vector<int> gpus = {};
   int64_t memory_bytes = 0;
 };
 
-// What is left while runs are on the machine.
+// Resources that are free while runs are on the machine.
 class FreeResources {
  public:
   explicit FreeResources(const Machine& machine)
       : free_{machine.cores, machine.gpus, machine.memory_bytes} {}
 
-  // Takes the lowest free cores and GPUs; nothing, and takes nothing, when anything is lacking.
+  // Takes the lowest free cores and GPUs. Returns nullopt, and takes nothing, when any resource is
+  // lacking.
   std::optional<Share> Take(int cores, int gpus, int64_t memory_bytes);
   void Return(const Share& share);
   int cores() const { return static_cast<int>(free_.cores.size()); }

@@ -35,10 +35,10 @@ constexpr std::string_view kJsonl = ".jsonl";
 constexpr char kSeedField[] = "training.seed";
 constexpr char kStageColumn[] = "stage", kWarningColumn[] = "tuning_warning";
 
-// Of a process, as docs/use/running.md has it.
+// Memory of the libraries in one process (docs/use/running.md).
 constexpr int64_t kLibraryBytes = 50'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
-// Of numbers in a plan that is read.
+// Largest integer that a plan file may hold.
 constexpr int64_t kMostInteger = int64_t{1} << 60;
 // How often a run that can be stopped at any moment writes a checkpoint.
 constexpr double kCheckpointMinutes = 10;
@@ -399,7 +399,8 @@ class Planner {
   const std::string numerics_ = NumericsFingerprint(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
   std::map<std::string, std::string> there_;         // FoldersByHash
   std::map<std::string, std::string> runs_by_hash_;  // their folders
-  // Of the configuration: by what a trial sets, its folder in the last rung so far.
+  // The configuration's trials: maps the values that a trial sets to its folder in the last rung so
+  // far.
   std::map<std::vector<std::string>, std::string> rung_before_;
   std::map<std::string, Data> data_;  // by path
   std::map<std::string, RunFigures> figures_;

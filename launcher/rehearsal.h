@@ -12,12 +12,13 @@ namespace elastor {
 // --rehearse_preemption: every run is stopped once in mid-run, as by a cluster that takes its
 // machine away, and goes on; it must end with the digest that it would have had.
 
-// The step at which a run is stopped: of its middle eight tenths one that its hash chooses. 0: the
-// run has too few steps to be stopped between two.
+// Returns the step at which a run is stopped, which its hash chooses from the middle eight tenths
+// of its steps. 0: the run has too few steps.
 int64_t RehearsalStep(const std::string& folder, int64_t steps);
 
-// Whether a run that is at work is to be stopped now: it is at its step, not at its end, and no
-// earlier attempt was stopped so. Whoever stops it calls AppendRehearsal first, then sends SIGUSR1.
+// Returns whether a running run must be stopped now: it has reached its step but not its end, and
+// no earlier attempt was stopped by a rehearsal. The caller then calls AppendRehearsal first and
+// sends SIGUSR1.
 bool RehearsalDue(const PlannedRun& run, const Attempts& attempts, const RunProgress& progress);
 
 }  // namespace elastor

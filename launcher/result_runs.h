@@ -9,15 +9,15 @@
 
 namespace elastor {
 
-// The runs whose results are meant by folders that a user gives: a run's own, or a sweep's, which
-// stands for its finished final runs. Runs that were only tuned by are no results, whoever names
-// them.
+// The result runs behind the folders that a user gives. A folder is a run's, or a sweep's, which
+// stands for its finished final runs. Tuning runs are never results, even if the user names them.
 struct ResultRuns {
   std::vector<std::string> folders;
-  // For people, a line a sweep: "runs/quick: 30 tuning runs and 2 unfinished ones are left out".
+  // Notes for people, one line per sweep: "runs/quick: 30 tuning runs and 2 unfinished ones are
+  // left out".
   std::string left_out;
 };
-// User error for a sweep whose plan is damaged, or of which nothing is left.
+// Finds the result runs. User error for a sweep whose plan is damaged, or that has no result runs.
 StatusOr<ResultRuns> FindResultRuns(std::span<const std::string> folders);
 
 }  // namespace elastor

@@ -22,31 +22,31 @@ namespace elastor {
 //   array-N.log         what the elements' launchers print
 //   advance.sh, .log    of the job that waits for all arrays
 
-// The runs in groups that need the same resources, cut into arrays of at most `most_elements`; of a
-// group the most expensive first.
+// Groups the runs that need the same resources, and cuts the groups into arrays of at most
+// `most_elements`. In a group the most expensive runs come first.
 std::vector<std::vector<const PlannedRun*>> GroupIntoArrays(std::vector<const PlannedRun*> runs,
                                                             int most_elements);
 
-// "elastor-HASH": the name of all jobs of the sweep in this folder.
+// Returns the name of all jobs of the sweep in this folder: "elastor-HASH".
 std::string JobName(const SweepFiles& files);
 std::string ArrayScript(const SweepFiles& files, int number);
 std::string AdvanceScript(const SweepFiles& files);
 
-// User error in one line: a setting that no job can have.
+// Checks the sweep's Slurm settings. User error in one line for a setting that no job can have.
 Status CheckSlurm(const Sweep& sweep);
 
-// The trainer's command with what starts its ranks inside a job.
+// Returns the command that starts the trainer's ranks inside a job.
 std::vector<std::string> JobCommand(const PlannedRun& run, const SweepFiles& files,
                                     const std::string& trainer, const Slurm& slurm);
 
-// Arguments of sbatch. All runs of an array need the same resources.
+// Returns the arguments of sbatch. REQUIRES: all runs of an array need the same resources.
 std::vector<std::string> ArrayArguments(std::span<const PlannedRun* const> runs, int number,
                                         const SweepFiles& files, const Slurm& slurm);
-// `after`: ids of jobs that must have ended, in whatever way.
+// `after` holds the ids of jobs that must have ended, whether they succeeded or failed.
 std::vector<std::string> AdvanceArguments(const std::vector<std::string>& after, int minutes,
                                           const SweepFiles& files, const Slurm& slurm);
 
-// A batch script that becomes `command` after the setup's lines.
+// Writes a batch script that becomes `command` after the setup's lines.
 Status WriteScript(const std::string& path, const std::vector<std::string>& command,
                    const Slurm& slurm);
 Status WriteArray(std::span<const PlannedRun* const> runs, int number, const SweepFiles& files,
@@ -56,7 +56,7 @@ struct ArrayElement {
   std::string folder;
   std::vector<std::string> command;
 };
-// An array of which something may still be expected.
+// An array whose elements may still run.
 struct OpenArray {
   int number = 0;
   std::string job = {};  // Slurm's id; empty: not known
@@ -66,7 +66,7 @@ StatusOr<std::vector<OpenArray>> ReadOpenArrays(const SweepFiles& files);  // by
 StatusOr<int> NextArrayNumber(const SweepFiles& files);
 Status RecordJob(const SweepFiles& files, int number, const std::string& job);
 Status CloseArray(const SweepFiles& files, int number);
-// Nothing: the array is over. User error: there is no such element.
+// Reads an element; none if the array is over. User error when there is no such element.
 StatusOr<std::optional<ArrayElement>> ReadElement(const SweepFiles& files, int number, int element);
 
 }  // namespace elastor

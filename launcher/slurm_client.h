@@ -17,36 +17,38 @@ namespace elastor {
 
 // A job, or one element of a job array.
 struct SlurmJob {
-  std::string id = {};      // of the job or of the whole array
-  int element = -1;         // of an array
+  std::string id = {};      // id of the job or of the whole array
+  int element = -1;         // index within the array; -1: not an array's element
   std::string state = {};   // "RUNNING"
   std::string nodes = {};   // "node[1-2]"; empty while it waits
   std::string reason = {};  // why it waits
   std::string script = {};  // path of what was submitted
 
-  // Waits, runs, or will do so again. Slurm forgets others after a while.
+  // Returns whether the job waits, runs, or will do so again. Slurm forgets other jobs after a
+  // while.
   bool IsAlive() const;
 };
 
-// All jobs of this name that Slurm remembers, in one call. Several tries.
+// Returns all jobs of this name that Slurm remembers. Asks by one command, several times on
+// failure.
 StatusOr<std::vector<SlurmJob>> JobsNamed(const std::string& name);
-// Lines of squeue with kSqueueFormat; others are left out.
+// Parses the lines of squeue with kSqueueFormat. Leaves out other lines.
 inline constexpr char kSqueueFormat[] = "%F|%K|%T|%N|%r|%o";
 std::vector<SlurmJob> ParseSqueue(std::string_view text);
 
-// The last states of the elements of arrays, by "ID_ELEMENT", for jobs of this name alone: a site
-// may give an id out again. Empty without accounting.
+// Returns the last states of arrays' elements, by "ID_ELEMENT". Only jobs of this name count,
+// because a site may reuse an id. Empty without accounting.
 std::map<std::string, std::string> AccountedStates(const std::vector<std::string>& ids,
                                                    const std::string& name);
-// Lines "12_3|NAME|CANCELLED by 0" of sacct.
+// Parses the lines "12_3|NAME|CANCELLED by 0" of sacct.
 std::map<std::string, std::string> ParseSacct(std::string_view text, const std::string& name);
 
-// The most elements of an array, from `scontrol show config`.
+// Returns the largest number of elements in an array, from `scontrol show config`.
 StatusOr<int> MaxArraySize();
 int ParseMaxArraySize(std::string_view text);  // 0: is not there
 
-// The id of the job that `sbatch ARGUMENTS` submitted. User error: the site refuses it. kStopped:
-// it is not known whether Slurm has taken it, for no answer came in time.
+// Submits a job by `sbatch ARGUMENTS` and returns its id. User error when the site refuses it.
+// kStopped when no answer came in time, so that Slurm may or may not have taken it.
 StatusOr<std::string> Submit(const std::vector<std::string>& arguments);
 
 Status RequeueElement(const std::string& array_id, int element);

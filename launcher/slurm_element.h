@@ -6,8 +6,8 @@
 
 namespace elastor {
 
-// What the batch script of an array's element becomes: one attempt of its run, inside the job.
-// SIGUSR1 is what Slurm sends before a time limit or a preemption: the run writes a checkpoint and
+// Runs an array's element, which its batch script becomes: one attempt of its run, inside the job.
+// Slurm sends SIGUSR1 before a time limit or a preemption; the run then writes a checkpoint and
 // ends. After that, and after a failure that another attempt may not meet, Slurm is asked to queue
 // this element again, and only this one. After SIGTERM, by which Slurm ends jobs, it is left to
 // Slurm and to the launcher's next pass. A run that is done, or that is not to be tried again, is
@@ -17,8 +17,8 @@ namespace elastor {
 // as soon as it sees that it is superseded, for which this one waits; and while the run's folder is
 // locked, this one waits for as long as ranks wait for lost peers, and then ends.
 //
-// Errors: those of the attempt, as the exit code it ended with. To be called once, by a process
-// with one thread, inside a job of Slurm.
+// Errors are the attempt's, as the exit code it ended with. To be called once, by a process with
+// one thread, inside a job of Slurm.
 Status RunElement(const SweepFiles& files, int array_number);
 
 }  // namespace elastor

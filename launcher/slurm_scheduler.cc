@@ -135,8 +135,8 @@ class Submission {
       const auto state = accounted.find(id);
       if (element.state.empty() && state != accounted.end()) element.state = state->second;
       if (!element.state.empty() && element.IsAlive()) continue;
-      // Of elements that wait, only a whole array that is cancelled leaves a trace: others vanish
-      // from what Slurm remembers of their array.
+      // A waiting element leaves a trace only if its whole array is cancelled. An element that is
+      // cancelled alone vanishes from Slurm's record of the array.
       const bool began = ReadAttempts(path).slurm.starts_with(id + " ");
       if (element.state.empty() && !began && view_.known_ids.contains(element.id)) {
         element.state = "CANCELLED";
@@ -146,8 +146,8 @@ class Submission {
     return OkStatus();
   }
 
-  // Of an element that is no more, and that may have begun an attempt. `state` is empty when nobody
-  // knows it.
+  // Notes the end of an element that no longer exists and that may have begun an attempt. `state`
+  // is empty when nobody knows it.
   Status NoteEnd(const PlannedRun& run, const std::string& id, const std::string& state,
                  bool began) {
     const RunStatus status = ReadStatus(run, files_);
@@ -211,7 +211,7 @@ class Submission {
     return MachineError(submitted.message());
   }
 
-  // Of an array that was perhaps submitted.
+  // Finds Slurm's id for an array that was perhaps submitted.
   StatusOr<std::string> IdOf(int number) const {
     for (int looks = 0; looks < kLooks; ++looks) {
       std::this_thread::sleep_for(kLookAfter);

@@ -168,7 +168,7 @@ Status CompleteBase(Sweep* sweep) {
   return OkStatus();
 }
 
-// Of complete axes.
+// Completes the sweep's tuning. REQUIRES: complete axes.
 Status CompleteTuningOf(Sweep* sweep) {
   if (!sweep->has_tuning()) return OkStatus();
   Experiment base = sweep->base();
@@ -189,7 +189,7 @@ Status CompleteTuningOf(Sweep* sweep) {
   return OkStatus();
 }
 
-// Of complete axes.
+// Checks the gap tests. REQUIRES: complete axes.
 Status CheckGapTests(const Sweep& sweep) {
   const Axis* arms = nullptr;
   for (const Axis& axis : sweep.axis()) {

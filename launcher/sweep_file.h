@@ -18,7 +18,8 @@ namespace elastor {
 // error in one line naming the file and, where it is known, the line, the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
 
-// A loaded sweep as a file that LoadSweep reads again; paths are as they were given.
+// Returns a loaded sweep as the text of a file that LoadSweep can read. Paths stay as they were
+// given.
 std::string SweepText(const Sweep& sweep);
 
 // One point of every axis, in the sweep's order of axes; pointers into the sweep.
@@ -26,13 +27,16 @@ struct Combination {
   std::vector<const Point*> points;
 };
 
-// The product of the axes of a loaded sweep, the first axis slowest; without axes one combination.
+// Returns the product of a loaded sweep's axes, with the first axis slowest. Without axes there is
+// one combination.
 std::vector<Combination> Product(const Sweep& sweep);
 
-// The base with what the points set, without defaults. User error naming axis and assignment.
+// Returns the base experiment with the points' settings, without defaults. User error naming axis
+// and assignment.
 StatusOr<Experiment> MakeExperiment(const Sweep& sweep, const Combination& combination);
 
-// What ApplyOverrides says of an assignment that comes from no flag.
+// Removes the flag's name from a message of ApplyOverrides, for an assignment that comes from no
+// flag.
 std::string WithoutFlag(const std::string& message);
 
 }  // namespace elastor

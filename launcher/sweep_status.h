@@ -13,7 +13,7 @@
 
 namespace elastor {
 
-// A run as its files show it.
+// Status of a run, from its files.
 struct RunStatus {
   RunState state = RunState::kWaiting;
   Attempts attempts;
@@ -21,18 +21,20 @@ struct RunStatus {
 };
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files);
 
-// The run's row, but for the progress of one that is not done. state: as the table has it.
+// Returns the run's row, without the progress of a run that is not done. `state` is the text in the
+// table.
 RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& state);
 
-// What --status prints: a line a run, then how many are done. `jobs`: of runs that Slurm has, by
-// folder, what it says of them ("running on node1").
+// Returns the output of --status: one line per run, then how many are done. `jobs` holds Slurm's
+// states ("running on node1") of the runs that it has, by folder.
 std::string StatusTable(const Plan& plan, const SweepFiles& files,
                         const std::map<std::string, std::string>& jobs = {});
 
-// Writes runs.csv, a line a run in the plan's order: the plan's columns, size, state, results.
+// Writes runs.csv with one line per run in the plan's order: the plan's columns, size, state,
+// results.
 Status WriteTable(const Plan& plan, const SweepFiles& files);
 
-// "auc 0.7915  logloss 0.4561", for people.
+// Returns a result for people: "auc 0.7915  logloss 0.4561".
 std::string Metrics(const RunResult& result);
 
 }  // namespace elastor

@@ -47,7 +47,7 @@ void TimeEstimate::Add(const PlannedRun& run, const RunResult& result) {
   const auto multiply_adds = static_cast<double>(run.multiply_adds);
   for (Lines* lines : {&by_model_[{run.model, run.ranks, run.threads}], &by_cores_[run.cores()]}) {
     lines->of_sample.Add(multiply_adds, 1 / result.samples_per_s, steps);
-    // Of a run that was resumed the summary has the last process only, which says nothing here.
+    // The summary of a resumed run covers only its last process, which says nothing here.
     lines->of_rest.Add(multiply_adds, result.wall_s - steps, 1);
   }
 }

@@ -14,18 +14,19 @@
 
 namespace elastor {
 
-// Seconds that runs take, by those that have been measured. Of the runs of a model on as many ranks
-// and threads, a sample's time within steps and a run's time outside of them (start, evaluations,
-// writing) are each a + b * multiply-adds, fitted by least squares to relative errors, in which a
-// run counts by its length. Runs of other models stand in where there is none.
+// Estimates the seconds that runs take from measured runs. Runs of a model with the same ranks and
+// threads are fitted together. A sample's time within steps, and a run's time outside of steps
+// (start, evaluations, writing), are each a + b * multiply-adds. The fit minimises squared relative
+// errors, weighted by the run's length. Runs of other models are used if the model has none.
 class TimeEstimate {
  public:
   void Add(const PlannedRun& run, const RunResult& result);
-  // From start to end; nothing: no run on as many cores has been added.
+  // Returns the seconds from start to end; none if no run on as many cores has been added.
   std::optional<double> Seconds(const PlannedRun& run) const;
 
  private:
-  // a + b * x, neither below 0, for the least sum of weight * ((a + b * x - y) / y)^2.
+  // Returns a + b * x with a and b at least 0 that minimise the sum of weight * ((a + b * x - y) /
+  // y)^2.
   class Line {
    public:
     void Add(double x, double y, double weight);
@@ -43,23 +44,24 @@ class TimeEstimate {
   std::map<int, Lines> by_cores_;
 };
 
-// With the finished runs of a plan, and those of its calibration.
+// Makes an estimate from the finished runs of a plan and of its calibration.
 TimeEstimate EstimateFrom(const Plan& plan, const SweepFiles& files, const Machine& machine);
 
-// Where the calibration of a sweep lies: a sweep of its own, of this host.
+// Returns the folder of a sweep's calibration, which is a separate sweep for this host.
 SweepFiles CalibrationFiles(const SweepFiles& files, const Machine& machine);
-// Runs of a few seconds each by which the time of a plan's runs can be estimated: of every model
-// the smallest, the middle and the largest, for some of their steps. REQUIRES: a plan that was
-// made.
+// Returns a plan of runs of a few seconds each, from which the time of `plan`'s runs can be
+// estimated: for every model the smallest, the middle and the largest run, for some of their steps.
+// REQUIRES: a plan from MakePlan.
 Plan CalibrationPlan(const Plan& plan);
 
-// What is still to be done, and has cores already or not.
+// One piece of remaining work, which may or may not have cores already.
 struct Work {
   double seconds = 0;
   int cores = 1;
 };
-// Until all is done on so many cores, when the longest begins first on the cores that are free
-// first. `running` has its cores at the start. REQUIRES: nothing needs more cores than there are.
+// Returns the time until all work is done on so many cores, when the longest work begins first, on
+// the cores that are free first. `running` has its cores at the start. REQUIRES: no work needs more
+// cores than there are.
 double SecondsOnCores(std::span<const Work> running, std::vector<Work> waiting, int cores);
 
 }  // namespace elastor

@@ -34,7 +34,7 @@ std::optional<double> NumberOf(const std::string& text) {
   return number;
 }
 
-// Of values that CompleteTuning has seen.
+// Converts a value that CompleteTuning has already checked.
 double Number(const std::string& text) { return NumberOf(text).value(); }
 
 Status CompleteField(double learning_rate, TunedField* field) {

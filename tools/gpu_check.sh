@@ -62,7 +62,7 @@ results=$out/results.txt
 
 # --- parts
 
-# Of the parts that run: names, sessions (the process number of their first process), limits.
+# The running parts: names, sessions (the process number of their first process), limits.
 names=() sessions=() limits=()
 
 # Ends every process of a session, whatever its process group: `timeout` within a part and mpirun's

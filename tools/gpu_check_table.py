@@ -31,7 +31,7 @@ TRAININGS = ["cuda", "cuda_predictions", "cuda_tf32", "cuda_bfloat16", "cuda_no_
              "cuda_2_ranks"]
 PHASES = ("lookup", "compute", "reduce", "route_gradients", "scalars", "update")
 AUC_TOLERANCE = 1e-4
-# Of a probability: a few roundings of its logit in float.
+# Absolute tolerance of a probability: a few roundings of its logit in float.
 PREDICTION_TOLERANCE = 1e-5
 
 # The layers of RankElastor with the paper's Criteo settings (docs/reference/models.md): how many there are,
@@ -185,7 +185,7 @@ def floor_ms(batch, tflops, gb_per_s, activation_bytes):
 
 
 def product_times(report, precision, layers):
-    """Of forward, dX and dW of all layers named, in ms; None where one is missing."""
+    """Total ms of forward, dX and dW of all layers named; None where one is missing."""
     times = [report.number(f"floor.{layer}_{kind}.{precision}_ms")
              for layer in layers for kind in ("forward", "dx", "dw")]
     counts = [LAYERS[layer][0] for layer in layers for _ in range(3)]
@@ -198,7 +198,7 @@ def by_products(report, precision):
 
 
 def network_times(report, name, precision):
-    """Of forward and backward of every block's per-token network, or of its gate."""
+    """Total ms of forward and backward of every block's network or gate; None where one is missing."""
     times = [report.number(f"floor.{name}_{kind}.{precision}_ms")
              for kind in ("forward", "backward")]
     return None if None in times else LAYERS["up_proj"][0] * sum(times)

@@ -25,38 +25,38 @@ struct DeviceCall {
   int64_t bytes_received;  // from other ranks
 };
 
-// Watches calls that a library enqueues on streams and that wait there for other ranks. A thread
-// does so whatever the host does meanwhile: it looks at the library's own error and at the oldest
-// call that is not done. An error, or a call that takes longer than the deadline, is a failure;
-// Begin and failure() return it, and the owner gives up. The host may be waiting for a stream that
-// never ends: a process that still has this watch `seconds_to_end` after a failure ends with the
+// Watches calls that a library enqueues on streams and that wait there for other ranks. Its own
+// thread checks the library's error and the oldest call that is not done, whatever the host does
+// meanwhile. An error, or a call that takes longer than the deadline, is a failure; Begin and
+// failure() return it, and the owner gives up. The host may be waiting for a stream that never
+// ends: a process that still has this watch `seconds_to_end` after a failure ends with the
 // failure's line and code 3.
 //
-// One thread at a time may call Begin, End, Fail, failure and record.
+// Only one thread at a time may call Begin, End, Fail, failure and record.
 class CallWatch {
  public:
   struct Options {
     int rank = 0;
     double deadline_seconds = 0;
-    double seconds_to_end = 10;  // from a failure
+    double seconds_to_end = 10;  // from a failure to the end of the process
     // The library's error, empty if there is none; called by the watching thread.
     std::function<std::string()> error;
   };
   explicit CallWatch(Options options);
   ~CallWatch();
 
-  // The failure if there is one, else the call has begun. stream: where it is enqueued; null: a
-  // call of the host, which is done at End.
+  // Returns the failure if there is one; otherwise begins the call. stream: where the call is
+  // enqueued; null: a call of the host, which is done at End.
   Status Begin(const DeviceCall& call, Stream* stream);
   void End(Stream* stream);
-  // Unless there is a failure already, it becomes one that the call begun last has the library's
+  // Records as the failure, unless there is one already, that the latest call has the library's
   // error `error`.
   void Fail(const std::string& error);
-  // Unless there is a failure already, it becomes one that the host waited for `what` until the
+  // Records as the failure, unless there is one already, that the host waited for `what` until the
   // deadline.
   void FailWaiting(const char* what);
   Status failure();
-  // Adds up the calls of a phase that are done; the seconds are the device's.
+  // Returns the sum over a phase's finished calls; the seconds are measured on the device.
   PhaseRecord record(Phase phase);
 
  private:

@@ -60,7 +60,7 @@ inline constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
 }  // namespace canonical_internal
 
-// Natural logarithm of a positive normal number. REQUIRES: 2^-1022 <= x < infinity.
+// Returns the natural logarithm of a positive normal number. REQUIRES: 2^-1022 <= x < infinity.
 ELASTOR_HOST_DEVICE inline double CanonicalLog(double x) {
   using namespace canonical_internal;
   // x = 2^k z with z in [sqrt(1/2), sqrt(2)). The exponent is kept positive and turned into a
@@ -105,7 +105,7 @@ struct SinCos {
   double cos;
 };
 
-// Sine and cosine of 2 pi turns / 2^32. The argument is reduced in integers, hence exactly.
+// Returns sine and cosine of 2 pi turns / 2^32. The argument is reduced in integers, hence exactly.
 ELASTOR_HOST_DEVICE inline SinCos CanonicalSinCos(uint32_t turns) {
   using namespace canonical_internal;
   constexpr double kRadians = 0x1.921fb54442d18p+2 * 0x1p-32;  // 2 pi / 2^32
@@ -115,8 +115,8 @@ ELASTOR_HOST_DEVICE inline SinCos CanonicalSinCos(uint32_t turns) {
   const double x = static_cast<int32_t>(turns - (quadrant << 30)) * kRadians;  // |x| <= pi / 4
   const double sin_x = x * Horner(x * x, kSin);
   const double cos_x = Horner(x * x, kCos);
-  // Odd quadrants swap the two; quadrants 2, 3 negate the sine and 1, 2 the cosine. In bits, so
-  // that a loop over angles becomes vectors.
+  // Odd quadrants swap the two; quadrants 2, 3 negate the sine and 1, 2 the cosine. This is done on
+  // bits, so that a loop over angles becomes vectors.
   const uint64_t odd = -static_cast<uint64_t>(quadrant & 1);
   const uint64_t sin_bits = std::bit_cast<uint64_t>(sin_x);
   const uint64_t cos_bits = std::bit_cast<uint64_t>(cos_x);
@@ -127,7 +127,7 @@ ELASTOR_HOST_DEVICE inline SinCos CanonicalSinCos(uint32_t turns) {
           std::bit_cast<double>(cos_bits ^ swap ^ cos_sign)};
 }
 
-// base^exponent by repeated squaring. REQUIRES: exponent >= 0.
+// Returns base^exponent by repeated squaring. REQUIRES: exponent >= 0.
 inline double IntegerPower(double base, int64_t exponent) {
   double power = 1;
   for (; exponent > 0; exponent >>= 1, base *= base) {

@@ -8,7 +8,7 @@ namespace elastor {
 // instead of an illegal instruction. Nothing here may use the standard library: an inline function
 // shared with another file could have been compiled there for the newer CPU.
 
-// What the CPU and the operating system offer.
+// The features that both the CPU and the operating system support.
 struct CpuFeatures {
   bool avx2;
   bool fma;
@@ -20,7 +20,8 @@ struct CpuFeatures {
 };
 CpuFeatures ReadCpuFeatures();
 
-// Name of the first feature that the build needs and `features` lacks; null when the CPU will do.
+// Returns the name of the first feature that the build needs and `features` lacks; null if there is
+// none.
 const char* MissingCpuFeature(const CpuFeatures& features);
 
 // Prints the one line that names the missing feature and exits with code 3.

@@ -13,15 +13,15 @@ namespace elastor {
 // does not depend on layout, ranks or threads.
 class Digest {
  public:
-  // XXH3-128 with seed XXH3-64(name) mixed with `row`, over `size` bytes.
+  // Adds a record: XXH3-128 with seed XXH3-64(name) mixed with `row`, over `size` bytes.
   void Add(std::string_view name, uint64_t row, const void* bytes, size_t size);
-  // The same with the name hashed once by NameSeed (many rows of one tensor).
+  // Does the same with a name hashed before by NameSeed (for many rows of one tensor).
   void AddHashed(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   static uint64_t NameSeed(std::string_view name);
-  // Of this one record.
+  // Returns the digest of this one record.
   static Digest OfRecord(uint64_t name_seed, uint64_t row, const void* bytes, size_t size);
   void Merge(const Digest& other);
-  // Takes records of this digest, whose sum `other` is, out of it.
+  // Removes records whose digest is `other`. REQUIRES: this digest contains them.
   void Subtract(const Digest& other);
   std::string Hex() const;  // 32 digits
 

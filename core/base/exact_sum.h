@@ -17,11 +17,11 @@ class ExactSum {
   void Add(double value);
   void Merge(const ExactSum& other);
   bool ok() const { return ok_; }
-  // The sum rounded to the nearest double, ties to even. NaN when !ok().
+  // Returns the sum rounded to the nearest double, ties to even. NaN when !ok().
   double Value() const;
 
-  // Words for an integer all-reduce: the element-wise int64 sum over up to 2^20 accumulators of
-  // ToWords(), given to FromWords, is the accumulator of all addends. Eight words of 40 bits, the
+  // Words for an integer all-reduce. Sum ToWords() of up to 2^20 accumulators element by element as
+  // int64; FromWords of that sum is the accumulator of all addends. Eight words of 40 bits, the
   // eighth signed; the ninth counts !ok().
   static constexpr int kWords = 9;
   std::array<int64_t, kWords> ToWords() const;

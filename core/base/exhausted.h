@@ -9,18 +9,19 @@
 
 namespace elastor {
 
-// Memory and threads that the system refuses end the process with exit code 3 and one line: what
-// was asked for, for what, and how much there is. Nobody catches a refusal: a rank that lacks
-// memory can do nothing for the others, and the launcher ends the job.
+// If the system refuses memory or a thread, the process ends with exit code 3 and one line: the
+// amount requested, its purpose, and the amount available. No code catches a refusal: a rank that
+// lacks memory can do nothing for the others, and the launcher ends the job.
 //
-// A program that links this library has its operator new: whatever the standard library and the
-// libraries beside us allocate ends so too, on any thread. `new (std::nothrow)` returns null.
+// A program that links this library uses its operator new. So failed allocations of the standard
+// library and of other libraries end the process in the same way, on any thread. `new
+// (std::nothrow)` returns null.
 
-// What the calling thread asks memory for while the object lives, for that line. Scopes nest; the
-// innermost speaks.
+// The purpose, named in that line, for which the calling thread allocates memory while the object
+// lives. Scopes nest; the line names the innermost.
 class MemoryPurpose {
  public:
-  explicit MemoryPurpose(const char* purpose);  // which outlives the object
+  explicit MemoryPurpose(const char* purpose);  // purpose outlives the object
   ~MemoryPurpose();
   MemoryPurpose(const MemoryPurpose&) = delete;
   MemoryPurpose& operator=(const MemoryPurpose&) = delete;
@@ -29,12 +30,12 @@ class MemoryPurpose {
   const char* const outer_;
 };
 
-// From now on a refusal throws instead, std::bad_alloc or std::system_error: for a library, whose
-// caller decides.
+// Makes every later refusal throw std::bad_alloc or std::system_error instead. For use in a
+// library, whose caller decides.
 void ThrowWhenExhausted();
 
-// Ends the process for want of `bytes`. Without allocating; of several threads the first speaks.
-// purpose: empty for the thread's MemoryPurpose.
+// Ends the process because `bytes` of memory were refused. Allocates nothing; if several threads
+// call it, the first prints the line. purpose: if empty, the thread's MemoryPurpose.
 [[noreturn]] void EndForMemory(uint64_t bytes, std::string_view purpose);
 
 // Ends the process because thread `number` (from 1) of `asked` could not be started. error: errno.

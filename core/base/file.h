@@ -11,17 +11,18 @@
 
 namespace elastor {
 
-// Whole files, on a disk that may fill up and a machine that may stop at any moment. Every error
-// names the path, the call and the system's reason: a user error when the path is at fault (no such
-// file, no permission, ...), a machine error otherwise (disk full, input/output error, ...).
+// Reads and writes whole files, on a disk that may fill up and a machine that may stop at any
+// moment. Every error names the path, the call and the system's reason: a user error when the path
+// is at fault (no such file, no permission, ...), a machine error otherwise (disk full,
+// input/output error, ...).
 
-// The status of a failed system call on a path, by errno.
+// Returns the status of a failed system call on a path, from errno.
 Status SystemError(const std::string& path, const char* call);
 
-// The file's bytes.
+// Returns the file's bytes.
 StatusOr<std::string> ReadFile(const std::string& path);
-// The same for files too large for one buffer: `use` is called with pieces of at most `piece_bytes`
-// bytes, in order.
+// Reads files too large for one buffer: calls `use` with pieces of at most `piece_bytes` bytes, in
+// order.
 Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
                         const std::function<void(std::string_view)>& use);
 
@@ -29,30 +30,32 @@ Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
 // bytes or the new ones, whole; on return they are on the disk. On failure the old file stays.
 Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// Whether there is something at the path; links are followed. A path that the system refuses to
-// look at is an error, and not taken for one at which there is nothing.
+// Returns whether something exists at the path, following links. A path that the system refuses to
+// look up is an error, not a missing file.
 StatusOr<bool> IsThere(const std::string& path);
 
-// The names in a directory; none when there is no such directory.
+// Returns the names in a directory; none if the directory does not exist.
 StatusOr<std::set<std::string>> NamesIn(const std::string& directory);
 
-// Makes the directory and its missing parents, on the disk on return. It may exist already.
+// Makes the directory and its missing parents; on return they are on the disk. The directory may
+// exist already.
 Status MakeDirectory(const std::string& path);
 
-// Gives a directory its final name, at once and on the disk on return: what was written into `from`
-// is then whole or not there. User error when `to` exists and is not an empty directory.
+// Renames the directory `from` to its final name `to`, atomically and on the disk on return. After
+// a crash `to` is complete or does not exist. User error when `to` exists and is not an empty
+// directory.
 Status PublishDirectory(const std::string& from, const std::string& to);
 
-// The same when `to` may exist already; it is replaced. While that happens the old one is at
-// `to`.old: after a crash at any moment DirectoryToRead(to) is the old one or the new one, whole.
+// Does the same, but replaces `to` if it exists. Meanwhile the old directory is at `to`.old: after
+// a crash at any moment DirectoryToRead(to) names the complete old or the complete new directory.
 Status ReplaceDirectory(const std::string& from, const std::string& to);
-// `path`, or `path`.old when only that exists.
+// Returns `path`, or `path`.old if only that exists.
 std::string DirectoryToRead(const std::string& path);
 
-// Whether a call of these is waiting for the system to have what was written on the disk (fsync).
+// Returns whether one of these functions is waiting for fsync.
 bool IsSyncing();
 
-// Removes the directory with all that is in it; it need not exist.
+// Removes the directory and its contents; it need not exist.
 Status RemoveDirectory(const std::string& path);
 
 // The same guarantee as WriteFileAtomically for files too large for one buffer: bytes go to
@@ -65,8 +68,8 @@ class AtomicFileWriter {
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
   ~AtomicFileWriter();
 
-  // Writes at once, without a buffer: append pieces of some KiB or more. After an error only
-  // destruction makes sense.
+  // Writes at once, without a buffer: append pieces of some KiB or more. After an error, only
+  // destroy the object.
   Status Append(std::string_view bytes);
   // REQUIRES: every Append was ok; nothing is called afterwards.
   Status Commit();

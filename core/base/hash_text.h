@@ -11,7 +11,8 @@
 
 namespace elastor {
 
-// XXH3-64 in texts: 16 lower-case hex digits. (Readers of JSON keep 53 bits of a number.)
+// Returns an XXH3-64 hash as text: 16 lower-case hex digits. (Readers of JSON keep 53 bits of a
+// number.)
 inline std::string HashText(uint64_t hash) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
@@ -22,12 +23,12 @@ bool IsHashText(std::string_view text);
 // REQUIRES: IsHashText(text)
 uint64_t ParseHashText(std::string_view text);
 
-// A JSON object that ends with its own hash. `text` ends with the opening quote of that last
+// Makes a JSON object that ends with its own hash. `text` ends with the opening quote of that last
 // member's value; the result is `text`, the hash of `text`, and the closing quote and brace.
 std::string SealJson(std::string text);
-// Whether a text is as SealJson made it, to the byte.
+// Returns whether a text is byte for byte as SealJson made it.
 bool IsSealed(std::string_view text);
-// The hash that it ends with. REQUIRES: IsSealed(text)
+// Returns the hash with which a sealed text ends. REQUIRES: IsSealed(text)
 std::string SealOf(std::string_view text);
 
 // Size and hash of a file that is read piece by piece.
@@ -35,7 +36,7 @@ struct FileFacts {
   int64_t bytes = 0;
   std::string xxh3;  // HashText
 };
-// Errors as ReadFile's.
+// Reads a file and returns its size and hash. Errors are those of ReadFile.
 StatusOr<FileFacts> ReadFileFacts(const std::string& path);
 
 }  // namespace elastor

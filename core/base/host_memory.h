@@ -9,25 +9,26 @@ namespace elastor {
 
 inline constexpr int64_t kNoMemoryLimit = std::numeric_limits<int64_t>::max();
 
-// The memory that this process may use of its host, in bytes, as the kernel tells it. What the
-// kernel does not tell has no limit.
+// The memory that this process may use of its host, in bytes, as the kernel reports it. A value
+// that the kernel does not report counts as unlimited.
 struct HostMemory {
   std::string host;     // its name
-  std::string boot_id;  // alike in all processes of one running kernel, whatever its containers
+  std::string boot_id;  // the same for all processes of one running kernel, in any container
   int64_t bytes = kNoMemoryLimit;      // physical memory
-  int64_t available = kNoMemoryLimit;  // of it, without swapping
-  // Of the control groups that the process is in, of both versions, the one with the lowest limit.
+  int64_t available = kNoMemoryLimit;  // physical memory that can still be taken without swapping
+  // The control group with the lowest limit among those the process is in, of both cgroup versions.
   std::string group;  // its path; empty: none has a limit
   int64_t group_bytes = kNoMemoryLimit;
-  int64_t group_available = kNoMemoryLimit;      // what its processes may still take
-  int64_t address_space_bytes = kNoMemoryLimit;  // of this process: ulimit -v
+  int64_t group_available = kNoMemoryLimit;      // what the group's processes may still take
+  int64_t address_space_bytes = kNoMemoryLimit;  // limit of this process's address space: ulimit -v
 };
 
-// root: where /proc and /sys are found; for tests. Limits of the process are its own always.
+// root: the folder that holds /proc and /sys; tests set it. The process's own limits never depend
+// on it.
 HostMemory ReadHostMemory(const std::string& root = "");
 
-// The most memory that this process has had at a time, in bytes: its pages in RAM, those of mapped
-// files included. 0 when the kernel does not tell.
+// Returns this process's peak memory in bytes: its pages in RAM, including pages of mapped files. 0
+// if the kernel does not report it.
 int64_t PeakMemoryBytes(const std::string& root = "");
 
 }  // namespace elastor

@@ -13,19 +13,19 @@ namespace elastor {
 
 using Json = nlohmann::ordered_json;
 
-// A value of a JSON text and its place there, read by type and range. What is not as expected is
-// thrown as a std::string in our words, for who reads the file to put its name before:
+// A value of a JSON text and its place there, read by type and range. A value that is not as
+// expected is thrown as a std::string, to which the reader of the file prepends the file's name:
 // "categorical[3].ids: found null; expected an integer from 1 to 281474976710656".
 class JsonEntry {
  public:
-  // The whole of a text; `json` outlives the entries.
+  // The entry of a whole text; `json` outlives the entries.
   explicit JsonEntry(const Json& json) : JsonEntry(json, "") {}
 
   const Json& json() const { return json_; }
   bool Has(const std::string& member) const;
   JsonEntry Member(const std::string& name) const;
-  std::vector<JsonEntry> Elements() const;                         // of an array
-  std::vector<std::pair<std::string, JsonEntry>> Members() const;  // of an object, as they stand
+  std::vector<JsonEntry> Elements() const;                         // elements of an array
+  std::vector<std::pair<std::string, JsonEntry>> Members() const;  // members of an object, in order
 
   std::string Text() const;
   bool Bool() const;
@@ -42,11 +42,11 @@ class JsonEntry {
   const std::string place_;
 };
 
-// A text's value. Throws a std::string when it is not JSON.
+// Returns a text's value. Throws a std::string if the text is not JSON.
 Json ParseJson(std::string_view text);
-// Whether brackets of a text lie in each other deeper than in any file of ours. What is made of
-// such a text must not be copied or printed: that calls itself for every level, until the stack is
-// full.
+// Returns whether brackets of a text nest deeper than in any file of this project. The value of
+// such a text must not be copied or printed: both recurse once a level and would overflow the
+// stack.
 bool NestsTooDeep(std::string_view text);
 
 }  // namespace elastor

@@ -11,15 +11,16 @@
 namespace elastor {
 
 // The law of sums over leaves: they follow one binary tree over the V leaves, node = left + right,
-// a missing child is skipped, a lone child is passed up unchanged (docs/inside/design.md, "Leaves and the
-// tree"). Every such sum, on the host and on the device, asks this file what is added when;
-// tests/mutation puts mistakes into it and has the tests of every sum fail.
+// a missing child is skipped, a lone child is passed up unchanged (docs/inside/design.md, "Leaves
+// and the tree"). Every such sum, on the host and on the device, asks this file which additions
+// come when; tests/mutation puts mistakes into it and has the tests of every sum fail.
 
-// Whether the sums over two neighbouring nodes are added before the leaf `next` arrives: when their
-// common ancestor does not contain it. left < right < next are leaves of the three nodes, in [0,
-// V). The highest bit in which two leaves differ tells the level of their ancestor; it is 1 in the
-// greater leaf. So `right` has a 1 in the bit that tells it from `left` and a 0 in the one that
-// tells it from `next`; these are two bits, and the greater difference has the higher ancestor.
+// Returns whether the sums over two neighbouring nodes are added before the leaf `next` arrives.
+// They are if their common ancestor does not contain it. left < right < next are leaves of the
+// three nodes, in [0, V). The highest bit in which two leaves differ tells the level of their
+// ancestor; it is 1 in the greater leaf. So `right` has a 1 in the highest bit in which it differs
+// from `left`, and a 0 in the highest in which it differs from `next`. These are two bits, and the
+// greater difference has the higher ancestor.
 template <typename Leaf>
 ELASTOR_HOST_DEVICE constexpr bool IsAddedBefore(Leaf left, Leaf right, Leaf next) {
   return (left ^ right) < (right ^ next);
@@ -38,14 +39,14 @@ ELASTOR_HOST_DEVICE constexpr bool IsAddedBefore(Leaf left, Leaf right, Leaf nex
 template <typename Leaf>
 class LeafStack {
  public:
-  // The ancestors of neighbours are lower the nearer they are to the top, and there are fewer
-  // levels than bits: no tree has more partial sums at once.
+  // The ancestors of neighbouring sums are lower the nearer the sums are to the stack's top, and
+  // there are fewer levels than bits. So no tree has more partial sums at once.
   static constexpr int kMaxDepth = 8 * sizeof(Leaf);
 
   ELASTOR_HOST_DEVICE int size() const { return size_; }
 
-  // Whether, before `next` arrives, the last sum is to be added to the one before it; takes it off
-  // the stack when so.
+  // Returns whether, before `next` arrives, the last sum is to be added to the one before it; if
+  // so, takes it off the stack.
   ELASTOR_HOST_DEVICE bool MergesBefore(Leaf next) {
     if (size_ < 2 || !IsAddedBefore(leaves_[size_ - 2], leaves_[size_ - 1], next)) return false;
     --size_;
@@ -57,7 +58,7 @@ class LeafStack {
     --size_;
     return true;
   }
-  // Returns the number of the new leaf's sum. REQUIRES: MergesBefore(leaf) has just said false.
+  // Returns the number of the new leaf's sum. REQUIRES: MergesBefore(leaf) has just returned false.
   ELASTOR_HOST_DEVICE int Push(Leaf leaf) {
     leaves_[size_] = leaf;
     return size_++;
@@ -79,8 +80,9 @@ inline Range NodeFrom(int64_t begin, int64_t end, int64_t largest) {
 }
 
 // The maximal nodes of the tree inside `owned`, ascending: the sums that a rank or thread with
-// these leaves can make alone. Between two of them a node of another rank may belong, so they are
-// not added by their owner. One when `owned` is itself a node, about 2 log2 of its leaves at most.
+// these leaves can make alone. A node of another rank may lie between two of them, so their owner
+// does not add them. There is one node if `owned` is itself a node, and at most about 2 log2 of its
+// number of leaves.
 inline std::vector<Range> CanonicalNodes(const Range& owned) {
   std::vector<Range> nodes;
   for (int64_t begin = owned.begin; begin < owned.end; begin = nodes.back().end) {

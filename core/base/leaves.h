@@ -17,18 +17,20 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Part `part` of [0, total) cut into `parts` nearly equal ranges: [⌊part·total/parts⌋, ...).
-// total * parts must fit in 63 bits.
+// Returns part `part` of [0, total) cut into `parts` nearly equal ranges: [⌊part·total/parts⌋,
+// ...). total * parts must fit in 63 bits.
 inline Range PartOf(int64_t part, int64_t parts, int64_t total) {
   return {part * total / parts, (part + 1) * total / parts};
 }
 
-// Rows of leaf `leaf` in a batch of `rows` real rows. An empty range means the leaf is absent.
+// Returns the rows of leaf `leaf` in a batch of `rows` real rows. An empty range means the leaf is
+// absent.
 inline Range RowsOfLeaf(int64_t leaf, int64_t leaves, int64_t rows) {
   return PartOf(leaf, leaves, rows);
 }
 
-// Leaves owned by rank `rank` of `ranks`; also leaves of a thread within its rank's range.
+// Returns the leaves owned by rank `rank` of `ranks`; also used for the leaves of a thread within
+// its rank's range.
 inline Range LeavesOfRank(int64_t rank, int64_t ranks, int64_t leaves) {
   return PartOf(rank, ranks, leaves);
 }

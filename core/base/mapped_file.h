@@ -12,26 +12,25 @@
 
 namespace elastor {
 
-// What the system says about a file; equal stamps: nobody has written in between
+// The system's metadata of a file. If two stamps are equal, the file was not written in between
 // (docs/reference/data_format.md has the exceptions).
 struct FileStamp {
   int64_t bytes = 0;
   timespec modified = {};
-  timespec changed = {};  // also by who sets `modified` back
-  // Whether a write after the stamp was taken could leave the same one, because clocks of files
-  // tick. Not compared.
+  timespec changed = {};  // time of the last change, even one that sets `modified` back
+  // Whether a write after the stamp was taken could leave the same stamp, because file clocks have
+  // a coarse tick. Comparisons ignore it.
   bool fresh = false;
 
   bool operator==(const FileStamp& other) const;
 };
 
 // A file mapped into memory, read-only. A page that cannot be read reads as zeros
-// (mapping_watch.h), and CheckReadable tells: whoever has used the bytes asks afterwards.
-// Thread-safe.
+// (mapping_watch.h), and CheckReadable reports it: call it after using the bytes. Thread-safe.
 class MappedFile {
  public:
   enum class Links { kFollow, kRefuse };
-  // Errors as in core/base/file.h; user error when it is no regular file.
+  // Errors are those of core/base/file.h; user error if the path is not a regular file.
   static StatusOr<MappedFile> Open(const std::string& path, Links links);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -41,9 +40,10 @@ class MappedFile {
   const char* data() const { return data_; }  // null when the file is empty
   int64_t bytes() const { return bytes_; }
 
-  // Machine error naming file and offset when a page could not be read since Open.
+  // Returns a machine error naming file and offset if a page could not be read since Open.
   Status CheckReadable() const;
-  // As of now. Machine error when the file has become shorter, or the system does not tell.
+  // Returns the file's stamp as of now. Machine error if the file has become shorter or the system
+  // call fails.
   StatusOr<FileStamp> Stamp() const;
 
  private:

@@ -5,11 +5,11 @@
 
 namespace elastor {
 
-// The numerics fingerprint: one line of everything that the bits of a run depend on besides its
-// experiment, e.g. "x86-64-v3 gcc-12.2.0 panels16 cpu"; device: what OpenCpu or OpenCudaDevice
-// (trainer/run/backend.h) says. Runs with equal experiments and equal
-// fingerprints have equal bits; ranks whose fingerprints differ refuse to work together, and a
-// resume under another one warns.
+// The numerics fingerprint: one line that names everything the bits of a run depend on besides its
+// experiment, e.g. "x86-64-v3 gcc-12.2.0 panels16 cpu"; device: the text from OpenCpu or
+// OpenCudaDevice (trainer/run/backend.h). Runs with equal experiments and equal fingerprints have
+// equal bits; ranks whose fingerprints differ refuse to work together, and a resume under another
+// one warns.
 std::string NumericsFingerprint(const std::string& device);
 
 }  // namespace elastor

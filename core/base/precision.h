@@ -3,7 +3,8 @@
 
 namespace elastor {
 
-// In what matrix products multiply; they add in float always. TF32 exists on GPUs only.
+// The number format in which matrix products multiply; they always add in float. TF32 exists on
+// GPUs only.
 enum class Precision { kFloat32, kTf32, kBFloat16 };
 
 }  // namespace elastor

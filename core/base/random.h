@@ -24,7 +24,8 @@ enum class RandomPurpose : uint32_t {
   kAttentionDropout = 7,
 };
 
-// Philox key for one stream. `layer` is a stable small number or hash of a tensor's name.
+// Returns the Philox key for one stream. `layer` is a stable small number or hash of a tensor's
+// name.
 uint64_t MakeRandomKey(uint64_t seed, RandomPurpose purpose, uint32_t layer);
 uint32_t HashName(std::string_view name);  // low word of XXH3-64
 
@@ -55,7 +56,7 @@ struct NormalPair {
 // Inlined by force: only then a loop over pairs becomes vector code.
 [[gnu::always_inline]] ELASTOR_HOST_DEVICE inline NormalPair NormalFromBits(uint32_t a,
                                                                             uint32_t b) {
-  // a as a double by way of a signed number, for which there is a vector conversion. Exact.
+  // Converts a to double through a signed number, since vectors have that conversion. It is exact.
   const double signed_a = static_cast<int32_t>(a ^ 0x80000000u);
   const double u = (signed_a + (0x1p31 + 1)) * 0x1p-32;
   const double radius = std::sqrt(-2 * CanonicalLog(u));
@@ -63,7 +64,7 @@ struct NormalPair {
   return {radius * angle.cos, radius * angle.sin};
 }
 
-// Uniform in [0, 1) with 32 bits.
+// Returns a number uniform in [0, 1) with 32 bits.
 ELASTOR_HOST_DEVICE inline double UniformFromBits(uint32_t a) { return a * 0x1p-32; }
 
 // Fills out[0, count) with mean-0 normal numbers: element i is number i % 4 of the four normals of

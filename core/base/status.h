@@ -13,11 +13,11 @@ enum class StatusCode {
   kUser = 2,      // a flag, a file, a configuration or the data is wrong
   kMachine = 3,   // a rank, a disk or the network failed
   kDiverged = 4,  // a loss, gradient or weight is no longer finite
-  kStopped = 75,  // by a signal, with a checkpoint written (EX_TEMPFAIL: start it again)
+  kStopped = 75,  // stopped by a signal, with a checkpoint written (EX_TEMPFAIL: start it again)
 };
 
-// The text with control characters, but for tabs, as \n or \x1b: what a file or a name holds breaks
-// no line and steers no terminal.
+// Returns the text with control characters other than tabs written as \n or \x1b, so that a file's
+// or a name's contents break no line and steer no terminal.
 std::string WithoutControls(std::string text);
 
 // The outcome of an operation that can fail for a reason outside the program. A message is one
@@ -32,7 +32,7 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
-  // Whether every rank holds this very status, so that one can speak for all.
+  // Returns whether every rank holds this same status, so that one rank can print it for all.
   bool agreed() const { return agreed_; }
   void set_agreed() { agreed_ = true; }
 
@@ -63,8 +63,8 @@ class [[nodiscard]] StatusOr {
 
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
-  // REQUIRES: ok(). A mistake in this throws std::bad_optional_access, which ends the process:
-  // better than whatever the memory holds.
+  // REQUIRES: ok(). Otherwise std::bad_optional_access is thrown, which ends the process, instead
+  // of returning arbitrary memory.
   T& value() & { return value_.value(); }
   const T& value() const& { return value_.value(); }
   T&& value() && { return std::move(value_).value(); }

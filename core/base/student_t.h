@@ -7,8 +7,8 @@
 
 namespace elastor {
 
-// The 97.5 % quantile of Student's t: a mean of n normal values lies within this times s / sqrt(n)
-// of the true one in 95 % of cases, s being their standard deviation and freedom n - 1. Good to
+// The 97.5 % quantile of Student's t: in 95 % of cases, a mean of n normal values with standard
+// deviation s lies within this times s / sqrt(n) of the true mean. freedom is n - 1. Accurate to
 // 1e-5. REQUIRES: freedom >= 1.
 inline double StudentT975(int64_t freedom) {
   constexpr double kTable[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
@@ -23,7 +23,7 @@ inline double StudentT975(int64_t freedom) {
          z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
 }
 
-// Half the width of the 95 % interval of a mean of n values; none of fewer than two: infinite.
+// Returns half the width of the 95 % interval of a mean of n values; infinite for fewer than two.
 inline double MeanHalfWidth(double stddev, int64_t n) {
   if (n < 2) return HUGE_VAL;
   return StudentT975(n - 1) * stddev / std::sqrt(static_cast<double>(n));

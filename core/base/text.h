@@ -46,7 +46,7 @@ std::string StrCat(const Pieces&... pieces) {
   return StrCat({TextPiece(pieces)...});
 }
 
-// Appends them to `text`, which none of them refers to.
+// Appends the pieces to `text`. REQUIRES: no piece refers to `text`.
 void StrAppend(std::string* text, std::initializer_list<TextPiece> pieces);
 template <typename... Pieces>
 void StrAppend(std::string* text, const Pieces&... pieces) {
@@ -59,11 +59,11 @@ std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2))
 // Returns the texts with `between` between each two.
 std::string Join(const std::vector<std::string>& texts, std::string_view between);
 
-// "1 rank", "3 ranks".
+// Returns a count with its noun: "1 rank", "3 ranks".
 std::string CountText(int64_t count, std::string_view noun);
 
-// Minutes and seconds, with hours where there are any: "1:05", "2:00:07". `seconds` is rounded to
-// the nearest whole number.
+// Returns minutes and seconds, with hours if there are any: "1:05", "2:00:07". `seconds` is rounded
+// to the nearest whole number.
 std::string DurationText(double seconds);
 
 // Returns `text` with ASCII's capital letters replaced by small ones.

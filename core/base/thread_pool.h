@@ -32,7 +32,8 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Sets flush-to-zero and denormals-are-zero for the calling thread: canonical arithmetic.
+// Sets flush-to-zero and denormals-are-zero for the calling thread, which canonical arithmetic
+// needs.
 void SetCanonicalFloatingPoint();
 
 }  // namespace elastor

@@ -7,16 +7,17 @@
 
 namespace elastor {
 
-// Texts of a user come as bytes; what goes into JSON or protobuf must be UTF-8.
+// A user's texts arrive as bytes; texts in JSON or protobuf must be UTF-8.
 
-// How many bytes the first character of `text` has; 0 when it is none, or `text` is empty.
+// Returns the number of bytes of the first character of `text`; 0 if they are not UTF-8 or `text`
+// is empty.
 int Utf8Bytes(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
-// What a run writes is UTF-8, as JSON must be: so is every text that it is given. User error
-// "byte 4 of 'caf\xe9' is not UTF-8; expected UTF-8 text", with bytes that are not printable ASCII
-// as \x and two hex digits. Overlong forms and surrogates are not UTF-8.
+// Checks that a text is UTF-8. A run's outputs must be UTF-8, as JSON is, so its inputs must be
+// too. User error "byte 4 of 'caf\xe9' is not UTF-8; expected UTF-8 text", with bytes that are not
+// printable ASCII as \x and two hex digits. Overlong forms and surrogates are not UTF-8.
 Status CheckUtf8(std::string_view text);
 
 }  // namespace elastor

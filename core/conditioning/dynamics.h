@@ -13,8 +13,8 @@ namespace elastor {
 
 // Gradient descent of the networks of two_layer.h on the squared error e = z(X) - y, section 4 of
 // "The Devil is in the Condition Numbers" (arXiv:2605.20749). Losses are |e|^2 / 2n. The step size
-// eta is of descent on |e|^2 / 2, so that e_{k+1} = (I - eta K) e_k, eq. (9), in the kernel regime;
-// of descent on the loss itself the same step is n eta.
+// eta is for descent on |e|^2 / 2, so that e_{k+1} = (I - eta K) e_k, eq. (9), in the kernel
+// regime; for descent on the loss itself the same step has size n eta.
 
 // The expected loss in the kernel regime, Proposition 4.1:
 //   E[L_k] = (Tr[(I - eta K)^{2k} Sigma] + y^T (I - eta K)^{2k} y) / 2n,
@@ -22,7 +22,7 @@ namespace elastor {
 // K / m where m is large (OutputCovariances).
 class ExpectedLoss {
  public:
-  // `kernel`: of K, with vectors.
+  // `kernel`: the eigendecomposition of K, with vectors.
   ExpectedLoss(const Eigendecomposition& kernel, const Eigen::MatrixXd& covariance,
                const Eigen::VectorXd& y);
 
@@ -31,23 +31,23 @@ class ExpectedLoss {
 
  private:
   Eigen::VectorXd eigenvalues_;  // ascending
-  Eigen::VectorXd weights_;      // of the powers (1 - eta lambda)^{2k}
+  Eigen::VectorXd weights_;      // weights of the powers (1 - eta lambda)^{2k}
 };
 
-// Steps k in [1, most] at which plain.At - gated.At has another sign than at k - 1. Found on a grid
-// of ratio 1.01: of two that are nearer to each other both may be missing.
+// Returns the steps k in [1, most] at which plain.At - gated.At has another sign than at k - 1. The
+// search uses a grid of ratio 1.01, so it may miss two crossings that are nearer to each other.
 std::vector<int64_t> Crossings(const ExpectedLoss& plain, const ExpectedLoss& gated, double eta,
                                int64_t most);
 
 enum class Network { kPlain, kGated };
 
-// Losses before and after each of `steps` steps of the network of m hidden units with the weights
-// of FiniteKernels(x, activation, m, seed): steps + 1 values.
+// Returns the losses before and after each of `steps` steps of the network of m hidden units with
+// the weights of FiniteKernels(x, activation, m, seed): steps + 1 values.
 std::vector<double> TrainingLosses(const Eigen::MatrixXd& x, const Eigen::VectorXd& y,
                                    Network network, Activation activation, int64_t m, double eta,
                                    int64_t steps, uint64_t seed);
 
-// Outputs z_0 = 0, z_1, ..., z_steps in the kernel regime, a column each.
+// Returns the outputs z_0 = 0, z_1, ..., z_steps in the kernel regime, one column each.
 Eigen::MatrixXd OutputTrajectory(const Eigen::MatrixXd& kernel, const Eigen::VectorXd& y,
                                  double eta, int64_t steps);
 

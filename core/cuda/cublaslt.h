@@ -64,7 +64,8 @@ inline Desc MakeDesc(cublasComputeType_t compute_type) {
   return Desc(desc);
 }
 
-// Column-major [rows, columns], columns `leading` elements apart, matrices `stride` apart.
+// Returns the layout of column-major matrices [rows, columns], columns `leading` elements apart,
+// matrices `stride` apart.
 inline Layout MakeLayout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading,
                          int64_t batch, int64_t stride) {
   cublasLtMatrixLayout_t created = nullptr;
@@ -82,7 +83,8 @@ inline Preference MakePreference() {
   return Preference(preference);
 }
 
-// Nothing where the library does not know the attribute for this algorithm.
+// Returns the attribute's value, or nothing if the library does not know the attribute for this
+// algorithm.
 template <typename T>
 std::optional<T> Get(const cublasLtMatmulAlgo_t& algorithm,
                      cublasLtMatmulAlgoConfigAttributes_t attribute) {

@@ -9,8 +9,7 @@
 
 namespace elastor::cuda::internal {
 
-// Makes the opened device that of the calling thread, since CUDA keeps a current device per
-// thread.
+// Makes the opened device the calling thread's current device, which CUDA keeps per thread.
 void UseDevice();
 
 // Calls DieOfDevice unless the call succeeded.

@@ -23,7 +23,7 @@ ExactSum ToExactSum(const DeviceExactSum& sum);
 
 // *sum += values[0..count).
 void AddToExactSum(Stream& stream, const double* values, int64_t count, DeviceExactSum* sum);
-// count sums become zero.
+// Sets `count` sums to zero.
 void ClearExactSums(Stream& stream, DeviceExactSum* sums, int64_t count);
 
 }  // namespace elastor::cuda

@@ -11,9 +11,8 @@
 
 namespace elastor::cuda {
 
-// What one thread has summed. Its words stay in registers: Add finds those of an addend by
-// comparison, since an array that is indexed moves to memory. Up to 2^31 addends of all threads
-// together fit.
+// The sum of one thread. Its words stay in registers: Add finds an addend's words by comparison,
+// since an indexed array would move to memory. Up to 2^31 addends of all threads together fit.
 //
 //   ThreadExactSum sum;
 //   for (...) sum.Add(value);
@@ -56,7 +55,7 @@ class ThreadExactSum {
       for (unsigned w = 0; w < blockDim.x / kWarp; ++w) word += of_warps[threadIdx.x][w];
       AddWord(word, &sum->words[threadIdx.x]);
     }
-    __syncthreads();  // the next sum of the block takes the same memory
+    __syncthreads();  // the block's next sum reuses this memory
   }
 
  private:

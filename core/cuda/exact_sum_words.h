@@ -21,7 +21,7 @@ inline constexpr int kExactSumFractionBits = 160;
 // are added to three neighbouring words.
 struct ExactAddend {
   int first_word = 0;
-  int64_t pieces[3] = {0, 0, 0};  // with the addend's sign
+  int64_t pieces[3] = {0, 0, 0};  // pieces, with the addend's sign
   bool bad = false;               // not finite, or 2^96 and more
 };
 

@@ -11,10 +11,11 @@
 //   sums [16, 8]          lane l has columns 2 (l % 4), + 1 of rows l / 4 and l / 4 + 8
 //   left [16, depth]      of the same rows, a fourth of the depths
 //   right [depth, 8]      of column l / 4, the same depths
-// Sums are, once rounded, a left operand where they lie (SetLeft): two of them side by side in
-// BF16. Then a lane's depths are those of its columns, which in TF32 is another order than PTX's:
-// its right operand is RightOfSums. All lanes of a warp call together. It is assumed that an
-// element of the sums depends on its row and column alone, and on the device's model.
+// Rounded sums serve as a left operand without moving between lanes (SetLeft); BF16 takes two of
+// them side by side. Then a lane's depths equal its columns, which in TF32 differs from PTX's
+// order: the right operand must come from RightOfSums. All lanes of a warp call together. The code
+// assumes that an element of the sums depends only on its row of the left operand, its column of
+// the right operand, and the device's model.
 
 namespace elastor::cuda {
 
@@ -24,7 +25,7 @@ struct Fragments;
 struct SumFragment {
   float v[4] = {};  // (row, column), (row, column + 1), (row + 8, column), (row + 8, column + 1)
 
-  // Element i lies so far behind the first one's row and column.
+  // Returns the distance of element i's row (column) from the first element's.
   static constexpr int Row(int i) { return i / 2 * 8; }
   static constexpr int Column(int i) { return i % 2; }
 };
@@ -35,7 +36,7 @@ struct RightFragment {
   uint32_t r[2];
 };
 
-// Of the running thread, in what it holds of the sums.
+// The row and the column of the first element of a SumFragment that the running thread holds.
 __device__ inline int FragmentRow() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
 __device__ inline int FragmentColumn() { return static_cast<int>(threadIdx.x) % 4 * 2; }
 
@@ -45,23 +46,24 @@ struct Fragments<float> {
   static constexpr int kDepth = 8;
 
   __device__ static float Factor(float value) { return RoundToTf32(value); }
-  // Columns 8 eight, 8 eight + 1, ... of a left operand are factors from sums.
+  // Sets columns 8 eight, 8 eight + 1, ... of a left operand to factors from sums.
   __device__ static void SetLeft(LeftFragment* left, int /*eight*/, const float (&factors)[4]) {
     for (int i = 0; i < 4; ++i) left->r[i / 2 + i % 2 * 2] = __float_as_uint(factors[i]);
   }
-  // From shared memory; element (row, depth) at at[row * row_step + depth * depth_step].
+  // Loads a left operand from shared memory; element (row, depth) is at[row * row_step + depth *
+  // depth_step].
   __device__ static LeftFragment Left(const float* at, int row_step, int depth_step) {
     at += FragmentRow() * row_step + FragmentColumn() / 2 * depth_step;
     const float* const second = at + 8 * row_step;
     return {{__float_as_uint(at[0]), __float_as_uint(second[0]),
              __float_as_uint(at[4 * depth_step]), __float_as_uint(second[4 * depth_step])}};
   }
-  // For Left.
+  // Loads the right operand that belongs to Left.
   __device__ static RightFragment Right(const float* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() / 2 * depth_step;
     return {{__float_as_uint(at[0]), __float_as_uint(at[4 * depth_step])}};
   }
-  // For SetLeft.
+  // Loads the right operand that belongs to SetLeft.
   __device__ static RightFragment RightOfSums(const float* at, int column_step, int depth_step) {
     at += FragmentRow() * column_step + FragmentColumn() * depth_step;
     return {{__float_as_uint(at[0]), __float_as_uint(at[depth_step])}};

@@ -20,7 +20,7 @@ namespace elastor::cuda {
 
 inline constexpr int kWarp = 32;
 
-// Blocks of `per_block` that cover `total`, at least one, at most 2^31 - 1.
+// Returns the number of blocks of `per_block` that cover `total`, at least 1 and at most 2^31 - 1.
 inline unsigned Blocks(int64_t total, int64_t per_block) {
   const int64_t blocks = (total + per_block - 1) / per_block;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks);

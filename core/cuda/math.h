@@ -14,7 +14,7 @@ namespace elastor::cuda {
 // same order, hence the same bits (tests/core/cuda/math_test.cc compares them). Bounds are stated
 // there. For device kernels and the host; no contraction of a * b + c, denormals flushed.
 
-// The larger (smaller) of a bound and v; v when v is NaN or equal to the bound.
+// Returns the larger (smaller) of a bound and v; v if v is NaN or equal to the bound.
 ELASTOR_HOST_DEVICE inline float AtLeast(float bound, float v) { return bound > v ? bound : v; }
 ELASTOR_HOST_DEVICE inline float AtMost(float bound, float v) { return bound < v ? bound : v; }
 

@@ -21,7 +21,7 @@ struct Operand {
   cudaDataType_t type = CUDA_R_32F;
   int64_t element_bytes = 0;
   char* data = nullptr;
-  int64_t rows = 0;  // as stored
+  int64_t rows = 0;  // rows of the matrix as stored
   int64_t columns = 0;
   int64_t canonical_rows = 0;
   int64_t canonical_columns = 0;
@@ -45,7 +45,7 @@ struct Problem {
   SumOrder sums = SumOrder::kFixed;
 };
 
-// All that, within one Matmul, a plan depends on.
+// Everything that a plan depends on within one Matmul.
 using PlanKey = std::array<int64_t, 8 + 8 * kOperands>;
 PlanKey KeyOf(const Problem& problem);
 
@@ -54,7 +54,7 @@ class MatmulPlan {
  public:
   MatmulPlan(cublasLtHandle_t handle, Stream* stream, const Problem& problem);
 
-  // REQUIRES: KeyOf(problem) is that of the problem the plan was made for.
+  // REQUIRES: KeyOf(problem) equals the key of the problem that the plan was made for.
   void Run(cublasLtHandle_t handle, Stream& stream, void* workspace, const Problem& problem);
 
  private:

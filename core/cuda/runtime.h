@@ -27,18 +27,19 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
   std::string capability;  // "9.0"
-  std::string libraries;   // what the bits depend on besides the device: "cuda-13.0 cublas-13.0.2"
+  std::string libraries;   // the bits depend on them, too: "cuda-13.0 cublas-13.0.2"
   bool emulated = false;
 };
 
-// How many devices this process sees: 0 where there is no driver.
+// Returns the number of devices that this process sees; 0 without a driver.
 int DeviceCount();
-// Makes device `index` this process's. Once, before anything else of this header. User error, in
-// one line, when there is no such device or it is too old for this build (compute capability 8.0).
+// Makes device `index` this process's device. Call it once, before anything else of this header.
+// User error, in one line, when there is no such device or it is too old for this build (compute
+// capability 8.0).
 StatusOr<DeviceInfo> OpenDevice(int index);
 
-// Ends the process with a line that names the device and `what`, exit code 3. For errors after
-// which the device cannot be used.
+// Ends the process with a line that names the device and `what`, exit code 3. Use it for errors
+// after which the device cannot be used.
 [[noreturn]] void DieOfDevice(const std::string& what);
 
 class Stream;
@@ -50,12 +51,13 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Happens when everything enqueued on `stream` so far is done.
+  // Records the event, which happens when everything enqueued on `stream` so far is done.
   void Record(Stream& stream);
   // An event that was never recorded is done.
   bool Done() const;
   void Synchronize() const;
-  // Milliseconds of the device from `start` to this event; both done. 0 in the emulation.
+  // Returns the device's milliseconds from `start` to this event; 0 in the emulation. REQUIRES:
+  // both are done.
   double MillisecondsSince(const Event& start) const;
 
   struct State;
@@ -65,7 +67,7 @@ class Event {
   std::unique_ptr<State> state_;
 };
 
-// Whose blocks the device starts first when work of several streams is ready.
+// The priority by which the device starts blocks when work of several streams is ready.
 enum class StreamPriority { kNormal, kHigh };
 
 class Stream {
@@ -75,13 +77,14 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Later work of this stream waits for the event as recorded last.
+  // Makes later work of this stream wait for the event as recorded last.
   void Wait(const Event& event);
   void Synchronize();
 
   struct State;
   State* state() const { return state_.get(); }
-  // cudaStream_t, whose device is the calling thread's from then on; null in the emulation.
+  // Returns the cudaStream_t, and makes its device the calling thread's current device; null in the
+  // emulation.
   void* handle() const;
 
  private:
@@ -89,7 +92,7 @@ class Stream {
 };
 
 // Work captured once and launched many times. Captured calls see the pointers and sizes they were
-// given; what changes from launch to launch must lie in device memory.
+// given; values that change from launch to launch must lie in device memory.
 class Graph {
  public:
   Graph();
@@ -98,7 +101,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   // Work enqueued on `stream` between the calls, and on streams that wait for its events meanwhile,
-  // is captured instead of run. No Synchronize and no allocation in between.
+  // is captured instead of run. REQUIRES: no Synchronize and no allocation in between.
   void BeginCapture(Stream& stream);
   void EndCapture(Stream& stream);
   bool captured() const;
@@ -211,7 +214,7 @@ void Copy2D(Stream& stream, T* to, int64_t to_stride, const T* from, int64_t fro
   internal::Copy2DBytes(stream, to, to_stride * sizeof(T), from, from_stride * sizeof(T),
                         columns * sizeof(T), rows);
 }
-// *to becomes as long as `from`, with its contents.
+// Resizes *to to the length of `from` and copies the contents.
 template <typename T>
 void Upload(Stream& stream, const std::vector<T>& from, Buffer<T>* to) {
   const int64_t count = static_cast<int64_t>(from.size());

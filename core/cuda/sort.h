@@ -14,7 +14,7 @@ class DeviceSort {
   explicit DeviceSort(Stream* stream) : stream_(stream), scratch_(stream) {}
 
   // Sorts stably and ascending by bits [0, key_bits) of the keys, which are uint32_t or uint64_t;
-  // key_bits from 1 to all of a key's. The outputs must be other memory than the inputs.
+  // key_bits is at least 1 and at most the bits of a key. The outputs must not overlap the inputs.
   template <typename Key>
   void SortPairs(int64_t count, int key_bits, const Key* keys, Key* sorted_keys,
                  const uint32_t* values, uint32_t* sorted_values);

@@ -11,12 +11,13 @@
 
 namespace elastor {
 
-// A behaviour sequence that the model reads id by id (docs/reference/models.md, "Behaviour sequences").
+// A behaviour sequence that the model reads id by id (docs/reference/models.md, "Behaviour
+// sequences").
 struct SequenceShape {
   std::string name;
-  int64_t field = 0;      // its place among the categorical fields
-  int64_t target = 0;     // the place of the field that it is compared with
-  int64_t positions = 0;  // L: so many of its latest ids
+  int64_t field = 0;      // index among the categorical fields
+  int64_t target = 0;     // index of the categorical field that it is compared with
+  int64_t positions = 0;  // L: the number of its latest ids that are read
   // The tables pool these ids by their mean: the sequence takes no positions of E.
   bool pooled = false;
 };
@@ -26,12 +27,12 @@ struct FeatureShape {
   int64_t numeric_fields = 0;
   int64_t categorical_fields = 0;
   int64_t embedding_width = 0;     // k
-  double embedding_stddev = 1e-4;  // of the first values of the numeric fields' vectors
+  double embedding_stddev = 1e-4;  // stddev of the numeric fields' initial vectors
   std::vector<SequenceShape> sequences = {};
   // Every vector has one more element, behind the others: the first-order weight of a linear model.
   bool first_order = false;
-  // Where there is one: the numeric fields are its pixels, there are no others, embedding_width is
-  // 1, and E is the pixels themselves [patches, patch^2].
+  // If there is an image, the numeric fields are its pixels, there are no other fields,
+  // embedding_width is 1, and E is the pixels themselves [patches, patch^2].
   ImageShape image = {};
 
   int64_t row_width() const { return embedding_width + (first_order ? 1 : 0); }
@@ -39,10 +40,10 @@ struct FeatureShape {
   int64_t inputs() const { return fields() * row_width(); }
   int64_t numeric_features() const { return numeric_fields * row_width(); }
 
-  // Sequences that take positions, and how many positions in all.
+  // The number of sequences that take positions, and the number of their positions in all.
   int64_t encoded_sequences() const;
   int64_t positions() const;
-  // Features of node 0, and those of them that the tables put there.
+  // The number of features of node 0, and how many of them the tables fill.
   int64_t embedding_features() const { return inputs() + positions() * row_width(); }
   int64_t table_features() const { return embedding_features() - numeric_features(); }
 };
@@ -54,16 +55,17 @@ struct Value {
 
 struct Node {
   Op op;
-  std::vector<int> inputs;      // nodes whose outputs it reads, in the op's order
-  std::vector<int> parameters;  // of the graph's layout, in the op's order
-  Shape shape;                  // of its output
-  // Nodes of one segment, which stand together, run forward once more before their backward pass,
-  // and what they make is not kept till then but for what others read. -1: kept.
+  std::vector<int> inputs;      // nodes whose outputs this node reads, in the op's order
+  std::vector<int> parameters;  // indices in the graph's layout, in the op's order
+  Shape shape;                  // shape of the output
+  // Nodes of one segment stand together and run forward once more before their backward pass. Until
+  // then, only values that other nodes read are kept. -1: the node is in no segment and its values
+  // are kept.
   int segment = -1;
 };
 
-// A representation whose spectrum is measured: of every row one matrix [tokens, width], or several,
-// one after another, each measured by itself (those of the positions of a text).
+// A representation whose spectrum is measured: for every row one matrix [tokens, width], or several
+// one after another, each measured by itself (as for the positions of a text).
 struct Probe {
   std::string name;
   Shape shape;
@@ -72,10 +74,10 @@ struct Probe {
   int64_t features() const { return matrices * shape.features(); }
 };
 
-// A model: a static graph of ops from the embeddings (node 0: those of the fields, then those of
-// the sequences' positions; with first-order weights the vectors are k + 1 wide, and E is a slice
-// of them; of an image its patches) to the outputs, the logits (the last node). Every node comes
-// after its inputs, and the outputs depend on all of them. It is data: executors run it
+// A model: a static graph of ops from the embeddings (node 0) to the logits (the last node). Node 0
+// holds the embeddings of the fields, then of the sequences' positions, or an image's patches. With
+// first-order weights its vectors are k + 1 wide, and E is a slice of them. Every node comes after
+// its inputs, and the outputs depend on all of them. It is data: executors run it
 // (cpu/cpu_executor.h, cuda/device_executor.h).
 //
 // The backward pass visits the nodes in reverse. A value or a parameter that is used several times
@@ -91,21 +93,25 @@ class Graph {
   std::span<const Node> nodes() const { return nodes_; }
   int size() const { return static_cast<int>(nodes_.size()); }
   const Node& operator[](int node) const { return nodes_[node]; }
-  // What is measured, in order; probe 0 is what the model reads of E, as [n, k].
+  // Returns the measured representations, in order; probe 0 is the part of E that the model reads,
+  // as [n, k].
   std::span<const Probe> probes() const { return probes_; }
   int64_t outputs() const { return nodes_.back().shape.features(); }  // logits per row
 
-  // How often node's output is an input of other nodes, and how often a parameter is used.
+  // Returns how often a node's output is an input of other nodes, and how often a parameter is
+  // used.
   int uses(int node) const { return uses_[node]; }
   int parameter_uses(int parameter) const { return parameter_uses_[parameter]; }
-  bool shares_parameters() const;  // among nodes
+  bool shares_parameters() const;  // whether any nodes share a parameter
   bool probed(int node) const;
 
-  // Whether a training pass must hold all rows of a leaf, and the first op because of which.
+  // Returns whether a training pass must hold all rows of a leaf, and the name of the first op that
+  // needs it.
   bool needs_whole_leaf() const { return whole_leaf_op() != nullptr; }
   const char* whole_leaf_op() const;
 
-  // Per row, forward: multiply-adds of matrix products, and numbers that the ops read and write.
+  // Costs of a row's forward pass: multiply-adds of matrix products, and numbers that the ops read
+  // and write.
   int64_t multiply_adds() const;
   int64_t numbers_moved() const;
 
@@ -122,22 +128,24 @@ class Graph {
 // declared twice, a value that nothing uses) is a program error.
 class GraphBuilder {
  public:
-  // Node 0 is there from the start, with the parameters of numeric fields. outputs: of the task,
-  // which the model's last linear map must have.
+  // Node 0 exists from the start, with the parameters of numeric fields. outputs: the task's number
+  // of outputs, which the model's last linear map must have.
   explicit GraphBuilder(const FeatureShape& features, int64_t outputs = 1);
 
   const FeatureShape& features() const { return features_; }
   int64_t outputs() const { return outputs_; }
-  // The fields' vectors [n, row width]: node 0, or what an encoder has made of it.
+  // The fields' vectors [n, row width]: node 0, or an encoder's result.
   Value Rows() const { return rows_; }
   void SetRows(Value encoded);
-  // E [n, k], as the model reads it.
+  // Returns E [n, k] as the model reads it.
   Value Embeddings();
-  // The first-order weights [n, 1], of numeric fields times their values. Once.
+  // Returns the first-order weights [n, 1]; those of numeric fields are multiplied by the values.
+  // Call it at most once.
   Value FirstOrder();
   Shape shape(Value value) const { return nodes_[value.node].shape; }
 
-  // Parameters lie in the flat array in the order of declaration, which is part of the numerics.
+  // Declares a parameter. Parameters lie in the flat array in the order of declaration, which is
+  // part of the numerics.
   int Parameter(const std::string& name, std::vector<int64_t> shape, Init init, Decay decay);
   // A running mean over batches (ParameterLayout::DeclareStatistic).
   int Statistic(const std::string& name, std::vector<int64_t> shape, double initial);
@@ -150,26 +158,28 @@ class GraphBuilder {
     const Value both[] = {a, b};
     return Apply(AddOp{}, both);
   }
-  // What is applied from here to EndSegment is one segment (Node::segment): a choice of memory
-  // against time that changes no bit.
+  // Ops applied from here to EndSegment are one segment (Node::segment), which trades time for
+  // memory and changes no bit.
   void BeginSegment() { segment_ = segments_++; }
   void EndSegment() { segment_ = -1; }
-  // Every call numbers a dropout layer, also where the rate is 0 and nothing is applied.
+  // Applies dropout. Every call numbers a dropout layer, even if the rate is 0 and nothing is
+  // applied.
   Value Dropout(Value x, double rate);
-  // The number of one more op that drops attention's weights; they are numbered by themselves.
+  // Returns the number of the next op that drops attention's weights; these ops have their own
+  // numbering.
   uint32_t NextAttentionDropout() { return attention_dropouts_++; }
 
-  // Measures `value`, so many matrices of `shape`, under this name; returns it.
+  // Measures `value`, which holds `matrices` matrices of `shape`, under this name. Returns `value`.
   Value Measure(const std::string& name, Value value, Shape shape, int64_t matrices = 1);
   Value Measure(const std::string& name, Value value) { return Measure(name, value, shape(value)); }
 
-  // The graph that ends in `outputs`, the node applied last.
+  // Returns the graph that ends in `outputs`, the node applied last.
   Graph Finish(Value outputs) &&;
 
  private:
   void CheckNewName(const std::string& name) const;
 
-  Value Columns(int64_t begin, int64_t count);  // of the rows
+  Value Columns(int64_t begin, int64_t count);  // columns of the rows
 
   FeatureShape features_;
   int64_t outputs_;
@@ -177,14 +187,14 @@ class GraphBuilder {
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
   Value rows_ = {0};
-  Value embeddings_;  // E, where it is a slice of the rows
+  Value embeddings_;  // E, if it is a slice of the rows
   uint32_t dropout_layers_ = 0;
   uint32_t attention_dropouts_ = 0;
   int segment_ = -1;
   int segments_ = 0;
 };
 
-// "block0.mixing", from ("block", 0, ".mixing").
+// Returns "block0.mixing" for ("block", 0, ".mixing").
 inline std::string IndexedName(const std::string& prefix, int64_t index,
                                const std::string& suffix = "") {
   return prefix + std::to_string(index) + suffix;

@@ -13,7 +13,8 @@ namespace elastor {
 // one row into a StoringSink leaves the row's gradient; on a device, a pass over leaves of one row
 // leaves all of them in LeafGradients.
 
-// User error that names the op where a graph has none, because its rows depend on each other.
+// Returns a user error that names the op if a graph has no per-sample gradients because its rows
+// depend on each other.
 inline Status CheckPerSampleGradients(const Graph& graph) {
   if (!graph.needs_whole_leaf()) return OkStatus();
   return UserError(std::string("per-sample gradients: the model has ") + graph.whole_leaf_op() +

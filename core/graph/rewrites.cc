@@ -53,7 +53,7 @@ Graph Rewrite(const Graph& graph, const Fuse& fuse) {
   return Graph(graph.features(), graph.parameters(), std::move(nodes), std::move(probes));
 }
 
-// Of node i, an Add.
+// Returns the fusion for node i if it is an Add that qualifies.
 std::optional<Fusion> ResidualIntoLinear(const Graph& graph, int i) {
   if (!std::holds_alternative<AddOp>(graph[i].op)) return {};
   const int x = graph[i].inputs[0];

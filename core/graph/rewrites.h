@@ -5,15 +5,16 @@
 
 namespace elastor {
 
-// Rewrites of a graph that no bit depends on: the same values, gradients and orders of additions,
-// by fewer passes over memory. What would change the order in which the gradients of a value or a
-// parameter are added is left as it is. An executor applies those for which its device has kernels.
+// Rewrites of a graph that change no bit: they keep values, gradients and orders of additions, and
+// make fewer passes over memory. A rewrite that would change the order in which gradients of a
+// value or a parameter are added is not applied. An executor applies those for which its device has
+// kernels.
 
 // Add(x, Linear(u)), where nothing else reads the linear map's output, becomes Linear(u, residual =
 // x): the addition is done as the product is stored.
 Graph FuseResidualIntoLinear(const Graph& graph);
 
-// The same for the last node alone: a sum of logits.
+// Does the same for the last node alone, a sum of logits.
 Graph FuseResidualIntoLogits(const Graph& graph);
 
 // Norm(Add(x, y)), where nothing else reads the sum and nothing else reads y, becomes Norm(y,

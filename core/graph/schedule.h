@@ -10,8 +10,8 @@
 
 namespace elastor {
 
-// Where every value and every gradient of a graph lies, and what is added to what on the way back:
-// the part of an executor that is the same on every device.
+// The place of every value and every gradient of a graph, and the sums of gradients in the backward
+// pass. This part of an executor is the same on every device.
 
 // Memory of [rows, features], in use from step `first` to step `last`, both included. With n nodes,
 // node i runs forward at step i and backward at step 2n - i; step n is the loss.
@@ -40,14 +40,15 @@ struct GradientSum {
 struct NodeSchedule {
   BufferView output;
   BufferView doutput;
-  // What the backward pass reads: `output` and its inputs' outputs, or what nodes of its own
-  // segment have made once more. recomputed: where the node's kernel does so; empty: it does not.
+  // Values that the backward pass reads: `output` and the outputs of its inputs, or the copies
+  // recomputed by nodes of its own segment. recomputed: where the node's kernel recomputes its
+  // output; empty: it does not.
   BufferView recomputed;
-  int recomputed_at = -1;  // the step
+  int recomputed_at = -1;  // step at which the node runs forward once more
   BufferView backward_output;
   std::vector<BufferView> backward_inputs;
-  // By input. dinputs: empty where the kernel computes no gradient (its rule is another). addends:
-  // what the kernel adds to the gradient it computes; empty: nothing.
+  // By input. dinputs: empty if the kernel computes no gradient, because another rule gives it.
+  // addends: the value that the kernel adds to the gradient it computes; empty: none.
   std::vector<BufferView> dinputs;
   std::vector<BufferView> addends;
   std::vector<GradientSum> sums;  // after the kernel's backward pass, in order
@@ -74,7 +75,7 @@ struct Schedule {
   std::vector<BufferLife> buffers;
 };
 
-// traits: of the kernels of graph's nodes on the device.
+// Makes the schedule of a graph. traits: the traits of its nodes' kernels on the device.
 Schedule MakeSchedule(const Graph& graph, std::span<const KernelTraits> traits);
 
 // Offsets of `buffers` of `bytes` each in one piece of memory, such that no two whose lives meet

@@ -7,12 +7,12 @@
 
 namespace elastor {
 
-// The nodes behind a probe as a graph of its own, whose embeddings are the probe's matrices and
-// whose parameters keep their names. REQUIRES: the nodes read nothing from before the probe.
+// Returns the nodes behind a probe as a graph whose embeddings are the probe's matrices and whose
+// parameters keep their names. REQUIRES: the nodes read nothing from before the probe.
 Graph Tail(const Graph& graph, const Probe& probe);
 
-// The matrices that the outputs are linear in, but for a bias: those of the last probe, or what
-// norms right behind it make of them. None where other ops than linear ones follow.
+// Returns the matrices in which the outputs are linear, apart from a bias: those of the last probe,
+// or the results of norms right behind it. Returns nothing if ops that are not linear follow.
 std::optional<Probe> LinearInput(const Graph& graph);
 
 }  // namespace elastor

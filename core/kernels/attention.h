@@ -21,18 +21,18 @@ namespace elastor {
 // the weights tell how often something was seen, and Tk, not the row's length, divides them.
 //
 // A row may have a length, the number of its keys: the first ones. i sees j where j < length, and
-// where `causal` also j <= i < length: query i then is position i. Weights of what is not seen are
-// exactly 0, whatever finite numbers lie there, and a query that sees nothing has y_i = 0.
+// where `causal` also j <= i < length: query i then is position i. Weights of unseen keys are
+// exactly 0, whatever finite numbers they hold, and a query that sees no key has y_i = 0.
 //
-// Dropout acts on the weights: y_i = sum_j mask_ij w_ij v_j, where mask_ij of a head is that of the
-// row's feature (head * Tq + i) * Tk + j (dropout.h), 0 or 1 / (1 - rate).
+// Dropout acts on the weights: y_i = sum_j mask_ij w_ij v_j, where mask_ij of a head, 0 or 1 / (1 -
+// rate), is the mask of the row's feature (head * Tq + i) * Tk + j (dropout.h).
 //
-// Order of additions of an element, on the CPU: every sum is one FMA chain from +0, that of s_ij
-// over the features of the head ascending, that of y_i and dq_i over j, that of dv_j and dk_j over
-// i; the sum of the softmax are additions over j, as are those of db over heads and then over i.
-// +0 is added to what a chain gives, so that skipping weights of 0 at the end of one changes no
-// bit. Multiplying by `scale`, adding b and dividing (by one multiplication with the reciprocal)
-// round each, and so does multiplying a weight, or its gradient, by the mask.
+// Order of additions of an element, on the CPU: every sum is one FMA chain from +0. The chain of
+// s_ij runs over the features of the head ascending, the chains of y_i and dq_i over j, and those
+// of dv_j and dk_j over i. The softmax's sum consists of additions over j, and db's of additions
+// over heads and then over i. +0 is added to a chain's result, so that skipping weights of 0 at its
+// end changes no bit. Multiplying by `scale`, adding b and dividing (by one multiplication with the
+// reciprocal) round each, and so does multiplying a weight, or its gradient, by the mask.
 enum class AttentionKind { kSoftmax, kSilu };
 
 struct AttentionShape {
@@ -45,7 +45,8 @@ struct AttentionShape {
   double scale = 1;
   bool causal = false;  // then Tq = Tk
 
-  // Differences i - j that are seen, from first_difference() on: elements of the position bias.
+  // Returns the number of differences i - j that are seen, from first_difference() on. It is the
+  // number of elements of the position bias.
   [[gnu::always_inline]] ELASTOR_HOST_DEVICE int64_t differences() const {
     return causal ? keys : queries + keys - 1;
   }
@@ -54,22 +55,22 @@ struct AttentionShape {
   }
 };
 
-// The element of the position bias that (query, key) has. REQUIRES: not causal, or key <= query.
+// Returns the index of the position bias of (query, key). REQUIRES: not causal, or key <= query.
 [[gnu::always_inline]] ELASTOR_HOST_DEVICE inline int64_t DifferenceOf(const AttentionShape& shape,
                                                                        int64_t query, int64_t key) {
   return query - key - shape.first_difference();
 }
 
 // q: [rows, Tq h d], k: [rows, Tk h d], v: [rows, Tk h dv], y: [rows, Tq h dv], different memory.
-// lengths: [rows, 1], or empty. position_bias: differences() elements, or null. dropout: none where
-// its rate is 0.
+// lengths: [rows, 1], or empty. position_bias: differences() elements, or null. dropout: there is
+// none if its rate is 0.
 template <typename T>
 void AttentionForward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                       Panels<const T> v, Panels<const T> lengths, const T* position_bias,
                       const DropoutKey& dropout, Panels<T> y);
 
-// The weights are computed again. dq, dk, dv: as q, k, v. dposition_bias: [rows, differences()]
-// receives what each row adds to the gradient of the position bias; empty where there is none.
+// Computes the weights again. dq, dk, dv: like q, k, v. dposition_bias: [rows, differences()]
+// receives each row's part of the gradient of the position bias; empty if there is no bias.
 template <typename T>
 void AttentionBackward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
                        Panels<const T> v, Panels<const T> lengths, const T* position_bias,

@@ -6,8 +6,9 @@
 
 namespace elastor {
 
-// What inverted dropout keeps: element (row, f) iff word f % 4 of Philox4x32-10 is >= rate * 2^32,
-// with key = `key` and counter = {low word and high word of (first_row + row), step, f / 4}.
+// The rule of inverted dropout: element (row, f) is kept iff word f % 4 of Philox4x32-10 is >= rate
+// * 2^32, with key = `key` and counter = {low word and high word of (first_row + row), step, f /
+// 4}.
 struct DropoutKey {
   uint64_t key = 0;  // MakeRandomKey(seed, purpose, layer)
   uint32_t step = 0;
@@ -15,8 +16,8 @@ struct DropoutKey {
   double rate = 0;        // in [0, 1)
 };
 
-// Words from `lowest` on are kept, and what they stand for is multiplied by `scale` = 1 / (1 -
-// rate); a rate so near 1 that no word is that high has the scale 0.
+// Elements whose words are at least `lowest` are kept and multiplied by `scale` = 1 / (1 - rate);
+// if the rate is so near 1 that no word is that high, the scale is 0.
 struct KeptWords {
   uint32_t lowest = 0;
   double scale = 1;

@@ -85,8 +85,8 @@ void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, co
 template <typename T>
 T Sigmoid(T z);
 
-// A run of `width` features from row-major memory to panels and back. source(row) pointers are
-// given per row: y[row][f] = rows[row][f] for f in [0, y.features); padded rows get 0.
+// Copies a run of features from row-major memory to panels. Each row has its own source pointer:
+// y[row][f] = rows[row][f] for f in [0, y.features); padded rows get 0.
 template <typename T>
 void RowsToPanels(const T* const* rows, Panels<T> y);
 // rows[row * row_stride + f] = x[row][f] + 0, real rows only: -0 becomes +0.

@@ -14,8 +14,8 @@ struct ImageShape {
   int64_t patch = 1;
 
   ELASTOR_HOST_DEVICE int64_t pixels() const { return height * width; }
-  // The pixel, counted row by row of the image, that is number `feature` patch after patch, each
-  // row by row.
+  // Returns the index, row by row in the image, of the pixel that has index `feature` when pixels
+  // are counted patch after patch, each patch row by row.
   ELASTOR_HOST_DEVICE int64_t PixelAt(int64_t feature) const {
     const int64_t in_patch = feature % (patch * patch);
     const int64_t number = feature / (patch * patch);

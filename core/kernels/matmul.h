@@ -35,7 +35,7 @@ struct MatrixView {
   int64_t row_stride = 0;
   int64_t column_stride = 1;
 
-  // Row-major rows x columns.
+  // Returns the view of a row-major matrix [rows, columns].
   static MatrixView RowMajor(const T* data, int64_t rows, int64_t columns) {
     return {data, rows, columns, columns, 1};
   }
@@ -50,24 +50,25 @@ inline constexpr int64_t kPackedPadding = 16;
 template <typename T>
 class PackedMatrix {
  public:
-  // kFloat32 or, for float on a CPU that has it, kBFloat16: what products with it multiply in.
+  // precision: the format in which products multiply: kFloat32 or, for float on a CPU that has it,
+  // kBFloat16.
   explicit PackedMatrix(Precision precision = Precision::kFloat32) : precision_(precision) {}
 
   // Packs A = [blocks[0] | blocks[1] | ...], blocks of equal row count side by side. Reuses memory.
   void Pack(std::span<const MatrixView<T>> blocks);
-  // Part `part` of `parts` of Pack, for threads that share it. REQUIRES: the shape that Reshape, or
-  // an earlier Pack, gave the matrix.
+  // Does part `part` of `parts` of Pack, for threads that share it. REQUIRES: Reshape or an earlier
+  // Pack has given the matrix this shape.
   void PackPart(std::span<const MatrixView<T>> blocks, int part, int parts);
   void Reshape(int64_t rows, int64_t columns);
   // Packs two matrices of equal shape so that a tile holds the same rows of both (for
   // GatedUpProjection).
   void PackPair(const MatrixView<T>& first, const MatrixView<T>& second);
 
-  int64_t rows() const { return rows_; }  // of A; of each matrix when paired
+  int64_t rows() const { return rows_; }  // rows of A, or of each matrix of a pair
   int64_t columns() const { return columns_; }
   bool paired() const { return paired_; }
   Precision precision() const { return precision_; }
-  // Steps of a row's chain: columns, or pairs of them.
+  // Returns the steps of a row's chain: columns, or pairs of columns.
   int64_t steps() const {
     return precision_ == Precision::kBFloat16 ? (columns_ + 1) / 2 : columns_;
   }
@@ -75,7 +76,7 @@ class PackedMatrix {
   struct Tile {
     int64_t row = 0;     // first row of A
     int64_t height = 0;  // rows in the tile (paired: rows of each matrix)
-    int64_t offset = 0;  // of the tile's first element in data()
+    int64_t offset = 0;  // offset of the tile's first element in data()
   };
   std::span<const Tile> tiles() const { return tiles_; }
   // Element (row i of the tile, step k) of a tile is data()[offset + k * height + i]; paired:
@@ -96,7 +97,7 @@ class PackedMatrix {
 
 enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh, kSigmoid };
 
-// What happens to the sum s of one element before it is stored, in this order:
+// The steps applied to the sum s of one element before it is stored, in this order:
 //   s = s + bias[j];  derivative = activation'(s);  s = activation(s);  unscaled = s;
 //   second_output = s * second_multiplier;  y = s * multiplier + residual (two roundings).
 // All views have y's shape; an empty view (data == nullptr) leaves its step out; any of them may
@@ -129,21 +130,21 @@ void GatedUpProjection(const PackedMatrix<T>& w, Panels<const T> x, const T* bia
                        Activation activation, Panels<T> h, Panels<T> first_factor,
                        Panels<T> second_factor);
 
-// What a gradient kernel does with its destination. kAdd computes destination + gradient, the
-// gradient being rounded first: exactly the tree node left + right.
+// Whether a gradient kernel overwrites its destination or adds to it. kAdd computes destination +
+// gradient, the gradient being rounded first: exactly the tree node left + right.
 enum class Store { kOverwrite, kAdd };
 
 // dw[j][k] (+)= sum over rows of dy[row][j] * x[row][k]; dw row-major with row stride `stride`.
 // Order: within a leaf eight interleaved FMA chains per element; chain c takes the leaf's rows c,
 // c+8, c+16, ... ascending from +0 (padded rows included: they add 0); combined
 // ((c0+c4)+(c2+c6)) + ((c1+c5)+(c3+c7)). Then over the leaves (core/tensor/pass_leaves.h).
-// kBFloat16: the chains are those of the leaf's pairs of rows (0, 1), (2, 3), ...: chain c takes
-// pairs c, c + 8, ..., padded to a multiple of 16 pairs.
+// With kBFloat16, chains run over the leaf's pairs of rows (0, 1), (2, 3), ...: chain c takes pairs
+// c, c + 8, ..., padded to a multiple of 16 pairs.
 // leaves: not empty.
 template <typename T>
 void WeightGradient(std::span<const LeafRows> leaves, Panels<const T> dy, Panels<const T> x, T* dw,
                     int64_t stride, Store store, Precision precision = Precision::kFloat32);
-// Of one leaf.
+// Computes the weight gradient of one leaf.
 template <typename T>
 void WeightGradient(Panels<const T> dy, Panels<const T> x, T* dw, int64_t stride, Store store,
                     Precision precision = Precision::kFloat32) {

@@ -33,8 +33,8 @@ struct ProductShape {
 };
 
 // c_p = a_p b_p for p in [0, count) in every row by itself; with c.step 0 the sum over p. An
-// element is one FMA chain from +0 over ascending terms, of a sum over ascending (p, term); +0 is
-// added to it.
+// element is one FMA chain from +0 over ascending terms; a sum over p is one chain over ascending
+// (p, term). +0 is added to the result.
 template <typename T>
 void MatrixProducts(const ProductShape& shape, const RowMatrices<const T>& a,
                     const RowMatrices<const T>& b, const RowMatrices<T>& c);

@@ -8,7 +8,7 @@
 
 namespace elastor {
 
-// A feature of a view a and one of a view b.
+// A feature of view a and a feature of view b.
 struct FeaturePair {
   int32_t a = 0;
   int32_t b = 0;
@@ -19,9 +19,9 @@ template <typename T>
 void PairProducts(Panels<const T> a, Panels<const T> b, std::span<const FeaturePair> pairs,
                   Panels<T> z);
 
-// Its gradients: for ascending q, da[row][pairs[q].a] gets the FMA of dz[row][q] and
-// b[row][pairs[q].b], then db[row][pairs[q].b] that of dz[row][q] and a[row][pairs[q].a]. da and db
-// may be the same view.
+// Adds the gradients by FMAs, for ascending q: dz[row][q] * b[row][pairs[q].b] to
+// da[row][pairs[q].a], then dz[row][q] * a[row][pairs[q].a] to db[row][pairs[q].b]. da and db may
+// be the same view.
 template <typename T>
 void PairProductsBackward(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
                           std::span<const FeaturePair> pairs, Panels<T> da, Panels<T> db);

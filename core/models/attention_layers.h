@@ -7,7 +7,7 @@
 
 namespace elastor {
 
-// Parts of models whose tokens look at each other.
+// Parts of models whose tokens attend to each other.
 
 // AutoInt's interacting layer (Song et al. 2019, section 4.4) on tokens [T, in]: [T, h d] of
 //
@@ -23,7 +23,7 @@ struct InteractingOptions {
   bool scale = false;  // scores / sqrt(d)
   bool residual = true;
   bool layer_norm = false;
-  double dropout = 0;  // of the attention's weights
+  double dropout = 0;  // dropout rate of the attention's weights
 };
 Layer Interacting(GraphBuilder* graph, const std::string& name, const InteractingOptions& options);
 
@@ -37,10 +37,11 @@ Layer Interacting(GraphBuilder* graph, const std::string& name, const Interactin
 // Linear maps shared by the tokens, "name.query", "name.key", "name.value", "name.gate" without
 // biases and "name.output"; layer norms of every token, "name.norm" and "name.output_norm"; A
 // pointwise aggregated and causal with one "name.position_bias" [T] for all heads, N(0, 0.02^2). A
-// token's y depends on none behind it; those behind the target give something finite.
+// token's y depends on no later token; tokens behind the target give finite values.
 struct HstuOptions {
   Shape input;
-  int64_t sequence = -1;  // whose lengths count, of `sequences`; -1: every row has all tokens
+  int64_t sequence = -1;  // index of the sequence whose lengths apply, among `sequences`; -1: every
+                          // row has all tokens
   int64_t sequences = 1;
   int64_t heads = 1;
   int64_t width = 0;        // d

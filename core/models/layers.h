@@ -11,36 +11,37 @@
 namespace elastor {
 
 // Parts of models. A layer is declared once, which declares its parameters as "name.weight" and so
-// on, and applied to a value; applied again, it uses the same parameters again.
+// on, and is then applied to values. Every application uses the same parameters.
 using Layer = std::function<Value(Value)>;
 
 inline NormShape LayerNorm(int64_t width) { return {NormKind::kLayer, width, 1e-5}; }  // PyTorch's
 inline NormShape RmsNorm(int64_t width) { return {NormKind::kRms, width, 1e-12}; }  // public code's
 
-// The sum over every token of x's features, as one token.
+// Returns the sum of the features of every token of x, as one token.
 Value SumPool(GraphBuilder* graph, Value x, Shape shape);
 
-// The linear model: the sum of all fields' first-order weights, one logit.
+// Returns the logit of the linear model: the sum of all fields' first-order weights.
 Value FirstOrderLogit(GraphBuilder* graph);
 
-// A linear map of `out` features that the tokens of `input` share.
+// Returns a linear map to `out` features that all tokens of `input` share.
 LinearOp SharedMap(const Shape& input, int64_t out, bool bias = true);
 
-// "name.weight", Xavier normal, and "name.bias", zero.
+// Makes a linear layer: "name.weight", Xavier normal, and "name.bias", zero.
 Layer Linear(GraphBuilder* graph, const std::string& name, const LinearOp& op);
 
-// "name.gain", one, and for layer norm "name.bias", zero.
+// Makes a norm: "name.gain", one, and for layer norm "name.bias", zero.
 Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 
-// "name.gain", one; "name.bias", zero; "name.running_mean" and "name.running_variance".
+// Makes a batch norm: "name.gain", one; "name.bias", zero; "name.running_mean" and
+// "name.running_variance".
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
 
-// x + P, a learned vector "positions" for each token, N(0, stddev^2).
+// Adds P to x: a learned vector "positions" for each token, N(0, stddev^2).
 Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev);
 
-// K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the same probes:
-// p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and "name.left.weight"
-// [K, T], the u_k. What is kept of a row is M V' [T, K] of every matrix.
+// Computes K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the
+// same probes: p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and
+// "name.left.weight" [K, T], the u_k. For every row and matrix, M V' [T, K] is kept.
 Layer MultiProbe(GraphBuilder* graph, const std::string& name, const Shape& matrix, int64_t probes,
                  int64_t matrices = 1);
 
@@ -51,14 +52,14 @@ struct MlpOptions {
   int64_t tokens = 1;
   int64_t inputs = 0;  // per token
   std::vector<int64_t> hidden;
-  int64_t outputs = 0;  // per token; 0: the result is that of the last hidden layer
+  int64_t outputs = 0;  // per token; 0: the last hidden layer gives the result
   LinearOp::Weights weights = LinearOp::Weights::kOwn;
   Activation activation = Activation::kRelu;
-  // Before the activation, which is then ReLU.
+  // The norm before the activation, which must then be ReLU.
   enum class HiddenNorm {
     kNone,
     kRms,    // over each token's hidden features
-    kBatch,  // of each feature over the rows of a leaf; takes the place of the linear map's bias
+    kBatch,  // each feature over the rows of a leaf; replaces the linear map's bias
   } hidden_norm = HiddenNorm::kNone;
   double dropout = 0;
 };
@@ -66,8 +67,9 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
 
 // One hidden layer, plain or gated (Shazeer 2020), with maps of the tokens and weights of `hidden`:
 //   W act(V x + b) + c,   W (act(U x + a) * (V x + b)) + c
-// V "name.hidden" is `hidden` with its activation, gated U "name.gate" is that, and V is linear; W
-// "name.output" has so many outputs, and c only where there is an output_bias.
+// In the plain form V, "name.hidden", is `hidden` with its activation. In the gated form U,
+// "name.gate", is `hidden` with its activation, and V is linear. W, "name.output", has `outputs`
+// outputs; c exists only with output_bias.
 Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
                int64_t outputs, bool output_bias = true);
 

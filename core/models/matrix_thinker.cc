@@ -139,7 +139,7 @@ Layer Attention(GraphBuilder* graph, const std::string& name, const Positions& m
   op.attention.scale = 1 / std::sqrt(static_cast<double>(op.attention.width));
   const bool matrix_product = config.attention() == MatrixThinkerConfig::MATRIX_PRODUCT;
   if (matrix_product) op.attention.value_width = matrices.features();
-  // Of every head of every position.
+  // These products are taken for every head of every position.
   MatrixProductOp key_value;
   key_value.product = {matrices.count() * config.heads(), matrices.d(), matrices.d(), block_rows};
   key_value.first_transposed = true;

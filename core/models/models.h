@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// Every model there is: from the embeddings to the task's logits. Configs are resolved and valid.
+// All models, from the embeddings to the task's logits. REQUIRES: configs are resolved and valid.
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
@@ -29,21 +29,21 @@ inline Activation GateActivation(FeedForwardConfig::Gate gate) {
   return Activation::kGelu;
 }
 
-// Makes of the graph's embeddings what the model reads: an encoder's result in the place of every
-// encoded sequence.
+// Replaces every encoded sequence in the graph's embeddings by its encoder's result, as the model
+// reads them.
 void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 
-// Whether the model has a first-order weight for every id and numeric field
+// Returns whether the model has a first-order weight for every id and numeric field
 // (FeatureShape::first_order).
 inline bool HasFirstOrder(const ModelConfig& config) {
   return config.has_x_deep_fm() || config.auto_int().use_wide();
 }
 
-// Whether the model reads images and nothing else.
+// Returns whether the model reads images and nothing else.
 inline bool IsOfImages(const ModelConfig& config) {
   return config.has_vit() || config.has_mlp_mixer();
 }
-// Pixels of the side of what a model reads as one token of an image; 1 where it is of anything.
+// Returns the side of an image patch in pixels; 1 if the model does not cut images into patches.
 inline int64_t PatchOf(const ModelConfig& config) {
   if (config.has_vit()) return config.vit().patch();
   return config.has_mlp_mixer() ? config.mlp_mixer().patch() : 1;
@@ -81,7 +81,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
   LOG(FATAL) << "the experiment is not resolved: it chooses no model";
 }
 
-// The graph of the model that `config` chooses, with as many logits as the task has outputs.
+// Returns the graph of the model that `config` chooses, with `outputs` logits, one for each output
+// of the task.
 inline Graph MakeModel(const ModelConfig& config, const FeatureShape& features,
                        int64_t outputs = 1) {
   GraphBuilder graph(features, outputs);

@@ -10,17 +10,17 @@ namespace elastor {
 
 // Parts of models whose state is a matrix of tokens X [T, D]. `config` is resolved and valid.
 
-// Embeddings E [n, k] to X. E's features are cut into T groups of ceil(nk / T), the last padded
-// with zeros, and each is projected, GROUPED by weights of its own, SHARED by one map for all; FULL
-// has no groups but one map R^{nk} -> R^{TD}. The projection is linear, or with hidden > 0 an MLP.
-// A norm over all of E may come first.
+// Maps embeddings E [n, k] to X. E's features are cut into T groups of ceil(nk / T), the last
+// padded with zeros, and each is projected, GROUPED by weights of its own, SHARED by one map for
+// all; FULL has no groups but one map R^{nk} -> R^{TD}. The projection is linear, or with hidden >
+// 0 an MLP. A norm over all of E may come first.
 Layer Tokenizer(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);
 
 // A per-token feed-forward network (P-FFN): token t has weights of its own; hidden width r D.
 Layer FeedForward(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);
 
-// X to the logits: the mean over tokens, bilinear forms u' X v, sums over the columns of W * X, or
-// all of X; then a linear layer or an MLP.
+// Maps X to the logits: takes the mean over tokens, bilinear forms u' X v, sums over the columns of
+// W * X, or all of X; then a linear layer or an MLP.
 Layer Head(GraphBuilder* graph, const std::string& name, const TokenModelConfig& config);
 
 inline bool PublicCode(const TokenModelConfig& config) {

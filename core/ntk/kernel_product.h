@@ -12,9 +12,9 @@
 
 namespace elastor {
 
-// The neural tangent kernel K = J J^T times a vector, in two passes over the rows and without K: of
-// the dense parameters; the tables' part is the caller's, from the deltas. In double; sums over
-// rows depend on the number of threads.
+// The neural tangent kernel K = J J^T times a vector, in two passes over the rows and without
+// forming K. It covers the dense parameters; the caller adds the tables' part from the deltas. All
+// is in double; the order of sums over rows depends on the number of threads.
 class KernelProduct {
  public:
   // pool outlives the object. weights: the graph's flat array.

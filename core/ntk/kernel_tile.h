@@ -12,17 +12,17 @@
 
 namespace elastor {
 
-// Rows of a tile of the kernel along each side.
+// The number of rows along each side of a tile of the kernel.
 inline constexpr int64_t kNtkTile = 128;
 
-// A row of an embedding table, and a model row's gradient of it.
+// A row of an embedding table, and the gradient with respect to it of a model row.
 struct NtkTableRow {
   int64_t table = 0;
   int64_t id = 0;
   auto operator<=>(const NtkTableRow&) const = default;
 };
 // The gradients of the tables' rows that model rows use, ascending by table and id without
-// repetition: those of row i are [begin[i], begin[i + 1]), of `width` numbers each.
+// repetition: row i's gradients are [begin[i], begin[i + 1]), of `width` elements each.
 struct NtkTableGradients {
   int64_t width = 0;
   std::vector<int64_t> begin = {0};
@@ -31,22 +31,22 @@ struct NtkTableGradients {
 };
 
 // Sums up a tile of the kernel, the rows j x columns i of its lower triangle's blocks. Every entry
-// is summed in one order, that of the calls and within each that of the factors, by chains of FMAs:
-// it has the same bits in any tile, on any thread or rank, and on every CPU.
+// is summed by chains of FMAs in one order: by call, then by factor. So it has the same bits in any
+// tile, on any thread or rank, and on every CPU.
 class KernelTile {
  public:
   KernelTile() : values_(PanelElements(kNtkTile, kNtkTile)) {}
 
-  // The tile of rows j and columns i, of at most kNtkTile rows each, begins at 0.
+  // Starts the tile of rows j and columns i at 0. Each range has at most kNtkTile rows.
   void Begin(const Range& rows_j, const Range& rows_i);
 
-  // += <gradient of row j, gradient of row i> over the factors; all: those of every row, `stride`
-  // numbers a row.
+  // Adds <gradient of row j, gradient of row i> over the factors. all: the factors of every row,
+  // `stride` numbers a row.
   void Add(std::span<const NtkFactor> factors, const double* all, int64_t stride);
-  // += the same of the tables.
+  // Adds the same for the tables' gradients.
   void Add(const NtkTableGradients& gradients);
 
-  // [rows j, rows i].
+  // Returns the tile, [rows j, rows i].
   Panels<const double> values() const { return View(values_.data()); }
 
  private:

@@ -13,13 +13,15 @@
 
 namespace elastor {
 
-// Of an output f(x) of a model, the gradients df(x_i)/d(theta) of rows x_i with respect to the
-// dense parameters, in double, dropout aside, as the factors of which they are made
-// (RowGradientSink): what the neural tangent kernel K_ij = <df(x_i)/d(theta), df(x_j)/d(theta)> is
-// computed from. A row of a linear map of in x out numbers takes in + out.
+// Gradients df(x_i)/d(theta) of a model's output f(x) at rows x_i with respect to the dense
+// parameters, in double and without dropout. They are kept as the factors they are made of
+// (RowGradientSink): a row's gradient of a linear map of in x out elements takes in + out numbers.
+// The neural tangent kernel K_ij = <df(x_i)/d(theta), df(x_j)/d(theta)> is computed from these
+// factors.
 
-// Stretch of a row's factors. Of a vector (in == 0): `out` numbers of the gradient themselves. Of
-// products: `positions` times x [in] and dy [out], the gradient being the sum of dy x^T over them.
+// A stretch of a row's factors. For a vector (in == 0) it holds `out` elements of the gradient
+// itself. For products it holds `positions` pairs of x [in] and dy [out]; the gradient is the sum
+// of dy x^T over them.
 struct NtkFactor {
   int64_t offset = 0;
   int64_t out = 0;
@@ -36,8 +38,8 @@ class RowFactors {
   RowFactors(const Graph& graph, const float* weights, ThreadPool* pool, int64_t row_elements);
   ~RowFactors();
 
-  // Parameters that the model names together: those whose names begin with the same two parts, the
-  // last part aside ("block0.ffn", "head.output").
+  // Parameters whose names begin with the same two parts, not counting the last part ("block0.ffn",
+  // "head.output").
   struct Layer {
     std::string name;
     int64_t parameters = 0;
@@ -54,8 +56,8 @@ class RowFactors {
   std::span<const Round> rounds() const { return rounds_; }
 
   // The factors of a round, [rows][round.size], of output `output`; and, unless null, the gradients
-  // of the tables' features, [rows][table_features]. What is found for a row does not depend on the
-  // rows beside it.
+  // of the tables' features, [rows][table_features]. A row's result does not depend on the other
+  // rows.
   void Compute(const NtkRows& rows, int64_t output, int round, double* factors, double* deltas);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace elastor {
 
-// Rows as a model reads them: of node 0 the tables' features, [rows][table_features]; and what Pass
-// has of the same names.
+// Rows as a model reads them: the tables' features of node 0, [rows][table_features], and the
+// fields that Pass has under the same names.
 struct NtkRows {
   int64_t rows = 0;
   const float* table_features = nullptr;
@@ -21,11 +21,11 @@ struct NtkRows {
   const int32_t* lengths = nullptr;
 };
 
-// Passes of a model over rows, in double and without dropout, on the threads of a pool. What is
-// found for a row does not depend on the rows beside it.
+// Passes of a model over rows, in double and without dropout, on the threads of a pool. A row's
+// result does not depend on the other rows.
 class RowPasses {
  public:
-  static constexpr int64_t kRows = 64;  // of a pass, at most
+  static constexpr int64_t kRows = 64;  // most rows of a pass
 
   // pool outlives the object. weights: the graph's flat array.
   RowPasses(const Graph& graph, const float* weights, ThreadPool* pool);
@@ -42,9 +42,9 @@ class RowPasses {
     const double* scales = nullptr;  // [rows] of the output's gradient; null: all 1
     GradientSink<double>* sink = nullptr;
     RowGradientSink<double>* row_sink = nullptr;  // may be null
-    double* deltas = nullptr;  // unless null: gradients of the tables' features, as those
+    double* deltas = nullptr;  // if not null, receives the tables' features' gradients
   };
-  // Forward and backward over rows [first, first + count).
+  // Runs forward and backward over rows [first, first + count).
   void Run(const NtkRows& rows, int64_t first, int64_t count, const Options& options, int thread);
 
  private:
@@ -55,7 +55,7 @@ class RowPasses {
   std::vector<std::unique_ptr<Workspace<double>>> workspaces_;  // by thread
 };
 
-// By parameter: whether every use of it delivers row gradients.
+// Returns, for each parameter, whether every use of it delivers row gradients.
 std::vector<bool> WithRowGradients(const Graph& graph);
 
 }  // namespace elastor

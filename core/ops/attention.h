@@ -10,17 +10,17 @@ namespace elastor {
 // core/kernels/attention.h.
 //
 // Inputs: q of Tq * h * d features, k of Tk * h * d, v of Tk * h * dv. Output: [Tq, h dv]. Rows
-// have all keys, or those of an encoded sequence and its target (AppendTargetOp):
+// have all keys, or the keys of an encoded sequence and its target (AppendTargetOp):
 // Pass::lengths[row][ sequence] + 1 of Tk. Parameter: the position bias [differences()] where
-// `position_bias`. Its gradient: a row's, summed over the rows as a linear map's bias
-// (BiasGradient).
+// `position_bias`. Its gradient is every row's gradient, summed over the rows as a linear map's
+// bias is (BiasGradient).
 struct AttentionOp : OpBase {
   static constexpr const char* kName = "attention";
   AttentionShape attention;
   bool position_bias = false;
-  int64_t sequence = -1;  // whose lengths they are, of `sequences`; -1: all keys
+  int64_t sequence = -1;  // sequence whose lengths apply, among `sequences`; -1: all keys
   int64_t sequences = 1;
-  double dropout = 0;          // of the weights while training, in [0, 1)
+  double dropout = 0;          // dropout rate of the weights while training, in [0, 1)
   uint32_t dropout_layer = 0;  // numbers the model's ops that drop weights
 
   int64_t multiply_adds() const {

@@ -12,8 +12,8 @@ inline constexpr double kBatchNormEpsilon = 1e-5;  // PyTorch's default
 // which must be a whole leaf; in evaluation with running values.
 //
 // Parameters: gain, bias, and the statistics running_mean and running_variance, all [features].
-// Backward delivers the leaf's share of the batch's rows times the leaf's mean and unbiased
-// variance (of a single row: the biased one, 0) as the statistics' gradients, so that the sum over
+// As the statistics' gradients, Backward delivers the leaf's share of the batch's rows times the
+// leaf's mean and unbiased variance (for a single row the biased variance, 0), so that the sum over
 // leaves is the mean weighted by rows. Sums over rows: core/kernels/batch_norm.h.
 struct BatchNormOp : OpBase {
   static constexpr const char* kName = "batch norm";

@@ -7,7 +7,7 @@ namespace elastor {
 
 // Block transpose of RankMixer (RankElastor, eq. 2 and Theorem 2.1) without parameters: x, T tokens
 // of width D, is T x T blocks of D / T features, and block (i, j) goes to (j, i). Its own inverse.
-// With T = D it is the transpose of a matrix. `count`: of so many x, one after another.
+// With T = D it is the transpose of a matrix. `count`: the number of such x, one after another.
 struct BlockTransposeOp : OpBase {
   static constexpr const char* kName = "block transpose";
   int64_t count = 1;

@@ -8,7 +8,7 @@ namespace elastor {
 // y = [a | b], a's features and then b's, as one token. The gradients are the parts of dy.
 struct ConcatOp : OpBase {
   static constexpr const char* kName = "concat";
-  int64_t first_features = 0;  // of a
+  int64_t first_features = 0;  // number of a's features
 
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs.size(), 2u);

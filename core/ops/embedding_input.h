@@ -6,9 +6,9 @@
 namespace elastor {
 
 // E [n + positions, k]: the embedding of every field, numeric fields first, and behind them those
-// of the sequences' positions (docs/reference/models.md, "Behaviour sequences"). All but the numeric fields'
-// vectors are put there by the embedding tables before the pass. A numeric field's vector is value
-// * vector, or the field's `missing` vector where the value is NaN.
+// of the sequences' positions (docs/reference/models.md, "Behaviour sequences"). The embedding
+// tables fill all vectors except the numeric fields' before the pass. A numeric field's vector is
+// value * vector, or the field's `missing` vector where the value is NaN.
 //
 // Parameters, with numeric fields only: vectors and missing, [numeric_fields, k] each.
 struct EmbeddingInputOp : OpBase {

@@ -8,12 +8,12 @@ namespace elastor {
 
 // y_t = act(W_t x_t + b_t) (+ residual_t) for x = [x_1 .. x_T], x_t of `in` features.
 //
-// Inputs: x of T * in features; optionally a residual of the output's features. (The residual is
-// put there by a rewrite, core/graph/rewrites.h.) With T = 1 it is the plain linear layer.
+// Inputs: x of T * in features; optionally a residual of the output's features. (A rewrite adds the
+// residual, core/graph/rewrites.h.) With T = 1 it is the plain linear layer.
 // Parameters: W, then b if `bias`: [T, out, in] and [T, out] with own weights, else [out, in] and
 // [out].
 // Order of additions: core/kernels/matmul.h. Where tokens share W, their gradients are summed in
-// ascending order of tokens before the sum meets that of another leaf.
+// ascending order of tokens before leaves are added.
 struct LinearOp : OpBase {
   static constexpr const char* kName = "linear";
   enum class Weights {

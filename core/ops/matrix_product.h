@@ -9,14 +9,14 @@
 
 namespace elastor {
 
-// Y_p = act(A_p B_p) for p in [0, count): a row has so many matrices of its own, A_p [m, k] and B_p
-// [k, n], lying row after row; where `transposed`, a factor lies as its transpose. One factor may
-// be a parameter instead, one matrix for all p and all rows, which lies likewise.
+// Y_p = act(A_p B_p) for p in [0, count): a row has `count` pairs of matrices A_p [m, k] and B_p
+// [k, n], stored row-major; a factor that is `transposed` is stored as its transpose. One factor
+// may instead be a parameter, one matrix for all p and all rows, stored likewise.
 //
-// Inputs: the factors that are no parameter, A first. Output: [count, m n]. Parameter: the shared
-// factor, if there is one. Order of additions: core/kernels/matrix_product.h; the gradient of the
-// parameter is a row's, one FMA chain over ascending (p, term), summed over the rows as a linear
-// map's bias (BiasGradient).
+// Inputs: the factors that are not a parameter, A first. Output: [count, m n]. Parameter: the
+// shared factor, if there is one. Order of additions: core/kernels/matrix_product.h; the gradient
+// of the parameter is a row's, one FMA chain over ascending (p, term), summed over the rows as a
+// linear map's bias (BiasGradient).
 struct MatrixProductOp : OpBase {
   static constexpr const char* kName = "matrix product";
   enum class Shared { kNone, kFirst, kSecond };
@@ -29,7 +29,7 @@ struct MatrixProductOp : OpBase {
   int64_t first_features() const { return product.rows * product.terms; }
   int64_t second_features() const { return product.terms * product.columns; }
   int64_t output_features() const { return product.rows * product.columns; }
-  // Of the parameter.
+  // Returns the shape of the parameter, the shared factor.
   std::vector<int64_t> shared_shape() const {
     const bool first = shared == Shared::kFirst;
     const int64_t rows = first ? product.rows : product.terms;

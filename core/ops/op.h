@@ -28,9 +28,9 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-inline constexpr int kMaxInputs = 3;  // of an op
+inline constexpr int kMaxInputs = 3;  // most inputs of an op
 
-// How the gradient of one input of an op comes about.
+// The rule that gives the gradient of one input of an op.
 struct InputGradient {
   enum class Rule {
     kComputed,   // the op's backward kernel computes it
@@ -42,23 +42,25 @@ struct InputGradient {
 };
 
 // An op is a struct of attributes, derived from this one. It says what holds on every device: the
-// shape of its output, its cost and the rule of each input's gradient. What it computes on a device
-// is the affair of its kernel there (cpu/kernel.h, cuda/kernel.h). Every op also declares
+// shape of its output, its cost and the rule of each input's gradient. The op's kernel on a device
+// (cpu/kernel.h, cuda/kernel.h) decides how it is computed there. Every op also declares
 //
 //   static constexpr const char* kName;
 //   Shape OutputShape(std::span<const Shape> inputs) const;  // CHECKs its inputs
 //
 // and, by ELASTOR_DECLARE_KERNELS, one kernel a device. ops.h lists all ops.
 struct OpBase {
-  // Multiply-adds of matrix products per row, forward.
+  // Returns the multiply-adds of matrix products per row of the forward pass.
   int64_t multiply_adds() const { return 0; }
   InputGradient gradient(int input) const {
     (void)input;
     return {};
   }
-  // Whether a training pass must hold all rows of a leaf, because rows depend on each other.
+  // Returns whether a training pass must hold all rows of a leaf, because rows depend on each
+  // other.
   bool needs_whole_leaf() const { return false; }
-  // Whether its CPU kernel can deliver the parameters' gradients row by row (RowGradientSink).
+  // Returns whether its CPU kernel can deliver the parameters' gradients row by row
+  // (RowGradientSink).
   bool row_gradients() const { return false; }
 };
 

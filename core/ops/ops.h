@@ -32,7 +32,7 @@
 
 namespace elastor {
 
-// Every op there is. A new op is registered by its name here.
+// All ops. To register a new op, add its name here.
 using Op =
     std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
                  CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp,

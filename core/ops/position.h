@@ -6,8 +6,8 @@
 namespace elastor {
 
 // Learned positions: y is x [tokens, width] with scale * p added to its last `positions` tokens,
-// alike in every row. Parameter: p [positions, width]. dx = dy; dp = scale * the sum over the rows
-// as a linear map's bias (BiasGradient).
+// the same in every row. Parameter: p [positions, width]. dx = dy; dp = scale * the sum over the
+// rows as a linear map's bias (BiasGradient).
 struct PositionOp : OpBase {
   static constexpr const char* kName = "position";
   int64_t tokens = 1;

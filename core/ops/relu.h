@@ -6,7 +6,7 @@
 namespace elastor {
 
 // y = max(x, 0). Where a linear map comes right before, its own activation is cheaper
-// (LinearOp::activation); this op stands behind a norm.
+// (LinearOp::activation); this op is for a ReLU behind a norm.
 struct ReluOp : OpBase {
   static constexpr const char* kName = "relu";
   Shape OutputShape(std::span<const Shape> inputs) const { return inputs[0]; }

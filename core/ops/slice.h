@@ -5,9 +5,10 @@
 
 namespace elastor {
 
-// Of x [tokens, width] the tokens from `first_token` and their columns from `first_column` on:
-// y [slice.tokens, slice.width]. dx is dy there and 0 elsewhere; where x has other uses, dy is
-// added to their sum in place. A slice that is one run of features is not copied on the CPU.
+// Takes from x [tokens, width] the tokens from `first_token` on and their columns from
+// `first_column` on: y [slice.tokens, slice.width]. dx is dy there and 0 elsewhere; where x has
+// other uses, dy is added to their sum in place. A slice that is one run of features is not copied
+// on the CPU.
 struct SliceOp : OpBase {
   static constexpr const char* kName = "slice";
   int64_t tokens = 1;
@@ -16,7 +17,7 @@ struct SliceOp : OpBase {
   int64_t first_column = 0;
   Shape slice;
 
-  // Whether y is one run of x's features, and where the slice begins in x.
+  // Returns whether y is one run of x's features, and the feature of x at which the slice begins.
   bool one_run() const { return slice.tokens == 1 || slice.width == width; }
   int64_t first_feature() const { return first_token * width + first_column; }
   Shape OutputShape(std::span<const Shape> inputs) const {

@@ -8,8 +8,8 @@ namespace elastor {
 // Every token of x [tokens, width] times its share p = softmax(s) by the scores s [tokens]:
 //   y_t = p_t x_t,  dx_t = p_t dy_t,  ds_t = p_t (g_t - sum over u of p_u g_u)  with g_t = dy_t .
 //   x_t
-// p_t = exp(s_t - max s) / sum. The sum takes tokens in ascending order, that of p_u g_u and those
-// of products over features are FMA chains from +0 in ascending order.
+// p_t = exp(s_t - max s) / sum. The sum adds tokens in ascending order. The sum of p_u g_u and the
+// sums over features are FMA chains from +0 in ascending order.
 struct SoftmaxGateOp : OpBase {
   static constexpr const char* kName = "softmax gate";
   int64_t tokens = 1;

@@ -20,19 +20,20 @@ namespace elastor {
 // The gradient of x is 0 at e_field and at the positions from m on.
 //
 // Parameters: W_i [hidden_i, in_i] and b_i [hidden_i] for every hidden layer, in_0 = 4k; then W
-// [1, in] and b [1] of the score, the latter not with `softmax`, which would not see it.
+// [1, in] and b [1] of the score. With `softmax` there is no b, since the result would not depend
+// on it.
 // Order of additions, t ascending always: y and the softmax's sum are chains over the positions.
-// The gradient of the target adds, position by position, those of a, a - h_t and a * h_t in this
-// order. The CPU computes panels of 16 rows up to the longest of them; the parameters' gradients of
-// a leaf are those of its panels, each in the order of matmul.h over (position, row), added in
-// order.
+// The gradient of the target adds, position by position, the gradients of a, a - h_t and a * h_t in
+// this order. The CPU computes panels of 16 rows up to the longest of them; a leaf's parameter
+// gradients are the sums over its panels in order, each panel in the order of matmul.h over
+// (position, row).
 struct TargetAttentionOp : OpBase {
   static constexpr const char* kName = "target attention";
-  int64_t fields = 0;     // n; of the output
+  int64_t fields = 0;     // n: number of the output's fields
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
-  int64_t target = 0;     // of the fields
-  int64_t field = 0;      // of the fields: whose place the result takes
+  int64_t target = 0;     // index of the target field
+  int64_t field = 0;      // index of the field whose place the result takes
   int64_t sequence = 0;   // its lengths are Pass::lengths[row][sequence] ...
   int64_t sequences = 1;  // ... of so many
   std::vector<int64_t> hidden;
@@ -45,7 +46,7 @@ struct TargetAttentionOp : OpBase {
 
   bool has_bias(int64_t i) const { return i + 1 < layers() || !softmax; }
 
-  // Of a row with L positions.
+  // Returns the multiply-adds of a row with L positions.
   int64_t multiply_adds() const {
     int64_t position = width;
     for (int64_t i = 0; i < layers(); ++i) position += layer_in(i) * layer_out(i);

@@ -19,11 +19,11 @@ struct TargetTokenOp : OpBase {
 };
 
 // x = [h_1 .. h_m, a, 0 .. 0], L + 1 tokens, of E: the target a = e_target stands behind the last
-// position that the row has. The gradients of h and a are those of their tokens; that of every
-// other part of E is 0.
+// position that the row has. The gradients of h and a are their tokens' gradients; the gradient of
+// every other part of E is 0.
 struct AppendTargetOp : TargetTokenOp {
   static constexpr const char* kName = "append target";
-  int64_t target = 0;  // of the fields
+  int64_t target = 0;  // index of the target field
 
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs[0].features(), (fields + positions) * width);
@@ -33,12 +33,12 @@ struct AppendTargetOp : TargetTokenOp {
 };
 ELASTOR_DECLARE_KERNELS(AppendTargetOp)
 
-// [e_1 .. e_n] with the target's token, x_{m+1}, in the place of e_field, of E and x [L + 1, k].
-// The gradient of the token is that of the place; those of e_field, of h and of the other tokens
-// are 0.
+// Inputs: E and x [L + 1, k]. Output: [e_1 .. e_n] with the target's token, x_{m+1}, in the place
+// of e_field. The token's gradient is the gradient at that place; the gradients of e_field, of h
+// and of the other tokens are 0.
 struct ReadTargetOp : TargetTokenOp {
   static constexpr const char* kName = "read target";
-  int64_t field = 0;  // of the fields
+  int64_t field = 0;  // index of the field that the token replaces
 
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs.size(), 2u);

@@ -13,7 +13,7 @@ namespace elastor {
 // group (MultiProbe in core/models/layers.h).
 //
 // Parameters: U [K, T]. Order of additions: ascending t as one product of core/kernels/matmul.h; dU
-// as its WeightGradient, and within a leaf the groups' sums in ascending order.
+// is computed as its WeightGradient, and a leaf adds the groups' sums in ascending order.
 struct WeightedPoolOp : OpBase {
   static constexpr const char* kName = "weighted pool";
   int64_t groups = 1;  // G

@@ -5,7 +5,7 @@
 
 namespace elastor {
 
-// An optimizer of rows: of embedding tables, or of blocks of the dense parameters, for which
+// An optimizer of rows of embedding tables, or of blocks of the dense parameters. For blocks,
 // kRowWiseAdagrad and kLazyAdam have no meaning.
 enum class OptimizerKind {
   kSgd,             // w -= lr g
@@ -15,7 +15,8 @@ enum class OptimizerKind {
   kDenseAdam,       // Adam on every row at every step, what PyTorch's dense Adam does
 };
 
-// Formulas in docs/reference/training.md. Gradient g already holds lambda * w and the clipping scale.
+// Formulas in docs/reference/training.md. The gradient g already contains lambda * w and the
+// clipping scale.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kLazyAdam;
   double beta1 = 0.9;
@@ -24,10 +25,11 @@ struct OptimizerOptions {
   double initial_accumulator = 0;  // Adagrad
 };
 
-// Slot elements of a row of `width`: 0, width, 1, 2 * width, 2 * width.
+// Returns the number of slot elements of a row of `width` elements: 0, width, 1, 2 * width, 2 *
+// width.
 int64_t SlotElements(OptimizerKind kind, int64_t width);
 
-// What every slot element of a new run is.
+// Returns the value of every slot element of a new run.
 double InitialSlot(const OptimizerOptions& options);
 
 }  // namespace elastor

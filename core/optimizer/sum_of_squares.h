@@ -5,8 +5,8 @@
 
 namespace elastor {
 
-// Sum of x^2 in double: lane i % 4 sums its elements in order, then (0 + 1) + (2 + 3). Four lanes,
-// because one chain of additions would wait for itself.
+// Returns the sum of x^2 in double: lane i % 4 sums its elements in order, then (0 + 1) + (2 + 3).
+// Four lanes, because one chain of additions would wait for itself.
 template <typename T>
 inline double SumOfSquares(const T* x, int64_t length) {
   double lanes[4] = {0, 0, 0, 0};

@@ -1,5 +1,6 @@
 #include "core/process/command_line.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
@@ -48,8 +49,8 @@ Status CheckHome(const std::string& flag, const std::string& value) {
 
 class Parser {
  public:
-  Parser(const std::string& source_file, Folders folders)
-      : source_file_(source_file), folders_(folders) {}
+  Parser(const std::string& source_file, Folders folders, std::span<const char* const> lists)
+      : source_file_(source_file), folders_(folders), lists_(lists) {}
 
   Status ParseArguments(std::span<const std::string> arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -80,6 +81,7 @@ class Parser {
     }
     const size_t equals = argument.find('=');
     std::string name = argument.substr(name_begin, equals - name_begin);
+    if (argument == "-h") name = "help";
     std::optional<std::string> value;
     if (equals != argument.npos) value = argument.substr(equals + 1);
 
@@ -116,7 +118,11 @@ class Parser {
       if (value != "true") result_.help_topic = value;
       return OkStatus();
     }
-    if (gflags::SetCommandLineOption(flag.name.c_str(), value.c_str()).empty()) {
+    std::string whole = value;
+    if (std::ranges::find(lists_, flag.name) != lists_.end() && !flag.current_value.empty()) {
+      whole = flag.current_value + "," + value;
+    }
+    if (gflags::SetCommandLineOption(flag.name.c_str(), whole.c_str()).empty()) {
       return UserError(where_ + "--" + flag.name + ": expected a value of type " + flag.type +
                        ", found '" + value + "'");
     }
@@ -157,6 +163,7 @@ class Parser {
 
   const std::string source_file_;
   const Folders folders_;
+  const std::span<const char* const> lists_;
   CommandLine result_;
   std::string where_;  // "file:line: " inside a flag file, else empty
   int depth_ = 0;      // flag files being read
@@ -165,8 +172,9 @@ class Parser {
 }  // namespace
 
 StatusOr<CommandLine> ParseCommandLine(std::span<const std::string> arguments,
-                                       const std::string& source_file, Folders folders) {
-  Parser parser(source_file, folders);
+                                       const std::string& source_file, Folders folders,
+                                       std::span<const char* const> lists) {
+  Parser parser(source_file, folders, lists);
   ELASTOR_RETURN_IF_ERROR(parser.ParseArguments(arguments));
   return parser.result();
 }

@@ -14,13 +14,13 @@
 
 namespace elastor {
 
-// A trainer's job as those see it that start it, and start it again: the launcher of sweeps and
+// A trainer's job as seen by the programs that start and restart it: the launcher of sweeps and
 // trainer --supervise.
 
-// What the end of a job calls for. One law for all who start jobs again; how often they do is
-// their own affair.
+// The consequence of a job's end. All programs that restart jobs use this one rule; each decides
+// how often to restart.
 enum class JobEnd {
-  kStopped,  // 75: it goes on where a signal stopped it
+  kStopped,  // 75: a signal stopped it; a restart goes on from there
   kMachine,  // 3, mpirun's 1 and its codes for lost hosts, killed, 0 without results: another
              // attempt may not meet that
   kFinal,    // 2 a mistake, 4 diverged, a program error, others: the same would happen
@@ -29,32 +29,32 @@ JobEnd EndOf(int exit_code);         // 128 + n: by signal n
 std::string CauseOf(int exit_code);  // "diverged", for people
 int ExitCodeOf(int wait_status);
 
-// How long to wait before a job is tried again for the n-th time in a row: 0, 1, 2, 4, ... 60 s,
-// for what it lacked may be there by then. No time for n = 0.
+// Returns how long to wait before a job is tried again for the n-th time in a row: 0, 1, 2, 4, ...
+// 60 s, since a missing resource may be back by then. The pause is 0 for n = 0.
 std::chrono::seconds PauseBeforeTry(int n);
 
-// The signals that a process with jobs waits for (sigtimedwait, signalfd) instead of being
-// interrupted; SIGHUP unless it is ignored, as under nohup.
+// Returns the signals that a process with jobs waits for (sigtimedwait, signalfd) instead of being
+// interrupted. SIGHUP is among them unless it is ignored, as under nohup.
 sigset_t WaitedSignals();
 
-// Whether a trainer is at work in the run's folder, as far as the file system's locks tell; none is
-// where there is no such folder. Nothing when that cannot be looked at: no descriptor is left to
-// open it, or there are no locks.
+// Returns whether a trainer works in the run's folder, according to the file system's locks; false
+// if the folder does not exist. Returns nothing if that cannot be determined: no file descriptor is
+// free, or the file system has no locks.
 std::optional<bool> IsLocked(const std::string& run_directory);
 
-// The processes below one that run this program, it itself left out.
+// The state of a process's descendants that run this program.
 enum class ProgramBelow {
   kNone,
-  kEnded,  // all of them, and nobody has waited for them (zombies), which are known by their name
+  kEnded,  // all have ended and are zombies, which are recognised by name
   kAlive,
 };
-// Nothing when not every process of this host can be looked at.
+// Returns nothing if some process of this host cannot be inspected.
 std::optional<ProgramBelow> ThisProgramBelow(pid_t process);
 
-// mpirun's options by which it notices within seconds that the link to a host is cut.
+// Returns mpirun's options that make it notice within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();
-// The command as one that the kernel kills when the process that started it ends, for ranks, which
-// would outlive an mpirun that is killed.
+// Returns the command wrapped so that the kernel kills it when the process that started it ends. It
+// serves ranks, which would otherwise outlive an mpirun that is killed.
 std::vector<std::string> EndingWithItsParent(const std::vector<std::string>& command);
 
 struct ProcessStreams {
@@ -62,8 +62,8 @@ struct ProcessStreams {
   int error;
 };
 // Starts the command in a process group of its own, with WaitedSignals() unblocked and nothing on
-// stdin. It dies (SIGKILL) with the thread that called. prepare, if there is one: called in it
-// before the command. REQUIRES: one thread; the signals are blocked.
+// stdin. It is killed (SIGKILL) when the calling thread ends. prepare, if set, is called in the new
+// process before the command. REQUIRES: one thread; the signals are blocked.
 StatusOr<pid_t> StartProcess(const std::vector<std::string>& command, const ProcessStreams& streams,
                              const std::function<void()>& prepare);
 

@@ -7,18 +7,18 @@
 
 namespace elastor {
 
-// To be called before any file is opened. A standard stream that the parent closed becomes
-// /dev/null, else the next file that is opened would get its number and its text. From now on a
-// reader that leaves (`| head`) is an error of the write and does not end the process by SIGPIPE.
+// Call it before any file is opened. A standard stream that the parent closed becomes /dev/null;
+// otherwise the next opened file would get its number and its text. Afterwards a reader that leaves
+// (`| head`) makes the write fail and does not end the process by SIGPIPE.
 void PrepareStandardStreams();
 
-// The text on stdout, handed to the system before this returns. Ok when the reader has left: it has
-// what it wanted. Otherwise a machine error that names stdout (a full disk).
+// Writes the text to stdout; the system has it when this returns. Ok also if the reader has left,
+// since it needs no more. Other failures (a full disk) are a machine error that names stdout.
 Status WriteToStdout(const std::string& text);
 
-// The text on stderr, handed to the system before this returns, as far as somebody reads: once this
-// process is asked to stop (stop_signals.h) it waits for no reader, for mpirun reads nothing more
-// of ranks that it ends, and a rank that waited for it would be killed before its checkpoint.
+// Writes the text to stderr; the system has it when this returns, as far as somebody reads it. Once
+// this process is asked to stop (stop_signals.h) it waits for no reader: mpirun stops reading from
+// ranks that it ends, and a waiting rank would be killed before its checkpoint.
 void WriteToStderr(const std::string& text);
 
 }  // namespace elastor

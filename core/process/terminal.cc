@@ -40,7 +40,7 @@ Process ReadProcess(pid_t pid) {
   return {text.substr(begin + 1, end - begin - 1), std::atoi(text.c_str() + end + 4)};
 }
 
-// Of the launcher that this process's stderr goes to.
+// Returns the columns of the launcher's terminal, to which this process's stderr goes.
 int LauncherColumns() {
   constexpr int kMostAncestors = 8;
   pid_t pid = getppid();

@@ -3,9 +3,10 @@
 
 namespace elastor {
 
-// The width of the terminal that shows this process's stderr, in columns; 0: none does. It may be
-// that of a launcher: mpirun, srun and their like read their ranks' stderr through pipes and hand
-// it on to their own, which is looked up here among this process's ancestors. TERM=dumb is none.
+// Returns the width in columns of the terminal that shows this process's stderr; 0 if no terminal
+// does. It may be a launcher's terminal: mpirun, srun and similar launchers read their ranks'
+// stderr through pipes and pass it on to their own stderr. The launcher is searched among this
+// process's ancestors. TERM=dumb counts as no terminal.
 int TerminalColumns();
 
 }  // namespace elastor

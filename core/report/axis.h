@@ -8,14 +8,14 @@
 
 namespace elastor {
 
-// Whether a number can be drawn on the axis.
+// Returns whether a number can be drawn on the axis.
 bool IsDrawable(double value, const ChartAxis& axis);
 
-// Where numbers lie on an axis, and its ticks.
+// Maps numbers to places on an axis, and holds its ticks.
 class Scale {
  public:
   // The smallest range that holds the values, a little wider: `values` may be in any order, and
-  // those that cannot be drawn are ignored. With categories the axis holds these. About `ticks`
+  // those that cannot be drawn are ignored. With categories the axis shows these. About `ticks`
   // ticks. Values lie between the pixels `from` and `to`, which may be the smaller.
   Scale(const ChartAxis& axis, const std::vector<double>& values, int ticks, double from,
         double to);
@@ -42,18 +42,20 @@ class Scale {
   bool prefixes_ = false;
   double from_ = 0;
   double to_ = 0;
-  double low_ = 0;  // of a logarithmic axis: the value's logarithm
+  double low_ = 0;  // low end of the axis; on a logarithmic axis, its logarithm
   double high_ = 1;
   std::vector<Tick> ticks_;
 };
 
-// A number for people: `decimals` of them, with a true minus and commas from 10,000 on.
+// Returns a number for people: `decimals` decimals, a true minus sign, and commas from 10,000 on.
 std::string NumberText(double value, int decimals);
 
-// "950", "12.5k", "3M", "1.2G", "4T": `digits` significant ones, none that are zeros at the end.
+// Returns a number with a prefix, "950", "12.5k", "3M", "1.2G", "4T", with `digits` significant
+// digits, without trailing zeros.
 std::string PrefixedNumber(double value, int digits);
 
-// As NumberText to three significant digits, by powers of ten where it is very large or small.
+// Returns a number as NumberText to three significant digits; very large or small ones use powers
+// of ten.
 std::string ShortNumber(double value);
 
 }  // namespace elastor

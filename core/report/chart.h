@@ -10,12 +10,12 @@
 namespace elastor {
 
 // Pictures of results: plain data in, the text of one SVG file out. They need no script, no font of
-// ours and no other file, follow the viewer's light or dark scheme (paper is light), tell series
-// apart by colour-blind-safe colours and by markers, and say in <desc> what they show. Equal data
-// give equal bytes on every machine. Texts are UTF-8. Numbers that are not finite, or beyond 1e300,
-// are not drawn, nor are those <= 0 on a logarithmic axis.
+// their own and no other file, follow the viewer's light or dark scheme (paper is light),
+// distinguish series by colour-blind-safe colours and by markers, and say in <desc> what they show.
+// Equal data give equal bytes on every machine. Texts are UTF-8. Numbers that are not finite, or
+// beyond 1e300, are not drawn, nor are those <= 0 on a logarithmic axis.
 
-// A value, and the interval around it unless low or high is not finite.
+// A value, and its interval; there is none if low or high is not finite.
 struct ChartPoint {
   double x = 0;
   double y = 0;
@@ -31,11 +31,11 @@ struct ChartSeries {
 struct ChartAxis {
   std::string title;
   bool logarithmic = false;
-  std::vector<std::string> categories = {};  // of x = 0, 1, 2, ...; empty: numbers
+  std::vector<std::string> categories = {};  // names of x = 0, 1, 2, ...; empty: numbers
   bool prefixes = false;                     // ticks from 10,000 on as "10k", "2M"
 };
 
-// Series as lines, with markers on those of few points.
+// Series as lines; a series of few points has markers.
 struct LineChart {
   enum class Interval { kBars, kBand };
 
@@ -50,13 +50,13 @@ struct LineChart {
 };
 std::string ToSvg(const LineChart& chart);
 
-// What runs of one size gave.
+// The results of the runs of one size.
 struct ScalingPoint {
   ChartPoint mean;
-  std::vector<double> runs = {};  // drawn faint
+  std::vector<double> runs = {};  // values of single runs, drawn faint
   double fitted = std::numeric_limits<double>::quiet_NaN();
-  // What a fit without this point says of it; then the point is hollow and this a cross. Without an
-  // x there is none.
+  // The prediction for this point of a fit without it. If its x is set, the point is drawn hollow
+  // and the prediction as a cross.
   ChartPoint held_out = {.x = std::numeric_limits<double>::quiet_NaN(),
                          .y = std::numeric_limits<double>::quiet_NaN()};
   std::string tip = {};  // shown under a pointer
@@ -65,13 +65,13 @@ struct ScalingPoint {
 struct ScalingSeries {
   std::string name;
   std::vector<ScalingPoint> points;
-  std::vector<ChartPoint> curve = {};                             // with its band
-  double fitted_until = std::numeric_limits<double>::infinity();  // dashed beyond
-  bool joined = false;                                            // lines between the points
+  std::vector<ChartPoint> curve = {};                             // the fitted curve, with its band
+  double fitted_until = std::numeric_limits<double>::infinity();  // dashed beyond this x
+  bool joined = false;                                            // draws lines between the points
 };
 
-// Values over sizes with fitted laws, and below them, where there are laws, the points less their
-// fitted values. Half as wide as the others, to stand side by side and on a telephone.
+// Values over sizes with fitted laws and, if there are laws, below them the residuals: the points
+// less their fitted values. Half as wide as the others, to stand side by side and on a telephone.
 struct ScalingChart {
   std::string title;
   std::string subtitle;
@@ -82,10 +82,11 @@ struct ScalingChart {
 };
 std::string ToSvg(const ScalingChart& chart);
 
-// The style that every picture holds. A page that shows several may hold it once instead.
+// Returns the style that every picture contains. A page that shows several pictures may contain it
+// once instead.
 std::string_view ChartStyle();
 
-// How many rows have which value: counts in bins of equal width over [0, upper].
+// A histogram of the rows' values: counts in bins of equal width over [0, upper].
 struct Distribution {
   std::string name;
   std::vector<int64_t> histogram;

@@ -5,10 +5,10 @@
 
 namespace elastor {
 
-// A text as a field of a CSV file (RFC 4180): in quotes where it needs them.
+// Returns a text as a field of a CSV file (RFC 4180), in quotes if it needs them.
 std::string CsvText(const std::string& text);
 
-// The shortest digits that are the number; empty where there is none.
+// Returns the shortest digits that read back as the number; empty if it is not finite.
 std::string CsvNumber(double value);
 
 }  // namespace elastor

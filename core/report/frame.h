@@ -9,12 +9,13 @@
 
 namespace elastor {
 
-// What the charts have in common: their size, the head above the plot, the axis below it.
+// Parts that all charts share: their size, the head above the plot, the axis below it.
 inline constexpr double kChartWidth = 760;
 inline constexpr double kHalfChartWidth = 480;
 inline constexpr double kChartMargin = 24;
 
-// Pixels that the head takes; its subtitle may need several lines. `width`: of the chart.
+// Returns the height of the head in pixels; its subtitle may need several lines. `width`: width of
+// the chart in pixels.
 double HeadHeight(const std::string& subtitle, double width);
 void DrawHead(const std::string& title, const std::string& subtitle, double width, SvgWriter* svg);
 
@@ -23,7 +24,7 @@ void DrawHead(const std::string& title, const std::string& subtitle, double widt
 bool TurnsLabels(const Scale& scale, double spacing);
 void DrawBottomAxis(const Scale& scale, const std::string& title, double left, double right,
                     double top, double bottom, bool turned, SvgWriter* svg);
-// What the axis takes below the plot.
+// Returns the height in pixels that the axis takes below the plot.
 double BottomAxisHeight(const Scale& scale, const std::string& title, bool turned);
 
 }  // namespace elastor

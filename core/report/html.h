@@ -10,29 +10,30 @@ namespace elastor {
 // Pages of results: one HTML file each, that needs no other file and asks the network for nothing,
 // follows the viewer's light or dark scheme, and may be printed.
 
-// A text for HTML and its attributes: the five characters as entities, control characters as
-// spaces, bytes that are not UTF-8 as U+FFFD.
+// Returns a text for HTML and its attributes: the five characters as entities, control characters
+// as spaces, bytes that are not UTF-8 as U+FFFD.
 std::string Escaped(std::string_view text);
 
-// The same, with "x^-0.35" as a power.
+// Does the same and shows "x^-0.35" as a power.
 std::string EscapedFormula(std::string_view text);
 
-// A JSON text as it may stand in a script element: no "</" and no "<!--".
+// Returns a JSON text in a form that may stand in a script element: no "</" and no "<!--".
 std::string JsonForScript(std::string json);
 
 // A table cell: its text is escaped.
 struct Cell {
   std::string text = {};
-  std::string sort = {};   // sorted by this instead; empty: by the text
+  std::string sort = {};   // sort key; empty: the text is the key
   std::string title = {};  // shown under a pointer
   bool number = false;     // right-aligned
-  bool code = false;       // of one width
-  std::string html = {};   // in place of the text; not escaped
+  bool code = false;       // in a fixed-width font
+  std::string html = {};   // replaces the text; not escaped
 };
 
 // A heading above a column.
 Cell Heading(const std::string& text, bool number = false, const std::string& title = "");
-// A number as `text`, sorted by its value; of one that is not finite without a place in the order.
+// Returns a cell that shows a number as `text` and sorts by its value; a number that is not finite
+// has no place in the order.
 Cell NumberCell(const std::string& text, double value);
 
 // A table with a caption and a row of headings; `sortable` ones can be sorted by a click or a key.
@@ -44,24 +45,24 @@ std::string Paragraph(const std::string& text);
 // An entry of a <dl>.
 std::string Definition(const std::string& name, const std::string& value);
 
-// A picture of a page, and a file of its own.
+// A picture on a page, which is also a file of its own.
 struct Figure {
-  std::string name;  // of the file, without its end: "logloss_by_dense_parameters"
+  std::string name;  // name of the file, without its extension: "logloss_by_dense_parameters"
   std::string svg;
 };
 
 // Figures under one heading.
 struct FigureGroup {
   std::string heading;
-  std::string caption;  // what all of them show, and what the bars are
+  std::string caption;  // describes what all figures show, and the bars' meaning
   std::vector<Figure> figures;
   bool folded = false;  // shown on demand
   bool wide = false;    // below each other, as wide as they are; else side by side
 };
-// Nothing of a group without figures.
+// Returns the HTML of a group; empty if it has no figures.
 std::string FiguresHtml(const FigureGroup& group);
 
-// What holds the body, between the head with the policy and the style and the script at the end.
+// Returns a page: the head with the policy and the style, the body, and the script at the end.
 std::string Page(const std::string& title, const std::string& body, const std::string& json);
 
 }  // namespace elastor

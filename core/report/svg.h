@@ -26,7 +26,7 @@ class SvgWriter {
  public:
   static constexpr int kColors = 6;
 
-  // height in pixels; title and description for those who do not see the picture.
+  // height in pixels; title and description are for readers who do not see the picture.
   SvgWriter(double width, double height, const std::string& title, const std::string& description);
 
   void Text(SvgPoint at, TextAnchor anchor, std::string_view css_class, std::string_view text,
@@ -34,13 +34,13 @@ class SvgWriter {
   void Line(SvgPoint from, SvgPoint to, std::string_view css_class);
   void Polyline(const std::vector<SvgPoint>& points, std::string_view css_class);
   void Polygon(const std::vector<SvgPoint>& points, std::string_view css_class);
-  // Shapes differ with `shape`: circle, square, diamond, triangles; then again.
+  // Draws a marker. `shape` selects circle, square, diamond or one of two triangles, and repeats.
   void Marker(SvgPoint at, int shape, std::string_view css_class);
 
   void Dot(SvgPoint at, std::string_view css_class);
-  // A filled square; opacity in [0, 1], written to a hundredth.
+  // Draws a filled square; opacity in [0, 1], written to a hundredth.
   void Cell(SvgPoint corner, double side, double opacity);
-  // What is drawn until EndGroup has a text that a pointer over it shows.
+  // Begins a group: everything drawn until EndGroup shows the text `tip` under a pointer.
   void BeginGroup(std::string_view tip);
   void EndGroup();
 
@@ -52,10 +52,10 @@ class SvgWriter {
   std::string text_;
 };
 
-// A guess of a text's width in pixels at a font size, on the safe side.
+// Returns an estimate of a text's width in pixels at a font size, rather too large than too small.
 double TextWidth(std::string_view text, double font_size);
 
-// `text` in lines of at most `width` pixels, broken at spaces.
+// Returns `text` as lines of at most `width` pixels, broken at spaces.
 std::vector<std::string> WrapText(std::string_view text, double font_size, double width);
 
 }  // namespace elastor

@@ -15,13 +15,13 @@ class LowRank {
   LowRank(int64_t tokens, int64_t width);
   int64_t max_rank() const { return short_side_; }  // min(tokens, width)
 
-  // x: row-major. A matrix with an element that is not finite has terms that are not.
+  // x: row-major. If an element of x is not finite, the terms are not finite either.
   void Decompose(std::span<const double> x);
-  // Of the last matrix: x += sigma_i u_i v_i', i < max_rank().
+  // Adds a term of the last matrix: x += sigma_i u_i v_i', i < max_rank().
   void AddTerm(int64_t i, std::span<double> x) const;
 
  private:
-  // Makes columns p and q of products_ orthogonal; whether they were not yet.
+  // Makes columns p and q of products_ orthogonal. Returns whether they were not orthogonal before.
   bool Rotate(int64_t p, int64_t q);
 
   const int64_t tokens_;

@@ -11,7 +11,7 @@ namespace elastor {
 // Effective ranks of one matrix.
 //   stable rank  = ||X||_F^2 / ||X||_2^2                       (RankElastor, eq. 1)
 //   entropy rank = exp(-sum_i p_i log p_i), p_i = s_i / sum s   (Roy & Vetterli 2007)
-// A zero matrix has both ranks 0, one with an element that is not finite NaN.
+// A zero matrix has both ranks 0; a matrix with an element that is not finite has both ranks NaN.
 struct EffectiveRank {
   double stable = 0;
   double entropy = 0;
@@ -19,8 +19,8 @@ struct EffectiveRank {
 
 // Effective ranks and singular values of X [tokens, width] of kRows rows of a batch at a time, from
 // the eigenvalues of the smaller Gram matrix, in double. Eigenvalues below their rounding error,
-// n eps * largest for n = min(tokens, width), count as 0. What is found for a row does not depend
-// on the rows beside it.
+// n eps * largest for n = min(tokens, width), count as 0. A row's result does not depend on the
+// other rows.
 class Spectrum {
  public:
   static constexpr int64_t kRows = SymmetricEigenvalues::kMatrices;
@@ -28,14 +28,14 @@ class Spectrum {
   Spectrum(int64_t tokens, int64_t width);
   int64_t max_rank() const { return short_side_; }  // min(tokens, width)
 
-  // Rows [first_row, first_row + kRows) of x as tokens x width. Those beyond x.rows are measured,
-  // too, and meaningless. REQUIRES: first_row < x.rows, a multiple of kRows.
+  // Measures rows [first_row, first_row + kRows) of x, each as tokens x width. Results of rows
+  // beyond x.rows are meaningless. REQUIRES: first_row < x.rows, a multiple of kRows.
   template <typename T>
   void Measure(Panels<const T> x, int64_t first_row);
 
-  // Of row first_row + i of the last Measure.
+  // Returns the ranks of row first_row + i of the last Measure.
   EffectiveRank rank(int64_t i) const { return ranks_[i]; }
-  // Descending; n < max_rank().
+  // Returns the n-th largest singular value of that row; n < max_rank().
   double singular_value(int64_t n, int64_t i) const { return singular_values_[n * kRows + i]; }
 
  private:
@@ -45,7 +45,7 @@ class Spectrum {
 
   const int64_t short_side_;
   const int64_t long_side_;
-  // Features from an element of X to the next along the short and the long side.
+  // Distance in features from an element of X to the next along the short and the long side.
   const int64_t short_stride_;
   const int64_t long_stride_;
   LaneArray matrix_;  // [kRows / kGramLanes][short_side][long_side][kGramLanes]

@@ -8,8 +8,8 @@
 
 namespace elastor {
 
-// Matrices that are worked on side by side, one a vector lane. An element of all of them is
-// kSpectrumLanes doubles in a row; a lane's bits do not depend on the others.
+// The number of matrices processed side by side, one a vector lane. One element of all matrices is
+// kSpectrumLanes consecutive doubles; a lane's bits do not depend on the other lanes.
 inline constexpr int64_t kSpectrumLanes = 16;
 inline constexpr int64_t kGramLanes = 8;
 
@@ -32,19 +32,19 @@ class LaneArray {
 // The arithmetic of Spectrum and SymmetricEigenvalues, compiled once for each instruction set
 // (isa/); both give the same bits.
 struct SpectrumKernels {
-  // G = M M^T for M [rows][columns], of kGramLanes matrices after the others, so that they lie in
-  // the first-level cache; of G the lower triangle, row after row, of all. Each element is one
-  // chain of FMAs over ascending columns.
+  // Computes G = M M^T for M [rows][columns]. kGramLanes matrices are processed at a time, so that
+  // they fit the first-level cache. The result is the lower triangle of every G, row after row.
+  // Each element is one chain of FMAs over ascending columns.
   void (*gram)(const double* m, int64_t rows, int64_t columns, double* lower);
 
   // SymmetricEigenvalues::Compute: eigenvalues [n], descending, of the matrices in lower, which is
-  // overwritten. scratch: kEigenvalueScratch * n elements. False, and the eigenvalues meaningless,
-  // when one takes more sweeps than ever happens.
+  // overwritten. scratch: kEigenvalueScratch * n elements. Returns false, and meaningless
+  // eigenvalues, if one takes more sweeps than ever happens in practice.
   bool (*eigenvalues)(int64_t n, double* lower, double* eigenvalues, double* scratch);
 
   // singular_values[i] = sqrt(eigenvalues[i]), 0 for those not above n eps times the largest;
   // entropy_rank [1] = exp(-sum_i p_i log p_i), p_i = singular_values[i] / their sum. Sums run over
-  // ascending i. All zero: meaningless.
+  // ascending i. entropy_rank is meaningless if all eigenvalues are 0.
   void (*entropy_rank)(int64_t n, const double* eigenvalues, double* singular_values,
                        double* entropy_rank);
 };
@@ -57,7 +57,7 @@ namespace v4 {
 extern const SpectrumKernels kSpectrumKernels;
 }
 
-// Those of ActiveIsa().
+// Returns the kernels of ActiveIsa().
 const SpectrumKernels& ActiveSpectrumKernels();
 
 }  // namespace elastor

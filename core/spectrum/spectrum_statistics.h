@@ -11,44 +11,45 @@
 
 namespace elastor {
 
-// What the effective ranks of many rows have in common. Sums are exact, so the statistics do not
-// depend on how rows are spread over threads and ranks. Thread-compatible: one a thread, merged.
+// Statistics of the effective ranks of many rows. Sums are exact, so the statistics do not depend
+// on how rows are spread over threads and ranks. Thread-compatible: use one object per thread and
+// merge them.
 class SpectrumStatistics {
  public:
   static constexpr int64_t kBins = 1024;
 
   explicit SpectrumStatistics(int64_t max_rank) : profile_(max_rank) {}
 
-  // Row i of the last Measure; `before`, unless null: the same row's ranks at the stage before this
-  // one. REQUIRES: the spectrum's max_rank is this one's.
+  // Adds row i of the last Measure. `before`, if not null, holds the same row's ranks at the
+  // previous stage. REQUIRES: the spectrum's max_rank equals this object's.
   void Add(const Spectrum& spectrum, int64_t i, const EffectiveRank* before = nullptr);
   void Merge(const SpectrumStatistics& other);
 
-  // Words for an integer all-reduce: the element-wise sum over ranks, given to SetWords of an
-  // object of equal max_rank, is the statistics of all rows.
+  // Words for an integer all-reduce. SetWords, on an object of equal max_rank, turns their
+  // element-wise sum over ranks into the statistics of all rows.
   int64_t word_count() const;
   void AppendWords(std::vector<int64_t>* words) const;
   void SetWords(std::span<const int64_t> words);
 
   int64_t rows() const { return rows_; }
-  // Standard deviations are of the rows, with rows - 1 below the sum; one row: 0.
+  // Standard deviations are over rows and divide by rows - 1; for one row they are 0.
   struct Moments {
     double mean = 0;
     double stddev = 0;
   };
   struct Distribution {
     Moments rank;
-    Moments change;      // rank - before, of all rows; 0 where Add was given no `before`
-    int64_t rising = 0;  // rows whose rank is above that before
+    Moments change;      // rank - before, over all rows; 0 if Add got no `before`
+    int64_t rising = 0;  // number of rows whose rank is above `before`
     int64_t falling = 0;
-    // Bin b counts ranks in [b, b + 1) * max_rank / kBins, the last one all above, too. NaN: in
-    // none.
+    // Bin b counts ranks in [b, b + 1) * max_rank / kBins; the last bin also counts all larger
+    // ranks. No bin counts NaN.
     std::array<int64_t, kBins> histogram{};
   };
   // REQUIRES: rows() > 0.
   Distribution stable() const { return DistributionOf(stable_); }
   Distribution entropy() const { return DistributionOf(entropy_); }
-  // Means of s_n / s_1; of a zero matrix 0. REQUIRES: rows() > 0.
+  // Returns the means of s_n / s_1, which counts as 0 for a zero matrix. REQUIRES: rows() > 0.
   std::vector<double> profile() const;
 
  private:
@@ -65,7 +66,7 @@ class SpectrumStatistics {
   static void AddChange(double change, Kind* kind);
   Moments MomentsOf(const ExactSum& sum, const ExactSum& squares) const;
   Distribution DistributionOf(const Kind& kind) const;
-  // Every integer and every sum of an object, in one order.
+  // Visits every integer and every sum of an object, in one fixed order.
   template <typename Self, typename VisitCount, typename VisitSum>
   static void ForEach(Self& self, const VisitCount& visit_count, const VisitSum& visit_sum);
 
@@ -75,8 +76,8 @@ class SpectrumStatistics {
   std::vector<ExactSum> profile_;
 };
 
-// The rank below which a share q of a histogram's rows lies, rows being taken as evenly spread over
-// their bin, [b, b + 1) * max_rank / size. No rows: NaN. REQUIRES: 0 <= q <= 1.
+// Returns the rank below which a share q of a histogram's rows lies. Rows count as evenly spread
+// over their bin, [b, b + 1) * max_rank / size. Without rows it returns NaN. REQUIRES: 0 <= q <= 1.
 double HistogramQuantile(std::span<const int64_t> histogram, double max_rank, double q);
 
 }  // namespace elastor

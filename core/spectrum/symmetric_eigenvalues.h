@@ -10,7 +10,7 @@ namespace elastor {
 // Eigenvalues of kMatrices small symmetric matrices at once, one a vector lane, in double: by
 // Householder reflections to tridiagonal form, then the root-free QL iteration of Pal, Walker and
 // Kahan with Wilkinson's shift (EISPACK tqlrat, LAPACK dsterf). A lane goes its own way through the
-// iteration, so results do not depend on the matrices beside. Every operation is exactly rounded
+// iteration, so its results do not depend on the other matrices. Every operation is exactly rounded
 // and in a fixed order. Absolute error about n eps times the largest eigenvalue.
 class SymmetricEigenvalues {
  public:
@@ -18,12 +18,12 @@ class SymmetricEigenvalues {
 
   explicit SymmetricEigenvalues(int64_t n);
 
-  // Element (i, j <= i) of all matrices, kMatrices doubles; filled by the caller before Compute,
-  // which overwrites it.
+  // Returns element (i, j <= i) of all matrices, kMatrices doubles. The caller fills it before
+  // Compute, which overwrites it.
   double* Element(int64_t i, int64_t j) { return &lower_[(i * (i + 1) / 2 + j) * kMatrices]; }
   // REQUIRES: all elements finite and below 2^1000.
   void Compute();
-  // After Compute, descending in i: kMatrices doubles.
+  // After Compute: returns the i-th largest eigenvalue of all matrices, kMatrices doubles.
   const double* Value(int64_t i) const { return &values_[i * kMatrices]; }
 
  private:

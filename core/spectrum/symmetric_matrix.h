@@ -12,7 +12,8 @@ namespace elastor {
 // Absolute error of an eigenvalue about n u times the largest in size, u = 2^-53.
 // SymmetricEigenvalues is for many small ones.
 
-// Ascending, of matrix [n, n], of which the lower triangle is read. REQUIRES: all elements finite.
+// Returns the eigenvalues of `matrix` [n, n], ascending. Only its lower triangle is read. REQUIRES:
+// all elements finite.
 std::vector<double> EigenvaluesOf(std::span<const double> matrix, int64_t n);
 
 // A = sum_i values[i] v_i v_i^T, values ascending; element j of v_i is vectors[i * n + j].
@@ -23,18 +24,19 @@ struct Eigendecomposition {
 Eigendecomposition Decompose(std::span<const double> matrix, int64_t n);
 
 // How well a positive semidefinite matrix is conditioned, as far as double can tell: an eigenvalue
-// below `floor` = 10 n u lambda_max is not told from 0.
+// below `floor` = 10 n u lambda_max cannot be distinguished from 0.
 struct Conditioning {
   double lambda_max = 0;
-  double lambda_min = 0;  // of all; below floor it is noise and may be negative
+  double lambda_min = 0;  // smallest eigenvalue; below floor it is noise and may be negative
   double floor = 0;
-  int64_t rank = 0;  // eigenvalues from floor on
+  int64_t rank = 0;  // number of eigenvalues that are at least floor
 
   bool resolved() const { return lambda_max > 0 && lambda_min >= floor; }
-  // lambda_max / lambda_min; NaN where that is unresolved.
+  // Returns lambda_max / lambda_min; NaN if lambda_min is below floor.
   double condition_number() const;
 };
-// REQUIRES: ascending, not empty.
+// Returns the conditioning of a matrix with these eigenvalues. REQUIRES: they are ascending and not
+// empty.
 Conditioning ConditioningOf(std::span<const double> eigenvalues);
 
 }  // namespace elastor

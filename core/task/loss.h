@@ -8,13 +8,13 @@
 
 namespace elastor {
 
-// Rows of a pass with what a loss is made of.
+// Rows of a pass and the inputs of their loss.
 template <typename T>
 struct LossRows {
   Panels<const T> outputs;         // [rows, task.outputs()]
   const float* labels = nullptr;   // [rows][task.labels()]
   const float* weights = nullptr;  // [rows]; null: all 1
-  T scale = 1;                     // of gradients
+  T scale = 1;                     // factor of the gradients
 };
 
 // The loss of a task on the CPU.

@@ -6,7 +6,7 @@
 
 namespace elastor {
 
-// Ends the program: a view that reaches `end` of `available` rows or features.
+// Ends the program because a view reaches to `end` but only `available` rows or features exist.
 [[noreturn]] void RefuseView(int64_t end, int64_t available);
 
 // Rows (samples) in one panel. Samples are the vector lanes of the CPU kernels, so a row's result
@@ -42,12 +42,12 @@ struct Panels {
     if (data != nullptr) part.data = Panel(begin / kPanelRows);
     return part;
   }
-  // Features [begin, begin + count).
+  // Returns features [begin, begin + count).
   [[gnu::always_inline]] Panels Slice(int64_t begin, int64_t count) const {
     if (begin + count > features) RefuseView(begin + count, features);
     return {data + begin * feature_stride, rows, count, panel_stride, feature_stride};
   }
-  // Features begin, begin + step, ... (count of them).
+  // Returns `count` features begin, begin + step, ...
   [[gnu::always_inline]] Panels Every(int64_t begin, int64_t step, int64_t count) const {
     if (begin + (count - 1) * step >= features)
       RefuseView(begin + (count - 1) * step, features - 1);
@@ -59,11 +59,12 @@ struct Panels {
   }
 };
 
-// Elements from one panel to the next for `features` features: an odd number of cache lines (of
-// 16 floats), so that the same feature of successive panels does not fall on one cache set.
+// Returns the elements from one panel to the next for `features` features: an odd number of cache
+// lines (of 16 floats), so that the same feature of successive panels does not fall on one cache
+// set.
 inline constexpr int64_t PanelStride(int64_t features) { return (features | 1) * kPanelRows; }
 
-// Elements needed for `rows` x `features`.
+// Returns the number of elements needed for `rows` x `features`.
 inline constexpr int64_t PanelElements(int64_t rows, int64_t features) {
   return (rows + kPanelRows - 1) / kPanelRows * PanelStride(features);
 }

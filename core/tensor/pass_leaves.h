@@ -9,8 +9,8 @@
 
 namespace elastor {
 
-// Leaves of one pass at most, and the sums over them that are kept at once: one for every level of
-// their tree and the newest.
+// The most leaves of one pass, and the most sums over them that are kept at once: one for every
+// level of their tree, and the newest.
 inline constexpr int64_t kMaxPassLeaves = 32;
 inline constexpr int kMaxLeafSums = 6;
 static_assert(kMaxPassLeaves == 1 << (kMaxLeafSums - 1));
@@ -21,11 +21,11 @@ static_assert(kMaxPassLeaves == 1 << (kMaxLeafSums - 1));
 // `merges` times. After the last leaf one sum is left.
 struct LeafRows {
   int64_t rows = 0;         // > 0
-  int64_t first_row = 0;    // of the pass's rows, padded rows not counted
-  int64_t first_panel = 0;  // of the pass's panels
+  int64_t first_row = 0;    // index among the pass's rows, without padded rows
+  int64_t first_panel = 0;  // index among the pass's panels
   int merges = 0;
 
-  // This leaf's rows of a view of the pass. An empty view stays empty.
+  // Returns this leaf's rows of a view of the pass. An empty view stays empty.
   template <typename T>
   [[gnu::always_inline]] Panels<T> Of(Panels<T> view) const {
     return view.data == nullptr ? view : view.Rows(first_panel * kPanelRows, rows);
@@ -40,12 +40,13 @@ class PassLeaves {
   // One leaf, or some rows of it.
   explicit PassLeaves(int64_t rows);
   // The node of offsets.size() - 1 leaves that begins with `first_leaf`: its i-th leaf has the rows
-  // from offsets[i] to offsets[i + 1], and is absent where there are none.
+  // from offsets[i] to offsets[i + 1], and is absent if there are none.
   PassLeaves(int64_t first_leaf, std::span<const int64_t> offsets);
 
-  // Present leaves, ascending.
+  // Returns the present leaves, ascending.
   std::span<const LeafRows> leaves() const { return {leaves_.data(), static_cast<size_t>(size_)}; }
-  // Rows of the pass's views: padded rows count, but for those after the last leaf.
+  // Returns the number of rows of the pass's views. Padded rows count, except those of the last
+  // leaf.
   int64_t rows() const {
     return size_ == 0 ? 0 : leaves_[size_ - 1].first_panel * kPanelRows + leaves_[size_ - 1].rows;
   }

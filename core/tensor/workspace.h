@@ -12,10 +12,10 @@
 
 namespace elastor {
 
-// Where the activations of a pass lie: made once by the executor. Sizes and offsets are in panels'
+// The places of a pass's activations, made once by the executor. Sizes and offsets are in panels'
 // features: a buffer of f features takes ActivationsPerPanel(f) elements for every panel of rows,
-// one cache line more than its values, by which the buffers' first elements are moved against each
-// other: on one offset within a page, a kernel's loads may wait for its stores.
+// one cache line more than its values. The extra line shifts the buffers' first elements against
+// each other: at equal offsets within a page, a kernel's loads may wait for its stores.
 inline constexpr int64_t ActivationsPerPanel(int64_t features) {
   return PanelStride(features) + kPanelRows;
 }
@@ -26,8 +26,8 @@ struct WorkspacePlan {
   };
   std::vector<Activations> activations;
   int64_t elements_per_panel = 0;
-  // Plain elements whatever the number of rows: by slot, their offsets; and scratch for one call of
-  // a kernel.
+  // Elements whose number does not depend on the rows: their offsets by slot, and the scratch
+  // memory for one call of a kernel.
   std::vector<int64_t> flat_offsets;
   int64_t flat_elements = 0;
   int64_t scratch_elements = 0;
@@ -62,7 +62,7 @@ class Workspace {
 
  private:
   static constexpr std::align_val_t kAlignment{64};
-  static constexpr size_t kLine = 64;  // bytes beyond the end
+  static constexpr size_t kLine = 64;  // bytes kept beyond the end
 
   struct Free {
     void operator()(T* p) const { ::operator delete(p, kAlignment); }

@@ -9,11 +9,11 @@
 
 namespace elastor {
 
-// What RankElastor's Theorems 2.2 (B.1) and 3.2 say of a feed-forward network that all rows of a
-// representation X [T, D] share, as functions of X and a draw of its weights. The models' own
-// P-FFNs have weights for every token, about which these theorems say nothing.
+// The statements of RankElastor's Theorems 2.2 (B.1) and 3.2 about a feed-forward network that all
+// rows of a representation X [T, D] share, as functions of X and a draw of its weights. The models'
+// own P-FFNs have weights for every token, about which these theorems say nothing.
 
-// Independent N(0, 1/D), as both theorems have them; m is the hidden width.
+// Weights drawn independently from N(0, 1/D), as both theorems assume; m is the hidden width.
 struct FeedForwardWeights {
   Matrix a;         // [D, m]
   Matrix b;         // [m, D]
@@ -24,20 +24,20 @@ FeedForwardWeights DrawFeedForward(int64_t width, int64_t hidden, uint64_t key, 
 
 // F(X) = act(X A) B.
 Matrix FeedForward(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
-// act(X A) * (X C) [T, m], element by element.
+// Returns act(X A) * (X C) [T, m], element by element.
 Matrix GatedFeatures(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
 // G(X) = (act(X A) * (X C)) B + X D.
 Matrix GatedFeedForward(const Matrix& x, const FeedForwardWeights& weights, Activation activation);
 
-// c v^T, with v the first row of X and c_t v the part of row t along it: a rank-one matrix with
-// signs as in X. A zero matrix where the first row is zero.
+// Returns c v^T, with v the first row of X and c_t v the part of row t along it: a rank-one matrix
+// with signs as in X. It is a zero matrix if the first row is zero.
 Matrix RankOnePart(const Matrix& x);
 
 // Theorem 3.2: rank(act(X A) * (X C)) >= min(D, k (k + 1) / 2), k = erank(X).
 double LiftingBound(double k, int64_t width);
 
-// The theorems' claims about a representation before a P-FFN of that hidden width, and what one
-// says about them, in the same order. The gate is GELU.
+// Returns the theorems' claims about a representation before a P-FFN of that hidden width, and the
+// findings of one representation, in the same order. The gate is GELU.
 std::vector<Claim> FeedForwardClaims();
 std::vector<Finding> FeedForwardFindings(const Matrix& x, const FeedForwardWeights& weights);
 

@@ -8,8 +8,8 @@
 
 namespace elastor {
 
-// A small matrix in double, row-major: one representation [tokens, width], or weights. What is
-// computed of it has one order of additions, hence the same bits everywhere.
+// A small matrix in double, row-major: one representation [tokens, width], or weights. Every result
+// computed from it has one order of additions, hence the same bits everywhere.
 struct Matrix {
   Matrix(int64_t rows, int64_t columns) : rows(rows), columns(columns), values(rows * columns) {}
 
@@ -21,15 +21,16 @@ struct Matrix {
   std::vector<double> values;
 };
 
-// Independent N(0, stddev^2): FillNormal(key, stream, ...).
+// Returns a matrix of independent N(0, stddev^2) elements: FillNormal(key, stream, ...).
 Matrix NormalMatrix(int64_t rows, int64_t columns, double stddev, uint64_t key, uint64_t stream);
 
-// activation(a b), by the kernel MatMul. REQUIRES: a.columns == b.rows.
+// Returns activation(a b), computed by the kernel MatMul. REQUIRES: a.columns == b.rows.
 Matrix Product(const Matrix& a, const Matrix& b, Activation activation = Activation::kIdentity);
-// Element by element. REQUIRES: equal shapes.
+// Returns a + b element by element. REQUIRES: equal shapes.
 Matrix Sum(const Matrix& a, const Matrix& b);
 Matrix HadamardProduct(const Matrix& a, const Matrix& b);
-// <A, B>_F, elements in order. REQUIRES: as many elements.
+// Returns <A, B>_F, adding the elements' products in order. REQUIRES: a and b have equally many
+// elements.
 double InnerProduct(const Matrix& a, const Matrix& b);
 
 // Singular values below this share of the largest count as 0 in MatrixRanks::algebraic:
@@ -38,10 +39,11 @@ inline constexpr double kRankTolerance = 1e-6;
 
 struct MatrixRanks {
   double stable = 0;      // RankElastor, eq. 1; written erank there
-  int64_t algebraic = 0;  // numerically
+  int64_t algebraic = 0;  // number of singular values above kRankTolerance times the largest
   double norm = 0;        // ||X||_2
 };
-// Of a zero matrix all 0; NaN, and 0 for the algebraic rank, with an element that is not finite.
+// Returns the ranks of x: all 0 for a zero matrix. If an element is not finite, all are NaN and the
+// algebraic rank is 0.
 MatrixRanks RanksOf(const Matrix& x);
 
 }  // namespace elastor

@@ -9,19 +9,20 @@
 
 namespace elastor {
 
-// What RankElastor's Theorems 2.1 and 3.1 say of token mixing, as functions of the representation
-// X [T, D] before it. docs/results/reproduce_theory.md proves what is stated here instead of them.
+// The statements of RankElastor's Theorems 2.1 and 3.1 about token mixing, as functions of the
+// representation X [T, D] before it. docs/results/reproduce_theory.md proves the statements that
+// replace theirs here.
 
-// Y = T(X): block (i, j) of the T x T grid of 1 x (D/T) blocks goes to (j, i). By the kernel.
-// REQUIRES: T divides D.
+// Y = T(X): block (i, j) of the T x T grid of 1 x (D/T) blocks goes to (j, i). Computed by the
+// kernel. REQUIRES: T divides D.
 Matrix BlockTransposed(const Matrix& x);
 
-// Of X, Y = T(X) and M = X + Y.
+// Ranks and correlations of X, Y = T(X) and M = X + Y.
 struct BlockTransposeFigures {
   MatrixRanks x;
   MatrixRanks y;
   MatrixRanks sum;
-  double cosine = 0;       // <X, Y>_F / ||X||_F^2; Theorem 2.1 assumes 0
+  double cosine = 0;       // <X, Y>_F / ||X||_F^2; alignment of X and Y; Theorem 2.1 assumes 0
   double incoherence = 0;  // ||M||_2^2 / max(||X||_2^2, ||Y||_2^2); it assumes 1
 };
 BlockTransposeFigures MeasureBlockTranspose(const Matrix& x);
@@ -42,12 +43,12 @@ Matrix BlocksOf(const Matrix& x, int64_t block_width);
 // span R^{d*}: Theorem 3.1 (ii) is in doubt for these alone.
 std::vector<int64_t> BlockWidthsInDoubt(int64_t tokens, int64_t width);
 
-// ||W - W' (x) I||_F / ||W||_F for the nearest W': 0 iff the linear map W [N, N] is a block mixing
-// of that width. REQUIRES: block_width divides N.
+// Returns ||W - W' (x) I||_F / ||W||_F for the nearest W'. It is 0 iff the linear map W [N, N] is a
+// block mixing of that width. REQUIRES: block_width divides N.
 double DistanceToBlockMixing(const Matrix& w, int64_t block_width);
 
-// The theorems' claims about a representation before mixing, and what one says about them, in the
-// same order. Those of Theorem 2.1 are left out where T does not divide D.
+// Returns the theorems' claims about a representation before mixing, and the findings of one
+// representation, in the same order. Claims of Theorem 2.1 are left out if T does not divide D.
 std::vector<Claim> MixingClaims(int64_t tokens, int64_t width);
 std::vector<Finding> MixingFindings(const Matrix& x);
 

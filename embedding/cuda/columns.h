@@ -2,8 +2,8 @@
 #define ELASTOR_EMBEDDING_CUDA_COLUMNS_H_
 
 // For kernel sources (.cu) only: neighbouring columns of a vector in one thread's registers, and
-// groups of lanes that share a vector: lane l of 2^shift takes columns [l n, l n + n), then those
-// 2^shift n further on.
+// groups of lanes that share a vector: lane l of 2^shift takes columns [l n, l n + n), then the
+// columns 2^shift n further on, and so on.
 
 #include <cstdint>
 
@@ -56,7 +56,7 @@ inline constexpr int kGroupThreads = 256;
 struct LaneGroups {
   int shift = 0;
 
-  // For vectors of at most `width` columns, `columns` a lane.
+  // Returns the groups for vectors of at most `width` columns, with `columns` columns a lane.
   static LaneGroups For(int64_t width, int columns) {
     LaneGroups groups;
     while (groups.shift < 5 && (int64_t{columns} << groups.shift) < width) ++groups.shift;
@@ -64,7 +64,7 @@ struct LaneGroups {
   }
   int per_block() const { return kGroupThreads >> shift; }
 
-  // In a kernel of blocks of kGroupThreads.
+  // Call these in a kernel with blocks of kGroupThreads threads.
   __device__ int lanes() const { return 1 << shift; }
   __device__ int lane() const { return static_cast<int>(threadIdx.x) & (lanes() - 1); }
   __device__ int in_block() const { return static_cast<int>(threadIdx.x) >> shift; }

@@ -29,8 +29,9 @@ namespace elastor::cuda {
 class DeviceEmbedding final : public EmbeddingState<float> {
  public:
   struct Options : EmbeddingOptions {
-    // Rows and slots beyond so many bytes stay in the host's memory, in page-locked pages that the
-    // device reads; the rest of the bytes caches their hot rows. 0: everything on the device.
+    // Most bytes of device memory for rows and slots. Tables beyond it stay in the host's memory,
+    // in page-locked pages that the device reads; the remaining bytes cache their hot rows. 0:
+    // everything is on the device.
     int64_t device_bytes = 0;
   };
 
@@ -52,13 +53,14 @@ class DeviceEmbedding final : public EmbeddingState<float> {
 
   std::unique_ptr<Routing> MakeRouting() const;
 
-  // The ids as RouteIds copies them to the device, in page-locked memory: what is left of RouteIds
-  // is to enqueue the copies. Thread-safe. REQUIRES: memory is of this class.
+  // Returns the ids in page-locked memory, in the form that RouteIds copies to the device, so that
+  // RouteIds only enqueues the copies. Thread-safe. REQUIRES: StageIds of this class returned
+  // `memory`, or it is null.
   std::unique_ptr<StagedIds> StageIds(const SparseBatch& batch,
                                       std::unique_ptr<StagedIds> memory) const;
 
-  // As ShardedEmbedding::RouteIds. The batch is copied before the call returns. Where it is staged
-  // (StageIds of this embedding), its ids and offsets are those that were staged.
+  // Works as ShardedEmbedding::RouteIds. The batch is copied before the call returns. If StageIds
+  // of this embedding has staged the batch, the staged ids and offsets are used.
   Status RouteIds(const SparseBatch& batch, Routing* routing);
 
   enum class Purpose { kTrain, kEvaluate };
@@ -69,20 +71,21 @@ class DeviceEmbedding final : public EmbeddingState<float> {
   template <typename A>
   void ReturnRows(const Routing& routing, const int32_t* local_row, Activations<A> e) const;
 
-  // From the gradient of those activations to gradients of rows on their owners, with L2; adds to
-  // the sums, in device memory, as ShardedEmbedding::RouteGradients does. device_row[r], in device
-  // memory: the device row of local row r. On one rank, Update reads de and device_row again.
+  // Turns the gradient of those activations into gradients of rows on their owners, with L2. Adds
+  // to the sums, in device memory, as ShardedEmbedding::RouteGradients does. device_row[r], in
+  // device memory: the device row of local row r. On one rank, Update reads de and device_row
+  // again.
   template <typename A>
   Status RouteGradients(int64_t global_rows, const int32_t* device_row, Activations<const A> de,
                         Routing* routing, DeviceExactSum* squared_norm,
                         DeviceExactSum* squared_weights);
 
-  // The optimizer on the rows this rank owns. gate: in device memory.
+  // Takes the optimizer's step on the rows this rank owns. gate: in device memory.
   void Update(const UpdateGate* gate, double learning_rate, int64_t step, Routing* routing);
 
   int64_t output_features() const;
 
-  // EmbeddingState. They wait for the streams.
+  // EmbeddingState's calls. They wait for the streams.
   void AddToDigest(Digest* digest) const override;
   void ForEachRow(const std::function<void(int table, int64_t key, const float* weights,
                                            const float* slots)>& fn) const override;

@@ -27,9 +27,10 @@ struct BagGradients {
   bool aligned = false;           // de and row_stride allow loads of four elements
 };
 
-// Where the gradient of an owned key lies. With one rank, `direct` (RequesterView) says so: in the
-// bag's gradient itself, or in the listed segment's vector, vectors being `stride` elements apart.
-// With several ranks it is the vector of the key's first node (OwnerView), an offset in `vectors`.
+// The place of each owned key's gradient. With one rank, `direct` (RequesterView) gives it: the
+// bag's gradient itself, or the listed segment's vector; vectors are `stride` elements apart. With
+// several ranks the gradient is the vector of the key's first node (OwnerView), an offset in
+// `vectors`.
 struct GradientArray {
   float* vectors = nullptr;
   const int64_t* direct = nullptr;  // null: several ranks
@@ -45,8 +46,8 @@ template <typename A>
 void SumChunks(Stream& stream, const BagGradients<A>& bags, const SegmentChunk* chunks,
                int64_t count, const VectorShape& shape, float* partial, int64_t stride);
 // Sums the occurrences of each of the `count` listed segments, within a leaf in order, over leaves
-// along the leaf tree; partial: what SumChunks made of the long ones. The sum of segment i is
-// written to vectors + offsets[i], or to vectors + i * stride when offsets is null.
+// along the leaf tree; partial: the sums that SumChunks made of long segments. The sum of segment i
+// is written to vectors + offsets[i], or to vectors + i * stride when offsets is null.
 template <typename A>
 void SumSegments(Stream& stream, const BagGradients<A>& bags, const RequesterView& requester,
                  const VectorShape& shape, int64_t count, const float* partial, int64_t stride,
@@ -56,15 +57,16 @@ void SumSegments(Stream& stream, const BagGradients<A>& bags, const RequesterVie
 void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
                const OwnerView& owner, const VectorShape& shape, float* vectors);
 
-// This rank among all: it decides which rows' primary replicas are here (TableView::HasPrimary),
-// since only those count in sums over all ranks.
+// This rank's number in the job. It decides which rows' primary replicas are here
+// (TableView::HasPrimary); only those count in sums over all ranks.
 struct RankInJob {
   int rank = 0;
   int ranks = 1;
 };
 
-// What AddSquares adds to: the squares of g = gradient + l2 * w to `gradients` and, with l2 > 0,
-// those of w to `weights`. row_squares[j] becomes the sum of g^2 over the row of owned key j.
+// The sums that AddSquares adds to: the squares of g = gradient + l2 * w go to `gradients` and,
+// with l2 > 0, the squares of w to `weights`. row_squares[j] becomes the sum of g^2 over the row of
+// owned key j.
 struct SquaredSums {
   DeviceExactSum* gradients = nullptr;
   DeviceExactSum* weights = nullptr;

@@ -10,8 +10,8 @@
 
 namespace elastor::cuda {
 
-// The gradient of sorted occurrence i, columns [column, column + kColumns): that of its bag, of a
-// mean times 1/length.
+// Loads columns [column, column + kColumns) of the gradient of sorted occurrence i: its bag's
+// gradient, times 1/length if the bag is averaged.
 template <typename A, int kColumns>
 __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int column,
                                float (&to)[kColumns]) {
@@ -34,21 +34,22 @@ __device__ void LoadOccurrence(const BagGradients<A>& bags, int64_t i, int colum
   for (int c = 0; c < kColumns; ++c) to[c] *= scale;
 }
 
-// Where owned key j's gradient lies: ~i of the one occurrence, the number of a listed vector, or,
-// on several ranks, an offset in the gradient array.
+// Returns the place of owned key j's gradient: ~i if sorted occurrence i is its only one, else the
+// number of a listed vector or, with several ranks, an offset in the gradient array.
 inline __device__ int64_t SourceOf(const GradientArray& array, int64_t j) {
   return array.direct != nullptr ? array.direct[j] : array.node_gradients[array.node_begin[j]];
 }
 
-// The same as an address.
+// The same place as an address.
 template <typename A>
 struct GradientPlace {
   const float* sum = nullptr;
-  const A* bag = nullptr;  // of the one occurrence; null: see sum
+  const A* bag = nullptr;  // gradient of the only occurrence's bag; null: see sum
   float scale = 1;
 };
 
-// Those of kRows keys, loads of all of them under way together. The source of no key is 0.
+// Finds the places of kRows keys' gradients, with all their loads in flight together. The source of
+// a missing key is 0.
 template <typename A, int kRows>
 __device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& array,
                               const int64_t (&sources)[kRows], GradientPlace<A> (&places)[kRows]) {
@@ -57,8 +58,8 @@ __device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& 
   for (int r = 0; r < kRows; ++r) {
     places[r].sum = array.vectors + (sources[r] < 0 ? 0 : sources[r] * stride);
   }
-  if (array.direct == nullptr) return;  // several ranks: all are sums
-  // Every thread loads: there is an occurrence 0 where there is a key.
+  if (array.direct == nullptr) return;  // with several ranks all gradients are sums
+  // Every thread loads, if need be occurrence 0, which exists if there is any key.
   int64_t occurrences[kRows];
   OccurrenceSource bag_sources[kRows];
 #pragma unroll
@@ -77,8 +78,8 @@ __device__ void FindGradients(const BagGradients<A>& bags, const GradientArray& 
   }
 }
 
-// Columns of a gradient as they lie in memory, in words: a thread waits for a load when it uses
-// what it loaded, and so has those of several rows under way before it converts the first.
+// Columns of a gradient as they lie in memory, in words. A thread waits for a load only when it
+// uses the loaded value, so the loads of several rows are in flight before it converts the first.
 template <int kColumns>
 struct RawColumns {
   unsigned words[kColumns] = {};
@@ -138,7 +139,8 @@ __device__ void Convert(const BagGradients<BFloat16>& bags, const GradientPlace<
   }
 }
 
-// The summed gradient of an owned key, without L2. Sums start at +0, of one occurrence too: no -0.
+// Computes the summed gradient of an owned key, without L2. Sums start at +0, even of a single
+// occurrence, so none is -0.
 template <typename A, int kColumns>
 __device__ void FinishGradient(const BagGradients<A>& bags, const GradientPlace<A>& place,
                                const RawColumns<kColumns>& raw, float (&to)[kColumns]) {
@@ -147,7 +149,7 @@ __device__ void FinishGradient(const BagGradients<A>& bags, const GradientPlace<
   for (int c = 0; c < kColumns; ++c) to[c] = 0.0f + to[c] * place.scale;
 }
 
-// g = gradient + l2 * w.
+// Adds l2 * w to g.
 template <int kColumns>
 __device__ void AddL2(float l2, const float (&w)[kColumns], float (&g)[kColumns]) {
   if (l2 == 0) return;

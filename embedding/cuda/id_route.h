@@ -16,13 +16,14 @@ namespace elastor::cuda {
 struct PinnedIds : StagedIds {
   PinnedBuffer<int64_t> words;
   int64_t offsets = 0;
-  int64_t leaves = 0;  // leaf_offsets
+  int64_t leaves = 0;  // place of leaf_offsets in words
   int64_t ids = 0;
-  bool short_ids = false;  // uint32_t, kNoId those that are in no table
+  bool short_ids = false;  // ids are uint32_t; kNoId stands for ids outside their table
 };
 
-// The routing of one batch: who sends which rows and gradients to whom, and what is summed with
-// what. Arrays are in device memory, on the stream of ids, and only grow.
+// The routing of one batch: which rank sends which rows and gradients to which rank, and which
+// gradients are summed together. Arrays are in device memory, belong to the stream of ids, and only
+// grow.
 struct IdRoute {
   explicit IdRoute(Stream* stream);
 
@@ -33,12 +34,12 @@ struct IdRoute {
   Buffer<int64_t> ids, offsets, leaf_offsets;
   Buffer<uint32_t> short_ids, bags;
   Buffer<int32_t> row_leaves;
-  PinnedIds staged;  // of a batch that was not
+  PinnedIds staged;  // staged copy of a batch that came without one
   BatchView batch;
 
   // ---- Where this rank is the requester.
   int64_t uniques = 0, segments = 0, chunks = 0;
-  int64_t listed = 0;  // segments that are summed to memory
+  int64_t listed = 0;  // segments whose sums are written to memory
   Buffer<uint64_t> sorted_keys, unique_keys, node_masks;
   Buffer<uint32_t> sorted, run_begin, segment_begin, unique_of, unique_segment;
   Buffer<OccurrenceSource> sources;

@@ -18,32 +18,32 @@ namespace elastor::cuda {
 
 class CellTable;
 
-// Makes IdRoutes: what elastor::IdRoute does, on one stream of the device. The host waits for
-// counts, exchanges them and computes places; keys go between devices. One batch at a time.
+// Makes IdRoutes on one stream of the device, as elastor::IdRoute does on the host. The host waits
+// for counts, exchanges them and computes places; keys go between devices. One batch at a time.
 class IdRouter {
  public:
-  // All outlive the object. tables: device memory. leaves: V.
+  // All pointers outlive the object. tables: device memory. leaves: V.
   IdRouter(const EmbeddingLayout* layout, const ShardPlan* plan, int64_t leaves,
            const TableView* tables, DeviceCommunicator* communicator, Stream* stream);
 
-  // Thread-safe.
+  // Copies the batch's ids to page-locked memory. Thread-safe.
   void Stage(const SparseBatch& batch, PinnedIds* staged) const;
 
-  // User error on all ranks when a rank has a bad id.
+  // Routes the batch's ids. User error on all ranks if any rank has an id outside its table.
   Status Route(const SparseBatch& batch, IdRoute* route);
 
   const FieldView* fields() const { return fields_.data(); }
 
  private:
-  // Unique ids of this rank's batch by owner's cell, and vectors.
+  // The numbers of unique ids and of gradient vectors of a list, by cell.
   struct Lists {
     std::vector<int64_t> uniques, vectors;  // [rank * tables + table]
   };
 
   void MakeFormat();
-  // Of `count` keys. `buffer` has their memory.
+  // Returns room for `count` keys in `buffer`.
   SortKeys KeysIn(Buffer<uint64_t>* buffer, int64_t count) const;
-  // By the low `bits`, with values_.
+  // Sorts keys by their low `bits`, carrying values_ along.
   void Sort(int64_t count, int bits, const SortKeys& keys, const SortKeys& sorted_keys,
             uint32_t* sorted_values);
   void UploadPlan();
@@ -52,10 +52,10 @@ class IdRouter {
   void EnqueueRequester(IdRoute* route);
   Status WaitForCounts(IdRoute* route);
   Status BadId(const SparseBatch& batch, int64_t code, const IdRoute& route) const;
-  // The lists that this rank sends, cut by cell, own ones included.
+  // Returns the sizes of the lists that this rank sends, by cell, including those to itself.
   Lists SentLists(const IdRoute& route) const;
-  // Sends the counts of the lists to all owners and gets those of the lists from all requesters.
-  // *failed: whether a rank had a bad id.
+  // Sends the lists' counts to all owners and receives the counts of all requesters' lists.
+  // *failed: whether any rank had a bad id.
   Status ExchangeCounts(const Lists& sent, bool mine_failed, Lists* received, bool* failed);
   void PlaceCells(const Lists& sent, const Lists& received, IdRoute* route);
   void PlaceMessages(const Lists& sent, const Lists& received, const int64_t* unique_begin,
@@ -82,7 +82,7 @@ class IdRouter {
   Buffer<int32_t> owners_;
   Buffer<int32_t> node_of_leaf_;
 
-  // Scratch of one batch.
+  // Scratch memory, used during one batch.
   DeviceSort sort_;
   Buffer<uint64_t> keys_;
   Buffer<uint32_t> values_;

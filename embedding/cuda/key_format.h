@@ -28,8 +28,8 @@ struct KeyFormat {
   int bits() const { return id_bits + table_bits + owner_bits; }
 };
 
-// Keys on their way through a sort, in device memory: in 32 bits each where all of a model's have
-// no more.
+// Keys on their way through a sort, in device memory. They take 32 bits each if all keys of the
+// model fit.
 struct SortKeys {
   uint64_t* wide = nullptr;  // one of the two
   uint32_t* narrow = nullptr;
@@ -46,7 +46,7 @@ struct SortKeys {
   }
 };
 
-// Keys that a rank owns, in device memory. How many there are is known there; the host knows a
+// Keys that a rank owns, in device memory. Their number lies there too; the host knows only a
 // bound.
 struct OwnedKeys {
   const uint64_t* keys = nullptr;  // all different, ascending by table

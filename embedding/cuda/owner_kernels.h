@@ -43,8 +43,8 @@ struct CellsView {
   ELASTOR_HOST_DEVICE int64_t cells() const { return ranks * tables; }
 };
 
-// What a rank finds out about the rows it owns. Arrays have an element for each item (i, in the
-// order of requesters, tables and keys), sorted item (p) or owned key (j).
+// What a rank, as the owner, learns about the requested rows. Arrays have an element for each item
+// (i, in the order of requesters, tables and keys), sorted item (p) or owned key (j).
 struct OwnerView {
   uint64_t* item_masks;     // i: nodes of the requester
   int32_t* item_vectors;    // i: gradient vectors up to here, its own included
@@ -55,8 +55,8 @@ struct OwnerView {
   int32_t* node_number;     // p: nodes up to here, its own included
   uint64_t* owned_keys;     // j
   uint32_t* node_begin;     // j, and the end
-  int32_t* node_leaves;     // of all nodes, by owned key, ascending
-  int64_t* node_gradients;  // of all nodes: the offset of its vector
+  int32_t* node_leaves;     // first leaves of all nodes, by owned key, ascending
+  int64_t* node_gradients;  // by node: the offset of its vector
   int64_t* owned_count;
 };
 
@@ -74,14 +74,14 @@ void PlaceVectors(Stream& stream, const CellsView& cells, const RequesterView& r
 void ReadItems(Stream& stream, const CellsView& cells, const RequesterView& requester,
                const KeyFormat& format, const int64_t* words, int64_t items, const OwnerView& owner,
                SortKeys keys, uint32_t* values);
-// Writes, of every sorted item, a flag when it is the first of its key and the number of its nodes;
-// running sums turn them into owned_number and node_number.
+// Writes for every sorted item whether it is the first of its key, and the number of its nodes.
+// Running sums turn these into owned_number and node_number.
 void MarkOwned(Stream& stream, int64_t items, const OwnerView& owner);
 // Writes the owned keys and their nodes.
 void PlaceOwned(Stream& stream, const CellsView& cells, const TableView* tables, int64_t items,
                 const OwnerView& owner);
 
-// Copies the rows that other ranks wait for to where they are sent from.
+// Copies the rows that other ranks asked for to the array they are sent from.
 void CopyRowsToSend(Stream& stream, const CellsView& cells, const TableView* tables, int64_t items,
                     const VectorShape& shape, const OwnerView& owner, float* const* owned_rows,
                     float* sent);

@@ -9,13 +9,13 @@
 
 namespace elastor::cuda {
 
-// What a rank does with the ids of its batch as their requester: it finds its unique ids and brings
-// the occurrences of each together in order (row, field, position), by a stable sort. All of it is
-// enqueued on one stream.
+// The requester's work on the ids of its batch: a stable sort finds its unique ids and brings the
+// occurrences of each together in order (row, field, position). All work is enqueued on one stream.
 
 // A batch and the tables that its ids are routed by, in device memory.
 struct BatchView {
-  // By occurrence, the one or the other; in 32 bits an id that is in no table is kNoId.
+  // Ids by occurrence: one of the two arrays is set. In short_ids, an id outside its table is
+  // kNoId.
   const int64_t* ids = nullptr;
   const uint32_t* short_ids = nullptr;
   int64_t occurrences = 0;
@@ -35,7 +35,8 @@ struct BatchView {
   }
 };
 
-// Where every table has at most 2^31 rows, ids travel to the device in 32 bits.
+// If every table has at most 2^31 rows, ids travel to the device in 32 bits. kNoId stands for an id
+// outside its table.
 inline constexpr uint32_t kNoId = 0xffffffffu;
 
 // Within a leaf, an id's occurrences are summed in chunks of this many (occurrence_sum.h).
@@ -45,8 +46,8 @@ inline constexpr int kLongSegment = 64;
 
 // The bag in whose gradient an occurrence's gradient lies.
 struct alignas(8) OccurrenceSource {
-  uint32_t row;      // of the rank's rows
-  uint32_t feature;  // the first one of the field
+  uint32_t row;      // index among the rank's rows
+  uint32_t feature;  // first feature of the occurrence's field
 };
 
 // A part of a long segment: up to kChunk occurrences in one leaf.
@@ -92,8 +93,8 @@ struct RequesterView {
   int32_t first_leaf;
 };
 
-// The array of counts that the host reads begins with these. After them come, for each cell
-// owner * tables + table and for the end, the first unique id, then the same of the first segment.
+// The array of counts that the host reads begins with these. After them comes the first unique id
+// of each cell owner * tables + table, and the end; then each cell's first segment, and the end.
 enum RequesterCount { kBadOccurrence, kUniques, kSegments, kChunks, kListed, kRequesterCounts };
 
 // Writes the bag of every occurrence.
@@ -106,7 +107,8 @@ void ExpandLeaves(Stream& stream, const int64_t* leaf_offsets, int64_t count, in
 // them; it stays 0 when all are good.
 void MakeKeys(Stream& stream, const BatchView& batch, SortKeys keys, uint32_t* values,
               int64_t* counts);
-// The order in which bad ids are looked for: that of UniqueIds, so that the same one is reported.
+// Returns the rank of occurrence o in the order in which bad ids are looked for. It is the order of
+// UniqueIds, so that the same bad id is reported.
 ELASTOR_HOST_DEVICE inline int64_t BadOrder(const BatchView& batch, int64_t o) {
   return batch.offsets != nullptr ? o : o % batch.fields * batch.rows + o / batch.fields;
 }

@@ -11,24 +11,25 @@
 namespace elastor::cuda {
 
 // Lines in device memory for hot rows of tables that lie in the host's memory: a row maps to a set
-// of eight lines, of which the one used longest ago is written back to make room. Rows of the batch
-// that looked up last are never put out by it, so pointers of a batch hold until the next one; a
-// row that finds no line is used where it lies. Where a row lies changes no bit of it.
+// of eight lines, of which the one used longest ago is written back to make room. A batch never
+// evicts its own rows, so its pointers hold until the next batch. A row that finds no line is used
+// where it lies. A row's place changes none of its bits.
 //
-// A tag: table << 48 | index; stamps: the lookup that used the line last.
+// A tag: table << 48 | index; stamps: the last lookup that used the line.
 class RowCache {
  public:
-  // As many sets as fit in `bytes`, lines of `stride` elements; may be none.
+  // Makes as many sets as fit in `bytes`, possibly none. A line has `stride` elements.
   RowCache(Stream* stream, int64_t bytes, int64_t stride);
 
   bool empty() const { return lines_.sets == 0; }
-  // Moves rows[j] (in the host's memory) of owned keys to lines, reading rows in.
+  // Copies the rows of owned keys that lie in the host's memory into lines, and points rows[j]
+  // there.
   void Fetch(const TableView* tables, const OwnedKeys& owned, float** rows);
-  // Writes all lines back to where their rows lie; with `drop`, forgets them.
+  // Writes all lines back to their rows in the host's memory; kDrop also empties the lines.
   enum class After { kKeep, kDrop };
   void WriteBack(const TableView* tables, After after);
 
-  // What kernels see.
+  // The lines as kernels see them.
   struct Lines {
     float* rows = nullptr;
     int64_t* tags = nullptr;  // -1: empty

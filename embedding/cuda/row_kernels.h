@@ -12,18 +12,18 @@ namespace elastor::cuda {
 // Kernels that find, make and set rows. Work goes to `stream`; all pointers are into device memory;
 // `tables` has the views of all tables.
 
-// Numbers of owned keys whose rows were not there, in any order.
+// Numbers of owned keys whose rows did not exist, in any order.
 struct KeyList {
   uint32_t* keys = nullptr;
-  int32_t* count = nullptr;  // 0 before
+  int32_t* count = nullptr;  // number of entries; the caller sets it to 0 before
 };
 
-// rows[j] becomes the address of owned key j's row. Rows that are not there yet are marked present
+// Sets rows[j] to the address of owned key j's row. Rows that do not exist yet are marked present
 // and listed; their values are arbitrary until InitialiseRows.
 void ClaimRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
                KeyList created);
-// rows[j] becomes the address of owned key j's row, or null where it is not there; those are
-// listed.
+// Sets rows[j] to the address of owned key j's row, or to null if there is no such row; those keys
+// are listed.
 void FindRows(Stream& stream, const TableView* tables, const OwnedKeys& owned, float** rows,
               KeyList missing);
 // Writes the initial weights and slots of the listed rows.
@@ -45,9 +45,9 @@ void MarkRows(Stream& stream, const TableView* tables, const OwnedKeys& owned,
 // A row that the host sets. Its values are weights, then slots unless only_weights.
 struct RowToSet {
   int32_t table;
-  int32_t only_weights;  // slots stay, or are initial in a new row
+  int32_t only_weights;  // nonzero: slots stay as they are, or initial in a new row
   int64_t index;
-  int64_t at;  // elements, in values
+  int64_t at;  // offset of the row's values in `values`, in elements
 };
 // Writes the rows and marks them present.
 void SetRows(Stream& stream, const TableView* tables, const RowToSet* rows, int64_t count,

@@ -17,7 +17,7 @@
 
 namespace elastor::cuda {
 
-// The rows one rank owns, in device memory or, beyond `device_bytes`, in the host's behind a
+// The rows one rank owns, in device memory or, beyond `device_bytes`, in the host's memory behind a
 // RowCache. Work goes to one stream; not thread-safe.
 class RowTables {
  public:
@@ -39,11 +39,11 @@ class RowTables {
 
   const StoredPartitions& partitions(int64_t t) const { return partitions_[t]; }
 
-  // rows[j] becomes the row of owned key j, which is created when it is not there yet.
+  // Sets rows[j] to the row of owned key j, which is created if it does not exist yet.
   void FindOrCreate(const OwnedKeys& owned, float** rows);
-  // rows[j] becomes the row of owned key j, or null where there is none. Once the stream has come
-  // this far, *missing (page-locked) is the number of those. MakeForgotten then makes them in
-  // *forgotten, outside the tables.
+  // Sets rows[j] to the row of owned key j, or to null if there is none. Once the stream has
+  // reached this point, *missing (page-locked) is the number of keys without a row. MakeForgotten
+  // then makes them in *forgotten, outside the tables.
   void Find(const OwnedKeys& owned, float** rows, int32_t* missing);
   void MakeForgotten(const OwnedKeys& owned, int64_t missing, Buffer<float>* forgotten,
                      float** rows);

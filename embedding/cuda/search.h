@@ -7,7 +7,8 @@
 
 namespace elastor::cuda {
 
-// The first of `count` ascending values that is not below `value`; count: none.
+// Returns the index of the first of `count` ascending values that is not below `value`; count if
+// there is none.
 template <typename T>
 ELASTOR_HOST_DEVICE inline int64_t LowerBound(const T* values, int64_t count, T value) {
   int64_t begin = 0;
@@ -23,7 +24,8 @@ ELASTOR_HOST_DEVICE inline int64_t LowerBound(const T* values, int64_t count, T 
   return begin;
 }
 
-// The segment that holds item i: begins[0..segments] ascend from 0, some segments are empty.
+// Returns the segment that holds item i. begins[0..segments] ascend from 0; some segments may be
+// empty.
 ELASTOR_HOST_DEVICE inline int64_t SegmentOf(const int64_t* begins, int64_t segments, int64_t i) {
   return LowerBound(begins, segments + 1, i + 1) - 1;
 }

@@ -21,18 +21,18 @@
 
 namespace elastor::cuda {
 
-// The face of RowTables to checkpoints and digests (embedding/embedding_state.h). Rows are visited
+// The view of RowTables for checkpoints and digests (embedding/embedding_state.h). Rows are visited
 // through page-locked memory, a few MiB at a time, or where they lie if that is the host's memory;
 // rows that are set are collected and sent together.
 class TableState {
  public:
-  // All outlive the object. stream: that of the tables.
+  // All pointers outlive the object. stream: the tables' stream.
   TableState(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, RowTables* tables,
              Stream* stream, ThreadPool* pool);
 
-  // Before rows are looked up: those that were set are sent.
+  // Sends the rows that were set. Call it before rows are looked up.
   void SendRows();
-  // After rows may have changed.
+  // Call it after rows may have changed.
   void RowsChanged() { current_ = false; }
 
   void AddToDigest(Digest* digest);
@@ -48,7 +48,7 @@ class TableState {
  private:
   using Visit = std::function<void(std::span<const int64_t> keys, const float* const* rows)>;
 
-  // What one visitor copies rows with.
+  // The stream and the page-locked memory with which one visitor copies rows.
   struct Carrier {
     Stream stream;
     PinnedBuffer<float> memory;
@@ -79,7 +79,7 @@ class TableState {
   Stream* stream_;
   ThreadPool* pool_;
 
-  std::mutex mutex_;  // guards all below but the present bits while they are read
+  std::mutex mutex_;  // guards all members below, except reads of the present bits
   bool current_ = false;
   PinnedBuffer<uint32_t> present_;
   std::vector<std::unique_ptr<Carrier>> carriers_;

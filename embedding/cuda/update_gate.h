@@ -5,10 +5,10 @@
 
 namespace elastor::cuda {
 
-// What decides about an update, in device memory: written by the step once the norm is known, read
-// by the optimizers' kernels, so that the host need not wait in between.
+// The decision about an update, in device memory. The step writes it once the norm is known, and
+// the optimizers' kernels read it, so that the host need not wait in between.
 struct UpdateGate {
-  float scale = 1;      // of gradients: clipping
+  float scale = 1;      // factor of the gradients, from clipping
   int32_t proceed = 1;  // 0: diverged, nothing is updated
 };
 

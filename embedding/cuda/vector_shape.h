@@ -5,10 +5,10 @@
 
 namespace elastor::cuda {
 
-// How kernels go over rows and gradients of all tables.
+// The shape by which kernels iterate over rows and gradients of all tables.
 struct VectorShape {
-  int64_t widest = 0;    // of the tables' widths
-  bool aligned = false;  // all widths are multiples of 4: loads of four elements
+  int64_t widest = 0;    // the largest of the tables' widths
+  bool aligned = false;  // all widths are multiples of 4, so kernels load four elements at once
 
   int columns() const { return aligned ? 4 : 1; }
 };

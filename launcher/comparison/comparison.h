@@ -10,7 +10,7 @@
 
 namespace elastor {
 
-// A run: its predictions of the split's rows, in the order of the rows.
+// One run's predictions of the split's rows, in the order of the rows.
 struct ComparedRun {
   int64_t seed = 0;
   std::vector<float> probabilities;
@@ -26,24 +26,24 @@ struct ComparedModel {
 
 // All intervals are of 95 %.
 //
-// Two things make a difference uncertain: other rows would give another one, and so would other
-// seeds. For the rows, a model's metric is the mean over its seeds, and the same rows are in
-// the metrics of all models: `rows` is the central part of a bootstrap that draws rows, `delong`
-// the normal approximation (of the AUC DeLong's variance, of the logloss that of a mean). For the
-// seeds, runs are independent: `seeds` is Student's interval, of a difference Welch's. `both` adds
-// the two variances, with the degrees of freedom of Welch and Satterthwaite, and is what an order
-// is claimed by.
+// A difference is uncertain for two reasons: other rows would change it, and so would other seeds.
+// For the rows, a model's metric is the mean over its seeds, and all models are measured on the
+// same rows. `rows` is the central part of a bootstrap that draws rows. `delong` is the normal
+// approximation, with DeLong's variance for the AUC and the variance of a mean for the logloss. For
+// the seeds, runs are independent: `seeds` is Student's interval, or Welch's for a difference.
+// `both` adds the two variances, with the degrees of freedom of Welch and Satterthwaite; an order
+// of models is claimed by it.
 struct Uncertain {
   double value = 0;
   std::optional<Interval> rows;  // without resamples: none
   Interval delong;
   std::optional<Interval> seeds;  // one run: none
   std::optional<Interval> both;
-  // The true difference from 0 that a sample like this one shows with a probability of 80 %: the
-  // half-width of `both` and another 0.84 standard errors.
+  // The true difference from 0 that a sample like this one detects with a probability of 80 %: the
+  // half-width of `both` plus 0.84 standard errors.
   std::optional<double> smallest;
 
-  // Whether `both` is known and does not hold 0.
+  // Returns whether `both` is known and does not contain 0.
   bool differs_from_0() const { return both && (both->low > 0 || both->high < 0); }
 };
 
@@ -53,16 +53,16 @@ struct ModelFigures {
   std::optional<Interval> gauc_seeds;
 };
 
-// Of first - second, places in the list of models.
+// Figures of the difference first - second. `first` and `second` are indices in the list of models.
 struct PairFigures {
   size_t first = 0, second = 0;
   Uncertain auc, logloss;
 };
 
 struct ComparisonOptions {
-  int resamples = 1000;  // of the rows; 0: none
-  uint64_t seed = 1;     // of the resamples
-  // Only pairs with this one, which comes first; empty: all pairs.
+  int resamples = 1000;  // number of bootstrap resamples of the rows; 0: none
+  uint64_t seed = 1;     // seed of the resamples
+  // Name of the model that every pair has as its first; empty: all pairs are compared.
   std::string against = {};
 };
 
@@ -71,13 +71,14 @@ struct Comparison {
   std::vector<PairFigures> pairs;
 };
 
-// Deterministic; a model's figures do not depend on which others there are. REQUIRES: labels of
-// both classes, as many probabilities in every run, and `against` is a model or empty.
+// Compares models. The result is deterministic, and a model's figures do not depend on the other
+// models. REQUIRES: labels of both classes; one probability per label in every run; `against` names
+// a model or is empty.
 Comparison Compare(const std::vector<uint8_t>& labels, const std::vector<ComparedModel>& models,
                    const ComparisonOptions& options);
 
-// What a Student-distributed number exceeds with a probability of 2.5 %, of at least one degree of
-// freedom; infinity: the normal distribution's. Within 0.1 %.
+// Returns the 97.5 % quantile of Student's distribution with at least one degree of freedom;
+// infinity gives the normal distribution's. Exact to 0.1 %.
 double StudentQuantile(double degrees_of_freedom);
 
 }  // namespace elastor

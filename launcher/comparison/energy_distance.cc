@@ -32,7 +32,7 @@ class RunDistances {
     }
   }
 
-  // Of the arm of the runs that are marked from the arm of the others.
+  // Returns the energy distance between the arm of the marked runs and the arm of the others.
   double Energy(const std::vector<int32_t>& in_first) const {
     double within[2] = {0, 0}, between = 0;
     int64_t count[2] = {0, 0};
@@ -164,7 +164,7 @@ class MeanGaps {
   }
 
   double unit() const { return unit_; }
-  // Of the unmarked runs less that of the marked ones.
+  // Returns the unmarked runs' mean less the marked runs' mean.
   double Difference(const std::vector<int32_t>& in_first) const {
     return Difference(in_first, in_first, 0);
   }

@@ -9,30 +9,31 @@
 
 namespace elastor {
 
-// Whether runs of two arms have the same training loss and generalisation gap: section 5 of
-// arXiv:2605.20749, with whole runs as what is exchangeable. Points of one run are not: to permute
-// them rejects equal arms (docs/results/reproduce_conditioning.md).
+// Tests whether runs of two arms have the same training loss and generalisation gap: section 5 of
+// arXiv:2605.20749, with whole runs as the exchangeable units. Points of one run are not
+// exchangeable: permuting them rejects equal arms (docs/results/reproduce_conditioning.md).
 
 struct LossAndGap {
-  double loss = 0;  // of the training rows
+  double loss = 0;  // loss on the training rows
   double gap = 0;   // held-out loss - training loss
 };
 using LossAndGapRun = std::vector<LossAndGap>;  // points along one training
 
-// Energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Szekely and Rizzo) of two arms: every run has
-// the same weight, and so has every point of a run. Loss and gap are each divided by their standard
-// deviation over all points, so that neither unit matters; one without spread counts as 0.
-// REQUIRES: runs in both arms, points in all runs, all finite.
+// Returns the energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Szekely and Rizzo) of two arms.
+// Every run has the same weight, and so has every point of a run. Loss and gap are each divided by
+// their standard deviation over all points, so that units do not matter; a quantity without spread
+// counts as 0. REQUIRES: runs in both arms, points in all runs, all finite.
 double EnergyDistance(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second);
 
 struct EnergyTestOptions {
   int64_t most_exact = 20'000;  // ways to label the runs, all of which are tried up to this number
   int64_t draws = 9'999;        // beyond it, labels are drawn
-  uint64_t seed = 1;            // of the draws
+  uint64_t seed = 1;            // seed of the draws
   double level = 0.05;
 };
 
-// The share of labellings of the runs that have no smaller distance, the runs' own included.
+// Returns the share of labellings of the runs whose distance is not smaller than the true one; the
+// true labelling counts too.
 double PermutationPValue(std::span<const LossAndGapRun> first,
                          std::span<const LossAndGapRun> second,
                          const EnergyTestOptions& options = {});
@@ -40,13 +41,15 @@ double PermutationPValue(std::span<const LossAndGapRun> first,
 struct EnergyTest {
   double distance = 0;
   double p = 1;            // PermutationPValue
-  bool exact = false;      // all labellings
-  int64_t labellings = 0;  // tried
-  // Mean gap of the second arm's runs less that of the first's, and the differences that the same
-  // labellings of the runs' means do not reject at the level. Infinite where they can reject none.
+  bool exact = false;      // whether all labellings were tried
+  int64_t labellings = 0;  // number of labellings tried
+  // Mean gap of the second arm's runs minus the first arm's, and the interval of differences that
+  // the same labellings of the runs' means do not reject at the level. Its ends are infinite if the
+  // labellings can reject no difference.
   double gap_difference = 0;
   Interval gap_interval = {};
-  // The larger end's size: the gaps are equivalent within it. p alone never shows that.
+  // Returns the larger absolute value of the interval's ends. The gaps are equivalent within it,
+  // which p alone never shows.
   double equivalence_bound = 0;
 };
 EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,

@@ -9,10 +9,11 @@
 
 namespace elastor {
 
-// Of a run's folder, from its metrics.jsonl. A point is a scheduled evaluation of the validation
-// split: the mean loss of the training records since the evaluation before, and the logloss less
-// that. Evaluations before `from_step` are left out: while the loss falls fast, a mean over steps
-// is far above the loss at their end. User error where no such evaluation is.
+// Reads loss and gap from the metrics.jsonl in a run's folder. Each scheduled evaluation of the
+// validation split is a point. Its loss is the mean over the training records since the previous
+// evaluation, its gap the logloss minus that mean. Evaluations before `from_step` are left out:
+// while the loss falls fast, a mean over steps is far above the loss at their end. User error
+// without such an evaluation.
 StatusOr<LossAndGapRun> ReadLossAndGap(const std::string& folder, int64_t from_step);
 
 }  // namespace elastor

@@ -8,11 +8,11 @@
 
 namespace elastor {
 
-// For people: tables of models and pairs in Markdown, padded so that a terminal shows them, too.
+// Returns tables of models and pairs for people, in Markdown that is padded for terminals.
 std::string ToMarkdown(const ComparedRuns& runs, const Comparison& comparison);
 
-// For programs: a line for every metric of a model and of a pair (`second` is empty for a model),
-// all digits; what is not known is empty.
+// Returns CSV for programs: one line for every metric of a model and of a pair, with all digits.
+// `second` is empty for a model, and an unknown value is empty.
 std::string ToCsv(const ComparedRuns& runs, const Comparison& comparison);
 
 }  // namespace elastor

@@ -9,14 +9,14 @@
 
 namespace elastor {
 
-// The tables and pictures of docs/results/reproduce_conditioning.md: figures 2, 4, 5 and 6 of
-// arXiv:2605.20749 and its claims, as they are measured by core/conditioning.
+// Makes the tables and pictures of docs/results/reproduce_conditioning.md: figures 2, 4, 5 and 6 of
+// arXiv:2605.20749 and its claims, as core/conditioning measures them.
 
 struct StudyOptions {
-  int64_t seeds = 5;  // of inputs; weights have as many
-  bool large = true;  // also what takes more than a few seconds
-  // Images, a row each as the trainer reads them, and their classes, for figure 6; without rows it
-  // has none.
+  int64_t seeds = 5;  // number of seeds of inputs, and of weights
+  bool large = true;  // whether to run studies that take more than a few seconds
+  // Images for figure 6, one per row as the trainer reads them, with their classes. Without rows,
+  // figure 6 has no images.
   Eigen::MatrixXd images = {};
   Eigen::VectorXd classes = {};
 };
@@ -32,7 +32,7 @@ struct Study {
   std::function<std::vector<StudyFile>(const StudyOptions&)> run;
 };
 
-// All of them, in the order of the paper.
+// Returns all studies, in the order of the paper.
 const std::vector<Study>& Studies();
 
 }  // namespace elastor

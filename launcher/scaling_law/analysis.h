@@ -16,8 +16,8 @@ namespace elastor {
 
 struct AnalysisOptions {
   std::optional<double> delta;  // Huber's threshold; none: from the seeds
-  int replicates = 1000;        // of each bootstrap
-  uint64_t seed = 1;            // of the bootstraps' draws
+  int replicates = 1000;        // number of replicates of each bootstrap
+  uint64_t seed = 1;            // seed of the bootstraps' draws
 };
 
 struct Prediction {
@@ -27,7 +27,7 @@ struct Prediction {
   Interval interval;  // 95 %, of the law's value
 };
 
-// All that is said of one model. The same bits for the same arguments.
+// Everything that is reported about one model. The same arguments give the same bits.
 struct Analysis {
   std::string model;
   std::vector<std::string> size_names;
@@ -37,8 +37,8 @@ struct Analysis {
   LawFitter::Fit fit;
   Law tenth_of_delta, ten_times_delta;  // fitted with these instead
   LawBootstrap bootstrap;
-  // At every configuration, then one and two steps beyond the largest sizes, a step being the mean
-  // ratio of neighbouring sizes.
+  // Predictions at every configuration, then one and two steps beyond the largest sizes. A step is
+  // the mean ratio of neighbouring sizes.
   std::vector<Prediction> predictions;
   Identification identification;
   std::optional<HoldOut> hold_out;
@@ -58,9 +58,9 @@ struct ComparedPrediction {
   bool told_apart() const { return difference.low > 0 || difference.high < 0; }
 };
 
-// At the ends and the geometric middle of the range of sizes that both models were run at, and a
-// step of the first beyond; empty when their ranges have nothing in common.
-// REQUIRES: laws of one size; as many replicates in both.
+// Compares two models at the ends and the geometric middle of their common range of sizes, and one
+// step of the first model beyond it. Empty when their ranges do not overlap. REQUIRES: laws of one
+// size; as many replicates in both.
 std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& second);
 
 }  // namespace elastor

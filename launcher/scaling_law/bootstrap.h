@@ -10,12 +10,13 @@
 
 namespace elastor {
 
-// Residuals log(value) - log L of a fit, split into what whole configurations and what seeds have.
+// Residuals log(value) - log L of a fit, split into a part of whole configurations and a part of
+// seeds.
 struct LawNoise {
-  // Means of the configurations' residuals, scaled to the variance that is left when that of the
-  // seeds and the freedom of the fit are taken out: all 0 where seeds explain them.
+  // Means of the configurations' residuals. They are scaled to the variance that remains without
+  // the seeds' variance and the fit's freedom. All are 0 if seeds explain the residuals.
   std::vector<double> misfits;
-  // What runs differ from their configuration's mean, scaled to the variance of the seeds.
+  // Deviations of runs from their configuration's mean, scaled to the variance of the seeds.
   std::vector<double> deviations;
   int misfit_freedom = 0;    // configurations beyond the parameters of the law
   double misfit_spread = 0;  // standard deviations
@@ -28,15 +29,15 @@ struct Interval {
   double high = 0;
 };
 
-// What both tails of an interval have together, unless said otherwise.
+// Default probability of both tails of an interval together.
 inline constexpr double kTails = 0.05;
-// All of the values but `tails`, half of them on each side.
+// Returns the interval of the values without the share `tails`, half of it on each side.
 Interval CentralInterval(std::vector<double> values, double tails = kTails);
 
-// Fits to replicates of the data. A replicate has every configuration with its number of runs; the
-// values are the law's times the exponential of a misfit, drawn for the configuration as a whole,
-// and of deviations, one drawn a run. Configurations are not drawn themselves: of six sizes a draw
-// with replacement has but four on average, too few for a law of three parameters.
+// Fits laws to replicates of the data. A replicate has every configuration with its number of runs.
+// Each value is the law's times exp(misfit + deviation), with a misfit drawn once per configuration
+// and a deviation drawn once per run. Configurations are not drawn: a draw with replacement of six
+// sizes has only four different ones on average, too few for a law of three parameters.
 class LawBootstrap {
  public:
   // Draws are Philox's for `key`. REQUIRES: law fitted to the configurations.
@@ -47,9 +48,10 @@ class LawBootstrap {
   const std::vector<Law>& laws() const { return laws_; }
   const LawNoise& noise() const { return noise_; }
 
-  // Of a function of the law: a parameter, a prediction.
+  // Returns the interval of a function of the law, such as a parameter or a prediction.
   Interval Of(const std::function<double(const Law&)>& function) const;
-  // Of the mean value of `runs` new runs of these sizes: that of the law, widened by their noise.
+  // Returns the interval of the mean value of `runs` new runs of these sizes: the law's interval,
+  // widened by their noise.
   Interval OfNewRuns(std::span<const double> sizes, int runs, double tails) const;
 
  private:

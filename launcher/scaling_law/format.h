@@ -7,7 +7,7 @@
 
 namespace elastor {
 
-// As printf, cut at 511 characters.
+// Formats like printf. Cuts the result at 511 characters.
 [[gnu::format(printf, 1, 2)]] inline std::string Format(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -10,7 +10,7 @@
 
 namespace elastor {
 
-// Whether the data determine the law's parameters, or only its values where they were measured.
+// Tells whether the data determine the law's parameters, or only its values at the measured sizes.
 struct Identification {
   std::vector<std::string> reasons;  // against it, a sentence each; none: identified
   std::vector<Interval> profiles;    // [d] 95 % intervals of the exponents by profile likelihood

@@ -312,7 +312,7 @@ LawFitter::Fit LawFitter::Search(int fixed, double value, int nodes) const {
     bool lowest = true;
     for (int stride : strides) {
       const int digit = node / stride % nodes;
-      // Of equal neighbours the first one is the lower one.
+      // If two neighbours are equal, the first counts as the lower one.
       if (digit > 0 && values[node - stride] <= values[node]) lowest = false;
       if (digit + 1 < nodes && values[node + stride] < values[node]) lowest = false;
     }

@@ -56,12 +56,13 @@ class LawFitter {
     int optima = 0;        // distinct optima that the descents from the grid's lowest nodes reach
   };
 
-  // From every node of a grid with `nodes` exponents a size, in equal ratios, that is lower than
-  // its neighbours, one descent by Nelder and Mead's method. REQUIRES: nodes >= 3.
+  // Fits the law. Searches a grid with `nodes` exponents per size, in equal ratios, and starts one
+  // descent by Nelder and Mead's method at every node that is lower than its neighbours. REQUIRES:
+  // nodes >= 3.
   Fit Minimise(int nodes) const;
-  // The same with exponent `fixed` held at `value`: a point of its profile.
+  // Fits with exponent `fixed` held at `value`, which gives a point of its profile.
   Fit MinimiseWithFixed(int fixed, double value, int nodes) const;
-  // The law with these exponents.
+  // Returns the best law with these exponents.
   Fit AtExponents(std::span<const double> exponents) const;
 
  private:

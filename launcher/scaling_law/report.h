@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// Two models at equal sizes of one name.
+// Comparison of two models at equal sizes of one name.
 struct ModelComparison {
   std::string first;
   std::string second;
@@ -18,7 +18,7 @@ struct ModelComparison {
   std::string why_not;
 };
 
-// By laws of the size.
+// Compares two models by their laws of the size.
 ModelComparison CompareModels(const Analysis& first, const Analysis& second,
                               const std::string& size_name);
 
@@ -29,13 +29,13 @@ struct ScalingReport {
   std::vector<ModelComparison> comparisons;
 };
 
-// A_k r_k^alpha_k: the coefficient of the size itself.
+// Returns A_k r_k^alpha_k, the coefficient of the size itself.
 double PlainCoefficient(const Law& law, size_t k);
 
-// For people: the fit, its intervals, the hold-out and the verdict of every model, then the
-// comparisons.
+// Returns the report for people: the fit, its intervals, the hold-out and the verdict of every
+// model, then the comparisons.
 std::string ToText(const ScalingReport& report);
-// The same and all predictions, for programs (docs/use/analysis.md).
+// Returns the report and all predictions for programs (docs/use/analysis.md).
 std::string ToJson(const ScalingReport& report);
 
 }  // namespace elastor

@@ -112,7 +112,7 @@ Status AddFolder(const std::string& folder, std::vector<ProjectedModel>* models)
   return OkStatus();
 }
 
-// Of a metric over the seeds on a line; NaN where a run has none.
+// Averages a metric on one line over the seeds. The mean is NaN if a run has no value there.
 SeedMean MetricOverSeeds(const ProjectedModel& model, size_t metric, size_t line) {
   std::vector<double> values;
   for (const ProjectedRun& run : model.runs) values.push_back(run.values[line][metric]);

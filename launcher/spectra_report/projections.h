@@ -12,12 +12,12 @@
 
 namespace elastor {
 
-// Metrics of projections.csv, as its columns are called (trainer/evaluate/rank_projection.h).
+// Names of the metrics, as in the columns of projections.csv (trainer/evaluate/rank_projection.h).
 inline constexpr std::array kProjectionMetrics = {"auc", "logloss", "gauc", "bits_per_label"};
 using ProjectionValues = std::array<double, kProjectionMetrics.size()>;  // NaN: none
 
 struct ProjectionLine {
-  int64_t rank = 0;  // of the matrices before the head; 0: as they are
+  int64_t rank = 0;  // rank of the matrices before the head; 0: as they are
   std::string label;
   int64_t rows = 0;
   bool operator==(const ProjectionLine&) const = default;
@@ -37,15 +37,15 @@ struct ProjectedModel {
   std::vector<ProjectedRun> runs;  // by seed
 };
 
-// Whether mode projection has written there.
+// Returns whether mode projection has written into the folder.
 StatusOr<bool> HoldsProjections(const std::string& folder);
 
-// What these folders of mode projection hold, in the order in which models are first named. User
-// error when runs of one model have the same seed, other ranks or labels, or other rows.
+// Reads these folders of mode projection. Models come in the order in which they are first named.
+// User error when runs of one model have the same seed, or differ in ranks, labels or rows.
 StatusOr<std::vector<ProjectedModel>> ReadProjections(std::span<const std::string> folders);
 
-// The table for people: means over seeds with their 95 % intervals, and how far they are from those
-// of the whole matrices.
+// Returns the table for people: means over seeds with their 95 % intervals, and their distance from
+// the means of the whole matrices.
 std::string ToText(std::span<const ProjectedModel> models);
 
 // Names and texts of the files: projections.csv, every model, metric, rank and label; and, what was

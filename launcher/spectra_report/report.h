@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// A mean over seeds with its 95 % interval by Student's t; of one seed the interval is infinite.
+// A mean over seeds with its 95 % interval by Student's t. With one seed the interval is infinite.
 struct SeedMean {
   double mean = 0;
   double low = 0;
@@ -22,24 +22,25 @@ struct SeedMean {
 };
 SeedMean MeanOverSeeds(std::span<const double> values);
 
-// Of a stage at a step: the rank, and its change from the stage before, of the first stage 0.
+// Mean rank of a stage at a step, and its change from the previous stage (0 for the first).
 SeedMean RankOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
 SeedMean ChangeOverSeeds(const SpectraModel& model, int kind, int64_t step, size_t stage);
 
-// The least-squares slope of the mean rank over the model's Trajectory, a block or iteration on the
-// axis. REQUIRES: the trajectory has two points or more.
+// Returns the least-squares slope of the mean rank over the model's Trajectory, per block or
+// iteration. REQUIRES: the trajectory has two points or more.
 SeedMean SlopeOverSeeds(const SpectraModel& model, int kind, int64_t step);
 
-// The rank of the head's scoring matrices; none where a run did not measure it at this step.
+// Returns the rank of the head's scoring matrices; none if a run did not measure it at this step.
 std::optional<SeedMean> ScoringOverSeeds(const SpectraModel& model, int kind, int64_t step);
 
-// The table for people: every model at its first and its last step.
+// Returns the table for people: every model at its first and its last step.
 std::string ToText(std::span<const SpectraModel> models);
 
-// Names and texts of the files: stages.csv, every model, step, kind and stage; slopes.csv, every
-// model, step and kind; scoring.csv, likewise, where heads are linear; stages_KIND.svg, models side
-// by side at their last steps, and stages_start_KIND.svg at their first, where that is another;
-// drift_KIND_MODEL.svg, a model's stages over the steps, where there are several.
+// Returns the names and texts of the files: stages.csv, every model, step, kind and stage;
+// slopes.csv, every model, step and kind; scoring.csv, likewise, where heads are linear;
+// stages_KIND.svg, models side by side at their last steps, and stages_start_KIND.svg at their
+// first, where that is another; drift_KIND_MODEL.svg, a model's stages over the steps, where there
+// are several.
 std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models);
 
 }  // namespace elastor

@@ -45,7 +45,7 @@ void AddScoring(const JsonEntry& record, SpectraRun* run) {
   }
 }
 
-// Of validation or test rows, and of training rows, if any were measured.
+// Returns the spectra of validation or test rows, and those of training rows if any were measured.
 StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   ELASTOR_ASSIGN_OR_RETURN(const RunName name, ReadRunName(folder));
   SpectraRun run;

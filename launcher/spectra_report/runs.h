@@ -15,10 +15,10 @@ namespace elastor {
 inline constexpr const char* kRankNames[] = {"stable", "entropy"};
 inline constexpr int kRankKinds = 2;
 
-// Mean ranks over rows, one a stage in the model's order, by kind.
+// Mean ranks over rows by one definition, one per stage in the model's order.
 using StageMeans = std::vector<double>;
 
-// What a run's experiment calls it.
+// Name and seed of a run's experiment.
 struct RunName {
   std::string model;  // the experiment's name
   int64_t seed = 0;
@@ -51,11 +51,11 @@ struct SpectraModel {
   std::vector<SpectraRun> runs;  // by seed
 };
 
-// What these folders, of training runs or of mode spectra, have measured: the lines of
-// metrics.jsonl whose event is spectrum or scoring, and as a model of their own, "NAME, training
-// rows", those whose event is training_spectrum. In the order in which models are first named. User
-// error when a folder holds none, or when runs of one model have the same seed, other stages, other
-// rows or no step in common.
+// Reads the measurements in these folders of training runs or of mode spectra: the lines of
+// metrics.jsonl whose event is spectrum or scoring. Lines whose event is training_spectrum form a
+// separate model, "NAME, training rows". Models come in the order in which they are first named.
+// User error when a folder holds no measurement, or when runs of one model have the same seed,
+// different stages or rows, or no common step.
 StatusOr<std::vector<SpectraModel>> ReadSpectraModels(std::span<const std::string> folders);
 
 }  // namespace elastor

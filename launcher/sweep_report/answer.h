@@ -9,25 +9,25 @@
 
 namespace elastor {
 
-// What the laws say, in sentences of plain text.
+// The laws' statements in sentences of plain text.
 struct Answer {
   std::string lead;                    // who is ahead; empty: there is nobody to compare
   std::vector<std::string> sentences;  // one a series
 };
 Answer MakeAnswer(const SweepData& data, const std::vector<SweepLaw>& laws);
 
-// "12 of 20 runs are done, 1 failed, 7 are waiting."
+// Returns "12 of 20 runs are done, 1 failed, 7 are waiting."
 std::string ProgressText(const SweepData& data);
 
 // "+0.0012" and "-0.85 %", with a true minus.
 std::string SignedNumber(double value);
 std::string SignedPercent(double share);
 
-// "E + A N^-alpha" with numbers: "0.4399 + 2.69 N^-0.355".
+// Returns "E + A N^-alpha" with numbers: "0.4399 + 2.69 N^-0.355".
 std::string LawText(const SweepLaw& law, const Analysis& analysis);
 Interval LimitInterval(const Analysis& analysis);
 Interval ExponentInterval(const Analysis& analysis, size_t k);
-// Relative noise of a held-out mean over its seeds.
+// Returns the relative noise of a held-out mean over its seeds.
 double NoiseOfMeans(const SeriesLaw& law);
 
 }  // namespace elastor

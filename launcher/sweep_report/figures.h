@@ -13,16 +13,17 @@
 
 namespace elastor {
 
-// Figures 7 and 8 of the RankElastor paper: the laws.
+// Draws the laws, like figures 7 and 8 of the RankElastor paper.
 std::vector<FigureGroup> LawFigures(const std::vector<SweepLaw>& laws);
-// The best quality for a cost: multiply-adds of the training, and its seconds.
+// Draws the best quality for a cost: the training's multiply-adds, and its seconds.
 FigureGroup ParetoFigures(const SweepData& data);
-// Samples a second and multiply-adds a second of a core, by size.
+// Draws samples per second and multiply-adds per second and core, by size.
 FigureGroup ThroughputFigures(const SweepData& data);
-// Generalisation gap over training loss, a picture a test; figures 7 to 12 of arXiv:2605.20749.
+// Draws the generalisation gap over training loss, one picture per test, like figures 7 to 12 of
+// arXiv:2605.20749.
 FigureGroup GapFigures(const SweepData& data);
-// Condition numbers of the neural tangent kernel, layer by layer, at the runs' first and last
-// measurements, of every series' largest model; its figure 3.
+// Draws the condition numbers of the neural tangent kernel of every series' largest model, layer by
+// layer, at the runs' first and last measurements, like figure 3 of arXiv:2605.20749.
 FigureGroup KernelFigures(const SweepData& data);
 
 // Condition numbers of a layer over the runs of a series that have the same sizes, at their first
@@ -32,22 +33,24 @@ struct ConditionNumbers {
   bool last = false;
   std::map<std::string, double> sizes;  // SweepRun::sizes
   int64_t dense_parameters = 0, samples = 0;
-  int64_t least_step = 0, most_step = 0;  // of the measurements; runs may end at different ones
+  int64_t least_step = 0,
+          most_step = 0;  // range of the measured steps; runs may end at different ones
   int64_t rows = 0;
   int runs = 0;               // also those in which it is not resolved
-  std::vector<double> log10;  // of those in which it is
+  std::vector<double> log10;  // log10 of each resolved condition number
 };
-// Every series, size and layer, first and, where any run was measured twice, last; a single
-// measurement is both.
+// Returns the condition numbers of every series, size and layer at the first and, if any run was
+// measured twice, at the last measurement. A single measurement counts as both.
 std::vector<ConditionNumbers> ConditionNumbersOf(const SweepData& data);
-// Mean of 1 and more values with its 95 % interval by Student's t; of one value it is infinite.
+// Returns the mean of one or more values with its 95 % interval by Student's t, which is infinite
+// for one value.
 ChartPoint MeanWithInterval(const std::vector<double>& values);
 
-// Mean of a configuration's losses with its 95 % interval by Student's t over the series' pooled
-// spread of seeds; without a spread the interval is NaN. x is the first size.
+// Returns the mean of a configuration's losses with its 95 % interval by Student's t over the
+// series' pooled spread of seeds. Without a spread the interval is NaN. x is the first size.
 ChartPoint MeanPoint(const SeriesLaw& law, const Configuration& configuration, Metric metric);
 
-// What was held out and predicted of a configuration; null: it was not.
+// Returns the held-out prediction of a configuration, or null if it was not held out.
 const HeldOut* HeldOutOf(const SeriesLaw& law, const Configuration& configuration);
 
 }  // namespace elastor

@@ -29,16 +29,16 @@ struct SweepLaw {
   std::vector<ModelComparison> comparisons;  // every pair, by laws of parameters or samples
 };
 
-// What the report draws and tests at most; more series are in its tables.
+// Most series that the report draws and tests. Further series are in its tables only.
 inline constexpr size_t kMostSeries = 6;
 
-// Every law that the sweep's axes ask for, of logloss, AUC and normalised entropy: over dense
-// parameters and over multiply-adds always; over depth, width and samples where those vary alone,
-// and over those that vary independently together. Of several numbers of samples, laws of other
-// sizes have the largest.
+// Fits every law that the sweep's axes ask for, for logloss, AUC and normalised entropy. There are
+// always laws over dense parameters and over multiply-adds. There are laws over depth, width and
+// samples if they vary alone, and joint laws over sizes that vary independently. If there are
+// several numbers of samples, laws of other sizes use the largest.
 std::vector<SweepLaw> FitLaws(const SweepData& data, const AnalysisOptions& options);
 
-// A metric as it is reported: an AUC for the loss 1 - AUC, others as they are.
+// Returns a metric as it is reported: the AUC for the loss 1 - AUC, others as they are.
 double Shown(Metric metric, double loss);
 const char* ShownName(Metric metric);            // "AUC"
 const char* SizeTitle(const std::string& size);  // "dense parameters"

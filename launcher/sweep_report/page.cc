@@ -102,7 +102,7 @@ std::string ComparisonTable(const SweepReport& report) {
     if (law.metric == Metric::kNormalizedEntropy) continue;
     for (const ModelComparison& comparison : law.comparisons) {
       for (const ComparedPrediction& at : comparison.predictions) {
-        // Of losses; the AUC's difference has the other sign.
+        // The difference is one of losses, so a difference of AUCs has the opposite sign.
         const double sign = law.metric == Metric::kAuc ? -1 : 1;
         Interval interval = {sign * at.difference.low, sign * at.difference.high};
         if (interval.low > interval.high) std::swap(interval.low, interval.high);

@@ -12,10 +12,10 @@
 
 namespace elastor {
 
-// Rows of the table of runs and commands; all runs are in runs.csv.
+// Most rows of the table of runs and commands. All runs are in runs.csv.
 inline constexpr size_t kMostRows = 500;
 
-// What the report is made of.
+// Contents of the report.
 struct SweepReport {
   SweepData data;
   AnalysisOptions options;
@@ -24,12 +24,13 @@ struct SweepReport {
   FigureGroup pareto, throughput, gaps, kernels;
 };
 
-// report.html: the same bytes for the same report.
+// Returns the text of report.html. The same report gives the same bytes.
 std::string ToHtml(const SweepReport& report);
 
-// Names and texts of the tables: fits.csv, a line a law; points.csv, a line a point of a law and
-// two beyond its data; spectra.csv, a line a run and stage; of sweeps that have them gaps.csv, a
-// line a test, and kernels.csv, a line a run, step and layer.
+// Returns the names and texts of the tables: fits.csv with one line per law; points.csv with one
+// line per point of a law and two beyond its data; spectra.csv with one line per run and stage. If
+// the sweep has them, also gaps.csv with one line per test, and kernels.csv with one line per run,
+// step and layer.
 std::vector<std::pair<std::string, std::string>> Tables(const SweepReport& report);
 
 }  // namespace elastor

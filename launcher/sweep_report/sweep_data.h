@@ -33,7 +33,7 @@ struct LayerKernel {
   std::optional<double> lambda_min, condition_number;
 };
 
-// Two arms of Sweep.gap_test, by their finished runs.
+// Result of a Sweep.gap_test between two arms, from their finished runs.
 struct TestedGap {
   struct Arm {
     std::string name;
@@ -44,36 +44,38 @@ struct TestedGap {
   EnergyTest test;
 };
 
-// A run of the sweep with all that its files say of it.
+// A run of the sweep with all facts in its files.
 struct SweepRun {
   PlannedRun plan;
   RunStatus status;
-  // What its sizes and seed are compared within: "RankElastor".
+  // Name of the series within which its sizes and seed are compared: "RankElastor".
   std::string series;
-  // Of the run; `value` is empty, `sizes` has what the plan and the experiment say.
+  // Facts about the run for the laws. `value` is not set; `sizes` come from the plan and the
+  // experiment.
   int64_t seed = 0;
   std::map<std::string, double> sizes;
   std::optional<double> learning_rate;
   std::optional<double> normalized_entropy;
-  int64_t first_step = 0, last_step = 0;                // of the ranks
+  int64_t first_step = 0, last_step = 0;                // steps of first_ranks and last_ranks
   std::vector<StageRank> first_ranks, last_ranks;       // in the model's order
   std::map<int64_t, std::vector<LayerKernel>> kernels;  // by step, layers in the model's order
-  std::string command;                                  // that repeats it
+  std::string command;                                  // command line that repeats the run
 
   bool done() const { return status.state == RunState::kDone; }
-  // As a loss, as laws are fitted to. None: not done, or not measured.
+  // Returns the metric as a loss, to which laws are fitted. None if the run is not done or did not
+  // measure it.
   std::optional<double> Loss(Metric metric) const;
 };
 
 // A sweep's folder.
 struct SweepData {
   std::string name;
-  std::vector<std::string> columns;  // of the plan
+  std::vector<std::string> columns;  // the plan's columns
   std::vector<SweepRun> runs;        // the final ones, in the plan's order
   std::vector<std::string> series;   // in the order of their first runs
   std::string root;
   std::string sweep_text;  // sweep.textproto, as run
-  // Names and values for the reader who wants to know what made the numbers, over all runs.
+  // Names and values, over all runs, that tell the reader how the numbers were made.
   std::vector<std::pair<std::string, std::string>> provenance;
   std::string evaluated;  // "13,714 rows of the validation split"
   std::vector<TestedGap> gaps;
@@ -84,10 +86,10 @@ struct SweepData {
 // Reads the folder's files alone. User error when it holds no sweep.
 StatusOr<SweepData> ReadSweepData(const SweepFiles& files);
 
-// Gives every run its series. Runs of one series differ in seed and size. What tells series apart:
-// the kind of model; varied fields whose values are no numbers; and of those that are numbers the
-// ones in which two runs of the same series, sizes and seed differ. A learning rate that was chosen
-// for every size is none of these.
+// Gives every run its series. Runs of one series differ only in seed and size. Series differ in the
+// kind of model; in varied fields whose values are no numbers; and in number fields if two runs
+// would otherwise have the same series, sizes and seed. A learning rate that was chosen for every
+// size tells no series apart.
 void AssignSeries(const std::vector<std::string>& kinds, SweepData* data);
 
 }  // namespace elastor

@@ -30,7 +30,7 @@ run here
 # All that QEMU can play, which AVX-512 is not of.
 run avx2 qemu-x86_64 -cpu max
 here=$(digest_of "$work/here")
-if [[ ! $here =~ ^[0-9a-f]{32}$ || $(digest_of "$work/avx2") != "$here" ]]; then
+if ! is_digest "$here" || [[ $(digest_of "$work/avx2") != "$here" ]]; then
   fail "here '$here', without AVX-512 '$(digest_of "$work/avx2")'"
 fi
 if ! grep --quiet '"isa": "v3"' "$work/avx2/summary.json"; then fail 'not the kernels of v3'; fi

@@ -49,7 +49,7 @@ EXPERIMENT
 train=("$trainer" --experiment=tiny.textproto --set=training.log_every_steps=1000000)
 "${train[@]}" --set=data.path=data --output_dir=run --set=training.max_steps=60 >log 2>&1 || cat log
 digest=$(digest_of run)
-[[ -n $digest ]] || fail "no run to begin with"
+is_digest "$digest" || fail "no run to begin with"
 
 # ---- Rows that mean something else to the model.
 evaluate() { # RANKS DATA FLAGS...

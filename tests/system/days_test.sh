@@ -91,7 +91,7 @@ diff <(numbers_of run_grown) <(numbers_of run_grown_on_3) >difference || {
   fail "grown tables on 3 ranks have other numbers"
   head --lines=6 difference
 }
-[[ $(digest_of run_grown) != $(digest_of run1) ]] || fail "rows of new items have no effect"
+expect_other_digest 'rows of new items' run_grown run1
 
 # Before it learns anything of the day, the run is the model of the day before.
 run 1 evaluated --set=data.path=day1 --mode=evaluate --model=run0/model
@@ -105,8 +105,10 @@ awk -v warm="$(loss_at run1 1)" -v cold="$(loss_at cold 1)" 'BEGIN { exit !(warm
   fail "first loss: $(loss_at run1 1) after a warm start, $(loss_at cold 1) after a cold one"
 # With the slots and the earlier steps, not with weights alone.
 run 1 weights_only --set=data.path=day1 --set=training.warm_start.path=run0/model
-[[ $(loss_at weights_only 1) == "$(loss_at run1 1)" ]] || fail "weights alone: another first loss"
-[[ $(loss_at weights_only 5) != "$(loss_at run1 5)" ]] || fail "the optimizer's state has no effect"
+[[ -n $(loss_at run1 1) && $(loss_at weights_only 1) == "$(loss_at run1 1)" ]] ||
+  fail "weights alone: another first loss"
+[[ -n $(loss_at run1 5) && -n $(loss_at weights_only 5) &&
+  $(loss_at weights_only 5) != "$(loss_at run1 5)" ]] || fail "the optimizer's state has no effect"
 
 # On the same rows in the same order, a second run from the first one's state is a second epoch, to the bit:
 # weights, slots and the steps that Adam's bias correction counts.

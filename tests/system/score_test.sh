@@ -93,7 +93,11 @@ score() {
   }
 }
 # expect_same WHAT EXPECTED_FILE: stdin.
-expect_same() { cmp - "$2" >difference || fail "$1: $(cat difference)"; }
+expect_same() {
+  cat >found
+  [[ -s found ]] || fail "$1: nothing to compare"
+  cmp found "$2" >difference || fail "$1: $(cat difference)"
+}
 probabilities() { cut --delimiter=, --fields=1,3; }
 
 for layout in csv tsv libsvm; do

@@ -60,9 +60,24 @@ SCHEMA
   "$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
 }
 
-# digest_of RUN
+# digest_of RUN: of a run without a digest a text that is another one each time, so that two runs that
+# failed are never equal.
 digest_of() {
-  sed --quiet 's/.*"state_digest": "\(.*\)",/\1/p' "$1/summary.json"
+  local digest
+  digest=$(sed --quiet 's/.*"state_digest": "\(.*\)",/\1/p' "$1/summary.json")
+  echo "${digest:-no digest of $1, $BASHPID $RANDOM}"
+}
+
+# is_digest TEXT
+is_digest() { [[ $1 =~ ^[0-9a-f]{32}$ ]]; }
+
+# expect_other_digest WHAT RUN OTHER: both have a digest, not the same.
+expect_other_digest() {
+  local one other
+  one=$(digest_of "$2")
+  other=$(digest_of "$3")
+  is_digest "$one" && is_digest "$other" && [[ $one != "$other" ]] ||
+    fail "$1: expected two digests, found '$one' and '$other'"
 }
 
 # numbers_of RUN: the digest and all metrics but rates, times and paths.

@@ -128,7 +128,7 @@ def torch_tokens_per_s(model, optimizer, rows, length, steps):
 
 
 def seconds_of_run(args, steps):
-    """Of the processor, in a run of so many steps."""
+    """Returns the processor time, in seconds, of a run of `steps` steps."""
     with tempfile.TemporaryDirectory() as folder:
         command = [args.trainer, f"--experiment={args.experiment}", f"--output_dir={folder}/run",
                    f"--set=data.path={os.path.abspath(args.data)}",

@@ -89,7 +89,8 @@ class Fbgemm:
         return self.output
 
     def backward(self, ids, gradients):
-        # Of the forward pass before. The layout [samples, tables * width] takes the same bytes.
+        # Uses the output of the forward pass before. The layout [samples, tables * width] takes the
+        # same bytes.
         self.output.backward(gradients.reshape(self.output.shape), retain_graph=True)
 
 

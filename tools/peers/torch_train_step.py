@@ -190,7 +190,7 @@ class Measurement:
             self.step(self.batches[i % len(self.batches)])
 
     def round_seconds(self):
-        """Of one step, over all batches in turn, enqueued without a wait in between."""
+        """Seconds per step, over all batches in turn, enqueued without a wait in between."""
         return step_seconds(lambda: self.steps(len(self.batches)), self.device) / len(self.batches)
 
     def turn(self, count, clock):

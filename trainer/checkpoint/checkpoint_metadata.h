@@ -9,14 +9,14 @@
 
 namespace elastor {
 
-// What a folder holds: a model's weights (RUN/model, the best weights), or a whole training state
+// Contents of a folder: a model's weights (RUN/model, the best weights), or a whole training state
 // (RUN/checkpoints/step-SSSSSSSSSS).
 enum class Contents { kWeights, kState };
 
 // The full checkpoint that a delta completes.
 struct CheckpointBase {
-  std::string name;           // of its folder, beside the delta's
-  std::string manifest_xxh3;  // what its manifest ends with: of no other folder
+  std::string name;           // name of its folder, which lies beside the delta's
+  std::string manifest_xxh3;  // hash at its manifest's end, which no other folder has
 };
 
 struct CheckpointMetadata {
@@ -29,12 +29,13 @@ struct CheckpointMetadata {
   std::string numeric_hash;  // NumericHash of the experiment
   std::string experiment;    // resolved, text format
   std::string data;          // Dataset::fingerprint() of the training data
-  // Of the training data; none: a folder of version 1 does not tell.
+  // Encoding of the training data; none: a folder of version 1 does not record it.
   std::optional<DataEncoding> encoding = {};
   bool has_vocabularies = false;  // the folder holds the vocabularies of `encoding`; by the writer
-  // Of a delta: its tables have only the rows that changed since. By the writer.
+  // The base of a delta, whose tables have only the rows that changed since. Filled in by the
+  // writer.
   std::optional<CheckpointBase> base = {};
-  std::string manifest_xxh3 = {};  // of this folder's manifest; after writing, on rank 0 alone
+  std::string manifest_xxh3 = {};  // hash of this folder's manifest; after writing, on rank 0 alone
 };
 
 }  // namespace elastor

@@ -120,8 +120,8 @@ class LoadedState {
   ShardedEmbedding<float> embedding_;
 };
 
-// Of rank 0, which looks for all. What is at `to`, or beside it with one of these suffixes, the
-// writer would take for its own, and remove.
+// Runs on rank 0, which looks for all ranks. The writer would take a file at `to`, or beside it
+// with one of these suffixes, for its own and remove it.
 Status CheckIsNew(const std::string& to, std::initializer_list<const char*> suffixes) {
   for (const std::string suffix : suffixes) {
     ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(to + suffix));

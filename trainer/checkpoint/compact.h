@@ -9,11 +9,12 @@
 
 namespace elastor {
 
-// Collective. Writes the training state of a folder, a delta or not, as one full checkpoint that
-// needs no other folder, and has the same digest, into the new folder `to`; a file a rank. Needs
-// nothing of the model, and the memory of its state. User error naming the file, as LoadCheckpoint,
-// and when the folder holds weights alone or is of version 1, which does not tell the encoding, or
-// when `to`, `to`.old or `to`.partial is there: none of them is removed. Returns the metadata.
+// Writes a folder's training state, full or delta, into the new folder `to` as one full checkpoint
+// with the same digest, one file per rank. The result needs no other folder. Collective. Does not
+// need the model, but the memory of its state. Returns the metadata. User error naming the file, as
+// LoadCheckpoint, also when the folder holds weights alone or is of version 1, which does not
+// record the encoding. User error when `to`, `to`.old or `to`.partial exists; none of them is
+// removed.
 StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::string to, int threads,
                                                Communicator& communicator);
 

@@ -15,21 +15,21 @@
 
 namespace elastor {
 
-// The dense parameters with their slots, whole, on rank 0; on other ranks nothing.
+// A whole copy of the dense parameters and their slots on rank 0. It is empty on other ranks.
 class DenseCopy {
  public:
-  // Collective: slots are sharded, every rank sends its slices to rank 0. kWeights: no slots. The
-  // state's layout outlives the copy.
+  // Makes the copy. Collective: slots are sharded, so every rank sends its slices to rank 0. With
+  // kWeights there are no slots. The state's layout outlives the copy.
   static StatusOr<DenseCopy> Gather(const StateView& state, Contents contents,
                                     Communicator& communicator);
 
   void AddToDigest(Digest* digest) const;
-  // dense.safetensors. REQUIRES: rank 0.
+  // Writes dense.safetensors. REQUIRES: rank 0.
   StatusOr<DenseFile> Write(const std::string& path) const;
 
  private:
   DenseCopy() = default;
-  // fn(spec, values) for every tensor in order: a parameter, then its slots.
+  // Calls fn(spec, values) for every tensor in order: a parameter, then its slots.
   void ForEachTensor(
       const std::function<void(const TensorSpec&, std::span<const float>)>& fn) const;
 
@@ -38,7 +38,7 @@ class DenseCopy {
   std::vector<std::vector<float>> arrays_;  // weights, then slots, in the layout's places
 };
 
-// Sets a slot of one parameter: this rank's share of the whole tensor `values`.
+// Sets this rank's share of one parameter's slot from the whole tensor `values`.
 void SetDenseSlot(const StateView& state, const ParameterInfo& parameter, int64_t slot,
                   std::span<const float> values, const Communicator& communicator);
 

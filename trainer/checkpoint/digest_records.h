@@ -13,18 +13,18 @@
 
 namespace elastor {
 
-// The records of the state digest (docs/inside/design.md): one an embedding row, one a dense tensor, and
-// the control record. All can be made from memory and from files.
+// The records of the state digest (docs/inside/design.md): one per embedding row, one per dense
+// tensor, and the control record. Each can be made from memory and from files.
 
-// Name seed of a table's rows; a record is (key, weights then slots).
+// Returns the name seed of a table's rows. The record of a row is (key, weights then slots).
 uint64_t RowSeed(const std::string& table);
-// tensor: "<parameter>" or "<parameter>/<slot>".
+// Adds the record of a dense tensor. `tensor` is "<parameter>" or "<parameter>/<slot>".
 void AddDenseTensor(const std::string& tensor, std::span<const float> values, Digest* digest);
-// Fields by name, those that are not 0: neither their order in the proto nor protobuf's encoding
-// matters, and a new field leaves the digests of runs that do not use it alone.
+// Adds the record's non-zero fields by name. Neither their order in the proto nor protobuf's
+// encoding matters, and a new field does not change the digests of runs that do not use it.
 void AddControl(const ControlRecord& control, Digest* digest);
 
-// Collective. Sums the ranks' parts and gives it to all.
+// Sums the ranks' parts and returns the digest on every rank. Collective.
 StatusOr<std::string> SumDigest(const Digest& part, Communicator& communicator);
 
 }  // namespace elastor

@@ -12,30 +12,30 @@
 
 namespace elastor {
 
-// Steps of loading a checkpoint and of a warm start, on this rank alone unless they are collective.
-// User errors name file and tensor.
+// Steps of loading a checkpoint and of a warm start. They act on this rank alone unless marked
+// collective. User errors name file and tensor.
 
 inline constexpr int kNoTable = -1;
 
-// Collective. Sets all parameters and rows, with kState their slots too, whose state then must have
-// the digest that the manifest says. REQUIRES: what is stored has the state's names and shapes.
+// Sets all parameters and rows. Collective. With kState, sets their slots too, and the state must
+// then have the manifest's digest. REQUIRES: the stored names and shapes are the state's.
 Status LoadContents(const StoredCheckpoint& stored, Contents contents, const StateView& state,
                     Communicator& communicator);
 
 // Sets the rows this rank owns, in parallel, reading and verifying only pieces that may hold some.
-// places[i]: the state's table for the manifest's table i, or kNoTable. The columns that are read
-// fit: contents kState all of them, else the weights. Files are also looked at, one rank each. Rows
-// of a delta take the place of its base's; afterwards they are the touched ones, where the state
-// notes which are.
+// places[i] is the state's table for the manifest's table i, or kNoTable. REQUIRES: the columns
+// that are read (with kState all, else the weights) have the state's widths. Each file is also
+// checked as a whole by one rank. Rows of a delta replace its base's; afterwards they are the
+// touched rows, if the state notes touched rows.
 Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
                 const StateView& state, const Communicator& communicator);
 
-// Sets a dense parameter, with kState its slots too.
+// Sets one dense parameter, and with kState its slots too.
 Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dense,
                      const ParameterInfo& parameter, Contents contents, const StateView& state,
                      const Communicator& communicator);
 
-// The tensors of a parameter in dense.safetensors.
+// Returns the specs of a parameter's tensors in dense.safetensors.
 std::vector<TensorSpec> TensorsOf(const ParameterInfo& parameter,
                                   std::span<const std::string> slots);
 

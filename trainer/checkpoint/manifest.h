@@ -19,8 +19,8 @@ namespace elastor {
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kDenseFile[] = "dense.safetensors";
 
-// Rows of one table in one file that are verified together: those whose partitions are in a range.
-// The file's other partitions are outside the range; not all of the range need be in the file.
+// Rows of one table in one file that are verified together: all rows of the file whose partitions
+// are in a range. Not every partition of the range need be in the file.
 struct RowPiece {
   Range partitions;
   Range rows;                    // places in the file's tensors
@@ -29,7 +29,7 @@ struct RowPiece {
 
 struct StoredTable {
   std::string name;
-  int64_t keys = 0;  // keys are below it
+  int64_t keys = 0;  // upper bound of the keys, exclusive
   std::vector<Column> columns;
   bool operator==(const StoredTable&) const = default;
 };
@@ -45,8 +45,8 @@ struct EmbeddingFile {
   std::vector<std::vector<RowPiece>> pieces;  // by table; together all rows of its tensors
 };
 
-// manifest.json. Its size grows with the pieces: at most 4,096 and one a file for every table, more
-// only for partitions beyond kMaxPieceBytes (row_share.h).
+// The contents of manifest.json. Its size grows with the pieces: every table has at most 4,096 and
+// one per file, or more only if partitions exceed kMaxPieceBytes (row_share.h).
 struct Manifest {
   CheckpointMetadata metadata;
   std::vector<StoredTable> tables;
@@ -61,21 +61,24 @@ std::string EmbeddingFileName(int rank, int ranks);
 TensorSpec KeysTensor(const std::string& table, int64_t rows);
 TensorSpec ColumnTensor(const std::string& table, const Column& column, int64_t rows);
 
-// The part of the manifest that a rank knows about the file it wrote.
+// Returns the part of the manifest that describes the file which this rank wrote.
 std::string EmbeddingFileText(const EmbeddingFile& file, std::span<const StoredTable> tables);
-// The whole, ending with its own hash. embedding: texts of EmbeddingFileText; manifest.embedding is
-// not read.
+// Returns the whole text, ending with its own hash. `embedding` holds the texts of
+// EmbeddingFileText; manifest.embedding is not read.
 std::string ManifestText(const Manifest& manifest, std::span<const std::string> embedding);
 
-// The base that a folder's manifest names, empty: none, read from its first lines alone; nothing
-// when these cannot be read. Nothing is verified: for what has to decide which folders may go.
+// Returns the base that a folder's manifest names; an empty text if it names none. Reads only the
+// manifest's first lines and verifies nothing. Returns nullopt when they cannot be read. Used to
+// decide which folders may be removed.
 std::optional<std::string> PeekBase(const std::string& directory);
-// The folder `name` beside `directory`, or beside what that is a link to.
+// Returns the folder `name` beside `directory`, or beside the link's target if `directory` is a
+// link.
 std::string FolderBeside(const std::string& directory, const std::string& name);
 
-// The text of a folder's manifest.json. User error when there is none or it is a symbolic link.
+// Returns the text of a folder's manifest.json. User error when there is none or it is a symbolic
+// link.
 StatusOr<std::string> ReadManifestText(const std::string& directory);
-// User error naming the file `directory`/manifest.json and what is wrong with the text.
+// Parses a manifest. User error naming the file `directory`/manifest.json and the mistake in it.
 StatusOr<Manifest> ParseManifest(const std::string& directory, std::string_view text);
 
 }  // namespace elastor

@@ -23,41 +23,41 @@ inline constexpr int64_t kMinPieceBytes = int64_t{256} << 10;
 // A partition beyond this size is cut into several pieces.
 inline constexpr int64_t kMaxPieceBytes = int64_t{64} << 20;
 
-// Memory for copies, kept from one checkpoint to the next: the first touch of new memory can cost
-// many times the copying. Only grows.
+// Memory for copies. It only grows and is kept from one checkpoint to the next, because the first
+// touch of new memory can cost many times the copying.
 struct StagingMemory {
   ZeroPages pages;
   int64_t bytes = 0;
 };
 
-// The embedding rows that one rank writes into a checkpoint: those, or the touched ones of those,
-// whose primary replica it has, in order of (partition, key). Counted when made; then either copied
-// as a whole (the tables may change afterwards) or read from the tables piece by piece, which must
-// then wait.
+// The embedding rows that one rank writes into a checkpoint, in order of (partition, key): all rows
+// whose primary replica it has, or only the touched ones among them. The constructor counts them.
+// They are then either copied as a whole, after which the tables may change, or read piece by piece
+// while the tables must not change.
 class RowShare {
  public:
-  // Uses the embedding's thread pool, as Copy does. touched: state.embedding's, if only these rows
-  // are meant; else null.
+  // Uses the embedding's thread pool, as Copy does. `touched` is state.embedding's set to take only
+  // these rows, or null to take all.
   RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched);
 
-  int64_t bytes() const { return bytes_; }  // of all keys and columns
-  // staging outlives the share, which uses it alone.
+  int64_t bytes() const { return bytes_; }  // size of all keys and columns
+  // Copies all rows into `staging`, which outlives the share and has no other user.
   void Copy(StagingMemory* staging);
 
-  // The share's tables, as the manifest says it.
+  // The share's tables, as they appear in the manifest.
   const std::vector<StoredTable>& tables() const { return tables_; }
 
-  // The file, with its pieces and their hashes. One column after another.
+  // Writes the file, one column after another. Returns its pieces and their hashes.
   StatusOr<EmbeddingFile> Write(const std::string& directory, const std::string& name);
-  // Adds the copied rows; keeper, unless it is null, keeps their records. REQUIRES: Copy.
+  // Adds the copied rows to the digest. A keeper, if not null, keeps their records. REQUIRES: Copy.
   void AddToDigest(TouchedRows<float>* keeper, Digest* digest) const;
 
  private:
-  // Of one table.
+  // The share's rows of one table.
   struct Rows {
     std::vector<int64_t> first;  // row of every partition; and the number of rows
     std::vector<RowPiece> pieces;
-    // Copied: whole columns.
+    // Whole columns, set once the rows are copied.
     int64_t* keys = nullptr;
     std::vector<float*> columns;
   };
@@ -69,11 +69,11 @@ class RowShare {
   int64_t RowBytes(int table) const;
   void CutPieces(int table);
   std::vector<Block> CutBlocks() const;
-  // fn(row, key, values): rows of the partitions in the share's numbering.
+  // Calls fn(row, key, values) for the rows of the partitions, in the share's numbering.
   template <typename Fn>
   void ForEachRowOf(int table, const Range& partitions, const Fn& fn) const;
   void CopyBlock(const Block& block);
-  // What a piece has in the keys, or in column `column`.
+  // Return a piece's keys, or its values in column `column`.
   std::span<const int64_t> Keys(int table, const RowPiece& piece);
   std::span<const float> Values(int table, size_t column, const RowPiece& piece);
 
@@ -83,7 +83,7 @@ class RowShare {
   std::vector<Rows> rows_;
   int64_t bytes_ = 0;
   bool copied_ = false;
-  // Not copied: one piece.
+  // Buffers for one piece, used if the rows are not copied.
   std::vector<int64_t> piece_keys_;
   std::vector<float> piece_values_;
 };

@@ -29,12 +29,12 @@ struct TensorSpec {
   int64_t bytes() const;  // CHECKs that it fits
 };
 
-// In the shape that a reader expects: any length.
+// In an expected shape, stands for any length.
 inline constexpr int64_t kAnyLength = -1;
 
-// What a file must be before its header is believed; the data is verified by who reads it.
+// Facts that a file must match before its header is trusted. The reader verifies the data itself.
 struct SafetensorsFacts {
-  int64_t bytes = 0;         // of the file
+  int64_t bytes = 0;         // size of the file
   uint64_t header_xxh3 = 0;  // XXH3-64 of the length and the header
   bool operator==(const SafetensorsFacts&) const = default;
 };
@@ -47,12 +47,12 @@ class SafetensorsWriter {
   static StatusOr<SafetensorsWriter> Open(const std::string& path,
                                           std::span<const TensorSpec> tensors);
 
-  // The next elements of the tensors' data.
+  // Appends the next elements of the tensors' data.
   template <typename T>
   Status Append(std::span<const T> values) {
     return AppendBytes(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   }
-  // REQUIRES: all data was appended; nothing is called afterwards.
+  // Publishes the file. REQUIRES: all data was appended; nothing is called afterwards.
   StatusOr<SafetensorsFacts> Commit();
 
  private:
@@ -61,7 +61,7 @@ class SafetensorsWriter {
   Status Flush();
 
   AtomicFileWriter file_;
-  int64_t missing_bytes_;  // of the data
+  int64_t missing_bytes_;  // data that is not appended yet
   std::string buffer_;
   SafetensorsFacts facts_;
 };
@@ -75,14 +75,14 @@ class SafetensorsFile {
                                         const std::optional<SafetensorsFacts>& expected);
 
   const std::string& path() const { return file_.path(); }
-  // Machine error when bytes of the file, used since Open, could not be read: asked when a use is
-  // over.
+  // Machine error when bytes of the file that were used since Open could not be read. To be called
+  // when a use is over.
   Status CheckReadable() const { return file_.CheckReadable(); }
-  // In the order of their data.
+  // The file's tensors in the order of their data.
   std::span<const TensorSpec> tensors() const { return tensors_; }
 
-  // A tensor's elements, T being float or int64_t. User error naming file and tensor when there is
-  // none with the expected name, type and shape (which may hold kAnyLength).
+  // Returns a tensor's elements; T is float or int64_t. User error naming file and tensor when
+  // there is none with the expected name, type and shape (which may hold kAnyLength).
   template <typename T>
   StatusOr<std::span<const T>> Find(const TensorSpec& expected) const;
 
@@ -93,10 +93,10 @@ class SafetensorsFile {
 
   MappedFile file_;
   std::vector<TensorSpec> tensors_;
-  std::vector<const char*> data_;  // of the tensors
+  std::vector<const char*> data_;  // first byte of each tensor's data
 };
 
-// "F32 [3, 4]", as in messages.
+// Returns a type and a shape as messages show them: "F32 [3, 4]".
 std::string TensorText(TensorType type, std::span<const int64_t> shape);
 
 }  // namespace elastor

@@ -10,7 +10,7 @@
 
 namespace elastor {
 
-// Collective. The state digest (docs/inside/design.md) of the state in memory, 32 hex digits.
+// Computes the digest (docs/inside/design.md) of the state in memory, as 32 hex digits. Collective.
 StatusOr<std::string> StateDigest(const ControlRecord& control, const StateView& state,
                                   Communicator& communicator);
 

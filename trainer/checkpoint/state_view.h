@@ -16,23 +16,24 @@
 
 namespace elastor {
 
-// Where a training state is, in one rank's memory; nothing is owned.
+// Points to a training state in one rank's memory. Owns nothing.
 struct StateView {
   const ParameterLayout* layout = nullptr;
-  // layout's flat array, whole on every rank, in host memory: as of the call.
+  // Returns layout's flat array, whole on every rank, in host memory, as it is at the call.
   std::function<float*()> weights;
   DenseSlots<float>* optimizer = nullptr;          // slots of the slices this rank owns
   const std::vector<TableSpec>* tables = nullptr;  // those of `embedding`
   EmbeddingState<float>* embedding = nullptr;
 };
 
-// "m" and "v" (Adam), "a" (Adagrad) or none (SGD), in their order in memory.
+// Returns "m" and "v" (Adam), "a" (Adagrad) or nothing (SGD), in their order in memory.
 std::vector<std::string> SlotNames(OptimizerKind kind);
 
-// What a row consists of, in its order in memory: "rows", the weights, then the slots.
+// One part of an embedding row. A row has, in its order in memory, "rows" (the weights), then the
+// slots.
 struct Column {
   std::string name;
-  int64_t width = 0;  // elements of a row
+  int64_t width = 0;  // elements per row
   bool operator==(const Column&) const = default;
 };
 std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents);

@@ -54,7 +54,7 @@ bool WarmStarting::Selected(const std::string& name) const {
                      [&](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
-// Of "<parameter>" and "<parameter>/<slot>" the first.
+// Returns true for "<parameter>" and false for "<parameter>/<slot>".
 bool WarmStarting::IsParameter(const std::string& tensor) const {
   const size_t slash = tensor.rfind('/');
   return slash == tensor.npos ||

@@ -13,28 +13,29 @@
 
 namespace elastor {
 
-// The rows of one global batch that one rank computes: those of its leaves, in order.
+// The rows of one global batch that one rank computes: the rows of its leaves, in order.
 struct LocalBatch {
-  int64_t global_rows = 0;       // of the whole batch
-  int64_t first_index = 0;       // index in the epoch of local row 0
+  int64_t global_rows = 0;       // rows of the whole batch, over all ranks
+  int64_t first_index = 0;       // epoch index of local row 0
   std::vector<float> labels;     // [rows][labels], NaN = missing
   std::vector<float> numeric;    // [rows][numeric fields], NaN = missing
-  std::vector<float> weights;    // of the rows; empty: all 1
-  std::vector<uint64_t> groups;  // of the rows; empty: none
-  std::vector<int32_t> lengths;  // [rows][encoded sequences]: positions that the row has
+  std::vector<float> weights;    // [rows]; empty: all 1
+  std::vector<uint64_t> groups;  // [rows]; empty: the data set has none
+  std::vector<int32_t> lengths;  // [rows][encoded sequences]: positions that the row fills
   SparseBatch sparse;            // ids, and the leaves' rows
 
   int64_t rows() const { return sparse.rows; }
 };
 
-// Positions, within a batch of `batch_rows` rows, of the rows of `rank`'s leaves.
+// Returns the positions of `rank`'s rows within a batch of `batch_rows` rows.
 inline Range LocalPositions(int64_t batch_rows, int rank, int ranks, int64_t leaves) {
   const Range own = LeavesOfRank(rank, ranks, leaves);
   return {RowsOfLeaf(own.begin, leaves, batch_rows).begin,
           RowsOfLeaf(own.end - 1, leaves, batch_rows).end};
 }
 
-// Moves `rows`, read from those positions of a batch that starts at epoch index `batch_begin`.
+// Moves `rows` into *batch. They were read from the rank's positions of a batch that starts at
+// epoch index `batch_begin`.
 inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, int ranks,
                            int64_t leaves, int64_t categorical_fields, Rows* rows,
                            LocalBatch* batch) {
@@ -60,10 +61,11 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
   sparse.staged = nullptr;
 }
 
-// Makes of the sequences' bags what the model reads: of each its latest ids, at most
-// SequenceShape::positions. A pooled one keeps them as its bag. Those of an encoded one, oldest
-// first, become a bag of one id each behind the fields' bags, the sequence's own bag and those of
-// positions that the row does not have being empty. Sequences follow one another in their order.
+// Turns the sequences' bags into the bags that the model reads. Of each sequence it keeps the
+// latest ids, at most SequenceShape::positions. A pooled sequence keeps them as its bag. An encoded
+// sequence gets one bag per position behind the fields' bags, with one id each, oldest first; its
+// own bag and the bags of positions that the row lacks are empty. Sequences follow one another in
+// their order.
 void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch);
 
 }  // namespace elastor

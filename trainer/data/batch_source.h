@@ -13,20 +13,20 @@
 
 namespace elastor {
 
-// This rank's rows of the training batches, epoch after epoch of the order, read ahead, laid out
-// and staged on threads of its own.
-// The last batch of an epoch is short when batch_rows does not divide the rows.
+// Delivers this rank's rows of the training batches, epoch after epoch in the given order. Reads
+// them ahead, lays them out and stages them on threads of its own. The last batch of an epoch is
+// short when batch_rows does not divide the rows.
 class BatchSource {
  public:
   struct Options {
     int64_t batch_rows = 0;
     int64_t leaves = 0;
     int64_t epochs = 0;
-    int64_t first_step = 0;  // steps done before
+    int64_t first_step = 0;  // steps done by earlier processes
     int rank = 0;
     int ranks = 1;
-    int readers = 1;                            // threads that read ahead
-    std::vector<SequenceShape> sequences = {};  // that the model reads
+    int readers = 1;                            // number of threads that read ahead
+    std::vector<SequenceShape> sequences = {};  // the sequences that the model reads
     IdStaging stage = nullptr;                  // null: ids are not staged
   };
   // dataset outlives the object.
@@ -35,13 +35,15 @@ class BatchSource {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
 
-  // The next batch; its memory is reused. Errors are Dataset::Read's, this rank's alone, and *batch
-  // is as it was. REQUIRES: first_step and the calls are total_steps() at most.
+  // Replaces *batch by the next one and reuses its memory. On error, which is Dataset::Read's and
+  // this rank's alone, *batch is unchanged. REQUIRES: first_step plus the number of calls is at
+  // most total_steps().
   Status Next(LocalBatch* batch);
 
  private:
   void RequestOne();
-  // Of `rows`, those of a batch of `size` rows that begins at epoch index `begin`.
+  // Makes *batch of `rows`, this rank's part of a batch of `size` rows that begins at epoch index
+  // `begin`.
   void MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const;
 
   const Dataset* dataset_;

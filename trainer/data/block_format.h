@@ -10,8 +10,8 @@
 
 namespace elastor {
 
-// The bytes of a prepared data set (docs/reference/data_format.md): what its writer and its reader
-// agree on.
+// Byte format of a prepared data set (docs/reference/data_format.md), shared by its writer and its
+// reader.
 
 inline constexpr int kPreparedVersion = 3;
 inline constexpr char kPreparedFormat[] = "elastor-prepared";
@@ -21,19 +21,19 @@ std::string SplitFileName(Split split);  // "train.rows", ...
 
 // One entry of the index that ends a split file.
 struct BlockEntry {
-  uint64_t offset = 0;    // of the block in the file
-  uint64_t bytes = 0;     // of the block, a multiple of 8
+  uint64_t offset = 0;    // byte offset of the block in the file
+  uint64_t bytes = 0;     // size of the block, a multiple of 8
   uint64_t checksum = 0;  // XXH3-64 of the block
 };
 
-// 8 when a table has more than 2^32 rows, else 4.
+// Returns the bytes of one id: 8 when a table has more than 2^32 rows, else 4.
 int IdBytes(const DatasetInfo& info);
 
-// Where things lie in a block of `rows` rows. All sections begin at multiples of 8 bytes, in this
-// order: labels f32[rows][labels]; if the data set has them, weights f32[rows], groups u64[rows],
-// times i64[rows]; numeric f32[rows][numeric], pixels u8[rows][pixels], ids[rows][single], ends
-// u32[rows][multi], heap of ids. Bag b = row * multi + field of the block holds heap[ends[b - 1],
-// ends[b]), ends[-1] being 0.
+// Byte offsets of the sections in a block of `rows` rows. All sections begin at multiples of 8
+// bytes, in this order: labels f32[rows][labels]; if the data set has them, weights f32[rows],
+// groups u64[rows], times i64[rows]; numeric f32[rows][numeric], pixels u8[rows][pixels],
+// ids[rows][single], ends u32[rows][multi], heap of ids. Bag b = row * multi + field of the block
+// holds heap[ends[b - 1], ends[b]), ends[-1] being 0.
 struct BlockSections {
   BlockSections(const DatasetInfo& info, int64_t rows);
   int64_t weights_at = 0;
@@ -46,16 +46,17 @@ struct BlockSections {
   int64_t heap_at = 0;
 };
 
-// The bytes of one block. REQUIRES: `rows` has the shape of `info` (ids in range), at most
-// rows_per_block rows, and fewer than 2^32 ids in bags.
+// Returns the bytes of one block. REQUIRES: `rows` has the shape of `info`, with ids in range, at
+// most rows_per_block rows, and fewer than 2^32 ids in bags.
 std::string EncodeBlock(const DatasetInfo& info, const Rows& rows);
 
-// What keeps the `bytes` bytes of a block of `rows` rows from being read as `info` says: bags that
-// do not fit the block, an id outside its table. Empty: nothing.
+// Checks that the `bytes` bytes of a block of `rows` rows can be read as `info` says. Returns the
+// first mistake (bags that do not fit the block, an id outside its table), or empty.
 std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows);
 
-// Copies rows of verified blocks into a Rows; made once per read. Of a block that somebody writes
-// to meanwhile it copies anything, but nothing from outside the block.
+// Copies rows of verified blocks into a Rows. One reader is made per read. If another process
+// writes to the block meanwhile, the copied values are arbitrary, but nothing outside the block is
+// read.
 class BlockReader {
  public:
   // Empties *rows and makes room for `count` rows.
@@ -71,8 +72,8 @@ class BlockReader {
   const int id_bytes_;
   int64_t single_ = 0;
   int64_t multi_ = 0;
-  BlockSections full_;                   // of a block of rows_per_block rows
-  std::array<float, 256> pixel_values_;  // what a pixel's byte is read as
+  BlockSections full_;                   // sections of a block of rows_per_block rows
+  std::array<float, 256> pixel_values_;  // pixel byte -> the value it is read as
   Rows* rows_;
 };
 

@@ -14,7 +14,7 @@ namespace elastor {
 enum class Split { kTrain = 0, kValidation = 1, kTest = 2 };
 const char* SplitName(Split split);  // "train", "validation", "test"
 
-// What a prepared data set contains (its meta.json; docs/reference/data_format.md).
+// Contents of a prepared data set, as its meta.json describes them (docs/reference/data_format.md).
 struct DatasetInfo {
   // A value x is stored as (t(x) - mean) / stddev.
   struct Numeric {
@@ -25,27 +25,27 @@ struct DatasetInfo {
   };
   struct Vocabulary {
     std::string checksum;  // XXH3-64 of its file
-    int64_t ids = 0;       // rows of its table
+    int64_t ids = 0;       // number of rows of its table
   };
   struct Categorical {
     std::string name;
     int64_t ids = 0;  // table rows: valid ids are [0, ids)
     bool multi_hot = false;
     bool mean_pooling = false;
-    // Place among the categorical fields of the one whose table, and vocabulary, it uses; -1: its
-    // own. Fields that share have equal `ids`.
+    // Index of the categorical field whose table and vocabulary this one uses; -1: it has its own.
+    // Fields that share have equal `ids`.
     int shares = -1;
-    // How a raw value becomes an id ("vocabulary", "hour identity"), and which ids of a bag stay
-    // ("last 50"); empty: not known, as in sets of version 2, or no bag.
+    // `encoding` says how a raw value becomes an id ("vocabulary", "hour identity"), `keeps` which
+    // ids of a bag stay ("last 50"). Empty: not known, as in sets of version 2, or no bag.
     std::string encoding = {};
     std::string keeps = {};
     std::string vocabulary = {};  // XXH3-64 of the vocabulary file; empty: none
-    // Earlier vocabularies that this one begins with, so that their ids mean the same here (prepare
-    // --grow); the oldest first.
+    // Earlier vocabularies that this one begins with, oldest first, so that their ids mean the same
+    // here (prepare --grow).
     std::vector<Vocabulary> grown_from = {};
   };
-  // Pixels of the images that rows are; there are no other fields. Stored as bytes, a pixel x is
-  // read as (x / 255 - mean) / stddev.
+  // Shape and scale of the images, for data sets whose rows are images and have no other fields. A
+  // pixel is stored as a byte x and read as (x / 255 - mean) / stddev.
   struct Image {
     int64_t height = 0;  // 0: rows are no images
     int64_t width = 0;
@@ -55,14 +55,14 @@ struct DatasetInfo {
   };
   struct Label {
     std::string name;
-    double best_auc = -1;  // of the validation split under the planted teacher; < 0: unknown
+    double best_auc = -1;  // AUC of the planted teacher on the validation split; < 0: unknown
   };
   std::string name;
-  // The Schema (configs/proto/schema.proto) by which raw rows became these, as protobuf text;
-  // empty: not known, as in sets of earlier versions, or there were no raw rows.
+  // The Schema (configs/proto/schema.proto) by which raw rows were encoded, as protobuf text.
+  // Empty: not known, as in sets of earlier versions, or there were no raw rows.
   std::string schema = {};
   std::vector<Label> labels;  // when there are several; empty: one, without a name
-  // More than 0: labels are classes, from 0 on, of which there are so many; else they are 0 or 1.
+  // Number of classes. If above 0, labels are classes from 0 to classes - 1; else they are 0 or 1.
   int64_t classes = 0;
   std::vector<Numeric> numeric;
   std::vector<Categorical> categorical;
@@ -72,24 +72,25 @@ struct DatasetInfo {
   bool has_times = false;
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t rows_per_block = 0;
-  double best_auc = -1;   // of the only label, as Label's
-  double best_gauc = -1;  // likewise, where rows have groups
+  double best_auc = -1;   // Label::best_auc of the only label
+  double best_gauc = -1;  // the same for gAUC, if rows have groups; < 0: unknown
 
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
-  // Numbers of a row beside labels and ids: of numeric fields, or pixels.
+  // Number of float values per row, without labels: one per numeric field, or one per pixel.
   int64_t numeric_count() const { return static_cast<int64_t>(numeric.size()) + image.pixels(); }
 };
 
-// What a set of layout TEXT contains, of windows of `length` bytes: fields "byte1", ... and labels
-// "next1", ... of 256 classes.
+// Returns the contents of a set of layout TEXT with windows of `length` bytes: fields "byte1", ...
+// and labels "next1", ... with 256 classes.
 DatasetInfo ByteWindows(int64_t length);
 
 inline constexpr int64_t kMostImageSide = 4096;  // pixels
 
-// What a set of layout IDX contains, of images of so many pixels and labels of `classes` classes.
+// Returns the contents of a set of layout IDX: images of `height` by `width` pixels, with labels of
+// `classes` classes.
 DatasetInfo Images(int64_t height, int64_t width, int64_t classes);
 
-// Rows as the trainer wants them. `numeric` is [rows][numeric_count()], NaN = missing. Bag
+// Decoded rows, as the trainer reads them. `numeric` is [rows][numeric_count()], NaN = missing. Bag
 // b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
 // the data set has no multi-hot field (one id a bag).
 struct Rows {
@@ -98,11 +99,11 @@ struct Rows {
   std::vector<float> numeric;
   std::vector<int64_t> ids;
   std::vector<int64_t> offsets;
-  // One a row, or empty when the data set has none.
+  // [rows] each, or empty when the data set has none.
   std::vector<float> weights;    // 0 to 1e12
   std::vector<uint64_t> groups;  // XXH3-64 of the group's text; for gAUC
   std::vector<int64_t> times;    // seconds since 1970
-  // [rows][pixels], of images that are written; read ones are in `numeric`.
+  // [rows][pixels], only for images to be written. The pixels that are read are in `numeric`.
   std::vector<uint8_t> pixels;
 };
 
@@ -115,7 +116,8 @@ struct RowOrder {
   bool shuffled = true;
   uint64_t seed = 0;
   int64_t window_blocks = 64;
-  // The order is that of a split which ends after so many rows; 0: of all. REQUIRES: so many rows.
+  // If above 0, the order is the one of a split that ends after this many rows. REQUIRES: the split
+  // has as many rows. 0: all rows.
   int64_t first_rows = 0;
 };
 
@@ -123,27 +125,28 @@ struct RowOrder {
 // tables) when first touched, and again when its file has been written to since.
 class Dataset {
  public:
-  // User error naming file and entry when the path is missing, not a prepared data set, of another
-  // version or damaged. Of the rows only the indexes are read, of vocabularies and statistics
-  // nothing.
+  // Opens a data set. User error naming file and entry when the path is missing, not a prepared
+  // data set, of another version or damaged. Reads the rows' indexes only, and neither vocabularies
+  // nor statistics.
   static StatusOr<std::unique_ptr<Dataset>> Open(const std::string& path);
   ~Dataset();
 
-  // The files that hold no rows against their hashes, read whole. User error naming the file.
+  // Reads the files that hold no rows and checks them against their hashes. User error naming the
+  // file.
   Status VerifyOtherFiles() const;
 
   const DatasetInfo& info() const { return info_; }
-  // Of the format. Version 2 has no hash of meta.json and of the files that hold no rows.
+  // Version of the format. Version 2 has no hashes of meta.json and of the files that hold no rows.
   int version() const { return version_; }
-  // XXH3-64, as 16 hex digits, of what the set contains, wherever it lies.
+  // XXH3-64 of the set's contents, as 16 hex digits; the same wherever the set lies.
   const std::string& fingerprint() const { return fingerprint_; }
   int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
-  // Positions of an epoch's order.
+  // Number of positions in an epoch's order.
   int64_t rows(Split split, const RowOrder& order) const {
     return order.first_rows > 0 ? order.first_rows : rows(split);
   }
 
-  // The row (in file order) at `position` of the epoch's order.
+  // Returns the row (in file order) at `position` of the epoch's order.
   int64_t RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const;
 
   // Reads positions [positions.begin, positions.end) of the epoch's order into *rows (replaced;

@@ -14,7 +14,7 @@
 
 namespace elastor {
 
-// What meta.json says about a numeric field beyond its name: stored = (t(x) - mean) / stddev.
+// Transform and scale of a numeric field in meta.json: stored = (t(x) - mean) / stddev.
 struct NumericScale {
   std::string transform = "none";
   double mean = 0;
@@ -33,54 +33,57 @@ struct EncodedBlock {
 // Not thread-safe.
 class DatasetWriter {
  public:
-  // User error when `path` exists and is not an empty folder, or another process writes it. `info`
-  // needs names, ids and rows_per_block (0: 4096). Leaves what is in the partial folder alone;
-  // Clear or Continue must follow.
+  // Opens a writer. `info` needs names, ids and rows_per_block (0: 4096). Does not change the
+  // partial folder's contents; Clear or Continue must follow. User error when `path` exists and is
+  // not an empty folder, or when another process writes it.
   static StatusOr<std::unique_ptr<DatasetWriter>> Open(const std::string& path,
                                                        const DatasetInfo& info);
-  // Open and Clear, for writers that nothing goes on from: Discard unless published.
+  // Opens and clears a writer whose work no later writer continues: unless published, it is
+  // discarded.
   static StatusOr<std::unique_ptr<DatasetWriter>> Create(const std::string& path,
                                                          const DatasetInfo& info);
   ~DatasetWriter();
 
-  // Removes what an earlier writer has left, and begins.
+  // Removes the files of an earlier writer, and begins.
   Status Clear();
-  // Goes on behind the last block of an earlier writer up to which all are as they were written.
-  // REQUIRES: the same info, then the same blocks, as the earlier writer's.
+  // Continues an earlier writer's work after its last intact block before which all blocks are
+  // intact too. REQUIRES: the same info, then the same blocks, as the earlier writer's.
   Status Continue(ThreadPool* pool);
-  // An earlier writer had written everything; Publish is all that is left.
+  // Returns whether an earlier writer had written everything, so that only Publish is left.
   bool complete() const;
-  // Unless published, nothing in the partial folder is of use: the destructor removes it.
+  // Makes the destructor remove the partial folder unless it was published.
   void Discard() { discard_ = true; }
 
-  // A file in the partial folder that says what the run was begun with; gone after Publish.
+  // Path of the file in the partial folder that records the arguments of the run. Publish removes
+  // it.
   std::string begun_path() const { return partial_path_ + "/" + kBegunFile; }
-  // The folder to be renamed; a place for working files, in work_path().
+  // The folder that Publish renames. Working files belong in its work_path().
   const std::string& partial_path() const { return partial_path_; }
-  // A folder in it, made by Clear, that Publish removes.
+  // A folder in the partial folder, which Clear makes and Publish removes.
   std::string work_path() const { return partial_path_ + "/work"; }
-  // Table sizes known only after reading the data; before the first Append. rows_per_block 0: as
-  // it was. REQUIRES: the fields, names and order of Create.
+  // Sets table sizes that are known only after reading the data. rows_per_block 0 keeps the earlier
+  // value. REQUIRES: no Append yet; the same fields, names and order as in Create.
   void SetInfo(const DatasetInfo& info);
   const DatasetInfo& info() const { return info_; }
   int64_t rows_written(Split split) const;
 
   // Appends one block. REQUIRES: rows_per_block rows, or fewer in the last block of a split.
   Status Append(Split split, const Rows& rows);
-  // The same for a block made by EncodeBlock(info(), rows) (on any thread).
+  // Appends a block made by EncodeBlock(info(), rows), which may run on any thread.
   Status AppendEncoded(Split split, int64_t rows, const std::string& block);
-  // The same for the first `count` of several blocks, written by all threads.
+  // Appends the first `count` of several blocks, written by all threads of the pool.
   Status AppendBlocks(Split split, const std::vector<EncodedBlock>& blocks, int64_t count,
                       ThreadPool* pool);
 
-  // `scales`: one per numeric field, or empty. Machine error when the disk is full.
+  // Completes and publishes the set. `scales` has one entry per numeric field, or is empty. Machine
+  // error when the disk is full.
   Status Commit(const std::vector<NumericScale>& scales);
-  // Removes working files and gives the folder its name.
+  // Removes the working files and renames the partial folder to its final name.
   Status Publish();
-  // Of every label.
+  // Sets the best AUC of every label (DatasetInfo::Label).
   void set_best_auc(const std::vector<double>& best_auc);
   void set_best_gauc(double best_gauc) { info_.best_gauc = best_gauc; }
-  // By categorical field: XXH3-64 of its vocabulary file, or empty.
+  // Sets, by categorical field, the XXH3-64 of its vocabulary file, or empty.
   void set_vocabularies(std::vector<std::string> checksums) { vocabularies_ = checksums; }
 
  private:

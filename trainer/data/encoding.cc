@@ -33,7 +33,7 @@ struct Comparison {
     if (data == trained) return "";
     return field + ": " + what + " " + data + "; " + trained_name + " was trained on " + trained;
   }
-  // Of a property that may not be known.
+  // Compares a property that may be unknown (empty) on either side.
   std::string OfKnown(const std::string& what, const std::string& data,
                       const std::string& trained) const {
     return data.empty() || trained.empty() ? "" : (*this)(what, data, trained);

@@ -9,8 +9,8 @@
 
 namespace elastor {
 
-// How raw values became the numbers and ids of a data set: what the rows that a model was trained
-// on and the rows it is used on must have in common.
+// Describes how raw values became the numbers and ids of a data set. The rows that a model is used
+// on must be encoded like the rows that it was trained on.
 struct DataEncoding {
   std::vector<DatasetInfo::Numeric> numeric;
   std::vector<DatasetInfo::Categorical> categorical;
@@ -21,32 +21,35 @@ struct DataEncoding {
 };
 DataEncoding EncodingOf(const DatasetInfo& info);
 
-// The first thing that differs, with both values: "numeric field I1: transform NONE; TRAINED was
-// trained on LOG2_STANDARDIZE". Empty when rows of `data` mean to a model what those of `trained`
-// did. What a set of version 2 does not tell is not compared.
+// Returns the first difference, with both values: "numeric field I1: transform NONE; TRAINED was
+// trained on LOG2_STANDARDIZE". Empty when both encode rows alike for a model. Properties that a
+// set of version 2 does not record are not compared.
 std::string EncodingDifference(const DataEncoding& data, const DataEncoding& trained,
                                const std::string& trained_name);
-// Of one numeric field.
+// Returns the first difference in one numeric field, like EncodingDifference.
 std::string ScaleDifference(const DatasetInfo::Numeric& data, const DatasetInfo::Numeric& trained,
                             const std::string& trained_name);
-// Of the images' size and of how their pixels are scaled.
+// Returns the first difference in the images' size or in the scale of their pixels.
 std::string ImageDifference(const DatasetInfo::Image& data, const DatasetInfo::Image& trained,
                             const std::string& trained_name);
-// Of what the ids of one field, and so the rows of its table, stand for. Tables of IDENTITY may
-// have different sizes, and a vocabulary of `data` may have grown from that of `trained`.
+// Returns the first difference in the meaning of one field's ids, and so of its table's rows.
+// Tables of IDENTITY may have different sizes, and a vocabulary of `data` may have grown from the
+// one of `trained`.
 std::string IdDifference(const DatasetInfo::Categorical& data,
                          const DatasetInfo::Categorical& trained, const std::string& trained_name);
 
-// Of the labels, which EncodingDifference does not compare: what a model has learned is chosen.
+// Returns the first difference in the labels. EncodingDifference does not compare them, because the
+// experiment chooses which labels a model learns.
 std::string LabelDifference(const DataEncoding& data, const DataEncoding& trained,
                             const std::string& trained_name);
 
-// The members "numeric", "categorical", of several labels "labels" and, where it is known, "schema"
-// of meta.json and of a manifest's "encoding".
+// Adds the members of meta.json and of a manifest's "encoding": "numeric", "categorical", "labels"
+// if there are several, and "schema" if it is known.
 void AddEncodingJson(const DataEncoding& encoding, Json* json);
-// Throws a std::string as JsonEntry does.
+// Parses the members that AddEncodingJson writes. Throws a std::string as JsonEntry does.
 DataEncoding ParseEncoding(const JsonEntry& json);
-// A member such as "best_auc", from 0 to 1; -1: there is none. Throws likewise.
+// Returns a member such as "best_auc", from 0 to 1, or -1 if there is none. Throws a std::string as
+// JsonEntry does.
 double ParseBest(const JsonEntry& json, const char* name);
 
 }  // namespace elastor

@@ -6,24 +6,24 @@
 
 namespace elastor {
 
-// What a file is that should be text, and what makes text of it.
+// A kind of file that is not text, and how to make text of it.
 struct FileKind {
   std::string_view what;    // "a zip archive"
   std::string_view remedy;  // "unpack it with unzip"
 };
 
-// As many first bytes as tell what a file is.
+// Number of first bytes that tell a file's kind.
 inline constexpr size_t kKindBytes = 512;
 
-// What a file is by its first bytes, kKindBytes of them unless it has fewer; null: it may be text.
-// Gzip and zstd are kinds like the others here.
+// Returns the kind of a file by its first kKindBytes bytes, or all if it has fewer. Null: it may be
+// text. Gzip and zstd count as kinds here.
 const FileKind* KindOfFile(std::string_view head);
 bool IsGzip(std::string_view head);
 bool IsZstd(std::string_view head);
-// Of HTML or XML.
+// Returns whether a file is HTML or XML, by its first bytes.
 bool IsPage(std::string_view head);
 
-// The mark that many programs begin UTF-8 text with.
+// The byte order mark, with which many programs begin UTF-8 text.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace elastor

@@ -11,9 +11,9 @@
 
 namespace elastor {
 
-// Reads ranges of rows on threads of its own, a request on each, while the caller computes: Request
-// what will be needed, later wait for it with Next, in the order of the requests. Not thread-safe:
-// one owner calls Request and Next.
+// Reads ranges of rows on threads of its own, one request per thread, while the caller computes.
+// The caller Requests rows early and later waits for them with Next, in the order of the requests.
+// Not thread-safe: one owner calls Request and Next.
 class Prefetcher {
  public:
   // `dataset` must outlive the prefetcher. threads >= 1.
@@ -22,8 +22,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // take(rows): called, unless reading fails, on the thread that read them, which reuses what
-  // memory is left there for a later request.
+  // Requests rows. Unless reading fails, take(rows) is called on the thread that read them. The
+  // memory that `take` leaves in *rows is reused for a later request.
   void Request(int64_t epoch, const Range& positions, std::function<void(Rows*)> take);
   // Waits until the oldest request's rows are taken. REQUIRES: more Requests than Nexts so far.
   Status Next();

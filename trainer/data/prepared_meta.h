@@ -12,7 +12,7 @@
 
 namespace elastor {
 
-// What meta.json of a prepared set says (docs/reference/data_format.md).
+// Contents of a prepared set's meta.json (docs/reference/data_format.md).
 struct PreparedMeta {
   struct SplitFile {
     int64_t bytes = 0;
@@ -21,14 +21,15 @@ struct PreparedMeta {
   int version = kPreparedVersion;
   DatasetInfo info;
   SplitFile splits[3];
-  // Of every other file but meta.json, by its path in the set. Version 2 does not tell.
+  // Facts about every other file except meta.json, by its path in the set. Empty in version 2.
   std::map<std::string, FileFacts> files;
   std::string fingerprint;
 };
 
-// The text of version 3. meta.version and meta.fingerprint are not read.
+// Returns the text of version 3. Does not read meta.version and meta.fingerprint.
 std::string PreparedMetaText(const PreparedMeta& meta);
-// Of version 2 or 3. User error naming file and entry, with what was found and expected.
+// Reads meta.json of version 2 or 3. User error naming file and entry, with the value found and the
+// value expected.
 StatusOr<PreparedMeta> ReadPreparedMeta(const std::string& path);
 
 }  // namespace elastor

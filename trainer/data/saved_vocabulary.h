@@ -19,11 +19,11 @@ namespace elastor {
 // i, a tab and its count in the training split. Within a value \t, \n, \r and \\ stand for tab,
 // line feed, carriage return and backslash. Id 0 has no line.
 struct SavedVocabulary {
-  int64_t rows = 0;      // of the table: lines and one more; 0: there is no vocabulary
+  int64_t rows = 0;      // rows of the table: the number of lines plus 1; 0: there is no vocabulary
   std::string checksum;  // XXH3-64 of the file, 16 hex digits
 };
 
-// The name of a field's file: other bytes than letters, digits, '_', '-' and '.' become %XX.
+// Returns the file name for a field. Bytes other than letters, digits, '_', '-' and '.' become %XX.
 std::string VocabularyFileName(const std::string& field);
 
 class VocabularyFileWriter {
@@ -31,8 +31,8 @@ class VocabularyFileWriter {
   static StatusOr<std::unique_ptr<VocabularyFileWriter>> Open(const std::string& path);
   ~VocabularyFileWriter();
   Status Add(std::string_view value, uint64_t count);
-  // The lines of another file, at the beginning of this one. User error when it is not, or no
-  // longer, what `saved` says.
+  // Copies the lines of another file to the beginning of this one. User error when that file does
+  // not, or no longer, match `saved`.
   Status AddFile(const std::string& path, const SavedVocabulary& saved);
   StatusOr<SavedVocabulary> Finish();
 
@@ -50,8 +50,8 @@ class VocabularyFileWriter {
 // Copies a vocabulary file, whatever its size.
 Status CopyVocabularyFile(const std::string& from, const std::string& to);
 
-// The values of a vocabulary file in memory: number n has id n + 1. User error when it is not what
-// `saved` says.
+// Reads the values of a vocabulary file into memory; number n has id n + 1. User error when the
+// file does not match `saved`.
 StatusOr<Vocabulary> LoadVocabularyFile(const std::string& path, const SavedVocabulary& saved);
 
 // A saved vocabulary as sorted runs: value number n of run i has id first_ids[i] + n.
@@ -62,8 +62,8 @@ struct GivenVocabulary {
   std::vector<int64_t> first_ids;
 };
 
-// Reads a vocabulary file into runs, each of about `memory_bytes` at most. User error when it is
-// not what `saved` says.
+// Reads a vocabulary file into runs, each of about `memory_bytes` at most. User error when the file
+// does not match `saved`.
 StatusOr<GivenVocabulary> ReadVocabularyFile(const std::string& path, const SavedVocabulary& saved,
                                              int64_t memory_bytes, WorkFile* values);
 

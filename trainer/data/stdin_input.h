@@ -7,12 +7,12 @@
 
 namespace elastor {
 
-// The input that stands for stdin once KeepStdin was called.
+// Path of the input that stands for stdin once KeepStdin was called.
 inline constexpr char kStdinPath[] = "/dev/stdin";
 
-// Makes stdin a file that can be opened again, as inputs are: what a pipe brings, or the rest of a
-// file, is copied to `path`, which has no name any more when this returns, so that it ends with the
-// process. True when it was copied: another run reads another file. User error when stdin is a
+// Makes stdin a file that can be opened several times, as inputs are. Copies the pipe's data, or
+// the rest of a file, to `path` and unlinks it, so that the copy vanishes with the process. Returns
+// true when it was copied: another run then reads another file. User error when stdin is a
 // terminal.
 StatusOr<bool> KeepStdin(const std::string& path);
 

@@ -11,19 +11,20 @@
 
 namespace elastor {
 
-// User error when `path` is no file: folders have no text, and a pipe cannot be read again.
+// Checks that `path` is a file. User error otherwise: a folder has no text, and a pipe cannot be
+// read twice.
 Status CheckInputFile(const std::string& path);
 
-// The text of one input file, plain, gzip or zstd (told by its first bytes; several members are
-// joined), in pieces of whole lines. Not thread-safe.
+// Reads the text of one input file in pieces of whole lines. The file is plain, gzip or zstd, which
+// its first bytes tell; several members are joined. Not thread-safe.
 class TextSource {
  public:
-  // User error when it is not a file that can be read, or by its first bytes (of what packed data
-  // hold, too) something else than text.
+  // Opens a file. User error when it cannot be read, or when its first bytes, unpacked if it is
+  // packed, show that it is not text.
   static StatusOr<std::unique_ptr<TextSource>> Open(const std::string& path);
-  // The same for what comes through stdin, a pipe for example; it is named "stdin" in errors.
+  // Opens stdin, for example a pipe. Errors name it "stdin".
   static StatusOr<std::unique_ptr<TextSource>> OpenStdin();
-  // The same for a file of text whose first bytes may be any.
+  // Opens a file and takes it for plain text, whatever its first bytes are.
   static StatusOr<std::unique_ptr<TextSource>> OpenPlain(const std::string& path);
   ~TextSource();
 
@@ -33,17 +34,18 @@ class TextSource {
   // reading fails.
   Status Next(int64_t bytes, std::string* text);
 
-  // Goes on behind the next `bytes` bytes of text, which an earlier Next(chunk_bytes) has given one
-  // chunk of. User error when a packed file has another text there.
+  // Skips the next `bytes` bytes of text, which an earlier reader got by Next(chunk_bytes). User
+  // error when a packed file has different text there.
   Status Skip(int64_t bytes, int64_t chunk_bytes);
 
   int64_t file_bytes() const { return file_bytes_; }          // size of the file on disk
-  int64_t consumed_bytes() const { return consumed_bytes_; }  // of the file, so far
+  int64_t consumed_bytes() const { return consumed_bytes_; }  // bytes of the file read so far
 
  private:
   explicit TextSource(std::string path);
   static StatusOr<std::unique_ptr<TextSource>> Begin(std::unique_ptr<TextSource> source);
-  // User error when text that begins so is of another kind; `where` follows the kind in it.
+  // User error when text that begins with `begin` is of another kind. The message names the kind,
+  // then `where`.
   Status CheckText(std::string_view begin, const std::string& where) const;
   Status Fill(std::string* text, int64_t bytes);  // appends up to `bytes`; nothing at the end
   Status FillAtEnd(std::string* text, int64_t bytes);

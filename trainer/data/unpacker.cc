@@ -44,7 +44,7 @@ class GzipUnpacker : public Unpacker {
 
 class ZstdUnpacker : public Unpacker {
  public:
-  // Of windows as large as any (zstd --long=31).
+  // Accepts the largest windows that zstd writes (zstd --long=31).
   ZstdUnpacker() : stream_(ZSTD_createDStream()) {
     const ZSTD_bounds windows = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
     if (stream_ != nullptr) {

@@ -23,10 +23,10 @@ struct ValueRun {
 
 // REQUIRES: `vocabulary` has been sorted.
 StatusOr<ValueRun> WriteValueRun(const Vocabulary& vocabulary, WorkFile* file);
-// Machine error when the bytes in the mapped file are not those that were written.
+// Checks a run's checksum. Machine error when the mapped file's bytes differ from those written.
 Status CheckValueRun(const ValueRun& run, const WorkFile& file);
 
-// The bytes of a value with up to eight of them.
+// Holds the bytes of a value with at most eight bytes.
 class ShortText {
  public:
   ShortText(uint64_t prefix, size_t length) : bytes_(__builtin_bswap64(prefix)), length_(length) {}
@@ -37,7 +37,7 @@ class ShortText {
   size_t length_;
 };
 
-// Values of a run in a mapped file; any of them at once.
+// Gives random access to the values of a run in a mapped file.
 class ValueRunView {
  public:
   ValueRunView(const ValueRun& run, const WorkFile& file);
@@ -50,15 +50,15 @@ class ValueRunView {
     if (ends_ == nullptr) return lengths_[i];
     return ends_[i] - (i == 0 ? 0 : ends_[i - 1]);
   }
-  // Valid as long as `text`, which holds a short value, and the mapping.
+  // Returns value i. It is valid as long as `text`, which holds a short value, and the mapping.
   std::string_view Value(int64_t i, ShortText* text) const {
     if (ends_ != nullptr) return {values_ + (i == 0 ? 0 : ends_[i - 1]), length(i)};
     *text = ShortText(prefixes_[i], lengths_[i]);
     return text->view();
   }
-  // The first place whose value is not less than `value`.
+  // Returns the index of the first value that is not less than `value`.
   int64_t LowerBound(std::string_view value) const;
-  // Gives back the memory behind values [begin, end).
+  // Releases the memory behind values [begin, end).
   void Forget(int64_t begin, int64_t end) const;
 
  private:

@@ -12,19 +12,20 @@
 
 namespace elastor {
 
-// Unsigned integers in the order of the floats; -0 and +0 are one score. REQUIRES: not NaN.
+// Maps a score to an unsigned integer, keeping the order; -0 and +0 are one score. REQUIRES: not
+// NaN.
 inline uint32_t OrderedScore(float score) {
   constexpr uint32_t kSign = uint32_t{1} << 31;
   const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0f : score);
   return bits & kSign ? ~bits : bits | kSign;
 }
 
-// Twice the pairs of a positive and a negative in which the positive scores higher, a tie counting
-// half: sum over distinct scores of pos * (2 * neg_below + neg_equal). Rows come in ascending order
-// of scores.
+// Counts twice the (positive, negative) pairs in which the positive scores higher; a tie counts
+// half. The count is the sum over distinct scores of pos * (2 * neg_below + neg_equal). REQUIRES:
+// rows come in ascending order of scores.
 class PairCounter {
  public:
-  // Negatives below all rows that will come.
+  // negatives_below: number of negatives that score below all rows that will come.
   explicit PairCounter(int64_t negatives_below = 0) : negatives_below_(negatives_below) {}
 
   void Add(uint32_t score, bool positive) {
@@ -53,18 +54,18 @@ class PairCounter {
   unsigned __int128 won_ = 0;
 };
 
-// won / (2 P N). REQUIRES: both classes occur.
+// Returns the AUC, won / (2 P N). REQUIRES: both classes occur.
 inline double AreaUnderCurve(unsigned __int128 won, int64_t positives, int64_t negatives) {
   const auto pairs = static_cast<unsigned __int128>(positives) * negatives;
   return static_cast<double>(won) / static_cast<double>(2 * pairs);
 }
 
-// AUC of every one of some strata, sets of rows over all ranks that may overlap (the whole split is
-// one), in exact integers. Each rank takes a range of scores: ranges are cut from a histogram so
-// that all hold about the same number of rows, every row's score travels once a stratum (8 bytes),
-// each rank sorts its range, and only counts are summed.
+// Computes the AUC of each of several strata in exact integers. Strata are sets of rows over all
+// ranks and may overlap; the whole split is one. Each rank takes a range of scores; a histogram
+// cuts the ranges so that all hold about the same number of rows. Every row's score travels once
+// per stratum (8 bytes), each rank sorts its range, and only counts are summed.
 //
-// Memory: for each row and stratum it is in 8 to 16 bytes, as a vector grows, and 8 more during
+// Memory: 8 to 16 bytes per row and stratum that it is in, as a vector grows, and 8 more during
 // Reduce. Thread-compatible.
 class StratifiedAuc {
  public:
@@ -76,40 +77,40 @@ class StratifiedAuc {
                     static_cast<uint64_t>(positive));
   }
 
-  // Collective; once. Positives and negatives of every stratum over all ranks. No AUC where either
-  // is 0.
+  // Returns the AUC of every stratum; none where a class is missing. `positives` and `negatives`
+  // are the counts of every stratum over all ranks. Collective; called once.
   StatusOr<std::vector<std::optional<double>>> Reduce(std::span<const int64_t> positives,
                                                       std::span<const int64_t> negatives,
                                                       Communicator& communicator);
 
  private:
-  // To the ranks of their ranges; sorted there.
+  // Sends rows to the ranks of their score ranges and sorts them there.
   Status ExchangeRows(Communicator& communicator);
-  // For every stratum, the negatives with scores in the ranges of lower ranks.
+  // Returns, for every stratum, the number of negatives with scores in the ranges of lower ranks.
   StatusOr<std::vector<int64_t>> NegativesBelow(Communicator& communicator) const;
 
   const int64_t strata_;
   std::vector<uint64_t> rows_;  // stratum, score (32 bits), positive (1 bit)
 };
 
-// The mean of the groups' AUC weighted by their rows ("impressions"), over groups with rows of both
-// classes. A group's rows may lie on several ranks: each goes to the rank that the group's hash
-// names (16 bytes), which counts pairs in exact integers; the groups' addends are summed exactly
-// (core/base/exact_sum.h).
+// Computes gAUC: the mean of the groups' AUC weighted by their rows ("impressions"), over groups
+// with rows of both classes. A group's rows may lie on several ranks. Each row goes to the rank
+// that the group's hash names (16 bytes), which counts pairs in exact integers. The groups' addends
+// are summed exactly (core/base/exact_sum.h).
 //
-// Memory: 16 to 32 bytes a row, as a vector grows, and 16 more during Reduce. Thread-compatible.
+// Memory: 16 to 32 bytes per row, as a vector grows, and 16 more during Reduce. Thread-compatible.
 class GroupedAuc {
  public:
-  // `group`: evenly spread over 64 bits, a hash. REQUIRES: not NaN.
+  // Adds a row. `group` is a hash, evenly spread over 64 bits. REQUIRES: the score is not NaN.
   void Add(uint64_t group, float score, bool positive) {
     rows_.push_back({group, OrderedScore(score), positive});
   }
 
   struct Result {
     std::optional<double> mean;  // none: no group with both classes
-    int64_t groups = 0;          // with both classes
+    int64_t groups = 0;          // number of groups with both classes
   };
-  // Collective; once.
+  // Sums over all ranks. Collective; called once.
   StatusOr<Result> Reduce(Communicator& communicator);
 
  private:

@@ -81,7 +81,7 @@ class SpectrumWorkers {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(worker));
   }
-  // Of every probe, by all workers. While none works.
+  // Returns every probe's statistics, merged over all workers. REQUIRES: no worker is at work.
   std::vector<SpectrumStatistics> Merged() const {
     std::vector<SpectrumStatistics> merged = SpectrumWorker(probes_).statistics();
     for (const auto& worker : idle_) {

@@ -21,43 +21,43 @@
 
 namespace elastor {
 
-// Passes over a split in file order, every rank computing its leaves' rows. Collective; nothing of
-// the training state changes.
+// Passes over a split in file order; every rank computes its leaves' rows. Collective. The training
+// state does not change.
 class Evaluation {
  public:
   struct Options {
     Task task = {};
     int64_t leaves = 16;
     int64_t batch_rows = 4096;      // over all ranks
-    SliceOptions slices = {};       // of what ValidateSlices accepts
-    std::string dataset_path = {};  // for the texts of slices' values; empty: none
+    SliceOptions slices = {};       // REQUIRES: ValidateSlices accepts them
+    std::string dataset_path = {};  // source of the texts of slices' values; empty: no texts
   };
   // dataset, communicator, graph and step outlive the object.
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
              Communicator* communicator, const Options& options);
 
-  // Metrics of every learned label over all rows and slices, with gAUC where the data set has
-  // groups. The slices of a split are chosen, in a pass of their own over its ids, the first time;
-  // texts of their values are known to rank 0 only. `predicted` (may be empty) is called with this
-  // rank's rows of each batch: index in the split of the first, labels and logits, as many a row as
-  // the task has labels and outputs.
+  // Measures every learned label over all rows and slices, with gAUC if the data set has groups.
+  // The first call chooses the split's slices in a separate pass over its ids; only rank 0 knows
+  // the texts of their values. `predicted` (may be empty) is called with this rank's rows of each
+  // batch: the first row's index in the split, labels [rows][task's labels] and logits
+  // [rows][task's outputs].
   using Predicted = std::function<Status(int64_t first_row, const std::vector<float>& labels,
                                          const std::vector<float>& logits)>;
   StatusOr<std::vector<MetricValues>> Measure(Split split, const Predicted& predicted);
 
-  // Calls visit with every pass over this rank's rows among the first `rows` of a split, on the
-  // computing threads, several at once; first_row: index in the split of the pass's first.
-  // REQUIRES: the split has as many rows.
+  // Calls visit with every pass over this rank's rows among the first `rows` of a split. Calls run
+  // on the computing threads, several at once. first_row is the index in the split of the pass's
+  // first row. REQUIRES: the split has as many rows.
   using Visit = std::function<void(int64_t first_row, const EvaluatedRows<float>& pass)>;
   Status VisitRows(Split split, int64_t rows, const Visit& visit);
 
-  // VisitRows of a whole split, with the batch that the pass is of.
+  // Like VisitRows for a whole split. The visitor also gets the batch that the pass belongs to.
   using VisitBatch = std::function<void(const LocalBatch& batch, const EvaluatedRows<float>& pass)>;
   Status VisitBatches(Split split, const VisitBatch& visit);
 
-  // Effective ranks of every probe over the first `samples` rows. `measured` (may be empty) is
-  // called with this rank's rows of each batch: index in the split of the first, and ranks
-  // [rows][probes]. REQUIRES: samples > 0, and the split has rows.
+  // Measures the effective ranks of every probe over the first `samples` rows. `measured` (may be
+  // empty) is called with this rank's rows of each batch: the first row's index in the split, and
+  // the ranks [rows][probes]. REQUIRES: samples > 0, and the split has rows.
   using RanksMeasured =
       std::function<Status(int64_t first_row, std::span<const EffectiveRank> ranks)>;
   StatusOr<std::vector<SpectrumRecord>> MeasureSpectrum(Split split, int64_t samples,

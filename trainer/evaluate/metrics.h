@@ -16,19 +16,19 @@
 
 namespace elastor {
 
-// Metrics of binary predictions over a set of rows of all ranks (docs/reference/training.md); alike on every
-// rank, and the same bits however the rows are spread. Weights count in all but rows, positives and
-// AUC.
+// Metrics of binary predictions over a set of rows of all ranks (docs/reference/training.md). Every
+// rank gets the same bits, however the rows are spread over ranks. Weights count in all metrics
+// except rows, positives and AUC.
 struct BinaryValues {
-  int64_t rows = 0;  // that have the label
+  int64_t rows = 0;  // number of rows that have the label
   int64_t positives = 0;
   double logloss = 0;                        // mean cross-entropy; not-a-number without rows
-  std::optional<double> auc;                 // none when all labels are of one class
+  std::optional<double> auc;                 // none if all labels are of one class
   std::optional<double> normalized_entropy;  // logloss / entropy of the base rate; none likewise
   std::optional<double> calibration;         // sum of predictions / positives; none: no positives
 };
 
-// The rows that have one value of a categorical field.
+// Metrics over the rows that have one value of a categorical field.
 struct SliceValues : BinaryValues {
   std::string field;
   int64_t id = 0;
@@ -36,22 +36,24 @@ struct SliceValues : BinaryValues {
 };
 
 struct MetricValues : BinaryValues {
-  // Of labels of classes, which have these, logloss and, as rows, their number; nothing else.
+  // Set only for class labels, which have these two, logloss and `rows`; all other fields stay
+  // empty.
   std::optional<double> accuracy;  // weighted share of labels whose class has the largest logit
   std::optional<double> bits_per_label;  // logloss / ln 2: of bytes, bits per byte
-  std::string label;                     // whose these are; empty: the only one
+  std::string label;                     // name of the measured label; empty: the only label
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
-  int64_t gauc_groups = 0;     // groups with both classes
+  int64_t gauc_groups = 0;     // number of groups with both classes
   std::vector<SliceValues> slices = {};
 };
 
-// Sums over a set of rows. Exact, so of any order and spread.
+// Exact sums over a set of rows. They do not depend on the rows' order or on their spread over
+// ranks.
 class BinarySums {
  public:
   void Add(float logit, bool positive, double loss, float weight);
 
   static constexpr int kWords = 2 + 4 * ExactSum::kWords;
-  // For an integer all-reduce, as ExactSum's.
+  // Appends the sums as words for an integer all-reduce, as ExactSum does.
   void AppendWords(std::vector<int64_t>* words) const;
   static BinarySums FromWords(std::span<const int64_t> words);
 
@@ -59,7 +61,7 @@ class BinarySums {
   int64_t negatives() const { return rows_ - positives_; }
   bool finite() const { return losses_.ok() && predictions_.ok(); }
   bool weightless() const { return weights_.Value() == 0; }
-  // All but auc; of no rows, and where weights sum to 0, not-a-number.
+  // Returns all metrics except auc. They are not-a-number without rows or if the weights sum to 0.
   BinaryValues Values() const;
 
  private:
@@ -71,14 +73,14 @@ class BinarySums {
   ExactSum predictions_;  // weight * sigmoid(logit)
 };
 
-// Row `row` of a batch belongs to slice `slice`.
+// States that row `row` of a batch belongs to slice `slice`.
 struct RowSlice {
   int64_t row;
   int64_t slice;
 };
 
-// Rows of one rank with their predictions; one entry a row, of logits as many as the task's
-// outputs, of losses as many as its losses, of labels as many as its labels.
+// Rows of one rank with their predictions: logits [rows][task's outputs], losses [rows][task's
+// losses], labels [rows][task's labels], the others [rows].
 struct ScoredRows {
   std::span<const float> logits;
   std::span<const float> labels;          // not-a-number: none
@@ -93,17 +95,18 @@ class Metrics {
  public:
   virtual ~Metrics() = default;
   virtual void Add(const ScoredRows& rows) = 0;
-  // Collective; once. Of every learned label, in the task's order. Slices have no names yet.
-  // Diverged when an output is NaN or a loss not finite on any rank; user error when no rank has a
-  // row, or the weights of the rows with a label sum to 0.
+  // Returns the metrics of every learned label, in the task's order. Slices have no names yet.
+  // Collective; called once. Diverged when an output is NaN or a loss is not finite on any rank.
+  // User error when no rank has a row, or when the weights of the rows with a label sum to 0.
   virtual StatusOr<std::vector<MetricValues>> Reduce(Communicator& communicator) = 0;
 };
 
-// The metrics of a task. slices: how many there are. grouped: rows have groups, and what is
-// averaged over groups is wanted.
+// Makes the metrics of a task. slices: number of slices. grouped: rows have groups, and gAUC is
+// wanted.
 std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped);
 
-// Of labels of classes, all together: those of a row weigh alike, whatever its loss's mean.
+// Metrics of class labels, all labels together. All labels of a row weigh alike, whatever its
+// loss's mean is.
 class ClassMetrics final : public Metrics {
  public:
   explicit ClassMetrics(const Task& task) : task_(task) {}
@@ -115,19 +118,19 @@ class ClassMetrics final : public Metrics {
   int64_t labels_ = 0;
   bool nan_logit_ = false;
   ExactSum weights_;
-  ExactSum correct_;  // weight of the labels that are met
+  ExactSum correct_;  // weight of the correctly predicted labels
   ExactSum losses_;   // weight * loss
 };
 
-// Of one binary label: of all rows that have it, of every slice, and gAUC. Sums are exact, AUC
-// counts in integers (trainer/evaluate/area_under_curve.h).
+// Metrics of one binary label: over all rows that have it, over every slice, and gAUC. Sums are
+// exact; AUC counts in integers (trainer/evaluate/area_under_curve.h).
 //
-// Memory: that of StratifiedAuc for each row and slice it is in, and of GroupedAuc when grouped.
+// Memory: StratifiedAuc's for each row and slice that it is in, and GroupedAuc's if grouped.
 // Thread-compatible.
 class BinaryMetrics {
  public:
-  // output: which of the task's. slices: how many there are. grouped: rows have groups, and gAUC is
-  // wanted.
+  // output: index among the task's outputs. slices: number of slices. grouped: rows have groups,
+  // and gAUC is wanted.
   BinaryMetrics(const Task& task, int64_t output, int64_t slices, bool grouped)
       : label_(task.learned[output]),
         output_(output),
@@ -137,7 +140,7 @@ class BinaryMetrics {
         sums_(1 + slices),
         areas_(1 + slices) {}
 
-  // As Metrics'.
+  // These do what the functions of Metrics do.
   void Add(const ScoredRows& rows);
   StatusOr<MetricValues> Reduce(Communicator& communicator);
 
@@ -149,11 +152,11 @@ class BinaryMetrics {
   const int64_t outputs_;
   const int64_t columns_;
   const bool grouped_;
-  // Of all rows, then of every slice.
+  // Sums of all rows, then of every slice.
   std::vector<BinarySums> sums_;
   StratifiedAuc areas_;
   GroupedAuc grouped_areas_;
-  int64_t unlabelled_ = 0;  // rows
+  int64_t unlabelled_ = 0;  // number of rows without the label
   bool nan_logit_ = false;
 };
 

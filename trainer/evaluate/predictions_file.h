@@ -9,13 +9,14 @@
 
 namespace elastor {
 
-// predictions.csv, a RowsFile: index,label,probability. With several learned labels, or one chosen
-// by name, the columns of each are NAME,NAME.probability, and that of a missing label is empty.
+// Text of predictions.csv, a RowsFile with the columns index,label,probability. With several
+// learned labels, or one chosen by name, each label has the columns NAME,NAME.probability. A
+// missing label's column is empty.
 
-// Its first line.
+// Returns the first line of predictions.csv.
 std::string PredictionsHeader(const Task& task);
-// Those of rows that begin at first_row. labels: [rows][task.labels()]; logits: [rows]
-// [task.outputs()].
+// Returns the lines of consecutive rows that begin at first_row. Shapes: labels
+// [rows][task.labels()], logits [rows][task.outputs()].
 std::string PredictionLines(const Task& task, int64_t first_row, const std::vector<float>& labels,
                             const std::vector<float>& logits);
 

@@ -11,18 +11,19 @@
 
 namespace elastor {
 
-// A text file with a line a row, in the order of the rows; the same bytes for any number of ranks.
-// Every rank makes its rows' text, rank 0 writes it. All calls are collective; nothing is at `path`
-// before Commit.
+// A text file with one line per row, in the order of the rows; the bytes are the same for any
+// number of ranks. Every rank makes its rows' text, and rank 0 writes it. All calls are collective.
+// Nothing is at `path` before Commit.
 class RowsFile {
  public:
-  // User error, on all ranks, when the file cannot be made. communicator outlives the object.
+  // Opens the file. User error, on all ranks, when it cannot be made. communicator outlives the
+  // object.
   static StatusOr<std::unique_ptr<RowsFile>> Open(const std::string& path,
                                                   const std::string& header,
                                                   Communicator* communicator);
 
-  // The lines of this rank's rows of a batch: they come after those of the ranks below, and of the
-  // batches before.
+  // Appends the lines of this rank's rows of a batch. They follow the lines of lower ranks and of
+  // earlier batches.
   Status Append(const std::string& lines);
   Status Commit();
 

@@ -14,38 +14,39 @@
 
 namespace elastor {
 
-// Experiment's EvaluationConfig.
+// Slices that an experiment asks for (EvaluationConfig).
 struct SliceOptions {
   std::vector<std::string> fields = {};  // categorical; a row of a bag is in the slice of each id
-  int64_t values = 20;                   // slices of a field, at most
+  int64_t values = 20;                   // most slices per field
 };
 
-// User error in one line when a name is no categorical field, or stands twice.
+// Checks the options. User error in one line when a name is no categorical field, or stands twice.
 Status ValidateSlices(const SliceOptions& options, const DatasetInfo& data);
 
-// The slices of a split: for each field the ids that occur in most of its rows, ties by id. First
+// The slices of a split: for each field, the ids that occur in the most rows, ties by id. First
 // every rank counts its rows, then all choose, then memberships are looked up.
 //
-// Memory: for each id of the fields that occurs in this rank's rows about 50 bytes while counting
-// and 75 while choosing.
+// Memory: about 50 bytes while counting, and 75 while choosing, for each id of the fields that
+// occurs in this rank's rows.
 class Slices {
  public:
   struct Slice {
-    int64_t field;  // place among the categorical fields
+    int64_t field;  // index among the categorical fields
     int64_t id;
     int64_t rows;  // over all ranks
   };
 
-  // REQUIRES: options that ValidateSlices accepts, values > 0.
+  // REQUIRES: ValidateSlices accepts the options, and values > 0.
   Slices(const SliceOptions& options, const DatasetInfo& data);
 
   bool any_field() const { return !fields_.empty(); }
   void Count(const SparseBatch& batch);
-  // Collective; once, after all counting.
+  // Chooses the slices. Collective; called once, after all counting.
   Status Choose(Communicator& communicator);
-  // By field as in the options, then by rows, descending, then by id.
+  // The chosen slices, ordered by field as in the options, then by rows, descending, then by id.
   const std::vector<Slice>& slices() const { return slices_; }
-  // What rows of the batch are in what slice (its place in slices()); replaces *found.
+  // Replaces *found by the pairs of a row of the batch and a slice (its index in slices()) that
+  // holds it.
   void Find(const SparseBatch& batch, std::vector<RowSlice>* found) const;
 
  private:
@@ -55,7 +56,7 @@ class Slices {
 
   const int64_t values_;
   std::vector<int64_t> fields_;
-  std::vector<std::unordered_map<int64_t, int64_t>> counts_;  // of every field, rows by id
+  std::vector<std::unordered_map<int64_t, int64_t>> counts_;  // for every field, rows by id
   std::vector<Slice> slices_;
   std::vector<std::unordered_map<int64_t, int64_t>> slice_of_id_;
 };

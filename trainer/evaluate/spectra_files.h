@@ -12,18 +12,18 @@
 
 namespace elastor {
 
-// The files of mode spectra (docs/use/analysis.md). Numbers in CSV are the shortest texts that give
-// the same double; what there is none of is left empty.
+// Files of mode spectra (docs/use/analysis.md). Numbers in CSV are the shortest texts that give the
+// same double. A missing value is left empty.
 
-// Into `directory`: spectra.csv, one line a stage; spectra_histogram.csv; and the pictures
-// spectra_stable.svg and spectra_entropy.svg, the ranks' distributions from stage to stage, and
-// spectra_means.svg. `model`: what the pictures' titles call it. REQUIRES: records of one
+// Writes into `directory`: spectra.csv with one line per stage; spectra_histogram.csv; the pictures
+// spectra_stable.svg and spectra_entropy.svg with the ranks' distributions from stage to stage; and
+// spectra_means.svg. `model` is the model's name in the pictures' titles. REQUIRES: records of one
 // measurement, in the order of the stages.
 Status WriteSpectra(const std::string& directory, const std::string& model,
                     const std::vector<SpectrumRecord>& records);
 
-// spectra_samples.csv: the line of names, and lines of rows that begin at first_row; ranks
-// [rows][stages].
+// Return the text of spectra_samples.csv: its line of names, and the lines of consecutive rows that
+// begin at first_row. Shape: ranks [rows][stages].
 std::string SamplesHeader(std::span<const std::string> stages);
 std::string SampleLines(int64_t first_row, int64_t stages, std::span<const EffectiveRank> ranks);
 

@@ -14,20 +14,20 @@
 
 namespace elastor {
 
-// Mode theory: the claims of RankElastor's theorems (core/theory), each with its bound and the
-// measured value, on the representations of a token model.
+// Mode theory checks the claims of RankElastor's theorems (core/theory) on the representations of a
+// token model. Each claim comes with its bound and the measured value.
 
-// A claim over many representations.
+// The outcome of one claim over many representations.
 struct TheoryRow {
   std::string representation;  // where they are from: "trained", "gaussian", ...
   std::string stage;           // the probe that follows X: "block0.mixing", "block0.ffn"
   Claim claim;
   int64_t samples = 0;
-  int64_t holds = 0;      // samples that agree with the claim
+  int64_t holds = 0;      // number of samples that agree with the claim
   double assumption = 0;  // means over the samples; the assumption's where the claim names one
   double bound = 0;
   double measured = 0;
-  double ratio = 0;  // of measured / bound; NaN where a bound is 0
+  double ratio = 0;  // mean of measured / bound; NaN if a bound is 0
 };
 
 // The model whose representations are measured. graph, experiment and weights outlive the object.
@@ -35,30 +35,31 @@ struct TheoryModel {
   const Graph* graph = nullptr;
   const ModelConfig* config = nullptr;  // RankElastor's or RankMixer's
   const float* weights = nullptr;       // the flat array of the graph's parameters
-  uint64_t seed = 0;                    // of what the theorems draw
+  uint64_t seed = 0;                    // seed of the theorems' random draws
 };
 
-// The claims on the representations before every mixing and P-FFN over the first `samples` rows of
-// the split, with feed-forward weights drawn anew for every row; then those on the model's own
-// weights. `representation` is the rows' name. Sums are exact: the rows are the same on any number
-// of ranks and threads. Collective.
+// Measures the claims about representations before every mixing and P-FFN over the first `samples`
+// rows of the split, with feed-forward weights drawn anew for every row. Then measures the claims
+// about the model's own weights. `representation` names the resulting rows. Sums are exact, so the
+// result is the same on any number of ranks and threads. Collective.
 StatusOr<std::vector<TheoryRow>> MeasureTheory(const std::string& representation,
                                                const TheoryModel& model, Split split,
                                                int64_t samples, Evaluation* evaluation,
                                                Communicator* communicator);
 
-// The same claims, but for those on weights, over as many random X of the model's shape, one for
-// every row: Gaussian, and products of Gaussian matrices of rank 3 and 1. Collective.
+// Measures the same claims, except those about weights, over `samples` random X of the model's
+// shape, one per row: Gaussian, and products of Gaussian matrices of rank 3 and 1. Collective.
 StatusOr<std::vector<TheoryRow>> MeasureRandomTheory(const TheoryModel& model, Split split,
                                                      int64_t samples, Evaluation* evaluation,
                                                      Communicator* communicator);
 
-// What section 3.3 counts, against the model's parameters.
+// Compares the parameter counts of the paper's section 3.3 with the model's parameters.
 std::vector<TheoryRow> CountParameters(const TheoryModel& model);
 
-// theory.csv: a header and a line a row, "%.9g"; an empty field for what is not a number.
+// Returns theory.csv: a header and one line per row, numbers as "%.9g"; the field of a NaN is
+// empty.
 std::string TheoryCsv(const std::vector<TheoryRow>& rows);
-// The same for people, in columns.
+// Returns the same for people, in columns.
 std::string TheoryText(const std::vector<TheoryRow>& rows);
 
 }  // namespace elastor

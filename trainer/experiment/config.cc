@@ -46,7 +46,7 @@ void ClearMarked(const FieldMark& mark, Message* message) {
   }
 }
 
-// Of a plain field, set or not.
+// Compares the values of a scalar field, whether it is set or not.
 bool SameValue(const Message& a, const Message& b, const FieldDescriptor& field) {
   const int count = field.is_repeated() ? a.GetReflection()->FieldSize(a, &field) : 1;
   if (field.is_repeated() && b.GetReflection()->FieldSize(b, &field) != count) return false;

@@ -6,11 +6,12 @@
 
 namespace elastor {
 
-// Every field of a resolved experiment: its rule in experiment.proto, and what the fields must be
-// to each other. User error in one line naming the field, what was found and what is expected.
+// Checks every field of a resolved experiment against its rule in experiment.proto, and the fields
+// against each other. User error in one line naming the field, the value found and the value
+// expected.
 Status ValidateExperiment(const Experiment& experiment);
 
-// Whether a job of `ranks` ranks can run it: every rank needs a leaf.
+// Checks that a job of `ranks` ranks can run the experiment: every rank needs a leaf.
 Status ValidateRanks(const Experiment& experiment, int ranks);
 
 }  // namespace elastor

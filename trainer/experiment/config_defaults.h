@@ -5,9 +5,9 @@
 
 namespace elastor {
 
-// Replaces what is left out by the defaults that experiment.proto names, so that the file written
-// beside the results says all that was in force. Idempotent. REQUIRES: no fields of the first
-// format (trainer/model_choice.h).
+// Fills in missing fields with the defaults that experiment.proto names, so that the file written
+// beside the results shows every setting in force. Idempotent. REQUIRES: no fields of the first
+// format (trainer/experiment/model_choice.h).
 void ResolveDefaults(Experiment* experiment);
 
 }  // namespace elastor

@@ -86,7 +86,7 @@ Json Memory(const MemoryPlan& plan, const ShardPlan& shards) {
   return json;
 }
 
-// Of the largest training pass of a thread on the CPU.
+// Bytes that one CPU thread needs for the activations of the largest training pass.
 int64_t ActivationBytes(const Graph& graph) {
   const int64_t panels = kPassRows / kPanelRows;
   return CpuExecutor<float>(graph).workspace_plan().elements_per_panel * panels *

@@ -10,18 +10,18 @@
 
 namespace elastor {
 
-// What --mode=describe prints, as indented JSON: parameters, FLOPs a sample, memory on the fullest
-// rank and the shard plan for `ranks` ranks; and, unless ntk_rows is 0, the memory of mode ntk with
-// as many rows. Computes nothing of the data set but its shape.
+// Returns the output of --mode=describe as indented JSON: parameters, FLOPs per sample, memory on
+// the fullest rank and the shard plan for `ranks` ranks. Unless ntk_rows is 0, it adds the memory
+// of mode ntk with that many rows. Uses only the shape of the data set.
 StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
                                int64_t ntk_rows);
 
-// Of that description, what runs are compared and packed by.
+// The figures of a description by which runs are compared and packed.
 struct RunFigures {
   int64_t dense_parameters = 0;
   int64_t embedding_parameters = 0;
-  int64_t multiply_adds = 0;  // of a sample, forward
-  int64_t sure_bytes = 0;     // on the rank that is sure to touch most
+  int64_t multiply_adds = 0;  // per sample, forward pass
+  int64_t sure_bytes = 0;     // memory that is certainly touched, on the rank with the most
 };
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,
                                      int ranks);

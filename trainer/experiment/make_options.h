@@ -16,28 +16,29 @@
 
 namespace elastor {
 
-// From the experiment's words to the parts' own options. Experiments are resolved and valid, and
-// FindSequences finds theirs in the data.
+// Converts an experiment into the options of the program's parts. REQUIRES: experiments are
+// resolved and valid, and FindSequences finds their sequences in the data.
 
-// Which labels of the data are learned. User error in one line when task, or the monitor's label,
-// names one that the data does not have.
+// Returns which labels of the data are learned. User error in one line when task, or the monitor's
+// label, names one that the data does not have.
 StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data);
-// Place among the learned labels of the one that training.monitor.label names; 0 without a name.
+// Returns the index, among the learned labels, of the one that training.monitor.label names; 0
+// without a name.
 int64_t MonitoredLabel(const Experiment& experiment, const Task& task);
 
-// The graph of the experiment's model over the data's fields. This and MakeTrainStepOptions REQUIRE
-// that MakeTask accepts the two.
+// Makes the graph of the experiment's model over the data's fields. MakeGraph and
+// MakeTrainStepOptions REQUIRE that MakeTask accepts the experiment and the data.
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 
-// Of the rows of embedding tables: embedding.width and the model's first-order weight, if it has
-// one.
+// Returns the width of an embedding table's rows: embedding.width, plus 1 if the model has a
+// first-order weight.
 int64_t TableWidth(const Experiment& experiment);
-// One table a categorical field that shares no other's.
+// Makes one table per categorical field that does not share another field's table.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
-// The data's fields; behind them a field for every position of an encoded sequence.
+// Makes the data's fields, and behind them one field per position of an encoded sequence.
 std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data);
 
-// Whether delta checkpoints are asked for.
+// Returns whether the experiment asks for delta checkpoints.
 bool WritesDeltas(const CheckpointConfig& config);
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
 
@@ -45,15 +46,15 @@ SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
 Precision PrecisionOf(const TrainingConfig& training);
 TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const DatasetInfo& data);
 RowOrder MakeRowOrder(const Experiment& experiment);
-// Rows of an epoch of training: data.train_rows, or all of the split; 0 without data. User error in
-// one line when the split has fewer.
+// Returns the rows per training epoch: data.train_rows, or the whole split; 0 without data. User
+// error in one line when the split has fewer.
 StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& data);
 
-// Weights and slots of embeddings, by the experiment's plan.
+// Makes the shard plan of the embeddings' weights and slots that the experiment asks for.
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
                              int ranks);
 
-// The data set that --mode=describe assumes when no data.path is given.
+// Returns the data set that --mode=describe assumes when no data.path is given.
 DatasetInfo AssumedData(const DataShape& shape);
 
 }  // namespace elastor

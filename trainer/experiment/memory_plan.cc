@@ -25,7 +25,7 @@ constexpr int64_t kMost = int64_t{1} << 62;
 constexpr int64_t kElement = sizeof(float);
 constexpr int64_t kPageBytes = 4096;
 
-// Of numbers that are at least 0; an overflow is kMost.
+// Multiplies numbers that are at least 0. An overflow gives kMost.
 int64_t Product(std::initializer_list<int64_t> factors) {
   int64_t product = 1;
   for (const int64_t factor : factors) {
@@ -178,7 +178,7 @@ int64_t MemoryPlan::BatchRows() const {
   return TrainingRows() > 0 ? std::min(batch, TrainingRows()) : batch;
 }
 
-// Of the whole run; many where there are no data.
+// Returns the steps of the whole run, or a very large number without data.
 int64_t MemoryPlan::Steps() const {
   const int64_t limit = experiment_.training().max_steps();
   int64_t steps = kMost;
@@ -205,7 +205,7 @@ bool MemoryPlan::CompletesAnEpoch() const {
 
 // ---- Parts
 
-// Of a table's rows on a rank: how many there are, are sure to be made, and can be made.
+// A table's rows on a rank: how many there are, how many are sure to be made, how many can be made.
 struct MemoryPlan::Rows {
   int64_t all = 0;
   int64_t surely = 0;
@@ -343,7 +343,8 @@ void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
   const int64_t batches = std::min<int64_t>(Steps(), experiment_.data().reader_threads() + 2);
   memory->surely[static_cast<int>(MemoryPart::kBatches)] = Product({batches, rows, row});
   if (options_.on_device) return;
-  // Of an id: its column, its number, its occurrence; of this batch and the next. Of a bag: dE.
+  // An id takes its column, its number and its occurrence, for this batch and the next. A bag takes
+  // dE.
   constexpr int64_t kIdBytes = 8 + 4 + 8;
   int64_t exchange = Product({rows, single, kIdBytes, std::min<int64_t>(Steps(), 2)});
   Add(Product({rows, fields, TableWidth(experiment_), kElement}), &exchange);

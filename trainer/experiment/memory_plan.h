@@ -20,14 +20,14 @@
 
 namespace elastor {
 
-// What a run's memory is for. Of buffers that grow to what the data need, only what they are sure
-// to hold counts, so that a run that can work is never refused.
+// Purposes of a run's memory. A buffer that grows with the data counts only with the bytes that it
+// certainly needs, so that a run that can work is never refused.
 enum class MemoryPart {
   kTableRows,  // weights and optimizer slots of embedding rows
   kDense,      // weights, also as the kernels want them, and of the own slices gradients and slots
-  kGradientSums,  // of the threads' virtual shards
-  kActivations,   // of the threads' passes
-  kBatches,       // read, and read ahead
+  kGradientSums,  // gradient sums of the threads' virtual shards
+  kActivations,   // activations of the threads' passes
+  kBatches,       // the batch in use and those read ahead
   kExchange,      // a batch's ids, where they occur, and their bags' gradients
   kCheckpoint,    // the copy of the state that is written while training goes on
   kNtk,           // rows, gradients and kernels of the neural tangent kernel's measurement
@@ -36,57 +36,60 @@ inline constexpr int kMemoryParts = 8;
 const char* MemoryPartName(MemoryPart part);  // for people: "activations of the threads"
 const char* MemoryPartKey(MemoryPart part);   // "activations"
 
-// Bytes of one rank. Amounts beyond 2^62 count as that.
+// Memory of one rank in bytes. Amounts beyond 2^62 count as 2^62.
 struct RankMemory {
   std::array<int64_t, kMemoryParts> surely{};  // touched in any case, by MemoryPart
-  int64_t unsure_rows = 0;    // more in kTableRows and kCheckpoint, when all rows that can occur do
-  int64_t address_space = 0;  // what is taken at once, touched or not
-  int64_t device = 0;         // on its GPU: rows and dense state
+  int64_t unsure_rows =
+      0;  // further bytes in kTableRows and kCheckpoint if all possible rows occur
+  int64_t address_space = 0;  // address space that is reserved, touched or not
+  int64_t device = 0;         // memory on its GPU: rows and dense state
 
   int64_t operator[](MemoryPart part) const { return surely[static_cast<int>(part)]; }
   int64_t sure() const;
   int64_t most() const;  // sure() and unsure_rows
 };
 
-// How many different ids of each categorical field, at least, occur in the training rows of a
-// prepared data set, by its stats.json; 0 where that does not say.
+// Returns, for each categorical field, a lower bound of the number of different ids in the training
+// rows of a prepared data set. Reads its stats.json; 0 where that does not say.
 std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data);
 
-// The experiment of a mode that reads a model, as memory is planned and taken for it.
+// Returns the experiment by which memory is planned and taken in a mode that reads a model.
 Experiment ForInference(Experiment experiment);
 
-// The memory of a run's ranks, from the same layouts, plans and formulas by which it is taken.
+// Computes the memory of a run's ranks from the same layouts, plans and formulas by which it is
+// taken.
 class MemoryPlan {
  public:
   struct Options {
-    bool trains = true;      // else it infers
+    bool trains = true;      // false: the run infers
     bool on_device = false;  // --device=cuda
-    // Training: OccurringIds; empty: unknown.
+    // For training: the result of OccurringIds; empty: unknown.
     std::vector<int64_t> occurring_ids = {};
-    // Inference: how many rows the model has, at least and at most.
+    // For inference: the least and the largest number of rows that the model may have.
     Range model_rows = {};
-    // Inference: of the neural tangent kernel; 0: it is not measured. Training measures
+    // For inference: rows of the neural tangent kernel; 0: it is not measured. Training measures
     // spectrum.ntk_rows.
     int64_t ntk_rows = 0;
     Split ntk_split = Split::kValidation;
   };
-  // experiment: resolved and valid, that memory is taken for. data and graph outlive the object.
+  // `experiment` is the one that memory is taken for, resolved and valid. data and graph outlive
+  // the object.
   MemoryPlan(const Experiment& experiment, const DatasetInfo& data, const Graph* graph,
              const Options& options);
 
   const Experiment& experiment() const { return experiment_; }
   bool trains() const { return options_.trains; }
-  // Rows of the neural tangent kernel, as many as the split has; those that are alike count as
-  // different ones. 0: it is not measured.
+  // Rows of the neural tangent kernel, at most as many as the split has. Equal rows count as
+  // different ones. 0: the kernel is not measured.
   int64_t NtkRows() const;
-  // The same run with other fields that do not change the graph.
+  // Returns the plan of the same run with other fields, which must not change the graph.
   MemoryPlan With(const Experiment& experiment) const;
-  // With another number of rows of the neural tangent kernel.
+  // Returns the plan with another number of rows of the neural tangent kernel.
   MemoryPlan WithNtkRows(int64_t rows) const;
-  // With tables of another width; the rest stays.
+  // Returns the plan with tables of another width; everything else stays.
   MemoryPlan WithEmbeddingWidth(int64_t width) const;
 
-  // The experiment's plan of the tables.
+  // Makes the experiment's shard plan of the tables.
   StatusOr<ShardPlan> Shards(int ranks) const;
   RankMemory OfRank(const ShardPlan& shards, int rank) const;
 
@@ -94,7 +97,7 @@ class MemoryPlan {
   struct Rows;  // of a table on a rank
 
   int64_t SplitRows() const { return data_->rows[static_cast<int>(Split::kTrain)]; }
-  // Of an epoch; 0: not known, without data.
+  // Rows per epoch; 0: unknown, without data.
   int64_t TrainingRows() const {
     const int64_t rows = experiment_.data().train_rows();
     return rows > 0 ? std::min(rows, SplitRows()) : SplitRows();

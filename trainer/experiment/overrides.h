@@ -17,7 +17,8 @@ namespace elastor {
 // then unchanged.
 Status ApplyOverride(std::string_view assignment, Experiment* experiment);
 
-// In order, but the choice of a model first: fields are those of the model that is chosen.
+// Applies assignments in order, except that the choice of a model comes first, because fields
+// belong to the chosen model.
 Status ApplyOverrides(std::span<const std::string> assignments, Experiment* experiment);
 
 }  // namespace elastor

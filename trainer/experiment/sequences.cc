@@ -56,7 +56,8 @@ StatusOr<int64_t> FindField(const std::string& name, const DatasetInfo& data) {
                    NamesOf(data, [&](int64_t i) { return IsSequence(data.categorical[i]); }));
 }
 
-// Of sequence `field`; `name` empty: the first field that can be one.
+// Finds the target of sequence `field`. With an empty `name`, takes the first field that can be
+// one.
 StatusOr<int64_t> FindTarget(const std::string& name, int64_t field, const DatasetInfo& data) {
   const auto allowed = [&](int64_t i) {
     return !data.categorical[i].multi_hot && TableOf(data, i) == TableOf(data, field);

@@ -10,9 +10,9 @@
 
 namespace elastor {
 
-// The sequences that a resolved and valid experiment's model reads, found in the data. User error
-// in one line naming the field: one that the data lack, or have not as a SEQUENCE; a target that is
-// no single id of the same table; more positions than the data keep.
+// Finds in the data the sequences that a resolved and valid experiment's model reads. User error in
+// one line naming the field: it is missing or no SEQUENCE in the data, its target is no single id
+// of the same table, or it has more positions than the data keep.
 StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
                                                    const DatasetInfo& data);
 

@@ -8,20 +8,20 @@
 
 namespace elastor {
 
-// What the texts that people write (configs/proto) say of a field, for docs/reference/experiment.md
-// and
-// --help=TOPIC. Fields are those of CommentedDescriptors.
+// Describes the fields of the texts that people write (configs/proto), for
+// docs/reference/experiment.md and --help=TOPIC. REQUIRES: fields come from CommentedDescriptors,
+// which keep the comments.
 
-// The default of a field that has none.
+// Stands for the default of a field that has no default.
 inline constexpr char kNoDefault[] = "must be given";
 
 std::string TypeWords(const google::protobuf::FieldDescriptor& field);     // "list of integers"
 std::string DefaultWords(const google::protobuf::FieldDescriptor& field);  // "0.001", "empty"
-// Whether its default is a value, not words about one.
+// Returns whether the field's default is a value, rather than a description of one.
 bool DefaultIsValue(const google::protobuf::FieldDescriptor& field);
 std::string FieldRange(const google::protobuf::FieldDescriptor& field);  // empty: any
 
-// The comment of a message, field or name as one line; empty: it has none.
+// Returns the comment of a message, field or enum value as one line; empty if it has none.
 template <typename D>
 std::string CommentOf(const D& descriptor) {
   google::protobuf::SourceLocation location;

@@ -9,9 +9,8 @@
 namespace elastor {
 
 // Fills *message from protobuf text; `source` names the text in errors. User error
-// "source:line:column: ...", with the names that are possible when a field or a value of an enum
-// has one that is not, when an enum is given as a number that it does not have, and when a string
-// is not UTF-8.
+// "source:line:column: ..." for a syntax error, for an unknown field or enum value (with the
+// possible names), for an enum number that does not exist, and for a string that is not UTF-8.
 Status ParseTextMessage(const std::string& text, const std::string& source,
                         google::protobuf::Message* message);
 

@@ -62,7 +62,7 @@ Status AgreeOnFlags(Communicator& communicator) {
   gflags::GetAllFlags(&flags);  // in the order of their files and names
   for (const gflags::CommandLineFlagInfo& flag : flags) {
     if (!flag.filename.ends_with(kFlagsFile) || kCompared.contains(flag.name)) continue;
-    ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, ("--" + flag.name).c_str(), flag.current_value));
+    ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "--" + flag.name, flag.current_value));
   }
   return AgreeOnText(communicator, "--model", FLAGS_model.empty() ? "not given" : "given");
 }

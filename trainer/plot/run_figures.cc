@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostPoints = 160;  // of a curve; more are drawn together
 constexpr const char* kKinds[] = {"stable", "entropy"};
 
-// Of neighbouring points the mean, and as the interval the least and the largest.
+// Replaces neighbouring points by their mean, with the least and the largest value as the interval.
 std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
   const size_t together = (points.size() + kMostPoints - 1) / kMostPoints;
   if (together < 2) return points;

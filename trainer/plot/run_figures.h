@@ -8,8 +8,9 @@
 
 namespace elastor {
 
-// Pictures of one run, or of several beside each other: what they have records of. Curves of many
-// records are drawn as means of neighbouring ones with a band from the least to the largest.
+// Pictures of one run, or of several beside each other, for every quantity that they recorded. A
+// curve of many records is drawn as means of neighbouring records with a band from the least to the
+// largest.
 struct RunFigures {
   FigureGroup quality;  // loss and metrics
   FigureGroup course;   // learning rate, gradient norm, penalty, speed

@@ -9,7 +9,7 @@
 
 namespace elastor {
 
-// report.html of one run, or of several beside each other.
+// Returns report.html for one run, or for several beside each other.
 std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figures);
 
 }  // namespace elastor

@@ -52,7 +52,7 @@ class Inputs {
   Status Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found);
   // User error when an input is not what it was when it was opened.
   Status CheckUnchanged() const;
-  // Of the bytes of all files; thread-safe.
+  // Returns the share of all files' bytes that has been read. Thread-safe.
   double share_read() const;
 
  private:

@@ -25,7 +25,7 @@ struct PreparePlan {
 
   // With the table sizes that the schema gives.
   DatasetInfo Info() const;
-  // Of an id in working files: 4, or 8 when a table has more than 2^32 rows.
+  // Bytes of an id in working files: 4, or 8 when a table has more than 2^32 rows.
   int id_bytes() const { return IdBytes(Info()); }
 
   const Schema& schema;

@@ -306,7 +306,7 @@ Status CheckOptions(const PrepareOptions& options) {
                      Schema::Layout_Name(options.schema.layout()) + "; expected files");
   }
   const SplitPlan& split = options.schema.split();
-  // Of images, which come with a file of test rows, the rest may be cut.
+  // Images come with a file of test rows; their other rows may still be cut into splits.
   const bool rest = idx && options.validation_inputs.empty() && split.test() == 0;
   if (by_input && !rest && split.train() + split.validation() + split.test() > 0) {
     return UserError(

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/stdin_input.h"
@@ -21,83 +21,43 @@
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
 
-DEFINE_string(schema, "", "What the raw files look like (a Schema in protobuf text format).");
+DEFINE_string(schema, "", "what the raw files look like (a Schema in protobuf text format)");
 DEFINE_string(guess, "",
-              "Files of unknown layout, comma separated: print a schema for them, with what was "
-              "found in their first 16 MiB as comments, and do nothing else.");
-DEFINE_string(label, "", "With --guess: the column that is the label, by its name, or as c3.");
+              "files of unknown layout, comma separated: print a schema for them, with what was "
+              "found in their first 16 MiB as comments, and do nothing else");
+DEFINE_string(label, "", "with --guess: the column that is the label, by its name, or as c3");
 DEFINE_string(input, "",
-              "Raw files, plain, gzip or zstd, comma separated; may be given repeatedly. - is "
-              "stdin.");
+              "raw files, plain, gzip or zstd, comma separated; may be given repeatedly. - is "
+              "stdin");
 DEFINE_string(validation_input, "",
-              "Raw files of the validation split; --input is then training data alone.");
-DEFINE_string(test_input, "", "Raw files of the test split; --input is then training data alone.");
+              "raw files of the validation split; --input is then training data alone");
+DEFINE_string(test_input, "", "raw files of the test split; --input is then training data alone");
 DEFINE_bool(unlabelled_test, false,
-            "The files of --test_input have no columns of labels: rows to predict alone.");
+            "the files of --test_input have no columns of labels: rows to predict alone");
 DEFINE_string(vocabulary_from, "",
-              "A prepared data set: use its vocabularies, means and deviations.");
+              "a prepared data set: use its vocabularies, means and deviations");
 DEFINE_bool(grow, false,
-            "Append values that the vocabularies of --vocabulary_from lack to them: ids that are "
-            "there stay.");
-DEFINE_string(output_dir, "", "Where the prepared data set goes; must not exist yet, or be empty.");
+            "append values that the vocabularies of --vocabulary_from lack to them: ids that are "
+            "there stay");
+DEFINE_string(output_dir, "", "where the prepared data set goes; must not exist yet, or be empty");
 DEFINE_int32(
     threads, 0,
-    "Threads to use; 0: one a core that this process may use. The output does not depend on "
-    "it.");
-DEFINE_double(memory_gib, 3, "Memory to use, in GiB. The output does not depend on it.");
+    "threads to use; 0: one a core that this process may use. The output does not depend on "
+    "it");
+DEFINE_double(memory_gib, 3, "memory to use, in GiB. The output does not depend on it");
 DEFINE_int64(segment_mib, 512,
              "MiB of text that a thread reads between points from which a killed run goes on; more "
-             "are a little faster. The output does not depend on it.");
-DEFINE_bool(restart, false, "Forget an unfinished run of other files, schema or options.");
-
-DECLARE_bool(help);
-
-namespace google {
-extern void (*gflags_exitfunc)(int);  // how gflags leaves after a wrong flag
-}
+             "are a little faster. The output does not depend on it");
+DEFINE_bool(restart, false, "forget an unfinished run of other files, schema or options");
 
 namespace elastor {
 namespace {
 
-constexpr int kExitUser = static_cast<int>(StatusCode::kUser);
+constexpr char kSourceFile[] = "trainer/prepare/prepare_main.cc";
 constexpr int kMostThreads = 1024;
 constexpr double kMostMemoryGib = 1 << 20;
 // How often a value occurs in a segment must fit 32 bits; a value takes a byte of text at least.
 constexpr int64_t kMostSegmentMib = 2048;
-
-// gflags keeps only the last value of a flag: joins all values of the flags that name files. -h is
-// --help; of --help=TOPIC the topic is stored.
-std::vector<std::string> JoinInputs(int argc, char** argv, std::string* help_topic) {
-  constexpr char kHelp[] = "--help=";
-  std::vector<std::string> arguments;
-  std::map<std::string, std::string> inputs = {
-      {"input", ""}, {"validation_input", ""}, {"test_input", ""}};
-  for (int i = 0; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const size_t dashes = argument.rfind("--", 0) == 0 ? 2 : argument.rfind("-", 0) == 0 ? 1 : 0;
-    const size_t equals = std::min(argument.find('='), argument.size());
-    const auto input =
-        i > 0 && dashes > 0 ? inputs.find(argument.substr(dashes, equals - dashes)) : inputs.end();
-    if (i > 0 && argument == "-h") {
-      arguments.push_back("--help");
-      continue;
-    }
-    if (i > 0 && argument.starts_with(kHelp)) {
-      *help_topic = argument.substr(sizeof(kHelp) - 1);
-      continue;
-    }
-    if (input == inputs.end() || (equals == argument.size() && i + 1 == argc)) {
-      arguments.push_back(argument);
-      continue;
-    }
-    const std::string value = equals < argument.size() ? argument.substr(equals + 1) : argv[++i];
-    input->second += (input->second.empty() ? "" : ",") + value;
-  }
-  for (const auto& [name, value] : inputs) {
-    if (!value.empty()) arguments.push_back("--" + name + "=" + value);
-  }
-  return arguments;
-}
 
 // The inputs that a flag names.
 std::vector<std::string> InputsOf(const std::string& text) {
@@ -203,14 +163,9 @@ Status Run() {
 }
 
 std::string HelpText() {
-  std::string text =
-      "prepare --schema=S.textproto --input=FILE[,FILE...] --output_dir=D [--threads=N]\n";
-  std::vector<gflags::CommandLineFlagInfo> flags;
-  gflags::GetAllFlags(&flags);
-  for (const gflags::CommandLineFlagInfo& flag : flags) {
-    if (flag.filename.ends_with("prepare_main.cc")) text += gflags::DescribeOneFlag(flag);
-  }
-  return text;
+  return "prepare --schema=S.textproto --input=FILE[,FILE...] --output_dir=D [--threads=N]\n" +
+         FlagsHelp(kSourceFile) +
+         "  --help=TOPIC  a field of the schema or a name, as transform, HASH\n";
 }
 
 // Chunks and tables come and go all the time: giving their memory back to the system each time
@@ -220,30 +175,27 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
+Status RunCommand(const std::vector<std::string>& arguments) {
+  constexpr const char* kLists[] = {"input", "validation_input", "test_input"};
+  ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
+                           ParseCommandLine(arguments, kSourceFile, Folders::kAny, kLists));
+  if (!command_line.help_topic.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(const std::string help, HelpOn("Schema", command_line.help_topic));
+    return WriteToStdout(help);
+  }
+  if (command_line.help) return WriteToStdout(HelpText());
+  if (!command_line.folders.empty()) {
+    return UserError("unexpected argument '" + command_line.folders[0] +
+                     "'; several files are --input=A,B");
+  }
+  return FLAGS_guess.empty() ? Run() : RunGuess();
+}
+
 int Main(int argc, char** argv) {
   PrepareStandardStreams();
   KeepFreedMemory();
   google::InitGoogleLogging(argv[0]);
-  std::string help_topic;
-  std::vector<std::string> arguments = JoinInputs(argc, argv, &help_topic);
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  int count = static_cast<int>(pointers.size());
-  char** values = pointers.data();
-  google::gflags_exitfunc = [](int) { std::exit(kExitUser); };
-  gflags::ParseCommandLineNonHelpFlags(&count, &values, /*remove_flags=*/true);
-  Status status;
-  if (!help_topic.empty()) {
-    const StatusOr<std::string> help = HelpOn("Schema", help_topic);
-    status = help.ok() ? WriteToStdout(help.value()) : help.status();
-  } else if (FLAGS_help) {
-    status = WriteToStdout(HelpText());
-  } else if (count > 1) {
-    status = UserError(std::string("unexpected argument '") + values[1] +
-                       "'; several files are --input=A,B");
-  } else {
-    status = FLAGS_guess.empty() ? Run() : RunGuess();
-  }
+  const Status status = RunCommand(std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok()) return 0;
   std::fprintf(stderr, "prepare: %s\n", status.message().c_str());
   return static_cast<int>(status.code());

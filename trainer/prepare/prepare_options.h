@@ -33,8 +33,8 @@ struct PrepareOptions {
   std::string output_dir;
   bool restart = false;  // forget an unfinished run
   int threads = 1;       // the output does not depend on it, nor on the next two
-  // Of memory for all threads together. Less makes more segments, whose vocabularies have to be
-  // written and merged.
+  // Memory for all threads together, in bytes. Less memory makes more segments, whose vocabularies
+  // have to be written and merged.
   int64_t memory_bytes = int64_t{3} << 30;
   // Text that a thread reads between points from which a killed run goes on.
   int64_t segment_bytes = int64_t{512} << 20;

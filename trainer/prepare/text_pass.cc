@@ -20,10 +20,11 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kPrefetchRows = 12;
-// Of a worker's memory: the vocabularies. The rest is for sorting the largest and for its chunk.
+// Share of a worker's memory that vocabularies may take. The rest is for sorting the largest and
+// for its chunk.
 constexpr double kVocabularyShare = 0.6;
 
-// Of rows without the labels' columns.
+// Returns the schema of rows that lack the labels' columns.
 Schema WithoutLabels(const Schema& schema) {
   std::set<std::string> shared;
   for (const Field& field : schema.fields()) shared.insert(field.column());

@@ -19,52 +19,54 @@
 
 namespace elastor {
 
-// What a run computes with, on the CPU or on a GPU: the embedding tables of one rank and the step
+// The compute side of a run on one rank, on the CPU or on a GPU: the embedding tables and the step
 // that uses them.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual EmbeddingState<float>* embedding() = 0;
-  // The same tables where the host has them; null: a device has.
+  // The same tables if they are in host memory; null if they are on a device.
   virtual ShardedEmbedding<float>* host_embedding() = 0;
   virtual Step<float>* step() = 0;
-  // For those who read the step's batches; null: it takes ids as they are.
+  // How readers must stage the ids of the step's batches; null: the step takes ids as they are.
   virtual IdStaging id_staging() = 0;
-  // Bytes sent and time of a phase, from the device where it exchanges; the host's are the
-  // communicator's.
+  // Bytes that the device sent in a phase, and the time it took. The communicator records the
+  // host's own.
   virtual PhaseRecord device_record(Phase phase) = 0;
 };
 
 struct BackendOptions {
-  Experiment experiment;  // resolved and valid; that memory is taken for
+  Experiment experiment;  // resolved and valid; memory is taken by it
   // These outlive the backend.
   const DatasetInfo* data = nullptr;
   const ShardPlan* plan = nullptr;
   const Graph* graph = nullptr;
   Communicator* communicator = nullptr;
   ThreadPool* pool = nullptr;
-  // On a GPU; false: RankElastor's per-token network by products, for benchmarks that compare.
+  // GPU only. False computes RankElastor's per-token network by separate products, for benchmarks
+  // that compare the two.
   bool fused_network = true;
 };
 
 enum class RunDevice { kCpu, kCuda };
 
-// What bits of a run on the CPU depend on beside the build, for the numerics fingerprint. User
-// error, the same on all ranks, where the experiment's precision is not for CPUs, or a rank's CPU
-// lacks it. Collective, before MakeCpuBackend.
+// Returns the CPU's part of the numerics fingerprint: the properties that, besides the build,
+// decide the bits of a run. User error, the same on all ranks, when the experiment's precision is
+// not for CPUs or a rank's CPU lacks it. Collective; to be called before MakeCpuBackend.
 StatusOr<std::string> OpenCpu(const Experiment& experiment, Communicator& communicator);
 
-// Weights and tables are the initial ones. User error, the same on all ranks, when the experiment
-// asks for what the device has not.
+// Makes a backend with the initial weights and tables. User error, the same on all ranks, when the
+// experiment asks for a feature that the device lacks.
 StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options);
 
-// The GPU's half of the program: //trainer/run:cuda_backend, or :no_cuda in a build
-// without it, where making either is a user error.
+// The GPU functions below are in //trainer/run:cuda_backend. A build without it links :no_cuda,
+// where calling them is a user error.
 //
-// Makes one GPU of the host this rank's, by the rank's number on its host; collective, before
-// MakeCudaBackend. Returns what bits depend on: device and libraries, for the numerics fingerprint.
+// Opens one of the host's GPUs for this rank, chosen by the rank's number on its host. Returns the
+// GPU's part of the numerics fingerprint: device and libraries, on which bits depend. Collective;
+// to be called before MakeCudaBackend.
 StatusOr<std::string> OpenCudaDevice(Communicator& communicator);
-// Memory of the GPU that was opened.
+// Returns the memory, in bytes, of the GPU that was opened.
 int64_t CudaDeviceBytes();
 StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options);
 

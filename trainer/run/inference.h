@@ -15,12 +15,12 @@
 
 namespace elastor {
 
-// What a mode has measured on a split.
+// Results of a mode on a split.
 struct Measured {
-  EvalRecord evaluated;                  // without a split where no metrics were measured
+  EvalRecord evaluated;                  // its split is empty if no metrics were measured
   std::vector<SpectrumRecord> spectrum;  // or empty
-  int64_t rows = 0;         // of the split that were measured; 0: all that were evaluated
-  std::string predictions;  // the file of predictions; empty: none
+  int64_t rows = 0;         // number of the split's rows that were measured; 0: all evaluated rows
+  std::string predictions;  // path of the file of predictions; empty: none
 };
 
 // The part of an inference that differs from mode to mode. All functions are collective.
@@ -29,20 +29,20 @@ struct InferenceMode {
   std::function<Status(const RunOptions&, const RunContext&)> check = {};
   // Measures the model of `step` steps that the context holds.
   std::function<StatusOr<Measured>(const RunOptions&, int64_t step, RunContext*)> measure = {};
-  // Writes what was measured, besides the record of an evaluation: files into output_dir, records
-  // into the log. May be empty. Its error may be this rank's alone.
+  // Writes the results other than the record of an evaluation: files into output_dir, records into
+  // the log. May be empty. Its error may be this rank's alone.
   std::function<Status(const RunOptions&, const Measured&, int64_t step, RunContext*)> write = {};
 };
 
-// Loads a trained model, or with an empty options.model_dir keeps the initial weights, and measures
-// it on options.split, on any number of ranks: what the training run would have measured there, to
-// the last bit. output_dir is filled when all is measured: a command that fails before leaves
-// nothing there. Collective.
+// Loads a trained model and measures it on options.split, on any number of ranks. With an empty
+// options.model_dir keeps the initial weights. The results equal, to the last bit, those that the
+// training run would have measured. output_dir is filled once everything is measured, so a command
+// that fails earlier leaves nothing there. Collective.
 Status RunInference(const RunOptions& options, const InferenceMode& mode,
                     Communicator& communicator);
 
-// Fills a RowsFile of rank 0 while rows are measured, and puts it in its place if all went well.
-// `measure` appends to the file. Collective.
+// Fills a RowsFile while `measure`, which appends to it, measures rows. Publishes the file on
+// success. Collective.
 template <typename T>
 StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, RunContext* context,
                          const std::function<StatusOr<T>(RowsFile*)>& measure) {
@@ -54,12 +54,12 @@ StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, Run
   return measured;
 }
 
-// The metrics of options.split; every row's prediction goes to PredictionsPath meanwhile.
+// Measures the metrics of options.split and writes every row's prediction to PredictionsPath.
 // Collective.
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context);
 std::string PredictionsPath(const RunOptions& options);  // output_dir/predictions.csv
 
-// What is wrong with --model before any file of it is read: a run's folder in the place of a
+// Checks --model before any of its files is read. User error when it is a run's folder instead of a
 // model's.
 Status CheckModelFlag(const std::string& model_dir);
 

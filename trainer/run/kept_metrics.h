@@ -7,13 +7,15 @@
 
 namespace elastor {
 
-// What a run that goes on after a checkpoint keeps of its metrics.jsonl.
+// The part of its metrics.jsonl that a resumed run keeps, and the numbers (from 1) of lines that
+// are no records. A last line that was cut off is not among these.
 struct KeptMetrics {
-  std::string text;                 // the lines that are records of steps up to the checkpoint's
-  std::vector<int64_t> no_records;  // numbers of other lines, from 1, but of a last one cut off
-  bool reaches_checkpoint = false;  // the checkpoint's own record, or one of a later step
+  std::string text;                 // the lines with records of steps up to the checkpoint's
+  std::vector<int64_t> no_records;  // numbers of lines that are no records
+  bool reaches_checkpoint = false;  // the text has the checkpoint's own record or a later step's
 };
-// Records are appended in order, that of a checkpoint after those of its step.
+// Selects the records up to the checkpoint at `step` from the text of metrics.jsonl. Relies on
+// their order: a checkpoint's record follows the other records of its step.
 KeptMetrics KeepMetrics(const std::string& text, int64_t step);
 
 }  // namespace elastor

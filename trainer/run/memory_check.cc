@@ -154,7 +154,7 @@ class Remedies {
     return fits;
   }
 
-  // Of the neural tangent kernel.
+  // Suggests how many rows of the neural tangent kernel would fit.
   std::string KernelRows() const {
     const int64_t rows =
         Largest(plan_.NtkRows(), [&](int64_t fewer) { return plan_.WithNtkRows(fewer); });
@@ -272,7 +272,7 @@ std::string Warning(std::span<const RankReport> reports, const std::vector<Pool>
   return "";
 }
 
-// Of a folder's files of rows.
+// Total size of a folder's embedding files, in bytes.
 int64_t EmbeddingBytesIn(const std::string& directory) {
   int64_t bytes = 0;
   std::error_code failed;  // the loading tells what is wrong with the folder

@@ -14,36 +14,36 @@
 
 namespace elastor {
 
-// Whether a run's memory is there, asked before any of it is taken: a rank that runs out of memory
-// later is killed without a word.
+// Checks that a run's memory is available before any of it is taken. A rank that runs out of memory
+// later would be killed without a message.
 
-// What one rank needs and may use; bytes, as all ranks exchange them.
+// Memory that one rank needs and may use, in bytes. All ranks exchange these reports.
 struct RankReport {
   RankMemory needs;
   int64_t host_bytes = 0, host_available = 0;
   int64_t group_bytes = 0, group_available = 0;
   int64_t address_space_bytes = 0;
-  int64_t device_bytes = 0;  // of its GPU; 0: has none
-  uint64_t host = 0;         // ranks of one host, and of one control group, have equal numbers
-  uint64_t group = 0;        // 0: no group has a limit
+  int64_t device_bytes = 0;  // memory of its GPU; 0: it has none
+  uint64_t host = 0;         // number of its host; equal for the ranks of one host
+  uint64_t group = 0;        // number of its control group, likewise; 0: no group has a limit
   char host_name[64] = "";
   char group_name[128] = "";
 };
 RankReport MakeReport(const RankMemory& needs, const HostMemory& memory, int64_t device_bytes);
 
-// User error when what ranks are sure to touch is more than their host, their control group, their
-// GPU or their limit of address space has: how much of what, the largest parts, and which changes
-// of the run would fit. Otherwise a warning when the run may need more than there is, or empty. A
-// function of the reports, by rank, and the plan alone.
+// Judges the reports, which are ordered by rank. User error when ranks will certainly touch more
+// than their host, control group, GPU or address space limit has. It names the amounts, the largest
+// parts, and changes of the run that would fit. Otherwise returns a warning when the run may need
+// more than there is, or an empty text. Depends on the arguments alone.
 StatusOr<std::string> JudgeMemory(std::span<const RankReport> reports, const MemoryPlan& plan);
 
-// Collective: the ranks' reports and JudgeMemory, the same on all ranks. device_bytes: of this
-// rank's GPU, or 0.
+// Exchanges the ranks' reports and judges them (JudgeMemory). The result is the same on all ranks.
+// device_bytes: memory of this rank's GPU, or 0. Collective.
 StatusOr<std::string> CheckMemory(const MemoryPlan& plan, const ShardPlan& shards,
                                   int64_t device_bytes, Communicator* communicator);
 
-// How many embedding rows of this width a model or checkpoint folder has, at least (all of them
-// with two slots a weight) and at most (without slots), by the sizes of its files.
+// Bounds the number of embedding rows of this width in a model or checkpoint folder by its files'
+// sizes. The lower bound assumes two slots per weight, the upper one no slots.
 Range RowsOfModel(const std::string& model_dir, int64_t width);
 
 }  // namespace elastor

@@ -5,17 +5,18 @@
 
 namespace elastor {
 
-// metrics.csv: the numbers of metrics.jsonl as one table (docs/use/outputs.md). Its columns are the
-// same for every run, so that lines can be appended as they come; a record fills those that it has.
+// metrics.csv shows the numbers of metrics.jsonl as one table (docs/use/outputs.md). Every run
+// has the same columns, so that lines can be appended as they come; a record fills the columns that
+// it has.
 
-// The names of the columns, a line.
+// Returns the line with the columns' names.
 std::string MetricsCsvHeader();
 
-// The lines of one record, which is a line of metrics.jsonl: one, of several labels one each, and
-// one more for each slice. A text that is no record has none.
+// Returns the lines for one record, which is a line of metrics.jsonl: one line per label, and one
+// more for each slice. A text that is no record gives no lines.
 std::string MetricsCsvLines(const std::string& record);
 
-// The table of a metrics.jsonl's text.
+// Returns the whole table for the text of a metrics.jsonl.
 std::string MetricsCsv(const std::string& metrics);
 
 }  // namespace elastor

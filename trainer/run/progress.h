@@ -6,29 +6,31 @@
 
 namespace elastor {
 
-// How far a run is.
+// Progress of a run.
 struct Progress {
   int64_t step = 0;
-  int64_t first_step = 0;         // where this process began
+  int64_t first_step = 0;         // step at which this process began
   int64_t total_steps = 0;        // 0: unknown, then no time left
   int64_t epoch = 0, epochs = 0;  // counted from 0; 0: unknown
-  double loss = 0;                // mean of the steps since what was shown last
-  double samples_per_s = 0;       // since then, too
-  double elapsed_seconds = 0;     // of this process
+  double loss = 0;                // mean over the steps since progress was last shown
+  double samples_per_s = 0;       // throughput since progress was last shown
+  double elapsed_seconds = 0;     // time since this process began
 };
 
-// "step 100/200  epoch 1/2  loss 0.4512  15.4k samples/s  1:05 elapsed  1:05 left"
+// Returns "step 100/200  epoch 1/2  loss 0.4512  15.4k samples/s  1:05 elapsed  1:05 left".
 std::string ProgressLine(const Progress& progress);
-// The same before a bar, "[=====>    ]", that fills what is left of `columns`; as much of it as
-// fits in them.
+// Returns a bar, "[=====>    ]", followed by the line. The bar is as wide as `columns` allow, up to
+// 30 cells. Without room for a bar, returns as much of the line as fits.
 std::string ProgressBar(const Progress& progress, int columns);
 
-// When progress is shown. On a terminal five times a second; elsewhere after one second, then
-// whenever a tenth more time has gone by, but once a minute at least and once a second at most.
+// Decides when progress is shown. On a terminal it is shown five times a second. Elsewhere it is
+// shown after one second, then whenever a tenth more time has gone by, but at least once a minute
+// and at most once a second.
 class ProgressClock {
  public:
   explicit ProgressClock(bool terminal) : terminal_(terminal) {}
-  // Whether it is time, `elapsed_seconds` after the start; it then counts as shown.
+  // Returns whether it is time to show progress, `elapsed_seconds` after the start. If so, progress
+  // counts as shown.
   bool Due(double elapsed_seconds);
 
  private:

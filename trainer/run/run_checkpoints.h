@@ -12,19 +12,19 @@
 
 namespace elastor {
 
-// Where a run that is resumed goes on.
+// Point from which a resumed run continues.
 struct Continuation {
   std::string checkpoint;  // empty: at its beginning
   int64_t step = 0;
 };
-// The last checkpoint of options.output_dir, when a run of options.experiment may go on from it;
-// else a user error. What rank 0 finds, on every rank: a thousand readers would ask a file system
-// for one file. Collective.
+// Returns the last checkpoint of options.output_dir. User error unless a run of options.experiment
+// may continue from it. Rank 0 looks for all ranks, so that a thousand ranks do not ask a file
+// system for one file. Collective.
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator);
 
-// The checkpoints of a training run, in output_dir/checkpoints: training states every so many steps
-// or minutes, full ones and deltas, of which the last few stay, and the weights of the best
-// evaluation. They are written while training goes on. Collective: every rank makes the same calls;
+// Writes the checkpoints of a training run into output_dir/checkpoints while training goes on. They
+// are training states, full ones and deltas, every so many steps or minutes, of which the last few
+// stay, and the weights of the best evaluation. Collective: every rank makes the same calls, and
 // all return the same status.
 class RunCheckpoints {
  public:
@@ -35,30 +35,30 @@ class RunCheckpoints {
     return output_dir + "/checkpoints";
   }
 
-  // The training state that the run goes on from, as it was read from `checkpoint`.
+  // Tells that the run goes on from the training state that was read from `checkpoint`.
   void ContinueFrom(const std::string& checkpoint, const CheckpointMetadata& metadata);
 
-  // Whether this rank's clock says that a checkpoint, or a delta, is due; rank 0's decides.
+  // Return whether a checkpoint, or a delta, is due by this rank's clock. Rank 0's clock decides.
   bool DueByTime() const;
   bool DeltaDueByTime() const;
-  // Whether this rank has nothing left to write of the checkpoint under way.
+  // Returns whether this rank has written its part of the checkpoint under way.
   bool Written() const { return writer_.active() && writer_.done(); }
 
-  // Training state at `control`, which goes on at once.
+  // Starts a checkpoint of the training state at `control`. Training may go on at once.
   Status Start(const ControlRecord& control);
-  // The same, as a delta where deltas are asked for and one is worth it
+  // Starts the checkpoint as a delta if deltas are asked for and one is worth it
   // (CheckpointWriter::StartDelta).
   Status StartDelta(const ControlRecord& control);
-  // Publishes what is under way, waiting for every rank. Does nothing when there is none.
+  // Publishes the checkpoint under way, waiting for every rank. Does nothing without one.
   Status Finish();
-  // The weights of the best evaluation so far.
+  // Starts to write the weights of the best evaluation so far.
   Status StartBest(const ControlRecord& control);
-  // Whether they are there, for a run that will want them at its end.
+  // Checks that the best evaluation's weights are there, for a run that needs them at its end.
   Status CheckBest(const ControlRecord& control) const;
-  // Puts the weights of `control`'s best evaluation in place of the present ones.
+  // Replaces the current weights by those of `control`'s best evaluation.
   Status RestoreBest(const ControlRecord& control);
 
-  // Of the last whole training state; -1: none yet.
+  // Step and digest of the last whole training state; step -1: none yet.
   int64_t last_step() const { return last_.control.step(); }
   const std::string& last_digest() const { return last_.state_digest; }
 
@@ -75,7 +75,7 @@ class RunCheckpoints {
   Clock::time_point delta_due_since_;  // when it was, or a delta
   CheckpointMetadata last_;
 
-  // Of what is under way.
+  // The checkpoint under way.
   std::string path_;
   CheckpointMetadata metadata_;
   Clock::time_point started_;

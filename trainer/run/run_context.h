@@ -25,15 +25,16 @@
 
 namespace elastor {
 
-// What the command line asks for. Every rank has the same.
+// Options of the command line. They are the same on every rank.
 struct RunOptions {
   std::string mode = "train";  // its name (modes/modes.cc)
   Experiment experiment;       // every default filled in, every field checked (experiment/config.h)
   std::string output_dir;      // a new directory; unused by modes that print
   bool resume = false;         // mode train: output_dir's run goes on from its last checkpoint
-  // The model or checkpoint folder of modes that read one; mode ntk, empty: the initial weights.
+  // Folder of the model or checkpoint, for modes that read one. Empty in mode ntk: the initial
+  // weights.
   std::string model_dir;
-  Split split = Split::kValidation;  // what is evaluated: validation or test
+  Split split = Split::kValidation;  // the split to evaluate: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
   bool per_sample = false;           // mode spectra: also the ranks of every row
   int64_t ntk_rows = 0;              // mode ntk: rows of the split; others: 0
@@ -44,35 +45,37 @@ struct RunOptions {
   bool trains() const { return mode == "train"; }
 };
 
-// What a run that trains or infers has on one rank, built in the order below. The weights are the
-// initial ones; no optimizer slots are kept unless the mode is train.
+// All objects of a training or inference run on one rank, built in the order below. Weights are the
+// initial ones. Optimizer slots exist only in mode train.
 struct RunContext {
-  // Collective; all ranks return the same status. Opens the log before tables are allocated, so
-  // that a used directory is told at once; the caller begins it. steps_done: by the run that
-  // options.resume continues. communicator outlives the object.
+  // Builds the context. Opens the log, which the caller begins, before tables are allocated, so
+  // that a used directory is refused at once. steps_done: steps of the run that options.resume
+  // continues. communicator outlives the object. Collective; all ranks return the same status.
   static StatusOr<std::unique_ptr<RunContext>> Open(const RunOptions& options, int64_t steps_done,
                                                     Communicator* communicator);
 
   RunContext(const RunOptions& options, Communicator* communicator,
              std::unique_ptr<Dataset> dataset, ShardPlan plan, std::unique_ptr<RunLog> log);
 
-  // Collective. RunLog::Begin.
+  // Calls RunLog::Begin. Collective.
   Status BeginLog();
-  // Collective. The part of the summary that is alike for all modes, up to now.
+  // Returns the part of the summary that all modes share, as of now. Collective.
   StatusOr<Summary> MakeSummary();
-  // An evaluation of the model as it is now. Collective, as Evaluation::Measure.
+  // Evaluates the model as it is now. Collective, as Evaluation::Measure.
   StatusOr<EvalRecord> Evaluate(Split split, const Evaluation::Predicted& predicted);
-  // User error where no NTK can be measured. Collective.
+  // User error if the neural tangent kernel cannot be measured. Collective.
   Status CheckNtk() const;
-  // Of the model as it is now. Collective, as MeasureNtk of evaluate/ntk.h.
+  // Measures the neural tangent kernel of the model as it is now. Collective, as MeasureNtk of
+  // evaluate/ntk.h.
   StatusOr<NtkMeasurement> MeasureNtk(Split split, int64_t rows, const NtkKernelVisit& kernel);
-  // What modes projection and spectra and the training's probes ask about the head.
+  // Returns the model whose head modes projection and spectra and the training's probes measure.
   ProjectionModel HeadModel() const;
-  // Appends the record of the head's scoring matrices at `step` to the log, where there are any.
+  // Appends the record of the head's scoring matrices at `step` to the log, if there are any.
   Status LogScoring(int64_t step);
-  // What the summary says of an evaluation.
+  // Adds an evaluation to the summary.
   void AddEvaluation(const EvalRecord& record, Summary* summary) const;
-  // To be read; or written, with step().WeightsChanged() afterwards.
+  // Returns the training state, to be read. Whoever writes to it calls step().WeightsChanged()
+  // afterwards.
   StateView State() {
     return {&graph.parameters(), [this] { return step().weights(); }, step().optimizer(), &tables,
             backend_->embedding()};
@@ -80,7 +83,7 @@ struct RunContext {
   Step<float>& step() const { return *backend_->step(); }
   IdStaging id_staging() const { return backend_->id_staging(); }
   Evaluation& evaluation() { return *evaluation_; }
-  // Of what is saved now; without the digest.
+  // Returns the metadata of a checkpoint that is saved now, without the digest.
   CheckpointMetadata MakeMetadata(Contents contents, const ControlRecord& control) const;
   ModelIdentity Identity() const { return {experiment, dataset->info()}; }
 

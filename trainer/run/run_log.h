@@ -16,12 +16,12 @@
 
 namespace elastor {
 
-// The output directory of a run, and its progress on stderr. Only rank 0 writes; on other ranks
-// every call does nothing and is ok. Errors are this rank's alone: agree on them before acting.
-// Not thread-safe.
+// Writes the output directory of a run and shows its progress on stderr. Only rank 0 writes; on
+// other ranks every call does nothing and is ok. Errors are this rank's alone: agree on them before
+// acting. Not thread-safe.
 class RunLog {
  public:
-  // What the directory is for, hence what it may hold.
+  // Purpose of the directory, which decides what it may hold.
   enum class Use {
     kTraining,  // new or empty
     // New, empty, or a run of the same experiment, which goes on after `step`. User error when that
@@ -29,11 +29,11 @@ class RunLog {
     kResumedTraining,
     kInference,  // new or empty
   };
-  // Claims the directory: makes it, with its parents, where it is missing, and locks it. What it
-  // holds stays untouched until Begin; destroyed before Begin, this removes the directories that it
-  // made, so that a refused command leaves nothing behind. User error when the directory holds what
-  // it may not, or when another process writes into it. REQUIRES: the experiment is resolved
-  // (experiment/config_defaults.h).
+  // Claims the directory: makes it and its missing parents, and locks it. Does not change its
+  // contents before Begin. If destroyed before Begin, the log removes the directories that it made,
+  // so that a refused command leaves nothing behind. User error when the directory holds files that
+  // its purpose forbids, or when another process writes into it. REQUIRES: the experiment is
+  // resolved (experiment/config_defaults.h).
   static StatusOr<std::unique_ptr<RunLog>> Open(const std::string& output_dir,
                                                 const Experiment& experiment, int rank, Use use,
                                                 int64_t step);
@@ -41,19 +41,19 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
-  // Writes experiment.textproto and plan.txt and begins metrics.jsonl and metrics.csv, of a resumed
-  // run after the records up to its step; a summary is removed. To be called once, when nothing is
-  // left that can be refused. `plan`: the shard plan's table. tensorboard: records go into a
-  // TensorBoardFile, too.
+  // Writes experiment.textproto and plan.txt, begins metrics.jsonl and metrics.csv, and removes an
+  // old summary. A resumed run keeps the records up to its step. To be called once, after every
+  // check that can refuse the command has passed. `plan` is the shard plan's table. With
+  // `tensorboard`, records go into a TensorBoardFile, too.
   Status Begin(const std::string& plan, bool tensorboard = false);
 
-  // Whether the directory, and metrics.jsonl in it, are still the ones that this process opened;
-  // else a machine error that names what is gone. To be called before anything is written there:
-  // whoever writes makes missing directories, and results would be scattered over two.
+  // Checks that the directory, and metrics.jsonl in it, are still the ones that this process
+  // opened. Machine error that names the missing one. To be called before anything is written
+  // there: a writer makes missing directories, which would scatter results over two.
   Status CheckInPlace() const;
 
-  // Appends a record of run_records.h to metrics.jsonl as one line, and to metrics.csv, handed to
-  // the system before this returns. REQUIRES: Begin was ok.
+  // Appends a record of run_records.h to metrics.jsonl as one line, and to metrics.csv. Hands them
+  // to the system before it returns. REQUIRES: Begin was ok.
   template <typename Record>
   Status Append(const Record& record) {
     if (!writes_) return OkStatus();
@@ -61,17 +61,17 @@ class RunLog {
     return tensorboard_ != nullptr ? tensorboard_->Append(record) : OkStatus();
   }
 
-  // Whether it is time to show progress (ProgressClock); it then counts as shown.
+  // Returns whether it is time to show progress (ProgressClock). If so, progress counts as shown.
   bool ProgressDue();
-  // On a terminal, also mpirun's, a bar that redraws itself, elsewhere a line. Fills in where the
-  // process began and how long it has been at work.
+  // Shows progress: on a terminal, also mpirun's, as a bar that redraws itself, elsewhere as a
+  // line. Fills in first_step and elapsed_seconds.
   void ShowProgress(Progress progress);
-  // A line that a bar does not overwrite.
+  // Shows a line that a bar does not overwrite.
   void ShowLine(const std::string& line);
-  // The same, of lines of which there may be thousands a second: five a second are shown.
+  // Shows at most five lines a second, for lines that may come thousands of times a second.
   void ShowFrequentLine(const std::string& line);
 
-  // summary.json, and the same for people on stdout. REQUIRES: Begin was ok.
+  // Writes summary.json, and prints the summary for people on stdout. REQUIRES: Begin was ok.
   Status Finish(const Summary& summary);
 
  private:
@@ -80,7 +80,8 @@ class RunLog {
   Status Claim();
   Status CheckContents() const;
   Status CheckRunToContinue() const;
-  // The lines of metrics.jsonl up to step_. Warns of those that are none, or may be missing.
+  // Returns the lines of metrics.jsonl up to step_. Warns of lines that are no records and of
+  // records that may be missing.
   StatusOr<std::string> ReadKeptMetrics();
   Status AppendRecord(const std::string& line);
   void EraseBar();
@@ -91,8 +92,8 @@ class RunLog {
   const Experiment experiment_;
   const bool writes_;
   const Use use_;
-  const int64_t step_;  // done before this process
-  const int columns_;   // of the terminal; 0: none
+  const int64_t step_;  // steps done before this process
+  const int columns_;   // width of the terminal; 0: there is none
   const Clock::time_point start_;
 
   std::vector<std::string> made_;  // directories that were missing, parents first

@@ -7,17 +7,17 @@
 
 namespace elastor {
 
-// Ranks that were started differently must not work together: they would make other calls, or the
-// same ones with other numbers. All of these are collective; every rank returns the same status, a
-// user error that names a rank, what it has and what rank 0 has.
+// Checks that all ranks were started alike. Ranks that were not would make different calls, or the
+// same calls with different numbers. All functions are collective, and every rank returns the same
+// status: a user error that names a rank, its value and rank 0's value.
 
-// Whether all ranks run the same program, to the byte.
+// Checks that all ranks run the same program, to the byte.
 Status AgreeOnProgram(Communicator& communicator);
 
-// Whether all ranks have the same resolved experiment, but for fields marked `per_rank`.
+// Checks that all ranks have the same resolved experiment, except for fields marked `per_rank`.
 Status AgreeOnExperiment(const Experiment& experiment, Communicator& communicator);
 
-// Whether a signal has asked any rank to stop (stop_signals.h): kStopped, else ok.
+// Returns kStopped if a signal has asked any rank to stop (stop_signals.h), else ok.
 Status AgreeOnGoingOn(Communicator& communicator);
 
 }  // namespace elastor

@@ -13,22 +13,22 @@
 
 namespace elastor {
 
-// The records of a run for TensorBoard, beside metrics.jsonl: scalars and histograms, whose tags
-// docs/use/outputs.md ("TensorBoard") lists. The file is a sequence of TFRecords: the length of an
-// event in 8 bytes, a checksum of these, the event, a checksum of it; all little-endian.
-// Errors are machine errors that name the file. Not thread-safe.
+// Writes the records of a run for TensorBoard, beside metrics.jsonl, as scalars and histograms.
+// Their tags are listed in docs/use/outputs.md ("TensorBoard"). The file is a sequence of
+// TFRecords: the length of an event in 8 bytes, a checksum of these, the event, a checksum of it;
+// all little-endian. Errors are machine errors that name the file. Not thread-safe.
 class TensorBoardFile {
  public:
-  // Makes a file in the directory, whose name is after those of earlier processes of the run.
-  // first_step: where this process's events begin; of the earlier files TensorBoard then forgets
-  // what has this step or a later one.
+  // Makes a file in the directory whose name sorts after the files of the run's earlier processes.
+  // first_step is the first step of this process's events; TensorBoard then drops events of earlier
+  // files at this step or later.
   static StatusOr<std::unique_ptr<TensorBoardFile>> Create(const std::string& directory,
                                                            int64_t first_step);
   ~TensorBoardFile() { std::fclose(file_); }
   TensorBoardFile(const TensorBoardFile&) = delete;
   TensorBoardFile& operator=(const TensorBoardFile&) = delete;
 
-  // One event, handed to the system before this returns.
+  // Append one event, and hand it to the system before they return.
   Status Append(const TrainRecord& record);
   Status Append(const EvalRecord& record);
   Status Append(const SpectrumRecord& record);
@@ -45,7 +45,7 @@ class TensorBoardFile {
   std::FILE* const file_;  // owned
 };
 
-// The checksum of TFRecords: CRC-32C, rotated by 15 bits, and a constant.
+// Returns the checksum of TFRecords: the CRC-32C rotated by 15 bits, plus a constant.
 uint32_t MaskedCrc32c(const std::string& bytes);
 
 }  // namespace elastor

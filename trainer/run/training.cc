@@ -244,7 +244,7 @@ Status TrainingRun::TrainSteps() {
   return OkStatus();
 }
 
-// Of what a command can be refused for, nothing is left.
+// Begins the output files. Every check that can refuse the command has passed.
 Status TrainingRun::BeginWriting() {
   context_.communicator->Enter(Activity::kRecords);
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());

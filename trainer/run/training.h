@@ -7,8 +7,8 @@
 
 namespace elastor {
 
-// Mode train: from the data set to the model and the summary, or on from the last checkpoint.
-// Collective: all ranks return the same status, but for machine errors (main.cc).
+// Runs mode train from the data set to the model and the summary, or continues from the last
+// checkpoint. Collective: all ranks return the same status, except for machine errors (main.cc).
 Status RunTraining(const RunOptions& options, Communicator& communicator);
 
 }  // namespace elastor

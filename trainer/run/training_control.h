@@ -8,9 +8,9 @@
 
 namespace elastor {
 
-// What happens when in a run, as a pure function of the steps done and of the scheduled evaluations
-// so far: learning rates, plateaus, early stop, best weights. Formulas: docs/reference/training.md. Its whole
-// state is the ControlRecord, so a run continues from a record as if it had never stopped.
+// Decides learning rates, plateaus, early stop and best weights, as a pure function of the steps
+// done and the scheduled evaluations so far. Formulas: docs/reference/training.md. Its whole state
+// is the ControlRecord, so a run continues from a record as if it had never stopped.
 class TrainingControl {
  public:
   struct Epoch {
@@ -18,7 +18,8 @@ class TrainingControl {
     int64_t batch_rows = 0;
     int64_t steps() const { return (rows + batch_rows - 1) / batch_rows; }
   };
-  // `record`: where to continue; of a new run: its seed and plateau_share 1 (NewRecord).
+  // `record` is the state to continue from; a new run passes NewRecord, with its seed and
+  // plateau_share 1.
   TrainingControl(const OptimizerConfig& optimizer, const TrainingConfig& training,
                   const Epoch& epoch, const ControlRecord& record);
   static ControlRecord NewRecord(const TrainingConfig& training);
@@ -27,14 +28,15 @@ class TrainingControl {
   int64_t total_steps() const { return epoch_.steps() * training_.epochs(); }
   bool finished() const { return record_.stopped_early() || record_.step() >= total_steps(); }
 
-  // Of the next step.
+  // Returns the learning rate of the next step.
   double LearningRate() const;
-  // A step was done with that rate.
+  // Tells that a step was done with that learning rate.
   void StepDone();
-  // Whether the step just done is followed by a scheduled evaluation: only these decide anything.
+  // Returns whether a scheduled evaluation follows the step just done. Only scheduled evaluations
+  // influence the run.
   bool EvaluationDue() const;
-  // A scheduled evaluation found the monitored metric to be `value`. Returns whether it is the best
-  // so far; afterwards the rate may be lower, and the run finished.
+  // Tells the monitored metric's value in a scheduled evaluation. Returns whether it is the best so
+  // far. Afterwards the learning rate may be lower, and the run may be finished.
   bool Evaluated(double value);
 
  private:

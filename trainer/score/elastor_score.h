@@ -33,7 +33,7 @@ size_t elastor_outputs(const elastor_model* model);
  * 0 when the model's folder does not tell how raw values are encoded. */
 size_t elastor_fields(const elastor_model* model);
 const char* elastor_field_name(const elastor_model* model, size_t field);
-/* Of rows that are encoded: numbers, and bags of ids. */
+/* Return how many numbers and how many bags of ids an encoded row has. */
 size_t elastor_numeric_fields(const elastor_model* model);
 size_t elastor_categorical_fields(const elastor_model* model);
 

@@ -18,13 +18,13 @@
 
 namespace elastor {
 
-// Turns raw values into what a model was trained on, by what its folder tells: the schema, the
-// means and deviations, and the vocabularies. Rows get the bits that `prepare --vocabulary_from` of
-// the training set would give them. Thread-safe.
+// Encodes raw values as the training data was encoded, by the schema, the means and deviations, and
+// the vocabularies in a model's folder. Rows get the bits that `prepare --vocabulary_from` of the
+// training set would give them. Thread-safe.
 class RowEncoder {
  public:
-  // folder: of the model; its vocabularies are read and verified. User error in one line when the
-  // folder does not tell how raw rows are encoded.
+  // `folder` is the model's; its vocabularies are read and verified. User error in one line when
+  // the folder does not tell how raw rows are encoded.
   static StatusOr<std::unique_ptr<RowEncoder>> Open(const DataEncoding& encoding,
                                                     const std::string& folder);
 
@@ -32,17 +32,17 @@ class RowEncoder {
   // The fields that the model reads, in the order of the schema.
   std::span<const FieldPlan> features() const { return features_; }
 
-  // The schema for rows whose text begins with `first_line` (of LIBSVM and with a header, the
-  // header): fields that only training needs may be missing there. With a header they are found by
-  // name; without one, the columns of LABEL fields may be left out, or those of LABEL, WEIGHT,
-  // GROUP and TIME fields. A model of several labels has all of them or none.
+  // Returns the schema for rows whose text begins with `first_line`, which is the header if the
+  // schema has one. For LIBSVM it is the model's own schema. Fields that only training needs may be
+  // missing from the rows. With a header, fields are found by name. Without one, the columns of
+  // LABEL fields may be left out, or those of LABEL, WEIGHT, GROUP and TIME fields. With several
+  // labels, rows have all of them or none.
   Schema SchemaOf(std::string_view first_line) const;
 
-  // Appends the rows of a chunk that was parsed by SchemaOf, with labels that are not-a-number
-  // where they are missing.
+  // Appends the rows of a chunk that was parsed by SchemaOf. A missing label becomes not-a-number.
   void Encode(const ParsedChunk& chunk, Rows* rows) const;
-  // Appends a row by its values as text, by feature. User error naming the field; then nothing is
-  // appended.
+  // Appends one row from its values as texts, one per feature. User error naming the field; then
+  // nothing is appended.
   Status EncodeValues(std::span<const std::string_view> values, Rows* rows) const;
 
  private:
@@ -53,7 +53,7 @@ class RowEncoder {
   const DataEncoding encoding_;
   const PreparePlan plan_;
   std::vector<FieldPlan> features_;
-  std::vector<Vocabulary> vocabularies_;  // by column of plan_.ids; empty where there is none
+  std::vector<Vocabulary> vocabularies_;  // by column of plan_.ids; empty without a vocabulary
 };
 
 }  // namespace elastor

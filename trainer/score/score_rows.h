@@ -15,13 +15,13 @@ struct ScoreRowsOptions {
   std::vector<std::string> inputs;
   std::string output_dir;  // a new directory for predictions.csv; empty: the lines go to stdout
   int threads = 1;
-  int64_t max_bad_rows = -1;  // -1: the schema's
+  int64_t max_bad_rows = -1;  // -1: the schema's limit
 };
 
-// Scores raw rows by a trained model alone (docs/use/scoring.md): the lines of mode predict's
-// predictions.csv, one a row, in order, in memory that does not grow with the input. A label that
-// is not there, and the probability of a bad row, are empty. User error, with nothing in
-// output_dir, naming the line of the bad row beyond max_bad_rows.
+// Scores raw rows with a trained model (docs/use/scoring.md). Writes the lines of mode predict's
+// predictions.csv, one per row, in order. Memory does not grow with the input. A missing label, and
+// the probability of a bad row, are empty. User error naming the line of the first bad row beyond
+// max_bad_rows; then nothing is in output_dir.
 Status ScoreRows(const ScoreRowsOptions& options);
 
 }  // namespace elastor

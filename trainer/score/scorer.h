@@ -23,7 +23,7 @@
 
 namespace elastor {
 
-// FTZ and DAZ on the calling thread for a while: canonical arithmetic.
+// Sets FTZ and DAZ (canonical arithmetic) on the calling thread during its lifetime.
 class CanonicalWhile {
  public:
   CanonicalWhile() { SetCanonicalFloatingPoint(); }
@@ -33,22 +33,22 @@ class CanonicalWhile {
   const unsigned before_ = _mm_getcsr();
 };
 
-// What a model's folder says without its weights.
+// Everything in a model's folder except its weights.
 struct ModelDescription {
   CheckpointMetadata metadata;
-  Experiment experiment;  // complete
+  Experiment experiment;  // with every default filled in
   DatasetInfo data;       // fields and labels of the training data, without rows
-  // User error naming `path`, the manifest's, when it is of version 1, which does not tell its
-  // training data's fields, or of an experiment that is refused.
+  // Reads the description from a manifest. User error naming `path`, the manifest's, when it is of
+  // version 1, which does not record the training data's fields, or when its experiment is refused.
   static StatusOr<ModelDescription> Of(const Manifest& manifest, const std::string& path);
 };
 
-// A trained model in memory, in one process and without communication: the logits of a row are
-// those of modes evaluate and predict, to the last bit. Thread-safe.
+// A trained model in memory, in one process and without communication. A row's logits equal those
+// of modes evaluate and predict, to the last bit. Thread-safe.
 class Scorer {
  public:
-  // Reads RUN/model or a checkpoint, every byte that is used verified. `pool`, which may be null,
-  // shares the work of opening. User error in one line naming the file.
+  // Reads RUN/model or a checkpoint and verifies every byte that it uses. `pool`, which may be
+  // null, shares the work of opening. User error in one line naming the file.
   static StatusOr<std::unique_ptr<Scorer>> Open(const std::string& model_dir, ThreadPool* pool);
   ~Scorer();
 
@@ -56,12 +56,12 @@ class Scorer {
   const Task& task() const { return task_; }
   const Graph& graph() const { return graph_; }
 
-  // Replaces *logits by [rows][task().outputs()]. *rows is used up: its memory may be used again.
-  // User error naming field and id when an id is outside its table. On the calling thread, which
-  // computes with FTZ and DAZ meanwhile.
+  // Replaces *logits by [rows][task().outputs()]. Leaves *rows undefined, but its memory may be
+  // used again. Computes on the calling thread, with FTZ and DAZ meanwhile. User error naming field
+  // and id when an id is outside its table.
   Status Score(Rows* rows, std::vector<float>* logits) const;
 
-  // The rows that export and lookups see: by table of tables().
+  // The embedding rows that export and lookups read, by table of tables().
   const std::vector<RowStore<float>>& stores() const { return stores_; }
   const EmbeddingLayout& layout() const { return layout_; }
   const std::vector<float>& weights() const { return weights_; }

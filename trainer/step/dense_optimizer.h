@@ -14,21 +14,24 @@
 
 namespace elastor {
 
-// The optimizer of the dense parameters on the slices this rank owns (its slots exist only there).
-// Formulas: docs/reference/training.md; the same as PyTorch's. A step: gradient() filled with the summed
-// gradients, AddL2, Update. Statistics of the layout move towards their "gradient", the batch's
-// value, instead: without learning rate, penalty, scale and slots, and they are not in the norm.
+// The optimizer of the dense parameters, on the slices that this rank owns; slots exist only there.
+// The formulas are PyTorch's (docs/reference/training.md). In a step the caller fills gradient()
+// with the summed gradients, then calls AddL2 and Update. Statistics of the layout move towards
+// their "gradient", the batch's value, instead. They have no learning rate, penalty, scale or
+// slots, and do not count in the norm.
 template <typename T>
 class DenseOptimizer final : public DenseSlots<T> {
  public:
-  // slices: of every bucket, in order; whole blocks of kParameterBlock. pool outlives the object.
+  // slices: this rank's slices, one per bucket, in order; each consists of whole blocks of
+  // kParameterBlock. pool outlives the object.
   DenseOptimizer(const DenseOptimizerOptions& options, const ParameterLayout& layout,
                  std::span<const Range> slices, ThreadPool* pool);
 
-  // The gradient of slice `bucket`, from its first element.
+  // Returns the gradient of slice `bucket`, from the slice's first element on.
   T* gradient(int bucket) { return gradient_.data() + first_block_[bucket] * kParameterBlock; }
 
-  // g += lambda w. Adds sum g^2 to *squared_norm and sum lambda/2 w^2 to *penalty, block by block.
+  // Adds the L2 term: g += lambda w. Adds sum g^2 to *squared_norm and sum lambda/2 w^2 to
+  // *penalty, block by block.
   void AddL2(const T* weights, ExactSum* squared_norm, ExactSum* penalty);
 
   // Updates this rank's slices of the flat array with gradient scale * g; step counts from 1.
@@ -43,30 +46,32 @@ class DenseOptimizer final : public DenseSlots<T> {
  private:
   // A run of one owned block that belongs to one parameter with lambda > 0.
   struct Decayed {
-    int64_t offset;  // in the block
+    int64_t offset;  // first element, relative to the block
     int64_t size;
     T lambda;
   };
-  // One whole block of an owned slice; block i has gradient and slots at i times their block size.
+  // One whole block of an owned slice. The gradient and slots of block i begin at i times their
+  // block size.
   struct Block {
-    int64_t global;  // of its first element, in the flat array
+    int64_t global;  // index of its first element in the flat array
     std::vector<Decayed> decayed;
-    std::vector<Range> statistics;  // elements in the block
-    std::vector<Range> shrinking;   // likewise: with decoupled decay
+    std::vector<Range> statistics;  // running statistics, as ranges of elements in the block
+    std::vector<Range> shrinking;   // elements with decoupled decay, likewise
   };
 
-  // Of a block's gradient, statistics left out.
+  // Returns the squared norm of a block's gradient without statistics.
   static double SquaredNorm(const Block& block, const T* gradient);
-  // Moves a block's statistics and clears their gradient, with which no rule changes anything.
+  // Moves a block's statistics and clears their gradient, so that the optimizer's rule does not
+  // change them.
   static void MoveStatistics(const Block& block, T* gradient, T* weights);
-  // Decoupled decay: what is left of the weights.
+  // Applies decoupled decay: multiplies the decayed weights by `kept`.
   static void Shrink(const Block& block, T kept, T* weights);
 
   DenseOptimizerOptions options_;
   ThreadPool* pool_;
-  int64_t slot_elements_;  // of a block
+  int64_t slot_elements_;  // number of slot values per block
   std::vector<Block> blocks_;
-  std::vector<int64_t> first_block_;  // of every bucket's slice, and the end
+  std::vector<int64_t> first_block_;  // first block of every bucket's slice, then the end
   std::vector<T> gradient_;
   std::vector<T> slots_;
 };

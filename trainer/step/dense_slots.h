@@ -7,16 +7,16 @@
 
 namespace elastor {
 
-// The slots of a dense optimizer as checkpoints see them, on whatever device they are: those of the
-// slices this rank owns, in host memory.
+// Gives checkpoints access to a dense optimizer's slots, on any device: reads and writes, in host
+// memory, the slots of the slices that this rank owns.
 template <typename T>
 class DenseSlots {
  public:
   virtual ~DenseSlots() = default;
 
-  // Slots of a parameter, one after another in checkpoints (SlotNames in state_view.h): 0 (SGD), 1
-  // (Adagrad) or 2 (Adam). Copy and set one of them for the slice of `bucket`, elements in the
-  // slice's order; reset: the values of a new run.
+  // slots() is the number of slots per parameter: 0 (SGD), 1 (Adagrad) or 2 (Adam), in the order of
+  // SlotNames (state_view.h). CopySlot and SetSlot read and write one slot of the slice of
+  // `bucket`, in the slice's order. ResetSlots sets the values of a new run.
   virtual OptimizerKind kind() const = 0;
   virtual int64_t slots() const = 0;
   virtual void CopySlot(int64_t slot, int bucket, T* values) const = 0;

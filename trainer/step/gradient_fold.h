@@ -14,35 +14,35 @@
 
 namespace elastor {
 
-// The sink of training: sums one thread's passes along the leaf tree, bucket by bucket. The kernels
-// of a pass whose leaves are the right sibling of what is there add straight into its buffer. One
-// per computing thread; thread-compatible.
+// The gradient sink of training. It sums one thread's passes along the leaf tree, bucket by bucket.
+// If a pass's leaves are the right sibling of the node already there, its kernels add straight into
+// that node's buffer. There is one per computing thread; thread-compatible.
 template <typename T>
 class GradientFold final : public GradientSink<T> {
  public:
-  // `leaves`: the thread's. layout outlives the sink.
+  // `leaves` are the thread's. layout outlives the sink.
   GradientFold(const ParameterLayout* layout, const Range& leaves);
 
-  // Forgets the last step. bucket_ready(bucket) is called when a bucket is complete: while the
-  // last pass runs.
+  // Forgets the last step. Calls bucket_ready(bucket) when a bucket is complete, while the last
+  // pass runs.
   void BeginStep(std::function<void(int bucket)> bucket_ready);
-  // A backward pass over a node of the leaf tree, nodes ascending. A node that is one leaf may take
-  // several passes, whose gradients are added in order.
+  // Place of a backward pass in the leaf tree: the node that it covers. Nodes come in ascending
+  // order. A node that is one leaf may take several passes, whose gradients are added in order.
   struct PassPlace {
-    int64_t leaf;        // the node's first present one
-    int64_t next_leaf;   // the first one behind the node
+    int64_t leaf;        // the node's first present leaf
+    int64_t next_leaf;   // the first leaf behind the node
     bool first_of_node;  // the node's first pass
     bool last_of_node;
     bool last_node;  // no other node with rows follows on this thread
   };
   void BeginPass(const PassPlace& place);
-  // For a thread without present leaves.
+  // Ends the step of a thread that has no present leaves.
   void FinishWithoutLeaves();
 
   typename GradientSink<T>::Target Open(int parameter) override;
   void Close(int parameter) override;
 
-  // Once the bucket is ready: this thread's canonical nodes.
+  // Returns this thread's canonical nodes of a bucket. REQUIRES: the bucket is ready.
   std::span<const typename TreeFold<T>::Node> nodes(int bucket) const {
     return buckets_[bucket].fold.nodes();
   }

@@ -13,29 +13,29 @@
 
 namespace elastor {
 
-// Where the time of steps went on this rank, in seconds, added up.
+// Total time of the steps' phases on this rank, in seconds.
 struct StepTimes {
   double route_ids = 0;  // unique ids and their exchange (waiting for it, when overlapped)
   double lookup = 0;     // owners gather rows and send them to the ranks that asked
   double compute = 0;    // forward, backward, sums over own leaves
-  double reduce = 0;     // dense slices
+  double reduce = 0;     // exchange and sum of dense gradients
   double route_gradients = 0;
   double scalars = 0;
-  double update = 0;  // optimizers, weights to everybody, repacking
+  double update = 0;  // optimizers, all-gather of weights, repacking
 };
 
-// Bits that a rank may set for all to know (to stop, to write a checkpoint); what they mean is the
-// caller's affair.
+// Number of request bits. A rank sets a bit to tell all ranks something (to stop, to write a
+// checkpoint); the caller defines their meaning.
 inline constexpr int kRequestBits = 5;
 
 struct StepResult {
-  double loss = 0;                               // the task's, weighted
+  double loss = 0;                               // the task's weighted loss
   double l2 = 0;                                 // penalty: sum of lambda/2 w^2
-  double gradient_norm = 0;                      // before clipping
+  double gradient_norm = 0;                      // norm before clipping
   std::array<int64_t, kRequestBits> requests{};  // how many ranks set each bit
 };
 
-// How a step that may not be done ends the run.
+// Returns the error that ends a run whose step diverged.
 inline Status DivergedAtStep(int64_t step) {
   return DivergedError("step " + std::to_string(step) +
                        ": the loss or the gradient norm is not finite; lower "
@@ -45,41 +45,42 @@ inline Status DivergedAtStep(int64_t step) {
 // Rows of a batch after a forward pass, in host memory.
 template <typename T>
 struct EvaluatedRows {
-  int64_t begin = 0;  // of the batch's local rows
+  int64_t begin = 0;  // index of the first row among the batch's local rows
   int64_t rows = 0;
   Panels<const T> logits;          // [rows, outputs of the task]
   const double* losses = nullptr;  // [rows][losses of the task], unweighted
-  // Probe `probe` of the model's graph: [rows, tokens * width]. During the visit.
+  // Returns probe `probe` of the model's graph, [rows, tokens * width], valid during the visit.
   std::function<Panels<const T>(int probe)> probe;
 };
 
-// The training state of one rank and the step that advances it, on whatever device
+// The training state of one rank and the step that advances it, on any device
 // (docs/inside/design.md, "One step"). Every rank makes the same calls.
 template <typename T>
 class Step {
  public:
   virtual ~Step() = default;
 
-  // One step on `batch`. `next`: the batch of the next call, whose ids may be exchanged meanwhile;
-  // null when there is none. requests: this rank's bits, which travel with the loss. Diverged when
-  // a loss or the gradient norm is not finite; the state is then unchanged but for rows made at
-  // first touch.
+  // Does one step on `batch`. `next` is the batch of the next call, whose ids may be exchanged
+  // meanwhile; null without one. `requests` are this rank's bits, which travel with the loss.
+  // Diverged when a loss or the gradient norm is not finite; the state is then unchanged except for
+  // rows made at first touch.
   virtual StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next,
                                    double learning_rate, int64_t requests) = 0;
 
-  // Forward passes only, without dropout. visit may be called on several threads at once, each row
-  // of the batch once.
+  // Does forward passes only, without dropout. Visits each row of the batch once; visit may be
+  // called on several threads at once.
   virtual Status Evaluate(const LocalBatch& batch,
                           const std::function<void(const EvaluatedRows<T>&)>& visit) = 0;
 
-  // Steps done: numbers the next step's random choices. Set to continue a run.
+  // Number of steps done, on which the next step's random choices depend. Set it to continue a run.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  // Steps of an earlier run whose optimizer state this one continues: bias correction counts them.
+  // Sets the steps of an earlier run whose optimizer state this one continues. Bias correction
+  // counts them.
   void set_optimizer_step_offset(int64_t offset) { optimizer_step_offset_ = offset; }
 
-  // The flat array of the dense weights, in host memory, as of now; call WeightsChanged after
-  // writing.
+  // Returns the flat array of the current dense weights in host memory. Call WeightsChanged after
+  // writing to it.
   virtual T* weights() = 0;
   virtual void WeightsChanged() = 0;
   virtual DenseSlots<T>* optimizer() = 0;
@@ -87,7 +88,7 @@ class Step {
   const StepTimes& times() const { return times_; }
 
  protected:
-  // Counts the step that is being done; returns the number that its optimizers are to use, from 1.
+  // Counts the step that is being done. Returns the step number, from 1, for its optimizers.
   int64_t BeginUpdate() { return optimizer_step_offset_ + ++steps_; }
 
   StepTimes times_;

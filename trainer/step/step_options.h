@@ -13,30 +13,32 @@ struct DenseOptimizerOptions {
   OptimizerOptions rule;    // SGD, Adagrad or Adam, applied to blocks of kParameterBlock
   double dense_l2 = 0;      // lambda of parameters with Decay::kDense
   double embedding_l2 = 0;  // lambda of parameters with Decay::kEmbedding
-  // Of parameters with Decay::kDense: w = (1 - learning rate * decoupled_decay) w before an update.
+  // Decoupled decay of parameters with Decay::kDense: w = (1 - learning rate * decoupled_decay) w
+  // before an update.
   double decoupled_decay = 0;
 };
 
-// m of running statistics: w <- (1 - m) w + m g. PyTorch's momentum of batch norm.
+// Momentum m of running statistics, w <- (1 - m) w + m g, as in PyTorch's batch norm.
 inline constexpr double kStatisticMomentum = 0.1;
 
-// Rows of one pass. A leaf with more rows takes several passes, whose gradients are added in order:
-// part of the definition of the sums, since it must not depend on anybody's cache. Models that need
-// whole leaves (batch norm) take them in one pass, and the memory of a thread grows accordingly.
+// Most rows of one pass. A leaf with more rows takes several passes, whose gradients are added in
+// order. The number is part of the sums' definition, so it must not depend on a machine's cache.
+// Models that need whole leaves (batch norm) take them in one pass, and a thread's memory grows
+// accordingly.
 inline constexpr int64_t kPassRows = 512;
 
-// Of a step on any device.
+// Options of a step on any device.
 struct TrainStepOptions {
   Task task;
   int64_t leaves = 16;  // V
   int64_t batch_rows =
       0;  // of the largest training batch; on the CPU where Graph::needs_whole_leaf only
-  // Whether all batches have weights, on every rank; else none has.
+  // Whether rows have weights: either all batches on every rank have them, or none has.
   bool sample_weights = false;
   uint64_t seed = 0;
   Precision precision = Precision::kFloat32;
   double clip_norm = 0;     // 0: no clipping
-  double embedding_l2 = 0;  // for the reported penalty
+  double embedding_l2 = 0;  // lambda of embedding rows, for the reported penalty
   bool overlap = false;     // ids of the next batch and dense slices travel during computation
   DenseOptimizerOptions dense;
 };

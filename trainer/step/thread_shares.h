@@ -12,27 +12,27 @@
 
 namespace elastor {
 
-// Whether a training pass holds rows of one leaf alone.
+// Returns whether a training pass holds rows of only one leaf.
 inline bool OneLeafAPass(const Graph& graph) {
   return graph.needs_whole_leaf() || graph.shares_parameters();
 }
 
-// Rows of the largest training pass on the CPU.
+// Returns the rows of the largest training pass on the CPU.
 inline int64_t TrainingPassRows(const TrainStepOptions& options, const Graph& graph) {
   const int64_t leaf_rows = (options.batch_rows + options.leaves - 1) / options.leaves;
   if (graph.needs_whole_leaf()) return leaf_rows;
   return OneLeafAPass(graph) && leaf_rows > 0 ? std::min(leaf_rows, kPassRows) : kPassRows;
 }
 
-// Rows of the largest pass of an evaluation. Those of models that are applied again and again take
-// no more memory than training does.
+// Returns the rows of the largest evaluation pass. For models that are applied repeatedly, an
+// evaluation takes no more memory than training.
 inline int64_t EvaluationPassRows(const TrainStepOptions& options, const Graph& graph) {
   if (graph.needs_whole_leaf()) return kPassRows;
   return (TrainingPassRows(options, graph) + kPanelRows - 1) / kPanelRows * kPanelRows;
 }
 
-// Neighbouring leaves that share a pass of at most kPassRows rows, padded ones included; a power of
-// two. batch_rows: of the batch.
+// Returns how many neighbouring leaves share a pass of at most kPassRows rows, padding included; a
+// power of two. batch_rows: rows of the whole batch.
 inline int64_t PassLeavesOf(int64_t leaves, int64_t batch_rows) {
   const int64_t leaf_rows = (batch_rows + leaves - 1) / leaves;
   const int64_t padded_rows = (leaf_rows + kPanelRows - 1) / kPanelRows * kPanelRows;
@@ -41,13 +41,13 @@ inline int64_t PassLeavesOf(int64_t leaves, int64_t batch_rows) {
   return count;
 }
 
-// With fewer leaves than threads, and whole leaves in a pass, all threads compute each leaf, with
-// the memory of thread 0.
+// Returns whether all threads compute each leaf together, with the memory of thread 0. They do if
+// passes hold whole leaves and there are fewer leaves than threads.
 inline bool SharesLeaves(bool whole_leaf, const Range& own_leaves, int threads) {
   return whole_leaf && own_leaves.size() < threads;
 }
 
-// What one computing thread of a rank has to do: leaves, and passes of up to so many rows.
+// The work of one computing thread of a rank: its leaves, and the most rows of a pass.
 struct ThreadShare {
   Range leaves;
   int64_t pass_rows = 0;

@@ -35,7 +35,7 @@ class TrainStep final : public Step<T> {
 
   StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next, double learning_rate,
                            int64_t requests) override;
-  // Rows are computed where Run would compute them; visit is called on the computing threads.
+  // Computes each row on the thread on which Run would compute it, and calls visit on that thread.
   Status Evaluate(const LocalBatch& batch,
                   const std::function<void(const EvaluatedRows<T>&)>& visit) override;
 
@@ -45,10 +45,10 @@ class TrainStep final : public Step<T> {
 
  private:
   struct Thread;
-  // What a batch needs of other ranks before its forward pass.
+  // The data from other ranks that a batch needs before its forward pass.
   struct Routed {
     std::unique_ptr<typename ShardedEmbedding<T>::Routing> ids;
-    double weight = 0;  // of the whole batch: its rows, or the sum of their weights
+    double weight = 0;  // weight of the whole batch: its rows, or the sum of their weights
   };
   struct Scalars {
     ExactSum loss;
@@ -76,14 +76,13 @@ class TrainStep final : public Step<T> {
   ShardedEmbedding<T>* embedding_;
   Communicator* communicator_;
   ThreadPool* pool_;
-  int64_t pass_rows_;             // of a training pass, at most
-  int64_t evaluation_pass_rows_;  // likewise
+  int64_t pass_rows_;             // most rows of a training pass
+  int64_t evaluation_pass_rows_;  // most rows of an evaluation pass
   Range own_leaves_;
   bool one_leaf_a_pass_;
-  // Fewer leaves than threads, and the model's passes are worth sharing: all threads compute each
-  // leaf, with the workspace of thread 0.
+  // Whether all threads compute each leaf, with the workspace of thread 0 (SharesLeaves).
   bool share_leaves_;
-  std::vector<Range> slices_;  // of every bucket, this rank's
+  std::vector<Range> slices_;  // this rank's slice of every bucket
   DenseReducer<T> reducer_;
   DenseOptimizer<T> optimizer_;
   std::vector<T> weights_;

@@ -7,14 +7,14 @@ namespace elastor {
 namespace {
 
 constexpr size_t kLeastDashes = 60;
-// Of a paragraph of mpirun's, which have fewer than 40: more are a frame of somebody else.
+// Longest frame that is taken for one of mpirun's. Its own have fewer than 40 lines.
 constexpr size_t kMostLines = 100;
 
 bool IsFrame(const std::string& line) {
   return line.size() >= kLeastDashes && line.find_first_not_of('-') == line.npos;
 }
 
-// Of this program, also when it comes between two of mpirun's lines.
+// Recognises this program's own lines, also when they come between two of mpirun's.
 bool IsOurs(const std::string& line) {
   return line.starts_with("elastor: ") || line.starts_with("trainer: ") ||
          line.starts_with("step ");

@@ -7,26 +7,27 @@
 
 namespace elastor {
 
-// Takes the stderr of mpirun apart: what the ranks print goes on, the framed paragraphs in which
-// Open MPI (4.1) tells how its job ended become a few words.
+// Filters the stderr of mpirun. Passes on the ranks' output, and turns the framed paragraphs in
+// which Open MPI (4.1) tells how its job ended into a few words.
 class MpirunReport {
  public:
-  // The next bytes of the stream; returns those to be passed on, whole lines.
+  // Takes the next bytes of the stream. Returns the whole lines to be passed on.
   std::string Pass(std::string_view bytes);
-  // At the stream's end: what is left of it.
+  // Returns the rest, at the stream's end.
   std::string Rest();
 
-  // "rank 3 on b was killed by signal 9"; empty: nothing was told.
+  // How the job ended: "rank 3 on b was killed by signal 9". Empty if mpirun did not tell.
   const std::string& cause() const { return cause_; }
 
  private:
   std::string PassLine(const std::string& line);
-  // Whether a paragraph tells how the job ended; keeps the first one's words.
+  // Returns whether a paragraph tells how the job ended. Keeps the words of the first one that
+  // does.
   bool TellsTheEnd(const std::vector<std::string>& paragraph);
 
   std::string begun_;                   // a line without its end
   bool framed_ = false;                 // between two lines of dashes
-  std::vector<std::string> paragraph_;  // of that frame, so far
+  std::vector<std::string> paragraph_;  // lines of that frame so far
   std::string cause_;
 };
 

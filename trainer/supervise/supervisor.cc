@@ -52,14 +52,14 @@ void Say(const std::string& line) { WriteToStderr("supervise: " + line + "\n"); 
 
 std::string Ranks(int count) { return std::to_string(count) + (count == 1 ? " rank" : " ranks"); }
 
-// Of the last whole checkpoint; kNone without one.
+// Returns the step of the last whole checkpoint, or kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
   const StatusOr<std::string> last = LastCheckpoint(output_dir + "/checkpoints");
   if (!last.ok() || last->empty()) return kNone;
   return std::atoll(last->c_str() + last->rfind('-') + 1);
 }
 
-// Of the last line of metrics.jsonl; kNone without one.
+// Returns the step in the last line of metrics.jsonl, or kNone without one.
 int64_t LoggedStep(const std::string& output_dir) {
   constexpr char kStep[] = "\"step\":";
   const StatusOr<std::string> text = ReadFile(output_dir + "/metrics.jsonl");

@@ -14,21 +14,21 @@ struct SuperviseOptions {
   std::vector<std::string> trainer;  // what a rank is: the program and its arguments
   std::string output_dir;
   int ranks = 1;
-  std::vector<Host> hosts = {};  // with room for the ranks; empty: this host
+  std::vector<Host> hosts = {};  // hosts with room for the ranks; empty: this host
   // mpirun and its options, to which the number of ranks, the hosts and the trainer are added.
   std::vector<std::string> launch;
-  int max_restarts = 5;          // in a row, without a later checkpoint between them
-  ParallelConfig parallel = {};  // the ranks'; its deadlines say how long they can live on
+  int max_restarts = 5;          // most restarts in a row without a new checkpoint between them
+  ParallelConfig parallel = {};  // the ranks' settings; its deadlines say how long they can live on
 };
 
-// Starts the job, and starts it again from its last checkpoint when it ends for a reason that
-// another attempt may not meet (EndOf of core/process/job_process.h), on the hosts that answer
-// then. A line on stderr tells every such event. Returns the exit code of the job's last attempt;
-// an error when there was none: another supervisor is at work on the folder, or no host answers.
+// Starts the job. Starts it again from its last checkpoint, on the hosts that answer then, when it
+// ends for a reason that another attempt may not meet (EndOf in core/process/job_process.h). Prints
+// a line on stderr for every such event. Returns the exit code of the job's last attempt. Error
+// when there was no attempt: another supervisor is at work on the folder, or no host answers.
 //
-// SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask the job for a checkpoint and its end, after which nothing
-// is started; the second one kills it. When this process is killed the kernel kills the job.
-// To be called once, by a process with one thread that is no rank of an MPI job.
+// SIGINT, SIGTERM, SIGUSR1 and SIGHUP ask the job to write a checkpoint and end; it is not started
+// again. A second signal kills the job. When this process is killed, the kernel kills the job. To
+// be called once, by a process with one thread that is no rank of an MPI job.
 StatusOr<int> Supervise(const SuperviseOptions& options);
 
 }  // namespace elastor

@@ -7,15 +7,17 @@
 
 namespace elastor::cuda::emulation {
 
-// Where the threads of a warp wait for each other. All lanes of the mask must come to the same.
+// The kinds of points where the threads of a warp wait for each other. All lanes of the mask must
+// reach the same one.
 enum class WarpBarrier { kSync, kShuffle, kBallot };
 
-// In a kernel. Waits for all lanes of `mask`; then element `lane` of the result is the value that
-// each of them gave, until the thread's next barrier. Ends the process when a lane cannot come.
+// Called in a kernel. Waits for all lanes of `mask`; then element `lane` of the result is the value
+// that this lane passed. The result is valid until the thread's next barrier. Ends the process if a
+// lane can never arrive.
 const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
 // Waits for all threads of the block.
 void WaitForBlock();
-// The lane of the running thread in its warp.
+// Returns the lane of the running thread in its warp.
 int CurrentLane();
 // Ends the process with a message that names the running thread.
 [[noreturn]] void DieOfKernel(const char* what);

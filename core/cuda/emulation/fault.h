@@ -3,8 +3,8 @@
 
 namespace elastor::cuda::emulation {
 
-// From now on a memory fault, or a trap of a kernel's checks, says on stderr what was touched and
-// by which thread of which kernel, before it ends the process as ever.
+// Makes every later memory fault, or trap of a kernel's checks, print to stderr which memory was
+// touched by which thread of which kernel, before it ends the process as usual.
 void InstallFaultHandler();
 
 }  // namespace elastor::cuda::emulation

@@ -14,7 +14,7 @@ namespace emulation {
 
 // In a kernel, by all lanes of a warp at once: sums += left right, [16, depth] and [depth, 8], as
 // one chain of fused multiply-adds an element, ascending in PTX's number of the depth. Lanes 4 i to
-// 4 i + 3 hold row i, that behind it by 8 (`second`) and column i; holder(k) says which of them has
+// 4 i + 3 hold row i, row i + 8 (`second`) and column i; holder(k) is the one of them that has
 // depth k. left_at(registers, second, k) and right_at(registers, k) are the elements there.
 template <typename Holder, typename LeftAt, typename RightAt>
 void MultiplyFragments(int depth, const uint32_t (&left)[4], const uint32_t (&right)[2],

@@ -1,7 +1,7 @@
 #ifndef ELASTOR_CORE_CUDA_EMULATION_INTRINSICS_H_
 #define ELASTOR_CORE_CUDA_EMULATION_INTRINSICS_H_
 
-// Included by language.h. CUDA's built-in functions, in the global namespace as there.
+// Included by language.h. Defines CUDA's built-in functions, in the global namespace as in CUDA.
 
 #include <bit>
 #include <cstdint>
@@ -20,7 +20,8 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
   elastor::cuda::emulation::WaitForWarp(elastor::cuda::emulation::WarpBarrier::kSync, mask, 0);
 }
 
-// Within groups of `width` lanes; a lane outside the group or the mask: the thread's own value.
+// Shuffles within groups of `width` lanes. A lane outside the group or the mask gives the thread's
+// own value.
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
   namespace emulation = elastor::cuda::emulation;

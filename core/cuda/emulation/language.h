@@ -1,8 +1,9 @@
 #ifndef ELASTOR_CORE_CUDA_EMULATION_LANGUAGE_H_
 #define ELASTOR_CORE_CUDA_EMULATION_LANGUAGE_H_
 
-// CUDA's own words for the host's compiler: what kernels of this repository may use. Meanings are
-// those of NVIDIA's CUDA C++ Programming Guide, appendix "C++ Language Extensions".
+// Defines CUDA's language extensions that this repository's kernels may use, for the host's
+// compiler. Their meanings are defined by NVIDIA's CUDA C++ Programming Guide, appendix "C++
+// Language Extensions".
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +29,7 @@ struct dim3 {
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-// Aligned to their size.
+// Vector types, aligned to their size.
 #define ELASTOR_VECTOR_2(type, name)      \
   struct alignas(2 * sizeof(type)) name { \
     type x, y;                            \
@@ -53,7 +54,7 @@ ELASTOR_VECTOR_2(unsigned long long, ulonglong2)
 #undef ELASTOR_VECTOR_2
 #undef ELASTOR_VECTOR_4
 
-// Of the thread that runs; kernels run one at a time in a process.
+// The built-in variables of the running thread; kernels run one at a time in a process.
 inline uint3 threadIdx;
 inline uint3 blockIdx;
 inline dim3 blockDim;

@@ -14,30 +14,31 @@ inline constexpr size_t kPage = 4096;
 
 enum class MemoryKind { kDevice, kPinned, kPageable };
 
-// 256-byte aligned. nullptr when the device would be full.
+// Returns memory aligned to 256 bytes; nullptr if the device would be full.
 void* AllocateMemory(MemoryKind kind, size_t bytes);
-// Program error for another address, and when bytes behind the end were written.
+// Frees an allocation. Program error for any other address, and if bytes behind the end were
+// written.
 void FreeMemory(MemoryKind kind, void* memory);
 
-// Which memory [address, address + bytes) is. Program error when it begins in an allocation and
-// ends outside, or was freed.
+// Returns the kind of the memory [address, address + bytes). Program error if it begins in an
+// allocation and ends outside, or was freed.
 MemoryKind KindOf(const void* address, size_t bytes);
-// Whether `address` lies in an allocation or just behind one.
+// Returns whether `address` lies in an allocation or just behind one.
 bool Reachable(const void* address);
 int64_t FreeDeviceBytes();
 
-// Where an access faulted. Without locks, for signal handlers.
+// The place where an access faulted. Found without locks, for signal handlers.
 enum class Place { kUnknown, kBehindEnd, kFreed, kClosed };
 Place PlaceOf(const void* address);
 
-// Whether code may touch device memory, for schedules that guard it. Open at first. What is opened
-// after it was closed faults once more at its first touch, and the handler opens it by OpenTouched:
-// most work touches few of the allocations.
+// Sets whether code may touch device memory, for schedules that guard it. It is open at first.
+// After reopening, each allocation faults once more at its first touch, and the handler opens it by
+// OpenTouched, since most work touches few of the allocations.
 void OpenDeviceMemory(bool open);
 
-// For handlers of a fault at `address`. False where it is not in device memory, which these leave
-// alone.
-// Opens the allocation; false also while device memory is closed.
+// These serve handlers of a fault at `address`. They return false and do nothing if it is not in
+// device memory.
+// Opens the allocation. Returns false also while device memory is closed.
 bool OpenTouched(const void* address);
 // Opens the page, for reading or for both.
 bool OpenPage(const void* address, bool write);

@@ -9,17 +9,18 @@
 
 namespace elastor::cuda::emulation {
 
-// What a library would do on the device: `work` runs in the order of the stream, when the schedule
-// says so, possibly on another host thread, with denormals flushed. A captured one runs once a
-// launch of the graph. It must not call core/cuda/runtime.h, nor wait for another thread.
+// Enqueues `work` in place of a library's call on the device. It runs in the order of the stream,
+// when the schedule says so, possibly on another host thread, with denormals flushed. Captured work
+// runs at every launch of the graph. It must not call core/cuda/runtime.h, nor wait for another
+// thread.
 void Enqueue(Stream& stream, std::function<void()> work);
 
-// How many calls the stream has taken that have not run yet: of a lazy schedule all since somebody
-// waited for the stream.
+// Returns how many of the stream's calls have not run yet: under a lazy schedule, all since the
+// last wait for the stream.
 int64_t Waiting(Stream& stream);
 
-// Program error unless the device can reach the memory: null, or in (or just behind) a Buffer or
-// PinnedBuffer.
+// Checks that the device can reach the memory: null, or in (or just behind) a Buffer or
+// PinnedBuffer. Otherwise it is a program error.
 void CheckReachable(const void* address);
 
 template <typename T>

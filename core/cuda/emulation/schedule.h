@@ -6,13 +6,14 @@
 
 namespace elastor::cuda::emulation {
 
-// In which order the blocks of a grid, the warps of a block and the lanes of a warp run. Every one
-// goes on until it waits for others.
+// The order in which the blocks of a grid, the warps of a block and the lanes of a warp run. Each
+// runs until it waits for others.
 enum class Order { kAscending, kDescending, kShuffled };
 
-// What CUDA leaves open. A correct program has the same results under every schedule.
+// The choices of execution order that CUDA leaves open. A correct program has the same results
+// under every schedule.
 struct Schedule {
-  // Work of a stream runs when somebody waits for it and not before; else as it is enqueued.
+  // If true, a stream's work runs only when somebody waits for it; else it runs as it is enqueued.
   bool lazy = false;
   Order order = Order::kAscending;
   // The host faults when it touches device memory. Costs system calls at every wait.
@@ -27,7 +28,8 @@ struct NamedSchedule {
 
 std::vector<NamedSchedule> AllSchedules();
 
-// For the whole process, while no stream has work. The default is eager and ascending.
+// Sets the schedule of the whole process. REQUIRES: no stream has work. The default is eager and
+// ascending.
 void SetSchedule(const Schedule& schedule);
 const Schedule& CurrentSchedule();
 

@@ -19,7 +19,7 @@ class Sequence {
     std::iota(items_.begin(), items_.end(), 0);
     if (order_ == Order::kDescending) std::reverse(items_.begin(), items_.end());
   }
-  // Shuffled anew every time where the schedule shuffles.
+  // Returns the numbers in order, shuffled anew every time if the schedule shuffles.
   const std::vector<int>& Next() {
     if (order_ == Order::kShuffled) std::shuffle(items_.begin(), items_.end(), random_);
     return items_;
@@ -28,7 +28,7 @@ class Sequence {
  private:
   Order order_ = Order::kAscending;
   std::vector<int> items_;
-  std::minstd_rand random_;  // never seeded: a failure comes again
+  std::minstd_rand random_;  // never seeded, so that a failure is reproducible
 };
 
 }  // namespace elastor::cuda::emulation

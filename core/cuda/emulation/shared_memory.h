@@ -9,12 +9,13 @@ namespace elastor::cuda::emulation {
 // The shared memory of the running block: 0xff bytes when it starts (a float: NaN).
 class SharedMemory {
  public:
-  // Of a launch. `dynamic_bytes` <= 227 KiB.
+  // Reserves the dynamic shared memory of a launch. REQUIRES: dynamic_bytes <= 227 KiB.
   void Reserve(size_t dynamic_bytes);
   void StartBlock();
-  // Static memory, where a thread comes to its declaration: poisoned by the first of the block.
+  // Called when a thread reaches the declaration of a static shared variable; the block's first
+  // thread poisons it.
   void Declare(void* variable, size_t bytes);
-  // 16-byte aligned; an access behind its end faults.
+  // Returns the dynamic shared memory, 16-byte aligned; an access behind its end faults.
   void* dynamic() const { return dynamic_; }
 
  private:

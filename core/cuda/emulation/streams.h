@@ -19,28 +19,28 @@ struct Queue;
 
 // One Event::Record.
 struct Recording {
-  Queue* queue = nullptr;  // that will do it; valid until done
+  Queue* queue = nullptr;  // the queue that will record the event; valid until it has
   bool done = false;
-  // Of a capture: the graph and the event's number in it.
+  // Set for a recording within a capture: the graph, and the event's number in it.
   Graph::State* graph = nullptr;
   int number = -1;
 };
 
 struct Operation {
   std::function<void()> run;          // unless empty
-  std::shared_ptr<Recording> wait;    // first, unless null
-  std::shared_ptr<Recording> record;  // last, unless null
+  std::shared_ptr<Recording> wait;    // the recording to wait for before run; null: none
+  std::shared_ptr<Recording> record;  // the recording to complete after run; null: none
 };
 
 struct Queue {
   std::deque<Operation> operations;
 };
 
-// Called before every operation that runs, unless null (traffic.h).
+// If set, called before every operation that runs (traffic.h).
 inline void (*before_call)() = nullptr;
 
-// Runs the queue up to and with what does `until` (null: all of it), and of other queues what that
-// waits for and no more.
+// Runs the queue up to and including the operation that completes `until` (null: the whole queue),
+// and only those operations of other queues that it waits for.
 void RunQueue(Queue& queue, const Recording* until);
 
 // A call on a stream that is captured.
@@ -56,14 +56,15 @@ struct CapturedWork {
   int events = 0;
 };
 
-// Runs captured work: as it was called, or (`lazy`) the first stream, and others when it waits for
-// them. False when work is left that the first stream does not wait for. `dry`: only looks.
+// Runs captured work in the order of the calls or, if `lazy`, the first stream's work and other
+// streams' work only when it is waited for. Returns false if some work is left that the first
+// stream does not wait for. `dry`: checks this without running anything.
 bool RunCaptured(const CapturedWork& work, bool lazy, bool dry);
 
 }  // namespace emulation
 
 struct Event::State {
-  std::shared_ptr<emulation::Recording> recording;  // null: never
+  std::shared_ptr<emulation::Recording> recording;  // null if the event was never recorded
   mutable int polls = 0;
 };
 

@@ -5,8 +5,8 @@
 
 namespace elastor::cuda::emulation {
 
-// What calls of the device (kernels, products, copies, fills) move between device memory and the
-// multiprocessors when no cache serves two of them: every page of 4 KiB that a call reads, once,
+// Bytes that the device's calls (kernels, products, copies, fills) move between device memory and
+// the multiprocessors if no cache serves two of them: every page of 4 KiB that a call reads, once,
 // and every page that it writes, once. A page that is written first and read then is written only.
 struct Traffic {
   int64_t calls = 0;
@@ -14,8 +14,9 @@ struct Traffic {
   int64_t written_bytes = 0;
 };
 
-// Counts from its construction on: device memory is closed before every call, and its pages are
-// opened as they are touched. One object at a time; not beside work of other host threads.
+// Counts traffic from its construction on: device memory is closed before every call, and its pages
+// are opened as they are touched. REQUIRES: only one object exists at a time, and other host
+// threads do no device work.
 class TrafficCount {
  public:
   TrafficCount();

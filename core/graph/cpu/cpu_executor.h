@@ -36,23 +36,23 @@ class CpuExecutor {
   // thread alone.
   void Prepare(const T* parameters, ThreadPool* pool = nullptr);
 
-  // The memory of a pass (Pass::workspace).
+  // Returns the plan of a pass's memory (Pass::workspace).
   const WorkspacePlan& workspace_plan() const { return plan_; }
 
   void Forward(const Pass<T>& pass) const;
-  // After Forward with the same pass, in training. Delivers every parameter's gradient to
-  // pass.sink once.
+  // Called after Forward with the same pass, in training. Delivers every parameter's gradient to
+  // pass.sink exactly once.
   void Backward(const Pass<T>& pass) const;
 
-  // E [rows, n k] and its gradient, valid after Backward.
+  // Returns E [rows, n k], and its gradient, which is valid after Backward.
   Panels<T> Embeddings(const Pass<T>& pass) const { return View(pass, first().output); }
   Panels<const T> EmbeddingGradients(const Pass<T>& pass) const {
     return View(pass, first().doutput);
   }
-  // [rows, outputs].
+  // Returns the logits and their gradient, [rows, outputs].
   Panels<const T> Logits(const Pass<T>& pass) const { return View(pass, last().output); }
   Panels<T> LogitGradients(const Pass<T>& pass) const { return View(pass, last().doutput); }
-  // Probe `probe` of the graph, after Forward and before Backward.
+  // Returns the value of the graph's probe `probe`; valid after Forward and before Backward.
   Panels<const T> ProbeOutput(const Pass<T>& pass, int probe) const {
     return View(pass, schedule_.nodes[graph_.probes()[probe].node].output);
   }
@@ -64,7 +64,8 @@ class CpuExecutor {
   const NodeSchedule& last() const { return schedule_.nodes.back(); }
   void PlanMemory(const std::vector<CpuKernelContext>& contexts);
   Panels<T> View(const Pass<T>& pass, const BufferView& view) const;
-  // What a node saves for its backward pass when it runs forward first, and once more.
+  // Returns the memory in which a node saves values for its backward pass, for its first forward
+  // run and for its repeated one.
   KernelMemory<T> MemoryOf(const Pass<T>& pass, int node) const {
     return {*pass.workspace, pass.rows(), first_saved_[node], first_flat_[node]};
   }

@@ -21,37 +21,38 @@ enum class DeviceRewrites { kAll, kNone };
 // BFloat16); parameters, their gradients and the logits are float. Calls only enqueue work on the
 // stream, unless said otherwise.
 //
-// All activations lie in one piece of memory, where what is not alive at once shares room: what a
-// call returns is valid as long as is said there.
+// All activations lie in one piece of memory, where values that are not alive at the same time
+// share room. Each call states how long its result is valid.
 template <typename A>
 class DeviceExecutor {
  public:
-  // The graph is copied; stream outlives the object. REQUIRES: the logits are a linear map's.
+  // The graph is copied; stream outlives the object. REQUIRES: a linear map computes the logits.
   DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options, Stream* stream,
                  DeviceRewrites rewrites = DeviceRewrites::kAll);
 
   // Makes memory for passes of up to `shape.rows()` rows and `shape.leaves` leaves. Where it grows,
   // it waits for the stream and everything moves.
   void Reserve(const LeafShape& shape);
-  // New parameter values, by work enqueued before; the flat array stays in place. (Copies rounded
-  // for the products are made here.)
+  // Takes new parameter values, which earlier enqueued work has written; the flat array stays in
+  // place. (Copies rounded for the products are made here.)
   void SetWeights(const float* weights) { environment_.SetWeights(weights); }
 
-  // E: [rows, 1, n k], which the caller fills before every Forward but for the numeric fields'
-  // features (the first), padding with zeros; and its gradient, valid from Backward to the next
-  // pass.
+  // Returns E: [rows, 1, n k], and its gradient, which is valid from Backward to the next pass.
+  // Before every Forward the caller fills E except for the numeric fields' features (the first
+  // ones), and padding with zeros.
   Activations<A> Embeddings(const LeafShape& shape) const;
   Activations<const A> EmbeddingGradients(const LeafShape& shape) const;
-  // [rows][outputs], valid from Forward to Backward; dlogits, which the caller fills in between.
+  // Returns the logits [rows][outputs], valid from Forward to Backward, and their gradient, which
+  // the caller fills in between.
   float* Logits() const;
   float* LogitGradients() const;
 
   void Forward(const DevicePass& pass);
-  // After Forward with the same pass, which was for training.
+  // Called after a training Forward with the same pass.
   void Backward(const DevicePass& pass, LeafGradients* gradients);
 
-  // What probe `probe` measures, row-major [rows, tokens, features]. Valid from Forward to the next
-  // call.
+  // Returns the value of probe `probe`, row-major [rows, tokens, features]. Valid from Forward to
+  // the next call.
   Activations<const A> ProbeOutput(const LeafShape& shape, int probe);
 
  private:
@@ -68,7 +69,7 @@ class DeviceExecutor {
   T* Data(int number) const {
     return reinterpret_cast<T*>(memory_.data() + offsets_[number]);
   }
-  // Empty where `view` is.
+  // Returns the activations of a view; empty if `view` is empty.
   Activations<A> View(const LeafShape& shape, const BufferView& view) const;
 
   elastor::Graph graph_;
@@ -77,17 +78,18 @@ class DeviceExecutor {
   std::vector<std::unique_ptr<DeviceKernel<A>>> kernels_;
   Schedule schedule_;
 
-  // Memory: the schedule's buffers, then those of the kernels' contexts, then the executor's own.
+  // Pieces of memory: first the schedule's buffers, then the kernels' slots, then the executor's
+  // own pieces.
   std::vector<BufferLife> lives_;
   std::vector<DeviceBytes> bytes_;
   std::vector<int64_t> offsets_;
   Buffer<char> memory_;
-  // By node: the first of its kernel's slots as it runs forward, and as its backward pass reads
-  // them, which for a node that runs forward once more are others.
+  // By node: the first of its kernel's slots for the forward run, and for the values that its
+  // backward pass reads. The two differ for a node that runs forward once more.
   std::vector<int> first_slot_;
   std::vector<int> first_recomputed_;
   int probe_ = -1;   // a probed value that is not row-major, copied
-  int logits_ = -1;  // where the schedule's are rounded
+  int logits_ = -1;  // the logits in float, a piece of their own if the schedule's are rounded
   int dlogits_ = -1;
   int64_t rows_ = 0;
   int64_t leaves_ = 0;

@@ -7,8 +7,8 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Calls body(function), where function(v) gives value and slope of the activation at a vector v:
-// one test outside of the loop that `body` is.
+// Calls body(function), where function(v) gives value and slope of the activation at a vector v.
+// The activation is tested once, outside of the loop in `body`.
 template <typename Body>
 ELASTOR_INLINE void WithActivation(Activation activation, Body body) {
   switch (activation) {

@@ -16,8 +16,8 @@ namespace elastor {
 // terms, whose step (MultiplyAdd of core/kernels/cpu/vec.h) is vdpbf16ps. A word is never used as a
 // number otherwise.
 struct BFloat16Kernels {
-  // As in KernelTable, on words: rows of weights by pairs of columns, activations by pairs of
-  // features, and both operands of a gradient by pairs of rows.
+  // The kernels of KernelTable on words: rows of weights by pairs of columns, activations by pairs
+  // of features, and both operands of a gradient by pairs of rows.
   int64_t tile_rows;
   decltype(KernelTable<float>::matmul) matmul;
   decltype(KernelTable<float>::gated_up_projection) gated_up_projection;
@@ -38,7 +38,7 @@ extern const BFloat16Kernels kKernels;
 // REQUIRES: CpuHasBFloat16() (core/kernels/cpu/isa.h).
 const BFloat16Kernels& KernelsOfBFloat16();
 
-// The doors of matmul.h for this precision; the arguments have been checked.
+// The implementations of matmul.h's functions in this precision; the arguments have been checked.
 void MatMulInBFloat16(const PackedTiles<float>& a, std::span<const Panels<const float>> x,
                       Panels<float> y, const Epilogue<float>& epilogue);
 void GatedUpProjectionInBFloat16(const PackedTiles<float>& w, Panels<const float> x,

@@ -11,8 +11,8 @@ namespace elastor {
 inline namespace ELASTOR_ISA {
 
 // Sums over rows run in eight interleaved chains, chain c over rows c, c + 8, ... The widest
-// vectors hold them: one vector those of one feature or, of floats in 64 bytes, of two; two vectors
-// of doubles in 32 bytes those of one.
+// vectors hold them. One vector holds one feature's chains, or two features' if it has 16 floats;
+// chains of doubles in vectors of 32 bytes take two vectors a feature.
 inline constexpr int kChains = 8;
 inline constexpr int kChainSteps = kPanelRows / kChains;  // in one panel
 template <typename T>
@@ -38,22 +38,22 @@ ELASTOR_INLINE void SaveChains(const Chains<T>& chains, T* out) {
   for (int i = 0; i < kChainVectors<T>; ++i) Save(out + i * kLanes<T>, chains.v[i]);
 }
 
-// Eight rows of kChainFeatures features that lie `stride` elements apart.
+// Loads eight rows of kChainFeatures features that lie `stride` elements apart.
 template <typename T>
 ELASTOR_INLINE Chains<T> LoadChains(const T* rows, [[maybe_unused]] int64_t stride) {
   if constexpr (kChainFeatures<T> == 2) return {{LoadPair(rows, rows + stride)}};
   return LoadWholeChains(rows);
 }
 
-// Eight rows of one feature, for every feature of the chains.
+// Loads eight rows of one feature and repeats them for every feature of the chains.
 template <typename T>
 ELASTOR_INLINE Chains<T> RepeatChains(const T* rows) {
   if constexpr (kChainFeatures<T> == 2) return {{LoadRepeated8(rows)}};
   return LoadWholeChains(rows);
 }
 
-// Loads once for several uses: GCC would rather read memory in every FMA, and two loads a cycle is
-// all there is.
+// Keeps a loaded value in a register for several uses. GCC would otherwise read memory in every
+// FMA, and the CPU does at most two loads a cycle.
 template <typename T>
 ELASTOR_INLINE void KeepInRegister(Chains<T>& c) {
   for (int i = 0; i < kChainVectors<T>; ++i) asm("" : "+v"(c.v[i]));

@@ -12,19 +12,19 @@ enum class Isa { kV3, kV4 };
 // "v3" or "v4".
 const char* IsaName(Isa isa);
 
-// Whether this CPU, under this operating system, has it.
+// Returns whether this CPU and operating system support the instruction set.
 bool CpuHas(Isa isa);
 
-// Whether products may use bfloat16: this CPU has AVX512-BF16, and the instruction set in use is
-// v4.
+// Returns whether products may use bfloat16: this CPU has AVX512-BF16, and the instruction set in
+// use is v4.
 bool CpuHasBFloat16();
 
 // `forced` is the value of the environment variable ELASTOR_ISA: "v3" or "v4", which this CPU must
-// have. Null or empty: the best that it has. a user's error otherwise.
+// have. Null or empty: the best that this CPU has. Any other value is a user error.
 StatusOr<Isa> ChooseIsa(const char* forced);
 
-// The one in use, chosen from the environment once, at the first call, which ends the program where
-// ChooseIsa fails. Never chosen by timing.
+// Returns the instruction set in use. The first call chooses it from the environment and ends the
+// program if ChooseIsa fails. Never chosen by timing.
 Isa ActiveIsa();
 
 }  // namespace elastor

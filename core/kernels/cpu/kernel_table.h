@@ -14,20 +14,20 @@
 
 namespace elastor {
 
-// Dropout of attention's weights; none where the key's rate is 0.
+// Dropout of attention's weights; there is none if the key's rate is 0.
 struct AttentionMask {
   DropoutKey key;
   KeptWords kept;
 };
 
-// Features of one segment of a product's operand that are summed in one go.
+// A run of features of one segment of a product's operand that are summed without interruption.
 template <typename T>
 struct Run {
   Panels<const T> x;
-  bool starts_block = false;  // of kReductionBlock terms, other than the first
+  bool starts_block = false;  // starts the second or a later block of kReductionBlock terms
 };
 
-// A PackedMatrix without the parts of the standard library.
+// A view of a PackedMatrix without types of the standard library.
 template <typename T>
 struct PackedTiles {
   const typename PackedMatrix<T>::Tile* begin = nullptr;
@@ -36,11 +36,11 @@ struct PackedTiles {
   int64_t columns = 0;
 };
 
-// The kernels whose speed is that of the instruction set, one table for each (isa/). Their public
-// headers document them; the arguments have been checked.
+// The kernels whose speed depends on the instruction set, one table for each set (isa/). Their
+// public headers document them; the arguments have been checked.
 template <typename T>
 struct KernelTable {
-  int64_t tile_rows;  // of a PackedMatrix, at most; half as many pairs
+  int64_t tile_rows;  // most rows of a tile of a PackedMatrix; a tile of pairs has half as many
 
   void (*matmul)(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, Panels<T> y,
                  const Epilogue<T>& epilogue);
@@ -75,10 +75,10 @@ struct KernelTable {
                           const RowMatrices<const T>& b, const RowMatrices<T>& c);
 };
 
-// Queries whose weights are held at a time.
+// The number of queries whose weights are held at a time.
 inline constexpr int64_t kAttentionQueries = 24;
 
-// Eight chains and a sum for gain and for bias.
+// Scratch of norm_backward per feature: eight chains and a sum, for gain and for bias.
 inline constexpr int64_t kNormScratch = 18;
 // Chains are combined for up to 16 features at a time.
 inline constexpr int64_t NormScratchWidth(int64_t width) { return (width + 15) / 16 * 16; }

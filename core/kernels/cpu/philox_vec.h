@@ -9,7 +9,8 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Philox4x32-10 on eight counters at a time: lane for lane Philox() of core/base/random.h.
+// Philox4x32-10 on eight counters at a time: each lane gives the result of Philox() of
+// core/base/random.h.
 struct PhiloxVec {
   Uint8 word[4];
 };
@@ -39,7 +40,7 @@ ELASTOR_INLINE PhiloxVec Philox8(uint64_t key, PhiloxVec counter) {
   return c;
 }
 
-// Dropout's words of features 4 * quad .. 4 * quad + 3 for eight rows
+// Returns dropout's words of features 4 * quad .. 4 * quad + 3 for eight rows
 // (core/kernels/dropout.h).
 ELASTOR_INLINE PhiloxVec WordsOfRows(const DropoutKey& key, int64_t row, uint32_t quad) {
   const auto first = static_cast<uint64_t>(key.first_row + row);

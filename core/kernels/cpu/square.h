@@ -8,7 +8,7 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Eight by eight elements.
+// The side of a square of elements that is transposed in registers.
 inline constexpr int64_t kSquare = 8;
 struct Square {
   Float8 rows[kSquare];

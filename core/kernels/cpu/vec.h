@@ -11,8 +11,8 @@
 //
 // The files of isa/ are compiled for x86-64-v3 and for x86-64-v4, the products among them once more
 // for AVX512-BF16, everything else for v3 alone. What depends on the build lives in a namespace of
-// its own, so that none's functions can take the place of another's: a v4 instruction ends a
-// program on a CPU without AVX-512.
+// its own, so that the linker cannot replace one build's functions by another's: a v4 instruction
+// ends a program on a CPU without AVX-512.
 #ifdef __AVX512BF16__
 #define ELASTOR_ISA v4bf16
 #elif defined(__AVX512F__)
@@ -52,17 +52,17 @@ ELASTOR_INLINE Double4 NegativeFma(Double4 a, Double4 b, Double4 c) {
 ELASTOR_INLINE Float8 Sqrt(Float8 v) { return _mm256_sqrt_ps(v); }
 ELASTOR_INLINE Double4 Sqrt(Double4 v) { return _mm256_sqrt_pd(v); }
 
-// The larger (smaller) of a bound and v; v when v is NaN.
+// Returns the larger (smaller) of a bound and v; v if v is NaN.
 ELASTOR_INLINE Float8 AtLeast(Float8 bound, Float8 v) { return _mm256_max_ps(bound, v); }
 ELASTOR_INLINE Double4 AtLeast(Double4 bound, Double4 v) { return _mm256_max_pd(bound, v); }
 ELASTOR_INLINE Float8 AtMost(Float8 bound, Float8 v) { return _mm256_min_ps(bound, v); }
 
 ELASTOR_INLINE Float8 Abs(Float8 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
-// `negative` where the sign bit of v is set, else `positive`.
+// Returns `negative` where the sign bit of v is set, else `positive`.
 ELASTOR_INLINE Float8 SelectBySign(Float8 v, Float8 negative, Float8 positive) {
   return _mm256_blendv_ps(positive, negative, v);
 }
-// The sign bit of `sign` on the magnitude v >= 0.
+// Returns the magnitude v >= 0 with the sign bit of `sign`.
 ELASTOR_INLINE Float8 WithSignOf(Float8 sign, Float8 v) {
   return _mm256_or_ps(v, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
 }
@@ -106,13 +106,13 @@ using DoubleVec = Double8;
 using IntVec = Int16;
 ELASTOR_INLINE FloatVec Load(const float* p) { return _mm512_loadu_ps(p); }
 ELASTOR_INLINE DoubleVec Load(const double* p) { return _mm512_loadu_pd(p); }
-// 32 bytes from each, `low` in the lower lanes.
+// Loads 32 bytes from each, `low` into the lower lanes.
 ELASTOR_INLINE Float16 LoadPair(const float* low, const float* high) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(Load8(low)), Load8(high), 1);
 }
-// 32 bytes, twice.
+// Loads 32 bytes into both halves.
 ELASTOR_INLINE Float16 LoadRepeated8(const float* p) { return _mm512_broadcast_f32x8(Load8(p)); }
-// The first `count` lanes; the others are zero, and memory beyond is left alone.
+// Loads the first `count` lanes; the others are zero, and memory beyond is not read.
 ELASTOR_INLINE FloatVec LoadFirst(const float* p, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
 }

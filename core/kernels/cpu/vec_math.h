@@ -8,9 +8,9 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Elementary functions of our own: libm's change with its version and the CPU, these do not. Bounds
-// are against exact values, in ulp of float (tests/core/kernels/vec_math_test.cc). NaN gives NaN.
-// The double versions call libm lane by lane: double exists to test the kernels, never to train.
+// Elementary functions whose bits depend on neither libm's version nor the CPU. Bounds are against
+// exact values, in ulp of float (tests/core/kernels/vec_math_test.cc). NaN gives NaN. The double
+// versions call libm lane by lane: double exists to test the kernels, never to train.
 
 namespace vec_math {
 
@@ -115,9 +115,9 @@ ELASTOR_INLINE DoubleVec Tanh(DoubleVec x) {
 
 // The normal distribution at x: density phi(x), cumulative Phi(x), from one exponential.
 // Phi(x) = 1 - q for x >= 0 and q for x < 0, with the tail q = phi * Mills ratio computed by
-// itself, so that small Phi keep their relative accuracy. Relative error of phi and q within
-// (7 + x^2) 2^-24 for |x| <= 13; x is held within +-13.1, where phi is the smallest normal number
-// and Phi is 0 or 1 to float (bounded is that x, for factors that must not overflow).
+// itself, so that small values of Phi keep their relative accuracy. Relative error of phi and q
+// within (7 + x^2) 2^-24 for |x| <= 13; x is held within +-13.1, where phi is the smallest normal
+// number and Phi is 0 or 1 to float (bounded is that x, for factors that must not overflow).
 struct Normal {
   FloatVec bounded;
   FloatVec density;

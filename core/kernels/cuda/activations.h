@@ -10,8 +10,8 @@ namespace elastor::cuda {
 
 // The rows that are computed at once, the device rows: `leaves` leaves of `leaf_rows` (S) device
 // rows each; leaf l has device rows [l S, (l + 1) S). S is the length of the longest leaf of the
-// whole batch, alike on every rank. The device rows behind a shorter leaf's rows are padding: their
-// values are finite and meaningless, their gradients are exactly 0.
+// whole batch, the same on every rank. The device rows behind a shorter leaf's rows are padding:
+// their values are finite and meaningless, their gradients are exactly 0.
 struct LeafShape {
   int64_t leaves = 0;
   int64_t leaf_rows = 0;
@@ -27,23 +27,23 @@ struct Activations {
   A* data = nullptr;
   int64_t rows = 0;
   int64_t tokens = 1;
-  int64_t features = 0;  // of a token
+  int64_t features = 0;  // features of a token
   int64_t row_stride = 0;
   int64_t token_stride = 0;
 
-  // [rows][tokens][features]: as tensors lie.
+  // Returns a view of a row-major tensor [rows][tokens][features].
   static Activations RowMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
     return {data, rows, tokens, features, tokens * features, features};
   }
-  // [tokens][rows][features]: a token's rows, leaf after leaf, are one matrix, so that weight
-  // gradients of all tokens and leaves are one batch of products.
+  // Returns a view of [tokens][rows][features]: a token's rows, leaf after leaf, are one matrix, so
+  // that weight gradients of all tokens and leaves are one batch of products.
   static Activations TokenMajor(A* data, int64_t rows, int64_t tokens, int64_t features) {
     return {data, rows, tokens, features, features, rows * features};
   }
 
   bool row_major() const { return token_stride == features && row_stride == tokens * features; }
-  // Whether a row's tokens lie one after another. (Of a single row the strides of both layouts may
-  // agree between tokens, but then rows would overlap.)
+  // Returns whether a row's tokens lie one after another. (Of a single row the strides of both
+  // layouts may agree between tokens, but then rows would overlap.)
   bool rows_together() const {
     return tokens == 1 || (token_stride == features && row_stride >= tokens * features);
   }
@@ -54,12 +54,12 @@ struct Activations {
     const int64_t width = tokens * features / count;
     return {data, rows, count, width, row_stride, width};
   }
-  // Tokens [begin, begin + count).
+  // Returns tokens [begin, begin + count).
   Activations Tokens(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, tokens);
     return {data + begin * token_stride, rows, count, features, row_stride, token_stride};
   }
-  // Features [begin, begin + count) of every token.
+  // Returns features [begin, begin + count) of every token.
   Activations Slice(int64_t begin, int64_t count) const {
     CHECK_LE(begin + count, features);
     return {data + begin, rows, tokens, count, row_stride, token_stride};

@@ -11,28 +11,28 @@
 
 namespace elastor::cuda {
 
-// What attention knows of its rows beside their tokens.
+// The inputs of attention about its rows, beside their tokens.
 struct AttentionRows {
-  bool all_keys = true;   // else a row has a sequence's positions and one key more, its target
-  DeviceLengths lengths;  // of the sequence
-  DeviceDropout dropout;  // of the weights; none where its rate is 0
+  bool all_keys = true;   // false: a row's keys are a sequence's positions and then its target
+  DeviceLengths lengths;  // lengths of the sequence
+  DeviceDropout dropout;  // dropout of the weights; there is none if its rate is 0
 };
 
 // core/kernels/attention.h on the device: q [rows, Tq, h d], k [rows, Tk, h d], v [rows, Tk, h dv],
-// y [rows, Tq, h dv], in any layout; weights and sums in float. A warp computes a query. Order: as
-// on the CPU, but for sums over keys within a softmax, of which lane c takes keys c, c + 32, ...
-// and adds the lanes' (SumOverLanes).
+// y [rows, Tq, h dv], in any layout; weights and sums in float. A warp computes a query. Additions
+// have the CPU's order, except sums over keys within a softmax: lane c sums keys c, c + 32, ...,
+// and then the lanes' sums are added (SumOverLanes).
 template <typename A>
 void AttentionForward(Stream& stream, const AttentionShape& shape, Activations<const A> q,
                       Activations<const A> k, Activations<const A> v, const AttentionRows& rows,
                       const float* position_bias, Activations<A> y);
 
-// Elements of either scratch, of a row.
+// Returns the number of elements a row of either scratch array.
 inline int64_t AttentionScratch(const AttentionShape& shape) {
   return shape.heads * shape.queries * shape.keys;
 }
-// Weights are computed again. dposition_bias: [rows][differences()] or null: what each row adds.
-// weights, gradients: scratch, AttentionScratch elements a row.
+// Computes the weights again. dposition_bias: [rows][differences()], receives each row's part of
+// the gradient, or null. weights, gradients: scratch, AttentionScratch elements a row.
 template <typename A>
 void AttentionBackward(Stream& stream, const AttentionShape& shape, Activations<const A> q,
                        Activations<const A> k, Activations<const A> v, const AttentionRows& rows,

@@ -185,7 +185,8 @@ __global__ void __launch_bounds__(kLoopThreads)
   out[leaf * leaf_stride + f] = delivered;
 }
 
-// Of the two, leaves may be more than the 65535 that a grid's second dimension has.
+// Leaves go to the grid's first dimension: they may exceed 65535, the limit of the second
+// dimension.
 dim3 FeatureBlocks(int64_t features, int64_t per_block, const LeafShape& leaves) {
   return dim3(static_cast<unsigned>(leaves.leaves), Blocks(features, per_block));
 }

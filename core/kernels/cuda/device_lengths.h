@@ -7,9 +7,9 @@
 
 namespace elastor::cuda {
 
-// How many positions of one sequence every row has, in device memory.
+// The number of positions of one sequence that every row has, in device memory.
 struct DeviceLengths {
-  const int32_t* lengths = nullptr;  // of local row r: lengths[r * sequences]
+  const int32_t* lengths = nullptr;  // the length of local row r is lengths[r * sequences]
   int64_t sequences = 1;
   const int32_t* local_row = nullptr;  // by device row; -1: padding, which has none
 

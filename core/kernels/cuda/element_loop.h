@@ -16,7 +16,7 @@
 
 namespace elastor::cuda {
 
-// Where the kCount elements of an item begin.
+// The place at which the kCount elements of an item begin.
 struct Index {
   int64_t row;
   int64_t token;
@@ -106,18 +106,18 @@ void LaunchElementKernel(Stream& stream, const ElementLoop& loop, const Op& op) 
   Launch(stream, grid, kLoopThreads, ElementKernel<kCount, kItems, Op>, loop, op);
 }
 
-// Which dimensions may be treated as one where they are contiguous in all views. Rows and tokens
-// that were merged are 0 for the op: kTokens: features count through the tokens of a row; kAll:
-// the op does not care where an element is.
+// The dimensions that may be treated as one if they are contiguous in all views. Rows and tokens
+// that were merged are 0 for the op: kTokens: features count through the tokens of a row; kAll: the
+// op does not care where an element is.
 enum class Merge { kNone, kTokens, kAll };
 
-// The shape that views of one shape have together.
+// The common shape of several views, and how to iterate over them.
 class LoopShape {
  public:
   LoopShape(int64_t rows, int64_t tokens, int64_t features)
       : rows_(rows), tokens_(tokens), features_(features) {}
 
-  // All views of a call, before Merge.
+  // Adds a view. Call it for all views of a call, before Merge.
   template <typename A>
   LoopShape& With(const Activations<A>& view) {
     CHECK(view.rows == rows_ && view.tokens == tokens_ && view.features == features_)
@@ -136,10 +136,11 @@ class LoopShape {
   void MergeDimensions(Merge merge);
 
   bool empty() const { return rows_ == 0 || tokens_ == 0 || features_ == 0; }
-  // True when all views can be read in packs of `count` elements.
+  // Returns whether all views can be read in packs of `count` elements.
   bool HasPacks(int64_t count) const;
   ElementLoop Loop(int64_t pack_size) const {
-    // In the order of memory, as far as the views agree: that of the last view, which is written.
+    // Iterates in the memory order of the last view, the one that is written, since views may
+    // differ.
     const View& written = view_[views_ - 1];
     return ElementLoop(rows_, tokens_, features_ / pack_size,
                        tokens_ > 1 && written.row_stride < written.token_stride);
@@ -171,7 +172,7 @@ LoopShape ShapeOf(const Activations<A>& view) {
 }
 
 inline void LoopShape::MergeDimensions(Merge merge) {
-  // What is merged into one line stays below the 2^31 packs that a line may have.
+  // A merged line stays below the 2^31 packs that a line may have.
   constexpr int64_t kMostFeatures = int64_t{1} << 30;
   const auto absorb = [&](int64_t& count, int64_t View::*stride) {
     if (count == 1) return;
@@ -195,7 +196,7 @@ inline bool LoopShape::HasPacks(int64_t count) const {
   });
 }
 
-// op on every element of the shape's views, in packs of kLargest elements (16 bytes) where they
+// Runs op on every element of the shape's views, in packs of kLargest elements (16 bytes) if they
 // allow it, else of 2, else one by one.
 template <int kLargest, typename Op>
 void ForEachElement(Stream& stream, Merge merge, LoopShape shape, const Op& op) {
@@ -210,7 +211,8 @@ void ForEachElement(Stream& stream, Merge merge, LoopShape shape, const Op& op) 
   }
 }
 
-// Elements of 16 bytes. (In templates nvcc takes kLargestPack<float> for no constant.)
+// The number of elements in 16 bytes. (In templates nvcc does not accept kLargestPack<float> as a
+// constant.)
 template <typename A>
 inline constexpr int kLargestPack = 16 / sizeof(A);
 inline constexpr int kLargestFloatPack = 16 / sizeof(float);

@@ -100,13 +100,13 @@ struct DeviceDropout {
 template <typename A>
 void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 
-// Which label of a row is learned by which output.
+// The label of a row that is learned, and the output that learns it.
 struct BceLabel {
-  int64_t outputs = 1;  // of a row
+  int64_t outputs = 1;  // outputs per row
   int64_t output = 0;
-  int64_t columns = 1;  // labels of a row
+  int64_t columns = 1;  // labels per row
   int64_t column = 0;
-  double weight = 1;  // of the label
+  double weight = 1;  // weight of the label
 };
 // Binary cross-entropy (core/kernels/elementwise.h) of one label. logits, losses, dlogits: [rows]
 // [outputs], of which it reads and writes one column. labels [..][columns], weights (null: 1): by
@@ -119,13 +119,14 @@ void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const fl
                    const float* labels, const float* weights, const float* inverse_weight,
                    const int32_t* local_row, double* losses, float* dlogits);
 
-// Labels of classes: `count` of a row, all learned, each with a run of `classes` outputs.
+// Class labels: a row has `count`, all learned, each with a run of `classes` outputs.
 struct ClassLabels {
   int64_t count = 1;
   int64_t classes = 2;
 };
 // Softmax cross-entropy (core/kernels/elementwise.h) of all labels, whose mean is the row's loss.
-// logits, dlogits: [rows][count][classes]; losses: [rows][count]; the rest as BceWithLogits'.
+// logits, dlogits: [rows][count][classes]; losses: [rows][count]; the other arguments are like
+// BceWithLogits'.
 //   losses = weight * (loss / labels present), in double,
 //   dlogits = (softmax - [c = y]) * weight * (inverse / labels present), rounded once.
 void SoftmaxCrossEntropy(Stream& stream, int64_t rows, const ClassLabels& task, const float* logits,

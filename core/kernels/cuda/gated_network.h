@@ -12,8 +12,8 @@
 namespace elastor::cuda {
 
 // The gated per-token network of RankElastor's eq. 4 (core/ops/gated_feed_forward.h) as one kernel
-// forward and one backward: what lies between x and z stays on the multiprocessor, and Backward
-// computes it again. T tokens of width D, H hidden; token t of x [rows, T, D] has weights of its
+// forward and one backward. Values between x and z stay on the multiprocessor, and Backward
+// computes them again. T tokens of width D, H hidden; token t of x [rows, T, D] has weights of its
 // own:
 //   p = W1 x, q = W2 x, h = act(p) * q, z = [W3 Wr] [h; x]
 //   dh = W3^T dz, dp = dh * (q * act'(p)), dq = dh * act(p), dx = [W1^T W2^T Wr^T] [dp; dq; dz]
@@ -32,20 +32,22 @@ struct GatedNetwork {
   Precision precision = Precision::kFloat32;
 };
 
-// Whether this process's device can hold a token's weights beside the rows that are computed at
-// once, and a block's threads all of their gradients: D = 26 and H = 78 need 107 KiB, in TF32 195
-// and in BFLOAT16 102. And the same of a device that gives a block so many bytes of shared memory.
+// Returns whether this process's device fits the network. A multiprocessor must hold a token's
+// weights beside the rows that are computed at once, and a block's threads must hold all of the
+// weights' gradients. D = 26 and H = 78 need 107 KiB in FLOAT32, 195 in TF32 and 102 in BFLOAT16.
+// The second form asks about a device that gives a block so many bytes of shared memory.
 bool FitsMultiprocessor(const GatedNetwork& network);
 bool FitsMultiprocessor(const GatedNetwork& network, int shared_bytes);
 
-// In device memory.
+// The weights of all tokens, in device memory.
 template <typename A>
 struct GatedWeights {
   const A* up = nullptr;        // [T, 2, H, D]: W1, W2
   const A* down = nullptr;      // [T, D, H]: W3
   const A* residual = nullptr;  // [T, D, D]: Wr
 };
-// Where the gradient of a weight goes: token t's of leaf l to data + t map_stride + l leaf_stride.
+// The destination of a weight's gradient: token t's gradient of leaf l goes to data + t map_stride
+// + l leaf_stride.
 struct LeafTarget {
   float* data = nullptr;
   int64_t map_stride = 0;
@@ -61,10 +63,10 @@ struct GatedGradients {
 template <typename A>
 void GatedNetworkForward(Stream& stream, const GatedNetwork& network,
                          const GatedWeights<A>& weights, Activations<const A> x, Activations<A> z);
-// A block computes a token of a leaf or, where these are few, a part of it; the parts' sums are
-// then added up. In FLOAT32 parts are one, two or four of the eight chains, and the bits are the
-// same; else their number is a function of canonical_leaves, the leaves of the whole job, and of
-// the leaves' rows. scratch: GatedScratchFloats, for the parts' sums.
+// A block computes one token of one leaf or, if there are few of these, a part of it; the parts'
+// sums are then added. In FLOAT32 parts are one, two or four of the eight chains, and the bits are
+// the same. In other precisions their number is a function of canonical_leaves, the leaves of the
+// whole job, and of the leaves' rows. scratch: GatedScratchFloats, for the parts' sums.
 int64_t GatedScratchFloats(const GatedNetwork& network);
 template <typename A>
 void GatedNetworkBackward(Stream& stream, const GatedNetwork& network,

@@ -11,21 +11,22 @@
 
 namespace elastor::cuda {
 
-// Blocks share a leaf where there are fewer than so many in all, about two for each of an H200's
-// multiprocessors.
+// Several blocks share a leaf if there would otherwise be fewer than this many blocks, about two
+// for each of an H200's multiprocessors.
 inline constexpr int kEnoughBlocks = 256;
-inline constexpr int kMostParts = 8;  // of a leaf
+inline constexpr int kMostParts = 8;  // most parts of a leaf
 
 __host__ __device__ constexpr int DivideUp(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int RoundUp(int a, int b) { return DivideUp(a, b) * b; }
 
-// Of a token.
+// Returns the number of weights of one token's network.
 __host__ __device__ constexpr int GatedWeightCount(int width, int hidden) {
   return (3 * hidden + width) * width;
 }
 
-// row_of(i) is the row at place i, -1 for none, which has zeros; factor(x) what shared memory holds
-// of a number. By the whole block, neighbouring threads taking neighbouring features.
+// Loads rows into shared memory. row_of(i) is the row at place i; -1 means no row and stores zeros.
+// factor(x) converts a number to its form in shared memory. The whole block must call it;
+// neighbouring threads take neighbouring features.
 template <typename A, typename To, typename RowOf, typename Factor>
 __device__ inline void LoadRows(const FastDivisor& by_width, const Activations<const A>& from,
                                 int64_t token, int places, const RowOf& row_of, int feature_step,
@@ -66,12 +67,13 @@ void TensorGatedBackward(Stream& stream, const GatedNetwork& network,
                          const GatedWeights<A>& weights, const LeafShape& leaves,
                          int64_t canonical_leaves, Activations<const A> x, Activations<const A> dz,
                          Activations<A> dx, const GatedGradients& gradients, float* scratch);
-// The shared memory that they take; 0: not for this network.
+// Returns the bytes of shared memory that these kernels take; 0 if they cannot compute this
+// network.
 template <typename A>
 int TensorGatedBytes(const GatedNetwork& network);
 
-// Where the gradients of parts go before AddGatedParts: those of a token, leaf and part together,
-// in the order W1, W2, W3, Wr.
+// Returns where the parts' gradients go before AddGatedParts. The gradients of a token, leaf and
+// part lie together, in the order W1, W2, W3, Wr.
 GatedGradients GatedPartTargets(const GatedNetwork& network, int64_t leaves, int parts,
                                 float* scratch);
 // to = the sums of a leaf's parts, as the leaves of a tree. REQUIRES: parts is a power of two.

@@ -453,7 +453,8 @@ void LaunchForward(Stream& stream, const GatedNetwork& network, const Arguments<
   });
 }
 
-// Of a leaf, by the whole job's leaves, so that its sums have one order on any number of ranks.
+// Returns the number of parts of a leaf. It depends on the whole job's leaves, so that the leaf's
+// sums have the same order on any number of ranks.
 int Parts(const GatedNetwork& network, const LeafShape& leaves, int64_t canonical_leaves) {
   CHECK_LE(leaves.leaves, canonical_leaves);
   int parts = 1;

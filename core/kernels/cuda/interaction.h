@@ -27,8 +27,8 @@ void Interaction(Stream& stream, const InteractionWeights<A>& w, Activations<con
                  Activations<A> y);
 
 // Per leaf l: dw[l * weight_stride + (o * a.tokens + u) * b.tokens + v] = sum over the leaf's rows
-// and their columns of dy(r, o, d) (a(r, u, d) b(r, v, d)); dbias[l * bias_stride + o] = that of
-// dy(r, o, d). FMA chains from +0 over rows, then columns.
+// and their columns of dy(r, o, d) (a(r, u, d) b(r, v, d)); dbias[l * bias_stride + o] = the same
+// sum of dy(r, o, d). FMA chains from +0 over rows, then columns.
 template <typename A>
 void InteractionGradients(Stream& stream, const LeafShape& shape, Activations<const A> dy,
                           Activations<const A> a, Activations<const A> b, float* dw,

@@ -12,9 +12,10 @@ namespace elastor::cuda {
 
 // Sums over leaves along the leaf tree (core/base/leaf_stack.h) of vectors in device memory.
 
-// A run of a flat array of which every leaf has its own values, in device memory. A run is cut into
-// maps of `inner` elements, and the leaves' values of a map lie one after another: element i of the
-// run in the l-th leaf that was listed is data[(i / inner * leaves + l) * inner + i % inner].
+// A run of a flat array in device memory, for which every leaf has its own values. A run is cut
+// into maps of `inner` elements, and the leaves' values of a map lie one after another: element i
+// of the run in the l-th leaf that was listed is data[(i / inner * leaves + l) * inner + i %
+// inner].
 struct FoldRun {
   int64_t begin = 0;  // in the flat array
   int64_t size = 0;
@@ -24,7 +25,7 @@ struct FoldRun {
 
 class LeafFold {
  public:
-  // Work of SetLeaves is enqueued on `stream`.
+  // SetLeaves enqueues its work on `stream`.
   explicit LeafFold(Stream* stream);
 
   // Lists the leaves whose vectors will be folded, ascending. counted[i] says whether leaves[i] is
@@ -41,9 +42,9 @@ class LeafFold {
   void Fold(Stream& stream, const FoldRun* runs, int64_t run_count, const Range& range,
             float* nodes, int64_t node_stride) const;
 
-  // What happens to every element, leaf by leaf, with a stack of partial sums: leaf number `leaf`
-  // is pushed, then the two top sums are added `merges` times; then, at a node's last leaf, the one
-  // sum that is left is the node.
+  // One step of the fold of every element, leaf by leaf, with a stack of partial sums: leaf number
+  // `leaf` is pushed, then the two top sums are added `merges` times; then, at a node's last leaf,
+  // the one remaining sum is the node.
   struct Step {
     int32_t leaf;
     int32_t merges;
@@ -53,9 +54,9 @@ class LeafFold {
  private:
   Stream* stream_;
   Buffer<Step> steps_;
-  int64_t leaves_ = 0;  // as listed
+  int64_t leaves_ = 0;  // number of listed leaves
   int64_t nodes_ = 1;
-  bool complete_ = false;  // one node, whose leaves are added as those of a complete tree
+  bool complete_ = false;  // true if there is one node whose leaves form a complete tree
 };
 
 }  // namespace elastor::cuda

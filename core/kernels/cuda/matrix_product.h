@@ -11,8 +11,8 @@
 namespace elastor::cuda {
 
 // core/kernels/matrix_product.h's matrices in device memory: element (i, j) of matrix p of row r is
-// data[r * row_stride + p * step + i * row_step + j * column_step]. row_stride 0: alike in all
-// rows.
+// data[r * row_stride + p * step + i * row_step + j * column_step]. row_stride 0: all rows share
+// the matrices.
 template <typename A>
 struct DeviceMatrices {
   A* data = nullptr;

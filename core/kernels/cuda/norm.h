@@ -7,10 +7,10 @@
 
 namespace elastor::cuda {
 
-// Normalisation over the features of each token (core/kernels/norm.h: the same formulas, and with
-// A = float the same bits but for sums over a run, whose order is that of a warp here: lane i sums
-// features i, i + 32, ... in order from +0, then lanes by halves 16, 8, 4, 2, 1). gain, bias:
-// [features], shared by tokens; bias null for RMS norm. shape.width == features of a token.
+// Normalisation over the features of each token (core/kernels/norm.h: the same formulas, and with A
+// = float the same bits except for sums over a run. These have a warp's order: lane i sums features
+// i, i + 32, ... in order from +0, then lanes by halves 16, 8, 4, 2, 1). gain, bias: [features],
+// shared by tokens; bias null for RMS norm. shape.width == features of a token.
 
 // sum = x + residual (empty: x); y = norm(sum). Saved for the backward pass: normalized (as y,
 // before gain and bias; view of y's shape) and scale [rows][tokens] = 1/sqrt(...). residual, sum:
@@ -52,9 +52,9 @@ void BatchNormBackward(Stream& stream, const LeafShape& leaves, const int32_t* c
                        Activations<const A> x, const float* mean, const float* scale,
                        const float* gain, Activations<const A> dy, Activations<A> dx, float* dgain,
                        float* dbias, int64_t leaf_stride);
-// What a leaf gives to the running values: out[l * leaf_stride + f] = values[l][f] * factor_l, with
-// factor_l = counts[l] / *batch_rows, times counts[l] / (counts[l] - 1) for variances (unbiased; of
-// a single row: 1).
+// Computes a leaf's contribution to the running values: out[l * leaf_stride + f] = values[l][f] *
+// factor_l, with factor_l = counts[l] / *batch_rows, times counts[l] / (counts[l] - 1) for
+// variances (unbiased; of a single row: 1).
 void BatchNormDeliver(Stream& stream, const LeafShape& leaves, const int32_t* counts,
                       const int64_t* batch_rows, int64_t features, bool unbiased,
                       const float* values, float* out, int64_t leaf_stride);

@@ -13,8 +13,8 @@ namespace elastor::cuda {
 // products of a matrix and a vector by algorithms of their own, which may cut a sum by the number
 // of rows. Here every order of additions is stated; all is computed in float.
 
-// What becomes of the sum s of a row and token: s (+ y, as it was) (+ bias, rounded to the type of
-// y first), then max(s, 0), rounded once.
+// The steps applied to the sum s of a row and token: s (+ the old y) (+ bias, rounded to the type
+// of y first), then max(s, 0), rounded once.
 struct SingleOutputEpilogue {
   bool add = false;
   const float* bias = nullptr;  // one element, of the one token
@@ -26,8 +26,8 @@ struct SingleOutputEpilogue {
 template <typename A, typename Out>
 void SingleOutputForward(Stream& stream, Activations<const A> x, const A* w,
                          const SingleOutputEpilogue& epilogue, Activations<Out> y);
-// dx(r, t, f) = dy(r, t) w(t, f), or with `add` dx + that. dy's token t is at t times its token
-// stride, which is 0 where one output's w is cut into dx's tokens.
+// dx(r, t, f) = dy(r, t) w(t, f); with `add` this is added to dx. dy's token t is at t times its
+// token stride, which is 0 where one output's w is cut into dx's tokens.
 template <typename A>
 void SingleOutputBackward(Stream& stream, Activations<const A> dy, const A* w, bool add,
                           Activations<A> dx);

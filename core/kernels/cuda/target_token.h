@@ -10,13 +10,13 @@
 
 namespace elastor::cuda {
 
-// The ops of core/ops/target_token.h, which only copy: A is float or BFloat16. Of the views e and
-// de are [rows, 1, (n + L) k], x and dx [rows, 1, (L + 1) k], y and dy [rows, 1, n k].
+// The ops of core/ops/target_token.h, which only copy: A is float or BFloat16. The views e and de
+// are [rows, 1, (n + L) k], x and dx [rows, 1, (L + 1) k], y and dy [rows, 1, n k].
 struct TargetTokenShape {
   int64_t fields = 0;     // n
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
-  int64_t field = 0;      // the target, or whose place the token takes
+  int64_t field = 0;      // index of the target field, or of the field whose place the token takes
   DeviceLengths lengths;
 };
 

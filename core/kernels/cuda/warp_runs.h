@@ -21,7 +21,8 @@ __device__ inline float SumOverLanes(float v) {
   return v;
 }
 
-// Longer runs than this many slots a lane are not held: they are read again for every sum.
+// Runs that need more slots a lane than this are not held in registers: they are read again for
+// every sum.
 inline constexpr int64_t kMostSlots = 32;
 
 // Calls launch(slots) with the fewest compiled slots that hold `width` features, as a

@@ -94,7 +94,8 @@ class CompressedInteractionKernel final : public CpuKernel<T> {
         const Panels<T> db = op_.one_input() ? da : both.Slice(op_.first, op_.b_tokens());
         PairProductsBackward<T>(dz, First(operands.inputs, d).Rows(row, rows),
                                 Second(operands.inputs, d).Rows(row, rows), pairs_, da, db);
-        // Of the second input first: the first one's addend may be that gradient.
+        // The second input's gradient is stored first, since the first input's addend may be that
+        // gradient.
         const auto store = [&](int input, Panels<const T> gradient) {
           const auto part = [&](auto view) {
             return Column(view, d, gradient.features).Rows(row, rows);

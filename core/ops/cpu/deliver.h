@@ -20,7 +20,7 @@ void DeliverParts(GradientSink<T>* sink, int parameter, int64_t size, int64_t pa
   sink->Close(parameter);
 }
 
-// Delivers a gradient that lies ready in `values`.
+// Delivers a gradient that is complete in `values`.
 template <typename T>
 void DeliverCopy(GradientSink<T>* sink, int parameter, int64_t size, const T* values) {
   const auto target = sink->Open(parameter);
@@ -32,10 +32,11 @@ void DeliverCopy(GradientSink<T>* sink, int parameter, int64_t size, const T* va
   sink->Close(parameter);
 }
 
-// The sum over a pass's leaves of gradients of `size` elements: gradient(leaf, destination)
-// computes a leaf's. scratch: LeafSumElements(size); its first `size` elements become the sum. For
-// gradients whose kernels do not add leaves themselves: small ones, and those of parameters that
-// several parts of the input share, which are added for a leaf before it meets another.
+// Computes the sum over a pass's leaves of gradients of `size` elements; gradient(leaf,
+// destination) computes one leaf's gradient. scratch: LeafSumElements(size); its first `size`
+// elements become the sum. It serves gradients whose kernels do not add leaves themselves: small
+// gradients, and gradients of parameters that several parts of the input share. The parts are added
+// within a leaf before leaves are added.
 inline constexpr int64_t LeafSumElements(int64_t size) { return kMaxLeafSums * size; }
 template <typename T, typename Gradient>
 void SumOverLeaves(std::span<const LeafRows> leaves, int64_t size, T* scratch,

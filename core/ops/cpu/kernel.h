@@ -35,11 +35,11 @@ struct Pass {
   uint64_t seed = 0;
   uint32_t step = 0;
   int64_t first_row = 0;  // epoch index of row 0
-  double leaf_share = 1;  // of the batch's rows, in a pass over one whole leaf
+  double leaf_share = 1;  // the leaf's share of the batch's rows, in a pass over one whole leaf
 
   ThreadPool* pool = nullptr;  // shares the work of this pass; null: the calling thread alone
 
-  int64_t rows() const { return leaves.rows(); }  // of the pass's views
+  int64_t rows() const { return leaves.rows(); }  // number of rows of the pass's views
 
   // Calls work(begin, end) for parts of [0, total), multiples of kPanelRows long but for the last,
   // one on each thread of the pass. Each element of a result is computed by one thread alone, so no
@@ -53,7 +53,8 @@ struct Pass {
   }
 };
 
-// What a kernel asks for while it is made: its parameters, and memory beside its operands.
+// Where a kernel, while it is constructed, asks for its parameters and for memory beside its
+// operands.
 class CpuKernelContext {
  public:
   CpuKernelContext(const ParameterLayout* layout, const std::vector<int>* parameters,
@@ -66,7 +67,7 @@ class CpuKernelContext {
   int inputs() const { return static_cast<int>(inputs_.size()); }
   int64_t input_features(int input) const { return inputs_[input].features(); }
 
-  // Of the kernel's matrix products.
+  // Returns the precision of the kernel's matrix products.
   Precision precision() const { return precision_; }
 
   // The node's parameters, by their place in the op's order.
@@ -74,18 +75,19 @@ class CpuKernelContext {
   int64_t offset(int index) const { return info(index).offset; }
   const ParameterInfo& info(int index) const { return (*layout_)[parameter(index)]; }
 
-  // Activations [rows, features] that last from the kernel's forward to its backward pass; the slot
-  // of KernelMemory::Saved.
+  // Reserves activations [rows, features] that last from the kernel's forward to its backward pass.
+  // Returns the slot for KernelMemory::Saved.
   int Save(int64_t features) {
     saved_.push_back(features);
     return static_cast<int>(saved_.size()) - 1;
   }
-  // Elements whatever the number of rows that last as long; the slot of KernelMemory::SavedFlat.
+  // Reserves a number of elements independent of the rows, which last as long. Returns the slot for
+  // KernelMemory::SavedFlat.
   int SaveFlat(int64_t elements) {
     flat_.push_back(elements);
     return static_cast<int>(flat_.size()) - 1;
   }
-  // So many elements of KernelMemory::scratch, valid during one call.
+  // Reserves at least so many elements of KernelMemory::scratch, which are valid during one call.
   void Scratch(int64_t elements) { scratch_ = std::max(scratch_, elements); }
 
   const std::vector<int64_t>& saved() const { return saved_; }
@@ -125,9 +127,9 @@ struct ForwardOperands {
   Panels<T> output;
 };
 
-// dinputs[i] = the gradient of input i (+ addends[i] where that view is not empty); empty: not
-// computed by the kernel. inputs and output hold values only as far as the kernel's traits say that
-// it reads them.
+// dinputs[i] = the gradient of input i (+ addends[i] if that view is not empty). The kernel does
+// not compute a gradient whose view is empty. inputs and output hold values only as far as the
+// kernel's traits say that it reads them.
 template <typename T>
 struct BackwardOperands {
   Panels<const T> inputs[kMaxInputs];
@@ -158,9 +160,9 @@ class CpuKernel {
   // Writes the output completely, padded rows too.
   virtual void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
                        const ForwardOperands<T>& operands) const = 0;
-  // After Forward with the same pass. Delivers the parameters' gradients, summed over the pass's
-  // leaves, to pass.sink, each once, and writes dinputs. Where padded rows of doutput are 0, so are
-  // those of dinputs.
+  // Called after Forward with the same pass. Delivers each parameter's gradient, summed over the
+  // pass's leaves, once to pass.sink, and writes dinputs. Where padded rows of doutput are 0, so
+  // are those of dinputs.
   virtual void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
                         const BackwardOperands<T>& operands) const = 0;
 };

@@ -28,7 +28,8 @@ class PairwiseDotKernel final : public CpuKernel<T> {
         return view.data == nullptr ? view : view.Rows(begin, end - begin);
       };
       const RowMatrix<const T> dy = Dots(rows(operands.doutput));
-      // Of the second input first: the first one's addend may be that gradient.
+      // The second input's gradient is computed first, since the first input's addend may be that
+      // gradient.
       MultiplyRowMatrices<T>(op_.second, op_.width, op_.first, dy.Transposed(),
                              Tokens(rows(operands.inputs[0])), rows(operands.addends[1]),
                              Tokens(rows(operands.dinputs[1])));

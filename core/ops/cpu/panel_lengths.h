@@ -10,10 +10,11 @@
 
 namespace elastor {
 
-// How many positions of a sequence the rows of one panel have, padded rows none.
+// The number of positions of a sequence that each row of one panel has; padded rows have 0.
 template <typename T>
 struct PanelLengths {
-  // Of sequence `sequence` of `sequences`, which has at most `positions`, in a leaf's panel.
+  // Reads the lengths of one panel of a leaf for sequence `sequence` of `sequences`, which has at
+  // most `positions` positions.
   PanelLengths(const Pass<T>& pass, int64_t sequence, int64_t sequences, int64_t positions,
                const LeafRows& leaf, int64_t panel) {
     const int64_t first = panel * kPanelRows;
@@ -24,7 +25,7 @@ struct PanelLengths {
       longest = std::max<int64_t>(longest, length);
     }
   }
-  // `inside` in the lanes that have position t, `outside` in the others.
+  // Returns `inside` in the lanes that have position t, `outside` in the others.
   Vec<T> Select(int64_t lane, int64_t t, Vec<T> inside, Vec<T> outside) const {
     return Broadcast(static_cast<T>(t)) < Load(lengths.data() + lane) ? inside : outside;
   }
@@ -33,13 +34,13 @@ struct PanelLengths {
   int64_t longest = 0;
 };
 
-// One panel of a leaf's view.
+// Returns one panel of a leaf's view.
 template <typename U>
 Panels<U> PanelOf(Panels<U> view, int64_t panel) {
   return {view.Panel(panel), kPanelRows, view.features, view.panel_stride, view.feature_stride};
 }
 
-// body(lane): for every vector of a panel's lanes.
+// Calls body(lane) for the first lane of every vector of a panel.
 template <typename T, typename Body>
 void ForEachVector(const Body& body) {
   for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) body(lane);

@@ -10,15 +10,15 @@
 
 namespace elastor::cuda {
 
-// What a pass reads that changes from batch to batch, in device memory at addresses that stay, so
-// that a pass can be captured once.
+// The inputs of a pass that change from batch to batch. They lie in device memory at fixed
+// addresses, so that a pass can be captured once.
 struct PassInputs {
   const float* numeric = nullptr;        // [local rows][numeric fields], NaN = missing
   const int32_t* local_row = nullptr;    // [rows]: by device row; -1: padding
   const int32_t* leaf_counts = nullptr;  // [leaves]: real rows
   const int64_t* first_row = nullptr;    // epoch index of local row 0
   const uint32_t* step = nullptr;        // numbers random choices
-  const int64_t* batch_rows = nullptr;   // of the whole batch
+  const int64_t* batch_rows = nullptr;   // rows of the whole batch
   // [local rows][encoded sequences]: positions that the row has; null without sequences.
   const int32_t* lengths = nullptr;
 };
@@ -28,16 +28,17 @@ struct DevicePass {
   PassInputs inputs;
   bool training = false;  // false: no dropout, running statistics, nothing saved for Backward
 
-  // Of encoded sequence `sequence` of `sequences`.
+  // Returns the lengths of encoded sequence `sequence` of `sequences`.
   DeviceLengths LengthsOf(int64_t sequence, int64_t sequences) const {
     return {inputs.lengths + sequence, sequences, inputs.local_row};
   }
-  // Choices of a key (MakeRandomKey).
+  // Returns the dropout of this pass for a key (MakeRandomKey).
   DeviceDropout Dropout(uint64_t key, double rate) const {
     return {key, rate, inputs.step, inputs.first_row, inputs.local_row};
   }
 
-  // The leaves where every device row is as many rows as make `rows` in all.
+  // Returns the leaves' shape for views of `rows` rows, in which every device row stands for
+  // equally many rows.
   LeafShape LeavesOf(int64_t rows) const {
     const int64_t device_rows = shape.rows();
     CHECK_EQ(rows % device_rows, 0);
@@ -47,11 +48,11 @@ struct DevicePass {
 
 struct DeviceModelOptions {
   Precision precision = Precision::kFloat32;
-  uint64_t seed = 0;             // of dropout
+  uint64_t seed = 0;             // seed of dropout
   int64_t canonical_rows = 0;    // device rows of the whole job's training batch: V * S (matmul.h)
   int64_t canonical_leaves = 0;  // V
   bool reproducible = true;      // false: fast mode, products may split their sums
-  bool fused_network = true;     // false: eq. 4's network by products, to compare
+  bool fused_network = true;     // false: eq. 4's network uses separate products
 };
 
 }  // namespace elastor::cuda

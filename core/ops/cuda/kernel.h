@@ -23,8 +23,8 @@ struct KernelPass : DevicePass {
   LeafGradients* gradients = nullptr;  // Backward only
 };
 
-// What the kernels of one executor share: the stream, the products and the parameters. Constant but
-// for the parameters' values.
+// The stream, the products and the parameters that the kernels of one executor share. Only the
+// parameters' values change.
 template <typename A>
 class DeviceEnvironment {
  public:
@@ -45,7 +45,7 @@ class DeviceEnvironment {
 
   void SetWeights(const float* weights);
   const float* values(int parameter) const { return weights_ + (*layout_)[parameter].offset; }
-  // As products read them: rounded to A.
+  // Returns the parameter's values as products read them, rounded to A.
   const A* factors(int parameter) const {
     const int64_t offset = (*layout_)[parameter].offset;
     if constexpr (kRounded) {
@@ -63,33 +63,34 @@ class DeviceEnvironment {
   Stream* stream_;
   Matmul matmul_;
   const float* weights_ = nullptr;
-  Buffer<BFloat16> rounded_;  // the flat array
+  Buffer<BFloat16> rounded_;  // the flat parameter array, rounded to BFloat16
 };
 
-// Bytes of device memory: so many for every row, for every leaf, and whatever their numbers.
+// An amount of device memory in bytes: a part for each row, a part for each leaf, and a constant
+// part.
 struct DeviceBytes {
   int64_t row = 0;
   int64_t leaf = 0;
   int64_t once = 0;
 };
 
-// How long a kernel's memory keeps its contents: during a call of Forward or of Backward, or from
-// the one to the other.
+// How long a kernel's memory keeps its contents: during a call of Forward, during a call of
+// Backward, or from Forward to Backward.
 enum class DeviceLife { kForward, kBackward, kKept };
 
-// What a kernel sees of its node and of the executor, and where it asks, while it is made, for
-// memory beside its operands.
+// A kernel's view of its node and of the executor. While it is constructed, the kernel asks here
+// for memory beside its operands.
 template <typename A>
 class DeviceKernelContext {
  public:
   // One of the node's parameters. Where several nodes use it, their gradients are added up in the
   // order of the backward pass, in which this use may be the first and the last.
   struct Parameter {
-    int number = -1;  // in the layout
+    int number = -1;  // the parameter's number in the layout
     bool first_use = true;
     bool last_use = true;
-    int scratch = -1;      // slot of a gradient that is not the first
-    float* sum = nullptr;  // of the gradients so far, while Backward runs
+    int scratch = -1;      // slot for the gradient of a use that is not the first
+    float* sum = nullptr;  // the sum of the gradients so far, while Backward runs
   };
   // environment outlives the object.
   DeviceKernelContext(DeviceEnvironment<A>* environment, std::vector<Shape> inputs, Shape output,
@@ -102,8 +103,8 @@ class DeviceKernelContext {
   int inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int index) const { return inputs_[index]; }
   const Shape& output() const { return output_; }
-  // Whether the tokens of an input, or of the first one, are others than the `tokens` that the
-  // kernel reads: then its rows must lie together.
+  // Returns whether an input (or the first one) has another number of tokens than the `tokens` that
+  // the kernel reads. Then each of its rows must lie together in memory.
   bool regroups_inputs(int64_t tokens) const;
   bool regroups_first_input(int64_t tokens) const { return inputs_[0].tokens != tokens; }
 
@@ -112,12 +113,13 @@ class DeviceKernelContext {
   const float* values(int index) const { return environment_->values(parameters_[index].number); }
   const A* factors(int index) const { return environment_->factors(parameters_[index].number); }
 
-  // Where the gradients of a parameter of `maps` equal parts go, a leaf's after another's: written
-  // by work of the stream before Close. Every parameter once in a Backward.
+  // Returns where the leaves' gradients of a parameter of `maps` equal parts go, one leaf after
+  // another. Work on the stream writes them before Close. Open each parameter exactly once per
+  // backward pass.
   LeafGradients::Target Open(const KernelPass& pass, int index, int64_t maps);
   void Close(const KernelPass& pass, int index);
 
-  // Memory, 256-byte aligned; the number of the slot.
+  // Reserves memory, 256-byte aligned. Returns the number of its slot.
   int Reserve(DeviceLife life, const DeviceBytes& bytes) {
     slots_.push_back({life, bytes});
     return static_cast<int>(slots_.size()) - 1;
@@ -144,11 +146,11 @@ class DeviceKernelContext {
                ? Activations<A>::RowMajor(data, pass.shape.rows(), tokens, width)
                : Activations<A>::TokenMajor(data, pass.shape.rows(), tokens, width);
   }
-  // Scratch of Backward for sums over the rows of `columns` columns (ColumnSumScratch); a
-  // device row is `rows_per_device_row` rows.
+  // Reserves scratch memory of Backward for sums over the rows of `columns` columns
+  // (ColumnSumScratch); a device row is `rows_per_device_row` rows.
   int ReserveColumnSums(int64_t columns, int64_t rows_per_device_row = 1);
 
-  // For the executor, which gives the memory.
+  // The memory of one slot, which the executor provides.
   struct Slot {
     DeviceLife life;
     DeviceBytes bytes;
@@ -168,13 +170,14 @@ template <typename A>
 struct ForwardOperands {
   Activations<const A> inputs[kMaxInputs];
   Activations<A> output;
-  // Of the node whose output are the logits, in place of `output`: they are not rounded to A.
+  // The output of the node that computes the logits, in place of `output`: logits are not rounded
+  // to A.
   Activations<float> logits;
 };
 
-// dinputs[i] = the gradient of input i (+ addends[i] where that view is not empty); empty: not
-// computed by the kernel. inputs and output hold values only as far as the kernel's traits say that
-// it reads them.
+// dinputs[i] = the gradient of input i (+ addends[i] if that view is not empty). The kernel does
+// not compute a gradient whose view is empty. inputs and output hold values only as far as the
+// kernel's traits say that it reads them.
 template <typename A>
 struct BackwardOperands {
   Activations<const A> inputs[kMaxInputs];
@@ -197,8 +200,8 @@ class DeviceKernel {
   virtual KernelTraits traits() const = 0;
   // Writes the output completely.
   virtual void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) = 0;
-  // After Forward with the same pass. Delivers the parameters' gradients and writes dinputs. Where
-  // padding's doutput is 0, so are its dinputs.
+  // Called after Forward with the same pass. Delivers the parameters' gradients and writes dinputs.
+  // Where padding's doutput is 0, so are its dinputs.
   virtual void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) = 0;
 };
 

@@ -19,12 +19,12 @@ class LeafGradients {
   // layout outlives the object.
   LeafGradients(const ParameterLayout* layout, Stream* stream);
 
-  // Makes room for exactly `leaves`; passes have as many. Outside of graphs.
+  // Makes room for exactly `leaves` leaves, the number in every pass. Call it outside of graphs.
   void Reserve(int64_t leaves);
   int64_t leaves() const { return leaves_; }
 
-  // Begins a backward pass. bucket_ready(b) is called by the Close that completes bucket b: its
-  // gradients are then enqueued.
+  // Begins a backward pass. The Close that completes bucket b calls bucket_ready(b); at that time
+  // all work on its gradients is enqueued.
   void Begin(std::function<void(int bucket)> bucket_ready);
 
   struct Target {
@@ -32,13 +32,13 @@ class LeafGradients {
     int64_t map_stride;
     int64_t leaf_stride;
   };
-  // Every parameter once a pass, with the same `maps` each time; written by work of the stream
-  // before Close.
+  // Returns where a parameter's gradients go. Open each parameter exactly once per backward pass,
+  // always with the same `maps`; work on the stream writes the gradients before Close.
   Target Open(int parameter, int64_t maps);
   void Close(int parameter);
 
-  // For LeafFold: the runs of a bucket, device memory. REQUIRES: the bucket is complete once. The
-  // first call after Reserve uploads them, outside of graphs.
+  // Returns a bucket's runs for LeafFold, in device memory. REQUIRES: the bucket has been complete
+  // once. The first call after Reserve uploads them, outside of graphs.
   const FoldRun* runs(int bucket);
   int64_t run_count(int bucket) const;
 
@@ -46,7 +46,7 @@ class LeafGradients {
   struct Bucket {
     explicit Bucket(Stream* stream) : runs(stream) {}
     int parameters = 0;
-    int open = 0;  // parameters that are not closed yet
+    int open = 0;  // number of parameters that are not closed yet
     Buffer<FoldRun> runs;
     bool runs_ready = false;
   };
@@ -54,7 +54,7 @@ class LeafGradients {
   Stream* stream_;
   int64_t leaves_ = 0;
   Buffer<float> memory_;
-  std::vector<int64_t> maps_;  // of every parameter; 0: not opened yet
+  std::vector<int64_t> maps_;  // number of maps of every parameter; 0: not opened yet
   std::vector<Bucket> buckets_;
   std::function<void(int)> bucket_ready_;
 };

@@ -29,7 +29,8 @@ class LinearKernel final : public DeviceKernel<A> {
   }
   // Whether the derivative of the activation is read off the output, as it lies.
   bool by_sign() const { return op_.activation == Activation::kRelu && !interleaved(); }
-  // Of a value of `width` features a token.
+  // Returns the view of `value`, which has `width` features a token, that the matrix products work
+  // on.
   template <typename T>
   Activations<T> Problems(Activations<T> value, int64_t width) const;
   // The input of the maps, x; interleaved: its transpose, which Forward has made.

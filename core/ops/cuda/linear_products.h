@@ -15,12 +15,12 @@ namespace elastor::cuda {
 template <typename A>
 class LinearProducts {
  public:
-  // parameter: by its place in the op's order.
+  // parameter: its place in the op's order of parameters.
   LinearProducts(DeviceKernelContext<A>* context, int parameter, int64_t maps, int64_t out,
                  int64_t in);
 
-  // Of a product: y = x W^T or y += x W^T, then y += bias (one map only; null: none), y = max(y,
-  // 0).
+  // The steps that end a product: y = x W^T or y += x W^T, then y += bias (only with one map; null:
+  // no bias), then y = max(y, 0) if relu.
   struct Epilogue {
     Store store = Store::kOverwrite;
     const float* bias = nullptr;

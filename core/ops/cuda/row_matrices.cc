@@ -30,7 +30,8 @@ class PairwiseDotKernel final : public DeviceKernel<A> {
   void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
     Stream& stream = context_->stream();
     const Activations<const A> dy = operands.doutput;
-    // Of the second input first: the first one's addend may be that gradient.
+    // The second input's gradient is computed first, since the first input's addend may be that
+    // gradient.
     MultiplyRowMatrices<A>(stream, {dy, /*transposed=*/true}, {First(operands.inputs[0])},
                            Second(operands.addends[1]), Second(operands.dinputs[1]));
     MultiplyRowMatrices<A>(stream, {dy}, {Second(operands.inputs[1])}, First(operands.addends[0]),

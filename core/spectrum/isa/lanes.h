@@ -52,8 +52,8 @@ ELASTOR_INLINE DoubleVec OrBits(DoubleVec a, DoubleVec b) { return _mm256_or_pd(
 #endif
 
 // Doubles in kVecs vectors, one a matrix: several vectors, because the operations on one wait for
-// each other. Every operation is exactly defined by IEEE 754 (vec.h), so the bits of a lane are
-// those of any other width.
+// each other. Every operation is exactly defined by IEEE 754 (vec.h), so a lane has the same bits
+// at every width.
 template <int kVectors>
 struct Lanes {
   static constexpr int kVecs = kVectors;
@@ -102,7 +102,7 @@ struct Lanes {
     for (int v = 0; v < kVecs; ++v) x.vec[v] = Sqrt(x.vec[v]);
     return x;
   }
-  // b where a is NaN.
+  // Returns the larger of a and b; b where a is NaN.
   ELASTOR_INLINE friend Lanes Max(Lanes a, Lanes b) {
     for (int v = 0; v < kVecs; ++v) a.vec[v] = LargerOf(a.vec[v], b.vec[v]);
     return a;
@@ -115,12 +115,12 @@ struct Lanes {
     for (int v = 0; v < kVecs; ++v) x.vec[v] = AndBits(x.vec[v], ~kSign);
     return x;
   }
-  // The sign of `sign` on the magnitude x >= 0.
+  // Returns the magnitude x >= 0 with the sign of `sign`.
   ELASTOR_INLINE friend Lanes WithSignOf(Lanes sign, Lanes x) {
     for (int v = 0; v < kVecs; ++v) x.vec[v] = OrBits(x.vec[v], AndBits(sign.vec[v], kSign));
     return x;
   }
-  // The largest power of two not above x. REQUIRES: x positive and normal.
+  // Returns the largest power of two not above x. REQUIRES: x positive and normal.
   ELASTOR_INLINE friend Lanes PowerOfTwoOf(Lanes x) {
     for (int v = 0; v < kVecs; ++v) x.vec[v] = AndBits(x.vec[v], kExponent);
     return x;

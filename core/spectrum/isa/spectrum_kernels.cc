@@ -29,7 +29,7 @@ template <typename L>
 ELASTOR_INLINE void Put(double* p, int64_t i, L value) {
   value.SaveTo(p + i * kSpectrumLanes);
 }
-// Of element (i, j <= i) of a lower triangle.
+// Returns the index of element (i, j <= i) in a packed lower triangle.
 ELASTOR_INLINE int64_t Lower(int64_t i, int64_t j) { return i * (i + 1) / 2 + j; }
 
 // Blocks of kBlock x kBlock elements are computed together, which saves loads; beyond the last row

@@ -9,12 +9,13 @@
 
 namespace elastor::cuda {
 
-// Rows of a pass on the device, padding included, with what a loss is made of. All pointers are to
+// Rows of a pass on the device, padding included, and the inputs of their loss. All pointers are to
 // device memory.
 struct DeviceLossRows {
   int64_t rows = 0;
   const float* outputs = nullptr;  // [rows][task.outputs()]
-  // By local row of the batch: [..][task.labels()], and one a row (null: all 1).
+  // Arrays indexed by local row of the batch: labels, [..][task.labels()], and weights, one a row
+  // (null: all 1).
   const float* labels = nullptr;
   const float* weights = nullptr;
   const float* inverse_weight = nullptr;  // a scalar: 1 / weight of the batch
@@ -27,7 +28,8 @@ class DeviceLoss {
   virtual ~DeviceLoss() = default;
   // Enqueues losses [rows][task.losses()], in double, and doutputs = dloss/doutputs * weight *
   // inverse_weight, with the labels' weights; both are 0 in padding and where the label is missing.
-  // With doutputs the losses are weighted, by row and label; without (null: an evaluation) not.
+  // If doutputs is given, the losses are weighted by row and label; if it is null (an evaluation),
+  // they are not weighted.
   virtual void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
                        float* doutputs) const = 0;
 };

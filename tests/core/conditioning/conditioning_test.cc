@@ -1,5 +1,5 @@
-// The claims of "The Devil is in the Condition Numbers" (docs/results/reproduce_conditioning.md): those
-// that hold by their figures, those that fail by a counterexample with its name.
+// The claims of "The Devil is in the Condition Numbers" (docs/results/reproduce_conditioning.md):
+// those that hold by their figures, those that fail by a counterexample with its name.
 #include <gtest/gtest.h>
 
 #include <Eigen/Core>

@@ -204,14 +204,20 @@ TEST(RuntimeTest, EventsThatWereNeverRecordedAreDone) {
   stream.Synchronize();
 }
 
-TEST(RuntimeTest, PollingAnEventEnds) {
+TEST(RuntimeTest, AnEventIsDoneWhenWhatWasBeforeItIs) {
+  constexpr int64_t kCount = 1 << 16;
   Stream stream;
-  Buffer<int> buffer(&stream, 1 << 16);
-  FillZero(stream, buffer.data(), 1 << 16);
+  Buffer<int> buffer(&stream, kCount);
+  PinnedBuffer<int> host(kCount);
+  for (int64_t i = 0; i < kCount; ++i) host[i] = -1;
+  FillZero(stream, buffer.data(), kCount);
+  ScaleAndAdd(stream, kCount, 1, 3, buffer.data());
+  Copy(stream, host.data(), buffer.data(), kCount);
   Event event;
   event.Record(stream);
   while (!event.Done()) {
   }
+  for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(host[i], 3);
 }
 
 // A diamond: the second stream's part between a fork and a join.

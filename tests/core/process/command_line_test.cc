@@ -55,6 +55,23 @@ TEST_F(CommandLineTest, FoldersBesideFlags) {
       file + ":1: 'runs/a': expected a flag, --name=value");
 }
 
+TEST_F(CommandLineTest, ValuesOfListsAreJoined) {
+  constexpr const char* kLists[] = {"color"};
+  gflags::SetCommandLineOption("color", "");
+  const auto parsed = ParseCommandLine(
+      std::vector<std::string>{"--color=red", "--count=2", "--color", "blue,green", "--count=3"},
+      kThisFile, Folders::kNone, kLists);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(FLAGS_color, "red,blue,green");
+  EXPECT_EQ(FLAGS_count, 3);
+}
+
+TEST_F(CommandLineTest, ShortHelp) {
+  const auto parsed = Parse({"-h"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_TRUE(parsed.value().help);
+}
+
 TEST_F(CommandLineTest, AllForms) {
   const auto parsed = Parse({"--color=a=b", "-count", "-3", "--fast", "--set=x=1", "--set", "y=2"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();

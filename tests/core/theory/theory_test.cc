@@ -1,5 +1,5 @@
-// The claims of RankElastor's theory (docs/results/reproduce_theory.md): those that hold over random draws,
-// those that fail by a counterexample with its name.
+// The claims of RankElastor's theory (docs/results/reproduce_theory.md): those that hold over
+// random draws, those that fail by a counterexample with its name.
 #include <gtest/gtest.h>
 
 #include <Eigen/QR>

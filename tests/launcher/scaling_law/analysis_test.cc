@@ -199,6 +199,8 @@ TEST(Analysis, SaysWhyNotIdentified) {
 
 TEST(Analysis, SameBits) {
   const Analysis a = AnalyseDraw({}, 3), b = AnalyseDraw({}, 3);
+  ASSERT_FALSE(a.predictions.empty());
+  ASSERT_EQ(a.predictions.size(), b.predictions.size());
   for (size_t i = 0; i < a.predictions.size(); ++i) {
     EXPECT_EQ(a.predictions[i].value, b.predictions[i].value);
     EXPECT_EQ(a.predictions[i].interval.low, b.predictions[i].interval.low);

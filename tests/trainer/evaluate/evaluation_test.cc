@@ -189,6 +189,7 @@ void ExpectNear(const BinaryValues& found, const BinaryValues& expected) {
   EXPECT_EQ(found.positives, expected.positives);
   EXPECT_EQ(found.auc, expected.auc);
   EXPECT_NEAR(found.logloss, expected.logloss, kTolerance);
+  EXPECT_EQ(found.normalized_entropy.has_value(), expected.normalized_entropy.has_value());
   EXPECT_NEAR(found.normalized_entropy.value_or(0), expected.normalized_entropy.value_or(0),
               kTolerance);
   EXPECT_EQ(found.calibration, expected.calibration);

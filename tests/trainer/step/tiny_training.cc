@@ -1,5 +1,7 @@
 #include "tests/trainer/step/tiny_training.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,6 +24,7 @@
 namespace elastor {
 namespace {
 
+constexpr int kEpochs = 2;
 constexpr int64_t kNumericFields = 2;
 constexpr int64_t kWidth = 4;
 constexpr double kStddev = 0.1;
@@ -184,7 +187,7 @@ class Rank {
 
   void Train(float* logits) {
     std::vector<LocalBatch> batches;
-    for (int epoch = 0; epoch < 2; ++epoch) {
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
       int64_t begin = 0;
       for (const int64_t rows : training_.batch_rows) {
         batches.push_back(MakeBatch(begin, rows, *communicator_, training_));
@@ -254,6 +257,35 @@ std::string ToString(const StepResult& step) {
   std::snprintf(text, sizeof(text), "loss %.17g, l2 %.17g, norm %.17g", step.loss, step.l2,
                 step.gradient_norm);
   return text;
+}
+
+// Runs until the end or a step that fails.
+Outcome Run(const TinyTraining& training, const Spread& spread) {
+  const ShardPlan plan = MakePlan(training, spread);
+  const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 60});
+  std::vector<std::unique_ptr<Rank>> ranks(spread.ranks);
+  Outcome outcome;
+  outcome.logits.resize(training.evaluate ? 2 * kEvaluatedRows : 0);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < spread.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      ranks[r] = std::make_unique<Rank>(training, spread, &plan, communicators[r].get());
+      ranks[r]->Train(outcome.logits.data());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  outcome.steps = ranks[0]->steps();
+  outcome.error = ranks[0]->error();
+  outcome.digest = ranks[0]->digest();
+  for (const auto& rank : ranks) {
+    CHECK_EQ(rank->error(), outcome.error);
+    CHECK_EQ(rank->steps().size(), outcome.steps.size());
+    for (size_t i = 0; i < outcome.steps.size(); ++i) {
+      CHECK(SameBits(rank->steps()[i], outcome.steps[i])) << "step " << i;
+    }
+    CHECK_EQ(rank->digest(), outcome.digest);
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -363,30 +395,16 @@ double DecayDeviation(const Spread& spread) {
 }
 
 Outcome Train(const TinyTraining& training, const Spread& spread) {
-  const ShardPlan plan = MakePlan(training, spread);
-  const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 60});
-  std::vector<std::unique_ptr<Rank>> ranks(spread.ranks);
-  Outcome outcome;
-  outcome.logits.resize(training.evaluate ? 2 * kEvaluatedRows : 0);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < spread.ranks; ++r) {
-    threads.emplace_back([&, r] {
-      ranks[r] = std::make_unique<Rank>(training, spread, &plan, communicators[r].get());
-      ranks[r]->Train(outcome.logits.data());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  outcome.steps = ranks[0]->steps();
-  outcome.error = ranks[0]->error();
-  outcome.digest = ranks[0]->digest();
-  for (const auto& rank : ranks) {
-    CHECK_EQ(rank->error(), outcome.error);
-    CHECK_EQ(rank->steps().size(), outcome.steps.size());
-    for (size_t i = 0; i < outcome.steps.size(); ++i) {
-      CHECK(SameBits(rank->steps()[i], outcome.steps[i])) << "step " << i;
-    }
-    CHECK_EQ(rank->digest(), outcome.digest);
-  }
+  const Outcome outcome = Run(training, spread);
+  EXPECT_EQ(outcome.error, "") << ToString(spread);
+  EXPECT_EQ(outcome.steps.size(), kEpochs * training.batch_rows.size()) << ToString(spread);
+  return outcome;
+}
+
+Outcome TrainUntilItFails(const TinyTraining& training, const Spread& spread) {
+  const Outcome outcome = Run(training, spread);
+  EXPECT_NE(outcome.error, "") << ToString(spread);
+  EXPECT_LT(outcome.steps.size(), kEpochs * training.batch_rows.size()) << ToString(spread);
   return outcome;
 }
 

@@ -145,8 +145,12 @@ inline constexpr char kTinyBatchNorm[] = "mlp { hidden: [16, 8] batch_norm: true
 // Weights of samples: 0, 1, ... 4 quarters.
 float TinyWeight(int64_t index);
 
+// Trains to the end: a test failure (EXPECT) when a step failed, or when there are other steps than
+// two epochs have, so that two runs that failed alike are never compared.
 // REQUIRES: spread.ranks <= training.leaves. CHECKs that all ranks found the same scalars.
 Outcome Train(const TinyTraining& training, const Spread& spread);
+// Likewise for a training of which a step must fail.
+Outcome TrainUntilItFails(const TinyTraining& training, const Spread& spread);
 
 // Batches without weight have no gradient, so decoupled decay acts alone: logits of a model of
 // three linear maps, whose biases are 0, shrink by (1 - learning rate * lambda)^3 a step, and by

@@ -24,7 +24,7 @@ class HistoryTeacher {
   int64_t ItemOf(int64_t user, int64_t place) const;
   int64_t HeavyTailedItem(uint32_t high, uint32_t low) const;
   void AppendFeatures(int64_t row, Rows* rows) const;
-  // Of the last row of *rows.
+  // Score of the last row of *rows, before it is scaled.
   double RawScore(const Rows& rows) const;
   double WeightOf(int64_t item) const;
 

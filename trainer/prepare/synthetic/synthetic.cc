@@ -54,7 +54,7 @@ void MakeDraft(const AppendRow& append_row, const DatasetInfo& info, const Range
   draft->groups = std::move(rows.groups);
 }
 
-// Of the rows that have the label. scores, labels: [rows][count].
+// AUC of the teacher's scores over the rows that have the label. scores, labels: [rows][count].
 double BestAuc(const std::vector<double>& scores, const std::vector<float>& labels, size_t count,
                size_t label) {
   std::vector<double> own_scores;

@@ -44,7 +44,7 @@ class Teacher {
 
     double Centred(double score) const { return scale * (score - mean); }
   };
-  // Of a row of *rows, to the eye of a label, which has latent vectors of its own.
+  // Latent vectors of a row of *rows for one label; every label has latent vectors of its own.
   Latents LatentsOf(const Rows& rows, int64_t row, int64_t label) const;
   double Score(const Latents& latents, const Label& label) const;
   void StandardizeSums(const std::vector<Latents>& sample, Label* label) const;

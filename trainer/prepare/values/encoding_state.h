@@ -39,7 +39,7 @@ Status CheckFile(const std::string& path, const std::string& checksum);
 
 // Means and deviations of the training split.
 std::vector<NumericScale> ScalesOf(const PreparePlan& plan, const Measures& measures);
-// Of all splits together, by field with a vocabulary.
+// Share of values without an id, over all splits together, for every field with a vocabulary.
 std::vector<std::pair<std::string, double>> UnknownShares(const PreparePlan& plan,
                                                           const RankedValues& ranked);
 

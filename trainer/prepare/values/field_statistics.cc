@@ -108,7 +108,7 @@ std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
     for (size_t i = 0; i < plan.labels.size(); ++i) {
       const SplitTally::Label& label = tally.labels[i];
       Json& of_label = plan.labels.size() == 1 ? part : part["labels"][plan.labels[i]];
-      // Of one label the rows that have it are all, or none.
+      // A single label is there in all rows or in none.
       if (plan.labels.size() > 1) of_label["rows"] = label.rows;
       if (label.rows == 0 && tally.rows > 0) {
         of_label["positives"] = of_label["label_rate"] = nullptr;

@@ -37,7 +37,7 @@ struct NumericTally {
 };
 
 struct SplitTally {
-  // Of one label: rows that have it, and those where it is 1.
+  // Counts of one label: rows that have it, and rows where it is 1.
   struct Label {
     int64_t rows = 0;
     int64_t positives = 0;

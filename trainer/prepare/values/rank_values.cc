@@ -15,7 +15,7 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kMostPartValues = 1 << 20;
-// Of memory for a value of a part that is being merged, beside its place in the runs.
+// Memory, in bytes, that a value takes while its part is merged, besides its place in the runs.
 constexpr int64_t kBytesPerPartValue = 128;
 
 // In a code: the rest is the training count of a value whose id goes by rank.

@@ -19,7 +19,7 @@ struct RunPlace {
 // Goes through parts of several sorted runs in ascending order of values, equal values together.
 class ValueMerge {
  public:
-  // Of run i the values [ranges[i].begin, ranges[i].end).
+  // Merges the values [ranges[i].begin, ranges[i].end) of every run i.
   ValueMerge(const std::vector<ValueRunView>& runs, const std::vector<Range>& ranges)
       : runs_(runs), ranges_(ranges) {
     for (const Range& range : ranges) at_.push_back(range.begin);

@@ -12,23 +12,24 @@ namespace elastor::cuda {
 // steps.
 struct StepScalars {
   int64_t first_row;     // epoch index of local row 0
-  int64_t batch_rows;    // of the whole batch
-  uint32_t step;         // numbers random choices
+  int64_t batch_rows;    // rows of the whole batch, over all ranks
+  uint32_t step;         // the step's number, which random choices depend on
   float inverse_weight;  // 1 / weight of the batch; 0 when no row has weight
 };
 
-// Brings the dense part of a batch to the device: Begin copies it from the host's vectors to
-// page-locked memory and, on a stream of its own, to the device while the former batch is computed;
-// Finish copies it at the step's begin to the addresses that captured kernels read.
+// Copies the dense part of a batch to the device. Begin copies it from the host's vectors to
+// page-locked memory and, on a separate stream, to the device while the previous batch is computed.
+// Finish copies it, when the step begins, to the addresses that captured kernels read.
 class BatchUpload {
  public:
   explicit BatchUpload(Stream* upload)
       : upload_(upload), numeric_(upload), labels_(upload), weights_(upload), lengths_(upload) {}
 
-  // The batch is copied before the call returns. REQUIRES: what the last Finish enqueued is done.
+  // Begins the upload. Has read the batch when it returns. REQUIRES: the copies that the last
+  // Finish enqueued are done.
   void Begin(const LocalBatch& batch);
 
-  // Copies, on the computing stream, to the given device arrays (weights may be null).
+  // Copies the batch, on the computing stream, to the given device arrays (weights may be null).
   void Finish(Stream& compute, float* numeric, float* labels, float* weights, int32_t* lengths);
 
  private:

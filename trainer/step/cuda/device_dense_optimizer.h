@@ -15,22 +15,23 @@
 
 namespace elastor::cuda {
 
-// DenseOptimizer (trainer/step/dense_optimizer.h) on the device: all owned slices of all parameters
-// in one kernel a pass. Sums of squares are taken per block of kParameterBlock elements in one
-// order: thread i of 256 sums elements i, i + 256, ..., then lanes by halves, then warps in order.
+// DenseOptimizer (trainer/step/dense_optimizer.h) on the device. One kernel per pass handles all
+// owned slices of all parameters. Sums of squares are taken per block of kParameterBlock elements
+// in a fixed order: thread i of 256 sums elements i, i + 256, ..., then lanes are added by halves,
+// then warps in order.
 class DeviceDenseOptimizer final : public DenseSlots<float> {
  public:
-  // slices: those this rank owns, one a bucket, in order; each is whole blocks. stream outlives the
-  // object.
+  // slices: the slices that this rank owns, one per bucket, in order; each consists of whole
+  // blocks. stream outlives the object.
   DeviceDenseOptimizer(const DenseOptimizerOptions& options, const ParameterLayout& layout,
                        std::span<const Range> slices, Stream* stream);
 
-  // The gradient of slice `bucket`, from its first element.
+  // Returns the gradient of slice `bucket`, from the slice's first element on.
   float* gradient(int bucket) const {
     return gradient_.data() + first_block_[bucket] * kParameterBlock;
   }
 
-  // Do what those of DenseOptimizer do. weights: the flat array on the device.
+  // These do what the functions of DenseOptimizer do. weights: the flat array on the device.
   void AddL2(const float* weights, DeviceExactSum* squared_norm, DeviceExactSum* penalty);
   void Update(const UpdateGate* gate, double learning_rate, int64_t step, float* weights);
 
@@ -45,12 +46,12 @@ class DeviceDenseOptimizer final : public DenseSlots<float> {
 
   DenseOptimizerOptions options_;
   Stream* stream_;
-  int64_t slots_;                     // of a parameter
-  std::vector<int64_t> first_block_;  // of every bucket's slice, and the end
-  Buffer<int64_t> block_begin_;       // of every owned block, in the flat array
-  Buffer<uint8_t> decay_;             // of every owned element: Decay, or kStatistic
+  int64_t slots_;                     // number of slots per parameter
+  std::vector<int64_t> first_block_;  // first block of every bucket's slice, then the end
+  Buffer<int64_t> block_begin_;       // first element of every owned block, in the flat array
+  Buffer<uint8_t> decay_;             // kind of every owned element: Decay, or kStatisticElement
   Buffer<float> gradient_;
-  Buffer<float> slot_values_;  // block by block, slot by slot
+  Buffer<float> slot_values_;  // [blocks][slots][kParameterBlock]
   Buffer<double> block_sums_;  // [2][blocks]: squared norm, penalty
 };
 

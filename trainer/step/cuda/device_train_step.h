@@ -24,10 +24,9 @@
 
 namespace elastor::cuda {
 
-// Work goes to three streams: `compute` computes the step, `route` uploads the next batch and
-// routes its ids, `exchange` moves dense gradients between ranks. The host waits for the small
-// kernels of `route` and other ranks wait for `exchange`, so they go before the large ones that
-// have filled the device.
+// Streams of a step: `compute` computes it, `route` uploads the next batch and routes its ids,
+// `exchange` moves dense gradients between ranks. The host waits for the small kernels of `route`,
+// and other ranks wait for `exchange`, so both go before the large kernels that fill the device.
 struct StepStreams {
   Stream compute;
   Stream route{StreamPriority::kHigh};
@@ -37,17 +36,17 @@ struct StepStreams {
 struct DeviceStepOptions {
   bool reproducible = true;
   bool fused_network = true;    // DeviceModelOptions
-  int64_t evaluation_rows = 0;  // of the largest batch that is evaluated, over all ranks
+  int64_t evaluation_rows = 0;  // rows of the largest evaluation batch, over all ranks
 };
 
-// TrainStep (trainer/step/train_step.h) on a GPU: the same leaves, tree, exchange and order of
-// phases. All leaves of the rank are computed at once; dense parameters of a leaf come from one
-// product a leaf. Bits do not depend on the number of ranks, on overlap or on graphs (fast mode
-// apart), for one GPU model and one version of cuBLAS; they are not the CPU's.
+// TrainStep (trainer/step/train_step.h) on a GPU, with the same leaves, tree, exchange and order of
+// phases. All leaves of the rank are computed at once; the gradients of dense parameters take one
+// product per leaf. Except in fast mode, bits do not depend on the number of ranks, on overlap or
+// on graphs, for one GPU model and one version of cuBLAS. They differ from the CPU's.
 //
-// The host enqueues a whole step, updates included, and waits for the loss alone: whether the
-// updates may proceed is decided on the device (UpdateGate). With overlap it prepares the next
-// batch meanwhile. From the third full batch on the dense part is launched as captured graphs.
+// The host enqueues a whole step, updates included, and waits for the loss alone. The device
+// decides whether the updates may proceed (UpdateGate). With overlap the host prepares the next
+// batch meanwhile. From the third full batch on, the dense part is launched as captured graphs.
 //
 // The device communicator has one order of calls, the same on every rank: this batch's rows, the
 // next batch's ids, the buckets of dense gradients in the order of their completion, gradients of
@@ -64,7 +63,7 @@ class DeviceTrainStep final : public Step<float> {
 
   StatusOr<StepResult> Run(const LocalBatch& batch, const LocalBatch* next, double learning_rate,
                            int64_t requests) override;
-  // visit is called on the pool's threads.
+  // Calls visit on the pool's threads.
   Status Evaluate(const LocalBatch& batch,
                   const std::function<void(const EvaluatedRows<float>&)>& visit) override;
 
@@ -73,14 +72,14 @@ class DeviceTrainStep final : public Step<float> {
   DeviceDenseOptimizer* optimizer() override { return &optimizer_; }
 
  private:
-  // What a batch needs before its forward pass.
+  // The parts of a batch that its forward pass needs on the device.
   struct Routed {
     explicit Routed(Stream* upload) : dense(upload) {}
     std::unique_ptr<DeviceEmbedding::Routing> ids;
     BatchUpload dense;
-    double weight = 0;  // of the whole batch: its rows, or the sum of their weights
+    double weight = 0;  // weight of the whole batch: its rows, or the sum of their weights
   };
-  // Where kernels read a batch: the same addresses at every step.
+  // The buffers from which kernels read a batch. Their addresses are the same at every step.
   struct Inputs {
     Inputs(Stream* stream, int64_t rows, const FeatureShape& features, int64_t label_count,
            bool weighted);
@@ -91,7 +90,7 @@ class DeviceTrainStep final : public Step<float> {
     Buffer<StepScalars> scalars;
     PinnedBuffer<StepScalars> host_scalars;
   };
-  // A captured part of the dense work; it ends where bucket `bucket` is complete (-1: at the end).
+  // A captured part of the dense work. It ends where bucket `bucket` is complete; -1: at the end.
   struct Segment {
     Graph graph;
     int bucket = -1;
@@ -132,13 +131,13 @@ class DeviceTrainStep final : public Step<float> {
   bool host_weights_current_ = false;
 
   std::map<int64_t, BatchGeometry> geometries_;  // by the batch's rows
-  Inputs inputs_;                                // of training
+  Inputs inputs_;                                // inputs of training batches
   Inputs evaluation_inputs_;
   std::unique_ptr<Routed> routed_;  // this batch
   std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
-  Buffer<double> losses_;  // of every device row and output
+  Buffer<double> losses_;  // [device rows][outputs]
   Buffer<StepSums> sums_;
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;
@@ -148,12 +147,12 @@ class DeviceTrainStep final : public Step<float> {
   std::vector<int> complete_buckets_;  // of this step, in the order of their completion
   Event exchanged_;
 
-  int full_batches_ = 0;  // seen
+  int full_batches_ = 0;  // number of full batches seen
   std::vector<std::unique_ptr<Segment>> segments_;
   // This step and the one before take turns, because an update's end is known a step later.
   Event marks_[2][kMarks];
   int turn_ = 0;
-  bool update_marked_ = false;  // in the other turn
+  bool update_marked_ = false;  // whether the other turn has marked its update's end
 };
 
 }  // namespace elastor::cuda

@@ -10,7 +10,8 @@
 
 namespace elastor::cuda {
 
-// What the ranks add up once a step: integers, so that an all-reduce gives the same bits anywhere.
+// Sums over all ranks, made once per step. They are integers, so that an all-reduce gives the same
+// bits anywhere.
 struct StepSums {
   DeviceExactSum loss;
   DeviceExactSum squared_norm;
@@ -21,16 +22,16 @@ struct StepSums {
 inline constexpr int64_t kStepSumWords = sizeof(StepSums) / sizeof(int64_t);
 static_assert(sizeof(StepSums) == kStepSumWords * sizeof(int64_t));
 
-// The values of the sums; NaN where an addend was not finite.
+// Values of the sums as floating-point numbers. A value is NaN if an addend was not finite.
 struct StepOutcome {
-  double loss;  // of all rows, not yet divided
+  double loss;  // sum over all rows, not yet divided by their weight
   double squared_norm;
   double penalty;
   double squared_rows;
   int64_t requests[kRequestBits];
 };
 
-// Sets all sums to zero but the requests: requests[i] becomes bit i of `requests`.
+// Sets all sums to zero, except that requests[i] becomes bit i of `requests`.
 void BeginSums(Stream& stream, int64_t requests, StepSums* sums);
 
 // Turns the sums over all ranks into the outcome and the gate of the updates. The gate's scale is

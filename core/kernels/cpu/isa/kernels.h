@@ -6,8 +6,8 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// The entries of KernelTable. Files that define them call nothing of others that the compiler might
-// emit beside them: no CHECK, no container, no std::min.
+// The entries of KernelTable. Files that define them call no inline functions that the compiler
+// might emit in this build: no CHECK, no container, no std::min.
 
 template <typename T>
 void MatMulKernel(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, Panels<T> y,
@@ -49,11 +49,11 @@ template <typename T>
 void MatrixProductsKernel(const ProductShape& shape, const RowMatrices<const T>& a,
                           const RowMatrices<const T>& b, const RowMatrices<T>& c);
 
-// A panel is one vector of rows or several.
+// The number of vectors of rows in one panel.
 template <typename T>
 inline constexpr int64_t kVectorsPerPanel = kPanelRows / kLanes<T>;
 
-// Where feature `feature` of the vector-th vector of rows of a view lies.
+// Returns the address of feature `feature` of the vector-th vector of rows of a view.
 template <typename T>
 ELASTOR_INLINE T* Line(Panels<T> view, int64_t vector, int64_t feature) {
   return view.Panel(vector / kVectorsPerPanel<T>) + feature * view.feature_stride +

@@ -5,7 +5,7 @@
 
 #include "core/kernels/cpu/isa/kernels.h"
 
-// Products of matrices that every row has of its own, with rows as the lanes.
+// Products of matrices of which every row has its own, with rows as the lanes.
 
 namespace elastor {
 inline namespace ELASTOR_ISA {
@@ -27,8 +27,8 @@ struct LaneMatrix {
   ELASTOR_INLINE operator LaneMatrix<const T>() const { return {data, row_stride, column_stride}; }
 };
 
-// Elements of a product that are computed at once: they, a column of one factor and an element of
-// the other fit the 16 (v3) or 32 (v4) registers.
+// Rows of a product's tile that is computed at once. The tile, a column of one factor and an
+// element of the other fit the 16 (v3) or 32 (v4) registers.
 inline constexpr int kLaneTileRows = sizeof(FloatVec) == 64 ? 6 : 3;
 inline constexpr int kLaneTileColumns = sizeof(FloatVec) == 64 ? 4 : 3;
 

@@ -12,12 +12,12 @@ inline namespace ELASTOR_ISA {
 
 // The one inner loop of forward products and dX. A tile is up to kTileRows rows of the weights by
 // two vectors of samples. Its accumulators, two vectors of activations and one broadcast weight fit
-// the 16 (v3) or 32 (v4) registers; each weight loaded serves two FMAs, because two loads a cycle
-// is all there is; and there are more FMA chains than latency x throughput (8 to 10).
+// the 16 (v3) or 32 (v4) registers; each weight loaded serves two FMAs, because the CPU does at
+// most two loads a cycle; and there are more FMA chains than latency x throughput (8 to 10).
 inline constexpr int kTileRows = sizeof(FloatVec) == 64 ? 13 : 6;
 inline constexpr int kTileVectors = 2;
-// Of a v4 vector of floats, a panel is one. The last of an odd number of panels makes a tile of one
-// vector.
+// A panel is a single v4 vector of floats, so a tile of two vectors spans two panels. If the number
+// of panels is odd, the last one makes a tile of one vector.
 template <typename T>
 inline constexpr bool kTileSpansPanels = kLanes<T> == kPanelRows;
 
@@ -96,8 +96,8 @@ ELASTOR_INLINE void Products(const T* weights, const Run<T>* run, const Run<T>* 
   }
 }
 
-// Asks for kRows features of the tile beside this one, whose turn comes when all tiles of the
-// weights have passed: asked for all at once, the lines would keep the loads waiting.
+// Prefetches kRows features of the tile beside this one, which is computed after all tiles of the
+// weights have passed. Prefetching all its lines at once would delay the loads.
 template <int kRows, typename T>
 ELASTOR_INLINE void PrefetchNext(const TileView<const T>& view, int64_t row) {
   constexpr int kLines = kTileSpansPanels<T> ? kTileVectors : 1;
@@ -123,7 +123,7 @@ ELASTOR_INLINE void ForTileColumns(int64_t panels, const Body& body) {
   }
 }
 
-// Asks for one panel of a view. Panels of one token lie far apart in a layer's memory, where the
+// Prefetches one panel of a view. Panels of one token lie far apart in a layer's memory, where the
 // hardware does not see the next one coming.
 template <typename T>
 inline void PrefetchPanel(Panels<const T> view, int64_t panel) {
@@ -135,7 +135,7 @@ inline void PrefetchPanel(Panels<const T> view, int64_t panel) {
   }
 }
 
-// Asks for `count` panels of all runs, from panel `first` on.
+// Prefetches `count` panels of all runs, from panel `first` on.
 template <typename T>
 inline void PrefetchRuns(const Run<T>* runs, int64_t run_count, int64_t first, int count) {
   for (int64_t r = 0; r < run_count; ++r) {

@@ -10,9 +10,9 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Products of a view of one row, of whose panel the other kernels would use one lane of sixteen.
-// Here the lanes are rows of the weights, which lie side by side in a tile: a weight is loaded in
-// whole vectors and serves one FMA. The order of additions of an element is that of Products.
+// Products of a view of one row. The other kernels would use only one of the sixteen lanes of its
+// panel. Here the lanes are rows of the weights, which lie side by side in a tile: a weight is
+// loaded in whole vectors and serves one FMA. An element's additions have the order of Products.
 
 // Vectors that hold a tile's rows; their last lanes hold what comes after them.
 template <typename T>
@@ -20,8 +20,8 @@ inline constexpr int kOneRowVectors = (kTileRows + kLanes<T> - 1) / kLanes<T>;
 static_assert(kOneRowVectors<float> * kLanes<float> <= kPackedPadding);
 static_assert(kOneRowVectors<double> * kLanes<double> <= kPackedPadding);
 
-// Calls finish(tile, sums) for every tile: sums[i] belongs to row i of the tile, of a pair of tiles
-// first to those of one matrix, then of the other. matrices: 2 for pairs, else 1.
+// Calls finish(tile, sums) for every tile: sums[i] belongs to row i of the tile, a pair of tiles
+// has the sums of one matrix first, then of the other. matrices: 2 for pairs, else 1.
 template <typename T, typename Finish>
 ELASTOR_INLINE void ForTilesOfOneRow(const PackedTiles<T>& a, int matrices, const Run<T>* runs,
                                      int64_t run_count, const Finish& finish) {

@@ -10,11 +10,12 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// The weight gradient of short leaves, of which combining eight chains that lie in the lanes of a
-// register takes longer than the FMAs. Here the lanes are features of x, transposed once for all
+// The weight gradient of short leaves. For these, combining eight chains that lie in a register's
+// lanes would take longer than the FMAs. Here the lanes are features of x, transposed once for all
 // features of dy, and the chains come one after the other, so that they are combined as vectors.
 
-// Of leaves of a few panels on average, where the transposition serves many features of dy.
+// Returns whether these kernels are used: leaves have few panels on average, and the transposition
+// serves many features of dy.
 inline bool IsShortLeafGradient(int64_t leaf_count, int64_t panels, int64_t dy_features) {
   constexpr int64_t kMaxPanels = 32, kMaxPanelsPerLeaf = 4, kMinDyFeatures = 128;
   return panels <= kMaxPanels && panels <= kMaxPanelsPerLeaf * leaf_count &&
@@ -105,7 +106,7 @@ template <typename T, int kDy>
   }
 }
 
-// out: [row][kShortColumns]. Columns that x has not are left as they are.
+// Transposes x to out: [row][kShortColumns]. Columns that x lacks keep their old contents.
 ELASTOR_INLINE void TransposePanels(Panels<const float> x, float* out) {
   for (int64_t panel = 0; panel < x.panels(); ++panel) {
     for (int64_t begin = 0; begin < x.features; begin += kSquare) {
@@ -135,7 +136,7 @@ void ShortLeafGradient(const LeafRows* leaves, int64_t leaf_count, Panels<const 
   constexpr int64_t kMaxRows = 512;
   alignas(64) T rows[kMaxRows * kShortColumns<T>];
   if (x.features < kShortColumns<T>) {
-    // What the missing columns make is not stored, but it must be numbers.
+    // Results of the missing columns are not stored, but their inputs must be finite numbers.
     for (int64_t i = 0; i < x.panels() * kPanelRows * kShortColumns<T>; ++i) rows[i] = 0;
   }
   for (int64_t begin = 0; begin < x.features; begin += kShortColumns<T>) {

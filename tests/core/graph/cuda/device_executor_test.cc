@@ -67,6 +67,10 @@ std::vector<double> Gradient(const PassResult& result, const ParameterInfo& para
 template <typename Difference>
 void ExpectNear(const PassResult& device, const PassResult& host, const elastor::Graph& graph,
                 const Difference& difference, double bound) {
+  ASSERT_FALSE(host.logits.empty());
+  ASSERT_EQ(host.probes.size(), graph.probes().size());
+  ASSERT_EQ(device.probes.size(), host.probes.size());
+  ASSERT_EQ(device.gradients.size(), host.gradients.size());
   EXPECT_LE(difference(device.logits, host.logits), bound) << "logits";
   for (size_t p = 0; p < host.probes.size(); ++p) {
     EXPECT_LE(difference(device.probes[p], host.probes[p]), bound) << graph.probes()[p].name;

@@ -122,6 +122,7 @@ PassResult RunOnHost(const elastor::Graph& graph, const std::vector<float>& weig
     executor.Backward(pass);
     Append(Rows(executor.EmbeddingGradients(pass)), &result.embedding_gradients);
   }
+  if (!training) result.gradients.clear();
   return result;
 }
 

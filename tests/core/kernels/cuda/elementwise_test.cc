@@ -143,10 +143,16 @@ TYPED_TEST(ElementwiseTest, TransposeFeatures) {
 
 TYPED_TEST(ElementwiseTest, NothingToDo) {
   using A = TypeParam;
-  const auto none = Activations<A>::RowMajor(nullptr, 0, 3, 4);
-  Copy<A>(this->stream_, none, none);
-  Fill<A>(this->stream_, 1, none);
-  this->stream_.Synchronize();
+  const Shape shape{2, 3, 4};
+  const std::vector<float> values = RandomValues<A>(shape.size(), 1);
+  const DeviceView<A> other(this->stream_, shape, Layout::kRowMajor);
+  DeviceView<A> memory(this->stream_, shape, Layout::kRowMajor, values);
+  for (A* const data : {static_cast<A*>(nullptr), memory.view().data}) {
+    const auto none = Activations<A>::RowMajor(data, 0, 3, 4);
+    Copy<A>(this->stream_, Activations<A>::RowMajor(other.view().data, 0, 3, 4), none);
+    Fill<A>(this->stream_, 1, none);
+  }
+  ExpectSameBits(memory.Read(), values);
 }
 
 class RoundTest : public testing::Test {

@@ -424,6 +424,9 @@ void ExpectEqualsTheCpus(const elastor::Graph& graph) {
           {.seed = kSeed, .canonical_rows = leaves * 9, .canonical_leaves = leaves});
       run.Enqueue(training);
       const PassResult device = run.Result(training);
+      ASSERT_FALSE(host.logits.empty());
+      ASSERT_EQ(device.probes.size(), host.probes.size());
+      ASSERT_EQ(device.gradients.size(), host.gradients.size());
       ExpectNear(device.logits, host.logits, "logits");
       for (size_t p = 0; p < host.probes.size(); ++p) {
         ExpectNear(device.probes[p], host.probes[p], graph.probes()[p].name);
