@@ -219,6 +219,44 @@ Status TextRun::Run() {
   return writer_->Commit(state.scales);
 }
 
+// How the rows of a layout are made.
+struct LayoutWriter {
+  Schema::Layout layout;
+  DatasetInfo (*info)(const Schema& schema);  // but for what only the data tell
+  Status (*write)(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                  PrepareReport* report);
+};
+
+DatasetInfo LinesInfo(const Schema& schema) { return PreparePlan(schema).Info(); }
+
+Status WriteLines(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                  PrepareReport* report) {
+  return TextRun(options, pool, writer, report).Run();
+}
+
+Status WriteText(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                 PrepareReport* report) {
+  return WriteByteWindows(options, pool, writer, &report->text_bytes);
+}
+
+template <Status (*write)(const PrepareOptions&, ThreadPool*, DatasetWriter*)>
+Status WithoutReport(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                     PrepareReport*) {
+  return write(options, pool, writer);
+}
+
+constexpr LayoutWriter kWriters[] = {
+    {Schema::DELIMITED, LinesInfo, WriteLines},
+    {Schema::LIBSVM, LinesInfo, WriteLines},
+    {Schema::SYNTHETIC, SyntheticInfo, WithoutReport<WriteSynthetic>},
+    {Schema::TEXT, TextInfo, WriteText},
+    {Schema::IDX, ImagesInfo, WithoutReport<WriteImages>},
+};
+
+const LayoutWriter& WriterOf(const Schema& schema) {
+  return *std::ranges::find(kWriters, RulesOf(schema).layout, &LayoutWriter::layout);
+}
+
 // A file that stands in two splits would be tested on what it has taught, and rows of one that
 // stands twice in a split would count twice.
 Status CheckSplitInputs(const PrepareOptions& options) {
@@ -261,28 +299,24 @@ Status CheckVocabularyNames(const Schema& schema) {
   return OkStatus();
 }
 
-// Files that are read whole, not row by row.
-bool IsOfFiles(const Schema& schema) {
-  return schema.layout() == Schema::TEXT || schema.layout() == Schema::IDX;
-}
-
 Status CheckOptions(const PrepareOptions& options) {
-  const bool synthetic = options.schema.layout() == Schema::SYNTHETIC;
+  const LayoutRules& rules = RulesOf(options.schema);
+  const std::string& layout = Schema::Layout_Name(rules.layout);
+  const bool no_input = rules.source == RowSource::kNone;
+  const bool whole_files = rules.source == RowSource::kWholeFiles;
   const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
   if (options.output_dir.empty()) return UserError("--output_dir is missing");
   if (!IsUtf8(options.output_dir)) {
     return UserError("--output_dir is not UTF-8; expected a name that the trainer can be given");
   }
-  if (synthetic && (by_input || !options.inputs.empty())) {
-    return UserError("--input is not used by layout SYNTHETIC");
+  if (no_input && (by_input || !options.inputs.empty())) {
+    return UserError("--input is not used by layout " + layout);
   }
-  if (MakesItsFields(options.schema) && !options.vocabulary_from.empty()) {
-    return UserError("--vocabulary_from is not used by layout " +
-                     Schema::Layout_Name(options.schema.layout()));
+  if (rules.makes_fields && !options.vocabulary_from.empty()) {
+    return UserError("--vocabulary_from is not used by layout " + layout);
   }
-  if (IsOfFiles(options.schema) && options.unlabelled_test) {
-    return UserError("--unlabelled_test is not used by layout " +
-                     Schema::Layout_Name(options.schema.layout()));
+  if (whole_files && options.unlabelled_test) {
+    return UserError("--unlabelled_test is not used by layout " + layout);
   }
   if (options.unlabelled_test && options.test_inputs.empty()) {
     return UserError("--unlabelled_test is of the files of --test_input, which is missing");
@@ -296,18 +330,16 @@ Status CheckOptions(const PrepareOptions& options) {
         "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY "
         "have the rows that `buckets` gives");
   }
-  const bool idx = options.schema.layout() == Schema::IDX;
-  if (!synthetic && options.inputs.empty() && (!by_input || idx)) {
+  if (!no_input && options.inputs.empty() && (!by_input || rules.has_test_files)) {
     return UserError("--input is missing");
   }
   for (const auto* paths : {&options.inputs, &options.validation_inputs, &options.test_inputs}) {
-    if (!IsOfFiles(options.schema) || !std::ranges::count(*paths, kStdinPath)) continue;
-    return UserError("--input=- is not read in layout " +
-                     Schema::Layout_Name(options.schema.layout()) + "; expected files");
+    if (!whole_files || !std::ranges::count(*paths, kStdinPath)) continue;
+    return UserError("--input=- is not read in layout " + layout + "; expected files");
   }
   const SplitPlan& split = options.schema.split();
-  // Images come with a file of test rows; their other rows may still be cut into splits.
-  const bool rest = idx && options.validation_inputs.empty() && split.test() == 0;
+  // Where test rows have a file of their own, the rest may be cut.
+  const bool rest = rules.has_test_files && options.validation_inputs.empty() && split.test() == 0;
   if (by_input && !rest && split.train() + split.validation() + split.test() > 0) {
     return UserError(
         "--validation_input and --test_input split by file: remove the shares of "
@@ -371,15 +403,7 @@ Status RunToTheEnd(const PrepareOptions& options, const std::string& identity, T
     ELASTOR_RETURN_IF_ERROR(writer->Clear());
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(writer->begun_path(), identity));
   }
-  const auto write = [&] {
-    if (options.schema.layout() == Schema::SYNTHETIC) return WriteSynthetic(options, pool, writer);
-    if (options.schema.layout() == Schema::TEXT) {
-      return WriteByteWindows(options, pool, writer, &report->text_bytes);
-    }
-    if (options.schema.layout() == Schema::IDX) return WriteImages(options, pool, writer);
-    return TextRun(options, pool, writer, report).Run();
-  };
-  const Status status = write();
+  const Status status = WriterOf(options.schema).write(options, pool, writer, report);
   if (status.ok()) return status;
   std::error_code error;
   if (!fs::exists(writer->begun_path(), error)) {
@@ -401,13 +425,6 @@ StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* op
     options->restart |= copied;
   }
   return RunIdentity(*options);
-}
-
-// But for what only the data tell.
-DatasetInfo InfoOf(const Schema& schema) {
-  if (schema.layout() == Schema::SYNTHETIC) return SyntheticInfo(schema);
-  if (schema.layout() == Schema::IDX) return ImagesInfo(schema);
-  return schema.layout() == Schema::TEXT ? TextInfo(schema) : PreparePlan(schema).Info();
 }
 
 // What is right for the program but seldom meant.
@@ -433,7 +450,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
   ThreadPool pool(options.threads);
   PrepareReport report;
-  const DatasetInfo info = InfoOf(options.schema);
+  const DatasetInfo info = WriterOf(options.schema).info(options.schema);
   ELASTOR_ASSIGN_OR_RETURN(const std::string folder, OutputFolder(options.output_dir));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetWriter> writer,
                            DatasetWriter::Open(folder, info));

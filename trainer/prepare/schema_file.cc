@@ -1,10 +1,12 @@
 #include "trainer/prepare/schema_file.h"
 
+#include <glog/logging.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -350,7 +352,8 @@ Status CheckSplit(const Schema& schema) {
                    "; expected a field of layout DELIMITED");
 }
 
-Status CheckSynthetic(const Synthetic& plan) {
+Status CheckSynthetic(Schema* schema) {
+  const Synthetic& plan = schema->synthetic();
   if (plan.rows() < 1) return UserError("synthetic.rows must be at least 1");
   int64_t fields = 0;
   for (const int64_t count :
@@ -404,6 +407,23 @@ Status CheckSynthetic(const Synthetic& plan) {
   return OkStatus();
 }
 
+Status CheckText(Schema* schema) {
+  const int64_t length = schema->text().length();
+  if (length >= 2 && length <= kMostNames) return OkStatus();
+  return Wrong("text.length", std::to_string(length), "2 to 65536");
+}
+
+Status CheckNothing(Schema*) { return OkStatus(); }
+
+constexpr LayoutRules kLayouts[] = {
+    // layout, source, makes_fields, has_test_files, check
+    {Schema::DELIMITED, RowSource::kLines, false, false, CheckFields},
+    {Schema::LIBSVM, RowSource::kLines, false, false, CheckFields},
+    {Schema::SYNTHETIC, RowSource::kNone, true, false, CheckSynthetic},
+    {Schema::TEXT, RowSource::kWholeFiles, true, false, CheckText},
+    {Schema::IDX, RowSource::kWholeFiles, true, true, CheckNothing},
+};
+
 Status CheckSchema(Schema* schema) {
   if (HasControlCharacter(schema->name())) return UserError("name has a control character");
   if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
@@ -422,14 +442,7 @@ Status CheckSchema(Schema* schema) {
     return UserError(Schema::Layout_Name(schema->layout()) +
                      " makes its own fields; remove `fields`");
   }
-  if (schema->layout() == Schema::IDX) return OkStatus();
-  if (schema->layout() == Schema::TEXT) {
-    const int64_t length = schema->text().length();
-    if (length >= 2 && length <= kMostNames) return OkStatus();
-    return Wrong("text.length", std::to_string(length), "2 to 65536");
-  }
-  if (schema->layout() == Schema::SYNTHETIC) return CheckSynthetic(schema->synthetic());
-  return CheckFields(schema);
+  return RulesOf(*schema).check(schema);
 }
 
 StatusOr<Schema> Checked(Schema schema, const std::string& source) {
@@ -441,8 +454,10 @@ StatusOr<Schema> Checked(Schema schema, const std::string& source) {
 
 }  // namespace
 
-bool MakesItsFields(const Schema& schema) {
-  return schema.layout() != Schema::DELIMITED && schema.layout() != Schema::LIBSVM;
+const LayoutRules& RulesOf(const Schema& schema) {
+  const auto* rules = std::ranges::find(kLayouts, schema.layout(), &LayoutRules::layout);
+  CHECK(rules != std::end(kLayouts)) << "layout " << schema.layout();
+  return *rules;
 }
 
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {

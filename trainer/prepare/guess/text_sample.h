@@ -1,0 +1,30 @@
+#ifndef ELASTOR_TRAINER_PREPARE_GUESS_TEXT_SAMPLE_H_
+#define ELASTOR_TRAINER_PREPARE_GUESS_TEXT_SAMPLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace elastor {
+
+// The first lines of a file tell its layout; so many of them must have the layout that is proposed.
+constexpr size_t kLayoutLines = 1000;
+constexpr double kLayoutShare = 0.9;
+
+// The first lines of raw files, without their endings.
+struct TextSample {
+  std::vector<std::string> paths;
+  std::vector<std::vector<std::string>> lines;  // by file; no file is without lines
+
+  int64_t bytes() const;  // of all lines, an ending counted as one byte
+};
+
+// Reads the first megabytes. User error when a file cannot be read or is empty.
+StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_GUESS_TEXT_SAMPLE_H_
