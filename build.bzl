@@ -32,7 +32,6 @@ _ROOMS = [
     "experiment",
     "evaluate",
     "checkpoint",
-    "records",
     "plot",
     "score",
     "run",
