@@ -22,11 +22,12 @@ constexpr const char* kParallel[] = {"threads", "start_seconds", "deadline_secon
 
 }  // namespace
 
-const Mode kCompact = {.name = "compact",
-                       .help = "a checkpoint and the base that it may need as one full checkpoint",
-                       .source = Mode::Source::kModel,
-                       .parallel = kParallel,
-                       .cpu_alone = true,
-                       .run = Run};
+const Mode kCompact = {
+    .name = "compact",
+    .help = "writes a checkpoint and the base that it needs as one full checkpoint",
+    .source = Mode::Source::kModel,
+    .parallel = kParallel,
+    .cpu_alone = true,
+    .run = Run};
 
 }  // namespace elastor

@@ -29,7 +29,7 @@ constexpr const char* kFlags[] = {"rows"};
 }  // namespace
 
 const Mode kDescribe = {.name = "describe",
-                        .help = "parameters, FLOPs, memory and shard plan as JSON",
+                        .help = "prints parameters, FLOPs, memory and shard plan as JSON",
                         .source = Mode::Source::kExperiment,
                         .model = Mode::Model::kNone,
                         .writes = false,

@@ -29,7 +29,9 @@ constexpr const char* kFlags[] = {"tensorboard"};
 
 }  // namespace
 
-const Mode kEvaluate = {
-    .name = "evaluate", .help = "a trained model's metrics", .flags = kFlags, .run = Run};
+const Mode kEvaluate = {.name = "evaluate",
+                        .help = "metrics of a trained model on a split",
+                        .flags = kFlags,
+                        .run = Run};
 
 }  // namespace elastor

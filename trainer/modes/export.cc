@@ -15,7 +15,7 @@ constexpr const char* kParallel[] = {"threads"};
 }  // namespace
 
 const Mode kExport = {.name = "export",
-                      .help = "a model's ONNX graph, tables and encoding",
+                      .help = "writes a model's ONNX graph, tables and encoding",
                       .source = Mode::Source::kModel,
                       .parallel = kParallel,
                       .run = Run};

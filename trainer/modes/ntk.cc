@@ -60,7 +60,7 @@ constexpr const char* kFlags[] = {"kernels", "rows", "tensorboard"};
 
 const Mode kNtk = {
     .name = "ntk",
-    .help = "the spectra of its neural tangent kernel; without --model, at the initial weights",
+    .help = "spectra of a model's neural tangent kernel; without --model, at the initial weights",
     .model = Mode::Model::kOptional,
     .flags = kFlags,
     .cpu_alone = true,

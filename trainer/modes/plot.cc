@@ -16,7 +16,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
 
 const Mode kPlot = {
     .name = "plot",
-    .help = "pictures and one HTML page of the training runs whose folders are the other arguments",
+    .help = "draws pictures and one HTML page of the runs whose folders are the other arguments",
     .source = Mode::Source::kRuns,
     .model = Mode::Model::kNone,
     .writes = false,

@@ -48,7 +48,7 @@ constexpr const char* kParallel[] = {"threads"};
 
 const Mode kPredict = {
     .name = "predict",
-    .help = "its metrics and predictions.csv; with --input raw rows, scored by the model alone",
+    .help = "metrics and predictions.csv of a trained model; with --input, scores of raw rows",
     .flags = kFlags,
     .run = Run};
 

@@ -47,9 +47,10 @@ constexpr const char* kFlags[] = {"tensorboard"};
 
 }  // namespace
 
-const Mode kProjection = {.name = "projection",
-                          .help = "its metrics with the last tokens cut to lower ranks",
-                          .flags = kFlags,
-                          .run = Run};
+const Mode kProjection = {
+    .name = "projection",
+    .help = "metrics of a trained model with its last tokens cut to lower ranks",
+    .flags = kFlags,
+    .run = Run};
 
 }  // namespace elastor

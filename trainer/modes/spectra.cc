@@ -52,7 +52,9 @@ constexpr const char* kFlags[] = {"per_sample", "tensorboard"};
 
 }  // namespace
 
-const Mode kSpectra = {
-    .name = "spectra", .help = "its effective ranks", .flags = kFlags, .run = Run};
+const Mode kSpectra = {.name = "spectra",
+                       .help = "effective ranks of a trained model after every stage",
+                       .flags = kFlags,
+                       .run = Run};
 
 }  // namespace elastor

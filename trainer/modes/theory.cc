@@ -82,7 +82,9 @@ constexpr const char* kFlags[] = {"tensorboard"};
 
 }  // namespace
 
-const Mode kTheory = {
-    .name = "theory", .help = "what RankElastor's theorems say of it", .flags = kFlags, .run = Run};
+const Mode kTheory = {.name = "theory",
+                      .help = "RankElastor's theorems tested on a trained model",
+                      .flags = kFlags,
+                      .run = Run};
 
 }  // namespace elastor

@@ -14,7 +14,7 @@ constexpr const char* kFlags[] = {"hosts",       "hostfile", "launch",    "max_r
 }  // namespace
 
 const Mode kTrain = {.name = "train",
-                     .help = "from a data set to a trained model",
+                     .help = "trains a model on a data set",
                      .model = Mode::Model::kNone,
                      .flags = kFlags,
                      .run = Run};

@@ -19,7 +19,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
 }  // namespace
 
 const Mode kVerify = {.name = "verify",
-                      .help = "every byte of a model or checkpoint against its manifest",
+                      .help = "compares every byte of a model or checkpoint with its manifest",
                       .source = Mode::Source::kModel,
                       .writes = false,
                       .run = Run};
