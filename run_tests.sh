@@ -17,8 +17,8 @@ trap 'rm -f "$log"' EXIT
 status=0
 # Asked for a library itself, as by `bazel build //...`, Bazel compiles it once more, for a shared object that
 # nothing links.
-programs=$(bazel query --color=no --curses=no --noshow_progress \
-  'kind(".*_binary", //...) except deps(tests(//...)) except attr(tags, manual, //...)')
+programs=$(bazel query --keep_going --color=no --curses=no --noshow_progress \
+  'kind(".*_binary", //...) except deps(tests(//...)) except attr(tags, manual, //...)') || status=$?
 options=(--keep_going --color=no --curses=no --show_progress_rate_limit=10)
 # Many tests wait, for deadlines and for Slurm: they run beside the compiler, not instead of it.
 options+=(--jobs=HOST_CPUS*2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that building, testing and running need, and those named as
-# arguments; does nothing when all are there:
+# arguments. Says which they are and how long it took; silent and quick when all are there:
 #
 #   tools/install_packages.sh [PACKAGE ...]
 set -euo pipefail
@@ -35,10 +35,11 @@ packages=(
   zlib1g-dev
 )
 
+# A package without this line is unknown, removed or half installed.
+states=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "${packages[@]}" "$@" 2>/dev/null || true)
 missing=()
 for package in "${packages[@]}" "$@"; do
-  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
-  [[ "$status" == installed* ]] || missing+=("$package")
+  grep --quiet --line-regexp --fixed-strings "$package installed" <<<"$states" || missing+=("$package")
 done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
@@ -50,9 +51,14 @@ if [[ $(id -u) -ne 0 ]]; then
   fi
   as_root=(sudo)
 fi
-echo "Installing ${missing[*]}"
+echo "$0: installing ${#missing[@]} packages: ${missing[*]}"
 apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"
 }
-apt_get update
-apt_get install --yes --no-install-recommends "${missing[@]}" >/dev/null
+status=0
+{ apt_get update && apt_get install --yes --no-install-recommends "${missing[@]}" >/dev/null; } || status=$?
+if [[ $status -ne 0 ]]; then
+  echo "$0: apt-get ended with exit code $status after $SECONDS s; these packages are missing: ${missing[*]}" >&2
+  exit "$status"
+fi
+echo "$0: installed ${#missing[@]} packages in $SECONDS s"

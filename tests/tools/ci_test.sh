@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# .ci/run, run_tests.sh and tools/install_packages.sh on fakes of Bazel, Debian's packages and the formatter: every
+# part runs whatever the others say, the last line counts all of them, and packages are installed once.
+set -uo pipefail
+mkdir --parents "$TEST_TMPDIR"/{checkout/.ci,checkout/tools,path,cuda/bin}
+cp --dereference .ci/run "$TEST_TMPDIR/checkout/.ci/"
+cp --dereference run_tests.sh "$TEST_TMPDIR/checkout/"
+cp --dereference tools/{install_packages,environment}.sh "$TEST_TMPDIR/checkout/tools/"
+cd "$TEST_TMPDIR" || exit 1
+failures=0
+
+# program NAME: a fake, from stdin. FAULT in the environment says which part goes wrong.
+program() {
+  { echo '#!/usr/bin/env bash' && cat; } >"path/$1"
+  chmod +x "path/$1"
+}
+program git <<<"printf 'a.cc\0'"
+program clang-format-14 <<<'[[ $FAULT != format ]] || { echo "a.cc:1: not formatted"; exit 1; }'
+program sudo <<<'exec "$@"'
+program dpkg-query <<'FAKE'
+while [[ $1 == --* ]]; do shift; done
+code=0
+for package; do
+  if [[ -e $STATE/$package ]]; then echo "$package installed"; else code=1; fi
+done
+exit $code
+FAKE
+program apt-get <<'FAKE'
+[[ $FAULT != packages ]] || exit 100
+while [[ $1 != update && $1 != install ]]; do shift; done
+echo "$1" >>"$STATE/.calls"
+[[ $1 == update ]] || (cd "$STATE" && touch "${@:4}")
+FAKE
+program bazel <<'FAKE'
+[[ " $* " == *" --config=cuda "* ]] && configuration=cuda || configuration=tests
+echo "$configuration $1" >>"$STATE/.bazel"
+case $1 in
+  query) [[ $FAULT != query ]] || exit 7; echo //a:program ;;
+  build) [[ $FAULT != "$configuration build" ]] || { echo "//a:program did not build"; exit 1; } ;;
+  test)
+    if [[ $configuration == cuda ]]; then
+      echo "//a:device_test                (cached) PASSED in 0.3s"
+      echo "//a:other_device_test                   SKIPPED"
+    else
+      echo "//a:a_test                              PASSED in 0.3s"
+    fi
+    [[ $FAULT != "$configuration" ]] || { echo "//a:b_test                      TIMEOUT in 60.0s"; exit 3; }
+    ;;
+esac
+FAKE
+touch cuda/bin/nvcc
+chmod +x cuda/bin/nvcc
+
+# expect FAULT CODE LINE...: the lines stand in what .ci/run says, in this order, the last of them as its last. T stands
+# for seconds.
+expect() {
+  local code=0 found
+  rm --recursive --force state && mkdir state
+  FAULT=$1 STATE=$PWD/state CUDA_HOME=$PWD/${cuda:-cuda} PATH=$PWD/path:$PATH checkout/.ci/run >log 2>&1 || code=$?
+  found=$(sed -E 's|  +[0-9]+ s   | T s   |' log)
+  { [[ $code -eq $2 && $(tail --lines=1 log) == "${*: -1}" ]] &&
+    printf '%s\n' "${@:3}" | diff - <(grep --line-regexp --fixed-strings "$(printf '%s\n' "${@:3}")" <<<"$found"); } ||
+    { printf 'fault "%s": exit code %d, expected %d and the lines\n' "$1" $code "$2" &&
+      printf '  %s\n' "${@:3}" && printf 'found\n%s\n' "$found" && failures=$((failures + 1)); }
+}
+
+good() { echo "$1 T s   1 passed, 0 failed, 0 skipped"; }
+bad() { echo "$1 T s   0 passed, 1 failed, 0 skipped"; }
+cuda_good='CUDA configuration T s   1 passed, 0 failed, 1 skipped'
+packages_name=tools/install_packages.sh
+
+expect '' 0 "$(good packages)" "$(good format)" "$(good tests)" "$cuda_good" '4 passed, 0 failed, 1 skipped'
+grep --quiet "^$packages_name: installing 28 packages: bazel-bootstrap .* slurm-wlm\$" log &&
+  grep --quiet "^$packages_name: installed 28 packages in [0-9]* s\$" log &&
+  [[ $(cat state/.calls) == $'update\ninstall' ]] ||
+  { echo "packages: expected one update and one install, found $(cat state/.calls log)" && failures=$((failures + 1)); }
+[[ $(cat state/.bazel) == $'tests query\ntests build\ntests test\ntests query\ncuda build\ncuda test' ]] ||
+  { echo "found the calls of Bazel $(cat state/.bazel)" && failures=$((failures + 1)); }
+
+expect format 1 'a.cc:1: not formatted' "$(bad format)" "$(good tests)" "$cuda_good" '3 passed, 1 failed, 1 skipped'
+expect tests 1 "$(good format)" 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \
+  '4 passed, 1 failed, 1 skipped'
+expect 'tests build' 1 '//a:program did not build' 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \
+  '4 passed, 1 failed, 1 skipped'
+expect query 1 'tests T s   1 passed, 1 failed, 0 skipped' 'CUDA configuration T s   1 passed, 1 failed, 1 skipped' \
+  '4 passed, 2 failed, 1 skipped'
+expect cuda 1 "$(good tests)" 'CUDA configuration T s   1 passed, 1 failed, 1 skipped' '4 passed, 1 failed, 1 skipped'
+expect packages 1 "$(bad packages)" "$(good format)" "$(bad tests)" "$(bad 'CUDA configuration')" \
+  '1 passed, 3 failed, 0 skipped'
+grep --quiet "^$packages_name: apt-get ended with exit code 100 after [0-9]* s; these packages are missing: baz" log ||
+  { echo "packages: found $(cat log)" && failures=$((failures + 1)); }
+cuda=none expect '' 0 "$(good tests)" 'CUDA configuration T s   0 passed, 0 failed, 1 skipped' \
+  '3 passed, 0 failed, 1 skipped'
+[[ $failures -eq 0 ]]
