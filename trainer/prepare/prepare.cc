@@ -20,13 +20,11 @@
 #include "trainer/data/saved_vocabulary.h"
 #include "trainer/data/stdin_input.h"
 #include "trainer/data/work_file.h"
-#include "trainer/prepare/media/byte_windows.h"
-#include "trainer/prepare/media/images.h"
+#include "trainer/prepare/layouts.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/rows/row_places.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/schema_file.h"
-#include "trainer/prepare/synthetic/synthetic.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/values/encoding_state.h"
 #include "trainer/prepare/values/field_statistics.h"
@@ -219,42 +217,9 @@ Status TextRun::Run() {
   return writer_->Commit(state.scales);
 }
 
-// How the rows of a layout are made.
-struct LayoutWriter {
-  Schema::Layout layout;
-  DatasetInfo (*info)(const Schema& schema);  // but for what only the data tell
-  Status (*write)(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                  PrepareReport* report);
-};
-
-DatasetInfo LinesInfo(const Schema& schema) { return PreparePlan(schema).Info(); }
-
-Status WriteLines(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                  PrepareReport* report) {
-  return TextRun(options, pool, writer, report).Run();
-}
-
-Status WriteText(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                 PrepareReport* report) {
-  return WriteByteWindows(options, pool, writer, &report->text_bytes);
-}
-
-template <Status (*write)(const PrepareOptions&, ThreadPool*, DatasetWriter*)>
-Status WithoutReport(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                     PrepareReport*) {
-  return write(options, pool, writer);
-}
-
-constexpr LayoutWriter kWriters[] = {
-    {Schema::DELIMITED, LinesInfo, WriteLines},
-    {Schema::LIBSVM, LinesInfo, WriteLines},
-    {Schema::SYNTHETIC, SyntheticInfo, WithoutReport<WriteSynthetic>},
-    {Schema::TEXT, TextInfo, WriteText},
-    {Schema::IDX, ImagesInfo, WithoutReport<WriteImages>},
-};
-
 const LayoutWriter& WriterOf(const Schema& schema) {
-  return *std::ranges::find(kWriters, RulesOf(schema).layout, &LayoutWriter::layout);
+  constexpr auto layout = [](const LayoutRow& row) { return row.rules.layout; };
+  return std::ranges::find(kLayouts, schema.layout(), layout)->writer;
 }
 
 // A file that stands in two splits would be tested on what it has taught, and rows of one that
@@ -442,6 +407,13 @@ void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
 }
 
 }  // namespace
+
+DatasetInfo LinesInfo(const Schema& schema) { return PreparePlan(schema).Info(); }
+
+Status WriteLines(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                  PrepareReport* report) {
+  return TextRun(options, pool, writer, report).Run();
+}
 
 StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   const auto begin = Clock::now();

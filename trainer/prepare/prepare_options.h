@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
@@ -42,6 +43,23 @@ struct PrepareOptions {
   std::function<void(const PrepareProgress& progress)> progress;
   // Called once for each of the first few bad rows; may be empty.
   std::function<void(const std::string& message)> warn;
+};
+
+struct PrepareReport {
+  int64_t rows[3] = {0, 0, 0};  // by Split
+  int64_t ids = 0;              // table rows of all tables together
+  int64_t bad_rows = 0;
+  int64_t text_bytes = 0;  // of all inputs, unpacked
+  int64_t work_bytes = 0;  // of all working files, which are gone
+  int64_t segments = 0;
+  double best_auc = -1;    // SYNTHETIC, of the only label; < 0: unknown
+  double best_gauc = -1;   // HISTORY, likewise
+  double seconds = 0;      // wall clock
+  double cpu_seconds = 0;  // of all threads
+  std::vector<std::pair<std::string, double>> best_aucs;  // SYNTHETIC, of each of several labels
+  // With vocabulary_from, of every field with a vocabulary: the share of its values that are not in
+  // it.
+  std::vector<std::pair<std::string, double>> unknown_shares;
 };
 
 }  // namespace elastor

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
@@ -28,6 +28,8 @@ constexpr int64_t kMostNames = 1 << 16;
 constexpr size_t kMostDelimiterBytes = 16;
 constexpr int64_t kMostSkippedLines = 1000;
 
+constexpr auto kRules = PartOfLayouts<&LayoutRow::rules>();
+
 // meta.json and the lines of errors hold names.
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
@@ -39,6 +41,22 @@ bool IsCategorical(Field::Type type) {
 }
 
 bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
+
+bool HasColumns(const Schema& schema) { return RulesOf(schema).source == RowSource::kColumns; }
+
+// "layout DELIMITED", "layouts DELIMITED and LIBSVM": those for which `has` holds.
+template <typename Predicate>
+std::string LayoutsThat(const Predicate& has) {
+  std::vector<std::string> names;
+  for (const LayoutRules& rules : kRules) {
+    if (has(rules)) names.push_back(Schema::Layout_Name(rules.layout));
+  }
+  return (names.size() == 1 ? "layout " : "layouts ") + Join(names, " and ");
+}
+
+std::string LayoutsOfColumns() {
+  return LayoutsThat([](const LayoutRules& rules) { return rules.source == RowSource::kColumns; });
+}
 
 // What is wrong with one field; the caller names the field.
 Status Wrong(const std::string& what, const std::string& found, const std::string& expected) {
@@ -215,8 +233,7 @@ Status CheckBag(const Field& field, const Schema& schema) {
     return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
   }
   const std::string separator = field.separator().empty() ? "|" : field.separator();
-  if (schema.layout() == Schema::DELIMITED && !schema.quoted() &&
-      separator == DelimiterOf(schema)) {
+  if (HasColumns(schema) && !schema.quoted() && separator == DelimiterOf(schema)) {
     return UserError("separator is the delimiter of columns; expected another, or quoted values");
   }
   return OkStatus();
@@ -224,19 +241,21 @@ Status CheckBag(const Field& field, const Schema& schema) {
 
 Status CheckPlace(const Schema& schema, int number) {
   const Field& field = schema.fields(number);
-  if (schema.layout() == Schema::LIBSVM) {
+  if (RulesOf(schema).source == RowSource::kPairs) {
+    const std::string& layout = Schema::Layout_Name(schema.layout());
     const bool last = number + 1 == schema.fields_size();
     if (field.type() == Field::MULTI_HOT && !last) {
-      return UserError("a MULTI_HOT field of LIBSVM takes all remaining pairs, so must be last");
+      return UserError("a MULTI_HOT field of " + layout +
+                       " takes all remaining pairs, so must be last");
     }
     if (field.type() > Field::MULTI_HOT && field.type() != Field::IGNORED) {
       return Wrong("type", Field::Type_Name(field.type()),
-                   "NUMERIC, CATEGORICAL, MULTI_HOT or IGNORED in LIBSVM");
+                   "NUMERIC, CATEGORICAL, MULTI_HOT or IGNORED in " + layout);
     }
     if (field.transform() > Field::LOG2) {
-      return Wrong("transform", Field::Transform_Name(field.transform()), "layout DELIMITED");
+      return Wrong("transform", Field::Transform_Name(field.transform()), LayoutsOfColumns());
     }
-    if (!field.column().empty()) return UserError("column is for layout DELIMITED");
+    if (!field.column().empty()) return UserError("column is for " + LayoutsOfColumns());
   }
   if (schema.header() || field.column().empty()) return OkStatus();
   for (int i = 0; i < number; ++i) {
@@ -273,48 +292,20 @@ Status CheckField(const Schema& schema, int number) {
   return CheckPlace(schema, number);
 }
 
-Status CheckFields(Schema* schema) {
-  if (schema->fields_size() == 0) return UserError("no fields");
-  std::set<std::string> names;
-  std::map<Field::Type, std::string> only;  // fields of types of which there is one at most
-  for (int i = 0; i < schema->fields_size(); ++i) {
-    const Field& field = schema->fields(i);
-    if (field.name().empty() || HasControlCharacter(field.name())) {
-      return UserError(
-          "field number " + std::to_string(i + 1) +
-          (field.name().empty() ? " has no name" : " has a control character in its name"));
-    }
-    const std::string name = "field " + field.name() + ": ";
-    if (!names.insert(field.name()).second) return UserError(name + "is named twice");
-    Status status = CheckField(*schema, i);
-    if (status.ok()) status = ResolveShares(schema, i);
-    if (!status.ok()) return UserError(name + status.message());
-    if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
-    const auto [at, first] = only.try_emplace(field.type(), field.name());
-    if (!first && field.type() != Field::LABEL) {
-      return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
-                       "field, and " + at->second + " is one");
-    }
-  }
-  if (schema->layout() == Schema::DELIMITED && only.count(Field::LABEL) == 0) {
-    return UserError("no field of type LABEL; expected one in layout DELIMITED");
-  }
-  return OkStatus();
-}
-
 Status CheckLines(const Schema& schema) {
   if (schema.skip_lines() < 0 || schema.skip_lines() > kMostSkippedLines) {
     return Wrong("skip_lines", std::to_string(schema.skip_lines()), "0 to 1000");
   }
   if (MakesItsFields(schema) && schema.skip_lines() > 0) {
-    return UserError("skip_lines is for layouts DELIMITED and LIBSVM");
+    return UserError("skip_lines is for " +
+                     LayoutsThat([](const LayoutRules& rules) { return !rules.makes_fields; }));
   }
-  if (schema.layout() != Schema::DELIMITED) {
+  if (!HasColumns(schema)) {
     if (schema.delimiter().empty() && !schema.header() && !schema.quoted() &&
         schema.null().empty()) {
       return OkStatus();
     }
-    return UserError("delimiter, header, quoted and null are for layout DELIMITED");
+    return UserError("delimiter, header, quoted and null are for " + LayoutsOfColumns());
   }
   ELASTOR_RETURN_IF_ERROR(CheckBetween("delimiter", schema.delimiter(), kMostDelimiterBytes));
   for (const std::string& text : schema.null()) {
@@ -347,12 +338,84 @@ Status CheckSplit(const Schema& schema) {
   const bool named =
       std::any_of(schema.fields().begin(), schema.fields().end(),
                   [&](const Field& field) { return field.name() == split.hash_field(); });
-  if (schema.layout() == Schema::DELIMITED && named) return OkStatus();
-  return UserError("split: hash_field is " + Shown(split.hash_field()) +
-                   "; expected a field of layout DELIMITED");
+  if (HasColumns(schema) && named) return OkStatus();
+  return UserError("split: hash_field is " + Shown(split.hash_field()) + "; expected a field of " +
+                   LayoutsOfColumns());
 }
 
-Status CheckSynthetic(Schema* schema) {
+// A part of the schema that another layout has.
+Status CheckOwnFields(const Schema& schema) {
+  for (const LayoutRules& rules : kRules) {
+    if (rules.own_field == 0 || rules.layout == schema.layout()) continue;
+    const auto* field = Schema::descriptor()->FindFieldByNumber(rules.own_field);
+    if (!schema.GetReflection()->HasField(schema, field)) continue;
+    return UserError("`" + field->name() + "` is for layout " + Schema::Layout_Name(rules.layout));
+  }
+  return OkStatus();
+}
+
+Status CheckSchema(Schema* schema) {
+  if (HasControlCharacter(schema->name())) return UserError("name has a control character");
+  if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
+  if (schema->rows_per_block() < 0 || schema->rows_per_block() > (1 << 20)) {
+    return UserError("rows_per_block must be 0 to 2^20");
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
+  if (MakesItsFields(*schema) && schema->fields_size() > 0) {
+    return UserError(Schema::Layout_Name(schema->layout()) +
+                     " makes its own fields; remove `fields`");
+  }
+  const LayoutRules& rules = RulesOf(*schema);
+  return rules.check == nullptr ? OkStatus() : rules.check(schema);
+}
+
+StatusOr<Schema> Checked(Schema schema, const std::string& source) {
+  Status status = ExpandNames(&schema);
+  if (status.ok()) status = CheckSchema(&schema);
+  if (!status.ok()) return UserError(source + ": " + status.message());
+  return schema;
+}
+
+}  // namespace
+
+const LayoutRules& RulesOf(const Schema& schema) {
+  const auto* rules = std::ranges::find(kRules, schema.layout(), &LayoutRules::layout);
+  CHECK(rules != kRules.end()) << "layout " << schema.layout();
+  return *rules;
+}
+
+Status CheckSchemaFields(Schema* schema) {
+  if (schema->fields_size() == 0) return UserError("no fields");
+  std::set<std::string> names;
+  std::map<Field::Type, std::string> only;  // fields of types of which there is one at most
+  for (int i = 0; i < schema->fields_size(); ++i) {
+    const Field& field = schema->fields(i);
+    if (field.name().empty() || HasControlCharacter(field.name())) {
+      return UserError(
+          "field number " + std::to_string(i + 1) +
+          (field.name().empty() ? " has no name" : " has a control character in its name"));
+    }
+    const std::string name = "field " + field.name() + ": ";
+    if (!names.insert(field.name()).second) return UserError(name + "is named twice");
+    Status status = CheckField(*schema, i);
+    if (status.ok()) status = ResolveShares(schema, i);
+    if (!status.ok()) return UserError(name + status.message());
+    if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
+    const auto [at, first] = only.try_emplace(field.type(), field.name());
+    if (!first && field.type() != Field::LABEL) {
+      return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
+                       "field, and " + at->second + " is one");
+    }
+  }
+  if (HasColumns(*schema) && only.count(Field::LABEL) == 0) {
+    return UserError("no field of type LABEL; expected one in " + LayoutsOfColumns());
+  }
+  return OkStatus();
+}
+
+Status CheckSyntheticPlan(Schema* schema) {
   const Synthetic& plan = schema->synthetic();
   if (plan.rows() < 1) return UserError("synthetic.rows must be at least 1");
   int64_t fields = 0;
@@ -407,57 +470,10 @@ Status CheckSynthetic(Schema* schema) {
   return OkStatus();
 }
 
-Status CheckText(Schema* schema) {
+Status CheckTextPlan(Schema* schema) {
   const int64_t length = schema->text().length();
   if (length >= 2 && length <= kMostNames) return OkStatus();
   return Wrong("text.length", std::to_string(length), "2 to 65536");
-}
-
-Status CheckNothing(Schema*) { return OkStatus(); }
-
-constexpr LayoutRules kLayouts[] = {
-    // layout, source, makes_fields, has_test_files, check
-    {Schema::DELIMITED, RowSource::kLines, false, false, CheckFields},
-    {Schema::LIBSVM, RowSource::kLines, false, false, CheckFields},
-    {Schema::SYNTHETIC, RowSource::kNone, true, false, CheckSynthetic},
-    {Schema::TEXT, RowSource::kWholeFiles, true, false, CheckText},
-    {Schema::IDX, RowSource::kWholeFiles, true, true, CheckNothing},
-};
-
-Status CheckSchema(Schema* schema) {
-  if (HasControlCharacter(schema->name())) return UserError("name has a control character");
-  if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
-  if (schema->rows_per_block() < 0 || schema->rows_per_block() > (1 << 20)) {
-    return UserError("rows_per_block must be 0 to 2^20");
-  }
-  ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
-  ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
-  if (schema->has_text() && schema->layout() != Schema::TEXT) {
-    return UserError("`text` is for layout TEXT");
-  }
-  if (schema->has_synthetic() && schema->layout() != Schema::SYNTHETIC) {
-    return UserError("`synthetic` is for layout SYNTHETIC");
-  }
-  if (MakesItsFields(*schema) && schema->fields_size() > 0) {
-    return UserError(Schema::Layout_Name(schema->layout()) +
-                     " makes its own fields; remove `fields`");
-  }
-  return RulesOf(*schema).check(schema);
-}
-
-StatusOr<Schema> Checked(Schema schema, const std::string& source) {
-  Status status = ExpandNames(&schema);
-  if (status.ok()) status = CheckSchema(&schema);
-  if (!status.ok()) return UserError(source + ": " + status.message());
-  return schema;
-}
-
-}  // namespace
-
-const LayoutRules& RulesOf(const Schema& schema) {
-  const auto* rules = std::ranges::find(kLayouts, schema.layout(), &LayoutRules::layout);
-  CHECK(rules != std::end(kLayouts)) << "layout " << schema.layout();
-  return *rules;
 }
 
 StatusOr<Schema> ParseSchema(const std::string& text, const std::string& source) {

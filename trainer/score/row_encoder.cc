@@ -143,7 +143,7 @@ RowEncoder::RowEncoder(Schema schema, DataEncoding encoding)
 Schema RowEncoder::SchemaOf(std::string_view first_line) const {
   Schema schema = schema_;
   schema.clear_split();
-  if (schema.layout() == Schema::LIBSVM) return schema;
+  if (RulesOf(schema).source == RowSource::kPairs) return schema;
   if (schema.header()) return SchemaOfHeader(std::move(schema), first_line);
   Schema named = schema;  // so that ColumnNames counts quoted values
   const StatusOr<std::vector<std::string>> values = ColumnNames(named, first_line, "");

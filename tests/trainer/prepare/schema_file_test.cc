@@ -181,6 +181,27 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
             "s.textproto: null is 'a,b'; expected a text that can stand between two delimiters");
   EXPECT_EQ(MessageOf(fields + "skip_lines: 1001"),
             "s.textproto: skip_lines is 1001; expected 0 to 1000");
+  EXPECT_EQ(MessageOf("layout: IDX skip_lines: 1"),
+            "s.textproto: skip_lines is for layouts DELIMITED and LIBSVM");
+  EXPECT_EQ(MessageOf(fields + "text { length: 8 }"), "s.textproto: `text` is for layout TEXT");
+  EXPECT_EQ(MessageOf("layout: TEXT synthetic { rows: 5 }"),
+            "s.textproto: `synthetic` is for layout SYNTHETIC");
+  EXPECT_EQ(MessageOf("layout: IDX fields { name: 'a' }"),
+            "s.textproto: IDX makes its own fields; remove `fields`");
+  EXPECT_EQ(MessageOf("layout: TEXT split { train: 1 by: HASH }"),
+            "s.textproto: split: by is HASH; expected ORDER in layout TEXT");
+}
+
+TEST(SchemaFileTest, EveryLayoutHasOneRow) {
+  constexpr auto rules = PartOfLayouts<&LayoutRow::rules>();
+  ASSERT_EQ(static_cast<int>(rules.size()), Schema::Layout_descriptor()->value_count());
+  for (int i = 0; i < Schema::Layout_descriptor()->value_count(); ++i) {
+    Schema schema;
+    schema.set_layout(static_cast<Schema::Layout>(Schema::Layout_descriptor()->value(i)->number()));
+    EXPECT_EQ(RulesOf(schema).layout, schema.layout());
+    const bool whole = RulesOf(schema).source == RowSource::kWholeFiles;
+    EXPECT_EQ(MakesItsFields(schema), whole || schema.layout() == Schema::SYNTHETIC);
+  }
 }
 
 TEST(SchemaFileTest, MistakesOfTheSplit) {

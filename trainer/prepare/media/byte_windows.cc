@@ -122,10 +122,9 @@ DatasetInfo TextInfo(const Schema& schema) {
 }
 
 Status WriteByteWindows(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                        int64_t* text_bytes) {
+                        PrepareReport* report) {
   const int64_t length = options.schema.text().length();
   const bool by_input = !options.validation_inputs.empty() || !options.test_inputs.empty();
-  *text_bytes = 0;
   const std::vector<std::string>* const paths[] = {&options.inputs, &options.validation_inputs,
                                                    &options.test_inputs};
   for (int source = 0; source < (by_input ? 3 : 1); ++source) {
@@ -136,7 +135,7 @@ Status WriteByteWindows(const PrepareOptions& options, ThreadPool* pool, Dataset
     if (windows == 0 && !paths[source]->empty()) {
       return UserError(paths[source]->front() + ": no text; expected at least two bytes");
     }
-    *text_bytes += labels;
+    report->text_bytes += labels;
     std::array<Range, 3> splits = {};
     if (by_input) {
       splits[source] = {0, windows};

@@ -22,9 +22,10 @@ namespace elastor {
 DatasetInfo TextInfo(const Schema& schema);
 
 // Writes and commits the windows of options' inputs, one text after another in their order.
-// *text_bytes: of all of them, as they are predicted. User error naming a file that is no text.
+// report->text_bytes: of all of them, as they are predicted. User error naming a file that is no
+// text.
 Status WriteByteWindows(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
-                        int64_t* text_bytes);
+                        PrepareReport* report);
 
 // What a reader sees of a page: its text, without scripts and styles; runs of white space are one
 // space, or one line feed where a block of the page begins or ends.

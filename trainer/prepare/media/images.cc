@@ -264,7 +264,8 @@ DatasetInfo ImagesInfo(const Schema& schema) {
   return info;
 }
 
-Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
+Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                   PrepareReport*) {
   const std::vector<std::string>* const paths[] = {&options.inputs, &options.validation_inputs,
                                                    &options.test_inputs};
   std::array<LabelledImages, 3> sources;

@@ -36,7 +36,8 @@ DatasetInfo ImagesInfo(const Schema& schema);
 // images lie in memory, once, and a block has at most 16 MiB of them, or schema.rows_per_block.
 // User error where a file is damaged, images differ in size, labels are not as many as images, the
 // images have more than options.memory_bytes, or schema.rows_per_block of them more than 256 MiB.
-Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer);
+Status WriteImages(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                   PrepareReport* report);
 
 }  // namespace elastor
 

@@ -136,7 +136,8 @@ double ExactGauc(const std::vector<double>& scores, const std::vector<float>& la
   return rows == 0 ? -1 : sum / rows;
 }
 
-Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer) {
+Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                      PrepareReport*) {
   const AppendRow append_row = RowsOf(options.schema.synthetic());
   const int64_t labels_a_row = std::max(options.schema.synthetic().labels(), 1);
   const int64_t total = options.schema.synthetic().rows();

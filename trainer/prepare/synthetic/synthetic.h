@@ -21,7 +21,8 @@ DatasetInfo SyntheticInfo(const Schema& schema);
 
 // Writes and commits the rows, with the AUC of each label's true logits on the validation split as
 // its best_auc, and their gAUC as best_gauc where rows have groups (then they have one label).
-Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer);
+Status WriteSynthetic(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
+                      PrepareReport* report);
 
 // The area under the ROC curve of `scores` for labels 0 and 1, ties counted half; -1 when there is
 // one class only.
