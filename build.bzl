@@ -30,6 +30,7 @@ _ROOMS = [
     "prepare",
     "step",
     "experiment",
+    "records",
     "evaluate",
     "checkpoint",
     "plot",

@@ -18,8 +18,8 @@
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/targets.h"
 #include "trainer/plot/run_history.h"
-#include "trainer/run/kept_metrics.h"
-#include "trainer/run/metrics_csv.h"
+#include "trainer/records/kept_metrics.h"
+#include "trainer/records/metrics_csv.h"
 #include "trainer/supervise/hosts.h"
 #include "trainer/supervise/mpirun_report.h"
 

@@ -16,7 +16,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/metrics.h"
 #include "trainer/evaluate/slices.h"
-#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/records/spectrum_record.h"
 #include "trainer/step/step.h"
 
 namespace elastor {

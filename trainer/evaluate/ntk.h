@@ -16,7 +16,7 @@
 #include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
-#include "trainer/evaluate/ntk_record.h"
+#include "trainer/records/ntk_record.h"
 
 namespace elastor {
 
@@ -65,8 +65,6 @@ Status WriteNtk(const std::string& directory, const std::string& model,
                 const std::vector<NtkRecord>& records);
 // Returns the measurement for people, in columns.
 std::string NtkText(const NtkMeasurement& measurement);
-// Returns one JSON object on one line, without the newline and the eigenvalues.
-std::string ToJson(const NtkRecord& record);
 // Returns a matrix [rows, rows] as the bytes of a NumPy file (.npy, version 1.0).
 std::string NpyText(int64_t rows, std::span<const double> matrix);
 

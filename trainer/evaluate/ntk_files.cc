@@ -5,8 +5,8 @@
 
 #include "core/base/file.h"
 #include "core/report/chart.h"
-#include "nlohmann/json.hpp"
 #include "trainer/evaluate/ntk.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 namespace {
@@ -101,28 +101,6 @@ std::string SpectrumCsv(const std::vector<NtkRecord>& records) {
 }
 
 }  // namespace
-
-std::string ToJson(const NtkRecord& record) {
-  using Json = nlohmann::ordered_json;
-  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  Json json = {{"event", "ntk"},
-               {"step", record.step},
-               {"split", record.split},
-               {"layer", record.layer},
-               {"rows", record.rows},
-               {"outputs", record.outputs},
-               {"parameters", record.parameters},
-               {"lambda_max", record.lambda_max},
-               {"lambda_min", or_null(record.lambda_min)},
-               {"condition_number", or_null(record.condition_number)},
-               {"rank", or_null(record.rank)}};
-  if (record.rank) {
-    json["digest"] = record.digest;
-  } else {
-    json["lambda_max_residual"] = record.residual;
-  }
-  return json.dump();
-}
 
 Status WriteNtk(const std::string& directory, const std::string& model,
                 const std::vector<NtkRecord>& records) {

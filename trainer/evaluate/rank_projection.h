@@ -12,7 +12,7 @@
 #include "core/spectrum/spectrum.h"
 #include "core/task/task.h"
 #include "trainer/evaluate/evaluation.h"
-#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/records/spectrum_record.h"
 
 namespace elastor {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/spectrum/spectrum.h"
-#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/records/spectrum_record.h"
 
 namespace elastor {
 

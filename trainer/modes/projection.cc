@@ -5,6 +5,7 @@
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/modes/mode_rows.h"
+#include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 
 namespace elastor {
@@ -36,8 +37,8 @@ Status Run(const ModeCall& call, Communicator& communicator) {
                          RunContext* context) -> Status {
     if (context->communicator->rank() != 0) return OkStatus();
     ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
-    ELASTOR_RETURN_IF_ERROR(
-        WriteFileAtomically(options.output_dir + "/projections.csv", ProjectionsCsv(projections)));
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(options.output_dir + "/" + kProjectionsFile,
+                                                ProjectionsCsv(projections)));
     return WriteToStdout(ProjectionsText(projections, MeasureScoring(context->HeadModel())));
   };
   return RunInference(call.options, {.measure = measure, .write = write}, communicator);

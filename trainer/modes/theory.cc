@@ -8,6 +8,7 @@
 #include "core/process/standard_streams.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/modes/mode_rows.h"
+#include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 
 namespace elastor {
@@ -72,7 +73,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
     if (context->communicator->rank() != 0) return OkStatus();
     ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
     ELASTOR_RETURN_IF_ERROR(
-        WriteFileAtomically(options.output_dir + "/theory.csv", TheoryCsv(table)));
+        WriteFileAtomically(options.output_dir + "/" + kTheoryFile, TheoryCsv(table)));
     return WriteToStdout(TheoryText(table));
   };
   return RunInference(call.options, {.measure = measure, .write = write}, communicator);

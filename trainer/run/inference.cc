@@ -7,11 +7,12 @@
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/predictions_file.h"
+#include "trainer/records/run_files.h"
 
 namespace elastor {
 
 std::string PredictionsPath(const RunOptions& options) {
-  return options.output_dir + "/predictions.csv";
+  return options.output_dir + "/" + kPredictionsFile;
 }
 
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context) {

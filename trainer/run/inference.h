@@ -10,7 +10,7 @@
 #include "collective/communicator.h"
 #include "core/base/status.h"
 #include "trainer/evaluate/rows_file.h"
-#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/records/spectrum_record.h"
 #include "trainer/run/run_context.h"
 
 namespace elastor {

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/records/run_files.h"
 #include "trainer/run/run_context.h"
 
 namespace elastor {
@@ -32,7 +33,7 @@ class RunCheckpoints {
   RunCheckpoints(const std::string& output_dir, RunContext* context);
 
   static std::string Directory(const std::string& output_dir) {
-    return output_dir + "/checkpoints";
+    return output_dir + "/" + kCheckpointsFolder;
   }
 
   // Tells that the run goes on from the training state that was read from `checkpoint`.

@@ -18,9 +18,9 @@
 #include "trainer/evaluate/ntk.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/experiment/resolved_model.h"
+#include "trainer/records/run_records.h"
 #include "trainer/run/backend.h"
 #include "trainer/run/run_log.h"
-#include "trainer/run/run_records.h"
 
 namespace elastor {
 

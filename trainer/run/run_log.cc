@@ -15,20 +15,12 @@
 #include "core/process/terminal.h"
 #include "glog/logging.h"
 #include "trainer/experiment/config.h"
-#include "trainer/run/kept_metrics.h"
-#include "trainer/run/metrics_csv.h"
+#include "trainer/records/kept_metrics.h"
+#include "trainer/records/metrics_csv.h"
+#include "trainer/records/run_files.h"
 
 namespace elastor {
 namespace {
-
-constexpr char kExperimentFile[] = "experiment.textproto";
-constexpr char kMetricsFile[] = "metrics.jsonl";
-constexpr char kTableFile[] = "metrics.csv";
-constexpr char kPlanFile[] = "plan.txt";
-constexpr char kSummaryFile[] = "summary.json";
-// Written by others, but of the run.
-constexpr char kModelDirectory[] = "model";
-constexpr char kCheckpointsDirectory[] = "checkpoints";
 
 // So long a lock may be held by one that writes nothing, and how often it is tried.
 constexpr double kMostLockedSeconds = 1;
@@ -137,7 +129,7 @@ Status RunLog::CheckContents() const {
   if (names.empty()) return OkStatus();
   const std::string found = "--output_dir=" + output_dir_ + ": holds ";
   if (use_ == Use::kResumedTraining) {
-    for (const char* name : {kCheckpointsDirectory, kExperimentFile, kMetricsFile}) {
+    for (const char* name : {kCheckpointsFolder, kExperimentFile, kMetricsFile}) {
       if (names.contains(name)) return CheckRunToContinue();
     }
     return UserError(found + "'" + *names.begin() +
@@ -145,7 +137,7 @@ Status RunLog::CheckContents() const {
                      "directory");
   }
   for (const char* name :
-       {kExperimentFile, kSummaryFile, kMetricsFile, kModelDirectory, kCheckpointsDirectory}) {
+       {kExperimentFile, kSummaryFile, kMetricsFile, kModelFolder, kCheckpointsFolder}) {
     if (!names.contains(name)) continue;
     return UserError(found + "a run already (" + name + "); expected a new or empty directory" +
                      (use_ == Use::kTraining ? ", or --resume to continue the run" : ""));
@@ -195,10 +187,10 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   if (metrics_ == nullptr) {
     return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
   }
-  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kTableFile), MetricsCsv(kept)));
-  table_ = std::fopen(PathOf(kTableFile).c_str(), "ae");
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsTableFile), MetricsCsv(kept)));
+  table_ = std::fopen(PathOf(kMetricsTableFile).c_str(), "ae");
   if (table_ == nullptr) {
-    return MachineError(PathOf(kTableFile) + ": cannot open: " + std::strerror(errno));
+    return MachineError(PathOf(kMetricsTableFile) + ": cannot open: " + std::strerror(errno));
   }
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
@@ -249,7 +241,7 @@ Status RunLog::CheckInPlace() const {
 Status RunLog::AppendRecord(const std::string& line) {
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   ELASTOR_RETURN_IF_ERROR(AppendText(line + "\n", PathOf(kMetricsFile), metrics_));
-  return AppendText(MetricsCsvLines(line), PathOf(kTableFile), table_);
+  return AppendText(MetricsCsvLines(line), PathOf(kMetricsTableFile), table_);
 }
 
 bool RunLog::ProgressDue() { return writes_ && progress_clock_.Due(SecondsSince(start_)); }

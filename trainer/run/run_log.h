@@ -10,8 +10,8 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "trainer/records/run_records.h"
 #include "trainer/run/progress.h"
-#include "trainer/run/run_records.h"
 #include "trainer/run/tensorboard.h"
 
 namespace elastor {

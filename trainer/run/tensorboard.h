@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "trainer/evaluate/ntk_record.h"
-#include "trainer/run/run_records.h"
+#include "trainer/records/ntk_record.h"
+#include "trainer/records/run_records.h"
 #include "trainer/run/tensorboard_event.pb.h"
 
 namespace elastor {

@@ -19,14 +19,13 @@
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
+#include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/training_control.h"
 
 namespace elastor {
 namespace {
-
-constexpr char kModelDirectory[] = "model";
 
 // What a rank can ask of all in a step's scalars.
 enum Request { kStop, kWriteCheckpoint, kWriteDelta, kCheckpointWritten, kReadFailed };
@@ -472,7 +471,7 @@ Status TrainingRun::Finish() {
   CheckpointWriter model(context_.State(), /*staging_bytes=*/0, context_.communicator);
   // Vocabularies that are whole since the run began; those of version 2 nobody has looked at.
   const bool verified = context_.dataset->version() >= kPreparedVersion;
-  ELASTOR_RETURN_IF_ERROR(model.Start(options_.output_dir + "/" + kModelDirectory, metadata,
+  ELASTOR_RETURN_IF_ERROR(model.Start(options_.output_dir + "/" + kModelFolder, metadata,
                                       verified ? experiment_.data().path() : ""));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
 

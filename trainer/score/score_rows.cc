@@ -17,6 +17,7 @@
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/row_parser.h"
+#include "trainer/records/run_files.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
 
@@ -44,7 +45,7 @@ class Lines {
     }
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir));
     ELASTOR_ASSIGN_OR_RETURN(AtomicFileWriter file,
-                             AtomicFileWriter::Open(output_dir + "/predictions.csv"));
+                             AtomicFileWriter::Open(output_dir + "/" + kPredictionsFile));
     lines.file_.emplace(std::move(file));
     return lines;
   }

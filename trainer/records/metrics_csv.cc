@@ -1,4 +1,4 @@
-#include "trainer/run/metrics_csv.h"
+#include "trainer/records/metrics_csv.h"
 
 #include <sstream>
 

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_RUN_RUN_RECORDS_H_
-#define ELASTOR_TRAINER_RUN_RUN_RECORDS_H_
+#ifndef ELASTOR_TRAINER_RECORDS_RUN_RECORDS_H_
+#define ELASTOR_TRAINER_RECORDS_RUN_RECORDS_H_
 
 #include <cstdint>
 #include <optional>
@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/evaluate/metrics.h"
-#include "trainer/evaluate/spectrum_record.h"
+#include "trainer/records/metric_values.h"
+#include "trainer/records/ntk_record.h"
+#include "trainer/records/spectrum_record.h"
 
 namespace elastor {
 
@@ -114,6 +115,7 @@ std::string ToJson(const TrainRecord& record);
 std::string ToJson(const EvalRecord& record);
 std::string ToJson(const SpectrumRecord& record);
 std::string ToJson(const ScoringRecord& record);
+std::string ToJson(const NtkRecord& record);  // without the eigenvalues
 std::string ToJson(const CheckpointRecord& record);
 
 // Returns the text of summary.json, indented.
@@ -125,4 +127,4 @@ std::string ToText(const EvalRecord& record);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_RUN_RUN_RECORDS_H_
+#endif  // ELASTOR_TRAINER_RECORDS_RUN_RECORDS_H_

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_RUN_METRICS_CSV_H_
-#define ELASTOR_TRAINER_RUN_METRICS_CSV_H_
+#ifndef ELASTOR_TRAINER_RECORDS_METRICS_CSV_H_
+#define ELASTOR_TRAINER_RECORDS_METRICS_CSV_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ std::string MetricsCsv(const std::string& metrics);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_RUN_METRICS_CSV_H_
+#endif  // ELASTOR_TRAINER_RECORDS_METRICS_CSV_H_

@@ -1,4 +1,4 @@
-#include "trainer/run/kept_metrics.h"
+#include "trainer/records/kept_metrics.h"
 
 #include <sstream>
 

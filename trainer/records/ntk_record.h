@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_EVALUATE_NTK_RECORD_H_
-#define ELASTOR_TRAINER_EVALUATE_NTK_RECORD_H_
+#ifndef ELASTOR_TRAINER_RECORDS_NTK_RECORD_H_
+#define ELASTOR_TRAINER_RECORDS_NTK_RECORD_H_
 
 #include <cstdint>
 #include <optional>
@@ -39,4 +39,4 @@ struct NtkRecord {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_EVALUATE_NTK_RECORD_H_
+#endif  // ELASTOR_TRAINER_RECORDS_NTK_RECORD_H_

@@ -1,4 +1,4 @@
-#include "trainer/run/run_records.h"
+#include "trainer/records/run_records.h"
 
 #include <algorithm>
 
@@ -17,9 +17,11 @@ std::string Text(const Json& json, int indent) {
 }
 std::string Line(const Json& json) { return Text(json, -1); }
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+template <typename Value>
+Json OrNull(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
-// "1 rank", "2 ranks"
 // What the run did: "2346 steps", "evaluated 400 rows of the test split".
 std::string Deed(const Summary& summary) {
   if (summary.mode == "train") return CountText(summary.steps, "step");
@@ -153,6 +155,26 @@ std::string ToJson(const ScoringRecord& record) {
                {"entropy_rank_mean", record.entropy}});
 }
 
+std::string ToJson(const NtkRecord& record) {
+  Json json = {{"event", "ntk"},
+               {"step", record.step},
+               {"split", record.split},
+               {"layer", record.layer},
+               {"rows", record.rows},
+               {"outputs", record.outputs},
+               {"parameters", record.parameters},
+               {"lambda_max", record.lambda_max},
+               {"lambda_min", OrNull(record.lambda_min)},
+               {"condition_number", OrNull(record.condition_number)},
+               {"rank", OrNull(record.rank)}};
+  if (record.rank) {
+    json["digest"] = record.digest;
+  } else {
+    json["lambda_max_residual"] = record.residual;
+  }
+  return Line(json);
+}
+
 std::string ToJson(const CheckpointRecord& record) {
   Json json = {{"event", "checkpoint"},
                {"step", record.step},
@@ -178,7 +200,7 @@ std::string ToJson(const Summary& summary) {
                {"steps", summary.steps},
                {"epochs", summary.epochs},
                {"monitor", summary.monitor},
-               {"best_step", summary.best_step ? Json(*summary.best_step) : Json(nullptr)},
+               {"best_step", OrNull(summary.best_step)},
                {"best_metric", OrNull(summary.best_metric)},
                {"early_stopped", summary.early_stopped},
                {"samples_per_s", summary.samples_per_s},

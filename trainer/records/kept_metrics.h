@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_RUN_KEPT_METRICS_H_
-#define ELASTOR_TRAINER_RUN_KEPT_METRICS_H_
+#ifndef ELASTOR_TRAINER_RECORDS_KEPT_METRICS_H_
+#define ELASTOR_TRAINER_RECORDS_KEPT_METRICS_H_
 
 #include <cstdint>
 #include <string>
@@ -20,4 +20,4 @@ KeptMetrics KeepMetrics(const std::string& text, int64_t step);
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_RUN_KEPT_METRICS_H_
+#endif  // ELASTOR_TRAINER_RECORDS_KEPT_METRICS_H_
