@@ -8,6 +8,7 @@
 
 #include "core/base/leaves.h"
 #include "core/base/random.h"
+#include "core/base/sizes.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -53,11 +54,11 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
   for (const int64_t p : partitions_.partitions()) {
     if (p < table.rows) rows_ += (table.rows - p + kPartitions - 1) / kPartitions;
   }
-  pages_ = ZeroPages(rows_ * stride_ * static_cast<int64_t>(sizeof(T)),
+  pages_ = ZeroPages(SizeProduct({rows_, RowBytes(shape_, sizeof(T))}),
                      "rows of embedding table '" + table.name + "'");
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
-  records_ = ZeroPages(rows_ * record_bytes(), table.name);
+  records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
 }
 
 template <typename T>

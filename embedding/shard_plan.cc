@@ -5,6 +5,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "core/base/sizes.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -18,6 +19,8 @@ constexpr int64_t kReplicatedElements = 4096;
 int64_t RowsInPartition(int64_t rows, int64_t partition) {
   return (rows - partition + kPartitions - 1) / kPartitions;
 }
+
+int64_t Elements(const TableSpec& table) { return SizeProduct({table.rows, table.width}); }
 
 std::string Mebibytes(int64_t bytes) {
   std::ostringstream out;
@@ -75,16 +78,19 @@ void ShardPlan::DealPartitions() {
   }
 }
 
+int64_t ShardPlan::BytesOf(size_t table) const {
+  return SizeProduct({tables_[table].rows, bytes_per_row_[table]});
+}
+
 void ShardPlan::PlaceWholeTables() {
   std::vector<size_t> order(tables_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    return tables_[a].rows * bytes_per_row_[a] > tables_[b].rows * bytes_per_row_[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [this](size_t a, size_t b) { return BytesOf(a) > BytesOf(b); });
   std::vector<int64_t> load(ranks_, 0);
   for (size_t t : order) {
     const auto least = std::min_element(load.begin(), load.end());
-    *least += tables_[t].rows * bytes_per_row_[t];
+    AddSize(BytesOf(t), &*least);
     std::fill_n(owners_.begin() + t * kPartitions, kPartitions,
                 static_cast<int>(least - load.begin()));
   }
@@ -94,10 +100,10 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
   std::vector<size_t> order(tables_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    return tables_[a].rows * tables_[a].width < tables_[b].rows * tables_[b].width;
+    return Elements(tables_[a]) < Elements(tables_[b]);
   });
   for (size_t t : order) {
-    if (tables_[t].rows * tables_[t].width > kReplicatedElements) break;
+    if (Elements(tables_[t]) > kReplicatedElements) break;
     replicated_[t] = true;
     if (!CheckBudget(budget_bytes).ok()) {
       replicated_[t] = false;
@@ -141,13 +147,14 @@ int64_t ShardPlan::RowsOnRank(int table, int rank) const {
 std::vector<int64_t> ShardPlan::BytesOfRanks() const {
   std::vector<int64_t> bytes(ranks_, 0);
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const int64_t rows = tables_[t].rows;
     if (replicated_[t]) {
-      for (int64_t& sum : bytes) sum += rows * bytes_per_row_[t];
+      for (int64_t& sum : bytes) AddSize(BytesOf(t), &sum);
       continue;
     }
+    const int64_t rows = tables_[t].rows;
     for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
-      bytes[owners_[t * kPartitions + p]] += RowsInPartition(rows, p) * bytes_per_row_[t];
+      AddSize(SizeProduct({RowsInPartition(rows, p), bytes_per_row_[t]}),
+              &bytes[owners_[t * kPartitions + p]]);
     }
   }
   return bytes;
@@ -171,8 +178,7 @@ std::string ShardPlan::ToString() const {
   for (size_t t = 0; t < tables_.size(); ++t) {
     out << std::left << std::setw(name) << tables_[t].name << std::right << std::setw(15)
         << tables_[t].rows << std::setw(7) << tables_[t].width << std::setw(15)
-        << Mebibytes(tables_[t].rows * bytes_per_row_[t]) << "  "
-        << PlacementOf(static_cast<int>(t)) << "\n";
+        << Mebibytes(BytesOf(t)) << "  " << PlacementOf(static_cast<int>(t)) << "\n";
   }
   const std::vector<int64_t> bytes = BytesOfRanks();
   // Neighbours that show the same size share a line: a plan for 1,024 ranks stays readable.

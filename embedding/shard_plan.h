@@ -56,7 +56,7 @@ class ShardPlan {
   std::vector<int32_t> PartitionsOnRank(int table, int rank) const;
   // Returns the number of rows of `table` that `rank` stores (a replicated table in full).
   int64_t RowsOnRank(int table, int rank) const;
-  // Returns the bytes of embedding memory of every rank.
+  // Returns the bytes of embedding memory of every rank; kMostSize (core/base/sizes.h) for more.
   std::vector<int64_t> BytesOfRanks() const;
   // Returns a text table for people: one line per table (rows, width, bytes, placement), then the
   // size on each rank.
@@ -68,6 +68,7 @@ class ShardPlan {
   void ReplicateSmallTables(int64_t budget_bytes);
   Status CheckBudget(int64_t budget_bytes) const;
   std::string PlacementOf(int table) const;
+  int64_t BytesOf(size_t table) const;
 
   int ranks_ = 1;
   std::vector<TableSpec> tables_;

@@ -166,29 +166,51 @@ void* AllocateAligned(size_t bytes, std::align_val_t alignment) {
 }  // namespace
 }  // namespace elastor
 
-// The forms for arrays call these, but for those that may fail. The standard library's operators
-// delete call free, for all of them.
+// All forms, in pairs: the library's own `operator delete` may free memory that was taken otherwise
+// (a sanitizer's does).
 void* operator new(size_t bytes) {
   void* const memory = elastor::Allocate(bytes);
   if (memory == nullptr) elastor::EndForMemory(bytes, "");
   return memory;
 }
-
 void* operator new(size_t bytes, std::align_val_t alignment) {
   void* const memory = elastor::AllocateAligned(bytes, alignment);
   if (memory == nullptr) elastor::EndForMemory(bytes, "");
   return memory;
 }
-
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return elastor::Allocate(bytes);
-}
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
   return elastor::Allocate(bytes);
 }
 void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return elastor::AllocateAligned(bytes, alignment);
 }
-void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return elastor::AllocateAligned(bytes, alignment);
+
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return operator new(bytes, alignment);
+}
+void* operator new[](size_t bytes, const std::nothrow_t& none) noexcept {
+  return operator new(bytes, none);
+}
+void* operator new[](size_t bytes, std::align_val_t alignment,
+                     const std::nothrow_t& none) noexcept {
+  return operator new(bytes, alignment, none);
+}
+
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
 }

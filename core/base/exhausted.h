@@ -13,8 +13,8 @@ namespace elastor {
 // amount requested, its purpose, and the amount available. No code catches a refusal: a rank that
 // lacks memory can do nothing for the others, and the launcher ends the job.
 //
-// A program that links this library uses its operator new. So failed allocations of the standard
-// library and of other libraries end the process in the same way, on any thread. `new
+// A program that links this library uses its operators new and delete. So failed allocations of the
+// standard library and of other libraries end the process in the same way, on any thread. `new
 // (std::nothrow)` returns null.
 
 // The purpose, named in that line, for which the calling thread allocates memory while the object

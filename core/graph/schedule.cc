@@ -44,6 +44,9 @@ class Scheduler {
   int LossStep() const { return n_; }
   int LastStep() const { return 2 * n_ + 1; }
   bool Probed(int node) const { return graph_.probed(node); }
+  int Inputs(int node) const { return static_cast<int>(graph_[node].inputs.size()); }
+  // Whether the backward pass of a node reads the value of its input `input`.
+  bool ReadsBackward(int node, int input) const { return input < traits_[node].reads_inputs; }
 
   void FindSegments() {
     recomputed_at_.assign(n_, -1);
@@ -105,12 +108,12 @@ class Scheduler {
       last = BackwardStep(node);
     }
     for (int i = node + 1; i < n_; ++i) {
-      for (int k = 0; k < static_cast<int>(graph_[i].inputs.size()); ++k) {
+      for (int k = 0; k < Inputs(i); ++k) {
         if (graph_[i].inputs[k] != node) continue;
         last = std::max(last, i);
         if (OneSegment(i, node)) continue;
         last = std::max(last, RecomputedAt(i));
-        if (k < traits_[i].reads_inputs) last = std::max(last, BackwardStep(i));
+        if (ReadsBackward(i, k)) last = std::max(last, BackwardStep(i));
       }
     }
     return last;
@@ -141,7 +144,8 @@ class Scheduler {
         repeated_[i] = repeated_[inputs[0]] = true;
       }
       if (buffer_of[i] < 0) {
-        for (int k = 0; k < traits_[i].in_place_inputs && buffer_of[i] < 0; ++k) {
+        const int candidates = std::min(traits_[i].in_place_inputs, Inputs(i));
+        for (int k = 0; k < candidates && buffer_of[i] < 0; ++k) {
           if (MayOverwrite(i, inputs[k])) buffer_of[i] = buffer_of[inputs[k]];
         }
       }
@@ -183,8 +187,10 @@ class Scheduler {
         if (traits_[i].reads_output != OutputRead::kNone) last = BackwardStep(i);
         for (int reader = i + 1; reader < n_; ++reader) {
           if (!OneSegment(reader, i)) continue;
-          for (int k = 0; k < traits_[reader].reads_inputs; ++k) {
-            if (graph_[reader].inputs[k] == i) last = std::max(last, BackwardStep(reader));
+          for (int k = 0; k < Inputs(reader); ++k) {
+            if (graph_[reader].inputs[k] == i && ReadsBackward(reader, k)) {
+              last = std::max(last, BackwardStep(reader));
+            }
           }
         }
         Use(node.recomputed, last);
@@ -239,7 +245,7 @@ class Scheduler {
       node.doutput = gradients_[i];
       Use(node.doutput, i == 0 ? LastStep() : step);
       Release(i);
-      const int inputs = static_cast<int>(graph_[i].inputs.size());
+      const int inputs = Inputs(i);
       for (int k = inputs - 1; k >= 0; --k) {
         const Rule rule = RuleOf(graph_[i], k);
         if (rule == Rule::kComputed) PlaceComputed(i, k, step);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/random.h"
+#include "core/base/sizes.h"
 #include "glog/logging.h"
 
 namespace elastor::cuda {
@@ -18,6 +19,10 @@ int64_t StrideOf(int64_t elements) {
   if (elements <= kSector)
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(elements)));
   return (elements + kSector - 1) / kSector * kSector;
+}
+
+int64_t BytesOf(int64_t rows, int64_t stride) {
+  return SizeProduct({rows, stride, static_cast<int64_t>(sizeof(float))});
 }
 
 int64_t WordsOf(int64_t rows) { return (rows + 31) / 32; }
@@ -44,7 +49,7 @@ RowTables::RowTables(const EmbeddingLayout* layout, const ShardPlan* plan, const
     AddTable(t, in_host[t]);
     const TableView& view = views_.back();
     if (in_host[t]) cached_stride = std::max<int64_t>(cached_stride, view.stride);
-    if (!in_host[t]) device_bytes += view.stored_rows * view.stride * sizeof(float);
+    if (!in_host[t]) device_bytes += BytesOf(view.stored_rows, view.stride);
   }
   // A dense optimizer passes over all rows where they lie.
   cache_ = std::make_unique<RowCache>(stream, dense() ? 0 : options.device_bytes - device_bytes,
@@ -61,16 +66,15 @@ RowTables::RowTables(const EmbeddingLayout* layout, const ShardPlan* plan, const
 std::vector<bool> RowTables::PlaceInHost() const {
   const int64_t tables = layout_->tables();
   std::vector<int64_t> bytes(tables);
+  int64_t all = 0;
   for (int64_t t = 0; t < tables; ++t) {
     const int64_t width = layout_->width(t);
-    bytes[t] = plan_->RowsOnRank(static_cast<int>(t), options_.rank) *
-               StrideOf(width + SlotElements(options_.optimizer.kind, width)) *
-               static_cast<int64_t>(sizeof(float));
+    bytes[t] = BytesOf(plan_->RowsOnRank(static_cast<int>(t), options_.rank),
+                       StrideOf(width + SlotElements(options_.optimizer.kind, width)));
+    AddSize(bytes[t], &all);
   }
   const int64_t limit = options_.device_bytes;
-  if (limit == 0 || std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) <= limit) {
-    return std::vector<bool>(tables, false);
-  }
+  if (limit == 0 || all <= limit) return std::vector<bool>(tables, false);
   // Small tables first, in half of the memory; the rest of it is cache.
   std::vector<int64_t> order(tables);
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -79,7 +83,7 @@ std::vector<bool> RowTables::PlaceInHost() const {
   std::vector<bool> in_host(tables, false);
   int64_t used = 0;
   for (int64_t t : order) {
-    used += bytes[t];
+    AddSize(bytes[t], &used);
     in_host[t] = used > limit / 2;
   }
   return in_host;
@@ -108,7 +112,8 @@ void RowTables::AddTable(int64_t t, bool in_host) {
   view.stride = static_cast<int32_t>(StrideOf(view.width + view.slots));
   view.in_host = in_host;
   view.replicated = plan_->replicated(static_cast<int>(t));
-  const int64_t elements = view.stored_rows * view.stride;
+  const int64_t elements =
+      BytesOf(view.stored_rows, view.stride) / static_cast<int64_t>(sizeof(float));
   device_rows_.emplace_back(stream_);
   host_rows_.push_back(std::make_unique<PinnedBuffer<float>>());
   view.rows = in_host ? host_rows_.back()->Resize(elements) : device_rows_.back().Resize(elements);
@@ -123,9 +128,9 @@ void RowTables::CreateAll() {
 }
 
 int64_t RowTables::memory_bytes() const {
-  int64_t elements = 0;
-  for (const TableView& view : views_) elements += view.stored_rows * view.stride;
-  return elements * static_cast<int64_t>(sizeof(float));
+  int64_t bytes = 0;
+  for (const TableView& view : views_) bytes += BytesOf(view.stored_rows, view.stride);
+  return bytes;
 }
 
 void RowTables::FindOrCreate(const OwnedKeys& owned, float** rows) {

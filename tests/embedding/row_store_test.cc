@@ -41,6 +41,13 @@ TEST(RowIndex, KeysOfStoredPartitionsHaveIndexesWithoutHoles) {
   EXPECT_EQ(StoredPartitions({1, 2, 700, 4095}).NumbersIn({2, 701}), (Range{1, 3}));
 }
 
+// The bytes are a multiple of 2^64.
+TEST(RowStoreDeathTest, ATableLargerThanAnyMemoryIsRefused) {
+  const TableSpec table = {"t", int64_t{1} << 48, int64_t{1} << 30, 0.5};
+  EXPECT_EXIT(RowStore<float>(table, 0, AllPartitions(), {7, 0.25f}), testing::ExitedWithCode(3),
+              "cannot allocate 4611686018427387904 bytes for rows of embedding table 't'");
+}
+
 TEST(RowStore, RowsAreMadeAtFirstTouch) {
   RowStore<float> store({"t", 5000, 5, 0.5}, 2, AllPartitions(), {7, 0.25f});
   const std::vector<int64_t> keys = {4999, 3};

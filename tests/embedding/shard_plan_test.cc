@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/sizes.h"
 #include "gtest/gtest.h"
 
 namespace elastor {
@@ -118,6 +119,30 @@ TEST(ShardPlan, BillionsOfRowsOnAThousandRanks) {
   int64_t rows = 0;
   for (int r = 0; r < 1000; ++r) rows += plan->RowsOnRank(25, r);
   EXPECT_EQ(rows, 40'000'000'000);
+}
+
+// 2^48 rows of 2^31 - 1 elements: 2^81 - 2^50 bytes, whose lowest 64 bits are those of -2^50.
+TEST(ShardPlan, ATableLargerThanAnyMemoryIsTheLargest) {
+  const std::vector<TableSpec> tables = {{"small", 2000, 4, 0},
+                                         {"huge", int64_t{1} << 48, (int64_t{1} << 31) - 1, 0}};
+  const auto whole = Make(PlanKind::kTableWise, tables, 2);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->Owner(1, 0), 0);
+  EXPECT_EQ(whole->Owner(0, 0), 1);
+  EXPECT_EQ(whole->BytesOfRanks(), (std::vector<int64_t>{kMostSize, 2000 * 16}));
+
+  const auto chosen = Make(PlanKind::kAuto, tables, 2);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_FALSE(chosen->replicated(1));
+  EXPECT_EQ(chosen->BytesOfRanks(), (std::vector<int64_t>{kMostSize, kMostSize}));
+
+  for (const PlanKind kind : {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated}) {
+    const auto refused = Make(kind, tables, 2, int64_t{1} << 50);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.status().message().find("would hold 4611686018427387904 bytes"),
+              std::string::npos)
+        << refused.status().message();
+  }
 }
 
 TEST(ShardPlan, PrintsAsATable) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collective/dense_reduce.h"
+#include "core/base/sizes.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
 #include "core/graph/per_sample.h"
@@ -43,7 +44,9 @@ Json Lines(const std::string& text) {
 
 int64_t Parameters(const std::vector<TableSpec>& tables) {
   int64_t parameters = 0;
-  for (const TableSpec& table : tables) parameters += table.rows * table.width;
+  for (const TableSpec& table : tables) {
+    AddSize(SizeProduct({table.rows, table.width}), &parameters);
+  }
   return parameters;
 }
 

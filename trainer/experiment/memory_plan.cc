@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
 #include "core/base/leaf_stack.h"
+#include "core/base/sizes.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/optimizer/optimizer_options.h"
 #include "embedding/row_store.h"
@@ -21,22 +22,8 @@ namespace elastor {
 namespace {
 
 constexpr char kStatisticsFile[] = "stats.json";
-constexpr int64_t kMost = int64_t{1} << 62;
 constexpr int64_t kElement = sizeof(float);
 constexpr int64_t kPageBytes = 4096;
-
-// Multiplies numbers that are at least 0. An overflow gives kMost.
-int64_t Product(std::initializer_list<int64_t> factors) {
-  int64_t product = 1;
-  for (const int64_t factor : factors) {
-    if (__builtin_mul_overflow(product, factor, &product) || product > kMost) product = kMost;
-    if (factor == 0) return 0;
-  }
-  return product;
-}
-void Add(int64_t addend, int64_t* sum) {
-  if (__builtin_add_overflow(*sum, addend, sum) || *sum > kMost) *sum = kMost;
-}
 
 // Vectors at once of a thread that sums its leaves' gradients along the tree: a node of 2^d leaves
 // has up to d of them, since a right leaf adds itself to its left sibling.
@@ -78,13 +65,13 @@ const char* MemoryPartKey(MemoryPart part) {
 
 int64_t RankMemory::sure() const {
   int64_t sum = 0;
-  for (const int64_t bytes : surely) Add(bytes, &sum);
+  for (const int64_t bytes : surely) AddSize(bytes, &sum);
   return sum;
 }
 
 int64_t RankMemory::most() const {
   int64_t sum = sure();
-  Add(unsure_rows, &sum);
+  AddSize(unsure_rows, &sum);
   return sum;
 }
 
@@ -136,13 +123,13 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
   most_.assign(tables_.size(), 0);
   const bool bounded =
       options.trains && TrainingRows() > 0 && experiment.training().warm_start().path().empty();
-  const int64_t rows_read = std::min(TrainingRows(), Product({Steps(), BatchRows()}));
+  const int64_t rows_read = std::min(TrainingRows(), SizeProduct({Steps(), BatchRows()}));
   for (size_t f = 0; f < data.categorical.size(); ++f) {
     const int t = fields[f].table;
     if (f < options.occurring_ids.size()) {
       occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
     }
-    Add(bounded && !data.categorical[f].multi_hot ? rows_read : tables_[t].rows, &most_[t]);
+    AddSize(bounded && !data.categorical[f].multi_hot ? rows_read : tables_[t].rows, &most_[t]);
   }
   for (size_t t = 0; t < tables_.size(); ++t) most_[t] = std::min(most_[t], tables_[t].rows);
 }
@@ -174,17 +161,17 @@ StatusOr<ShardPlan> MemoryPlan::Shards(int ranks) const {
 int64_t MemoryPlan::BatchRows() const {
   // As many as can be cut into leaves.
   const int64_t batch = std::min(experiment_.training().batch_size(),
-                                 kMost / experiment_.parallel().virtual_shards());
+                                 kMostSize / experiment_.parallel().virtual_shards());
   return TrainingRows() > 0 ? std::min(batch, TrainingRows()) : batch;
 }
 
 // Returns the steps of the whole run, or a very large number without data.
 int64_t MemoryPlan::Steps() const {
   const int64_t limit = experiment_.training().max_steps();
-  int64_t steps = kMost;
+  int64_t steps = kMostSize;
   if (TrainingRows() > 0) {
     const int64_t batch = BatchRows();
-    steps = Product({(TrainingRows() - 1) / batch + 1, experiment_.training().epochs()});
+    steps = SizeProduct({(TrainingRows() - 1) / batch + 1, experiment_.training().epochs()});
   }
   return limit > 0 ? std::min(limit, steps) : steps;
 }
@@ -229,7 +216,7 @@ MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank
     rows.most = std::max(rows.surely, std::min(most_[table], rows.all));
   } else {
     int64_t total = 0;
-    for (const TableSpec& each : tables_) Add(each.rows, &total);
+    for (const TableSpec& each : tables_) AddSize(each.rows, &total);
     rows.surely = std::min(rows.all, share(options_.model_rows.begin, total));
     rows.most = std::min(rows.all, options_.model_rows.end);
   }
@@ -250,21 +237,23 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     const int64_t row = options_.on_device
                             ? elements * kElement
                             : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
-    Add(Product({rows.all, row + kept}), &all);
-    Add(BitBytes(rows.all), &all);
-    Add(Product({rows.surely, row + kept}), &surely);
-    if (rows.surely == rows.all) Add(BitBytes(rows.all), &surely);
-    Add(std::min(Product({rows.all, row}), Product({rows.most, std::max(row, kPageBytes)})), &most);
-    Add(std::min(Product({rows.all, kept}), Product({rows.most, kPageBytes})), &most);
+    AddSize(SizeProduct({rows.all, row + kept}), &all);
+    AddSize(BitBytes(rows.all), &all);
+    AddSize(SizeProduct({rows.surely, row + kept}), &surely);
+    if (rows.surely == rows.all) AddSize(BitBytes(rows.all), &surely);
+    AddSize(
+        std::min(SizeProduct({rows.all, row}), SizeProduct({rows.most, std::max(row, kPageBytes)})),
+        &most);
+    AddSize(std::min(SizeProduct({rows.all, kept}), SizeProduct({rows.most, kPageBytes})), &most);
     const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
     const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
-    Add(Product({rows.surely / copies, record}), &stored);
-    Add(Product({rows.most / copies, record}), &stored_most);
-    Add(Product({rows.all / copies, record}), &stored_all);
+    AddSize(SizeProduct({rows.surely / copies, record}), &stored);
+    AddSize(SizeProduct({rows.most / copies, record}), &stored_most);
+    AddSize(SizeProduct({rows.all / copies, record}), &stored_all);
   }
   if (!options_.trains) {
     const int64_t row = std::max(tables_.empty() ? 0 : tables_[0].width * kElement, kPageBytes);
-    most = std::min(most, Product({options_.model_rows.end / shards.ranks() + 1, row}));
+    most = std::min(most, SizeProduct({options_.model_rows.end / shards.ranks() + 1, row}));
     most = std::max(most, surely);
   }
   if (options_.on_device) {
@@ -272,18 +261,18 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     // half of it there and the rest in page-locked memory.
     const int64_t limit = experiment_.parallel().device_embedding_bytes();
     const int64_t there = limit > 0 && all > limit ? limit / 2 : all;
-    Add(limit > 0 && all > limit ? 0 : there, &memory->device);
+    AddSize(limit > 0 && all > limit ? 0 : there, &memory->device);
     surely = most = all -= there;
   }
   memory->surely[static_cast<int>(MemoryPart::kTableRows)] = surely;
   memory->unsure_rows = std::max(int64_t{0}, most - surely);
-  Add(all, &memory->address_space);
+  AddSize(all, &memory->address_space);
   if (!options_.trains || experiment_.checkpoint().disabled()) return;
   // A share that turns out larger than this is not copied.
   const int64_t staging = experiment_.checkpoint().staging_bytes();
   if (stored_all <= staging) {
     memory->surely[static_cast<int>(MemoryPart::kCheckpoint)] = stored;
-    Add(stored_most - stored, &memory->unsure_rows);
+    AddSize(stored_most - stored, &memory->unsure_rows);
   }
 }
 
@@ -295,18 +284,18 @@ void MemoryPlan::AddDense(int rank, int ranks, RankMemory* memory) const {
   // Matrices are packed for the forward and for the backward product.
   int64_t packed = 0;
   for (const ParameterInfo& parameter : layout.parameters()) {
-    if (parameter.shape.size() > 1) Add(Product({parameter.size, 2}), &packed);
+    if (parameter.shape.size() > 1) AddSize(SizeProduct({parameter.size, 2}), &packed);
   }
   const int64_t slots = SlotElements(kind, kParameterBlock) / kParameterBlock;
   int64_t elements = layout.flat_size();
-  Add(Product({own, 1 + slots}), &elements);
-  if (options_.on_device) return Add(Product({elements, kElement}), &memory->device);
-  Add(packed, &elements);
-  memory->surely[static_cast<int>(MemoryPart::kDense)] = Product({elements, kElement});
+  AddSize(SizeProduct({own, 1 + slots}), &elements);
+  if (options_.on_device) return AddSize(SizeProduct({elements, kElement}), &memory->device);
+  AddSize(packed, &elements);
+  memory->surely[static_cast<int>(MemoryPart::kDense)] = SizeProduct({elements, kElement});
   // Rank 0 writes the dense state.
   if (rank > 0 || !options_.trains || experiment_.checkpoint().disabled()) return;
-  Add(Product({layout.element_count(), 1 + slots, kElement}),
-      &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
+  AddSize(SizeProduct({layout.element_count(), 1 + slots, kElement}),
+          &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
 }
 
 void MemoryPlan::AddThreads(int rank, int ranks, RankMemory* memory) const {
@@ -317,14 +306,15 @@ void MemoryPlan::AddThreads(int rank, int ranks, RankMemory* memory) const {
   int64_t activations = 0, sums = 0;
   for (int thread = 0; thread < threads; ++thread) {
     const ThreadShare share = ShareOfThread(step, *graph_, leaves, thread, threads);
-    int64_t elements = Product({workspace_.elements_per_panel, WorkspacePanels(share.pass_rows)});
-    Add(workspace_.flat_elements + workspace_.scratch_elements, &elements);
-    Add(Product({elements, kElement}), &activations);
-    if (options_.trains) Add(GradientSums(share.leaves), &sums);
+    int64_t elements =
+        SizeProduct({workspace_.elements_per_panel, WorkspacePanels(share.pass_rows)});
+    AddSize(workspace_.flat_elements + workspace_.scratch_elements, &elements);
+    AddSize(SizeProduct({elements, kElement}), &activations);
+    if (options_.trains) AddSize(GradientSums(share.leaves), &sums);
   }
   memory->surely[static_cast<int>(MemoryPart::kActivations)] = activations;
   memory->surely[static_cast<int>(MemoryPart::kGradientSums)] =
-      Product({sums, graph_->parameters().flat_size(), kElement});
+      SizeProduct({sums, graph_->parameters().flat_size(), kElement});
 }
 
 void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
@@ -341,13 +331,13 @@ void MemoryPlan::AddBatches(int rank, int ranks, RankMemory* memory) const {
       LocalPositions(BatchRows(), rank, ranks, experiment_.parallel().virtual_shards()).size();
   // One that each reader is at, the step's, and the next one's.
   const int64_t batches = std::min<int64_t>(Steps(), experiment_.data().reader_threads() + 2);
-  memory->surely[static_cast<int>(MemoryPart::kBatches)] = Product({batches, rows, row});
+  memory->surely[static_cast<int>(MemoryPart::kBatches)] = SizeProduct({batches, rows, row});
   if (options_.on_device) return;
   // An id takes its column, its number and its occurrence, for this batch and the next. A bag takes
   // dE.
   constexpr int64_t kIdBytes = 8 + 4 + 8;
-  int64_t exchange = Product({rows, single, kIdBytes, std::min<int64_t>(Steps(), 2)});
-  Add(Product({rows, fields, TableWidth(experiment_), kElement}), &exchange);
+  int64_t exchange = SizeProduct({rows, single, kIdBytes, std::min<int64_t>(Steps(), 2)});
+  AddSize(SizeProduct({rows, fields, TableWidth(experiment_), kElement}), &exchange);
   memory->surely[static_cast<int>(MemoryPart::kExchange)] = exchange;
 }
 
@@ -368,7 +358,7 @@ RankMemory MemoryPlan::OfRank(const ShardPlan& shards, int rank) const {
   AddNtk(rank, shards.ranks(), &memory);
   for (int part = 0; part < kMemoryParts; ++part) {
     if (part == static_cast<int>(MemoryPart::kTableRows)) continue;
-    Add(memory.surely[part], &memory.address_space);
+    AddSize(memory.surely[part], &memory.address_space);
   }
   return memory;
 }

@@ -75,6 +75,7 @@ ELASTOR_INLINE Float8 FromBits(Int8 v) { return reinterpret_cast<Float8>(v); }
 using Float16 [[gnu::vector_size(64)]] = float;
 using Double8 [[gnu::vector_size(64)]] = double;
 using Int16 [[gnu::vector_size(64)]] = int32_t;
+using Uint16 [[gnu::vector_size(64)]] = uint32_t;
 
 ELASTOR_INLINE void Save(float* p, Float16 v) { _mm512_storeu_ps(p, v); }
 ELASTOR_INLINE void Save(double* p, Double8 v) { _mm512_storeu_pd(p, v); }
@@ -104,6 +105,7 @@ ELASTOR_INLINE Float16 FromBits(Int16 v) { return reinterpret_cast<Float16>(v); 
 using FloatVec = Float16;
 using DoubleVec = Double8;
 using IntVec = Int16;
+using UintVec = Uint16;
 ELASTOR_INLINE FloatVec Load(const float* p) { return _mm512_loadu_ps(p); }
 ELASTOR_INLINE DoubleVec Load(const double* p) { return _mm512_loadu_pd(p); }
 // Loads 32 bytes from each, `low` into the lower lanes.
@@ -131,6 +133,7 @@ ELASTOR_INLINE DoubleVec Broadcast(double s) { return _mm512_set1_pd(s); }
 using FloatVec = Float8;
 using DoubleVec = Double4;
 using IntVec = Int8;
+using UintVec = Uint8;
 ELASTOR_INLINE FloatVec Load(const float* p) { return Load8(p); }
 ELASTOR_INLINE DoubleVec Load(const double* p) { return Load4(p); }
 ELASTOR_INLINE FloatVec Broadcast(float s) { return _mm256_set1_ps(s); }

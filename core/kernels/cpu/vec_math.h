@@ -32,6 +32,13 @@ ELASTOR_INLINE DoubleVec PerLane(DoubleVec v, Function function) {
 // x + kRound - kRound is x rounded to an integer, whose low bits are then those of x + kRound.
 inline constexpr float kRound = 0x1.8p23f;
 
+// Returns x * 2^n for normal x and result, with n in the low bits of `rounded`. The sum is modulo
+// 2^32: with a NaN it may be any number.
+ELASTOR_INLINE FloatVec TimesPowerOf2(FloatVec x, FloatVec rounded) {
+  return FromBits(reinterpret_cast<IntVec>(reinterpret_cast<UintVec>(x) +
+                                           (reinterpret_cast<UintVec>(rounded) << 23)));
+}
+
 }  // namespace vec_math
 
 // e^x, within 1.5 ulp; 0 below -87.3 (results under the smallest normal number), +inf above 88.72.
@@ -138,7 +145,7 @@ ELASTOR_INLINE Normal NormalDistribution(FloatVec x) {
   const FloatVec z = t * t * Broadcast(-0.721347520444f);  // density is 2^z / sqrt(2 pi)
   const FloatVec rounded = z + Broadcast(kRound);
   const FloatVec power = Polynomial(kPower, z - (rounded - Broadcast(kRound)));
-  const FloatVec density = FromBits(Bits(power) + (Bits(rounded) << 23));
+  const FloatVec density = TimesPowerOf2(power, rounded);
   const FloatVec tail = density * Polynomial(kAbove, t) / Polynomial(kBelow, t);
   return {bounded, density, SelectBySign(x, tail, Broadcast(1.0f) - tail)};
 }

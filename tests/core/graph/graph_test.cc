@@ -401,5 +401,29 @@ TEST(ScheduleTest, SlicesShareMemoryBothWays) {
   EXPECT_NE(schedule.nodes[sum.node - 1].output.buffer, schedule.nodes[0].output.buffer);
 }
 
+// A kernel that reads all its inputs may say so by any number that is large enough. This one is so
+// large that it reaches beyond the process's memory.
+TEST(ScheduleTest, TraitsMayNameMoreInputsThanThereAre) {
+  GraphBuilder graph(kOneField);
+  LinearOp op = Square();
+  op.activation = Activation::kIdentity;
+  graph.BeginSegment();
+  Value x = graph.Embeddings();
+  for (int i = 0; i < 3; ++i) x = Linear(&graph, IndexedName("map", i), op)(x);
+  graph.EndSegment();
+  const Graph chain = std::move(graph).Finish(x);
+  const auto lives = [&](int inputs) {
+    std::vector<KernelTraits> traits(chain.size(),
+                                     {.in_place_inputs = inputs, .reads_inputs = inputs});
+    std::vector<std::vector<int64_t>> result;
+    for (const BufferLife& life : MakeSchedule(chain, traits).buffers) {
+      result.push_back({life.features, life.first, life.last});
+    }
+    return result;
+  };
+  EXPECT_EQ(lives(1 << 30), lives(1));
+  EXPECT_NE(lives(0), lives(1));
+}
+
 }  // namespace
 }  // namespace elastor

@@ -128,8 +128,14 @@ TEST(VecMathTest, Gelu) {
   }
   EXPECT_EQ(Gelu(Broadcast(kInfinity)).value[0], kInfinity);
   EXPECT_NEAR(Gelu(Broadcast(-kInfinity)).value[0], 0.0f, 2e-36);
-  EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).value[0]));
-  EXPECT_TRUE(std::isnan(Gelu(Broadcast(kNan)).slope[0]));
+  // Whatever bits a NaN has: the low ones are those of an exponent in NormalDistribution.
+  for (uint32_t bits = 0x7fc00000; bits < 0x7fc00200; ++bits) {
+    for (const uint32_t sign : {0u, 1u << 31}) {
+      const ValueAndSlope<FloatVec> gelu = Gelu(Broadcast(std::bit_cast<float>(bits | sign)));
+      ASSERT_TRUE(std::isnan(gelu.value[0])) << bits;
+      ASSERT_TRUE(std::isnan(gelu.slope[0])) << bits;
+    }
+  }
 }
 
 TEST(VecMathTest, ReluKeepsNan) {
