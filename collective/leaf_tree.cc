@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/instantiate.h"
 #include "glog/logging.h"
 
 namespace elastor {
@@ -161,9 +162,6 @@ std::vector<int64_t> NodeLeaves(int64_t rank, int64_t ranks, int64_t leaves, int
 
 template class TreeFold<float>;
 template class TreeFold<double>;
-template void FoldNodes<float>(std::span<const int64_t>, std::span<const float* const>, int64_t,
-                               float*);
-template void FoldNodes<double>(std::span<const int64_t>, std::span<const double* const>, int64_t,
-                                double*);
+ELASTOR_INSTANTIATE(FoldNodes, float, double)
 
 }  // namespace elastor

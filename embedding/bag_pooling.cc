@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/elementwise.h"
 #include "embedding/row_math.h"
 #include "glog/logging.h"
@@ -120,13 +121,7 @@ void UnpoolGradients(const EmbeddingLayout& layout, const UniqueIds& ids, int64_
   }
 }
 
-template void PoolBags(const EmbeddingLayout&, const UniqueIds&, const float* const*, int64_t,
-                       Panels<float>);
-template void PoolBags(const EmbeddingLayout&, const UniqueIds&, const double* const*, int64_t,
-                       Panels<double>);
-template void UnpoolGradients(const EmbeddingLayout&, const UniqueIds&, int64_t,
-                              Panels<const float>, float*);
-template void UnpoolGradients(const EmbeddingLayout&, const UniqueIds&, int64_t,
-                              Panels<const double>, double*);
+ELASTOR_INSTANTIATE(PoolBags, float, double)
+ELASTOR_INSTANTIATE(UnpoolGradients, float, double)
 
 }  // namespace elastor

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/launch.h"
 #include "embedding/cuda/columns.h"
@@ -144,9 +145,6 @@ void PoolBags(Stream& stream, const BagRows& bags, const int32_t* local_row, int
   }
 }
 
-template void PoolBags(Stream&, const BagRows&, const int32_t*, int64_t, const VectorShape&, float*,
-                       int64_t);
-template void PoolBags(Stream&, const BagRows&, const int32_t*, int64_t, const VectorShape&,
-                       BFloat16*, int64_t);
+ELASTOR_INSTANTIATE(PoolBags, float, BFloat16)
 
 }  // namespace elastor::cuda

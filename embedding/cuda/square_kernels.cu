@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/exact_sum_device.h"
 #include "core/cuda/launch.h"
@@ -231,12 +232,6 @@ void AddUntouchedSquares(Stream& stream, const TableView& table, const uint32_t*
          marks, l2, job, sums);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                  \
-  template void AddSquares(Stream&, const OwnedKeys&, const TableView*, const BagGradients<A>&, \
-                           const GradientArray&, float* const*, float, const VectorShape&,      \
-                           const RankInJob&, const SquaredSums&);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(AddSquares, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/base/leaf_stack.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/launch.h"
@@ -273,14 +274,7 @@ void FoldNodes(Stream& stream, const OwnedKeys& owned, const TableView* tables,
          groups, vectors);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                  \
-  template void SumChunks(Stream&, const BagGradients<A>&, const SegmentChunk*, int64_t,        \
-                          const VectorShape&, float*, int64_t);                                 \
-  template void SumSegments(Stream&, const BagGradients<A>&, const RequesterView&,              \
-                            const VectorShape&, int64_t, const float*, int64_t, const int64_t*, \
-                            float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(SumChunks, float, BFloat16)
+ELASTOR_INSTANTIATE(SumSegments, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/launch.h"
 #include "embedding/cuda/columns.h"
@@ -171,18 +172,13 @@ void UpdateUntouchedRows(Stream& stream, const Adam<float>& rule, const TableVie
          table, marks, l2, groups, gate);
 }
 
-#define ELASTOR_INSTANTIATE(Rule, A)                                                           \
-  template void UpdateRows(Stream&, const Rule<float>&, const OwnedKeys&, const TableView*,    \
-                           const BagGradients<A>&, const GradientArray&, float* const*, float, \
-                           const double*, const VectorShape&, const UpdateGate*);
-ELASTOR_INSTANTIATE(Sgd, float)
-ELASTOR_INSTANTIATE(Sgd, BFloat16)
-ELASTOR_INSTANTIATE(Adagrad, float)
-ELASTOR_INSTANTIATE(Adagrad, BFloat16)
-ELASTOR_INSTANTIATE(RowWiseAdagrad, float)
-ELASTOR_INSTANTIATE(RowWiseAdagrad, BFloat16)
-ELASTOR_INSTANTIATE(Adam, float)
-ELASTOR_INSTANTIATE(Adam, BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Sgd<float>, float)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Sgd<float>, BFloat16)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Adagrad<float>, float)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Adagrad<float>, BFloat16)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, RowWiseAdagrad<float>, float)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, RowWiseAdagrad<float>, BFloat16)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Adam<float>, float)
+ELASTOR_INSTANTIATE_FOR(UpdateRows, Adam<float>, BFloat16)
 
 }  // namespace elastor::cuda

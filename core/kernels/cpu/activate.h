@@ -21,7 +21,7 @@ ELASTOR_INLINE void WithActivation(Activation activation, Body body) {
     case Activation::kSigmoid:
       return body([](auto v) { return SigmoidAndSlope(v); });
     case Activation::kRelu:
-      return body([](auto v) { return Relu(v); });
+      return body([](auto v) { return ReluAndSlope(v); });
     case Activation::kIdentity:
       return body([](auto v) { return ValueAndSlope<decltype(v)>{v, decltype(v){} + 1}; });
   }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "glog/logging.h"
 
@@ -43,7 +44,7 @@ void AttentionForward(const AttentionShape& shape, Panels<const T> q, Panels<con
                       Panels<const T> v, Panels<const T> lengths, const T* position_bias,
                       const DropoutKey& dropout, Panels<T> y) {
   CheckShapes<T>(shape, q, k, v, lengths, y);
-  Kernels<T>().attention_forward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), y,
+  Kernels<T>().attention.forward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), y,
                                  ScratchOf<T>(shape));
 }
 
@@ -55,19 +56,11 @@ void AttentionBackward(const AttentionShape& shape, Panels<const T> q, Panels<co
   CheckShapes<T>(shape, q, k, v, lengths, dy);
   CheckShapes<T>(shape, dq, dk, dv, {}, dy);
   if (dposition_bias.data != nullptr) CHECK_EQ(dposition_bias.features, shape.differences());
-  Kernels<T>().attention_backward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), dy, dq,
+  Kernels<T>().attention.backward(shape, q, k, v, lengths, position_bias, MaskOf(dropout), dy, dq,
                                   dk, dv, dposition_bias, ScratchOf<T>(shape));
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                     \
-  template void AttentionForward<T>(const AttentionShape&, Panels<const T>, Panels<const T>,       \
-                                    Panels<const T>, Panels<const T>, const T*, const DropoutKey&, \
-                                    Panels<T>);                                                    \
-  template void AttentionBackward<T>(                                                              \
-      const AttentionShape&, Panels<const T>, Panels<const T>, Panels<const T>, Panels<const T>,   \
-      const T*, const DropoutKey&, Panels<const T>, Panels<T>, Panels<T>, Panels<T>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(AttentionForward, float, double)
+ELASTOR_INSTANTIATE(AttentionBackward, float, double)
 
 }  // namespace elastor

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/vec.h"
 #include "glog/logging.h"
 
@@ -146,15 +147,9 @@ void BatchNormBackward(Panels<const T> x, const T* mean, const T* scale, const T
   Deliver(sums, store, dbias);
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                               \
-  template void BatchStatistics<T>(double, Panels<const T>, T*, T*, T*);                     \
-  template void BatchNormScale<T>(double, int64_t, const T*, T*);                            \
-  template void BatchNormForward<T>(Panels<const T>, const T*, const T*, const T*, const T*, \
-                                    Panels<T>);                                              \
-  template void BatchNormBackward<T>(Panels<const T>, const T*, const T*, const T*,          \
-                                     Panels<const T>, Panels<T>, T*, T*, Store);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(BatchStatistics, float, double)
+ELASTOR_INSTANTIATE(BatchNormScale, float, double)
+ELASTOR_INSTANTIATE(BatchNormForward, float, double)
+ELASTOR_INSTANTIATE(BatchNormBackward, float, double)
 
 }  // namespace elastor

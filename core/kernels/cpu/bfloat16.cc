@@ -105,7 +105,7 @@ void WeightGradientInBFloat16(std::span<const LeafRows> leaves, Panels<const flo
     KernelsOfBFloat16().pair_rows(leaves[i].Of(dy), word_leaves[i].Of(dy_words));
     KernelsOfBFloat16().pair_rows(leaves[i].Of(x), word_leaves[i].Of(x_words));
   }
-  KernelsOfBFloat16().weight_gradient(word_leaves, static_cast<int64_t>(leaves.size()), dy_words,
+  KernelsOfBFloat16().gradient.weight(word_leaves, static_cast<int64_t>(leaves.size()), dy_words,
                                       x_words, dw, stride, store);
 }
 

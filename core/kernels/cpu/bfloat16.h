@@ -19,9 +19,9 @@ struct BFloat16Kernels {
   // The kernels of KernelTable on words: rows of weights by pairs of columns, activations by pairs
   // of features, and both operands of a gradient by pairs of rows.
   int64_t tile_rows;
-  decltype(KernelTable<float>::matmul) matmul;
-  decltype(KernelTable<float>::gated_up_projection) gated_up_projection;
-  decltype(KernelTable<float>::weight_gradient) weight_gradient;
+  MatMulKernel<float>* const& matmul;
+  GatedUpProjectionKernel<float>* const& gated_up_projection;
+  const GradientKernels<float>& gradient;
 
   // words[i * width + j] = lines 2i and 2i + 1 of a matrix [lines, width] at j.
   void (*pair_lines)(const float* matrix, int64_t lines, int64_t width, float* words);

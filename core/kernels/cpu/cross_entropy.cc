@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/base/canonical_math.h"
+#include "core/base/instantiate.h"
 #include "core/kernels/elementwise.h"
 #include "glog/logging.h"
 
@@ -80,11 +81,6 @@ void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, co
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                              \
-  template void SoftmaxCrossEntropy<T>(Panels<const T>, Strided<const float>, const float*, \
-                                       const double*, Strided<double>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(SoftmaxCrossEntropy, float, double)
 
 }  // namespace elastor

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/philox_vec.h"
 #include "core/kernels/elementwise.h"
 #include "glog/logging.h"
@@ -45,7 +46,6 @@ void Dropout(const DropoutKey& key, Panels<const T> x, Panels<T> y) {
   }
 }
 
-template void Dropout<float>(const DropoutKey&, Panels<const float>, Panels<float>);
-template void Dropout<double>(const DropoutKey&, Panels<const double>, Panels<double>);
+ELASTOR_INSTANTIATE(Dropout, float, double)
 
 }  // namespace elastor

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/activate.h"
 #include "core/kernels/cpu/vec_math.h"
 #include "glog/logging.h"
@@ -161,22 +162,17 @@ void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const fl
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                           \
-  template void Add<T>(Panels<const T>, Panels<const T>, Panels<T>);                     \
-  template void Multiply<T>(Panels<const T>, Panels<const T>, Panels<T>);                \
-  template void Relu<T>(Panels<const T>, Panels<T>, Panels<T>);                          \
-  template void Activate<T>(Activation, Panels<const T>, Panels<T>, Panels<T>);          \
-  template void Copy<T>(Panels<const T>, Panels<T>);                                     \
-  template void Fill<T>(T, Panels<T>);                                                   \
-  template void BlockTranspose<T>(int64_t, int64_t, Panels<const T>, Panels<T>);         \
-  template void SumPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);                \
-  template void MeanPool<T>(int64_t, int64_t, Panels<const T>, Panels<T>);               \
-  template void MeanPoolBackward<T>(int64_t, int64_t, Panels<const T>, Panels<T>);       \
-  template T Sigmoid<T>(T);                                                              \
-  template void BceWithLogits<T>(Panels<const T>, Strided<const float>, const float*, T, \
-                                 Strided<double>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(Add, float, double)
+ELASTOR_INSTANTIATE(Multiply, float, double)
+ELASTOR_INSTANTIATE(Relu, float, double)
+ELASTOR_INSTANTIATE(Activate, float, double)
+ELASTOR_INSTANTIATE(Copy, float, double)
+ELASTOR_INSTANTIATE(Fill, float, double)
+ELASTOR_INSTANTIATE(BlockTranspose, float, double)
+ELASTOR_INSTANTIATE(SumPool, float, double)
+ELASTOR_INSTANTIATE(MeanPool, float, double)
+ELASTOR_INSTANTIATE(MeanPoolBackward, float, double)
+ELASTOR_INSTANTIATE(Sigmoid, float, double)
+ELASTOR_INSTANTIATE(BceWithLogits, float, double)
 
 }  // namespace elastor

@@ -36,43 +36,67 @@ struct PackedTiles {
   int64_t columns = 0;
 };
 
-// The kernels whose speed depends on the instruction set, one table for each set (isa/). Their
-// public headers document them; the arguments have been checked.
+// The kernels whose speed depends on the instruction set, a struct for each file of isa/ that holds
+// several. The public headers document them; the arguments have been checked.
+
+template <typename T>
+using MatMulKernel = void(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count,
+                          Panels<T> y, const Epilogue<T>& epilogue);
+
+template <typename T>
+using GatedUpProjectionKernel = void(const PackedTiles<T>& w, const Run<T>* runs, int64_t run_count,
+                                     const T* bias1, const T* bias2, Activation activation,
+                                     Panels<T> h, Panels<T> first_factor, Panels<T> second_factor);
+
+template <typename T>
+struct GradientKernels {
+  // The features of x lie one panel line apart.
+  void (*weight)(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy, Panels<const T> x,
+                 T* dw, int64_t stride, Store store);
+  decltype(BiasGradient<T>)* bias;
+};
+
+template <typename T>
+struct NormKernels {
+  decltype(NormForward<T>)* forward;
+  // scratch: kNormScratch * NormScratchWidth(shape.width) elements.
+  void (*backward)(const NormShape& shape, Panels<const T> saved_normalized,
+                   Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
+                   Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
+                   T* scratch);
+};
+
+template <typename T>
+struct PairProductKernels {
+  void (*forward)(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
+                  const FeaturePair* end, Panels<T> z);
+  void (*backward)(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
+                   const FeaturePair* pairs, const FeaturePair* end, Panels<T> da, Panels<T> db);
+};
+
+// scratch: 4 * kAttentionQueries * shape.keys * kPanelRows elements.
+template <typename T>
+struct AttentionKernels {
+  void (*forward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                  Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                  const AttentionMask& mask, Panels<T> y, T* scratch);
+  void (*backward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
+                   Panels<const T> v, Panels<const T> lengths, const T* position_bias,
+                   const AttentionMask& mask, Panels<const T> dy, Panels<T> dq, Panels<T> dk,
+                   Panels<T> dv, Panels<T> dposition_bias, T* scratch);
+};
+
+// All of one instruction set.
 template <typename T>
 struct KernelTable {
   int64_t tile_rows;  // most rows of a tile of a PackedMatrix; a tile of pairs has half as many
-
-  void (*matmul)(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, Panels<T> y,
-                 const Epilogue<T>& epilogue);
-  void (*gated_up_projection)(const PackedTiles<T>& w, const Run<T>* runs, int64_t run_count,
-                              const T* bias1, const T* bias2, Activation activation, Panels<T> h,
-                              Panels<T> first_factor, Panels<T> second_factor);
-  // The features of x lie one panel line apart.
-  void (*weight_gradient)(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy,
-                          Panels<const T> x, T* dw, int64_t stride, Store store);
-  void (*bias_gradient)(Panels<const T> dy, T* db, Store store);
-  void (*norm_forward)(const NormShape& shape, Panels<const T> x, const T* gain, const T* bias,
-                       Panels<T> y, Panels<T> saved_normalized, Panels<T> saved_scale);
-  void (*pair_products)(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
-                        const FeaturePair* end, Panels<T> z);
-  void (*pair_products_backward)(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
-                                 const FeaturePair* pairs, const FeaturePair* end, Panels<T> da,
-                                 Panels<T> db);
-  // scratch: kNormScratch * NormScratchWidth(shape.width) elements.
-  void (*norm_backward)(const NormShape& shape, Panels<const T> saved_normalized,
-                        Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
-                        Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
-                        T* scratch);
-  // scratch: 4 * kAttentionQueries * shape.keys * kPanelRows elements.
-  void (*attention_forward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
-                            Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                            const AttentionMask& mask, Panels<T> y, T* scratch);
-  void (*attention_backward)(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
-                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                             const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
-                             Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch);
-  void (*matrix_products)(const ProductShape& shape, const RowMatrices<const T>& a,
-                          const RowMatrices<const T>& b, const RowMatrices<T>& c);
+  MatMulKernel<T>* const& matmul;
+  GatedUpProjectionKernel<T>* const& gated_up_projection;
+  const GradientKernels<T>& gradient;
+  const NormKernels<T>& norm;
+  const PairProductKernels<T>& pair_products;
+  const AttentionKernels<T>& attention;
+  decltype(MatrixProducts<T>)* const& matrix_products;
 };
 
 // The number of queries whose weights are held at a time.

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/bfloat16.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "glog/logging.h"
@@ -116,25 +117,21 @@ void WeightGradient(std::span<const LeafRows> leaves, Panels<const T> dy, Panels
       return WeightGradientInBFloat16(leaves, dy, x, dw, stride, store);
   }
   if (x.feature_stride != kPanelRows) x = Gathered(x);
-  Kernels<T>().weight_gradient(leaves.data(), static_cast<int64_t>(leaves.size()), dy, x, dw,
+  Kernels<T>().gradient.weight(leaves.data(), static_cast<int64_t>(leaves.size()), dy, x, dw,
                                stride, store);
 }
 
 template <typename T>
 void BiasGradient(Panels<const T> dy, T* db, Store store) {
-  Kernels<T>().bias_gradient(dy, db, store);
+  Kernels<T>().gradient.bias(dy, db, store);
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                     \
-  template void MatMul<T>(const PackedMatrix<T>&, std::span<const Panels<const T>>, Panels<T>,     \
-                          const Epilogue<T>&);                                                     \
-  template void GatedUpProjection<T>(const PackedMatrix<T>&, Panels<const T>, const T*, const T*,  \
-                                     Activation, Panels<T>, Panels<T>, Panels<T>);                 \
-  template void WeightGradient<T>(std::span<const LeafRows>, Panels<const T>, Panels<const T>, T*, \
-                                  int64_t, Store, Precision);                                      \
-  template void BiasGradient<T>(Panels<const T>, T*, Store);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(MatMul, float, double)
+ELASTOR_INSTANTIATE(GatedUpProjection, float, double)
+template void WeightGradient<float>(std::span<const LeafRows>, Panels<const float>,
+                                    Panels<const float>, float*, int64_t, Store, Precision);
+template void WeightGradient<double>(std::span<const LeafRows>, Panels<const double>,
+                                     Panels<const double>, double*, int64_t, Store, Precision);
+ELASTOR_INSTANTIATE(BiasGradient, float, double)
 
 }  // namespace elastor

@@ -1,6 +1,7 @@
 // The door of matrix_product.h: what is checked.
 #include "core/kernels/matrix_product.h"
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "glog/logging.h"
 
@@ -26,11 +27,6 @@ void MatrixProducts(const ProductShape& shape, const RowMatrices<const T>& a,
   Kernels<T>().matrix_products(shape, a, b, c);
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                      \
-  template void MatrixProducts<T>(const ProductShape&, const RowMatrices<const T>&, \
-                                  const RowMatrices<const T>&, const RowMatrices<T>&);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(MatrixProducts, float, double)
 
 }  // namespace elastor

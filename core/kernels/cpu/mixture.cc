@@ -1,5 +1,6 @@
 #include "core/kernels/mixture.h"
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/vec_math.h"
 #include "glog/logging.h"
 
@@ -99,13 +100,7 @@ void MixtureBackward(const MixtureShape& shape, Panels<const T> x, Panels<const 
   });
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                               \
-  template void Mixture<T>(const MixtureShape&, Panels<const T>, Panels<const T>, Panels<T>, \
-                           Panels<T>);                                                       \
-  template void MixtureBackward<T>(const MixtureShape&, Panels<const T>, Panels<const T>,    \
-                                   Panels<const T>, Panels<T>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(Mixture, float, double)
+ELASTOR_INSTANTIATE(MixtureBackward, float, double)
 
 }  // namespace elastor

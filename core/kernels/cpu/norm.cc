@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "glog/logging.h"
 
@@ -27,7 +28,7 @@ void NormForward(const NormShape& shape, Panels<const T> x, const T* gain, const
                  Panels<T> y, Panels<T> saved_normalized, Panels<T> saved_scale) {
   CheckShapes<T>(shape, x, saved_normalized, saved_scale);
   CHECK_EQ(y.features, x.features);
-  Kernels<T>().norm_forward(shape, x, gain, bias, y, saved_normalized, saved_scale);
+  Kernels<T>().norm.forward(shape, x, gain, bias, y, saved_normalized, saved_scale);
 }
 
 template <typename T>
@@ -38,17 +39,11 @@ void NormBackward(const NormShape& shape, Panels<const T> saved_normalized,
   CHECK_EQ(dx.features, dy.features);
   thread_local std::vector<T> scratch;
   scratch.resize(kNormScratch * NormScratchWidth(shape.width));
-  Kernels<T>().norm_backward(shape, saved_normalized, saved_scale, gain, dy, residual, dx, dgain,
+  Kernels<T>().norm.backward(shape, saved_normalized, saved_scale, gain, dy, residual, dx, dgain,
                              dbias, store, scratch.data());
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                   \
-  template void NormForward<T>(const NormShape&, Panels<const T>, const T*, const T*, Panels<T>, \
-                               Panels<T>, Panels<T>);                                            \
-  template void NormBackward<T>(const NormShape&, Panels<const T>, Panels<const T>, const T*,    \
-                                Panels<const T>, Panels<const T>, Panels<T>, T*, T*, Store);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(NormForward, float, double)
+ELASTOR_INSTANTIATE(NormBackward, float, double)
 
 }  // namespace elastor

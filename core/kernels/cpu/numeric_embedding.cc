@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/chains.h"
 #include "core/kernels/elementwise.h"
 #include "glog/logging.h"
@@ -83,13 +84,7 @@ void NumericEmbeddingBackward(const float* values, int64_t count, int64_t width,
   }
 }
 
-template void NumericEmbedding<float>(const float*, int64_t, int64_t, const float*, const float*,
-                                      Panels<float>);
-template void NumericEmbedding<double>(const float*, int64_t, int64_t, const double*, const double*,
-                                       Panels<double>);
-template void NumericEmbeddingBackward<float>(const float*, int64_t, int64_t, Panels<const float>,
-                                              float*, float*, Store);
-template void NumericEmbeddingBackward<double>(const float*, int64_t, int64_t, Panels<const double>,
-                                               double*, double*, Store);
+ELASTOR_INSTANTIATE(NumericEmbedding, float, double)
+ELASTOR_INSTANTIATE(NumericEmbeddingBackward, float, double)
 
 }  // namespace elastor

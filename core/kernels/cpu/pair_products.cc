@@ -1,6 +1,7 @@
 // The doors of pair_products.h: what is checked.
 #include "core/kernels/pair_products.h"
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "glog/logging.h"
 
@@ -11,7 +12,7 @@ void PairProducts(Panels<const T> a, Panels<const T> b, std::span<const FeatureP
                   Panels<T> z) {
   CHECK_EQ(z.features, static_cast<int64_t>(pairs.size()));
   CHECK(a.rows == z.rows && b.rows == z.rows);
-  Kernels<T>().pair_products(a, b, pairs.data(), pairs.data() + pairs.size(), z);
+  Kernels<T>().pair_products.forward(a, b, pairs.data(), pairs.data() + pairs.size(), z);
 }
 
 template <typename T>
@@ -19,16 +20,10 @@ void PairProductsBackward(Panels<const T> dz, Panels<const T> a, Panels<const T>
                           std::span<const FeaturePair> pairs, Panels<T> da, Panels<T> db) {
   CHECK_EQ(dz.features, static_cast<int64_t>(pairs.size()));
   CHECK(a.rows == dz.rows && b.rows == dz.rows && da.rows == dz.rows && db.rows == dz.rows);
-  Kernels<T>().pair_products_backward(dz, a, b, pairs.data(), pairs.data() + pairs.size(), da, db);
+  Kernels<T>().pair_products.backward(dz, a, b, pairs.data(), pairs.data() + pairs.size(), da, db);
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                  \
-  template void PairProducts<T>(Panels<const T>, Panels<const T>, std::span<const FeaturePair>, \
-                                Panels<T>);                                                     \
-  template void PairProductsBackward<T>(Panels<const T>, Panels<const T>, Panels<const T>,      \
-                                        std::span<const FeaturePair>, Panels<T>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(PairProducts, float, double)
+ELASTOR_INSTANTIATE(PairProductsBackward, float, double)
 
 }  // namespace elastor

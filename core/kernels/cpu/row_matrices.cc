@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/vec.h"
 #include "glog/logging.h"
 
@@ -73,12 +74,6 @@ void MultiplyRowMatrices(int64_t m, int64_t n, int64_t k, const RowMatrix<const 
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                               \
-  template void MultiplyRowMatrices<T>(int64_t, int64_t, int64_t, const RowMatrix<const T>&, \
-                                       const RowMatrix<const T>&, Panels<const T>,           \
-                                       const RowMatrix<T>&);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(MultiplyRowMatrices, float, double)
 
 }  // namespace elastor

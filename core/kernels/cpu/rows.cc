@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/square.h"
 #include "core/kernels/cpu/vec.h"
 #include "core/kernels/elementwise.h"
@@ -61,9 +62,7 @@ void PanelsToRows(Panels<const T> x, T* rows, int64_t row_stride) {
   }
 }
 
-template void RowsToPanels<float>(const float* const*, Panels<float>);
-template void RowsToPanels<double>(const double* const*, Panels<double>);
-template void PanelsToRows<float>(Panels<const float>, float*, int64_t);
-template void PanelsToRows<double>(Panels<const double>, double*, int64_t);
+ELASTOR_INSTANTIATE(RowsToPanels, float, double)
+ELASTOR_INSTANTIATE(PanelsToRows, float, double)
 
 }  // namespace elastor

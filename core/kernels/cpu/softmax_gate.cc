@@ -1,5 +1,6 @@
 #include "core/kernels/softmax_gate.h"
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cpu/vec_math.h"
 #include "glog/logging.h"
 
@@ -68,13 +69,7 @@ void SoftmaxGateBackward(int64_t tokens, int64_t width, Panels<const T> x, Panel
   });
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                \
-  template void SoftmaxGate<T>(int64_t, int64_t, Panels<const T>, Panels<const T>, Panels<T>, \
-                               Panels<T>);                                                    \
-  template void SoftmaxGateBackward<T>(int64_t, int64_t, Panels<const T>, Panels<const T>,    \
-                                       Panels<const T>, Panels<T>, Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(SoftmaxGate, float, double)
+ELASTOR_INSTANTIATE(SoftmaxGateBackward, float, double)
 
 }  // namespace elastor

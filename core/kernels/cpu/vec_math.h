@@ -199,7 +199,7 @@ ELASTOR_INLINE ValueAndSlope<V> TanhAndSlope(V x) {
 
 // max(x, 0) (NaN stays NaN) and 1 for x > 0, else 0.
 template <typename V>
-ELASTOR_INLINE ValueAndSlope<V> Relu(V x) {
+ELASTOR_INLINE ValueAndSlope<V> ReluAndSlope(V x) {
   const V zero = {};
   return {AtLeast(zero, x), x > zero ? zero + 1 : zero};
 }

@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "core/base/instantiate.h"
 #include "core/base/random.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/math.h"
@@ -281,16 +282,7 @@ void AttentionBackward(Stream& stream, const AttentionShape& shape, Activations<
          AttentionPositionsBackwardKernel, shape, q.rows, gradients, dposition_bias);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                            \
-  template void AttentionForward<A>(Stream&, const AttentionShape&, Activations<const A>, \
-                                    Activations<const A>, Activations<const A>,           \
-                                    const AttentionRows&, const float*, Activations<A>);  \
-  template void AttentionBackward<A>(                                                     \
-      Stream&, const AttentionShape&, Activations<const A>, Activations<const A>,         \
-      Activations<const A>, const AttentionRows&, const float*, Activations<const A>,     \
-      Activations<A>, Activations<A>, Activations<A>, float*, float*, float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(AttentionForward, float, BFloat16)
+ELASTOR_INSTANTIATE(AttentionBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

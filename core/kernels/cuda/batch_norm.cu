@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/norm.h"
 
@@ -242,17 +243,8 @@ void BatchNormDeliver(Stream& stream, const LeafShape& leaves, const int32_t* co
          batch_rows, features, unbiased, values, out, leaf_stride);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                     \
-  template void BatchStatistics<A>(Stream&, double, const LeafShape&, const int32_t*,              \
-                                   Activations<const A>, float*, float*, float*);                  \
-  template void BatchNormForward<A>(Stream&, const LeafShape&, Activations<const A>, const float*, \
-                                    const float*, int64_t, const float*, const float*,             \
-                                    Activations<A>);                                               \
-  template void BatchNormBackward<A>(                                                              \
-      Stream&, const LeafShape&, const int32_t*, Activations<const A>, const float*, const float*, \
-      const float*, Activations<const A>, Activations<A>, float*, float*, int64_t);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(BatchStatistics, float, BFloat16)
+ELASTOR_INSTANTIATE(BatchNormForward, float, BFloat16)
+ELASTOR_INSTANTIATE(BatchNormBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

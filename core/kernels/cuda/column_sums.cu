@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/column_sums.h"
 #include "core/kernels/cuda/element_loop.h"
 
@@ -110,11 +111,6 @@ void LeafColumnSums(Stream& stream, const LeafShape& shape, Activations<const A>
                  map_stride, leaf_stride);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                             \
-  template void LeafColumnSums<A>(Stream&, const LeafShape&, Activations<const A>, float*, \
-                                  int64_t, int64_t, float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(LeafColumnSums, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/base/random.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/elementwise.h"
@@ -76,10 +77,6 @@ void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x) {
   LaunchElementKernel<1, 2>(stream, ElementLoop(x.rows, 1, quads, false), op);
 }
 
-#define ELASTOR_INSTANTIATE(A) \
-  template void Dropout<A>(Stream&, const DeviceDropout&, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(Dropout, float, BFloat16)
 
 }  // namespace elastor::cuda

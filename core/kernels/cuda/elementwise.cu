@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/elementwise.h"
 
@@ -233,18 +234,15 @@ void SumPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx)
                                   SumPoolBackwardOp<A>{dy, dx});
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                    \
-  template void Copy<A>(Stream&, Activations<const A>, Activations<A>);                           \
-  template void Add<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>);      \
-  template void Multiply<A>(Stream&, Activations<const A>, Activations<const A>, Activations<A>); \
-  template void AddTo<A>(Stream&, Activations<const A>, Activations<float>);                      \
-  template void SumPool<A>(Stream&, Activations<const A>, Activations<A>);                        \
-  template void SumPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);                \
-  template void Fill<A>(Stream&, float, Activations<A>);                                          \
-  template void MeanPool<A>(Stream&, Activations<const A>, Activations<A>);                       \
-  template void MeanPoolBackward<A>(Stream&, Activations<const A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+template void Copy<float>(Stream&, Activations<const float>, Activations<float>);
+template void Copy<BFloat16>(Stream&, Activations<const BFloat16>, Activations<BFloat16>);
+ELASTOR_INSTANTIATE(Add, float, BFloat16)
+ELASTOR_INSTANTIATE(Multiply, float, BFloat16)
+ELASTOR_INSTANTIATE(AddTo, float, BFloat16)
+ELASTOR_INSTANTIATE(SumPool, float, BFloat16)
+ELASTOR_INSTANTIATE(SumPoolBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(Fill, float, BFloat16)
+ELASTOR_INSTANTIATE(MeanPool, float, BFloat16)
+ELASTOR_INSTANTIATE(MeanPoolBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/activate.h"
 #include "core/kernels/cuda/gated_network.h"
 #include "core/kernels/cuda/gated_network_parts.h"
@@ -656,14 +657,7 @@ void GatedNetworkBackward(Stream& stream, const GatedNetwork& network,
                       scratch);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                            \
-  template void GatedNetworkForward(Stream&, const GatedNetwork&, const GatedWeights<A>&, \
-                                    Activations<const A>, Activations<A>);                \
-  template void GatedNetworkBackward(                                                     \
-      Stream&, const GatedNetwork&, const GatedWeights<A>&, const LeafShape&, int64_t,    \
-      Activations<const A>, Activations<const A>, Activations<A>, const GatedGradients&, float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(GatedNetworkForward, float, BFloat16)
+ELASTOR_INSTANTIATE(GatedNetworkBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

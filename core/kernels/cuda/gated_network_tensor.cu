@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/base/instantiate.h"
 #include "core/cuda/fragments.h"
 #include "core/kernels/cuda/activate.h"
 #include "core/kernels/cuda/gated_network_parts.h"
@@ -510,15 +511,8 @@ void TensorGatedBackward(Stream& stream, const GatedNetwork& network,
   if (parts > 1) AddGatedParts(stream, network, leaves.leaves, parts, scratch, gradients);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                           \
-  template int TensorGatedBytes<A>(const GatedNetwork&);                                 \
-  template void TensorGatedForward(Stream&, const GatedNetwork&, const GatedWeights<A>&, \
-                                   Activations<const A>, Activations<A>);                \
-  template void TensorGatedBackward(                                                     \
-      Stream&, const GatedNetwork&, const GatedWeights<A>&, const LeafShape&, int64_t,   \
-      Activations<const A>, Activations<const A>, Activations<A>, const GatedGradients&, float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(TensorGatedBytes, float, BFloat16)
+ELASTOR_INSTANTIATE(TensorGatedForward, float, BFloat16)
+ELASTOR_INSTANTIATE(TensorGatedBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

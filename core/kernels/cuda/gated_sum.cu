@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/activate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/elementwise.h"
@@ -125,13 +126,7 @@ void GatedSumUnitBackward(Stream& stream, Activation activation, const float* bi
       op);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                   \
-  template void GatedSumUnit<A>(Stream&, Activation, const float*, Activations<const A>,         \
-                                Activations<A>);                                                 \
-  template void GatedSumUnitBackward<A>(Stream&, Activation, const float*, Activations<const A>, \
-                                        Activations<const A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(GatedSumUnit, float, BFloat16)
+ELASTOR_INSTANTIATE(GatedSumUnitBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

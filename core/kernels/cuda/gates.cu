@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/activate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/elementwise.h"
@@ -150,16 +151,9 @@ void GatedUnitBackward(Stream& stream, Activation activation, Activations<const 
       stream, Merge::kNone, ShapeOf(dh).With(op.p).With(op.q).With(dh).With(op.dp).With(op.dq), op);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                             \
-  template void BiasActivation<A>(Stream&, Activation, const float*, bool, Activations<A>, \
-                                  Activations<A>);                                         \
-  template void ActivationBackward<A>(Stream&, Activation, Activations<const A>,           \
-                                      Activations<const A>, Activations<A>);               \
-  template void GatedUnit<A>(Stream&, Activation, Activations<const A>, Activations<A>);   \
-  template void GatedUnitBackward<A>(Stream&, Activation, Activations<const A>,            \
-                                     Activations<const A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(BiasActivation, float, BFloat16)
+ELASTOR_INSTANTIATE(ActivationBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(GatedUnit, float, BFloat16)
+ELASTOR_INSTANTIATE(GatedUnitBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/interaction.h"
 
@@ -119,15 +120,7 @@ void InteractionGradients(Stream& stream, const LeafShape& shape, Activations<co
       InteractionGradientOp<A>{shape, dy, a, b, dw, weight_stride, dbias, bias_stride});
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                              \
-  template void Interaction<A>(Stream&, const InteractionWeights<A>&, Activations<const A>, \
-                               Activations<const A>, const float*, Activations<const A>,    \
-                               Activations<A>);                                             \
-  template void InteractionGradients<A>(Stream&, const LeafShape&, Activations<const A>,    \
-                                        Activations<const A>, Activations<const A>, float*, \
-                                        int64_t, float*, int64_t);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(Interaction, float, BFloat16)
+ELASTOR_INSTANTIATE(InteractionGradients, float, BFloat16)
 
 }  // namespace elastor::cuda

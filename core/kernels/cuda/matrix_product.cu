@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/cuda/launch.h"
 #include "core/kernels/cuda/matrix_product.h"
 #include "core/kernels/cuda/values.h"
@@ -91,17 +92,9 @@ void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, 
          scale, values);
 }
 
-#define ELASTOR_INSTANTIATE(A, C)                                           \
-  template void MatrixProducts<A, C>(Stream&, int64_t, const ProductShape&, \
-                                     const DeviceMatrices<const A>&,        \
-                                     const DeviceMatrices<const A>&, const DeviceMatrices<C>&);
-ELASTOR_INSTANTIATE(float, float)
-ELASTOR_INSTANTIATE(BFloat16, BFloat16)
-ELASTOR_INSTANTIATE(BFloat16, float)
-#undef ELASTOR_INSTANTIATE
-template void AddPositions<float>(Stream&, const float*, int64_t, float, Activations<const float>,
-                                  Activations<float>);
-template void AddPositions<BFloat16>(Stream&, const float*, int64_t, float,
-                                     Activations<const BFloat16>, Activations<BFloat16>);
+ELASTOR_INSTANTIATE_FOR(MatrixProducts, float, float)
+ELASTOR_INSTANTIATE_FOR(MatrixProducts, BFloat16, BFloat16)
+ELASTOR_INSTANTIATE_FOR(MatrixProducts, BFloat16, float)
+ELASTOR_INSTANTIATE(AddPositions, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/math.h"
@@ -134,14 +135,7 @@ void MixtureBackward(Stream& stream, const MixtureShape& shape, Activations<cons
   WeightedSum<A>(stream, {dy, p, row_weights, 1, shape.experts, dx});
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                 \
-  template void Mixture<A>(Stream&, const MixtureShape&, Activations<const A>,                 \
-                           Activations<const A>, float*, Activations<A>);                      \
-  template void MixtureBackward<A>(Stream&, const MixtureShape&, Activations<const A>,         \
-                                   const float*, Activations<const A>, float*, Activations<A>, \
-                                   Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(Mixture, float, BFloat16)
+ELASTOR_INSTANTIATE(MixtureBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

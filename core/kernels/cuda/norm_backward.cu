@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/column_sums.h"
 #include "core/kernels/cuda/fast_divisor.h"
 #include "core/kernels/cuda/norm.h"
@@ -263,13 +264,6 @@ void NormBackward(Stream& stream, const NormShape& shape, const LeafShape& leave
       dgain, dbias == nullptr ? 0 : dbias - dgain, leaf_stride);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                     \
-  template void NormBackward<A>(Stream&, const NormShape&, const LeafShape&, Activations<const A>, \
-                                const float*, const float*, Activations<const A>,                  \
-                                Activations<const A>, Activations<A>, float*, float*, int64_t,     \
-                                float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(NormBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

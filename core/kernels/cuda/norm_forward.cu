@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/fast_divisor.h"
 #include "core/kernels/cuda/norm.h"
 #include "core/kernels/cuda/warp_runs.h"
@@ -200,12 +201,6 @@ void NormForward(Stream& stream, const NormShape& shape, Activations<const A> x,
   LaunchForward(stream, runs, arguments);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                   \
-  template void NormForward<A>(Stream&, const NormShape&, Activations<const A>,                  \
-                               Activations<const A>, Activations<A>, const float*, const float*, \
-                               Activations<A>, Activations<A>, float*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(NormForward, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/column_sums.h"
 #include "core/kernels/cuda/element_loop.h"
 
@@ -185,16 +186,8 @@ void NumericEmbeddingBackward(Stream& stream, const float* values, const int32_t
   AddPartialSums(stream, missing_sums, dmissing, 0, leaf_stride);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                               \
-  template void NumericEmbedding<A>(Stream&, const float*, const int32_t*, int64_t, int64_t, \
-                                    const float*, const float*, Activations<A>);             \
-  template void NumericEmbeddingBackward<A>(Stream&, const float*, const int32_t*, int64_t,  \
-                                            int64_t, const LeafShape&, Activations<const A>, \
-                                            float*, float*, int64_t, float*);                \
-  template void Patches<A>(Stream&, const float*, const int32_t*, const ImageShape&,         \
-                           Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(NumericEmbedding, float, BFloat16)
+ELASTOR_INSTANTIATE(NumericEmbeddingBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(Patches, float, BFloat16)
 
 }  // namespace elastor::cuda

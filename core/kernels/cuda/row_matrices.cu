@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/cuda/math.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/row_matrices.h"
@@ -152,16 +153,8 @@ void SoftmaxGateBackward(Stream& stream, Activations<const A> x, Activations<con
   SoftmaxGate<A>(stream, dy, scores, dx);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                              \
-  template void MultiplyRowMatrices<A>(Stream&, const RowMatrix<const A>&,                  \
-                                       const RowMatrix<const A>&, Activations<const A>,     \
-                                       Activations<A>);                                     \
-  template void SoftmaxGate<A>(Stream&, Activations<const A>, Activations<const A>,         \
-                               Activations<A>);                                             \
-  template void SoftmaxGateBackward<A>(Stream&, Activations<const A>, Activations<const A>, \
-                                       Activations<const A>, Activations<A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(MultiplyRowMatrices, float, BFloat16)
+ELASTOR_INSTANTIATE(SoftmaxGate, float, BFloat16)
+ELASTOR_INSTANTIATE(SoftmaxGateBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

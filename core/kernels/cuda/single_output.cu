@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/single_output.h"
 #include "core/kernels/cuda/warp_runs.h"
@@ -137,20 +138,10 @@ void SingleOutputGradient(Stream& stream, const LeafShape& shape, Activations<co
          GradientArguments<A>{shape, dy, x, dw, map_stride, leaf_stride, feature_blocks});
 }
 
-#define ELASTOR_INSTANTIATE_FORWARD(A, Out)                                          \
-  template void SingleOutputForward<A, Out>(Stream&, Activations<const A>, const A*, \
-                                            const SingleOutputEpilogue&, Activations<Out>);
-ELASTOR_INSTANTIATE_FORWARD(float, float)
-ELASTOR_INSTANTIATE_FORWARD(BFloat16, BFloat16)
-ELASTOR_INSTANTIATE_FORWARD(BFloat16, float)
-#undef ELASTOR_INSTANTIATE_FORWARD
-#define ELASTOR_INSTANTIATE(A)                                                           \
-  template void SingleOutputBackward<A>(Stream&, Activations<const A>, const A*, bool,   \
-                                        Activations<A>);                                 \
-  template void SingleOutputGradient<A>(Stream&, const LeafShape&, Activations<const A>, \
-                                        Activations<const A>, float*, int64_t, int64_t);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE_FOR(SingleOutputForward, float, float)
+ELASTOR_INSTANTIATE_FOR(SingleOutputForward, BFloat16, BFloat16)
+ELASTOR_INSTANTIATE_FOR(SingleOutputForward, BFloat16, float)
+ELASTOR_INSTANTIATE(SingleOutputBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(SingleOutputGradient, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/math.h"
 #include "core/kernels/cuda/target_attention.h"
@@ -202,19 +203,9 @@ void TargetAttentionInputGradients(Stream& stream, const TargetAttentionShape& s
          dinputs.data, items, dx);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                  \
-  template void TargetAttentionInputs<A>(Stream&, const TargetAttentionShape&,                  \
-                                         Activations<const A>, Activations<A>);                 \
-  template void TargetAttentionOutput<A>(Stream&, const TargetAttentionShape&,                  \
-                                         Activations<const A>, const float*, Activations<A>);   \
-  template void TargetAttentionScoreGradients<A>(Stream&, const TargetAttentionShape&, bool,    \
-                                                 Activations<const A>, const float*,            \
-                                                 Activations<const A>, float*, Activations<A>); \
-  template void TargetAttentionInputGradients<A>(                                               \
-      Stream&, const TargetAttentionShape&, Activations<const A>, const float*,                 \
-      Activations<const A>, Activations<const A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(TargetAttentionInputs, float, BFloat16)
+ELASTOR_INSTANTIATE(TargetAttentionOutput, float, BFloat16)
+ELASTOR_INSTANTIATE(TargetAttentionScoreGradients, float, BFloat16)
+ELASTOR_INSTANTIATE(TargetAttentionInputGradients, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/cuda/launch.h"
 #include "core/kernels/cuda/target_token.h"
 
@@ -116,17 +117,9 @@ void ReadTargetBackward(Stream& stream, const TargetTokenShape& shape, Activatio
                  dx);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                  \
-  template void AppendTarget<A>(Stream&, const TargetTokenShape&, Activations<const A>,         \
-                                Activations<A>);                                                \
-  template void AppendTargetBackward<A>(Stream&, const TargetTokenShape&, Activations<const A>, \
-                                        Activations<A>);                                        \
-  template void ReadTarget<A>(Stream&, const TargetTokenShape&, Activations<const A>,           \
-                              Activations<const A>, Activations<A>);                            \
-  template void ReadTargetBackward<A>(Stream&, const TargetTokenShape&, Activations<const A>,   \
-                                      Activations<A>, Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(AppendTarget, float, BFloat16)
+ELASTOR_INSTANTIATE(AppendTargetBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(ReadTarget, float, BFloat16)
+ELASTOR_INSTANTIATE(ReadTargetBackward, float, BFloat16)
 
 }  // namespace elastor::cuda

@@ -1,3 +1,4 @@
+#include "core/base/instantiate.h"
 #include "core/cuda/launch.h"
 #include "core/kernels/cuda/activations.h"
 #include "core/kernels/cuda/elementwise.h"
@@ -144,13 +145,7 @@ void TransposeFeatures(Stream& stream, int64_t a, int64_t b, Activations<const A
   TransposeRows<A>(stream, a, b, 1, x, y);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                        \
-  template void BlockTranspose<A>(Stream&, int64_t, int64_t, Activations<const A>,    \
-                                  Activations<A>);                                    \
-  template void TransposeFeatures<A>(Stream&, int64_t, int64_t, Activations<const A>, \
-                                     Activations<A>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(BlockTranspose, float, BFloat16)
+ELASTOR_INSTANTIATE(TransposeFeatures, float, BFloat16)
 
 }  // namespace elastor::cuda

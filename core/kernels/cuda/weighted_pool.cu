@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/element_loop.h"
 #include "core/kernels/cuda/weighted_pool.h"
 
@@ -118,13 +119,8 @@ void WeightedPoolGradient(Stream& stream, const LeafShape& shape, Activations<co
       stream, loop, WeightedPoolGradientOp<A>{shape.leaf_rows, pooled, dy, x, du, leaf_stride});
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                    \
-  template void WeightedPool<A>(Stream&, const A*, Activations<const A>, Activations<A>);         \
-  template void WeightedPoolBackward<A>(Stream&, const A*, Activations<const A>, Activations<A>); \
-  template void WeightedPoolGradient<A>(Stream&, const LeafShape&, Activations<const A>,          \
-                                        Activations<const A>, float*, int64_t);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE(WeightedPool, float, BFloat16)
+ELASTOR_INSTANTIATE(WeightedPoolBackward, float, BFloat16)
+ELASTOR_INSTANTIATE(WeightedPoolGradient, float, BFloat16)
 
 }  // namespace elastor::cuda

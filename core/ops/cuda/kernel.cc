@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/instantiate.h"
 #include "core/kernels/cuda/elementwise.h"
 
 namespace elastor::cuda {
@@ -74,13 +75,10 @@ void DeliverBias(DeviceKernelContext<A>* context, const KernelPass& pass, int in
   context->Close(pass, index);
 }
 
-#define ELASTOR_INSTANTIATE(A)                                                                     \
-  template class DeviceEnvironment<A>;                                                             \
-  template class DeviceKernelContext<A>;                                                           \
-  template void DeliverBias(DeviceKernelContext<A>*, const KernelPass&, int, Activations<const A>, \
-                            int);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(BFloat16)
-#undef ELASTOR_INSTANTIATE
+template class DeviceEnvironment<float>;
+template class DeviceEnvironment<BFloat16>;
+template class DeviceKernelContext<float>;
+template class DeviceKernelContext<BFloat16>;
+ELASTOR_INSTANTIATE(DeliverBias, float, BFloat16)
 
 }  // namespace elastor::cuda

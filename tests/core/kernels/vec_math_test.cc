@@ -139,11 +139,11 @@ TEST(VecMathTest, Gelu) {
 }
 
 TEST(VecMathTest, ReluKeepsNan) {
-  EXPECT_EQ(Relu(Broadcast(-2.0f)).value[0], 0.0f);
-  EXPECT_EQ(Relu(Broadcast(-2.0f)).slope[0], 0.0f);
-  EXPECT_EQ(Relu(Broadcast(3.0f)).value[0], 3.0f);
-  EXPECT_EQ(Relu(Broadcast(3.0f)).slope[0], 1.0f);
-  EXPECT_TRUE(std::isnan(Relu(Broadcast(kNan)).value[0]));
+  EXPECT_EQ(ReluAndSlope(Broadcast(-2.0f)).value[0], 0.0f);
+  EXPECT_EQ(ReluAndSlope(Broadcast(-2.0f)).slope[0], 0.0f);
+  EXPECT_EQ(ReluAndSlope(Broadcast(3.0f)).value[0], 3.0f);
+  EXPECT_EQ(ReluAndSlope(Broadcast(3.0f)).slope[0], 1.0f);
+  EXPECT_TRUE(std::isnan(ReluAndSlope(Broadcast(kNan)).value[0]));
 }
 
 // Slopes against central differences, in double.
@@ -159,7 +159,7 @@ TEST(VecMathTest, SlopesAreDerivatives) {
     check([](DoubleVec v) { return Gelu(v); });
     check([](DoubleVec v) { return Swish(v); });
     check([](DoubleVec v) { return TanhAndSlope(v); });
-    check([](DoubleVec v) { return Relu(v); });
+    check([](DoubleVec v) { return ReluAndSlope(v); });
   }
 }
 

@@ -181,12 +181,10 @@ ELASTOR_INLINE LaneMatrix<T> Scratch(const AttentionShape& shape, T* scratch, in
           kLanes<T>};
 }
 
-}  // namespace
-
 template <typename T>
-void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
-                            Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                            const AttentionMask& mask, Panels<T> y, T* scratch) {
+void Forward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k, Panels<const T> v,
+             Panels<const T> lengths, const T* position_bias, const AttentionMask& mask,
+             Panels<T> y, T* scratch) {
   const int64_t d = shape.width;
   const int64_t dv = shape.value_width;
   const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
@@ -215,10 +213,10 @@ void AttentionForwardKernel(const AttentionShape& shape, Panels<const T> q, Pane
 }
 
 template <typename T>
-void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
-                             Panels<const T> v, Panels<const T> lengths, const T* position_bias,
-                             const AttentionMask& mask, Panels<const T> dy, Panels<T> dq,
-                             Panels<T> dk, Panels<T> dv, Panels<T> dposition_bias, T* scratch) {
+void Backward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k, Panels<const T> v,
+              Panels<const T> lengths, const T* position_bias, const AttentionMask& mask,
+              Panels<const T> dy, Panels<T> dq, Panels<T> dk, Panels<T> dv,
+              Panels<T> dposition_bias, T* scratch) {
   const int64_t width = shape.width;
   const int64_t value_width = shape.value_width;
   const LaneMatrix<T> weights = Scratch(shape, scratch, 0);
@@ -265,17 +263,12 @@ void AttentionBackwardKernel(const AttentionShape& shape, Panels<const T> q, Pan
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                     \
-  template void AttentionForwardKernel<T>(const AttentionShape&, Panels<const T>, Panels<const T>, \
-                                          Panels<const T>, Panels<const T>, const T*,              \
-                                          const AttentionMask&, Panels<T>, T*);                    \
-  template void AttentionBackwardKernel<T>(const AttentionShape&, Panels<const T>,                 \
-                                           Panels<const T>, Panels<const T>, Panels<const T>,      \
-                                           const T*, const AttentionMask&, Panels<const T>,        \
-                                           Panels<T>, Panels<T>, Panels<T>, Panels<T>, T*);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+}  // namespace
+
+template <typename T>
+constinit const AttentionKernels<T> IsaKernels<T>::attention = {.forward = Forward<T>,
+                                                                .backward = Backward<T>};
+ELASTOR_INSTANTIATE_KERNELS(attention)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

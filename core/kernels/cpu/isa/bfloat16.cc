@@ -82,9 +82,9 @@ void PairRows(Panels<const float> x, Panels<float> words) {
 
 constinit const BFloat16Kernels kKernels = {
     .tile_rows = kTileRows,
-    .matmul = MatMulKernel<float>,
-    .gated_up_projection = GatedUpProjectionKernel<float>,
-    .weight_gradient = WeightGradientKernel<float>,
+    .matmul = IsaKernels<float>::matmul,
+    .gated_up_projection = IsaKernels<float>::gated_up_projection,
+    .gradient = IsaKernels<float>::gradient,
     .pair_lines = PairLines,
     .pair_features = PairFeatures,
     .pair_rows = PairRows,

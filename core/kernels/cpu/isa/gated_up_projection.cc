@@ -108,12 +108,10 @@ void RunOneRow(const PackedTiles<T>& w, const Run<T>* runs, int64_t run_count, c
   ForTilesOfOneRow(w, 2, runs, run_count, finish);
 }
 
-}  // namespace
-
 template <typename T>
-void GatedUpProjectionKernel(const PackedTiles<T>& w, const Run<T>* runs, int64_t run_count,
-                             const T* bias1, const T* bias2, Activation activation, Panels<T> h,
-                             Panels<T> first_factor, Panels<T> second_factor) {
+void RunGatedUpProjection(const PackedTiles<T>& w, const Run<T>* runs, int64_t run_count,
+                          const T* bias1, const T* bias2, Activation activation, Panels<T> h,
+                          Panels<T> first_factor, Panels<T> second_factor) {
   const bool training = bias1 == nullptr && bias2 == nullptr && first_factor.data != nullptr &&
                         second_factor.data != nullptr;
   WithActivation(activation, [&]<typename Function>(Function) {
@@ -142,14 +140,12 @@ void GatedUpProjectionKernel(const PackedTiles<T>& w, const Run<T>* runs, int64_
   });
 }
 
-template void GatedUpProjectionKernel<float>(const PackedTiles<float>&, const Run<float>*, int64_t,
-                                             const float*, const float*, Activation, Panels<float>,
-                                             Panels<float>, Panels<float>);
-#ifndef __AVX512BF16__
-template void GatedUpProjectionKernel<double>(const PackedTiles<double>&, const Run<double>*,
-                                              int64_t, const double*, const double*, Activation,
-                                              Panels<double>, Panels<double>, Panels<double>);
-#endif
+}  // namespace
+
+template <typename T>
+constinit GatedUpProjectionKernel<T>* const IsaKernels<T>::gated_up_projection =
+    RunGatedUpProjection<T>;
+ELASTOR_INSTANTIATE_KERNELS(gated_up_projection)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

@@ -180,13 +180,11 @@ void RunOneRow(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, P
   ForTilesOfOneRow(a, 1, runs, run_count, finish);
 }
 
-}  // namespace
-
 // One or two panels of activations (a few ten KiB) stay in the first-level cache while all tiles of
 // the weights pass by them; the weights stream from the second level at four bytes a cycle.
 template <typename T>
-void MatMulKernel(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, Panels<T> y,
-                  const Epilogue<T>& epilogue) {
+void RunMatMul(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count, Panels<T> y,
+               const Epilogue<T>& epilogue) {
   if (y.rows == 1) return RunOneRow(a, runs, run_count, y, epilogue);
   const auto run = [&]<unsigned kSteps>(std::integral_constant<unsigned, kSteps>) {
     RunPanels<T, kSteps>(a, runs, run_count, y, epilogue);
@@ -207,12 +205,11 @@ void MatMulKernel(const PackedTiles<T>& a, const Run<T>* runs, int64_t run_count
   }
 }
 
-template void MatMulKernel<float>(const PackedTiles<float>&, const Run<float>*, int64_t,
-                                  Panels<float>, const Epilogue<float>&);
-#ifndef __AVX512BF16__
-template void MatMulKernel<double>(const PackedTiles<double>&, const Run<double>*, int64_t,
-                                   Panels<double>, const Epilogue<double>&);
-#endif
+}  // namespace
+
+template <typename T>
+constinit MatMulKernel<T>* const IsaKernels<T>::matmul = RunMatMul<T>;
+ELASTOR_INSTANTIATE_KERNELS(matmul)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

@@ -13,11 +13,9 @@ ELASTOR_INLINE LaneMatrix<T> MatrixOf(const RowMatrices<T>& matrices, int64_t ve
           matrices.column_step * stride};
 }
 
-}  // namespace
-
 template <typename T>
-void MatrixProductsKernel(const ProductShape& shape, const RowMatrices<const T>& a,
-                          const RowMatrices<const T>& b, const RowMatrices<T>& c) {
+void RunMatrixProducts(const ProductShape& shape, const RowMatrices<const T>& a,
+                       const RowMatrices<const T>& b, const RowMatrices<T>& c) {
   const int64_t vectors = c.view.panels() * kVectorsPerPanel<T>;
   for (int64_t vector = 0; vector < vectors; ++vector) {
     for (int64_t p = 0; p < shape.count; ++p) {
@@ -28,12 +26,11 @@ void MatrixProductsKernel(const ProductShape& shape, const RowMatrices<const T>&
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                            \
-  template void MatrixProductsKernel<T>(const ProductShape&, const RowMatrices<const T>&, \
-                                        const RowMatrices<const T>&, const RowMatrices<T>&);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+}  // namespace
+
+template <typename T>
+constinit decltype(MatrixProducts<T>)* const IsaKernels<T>::matrix_products = RunMatrixProducts<T>;
+ELASTOR_INSTANTIATE_KERNELS(matrix_products)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

@@ -194,11 +194,9 @@ void ForwardVectors(const NormShape& shape, int64_t vector, Panels<const T> x, c
   }
 }
 
-}  // namespace
-
 template <typename T>
-void NormForwardKernel(const NormShape& shape, Panels<const T> x, const T* gain, const T* bias,
-                       Panels<T> y, Panels<T> saved_normalized, Panels<T> saved_scale) {
+void Forward(const NormShape& shape, Panels<const T> x, const T* gain, const T* bias, Panels<T> y,
+             Panels<T> saved_normalized, Panels<T> saved_scale) {
   const int64_t vectors = x.panels() * kVectorsPerPanel<T>;
   int64_t vector = 0;
   for (; vector + kSideBySide <= vectors; vector += kSideBySide) {
@@ -210,10 +208,9 @@ void NormForwardKernel(const NormShape& shape, Panels<const T> x, const T* gain,
 }
 
 template <typename T>
-void NormBackwardKernel(const NormShape& shape, Panels<const T> saved_normalized,
-                        Panels<const T> saved_scale, const T* gain, Panels<const T> dy,
-                        Panels<const T> residual, Panels<T> dx, T* dgain, T* dbias, Store store,
-                        T* scratch) {
+void Backward(const NormShape& shape, Panels<const T> saved_normalized, Panels<const T> saved_scale,
+              const T* gain, Panels<const T> dy, Panels<const T> residual, Panels<T> dx, T* dgain,
+              T* dbias, Store store, T* scratch) {
   const int64_t width = shape.width;
   const int64_t padded_width = NormScratchWidth(width);
   T* const gain_chains = scratch;
@@ -240,18 +237,12 @@ void NormBackwardKernel(const NormShape& shape, Panels<const T> saved_normalized
   if (dbias != nullptr) Deliver(width, bias_sums, store, dbias);
 }
 
-template void NormForwardKernel<float>(const NormShape&, Panels<const float>, const float*,
-                                       const float*, Panels<float>, Panels<float>, Panels<float>);
-template void NormForwardKernel<double>(const NormShape&, Panels<const double>, const double*,
-                                        const double*, Panels<double>, Panels<double>,
-                                        Panels<double>);
-template void NormBackwardKernel<float>(const NormShape&, Panels<const float>, Panels<const float>,
-                                        const float*, Panels<const float>, Panels<const float>,
-                                        Panels<float>, float*, float*, Store, float*);
-template void NormBackwardKernel<double>(const NormShape&, Panels<const double>,
-                                         Panels<const double>, const double*, Panels<const double>,
-                                         Panels<const double>, Panels<double>, double*, double*,
-                                         Store, double*);
+}  // namespace
+
+template <typename T>
+constinit const NormKernels<T> IsaKernels<T>::norm = {.forward = Forward<T>,
+                                                      .backward = Backward<T>};
+ELASTOR_INSTANTIATE_KERNELS(norm)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

@@ -2,10 +2,11 @@
 
 namespace elastor {
 inline namespace ELASTOR_ISA {
+namespace {
 
 template <typename T>
-void PairProductsKernel(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
-                        const FeaturePair* end, Panels<T> z) {
+void Forward(Panels<const T> a, Panels<const T> b, const FeaturePair* pairs, const FeaturePair* end,
+             Panels<T> z) {
   for (int64_t panel = 0; panel < z.panels(); ++panel) {
     for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) {
       const T* const a_rows = a.Panel(panel) + lane;
@@ -21,9 +22,8 @@ void PairProductsKernel(Panels<const T> a, Panels<const T> b, const FeaturePair*
 
 // The sum of a feature of a stays in a register while the pairs have that feature.
 template <typename T>
-void PairProductsBackwardKernel(Panels<const T> dz, Panels<const T> a, Panels<const T> b,
-                                const FeaturePair* pairs, const FeaturePair* end, Panels<T> da,
-                                Panels<T> db) {
+void Backward(Panels<const T> dz, Panels<const T> a, Panels<const T> b, const FeaturePair* pairs,
+              const FeaturePair* end, Panels<T> da, Panels<T> db) {
   for (int64_t panel = 0; panel < dz.panels(); ++panel) {
     for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) {
       const T* d = dz.Panel(panel) + lane;
@@ -48,15 +48,12 @@ void PairProductsBackwardKernel(Panels<const T> dz, Panels<const T> a, Panels<co
   }
 }
 
-#define ELASTOR_INSTANTIATE(T)                                                                   \
-  template void PairProductsKernel<T>(Panels<const T>, Panels<const T>, const FeaturePair*,      \
-                                      const FeaturePair*, Panels<T>);                            \
-  template void PairProductsBackwardKernel<T>(Panels<const T>, Panels<const T>, Panels<const T>, \
-                                              const FeaturePair*, const FeaturePair*, Panels<T>, \
-                                              Panels<T>);
-ELASTOR_INSTANTIATE(float)
-ELASTOR_INSTANTIATE(double)
-#undef ELASTOR_INSTANTIATE
+}  // namespace
+
+template <typename T>
+constinit const PairProductKernels<T> IsaKernels<T>::pair_products = {.forward = Forward<T>,
+                                                                      .backward = Backward<T>};
+ELASTOR_INSTANTIATE_KERNELS(pair_products)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor

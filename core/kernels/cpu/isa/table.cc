@@ -8,17 +8,13 @@ namespace {
 template <typename T>
 constexpr KernelTable<T> kTable = {
     .tile_rows = kTileRows,
-    .matmul = MatMulKernel<T>,
-    .gated_up_projection = GatedUpProjectionKernel<T>,
-    .weight_gradient = WeightGradientKernel<T>,
-    .bias_gradient = BiasGradientKernel<T>,
-    .norm_forward = NormForwardKernel<T>,
-    .pair_products = PairProductsKernel<T>,
-    .pair_products_backward = PairProductsBackwardKernel<T>,
-    .norm_backward = NormBackwardKernel<T>,
-    .attention_forward = AttentionForwardKernel<T>,
-    .attention_backward = AttentionBackwardKernel<T>,
-    .matrix_products = MatrixProductsKernel<T>,
+    .matmul = IsaKernels<T>::matmul,
+    .gated_up_projection = IsaKernels<T>::gated_up_projection,
+    .gradient = IsaKernels<T>::gradient,
+    .norm = IsaKernels<T>::norm,
+    .pair_products = IsaKernels<T>::pair_products,
+    .attention = IsaKernels<T>::attention,
+    .matrix_products = IsaKernels<T>::matrix_products,
 };
 
 }  // namespace

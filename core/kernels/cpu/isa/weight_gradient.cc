@@ -78,11 +78,9 @@ void GradientTile(int64_t x_tile, const LeafRows* leaves, int64_t leaf_count, Pa
   GradientTile<T, kDy, kX>(leaves, leaf_count, dy, x, dw, stride, store);
 }
 
-}  // namespace
-
 template <typename T>
-void WeightGradientKernel(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy,
-                          Panels<const T> x, T* dw, int64_t stride, Store store) {
+void SumWeightGradient(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy,
+                       Panels<const T> x, T* dw, int64_t stride, Store store) {
   if (IsShortLeafGradient(leaf_count, dy.panels(), dy.features)) {
     return ShortLeafGradient(leaves, leaf_count, dy, x, dw, stride, store);
   }
@@ -117,7 +115,7 @@ void WeightGradientKernel(const LeafRows* leaves, int64_t leaf_count, Panels<con
 }
 
 template <typename T>
-void BiasGradientKernel(Panels<const T> dy, T* db, Store store) {
+void SumBiasGradient(Panels<const T> dy, T* db, Store store) {
   for (int64_t begin = 0; begin < dy.features; begin += kSums<T>) {
     const int64_t count = Least(kSums<T>, dy.features - begin);
     Chains<T> chains[8] = {};
@@ -138,14 +136,12 @@ void BiasGradientKernel(Panels<const T> dy, T* db, Store store) {
   }
 }
 
-template void WeightGradientKernel<float>(const LeafRows*, int64_t, Panels<const float>,
-                                          Panels<const float>, float*, int64_t, Store);
-template void BiasGradientKernel<float>(Panels<const float>, float*, Store);
-#ifndef __AVX512BF16__
-template void WeightGradientKernel<double>(const LeafRows*, int64_t, Panels<const double>,
-                                           Panels<const double>, double*, int64_t, Store);
-template void BiasGradientKernel<double>(Panels<const double>, double*, Store);
-#endif
+}  // namespace
+
+template <typename T>
+constinit const GradientKernels<T> IsaKernels<T>::gradient = {.weight = SumWeightGradient<T>,
+                                                              .bias = SumBiasGradient<T>};
+ELASTOR_INSTANTIATE_KERNELS(gradient)
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor
