@@ -1,4 +1,4 @@
-// Kernels of ops without parameters: they call one kernel of core/kernels/elementwise.h each.
+// Kernels of ops without parameters: they call one or two kernels of core/kernels/elementwise.h.
 #include "core/kernels/elementwise.h"
 
 #include "core/base/random.h"
@@ -18,255 +18,177 @@ namespace elastor {
 namespace {
 
 template <typename T>
-class AddKernel final : public CpuKernel<T> {
- public:
-  AddKernel(const AddOp&, CpuKernelContext*) {}
-  KernelTraits traits() const override { return {.in_place_inputs = 2}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    Add<T>(operands.inputs[0], operands.inputs[1], operands.output);
+void TransposeBlocks(const BlockTransposeOp& op, Panels<const T> x, Panels<T> y) {
+  const int64_t features = op.tokens * op.width;
+  for (int64_t i = 0; i < op.count; ++i) {
+    BlockTranspose<T>(op.tokens, op.width, x.Slice(i * features, features),
+                      y.Slice(i * features, features));
   }
-  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
-  }
-};
+}
 
 template <typename T>
-class BlockTransposeKernel final : public CpuKernel<T> {
- public:
-  BlockTransposeKernel(const BlockTransposeOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    Transpose(operands.inputs[0], operands.output);
+void Mask(const DropoutOp& op, const Pass<T>& pass, Panels<const T> x, Panels<T> y) {
+  DropoutKey key;
+  key.key = MakeRandomKey(pass.seed, RandomPurpose::kDropout, op.layer);
+  key.step = pass.step;
+  key.rate = op.rate;
+  for (const LeafRows& leaf : pass.leaves.leaves()) {
+    pass.Share(leaf.rows, [&](int64_t begin, int64_t end) {
+      DropoutKey part = key;
+      part.first_row = pass.first_row + leaf.first_row + begin;
+      Dropout<T>(part, leaf.Of(x).Rows(begin, end - begin), leaf.Of(y).Rows(begin, end - begin));
+    });
   }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    Transpose(operands.doutput, operands.dinputs[0]);
-  }
+}
 
- private:
-  void Transpose(Panels<const T> x, Panels<T> y) const {
-    const int64_t features = op_.tokens * op_.width;
-    for (int64_t i = 0; i < op_.count; ++i) {
-      BlockTranspose<T>(op_.tokens, op_.width, x.Slice(i * features, features),
-                        y.Slice(i * features, features));
-    }
+// Calls work(of x, of y) for every run of features that lie together in both.
+template <typename X, typename Y, typename Work>
+void ForEachRun(const SliceOp& op, Panels<X> x, Panels<Y> y, const Work& work) {
+  const int64_t runs = op.one_run() ? 1 : op.slice.tokens;
+  const int64_t length = y.features / runs;
+  for (int64_t i = 0; i < runs; ++i) {
+    work(x.Slice(op.first_feature() + i * op.width, length), y.Slice(i * length, length));
   }
+}
 
-  const BlockTransposeOp op_;
-};
-
-template <typename T>
-class ConcatKernel final : public CpuKernel<T> {
- public:
-  ConcatKernel(const ConcatOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    const Panels<T> y = operands.output;
-    Copy<T>(operands.inputs[0], y.Slice(0, op_.first_features));
-    Copy<T>(operands.inputs[1], y.Slice(op_.first_features, y.features - op_.first_features));
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
-  }
-
- private:
-  const ConcatOp op_;
-};
+}  // namespace
 
 template <typename T>
-class DropoutKernel final : public CpuKernel<T> {
- public:
-  DropoutKernel(const DropoutOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override {
-    return {.in_place_inputs = 1, .keeps_sign = true, .gradient_in_place = true};
-  }
-  void Forward(const Pass<T>& pass, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AddOp&, CpuKernelContext*) {
+  return KernelOf<T>(
+      {.in_place_inputs = 2},
+      [](const ForwardOperands<T>& o) { Add<T>(o.inputs[0], o.inputs[1], o.output); },
+      NothingToCompute());
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const BlockTransposeOp& op, CpuKernelContext*) {
+  return KernelOf<T>(
+      {}, [op](const ForwardOperands<T>& o) { TransposeBlocks<T>(op, o.inputs[0], o.output); },
+      [op](const BackwardOperands<T>& o) { TransposeBlocks<T>(op, o.doutput, o.dinputs[0]); });
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ConcatOp& op, CpuKernelContext*) {
+  const auto forward = [first = op.first_features](const ForwardOperands<T>& o) {
+    Copy<T>(o.inputs[0], o.output.Slice(0, first));
+    Copy<T>(o.inputs[1], o.output.Slice(first, o.output.features - first));
+  };
+  return KernelOf<T>({}, forward, NothingToCompute());
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const DropoutOp& op, CpuKernelContext*) {
+  const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
     if (pass.training) {
-      Mask(pass, operands.inputs[0], operands.output);
-    } else if (operands.output.data != operands.inputs[0].data) {
-      Copy<T>(operands.inputs[0], operands.output);
+      Mask<T>(op, pass, o.inputs[0], o.output);
+    } else if (o.output.data != o.inputs[0].data) {
+      Copy<T>(o.inputs[0], o.output);
     }
-  }
-  void Backward(const Pass<T>& pass, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    Mask(pass, operands.doutput, operands.dinputs[0]);
-  }
+  };
+  return KernelOf<T>({.in_place_inputs = 1, .keeps_sign = true, .gradient_in_place = true}, forward,
+                     [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
+                       Mask<T>(op, pass, o.doutput, o.dinputs[0]);
+                     });
+}
 
- private:
-  void Mask(const Pass<T>& pass, Panels<const T> x, Panels<T> y) const {
-    DropoutKey key;
-    key.key = MakeRandomKey(pass.seed, RandomPurpose::kDropout, op_.layer);
-    key.step = pass.step;
-    key.rate = op_.rate;
-    for (const LeafRows& leaf : pass.leaves.leaves()) {
-      pass.Share(leaf.rows, [&](int64_t begin, int64_t end) {
-        DropoutKey part = key;
-        part.first_row = pass.first_row + leaf.first_row + begin;
-        Dropout<T>(part, leaf.Of(x).Rows(begin, end - begin), leaf.Of(y).Rows(begin, end - begin));
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const MeanPoolOp& op, CpuKernelContext*) {
+  return KernelOf<T>(
+      {},
+      [op](const ForwardOperands<T>& o) {
+        MeanPool<T>(op.tokens, op.width, o.inputs[0], o.output);
+      },
+      [op](const BackwardOperands<T>& o) {
+        MeanPoolBackward<T>(op.tokens, op.width, o.doutput, o.dinputs[0]);
       });
-    }
-  }
-
-  const DropoutOp op_;
-};
+}
 
 template <typename T>
-class MeanPoolKernel final : public CpuKernel<T> {
- public:
-  MeanPoolKernel(const MeanPoolOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    MeanPool<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    MeanPoolBackward<T>(op_.tokens, op_.width, operands.doutput, operands.dinputs[0]);
-  }
-
- private:
-  const MeanPoolOp op_;
-};
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const MultiplyOp&, CpuKernelContext*) {
+  return KernelOf<T>(
+      {.reads_inputs = 2},
+      [](const ForwardOperands<T>& o) { Multiply<T>(o.inputs[0], o.inputs[1], o.output); },
+      [](const BackwardOperands<T>& o) {
+        for (const int i : {0, 1}) Multiply<T>(o.doutput, o.inputs[1 - i], o.dinputs[i]);
+      });
+}
 
 template <typename T>
-class MultiplyKernel final : public CpuKernel<T> {
- public:
-  MultiplyKernel(const MultiplyOp&, CpuKernelContext*) {}
-  KernelTraits traits() const override { return {.reads_inputs = 2}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    Multiply<T>(operands.inputs[0], operands.inputs[1], operands.output);
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    for (const int i : {0, 1}) {
-      Multiply<T>(operands.doutput, operands.inputs[1 - i], operands.dinputs[i]);
-    }
-  }
-};
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const PadOp& op, CpuKernelContext* context) {
+  const int64_t padding = op.tokens * op.width - context->input_features(0);
+  const auto forward = [padding](const ForwardOperands<T>& o) {
+    const Panels<const T> x = o.inputs[0];
+    if (x.data != o.output.data) Copy<T>(x, o.output.Slice(0, x.features));
+    if (padding > 0) Fill<T>(T{0}, o.output.Slice(x.features, padding));
+  };
+  return KernelOf<T>({.extends_input = padding > 0, .repeats_input = padding == 0}, forward,
+                     NothingToCompute());
+}
 
 template <typename T>
-class PadKernel final : public CpuKernel<T> {
- public:
-  PadKernel(const PadOp& op, CpuKernelContext* context)
-      : padding_(op.tokens * op.width - context->input_features(0)) {}
-  KernelTraits traits() const override {
-    return {.extends_input = padding_ > 0, .repeats_input = padding_ == 0};
-  }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    const Panels<const T> x = operands.inputs[0];
-    const Panels<T> y = operands.output;
-    if (x.data != y.data) Copy<T>(x, y.Slice(0, x.features));
-    if (padding_ > 0) Fill<T>(T{0}, y.Slice(x.features, padding_));
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&, const BackwardOperands<T>&) const override {
-  }
-
- private:
-  int64_t padding_;  // features
-};
-
-template <typename T>
-class ReluKernel final : public CpuKernel<T> {
- public:
-  ReluKernel(const ReluOp&, CpuKernelContext* context)
-      : derivative_(context->Save(context->input_features(0))) {}
-  KernelTraits traits() const override { return {.in_place_inputs = 1, .gradient_in_place = true}; }
-  void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
-               const ForwardOperands<T>& operands) const override {
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReluOp&, CpuKernelContext* context) {
+  const int derivative = context->Save(context->input_features(0));  // 1 where x > 0, else 0
+  const auto forward = [derivative](const Pass<T>& pass, const KernelMemory<T>& memory,
+                                    const ForwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-      Relu<T>(rows(operands.inputs[0]), rows(operands.output), rows(memory.Saved(derivative_)));
+      Relu<T>(rows(o.inputs[0]), rows(o.output), rows(memory.Saved(derivative)));
     });
-  }
-  void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
-                const BackwardOperands<T>& operands) const override {
+  };
+  const auto backward = [derivative](const Pass<T>& pass, const KernelMemory<T>& memory,
+                                     const BackwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-      Multiply<T>(rows(operands.doutput), rows(Panels<const T>(memory.Saved(derivative_))),
-                  rows(operands.dinputs[0]));
+      Multiply<T>(rows(o.doutput), rows(Panels<const T>(memory.Saved(derivative))),
+                  rows(o.dinputs[0]));
     });
-  }
-
- private:
-  int derivative_;  // saved: 1 where x > 0, else 0
-};
+  };
+  return KernelOf<T>({.in_place_inputs = 1, .gradient_in_place = true}, forward, backward);
+}
 
 template <typename T>
-class SliceKernel final : public CpuKernel<T> {
- public:
-  SliceKernel(const SliceOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override {
-    return {
-        .repeats_input = op_.one_run(), .first_repeated = op_.first_feature(), .adds_addend = true};
-  }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    if (op_.one_run()) return;  // it is x itself
-    ForEachRun(operands.inputs[0], operands.output,
-               [](Panels<const T> x, Panels<T> y) { Copy<T>(x, y); });
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    const Panels<T> dx = operands.dinputs[0];
-    const Panels<const T> addend = operands.addends[0];
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const SliceOp& op, CpuKernelContext*) {
+  const auto forward = [op](const ForwardOperands<T>& o) {
+    if (op.one_run()) return;  // it is x itself
+    ForEachRun(op, o.inputs[0], o.output, [](Panels<const T> x, Panels<T> y) { Copy<T>(x, y); });
+  };
+  const auto backward = [op](const BackwardOperands<T>& o) {
+    const Panels<T> dx = o.dinputs[0];
+    const Panels<const T> addend = o.addends[0];
     if (addend.data == nullptr) {
       Fill<T>(T{0}, dx);
     } else if (addend.data != dx.data) {
       Copy<T>(addend, dx);
     }
-    ForEachRun(dx, operands.doutput,
-               [](Panels<T> sum, Panels<const T> dy) { Add<T>(sum, dy, sum); });
-  }
-
- private:
-  // Calls work(of x, of y) for every run of features that lie together in both.
-  template <typename X, typename Y, typename Work>
-  void ForEachRun(Panels<X> x, Panels<Y> y, const Work& work) const {
-    const int64_t runs = op_.one_run() ? 1 : op_.slice.tokens;
-    const int64_t length = y.features / runs;
-    for (int64_t i = 0; i < runs; ++i) {
-      work(x.Slice(op_.first_feature() + i * op_.width, length), y.Slice(i * length, length));
-    }
-  }
-
-  const SliceOp op_;
-};
+    ForEachRun(op, dx, o.doutput, [](Panels<T> sum, Panels<const T> dy) { Add<T>(sum, dy, sum); });
+  };
+  return KernelOf<T>(
+      {.repeats_input = op.one_run(), .first_repeated = op.first_feature(), .adds_addend = true},
+      forward, backward);
+}
 
 template <typename T>
-class SumPoolKernel final : public CpuKernel<T> {
- public:
-  SumPoolKernel(const SumPoolOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    SumPool<T>(op_.tokens, op_.width, operands.inputs[0], operands.output);
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    for (int64_t f = 0; f < op_.width; ++f) {
-      Copy<T>(operands.doutput, operands.dinputs[0].Every(f, op_.width, op_.tokens));
-    }
-  }
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const SumPoolOp& op, CpuKernelContext*) {
+  return KernelOf<T>(
+      {},
+      [op](const ForwardOperands<T>& o) { SumPool<T>(op.tokens, op.width, o.inputs[0], o.output); },
+      [op](const BackwardOperands<T>& o) {
+        for (int64_t f = 0; f < op.width; ++f) {
+          Copy<T>(o.doutput, o.dinputs[0].Every(f, op.width, op.tokens));
+        }
+      });
+}
 
- private:
-  const SumPoolOp op_;
-};
-
-}  // namespace
-
-ELASTOR_DEFINE_CPU_KERNEL(AddOp, AddKernel)
-ELASTOR_DEFINE_CPU_KERNEL(BlockTransposeOp, BlockTransposeKernel)
-ELASTOR_DEFINE_CPU_KERNEL(ConcatOp, ConcatKernel)
-ELASTOR_DEFINE_CPU_KERNEL(DropoutOp, DropoutKernel)
-ELASTOR_DEFINE_CPU_KERNEL(MeanPoolOp, MeanPoolKernel)
-ELASTOR_DEFINE_CPU_KERNEL(MultiplyOp, MultiplyKernel)
-ELASTOR_DEFINE_CPU_KERNEL(PadOp, PadKernel)
-ELASTOR_DEFINE_CPU_KERNEL(ReluOp, ReluKernel)
-ELASTOR_DEFINE_CPU_KERNEL(SliceOp, SliceKernel)
-ELASTOR_DEFINE_CPU_KERNEL(SumPoolOp, SumPoolKernel)
+ELASTOR_INSTANTIATE_CPU_KERNEL(AddOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(BlockTransposeOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(ConcatOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(DropoutOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(MeanPoolOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(MultiplyOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(PadOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(ReluOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(SliceOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(SumPoolOp)
 
 }  // namespace elastor

@@ -8,6 +8,7 @@
 
 #include "core/base/precision.h"
 #include "core/base/thread_pool.h"
+#include "core/ops/kernel_function.h"
 #include "core/ops/kernel_traits.h"
 #include "core/ops/op.h"
 #include "core/parameters/gradient_sink.h"
@@ -167,14 +168,49 @@ class CpuKernel {
                         const BackwardOperands<T>& operands) const = 0;
 };
 
-// Defines MakeCpuKernel for `Op` as Kernel<T>(op, context).
-#define ELASTOR_DEFINE_CPU_KERNEL(Op, Kernel)                                             \
-  template <typename T>                                                                   \
-  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context) {  \
-    return std::make_unique<Kernel<T>>(op, context);                                      \
-  }                                                                                       \
+// Instantiates MakeCpuKernel for `Op`.
+#define ELASTOR_INSTANTIATE_CPU_KERNEL(Op)                                                \
   template std::unique_ptr<CpuKernel<float>> MakeCpuKernel(const Op&, CpuKernelContext*); \
   template std::unique_ptr<CpuKernel<double>> MakeCpuKernel(const Op&, CpuKernelContext*);
+
+// Defines MakeCpuKernel for `Op` as Kernel<T>(op, context).
+#define ELASTOR_DEFINE_CPU_KERNEL(Op, Kernel)                                            \
+  template <typename T>                                                                  \
+  std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const Op& op, CpuKernelContext* context) { \
+    return std::make_unique<Kernel<T>>(op, context);                                     \
+  }                                                                                      \
+  ELASTOR_INSTANTIATE_CPU_KERNEL(Op)
+
+// A kernel of two functions. Each takes (operands), (pass, operands) or (pass, memory, operands).
+template <typename T, typename ForwardFunction, typename BackwardFunction>
+class FunctionKernel final : public CpuKernel<T> {
+ public:
+  FunctionKernel(const KernelTraits& traits, const ForwardFunction& forward,
+                 const BackwardFunction& backward)
+      : traits_(traits), forward_(forward), backward_(backward) {}
+  KernelTraits traits() const override { return traits_; }
+  void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
+               const ForwardOperands<T>& operands) const override {
+    CallKernelFunction(forward_, operands, pass, memory);
+  }
+  void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,
+                const BackwardOperands<T>& operands) const override {
+    CallKernelFunction(backward_, operands, pass, memory);
+  }
+
+ private:
+  const KernelTraits traits_;
+  const ForwardFunction forward_;
+  const BackwardFunction backward_;
+};
+
+// Makes the kernel of an op without parameters and state from its two functions.
+template <typename T, typename ForwardFunction, typename BackwardFunction>
+std::unique_ptr<CpuKernel<T>> KernelOf(const KernelTraits& traits, const ForwardFunction& forward,
+                                       const BackwardFunction& backward) {
+  return std::make_unique<FunctionKernel<T, ForwardFunction, BackwardFunction>>(traits, forward,
+                                                                                backward);
+}
 
 }  // namespace elastor
 

@@ -3,32 +3,22 @@
 #include "core/ops/cpu/kernel.h"
 
 namespace elastor {
-namespace {
 
 template <typename T>
-class MixtureKernel final : public CpuKernel<T> {
- public:
-  MixtureKernel(const MixtureOp& op, CpuKernelContext* context)
-      : shape_(op.mixture), weights_(context->Save(context->input_features(1))) {}
-  KernelTraits traits() const override { return {.reads_inputs = 1}; }
-  void Forward(const Pass<T>&, const KernelMemory<T>& memory,
-               const ForwardOperands<T>& operands) const override {
-    Mixture<T>(shape_, operands.inputs[0], operands.inputs[1], memory.Saved(weights_),
-               operands.output);
-  }
-  void Backward(const Pass<T>&, const KernelMemory<T>& memory,
-                const BackwardOperands<T>& operands) const override {
-    MixtureBackward<T>(shape_, operands.inputs[0], memory.Saved(weights_), operands.doutput,
-                       operands.dinputs[0], operands.dinputs[1]);
-  }
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const MixtureOp& op, CpuKernelContext* context) {
+  const int weights = context->Save(context->input_features(1));  // the softmax of the gates
+  const auto forward = [op, weights](const Pass<T>&, const KernelMemory<T>& memory,
+                                     const ForwardOperands<T>& o) {
+    Mixture<T>(op.mixture, o.inputs[0], o.inputs[1], memory.Saved(weights), o.output);
+  };
+  const auto backward = [op, weights](const Pass<T>&, const KernelMemory<T>& memory,
+                                      const BackwardOperands<T>& o) {
+    MixtureBackward<T>(op.mixture, o.inputs[0], memory.Saved(weights), o.doutput, o.dinputs[0],
+                       o.dinputs[1]);
+  };
+  return KernelOf<T>({.reads_inputs = 1}, forward, backward);
+}
 
- private:
-  const MixtureShape shape_;
-  const int weights_;  // saved: the softmax of the gates
-};
-
-}  // namespace
-
-ELASTOR_DEFINE_CPU_KERNEL(MixtureOp, MixtureKernel)
+ELASTOR_INSTANTIATE_CPU_KERNEL(MixtureOp)
 
 }  // namespace elastor

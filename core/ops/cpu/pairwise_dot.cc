@@ -6,53 +6,45 @@
 namespace elastor {
 namespace {
 
-template <typename T>
-class PairwiseDotKernel final : public CpuKernel<T> {
- public:
-  PairwiseDotKernel(const PairwiseDotOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {.reads_inputs = 2, .adds_addend = true}; }
+template <typename U>
+RowMatrix<U> Tokens(const PairwiseDotOp& op, Panels<U> view) {
+  return {view, op.width, 1};
+}
+template <typename U>
+RowMatrix<U> Dots(const PairwiseDotOp& op, Panels<U> view) {
+  return {view, op.second, 1};
+}
 
-  void Forward(const Pass<T>& pass, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
+}  // namespace
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const PairwiseDotOp& op, CpuKernelContext*) {
+  const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-      MultiplyRowMatrices<T>(op_.first, op_.second, op_.width, Tokens(rows(operands.inputs[0])),
-                             Tokens(rows(operands.inputs[1])).Transposed(), {},
-                             Dots(rows(operands.output)));
+      MultiplyRowMatrices<T>(op.first, op.second, op.width, Tokens(op, rows(o.inputs[0])),
+                             Tokens(op, rows(o.inputs[1])).Transposed(), {},
+                             Dots(op, rows(o.output)));
     });
-  }
-  void Backward(const Pass<T>& pass, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
+  };
+  const auto backward = [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) {
         return view.data == nullptr ? view : view.Rows(begin, end - begin);
       };
-      const RowMatrix<const T> dy = Dots(rows(operands.doutput));
+      const RowMatrix<const T> dy = Dots(op, rows(o.doutput));
       // The second input's gradient is computed first, since the first input's addend may be that
       // gradient.
-      MultiplyRowMatrices<T>(op_.second, op_.width, op_.first, dy.Transposed(),
-                             Tokens(rows(operands.inputs[0])), rows(operands.addends[1]),
-                             Tokens(rows(operands.dinputs[1])));
-      MultiplyRowMatrices<T>(op_.first, op_.width, op_.second, dy, Tokens(rows(operands.inputs[1])),
-                             rows(operands.addends[0]), Tokens(rows(operands.dinputs[0])));
+      MultiplyRowMatrices<T>(op.second, op.width, op.first, dy.Transposed(),
+                             Tokens(op, rows(o.inputs[0])), rows(o.addends[1]),
+                             Tokens(op, rows(o.dinputs[1])));
+      MultiplyRowMatrices<T>(op.first, op.width, op.second, dy, Tokens(op, rows(o.inputs[1])),
+                             rows(o.addends[0]), Tokens(op, rows(o.dinputs[0])));
     });
-  }
+  };
+  return KernelOf<T>({.reads_inputs = 2, .adds_addend = true}, forward, backward);
+}
 
- private:
-  template <typename U>
-  RowMatrix<U> Tokens(Panels<U> view) const {
-    return {view, op_.width, 1};
-  }
-  template <typename U>
-  RowMatrix<U> Dots(Panels<U> view) const {
-    return {view, op_.second, 1};
-  }
-
-  const PairwiseDotOp op_;
-};
-
-}  // namespace
-
-ELASTOR_DEFINE_CPU_KERNEL(PairwiseDotOp, PairwiseDotKernel)
+ELASTOR_INSTANTIATE_CPU_KERNEL(PairwiseDotOp)
 
 }  // namespace elastor

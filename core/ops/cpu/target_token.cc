@@ -57,79 +57,60 @@ void TargetOf(const PanelLengths<T>& rows, const TargetTokenOp& op, Panels<const
   }
 }
 
-template <typename T>
-class AppendTargetKernel final : public CpuKernel<T> {
- public:
-  AppendTargetKernel(const AppendTargetOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-
-  void Forward(const Pass<T>& pass, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    ForEachPanel(pass, op_, [&](int64_t p, const PanelLengths<T>& rows) {
-      const Panels<const T> e = PanelOf(operands.inputs[0], p);
-      const Panels<T> x = PanelOf(operands.output, p);
-      for (int64_t t = 0; t <= op_.positions; ++t) {
-        const Panels<const T> position =
-            t < op_.positions ? Token(op_, e, op_.fields + t) : Panels<const T>();
-        SelectToken<T>(rows, t, op_.width, position, Token(op_, e, op_.target), Token(op_, x, t));
-      }
-    });
-  }
-
-  void Backward(const Pass<T>& pass, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    Fill<T>(T{0}, operands.dinputs[0].Slice(0, op_.fields * op_.width));
-    ForEachPanel(pass, op_, [&](int64_t p, const PanelLengths<T>& rows) {
-      const Panels<const T> dx = PanelOf(operands.doutput, p);
-      const Panels<T> de = PanelOf(operands.dinputs[0], p);
-      TargetOf<T>(rows, op_, dx, Token(op_, de, op_.target));
-      for (int64_t t = 0; t < op_.positions; ++t) {
-        SelectToken<T>(rows, t, op_.width, Token(op_, dx, t), {}, Token(op_, de, op_.fields + t));
-      }
-    });
-  }
-
- private:
-  const AppendTargetOp op_;
-};
-
-template <typename T>
-class ReadTargetKernel final : public CpuKernel<T> {
- public:
-  ReadTargetKernel(const ReadTargetOp& op, CpuKernelContext*) : op_(op) {}
-  KernelTraits traits() const override { return {}; }
-
-  void Forward(const Pass<T>& pass, const KernelMemory<T>&,
-               const ForwardOperands<T>& operands) const override {
-    Copy<T>(operands.inputs[0].Slice(0, op_.fields * op_.width), operands.output);
-    ForEachPanel(pass, op_, [&](int64_t p, const PanelLengths<T>& rows) {
-      TargetOf<T>(rows, op_, PanelOf(operands.inputs[1], p),
-                  Token(op_, PanelOf(operands.output, p), op_.field));
-    });
-  }
-
-  void Backward(const Pass<T>& pass, const KernelMemory<T>&,
-                const BackwardOperands<T>& operands) const override {
-    const Panels<T> de = operands.dinputs[0];
-    Copy<T>(operands.doutput, de.Slice(0, op_.fields * op_.width));
-    Fill<T>(T{0}, Token(op_, de, op_.field));
-    Fill<T>(T{0}, de.Slice(op_.fields * op_.width, op_.positions * op_.width));
-    ForEachPanel(pass, op_, [&](int64_t p, const PanelLengths<T>& rows) {
-      const Panels<const T> dtarget = Token(op_, PanelOf(operands.doutput, p), op_.field);
-      const Panels<T> dx = PanelOf(operands.dinputs[1], p);
-      for (int64_t t = 0; t <= op_.positions; ++t) {
-        SelectToken<T>(rows, t, op_.width, {}, dtarget, Token(op_, dx, t));
-      }
-    });
-  }
-
- private:
-  const ReadTargetOp op_;
-};
-
 }  // namespace
 
-ELASTOR_DEFINE_CPU_KERNEL(AppendTargetOp, AppendTargetKernel)
-ELASTOR_DEFINE_CPU_KERNEL(ReadTargetOp, ReadTargetKernel)
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AppendTargetOp& op, CpuKernelContext*) {
+  const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
+    ForEachPanel(pass, op, [&](int64_t p, const PanelLengths<T>& rows) {
+      const Panels<const T> e = PanelOf(o.inputs[0], p);
+      const Panels<T> x = PanelOf(o.output, p);
+      for (int64_t t = 0; t <= op.positions; ++t) {
+        const Panels<const T> position =
+            t < op.positions ? Token(op, e, op.fields + t) : Panels<const T>();
+        SelectToken<T>(rows, t, op.width, position, Token(op, e, op.target), Token(op, x, t));
+      }
+    });
+  };
+  const auto backward = [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
+    Fill<T>(T{0}, o.dinputs[0].Slice(0, op.fields * op.width));
+    ForEachPanel(pass, op, [&](int64_t p, const PanelLengths<T>& rows) {
+      const Panels<const T> dx = PanelOf(o.doutput, p);
+      const Panels<T> de = PanelOf(o.dinputs[0], p);
+      TargetOf<T>(rows, op, dx, Token(op, de, op.target));
+      for (int64_t t = 0; t < op.positions; ++t) {
+        SelectToken<T>(rows, t, op.width, Token(op, dx, t), {}, Token(op, de, op.fields + t));
+      }
+    });
+  };
+  return KernelOf<T>({}, forward, backward);
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReadTargetOp& op, CpuKernelContext*) {
+  const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
+    Copy<T>(o.inputs[0].Slice(0, op.fields * op.width), o.output);
+    ForEachPanel(pass, op, [&](int64_t p, const PanelLengths<T>& rows) {
+      TargetOf<T>(rows, op, PanelOf(o.inputs[1], p), Token(op, PanelOf(o.output, p), op.field));
+    });
+  };
+  const auto backward = [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
+    const Panels<T> de = o.dinputs[0];
+    Copy<T>(o.doutput, de.Slice(0, op.fields * op.width));
+    Fill<T>(T{0}, Token(op, de, op.field));
+    Fill<T>(T{0}, de.Slice(op.fields * op.width, op.positions * op.width));
+    ForEachPanel(pass, op, [&](int64_t p, const PanelLengths<T>& rows) {
+      const Panels<const T> dtarget = Token(op, PanelOf(o.doutput, p), op.field);
+      const Panels<T> dx = PanelOf(o.dinputs[1], p);
+      for (int64_t t = 0; t <= op.positions; ++t) {
+        SelectToken<T>(rows, t, op.width, {}, dtarget, Token(op, dx, t));
+      }
+    });
+  };
+  return KernelOf<T>({}, forward, backward);
+}
+
+ELASTOR_INSTANTIATE_CPU_KERNEL(AppendTargetOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(ReadTargetOp)
 
 }  // namespace elastor

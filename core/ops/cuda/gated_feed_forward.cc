@@ -204,10 +204,7 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const GatedFeedForwardOp& op,
   }
   return std::make_unique<GatedKernel<A, GatedFeedForwardOp>>(op, context);
 }
-template std::unique_ptr<DeviceKernel<float>> MakeDeviceKernel(const GatedFeedForwardOp&,
-                                                               DeviceKernelContext<float>*);
-template std::unique_ptr<DeviceKernel<BFloat16>> MakeDeviceKernel(const GatedFeedForwardOp&,
-                                                                  DeviceKernelContext<BFloat16>*);
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(GatedFeedForwardOp)
 ELASTOR_DEFINE_DEVICE_KERNEL(GatedSumFeedForwardOp, GatedSumFeedForwardKernel)
 
 }  // namespace elastor::cuda

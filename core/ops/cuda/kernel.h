@@ -13,6 +13,7 @@
 #include "core/kernels/cuda/activations.h"
 #include "core/ops/cuda/device_pass.h"
 #include "core/ops/cuda/leaf_gradients.h"
+#include "core/ops/kernel_function.h"
 #include "core/ops/kernel_traits.h"
 #include "core/ops/op.h"
 #include "core/parameters/parameter_layout.h"
@@ -211,17 +212,51 @@ template <typename A>
 void DeliverBias(DeviceKernelContext<A>* context, const KernelPass& pass, int index,
                  Activations<const A> dy, int scratch);
 
-// Defines MakeDeviceKernel for `Op` as Kernel<A>(op, context).
-#define ELASTOR_DEFINE_DEVICE_KERNEL(Op, Kernel)                                               \
-  template <typename A>                                                                        \
-  std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const Op& op,                              \
-                                                    DeviceKernelContext<A>* context) {         \
-    return std::make_unique<Kernel<A>>(op, context);                                           \
-  }                                                                                            \
+// Instantiates MakeDeviceKernel for `Op`.
+#define ELASTOR_INSTANTIATE_DEVICE_KERNEL(Op)                                                  \
   template std::unique_ptr<DeviceKernel<float>> MakeDeviceKernel(const Op&,                    \
                                                                  DeviceKernelContext<float>*); \
   template std::unique_ptr<DeviceKernel<BFloat16>> MakeDeviceKernel(                           \
       const Op&, DeviceKernelContext<BFloat16>*);
+
+// Defines MakeDeviceKernel for `Op` as Kernel<A>(op, context).
+#define ELASTOR_DEFINE_DEVICE_KERNEL(Op, Kernel)                                       \
+  template <typename A>                                                                \
+  std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const Op& op,                      \
+                                                    DeviceKernelContext<A>* context) { \
+    return std::make_unique<Kernel<A>>(op, context);                                   \
+  }                                                                                    \
+  ELASTOR_INSTANTIATE_DEVICE_KERNEL(Op)
+
+// A kernel of two functions. Each takes (operands) or (pass, operands).
+template <typename A, typename ForwardFunction, typename BackwardFunction>
+class FunctionKernel final : public DeviceKernel<A> {
+ public:
+  FunctionKernel(const KernelTraits& traits, const ForwardFunction& forward,
+                 const BackwardFunction& backward)
+      : traits_(traits), forward_(forward), backward_(backward) {}
+  KernelTraits traits() const override { return traits_; }
+  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
+    CallKernelFunction(forward_, operands, pass);
+  }
+  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
+    CallKernelFunction(backward_, operands, pass);
+  }
+
+ private:
+  const KernelTraits traits_;
+  const ForwardFunction forward_;
+  const BackwardFunction backward_;
+};
+
+// Makes the kernel of an op without parameters and state from its two functions.
+template <typename A, typename ForwardFunction, typename BackwardFunction>
+std::unique_ptr<DeviceKernel<A>> KernelOf(const KernelTraits& traits,
+                                          const ForwardFunction& forward,
+                                          const BackwardFunction& backward) {
+  return std::make_unique<FunctionKernel<A, ForwardFunction, BackwardFunction>>(traits, forward,
+                                                                                backward);
+}
 
 }  // namespace elastor::cuda
 

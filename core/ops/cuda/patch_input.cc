@@ -4,34 +4,21 @@
 #include "core/ops/cuda/kernel.h"
 
 namespace elastor::cuda {
-namespace {
 
 // E is read as [rows, 1, pixels].
 template <typename A>
-class PatchInputKernel final : public DeviceKernel<A> {
- public:
-  PatchInputKernel(const PatchInputOp& op, DeviceKernelContext<A>* context)
-      : image_(op.image), context_(context) {}
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const PatchInputOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  KernelTraits traits;
+  traits.row_major_output = traits.row_major_doutput = true;
+  const auto forward = [image = op.image, context](const DevicePass& pass,
+                                                   const ForwardOperands<A>& o) {
+    Patches<A>(context->stream(), pass.inputs.numeric, pass.inputs.local_row, image,
+               o.output.WithTokens(1));
+  };
+  return KernelOf<A>(traits, forward, NothingToCompute());
+}
 
-  KernelTraits traits() const override {
-    KernelTraits traits;
-    traits.row_major_output = traits.row_major_doutput = true;
-    return traits;
-  }
-
-  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
-    Patches<A>(context_->stream(), pass.inputs.numeric, pass.inputs.local_row, image_,
-               operands.output.WithTokens(1));
-  }
-  void Backward(const KernelPass&, const BackwardOperands<A>&) override {}
-
- private:
-  const ImageShape image_;
-  DeviceKernelContext<A>* const context_;
-};
-
-}  // namespace
-
-ELASTOR_DEFINE_DEVICE_KERNEL(PatchInputOp, PatchInputKernel)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(PatchInputOp)
 
 }  // namespace elastor::cuda

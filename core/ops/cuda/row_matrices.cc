@@ -8,82 +8,59 @@
 namespace elastor::cuda {
 namespace {
 
-template <typename A>
-class PairwiseDotKernel final : public DeviceKernel<A> {
- public:
-  PairwiseDotKernel(const PairwiseDotOp& op, DeviceKernelContext<A>* context)
-      : op_(op), context_(context) {}
-
-  KernelTraits traits() const override {
-    KernelTraits traits;
-    traits.reads_inputs = 2;
-    traits.adds_addend = true;
-    // The inputs' tokens must be those that the op reads, or lie together.
-    traits.row_major_input = traits.row_major_dinput =
-        context_->input(0).tokens != op_.first || context_->input(1).tokens != op_.second;
-    return traits;
-  }
-  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
-    MultiplyRowMatrices<A>(context_->stream(), {First(operands.inputs[0])},
-                           {Second(operands.inputs[1]), /*transposed=*/true}, {}, operands.output);
-  }
-  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
-    Stream& stream = context_->stream();
-    const Activations<const A> dy = operands.doutput;
-    // The second input's gradient is computed first, since the first input's addend may be that
-    // gradient.
-    MultiplyRowMatrices<A>(stream, {dy, /*transposed=*/true}, {First(operands.inputs[0])},
-                           Second(operands.addends[1]), Second(operands.dinputs[1]));
-    MultiplyRowMatrices<A>(stream, {dy}, {Second(operands.inputs[1])}, First(operands.addends[0]),
-                           First(operands.dinputs[0]));
-  }
-
- private:
-  template <typename B>
-  Activations<B> First(Activations<B> view) const {
-    return view.data == nullptr ? view : view.WithTokens(op_.first);
-  }
-  template <typename B>
-  Activations<B> Second(Activations<B> view) const {
-    return view.data == nullptr ? view : view.WithTokens(op_.second);
-  }
-
-  PairwiseDotOp op_;
-  DeviceKernelContext<A>* context_;
-};
-
-// The shares are computed again from the scores.
-template <typename A>
-class SoftmaxGateKernel final : public DeviceKernel<A> {
- public:
-  SoftmaxGateKernel(const SoftmaxGateOp& op, DeviceKernelContext<A>* context)
-      : op_(op), context_(context) {}
-
-  KernelTraits traits() const override {
-    KernelTraits traits;
-    traits.reads_inputs = 2;
-    traits.row_major_input = traits.row_major_dinput = true;
-    return traits;
-  }
-  void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
-    SoftmaxGate<A>(context_->stream(), operands.inputs[0].WithTokens(op_.tokens),
-                   operands.inputs[1].WithTokens(1), operands.output);
-  }
-  void Backward(const KernelPass&, const BackwardOperands<A>& operands) override {
-    SoftmaxGateBackward<A>(context_->stream(), operands.inputs[0].WithTokens(op_.tokens),
-                           operands.inputs[1].WithTokens(1), operands.doutput,
-                           operands.dinputs[0].WithTokens(op_.tokens),
-                           operands.dinputs[1].WithTokens(1));
-  }
-
- private:
-  SoftmaxGateOp op_;
-  DeviceKernelContext<A>* context_;
-};
+template <typename U>
+Activations<U> WithTokens(Activations<U> view, int64_t tokens) {
+  return view.data == nullptr ? view : view.WithTokens(tokens);
+}
 
 }  // namespace
 
-ELASTOR_DEFINE_DEVICE_KERNEL(PairwiseDotOp, PairwiseDotKernel)
-ELASTOR_DEFINE_DEVICE_KERNEL(SoftmaxGateOp, SoftmaxGateKernel)
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const PairwiseDotOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  KernelTraits traits;
+  traits.reads_inputs = 2;
+  traits.adds_addend = true;
+  // The inputs' tokens must be those that the op reads, or lie together.
+  traits.row_major_input = traits.row_major_dinput =
+      context->input(0).tokens != op.first || context->input(1).tokens != op.second;
+  const auto forward = [op, context](const ForwardOperands<A>& o) {
+    MultiplyRowMatrices<A>(context->stream(), {WithTokens(o.inputs[0], op.first)},
+                           {WithTokens(o.inputs[1], op.second), /*transposed=*/true}, {}, o.output);
+  };
+  const auto backward = [op, context](const BackwardOperands<A>& o) {
+    // The second input's gradient is computed first, since the first input's addend may be that
+    // gradient.
+    MultiplyRowMatrices<A>(context->stream(), {o.doutput, /*transposed=*/true},
+                           {WithTokens(o.inputs[0], op.first)}, WithTokens(o.addends[1], op.second),
+                           WithTokens(o.dinputs[1], op.second));
+    MultiplyRowMatrices<A>(context->stream(), {o.doutput}, {WithTokens(o.inputs[1], op.second)},
+                           WithTokens(o.addends[0], op.first), WithTokens(o.dinputs[0], op.first));
+  };
+  return KernelOf<A>(traits, forward, backward);
+}
+
+// The shares are computed again from the scores.
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SoftmaxGateOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  KernelTraits traits;
+  traits.reads_inputs = 2;
+  traits.row_major_input = traits.row_major_dinput = true;
+  const int64_t tokens = op.tokens;
+  const auto forward = [context, tokens](const ForwardOperands<A>& o) {
+    SoftmaxGate<A>(context->stream(), o.inputs[0].WithTokens(tokens), o.inputs[1].WithTokens(1),
+                   o.output);
+  };
+  const auto backward = [context, tokens](const BackwardOperands<A>& o) {
+    SoftmaxGateBackward<A>(context->stream(), o.inputs[0].WithTokens(tokens),
+                           o.inputs[1].WithTokens(1), o.doutput, o.dinputs[0].WithTokens(tokens),
+                           o.dinputs[1].WithTokens(1));
+  };
+  return KernelOf<A>(traits, forward, backward);
+}
+
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(PairwiseDotOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(SoftmaxGateOp)
 
 }  // namespace elastor::cuda

@@ -21,53 +21,37 @@ TargetTokenShape ShapeOf(const TargetTokenOp& op, int64_t field, const DevicePas
           .lengths = pass.LengthsOf(op.sequence, op.sequences)};
 }
 
-template <typename A>
-class AppendTargetKernel final : public DeviceKernel<A> {
- public:
-  AppendTargetKernel(const AppendTargetOp& op, DeviceKernelContext<A>* context)
-      : op_(op), context_(context) {}
-  KernelTraits traits() const override { return TargetTokenTraits(); }
-
-  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
-    AppendTarget<A>(context_->stream(), ShapeOf(op_, op_.target, pass),
-                    operands.inputs[0].WithTokens(1), operands.output.WithTokens(1));
-  }
-  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
-    AppendTargetBackward<A>(context_->stream(), ShapeOf(op_, op_.target, pass),
-                            operands.doutput.WithTokens(1), operands.dinputs[0].WithTokens(1));
-  }
-
- private:
-  AppendTargetOp op_;
-  DeviceKernelContext<A>* context_;
-};
-
-template <typename A>
-class ReadTargetKernel final : public DeviceKernel<A> {
- public:
-  ReadTargetKernel(const ReadTargetOp& op, DeviceKernelContext<A>* context)
-      : op_(op), context_(context) {}
-  KernelTraits traits() const override { return TargetTokenTraits(); }
-
-  void Forward(const DevicePass& pass, const ForwardOperands<A>& operands) override {
-    ReadTarget<A>(context_->stream(), ShapeOf(op_, op_.field, pass),
-                  operands.inputs[0].WithTokens(1), operands.inputs[1].WithTokens(1),
-                  operands.output.WithTokens(1));
-  }
-  void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
-    ReadTargetBackward<A>(context_->stream(), ShapeOf(op_, op_.field, pass),
-                          operands.doutput.WithTokens(1), operands.dinputs[0].WithTokens(1),
-                          operands.dinputs[1].WithTokens(1));
-  }
-
- private:
-  ReadTargetOp op_;
-  DeviceKernelContext<A>* context_;
-};
-
 }  // namespace
 
-ELASTOR_DEFINE_DEVICE_KERNEL(AppendTargetOp, AppendTargetKernel)
-ELASTOR_DEFINE_DEVICE_KERNEL(ReadTargetOp, ReadTargetKernel)
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const AppendTargetOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  const auto forward = [op, context](const DevicePass& pass, const ForwardOperands<A>& o) {
+    AppendTarget<A>(context->stream(), ShapeOf(op, op.target, pass), o.inputs[0].WithTokens(1),
+                    o.output.WithTokens(1));
+  };
+  const auto backward = [op, context](const KernelPass& pass, const BackwardOperands<A>& o) {
+    AppendTargetBackward<A>(context->stream(), ShapeOf(op, op.target, pass),
+                            o.doutput.WithTokens(1), o.dinputs[0].WithTokens(1));
+  };
+  return KernelOf<A>(TargetTokenTraits(), forward, backward);
+}
+
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const ReadTargetOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  const auto forward = [op, context](const DevicePass& pass, const ForwardOperands<A>& o) {
+    ReadTarget<A>(context->stream(), ShapeOf(op, op.field, pass), o.inputs[0].WithTokens(1),
+                  o.inputs[1].WithTokens(1), o.output.WithTokens(1));
+  };
+  const auto backward = [op, context](const KernelPass& pass, const BackwardOperands<A>& o) {
+    ReadTargetBackward<A>(context->stream(), ShapeOf(op, op.field, pass), o.doutput.WithTokens(1),
+                          o.dinputs[0].WithTokens(1), o.dinputs[1].WithTokens(1));
+  };
+  return KernelOf<A>(TargetTokenTraits(), forward, backward);
+}
+
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(AppendTargetOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(ReadTargetOp)
 
 }  // namespace elastor::cuda
