@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -259,6 +262,83 @@ TEST(PrepareTest, UsersMistakes) {
                            {WriteScratch("cut.gz", packed.substr(0, packed.size() / 2))}, "out2")),
       testing::AllOf(HasSubstr("cut.gz: gzip data cut off at byte "),
                      HasSubstr(std::to_string(packed.size() / 2))));
+}
+
+// Prepares one STANDARDIZE column of training values, and the same values as test rows.
+PrepareOptions ColumnOptions(const std::vector<double>& values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i) {
+    char number[40];
+    std::snprintf(number, sizeof(number), "%.17g", values[i]);
+    text += std::to_string(i % 2) + "\t" + number + "\n";
+  }
+  PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'x' type: NUMERIC transform: STANDARDIZE }",
+      {WriteScratch("train", text)}, "out");
+  options.test_inputs = {WriteScratch("test", text)};
+  options.threads = 2;
+  return options;
+}
+
+// Mean and deviation in two passes of long double, whose range and digits suffice for floats.
+TEST(PrepareTest, StandardisingIsRightForNumbersOfEverySize) {
+  const double hour = 1700000000000, ulp = 0x1p-29;  // of numbers from 2^23 to 2^24
+  std::map<std::string, std::vector<double>> columns = {
+      {"constant", std::vector<double>(999, 14.62)},
+      {"constant tenth", std::vector<double>(1000, 0.1)},
+      {"zeros", {0.0, -0.0, 0.0, -0.0}},
+      {"ones and tens", {}},
+      {"an hour of milliseconds", {}},
+      {"beside a large mean", {}},
+      {"tiny", {}},
+      {"denormal", {}},
+      {"huge", {}},
+      {"one unlike the others", std::vector<double>(500, 1e7)},
+      {"the ends of floats", {3.4e38, -3.4e38, 1e-45, 0, 3.4e38}},
+      {"far from zero, near each other", {1e30, 1.0000001e30, 1.0000002e30, 1e30}},
+  };
+  for (int i = 0; i < 600; ++i) {
+    const double draw = i * 7919 % 1009 / 1009.0 - 0.5;
+    columns["ones and tens"].push_back(i % 10);
+    columns["an hour of milliseconds"].push_back(hour + 250 * (i * 7919 % 14400));
+    columns["beside a large mean"].push_back(1e9 + i % 3);
+    columns["tiny"].push_back(1e-30 * draw);
+    columns["denormal"].push_back(1e-44 * (i % 5));
+    columns["huge"].push_back(1e38 * draw);
+  }
+  columns["one unlike the others"][77] += ulp;
+  for (const auto& [name, values] : columns) {
+    SCOPED_TRACE(name);
+    const PrepareOptions options = ColumnOptions(values);
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    long double mean = 0, variance = 0;
+    for (const double value : values) mean += value;
+    mean /= static_cast<long double>(values.size());
+    for (const double value : values) variance += (value - mean) * (value - mean);
+    variance /= static_cast<long double>(values.size());
+    const bool equal = std::ranges::all_of(values, [&](double x) { return x == values[0]; });
+    const long double stddev = equal ? 1 : std::sqrt(variance);
+    const auto dataset = OpenOrDie(options.output_dir);
+    const DatasetInfo::Numeric& field = dataset->info().numeric[0];
+    EXPECT_LE(std::abs(field.stddev - stddev), 1e-9L * stddev);
+    const long double half_ulp = std::abs(mean) * 0x1p-53L;
+    EXPECT_LE(std::abs(field.mean - mean), equal ? 0 : std::max(1e-9L * stddev, half_ulp));
+    for (const Split split : {Split::kTrain, Split::kTest}) {
+      const Rows rows = ReadAll(*dataset, split);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const long double right = equal ? 0 : (values[i] - field.mean) / stddev;
+        ASSERT_LE(std::abs(rows.numeric[i] - right), 2e-7L * std::abs(right)) << values[i];
+      }
+    }
+  }
+}
+
+TEST(PrepareTest, AScaledValueBeyondFloatsIsRefused) {
+  PrepareOptions options = ColumnOptions({1e-10, 2e-10, 3e-10});
+  options.test_inputs = {WriteScratch("far", "0\t1\n1\t1e38\n")};
+  EXPECT_THAT(Prepare(options).status().message(),
+              HasSubstr("field x: the value 1e+38 is 1.22474e+48 times the deviation 8.16497e-11"));
 }
 
 // The bytes of the three splits.

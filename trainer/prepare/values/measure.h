@@ -17,17 +17,28 @@
 
 namespace elastor {
 
-// What a numeric field's transformed values are in one split. Sums are exact and bins are counts,
-// so nothing depends on the order of rows or threads.
+// Statistics of a numeric field's transformed values in one split. Sums are exact and bins are
+// counts, so nothing depends on the order of rows or threads.
 struct NumericTally {
   // 0: missing; 1: zero; then by sign, binary exponent from -32 to 95 and two bits of fraction.
   static constexpr int kBins = 2 + 2 * 128 * 4;
   static int BinOf(double value);
   void Add(double value, int64_t times);  // NaN is missing
+  // REQUIRES: equal shift and scale.
   void Merge(const NumericTally& other);
   double Mean() const;
   double Stddev() const;  // population; 1 when all values are equal or there are none
+  // Returns whether the sums give mean and deviation to 1e-9. They do not if the deviation is small
+  // beside the distance of mean and `shift`, or if values leave the range of the sums.
+  bool Settled() const;
+  // Returns an empty tally that takes the sums about this one's mean, to be filled from the rows
+  // again. After at most three of them a tally is settled.
+  NumericTally Recentred() const;
+  double ScaledVariance() const;  // of (value - shift) * scale
 
+  // Sums are those of (value - shift) * scale and of its square; `scale` is a power of two.
+  double shift = 0;
+  double scale = 1;
   ExactSum sum;
   ExactSum squares;
   int64_t count = 0;
@@ -60,8 +71,9 @@ struct Measures {
   std::vector<std::vector<RunCounts>> counts;  // by segment, then column
 };
 
-// Reads all rows once: statistics of numeric fields, and counts of the values of every run.
-// `values` is mapped. User error when values are too large for their mean and deviation.
+// Reads all rows: statistics of numeric fields, and counts of the values of every run. One reading
+// is enough for ordinary numbers; NumericTally::Settled says which fields take another. `values` is
+// mapped.
 StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,
                                const TextPassResult& text, const RowPlaces& places,
                                const WorkFile& rows, const WorkFile& values, ThreadPool* pool,
