@@ -13,6 +13,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kGzip = "\x1f\x8b"sv;
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd"sv;
 constexpr FileKind kGzipKind = {"gzip data", "unpack it with gzip -d"};
+constexpr FileKind kZstdKind = {"zstd data", "unpack it with zstd -d"};
 
 // Bytes at a place of a file. Text of columns does not have them there.
 struct Magic {
@@ -23,7 +24,6 @@ struct Magic {
 
 constexpr Magic kMagics[] = {
     {0, "PK\3\4"sv, {"a zip archive", "unpack it with unzip"}},
-    {0, kZstd, {"zstd data", "unpack it with zstd -d"}},
     {0, "\xfd\x37zXZ\0"sv, {"xz data", "unpack it with xz -d"}},
     {0, "\x04\x22\x4d\x18"sv, {"lz4 data", "unpack it with lz4 -d"}},
     {0, "\x1f\x9d"sv, {"compress data", "unpack it with uncompress"}},
@@ -45,31 +45,60 @@ constexpr Magic kMagics[] = {
     {0, "\xfe\xff"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
 };
 constexpr FileKind kPage = {"an HTML or XML page", "a server's answer? download the file again"};
+
+std::string_view WithoutSpace(std::string_view head) {
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+  return head;
+}
+
+std::string_view WithoutComments(std::string_view head) {
+  for (head = WithoutSpace(head); head.starts_with("<!--"); head = WithoutSpace(head)) {
+    head.remove_prefix(std::min(head.find("-->"), head.size() - 3) + 3);
+  }
+  return head;
+}
+
+bool BeginsDocument(std::string_view head) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"<!doctype html", "<html", "<?xml"},
+      [&](std::string_view begin) { return LowerCase(head.substr(0, begin.size())) == begin; });
+}
+
 constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
 
 }  // namespace
 
 bool IsGzip(std::string_view head) { return head.starts_with(kGzip); }
 
-bool IsZstd(std::string_view head) { return head.starts_with(kZstd); }
+// The first frame may be one to be skipped, as pzstd writes it.
+bool IsZstd(std::string_view head) {
+  const bool skippable =
+      head.size() > 3 && (head[0] & 0xf0) == 0x50 && head.substr(1).starts_with("\x2a\x4d\x18");
+  return skippable || head.starts_with(kZstd);
+}
 
 bool IsPage(std::string_view head) {
-  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
-  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
-  for (const std::string_view begin : {"<!doctype html", "<html", "<?xml"}) {
-    if (LowerCase(head.substr(0, begin.size())) == begin) return true;
-  }
-  return false;
+  constexpr std::string_view kElements[] = {"<head", "<script", "<iframe", "<h1",    "<div",
+                                            "<font", "<table",  "<a",      "<style", "<title",
+                                            "<b",    "<body",   "<br",     "<p"};
+  head = WithoutComments(head);
+  if (BeginsDocument(head)) return true;
+  return std::ranges::any_of(kElements, [&](std::string_view element) {
+    return LowerCase(head.substr(0, element.size())) == element && head.size() > element.size() &&
+           std::string_view(" \t\r\n>").find(head[element.size()]) != std::string_view::npos;
+  });
 }
 
 const FileKind* KindOfFile(std::string_view head) {
   if (IsGzip(head)) return &kGzipKind;
+  if (IsZstd(head)) return &kZstdKind;
   for (const Magic& magic : kMagics) {
     if (head.size() > magic.at && head.substr(magic.at).starts_with(magic.bytes)) {
       return &magic.kind;
     }
   }
-  if (IsPage(head)) return &kPage;
+  if (BeginsDocument(WithoutComments(head))) return &kPage;
   const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;
   return zeros ? &kZeros : nullptr;
 }

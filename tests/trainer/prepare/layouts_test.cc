@@ -13,6 +13,7 @@
 #include "tests/trainer/prepare/real_data.h"
 #include "tests/trainer/prepare/scratch.h"
 #include "trainer/prepare/guess/guess.h"
+#include "trainer/prepare/media/page_text.h"
 #include "trainer/prepare/prepare.h"
 
 namespace elastor {
@@ -104,6 +105,72 @@ TEST(LayoutsTest, SkippedLinesAreNoRows) {
               HasSubstr("in: ends after line 2, expected a header line"));
   EXPECT_THAT(message_of("", std::string(99 << 10, 'x') + "\ny\n" + rows),
               HasSubstr("in: found 0 lines in the first 65536 bytes, expected 2 lines to skip"));
+}
+
+std::string TextOrDie(const std::string& page) {
+  const auto text = TextOfPage(page);
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return text.ok() ? *text : "";
+}
+
+TEST(LayoutsTest, NoTextOfAPageIsLost) {
+  for (const int depth : {10, 300, 100000}) {
+    std::string page = "<html><body><p>first</p>";
+    for (int i = 0; i < depth; ++i) page += "<div>";
+    page += "inner <b>words</b>";
+    for (int i = 0; i < depth; ++i) page += "</div>";
+    EXPECT_EQ(TextOrDie(page + "<p>last</p></body></html>"), "first\ninner words\nlast\n");
+  }
+  const std::string zero(1, '\0');
+  EXPECT_EQ(
+      TextOrDie("<html><body><p>before" + zero + "</p>" + zero + "<p>behind</p></body></html>"),
+      "before\nbehind\n");
+  EXPECT_EQ(TextOrDie("<html>a<script>no</script> <style>no</style>b<br>c &amp; d</html>"),
+            "a b\nc & d\n");
+}
+
+TEST(LayoutsTest, PagesAreReadInTheirEncoding) {
+  const std::string cafe = "caf\xc3\xa9", bad = "\xef\xbf\xbd";
+  const auto body = [](const std::string& head, const std::string& text) {
+    return TextOrDie("<html><head>" + head + "</head><body>" + text + "</body></html>");
+  };
+  // One bad byte does not change how all that follows is read.
+  EXPECT_EQ(body("", cafe + " \xff " + cafe + " \xe2\x82\xac"),
+            cafe + " " + bad + " " + cafe + " \xe2\x82\xac\n");
+  EXPECT_EQ(body("<title>" + cafe + "</title><meta charset=utf-8>", "\xff " + cafe),
+            cafe + "\n" + bad + " " + cafe + "\n");
+  EXPECT_EQ(TextOrDie("\xef\xbb\xbf<html>" + cafe + "</html>"), cafe + "\n");
+  EXPECT_EQ(body("", "caf\xe9 \xe9t\xe9"), cafe + " \xc3\xa9t\xc3\xa9\n");  // Latin-1
+  const std::string type = "<meta http-equiv=\"Content-Type\" content=\"text/html; charset=";
+  EXPECT_EQ(body(type + "ISO-8859-1\">", "caf\xe9"), cafe + "\n");
+  // A byte that windows-1252 does not have, behind quotes that Latin-1 does not have.
+  EXPECT_EQ(body(type + "windows-1252\">", "\x93x\x94 \x81 y"),
+            "\xe2\x80\x9cx\xe2\x80\x9d " + bad + " y\n");
+  EXPECT_EQ(TextOrDie("<?xml version=\"1.0\" encoding='iso-8859-1'?><html>caf\xe9</html>"),
+            cafe + "\n");
+  EXPECT_EQ(
+      TextOfPage("<html><meta charset=\"klingon\">x</html>").status().message(),
+      "the page declares the encoding 'klingon'; expected one that this machine's iconv knows");
+}
+
+TEST(LayoutsTest, PagesBeginWithCommentsToo) {
+  const auto text_of = [](const std::string& bytes) {
+    const PrepareOptions options =
+        OptionsOf("layout: TEXT text { length: 2 }", {WriteScratch("in", bytes)}, "out");
+    const auto report = Prepare(options);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+    return std::string(rows.ids.begin(), rows.ids.end());
+  };
+  EXPECT_THAT(text_of("<!-- saved --> <!-- twice -->\n<p>a page</p>"),
+              testing::StartsWith("a page"));
+  EXPECT_THAT(text_of("<!-- a note -->\nno page < p"), testing::StartsWith("<!-- a note -->\nno"));
+  EXPECT_THAT(text_of("<pre is no element of the list"), testing::StartsWith("<pre is"));
+  const Status table =
+      Prepare(OptionsOf("fields { name: 'y' type: LABEL }",
+                        {WriteScratch("in", "<!-- x --><html><p>404</p></html>")}, "table"))
+          .status();
+  EXPECT_THAT(table.message(), HasSubstr("in: found an HTML or XML page"));
 }
 
 // Every byte but the first is a label once, of the byte before it.

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -137,9 +140,9 @@ TEST(PrepareTest, LibsvmSplitByFileWithMultiHot) {
          fields { name: "price" type: NUMERIC transform: STANDARDIZE }
          fields { name: "user" type: CATEGORICAL encoding: IDENTITY offset: 100 buckets: 3 }
          fields { name: "tags" type: MULTI_HOT pooling: MEAN max_length: 2 })",
-      {WriteScratch("a", "1 0:3 100:1 7:1 8:1 9:1\n-1 0:5 102:1\n")}, "out");
-  options.validation_inputs = {WriteScratch("b", "0 0:4 101:1 9:1 8:1\n")};
-  options.test_inputs = {WriteScratch("c", "+1 0:4.5 100:1 7:1")};
+      {WriteScratch("a", "1 1:3 100:1 7:1 8:1 9:1\n-1 1:5 102:1\n")}, "out");
+  options.validation_inputs = {WriteScratch("b", "0 1:4 101:1 9:1 8:1\n")};
+  options.test_inputs = {WriteScratch("c", "+1 1:4.5 100:1 7:1")};
   const auto report = Prepare(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->rows, ElementsAre(2, 1, 1));
@@ -261,6 +264,86 @@ TEST(PrepareTest, UsersMistakes) {
                      HasSubstr(std::to_string(packed.size() / 2))));
 }
 
+// Prepares one STANDARDIZE column of training values, and the same values as test rows.
+PrepareOptions ColumnOptions(const std::vector<double>& values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i) {
+    char number[40];
+    std::snprintf(number, sizeof(number), "%.17g", values[i]);
+    text += std::to_string(i % 2) + "\t" + number + "\n";
+  }
+  PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'x' type: NUMERIC transform: STANDARDIZE }",
+      {WriteScratch("train", text)}, "out");
+  options.test_inputs = {WriteScratch("test", text)};
+  options.threads = 2;
+  return options;
+}
+
+// Mean and deviation in two passes of long double, whose range and digits suffice for floats.
+TEST(PrepareTest, StandardisingIsRightForNumbersOfEverySize) {
+  const double hour = 1700000000000, ulp = 0x1p-29;  // of numbers from 2^23 to 2^24
+  std::map<std::string, std::vector<double>> columns = {
+      {"constant", std::vector<double>(999, 14.62)},
+      {"constant tenth", std::vector<double>(1000, 0.1)},
+      {"zeros", {0.0, -0.0, 0.0, -0.0}},
+      {"ones and tens", {}},
+      {"an hour of milliseconds", {}},
+      {"beside a large mean", {}},
+      {"tiny", {}},
+      {"denormal", {}},
+      {"huge", {}},
+      {"one unlike the others", std::vector<double>(500, 1e7)},
+      {"the ends of floats", {3.4e38, -3.4e38, 1e-45, 0, 3.4e38}},
+      {"far from zero, near each other", {1e30, 1.0000001e30, 1.0000002e30, 1e30}},
+  };
+  for (int i = 0; i < 600; ++i) {
+    const double draw = i * 7919 % 1009 / 1009.0 - 0.5;
+    columns["ones and tens"].push_back(i % 10);
+    columns["an hour of milliseconds"].push_back(hour + 250 * (i * 7919 % 14400));
+    columns["beside a large mean"].push_back(1e9 + i % 3);
+    columns["tiny"].push_back(1e-30 * draw);
+    columns["denormal"].push_back(1e-44 * (i % 5));
+    columns["huge"].push_back(1e38 * draw);
+  }
+  columns["one unlike the others"][77] += ulp;
+  for (const auto& [name, values] : columns) {
+    SCOPED_TRACE(name);
+    const PrepareOptions options = ColumnOptions(values);
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    // About the first value, so that near numbers keep their digits.
+    const long double first = values[0], count = static_cast<long double>(values.size());
+    long double mean = 0, variance = 0;
+    for (const double value : values) mean += (value - first) / count;
+    for (const double value : values) {
+      variance += (value - first - mean) * (value - first - mean) / count;
+    }
+    mean += first;
+    const bool equal = std::ranges::all_of(values, [&](double x) { return x == values[0]; });
+    const long double stddev = equal ? 1 : std::sqrt(variance);
+    const auto dataset = OpenOrDie(options.output_dir);
+    const DatasetInfo::Numeric& field = dataset->info().numeric[0];
+    EXPECT_LE(std::abs(field.stddev - stddev), 1e-9L * stddev);
+    const long double half_ulp = std::abs(mean) * 0x1p-53L;
+    EXPECT_LE(std::abs(field.mean - mean), equal ? 0 : std::max(1e-9L * stddev, half_ulp));
+    for (const Split split : {Split::kTrain, Split::kTest}) {
+      const Rows rows = ReadAll(*dataset, split);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const long double right = equal ? 0 : (values[i] - field.mean) / stddev;
+        ASSERT_LE(std::abs(rows.numeric[i] - right), 2e-7L * std::abs(right)) << values[i];
+      }
+    }
+  }
+}
+
+TEST(PrepareTest, AScaledValueBeyondFloatsIsRefused) {
+  PrepareOptions options = ColumnOptions({1e-10, 2e-10, 3e-10});
+  options.test_inputs = {WriteScratch("far", "0\t1\n1\t1e38\n")};
+  EXPECT_THAT(Prepare(options).status().message(),
+              HasSubstr("field x: the value 1e+38 is 1.22474e+48 times the deviation 8.16497e-11"));
+}
+
 // The bytes of the three splits.
 std::string SplitBytes(const std::string& set) {
   std::string bytes;
@@ -330,6 +413,59 @@ TEST(PrepareTest, WhatIsSeldomMeantIsTold) {
   by_file.output_dir = ScratchPath("out");
   EXPECT_THAT(warnings_of(by_file),
               ElementsAre(HasSubstr("the label of all 2 train rows is 1; is the LABEL field's")));
+}
+
+TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
+  std::vector<std::string> warnings;
+  const auto warnings_of = [&](const std::string& schema, const std::string& train,
+                               const std::string& validation) {
+    PrepareOptions options = OptionsOf("fields { name: 'y' type: LABEL } " + schema,
+                                       {WriteScratch("train", train)}, "out");
+    options.validation_inputs = {WriteScratch("validation", validation)};
+    warnings.clear();
+    options.warn = [&](const std::string& message) { warnings.push_back(message); };
+    const auto report = Prepare(options);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return warnings;
+  };
+  const std::string user = "fields { name: 'user' type: CATEGORICAL } ";
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t1.0\n1\t2.0\n"),
+              ElementsAre(HasSubstr("field user: all values of the validation rows are unknown to "
+                                    "the vocabulary and get id 0; are they written as in")));
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t1.0\n1\t2\n"), testing::IsEmpty());
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t\n1\t\n"),
+              ElementsAre("field user: missing in all 2 validation rows; is the column right?"));
+  EXPECT_THAT(
+      warnings_of("fields { names: 'a1..a6' type: NUMERIC }", "0\t\t\t\t\t\t\n1\t\t\t\t\t\t\n",
+                  "0\t1\t1\t1\t1\t1\t1\n1\t1\t1\t1\t1\t1\t1\n"),
+      ElementsAre("fields a1, a2, a3, a4, a5, ... (6 in all): missing in all 2 train rows; "
+                  "is the column right?"));
+  EXPECT_THAT(warnings_of("fields { name: 'user' type: CATEGORICAL min_count: 2 }",
+                          "0\t1\n1\t2\n0\t3\n", "0\t1\n1\t2\n"),
+              ElementsAre("field user: no value is there min_count times in the training rows, so "
+                          "all values get id 0"));
+  const std::string weight = "fields { name: 'w' type: WEIGHT } " + user;
+  EXPECT_THAT(warnings_of(weight, "0\t1\ta\n1\t2\tb\n0\t0\ta\n", "0\t0\ta\n1\t0\tb\n"),
+              ElementsAre(HasSubstr("the weight of all 2 validation rows is 0, so nothing can be "
+                                    "measured on them")));
+  EXPECT_THAT(warnings_of(weight, "0\t0\ta\n1\t0\tb\n0\t0\ta\n", "0\t\ta\n1\t0\tb\n"),
+              ElementsAre(HasSubstr("the weight of all 3 train rows is 0, so nothing can be "
+                                    "learned from them")));
+  std::string bag;
+  for (int i = 0; i < 98; ++i) bag += (i == 0 ? "" : "|") + std::to_string(i % 30);
+  const std::string rows = "0\t" + bag + "\n1\t" + bag + "\n";
+  EXPECT_THAT(warnings_of("fields { name: 'h' type: SEQUENCE }", rows, rows),
+              ElementsAre("field h: 136 of 392 ids are left out, as a row keeps 64 where the "
+                          "schema gives no max_length"));
+  EXPECT_THAT(warnings_of("fields { name: 'h' type: SEQUENCE max_length: 64 }", rows, rows),
+              testing::IsEmpty());
+  const std::string time = "fields { name: 't' type: TIME } " + user;
+  EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t299\ta\n1\t400\tb\n"),
+              ElementsAre("training rows are later than validation rows (the last at 1970-01-01 "
+                          "00:05:00, the first validation row at 1970-01-01 00:04:59), so a model "
+                          "learns from the future; sort the rows by time"));
+  EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t300\ta\n1\t400\tb\n"),
+              testing::IsEmpty());
 }
 
 TEST(PrepareTest, WhatStandsInTheWayIsRefusedBeforeAnyWork) {

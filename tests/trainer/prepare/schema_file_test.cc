@@ -71,6 +71,14 @@ TEST(SchemaFileTest, NumbersOfPlantedDataThatNothingCanBeMadeOf) {
   }
 }
 
+TEST(SchemaFileTest, AByteOrderMarkIsNoPartOfTheText) {
+  const std::string mark = "\xef\xbb\xbf", fields = "fields { name: 'y' type: LABEL }";
+  const auto schema = ParseSchema(mark + fields, "s");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  EXPECT_EQ(schema->fields(0).name(), "y");
+  EXPECT_EQ(ParseSchema(mark + mark + fields, "s").status().code(), StatusCode::kUser);
+}
+
 TEST(SchemaFileTest, FilesThatAreNoSchema) {
   const auto message_of = [](const std::string& bytes) {
     const std::string path = testing::TempDir() + "/schema";
@@ -167,6 +175,8 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf(fields + "delimiter: '\\n'").rfind("s.textproto: delimiter is", 0), 0u);
   EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
             "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
+  EXPECT_EQ(MessageOf(fields + "zero_based: true"),
+            "s.textproto: `zero_based` is for layout LIBSVM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
             "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
             "IGNORED in LIBSVM");

@@ -1,7 +1,5 @@
 #include "trainer/prepare/media/byte_windows.h"
 
-#include <libxml/HTMLparser.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,8 +10,10 @@
 
 #include "core/base/file.h"
 #include "core/base/leaves.h"
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/text_source.h"
+#include "trainer/prepare/media/page_text.h"
 #include "trainer/prepare/rows/row_blocks.h"
 #include "trainer/prepare/split_ranges.h"
 
@@ -21,53 +21,13 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kReadBytes = 1 << 20;
-constexpr int64_t kMostPageBytes = 1 << 30;
-
-// The text of a page as it grows.
-class PageText {
- public:
-  void Visit(const xmlNode* first) {
-    for (const xmlNode* node = first; node != nullptr; node = node->next) {
-      if (node->type == XML_TEXT_NODE) Append(reinterpret_cast<const char*>(node->content));
-      if (node->type != XML_ELEMENT_NODE) continue;
-      const std::string_view name = reinterpret_cast<const char*>(node->name);
-      if (name == "script" || name == "style") continue;
-      const htmlElemDesc* const element = htmlTagLookup(node->name);
-      const bool block = element == nullptr || !element->isinline || name == "br";
-      if (block) gap_ = '\n';
-      Visit(node->children);
-      if (block) gap_ = '\n';
-    }
-  }
-  std::string Take() && {
-    if (!text_.empty()) text_ += '\n';
-    return std::move(text_);
-  }
-
- private:
-  void Append(std::string_view piece) {
-    for (const char c : piece) {
-      if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-        if (gap_ == 0) gap_ = ' ';
-        continue;
-      }
-      if (gap_ != 0 && !text_.empty()) text_ += gap_;
-      gap_ = 0;
-      text_ += c;
-    }
-  }
-
-  std::string text_;
-  char gap_ = 0;  // what stands before the next character; 0: nothing
-};
 
 StatusOr<std::string> TextOfFile(const std::string& path) {
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
   ELASTOR_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
   if (IsPage(text)) {
-    if (static_cast<int64_t>(text.size()) <= kMostPageBytes) return TextOfPage(text);
-    return UserError(path + ": a page of " + std::to_string(text.size()) +
-                     " bytes; expected 2^30 at most");
+    StatusOr<std::string> page = TextOfPage(text);
+    return page.ok() ? page : UserError(StrCat(path, ": ", page.status().message()));
   }
   text.clear();
   std::string piece;
@@ -101,18 +61,6 @@ void AppendWindow(std::string_view text, int64_t length, int64_t row, Rows* rows
 }
 
 }  // namespace
-
-std::string TextOfPage(const std::string& page) {
-  // Mistakes of pages are mended, nothing is fetched.
-  constexpr int kOptions = HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
-                           HTML_PARSE_NONET | HTML_PARSE_COMPACT;
-  const std::unique_ptr<xmlDoc, decltype(&xmlFreeDoc)> document(
-      htmlReadMemory(page.data(), static_cast<int>(page.size()), nullptr, nullptr, kOptions),
-      &xmlFreeDoc);
-  PageText text;
-  if (document != nullptr) text.Visit(document->children);
-  return std::move(text).Take();
-}
 
 DatasetInfo TextInfo(const Schema& schema) {
   DatasetInfo info = ByteWindows(schema.text().length());

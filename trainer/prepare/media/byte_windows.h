@@ -27,10 +27,6 @@ DatasetInfo TextInfo(const Schema& schema);
 Status WriteByteWindows(const PrepareOptions& options, ThreadPool* pool, DatasetWriter* writer,
                         PrepareReport* report);
 
-// What a reader sees of a page: its text, without scripts and styles; runs of white space are one
-// space, or one line feed where a block of the page begins or ends.
-std::string TextOfPage(const std::string& page);
-
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_PREPARE_MEDIA_BYTE_WINDOWS_H_

@@ -15,6 +15,13 @@ namespace {
 
 // Squares of smaller integers, as many as a chunk may have rows, add up in 63 bits.
 constexpr int64_t kSmall = 1 << 20;
+constexpr int kMostReadings = 4;
+constexpr int kMostExponent = 1000;  // of a scale, which must be finite
+// Sums of squares keep enough digits if the largest addend is in this range, and their difference
+// to the square of the mean does if it is a larger share of that than kLeastVarianceShare.
+constexpr double kLeastReach = 0x1p-60;
+constexpr double kMostReach = 0x1p48;
+constexpr double kLeastVarianceShare = 1e-6;
 
 class Measurer {
  public:
@@ -32,7 +39,13 @@ class Measurer {
       chunks_[text.chunks[i].segment].push_back(static_cast<int64_t>(i));
     }
     measures_.counts.resize(text.runs.size());
-    Clear(&measures_.splits);
+    for (SplitTally& tally : measures_.splits) {
+      tally.labels.resize(plan_.labels.size());
+      tally.numeric.resize(plan_.numeric.size());
+      tally.values.resize(plan_.ids.size(), 0);
+      tally.empty_bags.resize(plan_.ids.size(), 0);
+    }
+    empty_ = measures_.splits;
   }
 
   StatusOr<Measures> Run(ThreadPool* pool);
@@ -42,20 +55,17 @@ class Measurer {
   // By column, then Split, then number of the value; empty for a split without rows.
   using SegmentCounts = std::vector<std::array<std::vector<uint32_t>, 3>>;
 
-  void Clear(Tallies* tallies) const {
-    for (SplitTally& tally : *tallies) {
-      tally.labels.resize(plan_.labels.size());
-      tally.numeric.resize(plan_.numeric.size());
-      tally.values.resize(plan_.ids.size(), 0);
-      tally.empty_bags.resize(plan_.ids.size(), 0);
-    }
-  }
+  Status ReadAllRows(ThreadPool* pool);
+  // Chooses the fields whose sums have to be taken again. False: there are none.
+  bool Recentre();
   Status Work();
   Status MeasureSegment(size_t segment, Tallies* tallies);
   void MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows, int split,
                     SegmentCounts* counts, SplitTally* tally) const;
   void MeasureNumeric(const PackedColumn& column, const std::vector<uint32_t>& rows,
                       NumericTally* tally) const;
+  void MeasureAgain(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows, int split,
+                    SplitTally* tally) const;
   Status WriteCounts(size_t segment, const SegmentCounts& counts);
 
   const PrepareOptions& options_;
@@ -67,6 +77,10 @@ class Measurer {
   WorkFile* const counts_;
   std::vector<std::vector<int64_t>> chunks_;  // by segment
   std::atomic<size_t> next_{0};
+  // The reading at hand.
+  bool first_reading_ = true;
+  Tallies empty_;                              // what every thread begins with
+  std::array<std::vector<int64_t>, 3> again_;  // numeric fields, by split, after the first reading
 
   std::mutex mutex_;  // guards the rest
   Measures measures_;
@@ -86,7 +100,7 @@ void Measurer::MeasureNumeric(const PackedColumn& column, const std::vector<uint
     }
     return;
   }
-  if (!column.integral()) {
+  if (!column.integral() || !first_reading_) {
     for (const uint32_t row : rows) tally->Add(column.Numeric(row), 1);
     return;
   }
@@ -114,9 +128,24 @@ void Measurer::MeasureNumeric(const PackedColumn& column, const std::vector<uint
   }
 }
 
+void Measurer::MeasureAgain(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows,
+                            int split, SplitTally* tally) const {
+  for (const int64_t field : again_[split]) {
+    MeasureNumeric(chunk.numeric(field), rows, &tally->numeric[field]);
+  }
+}
+
 void Measurer::MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows,
                             int split, SegmentCounts* counts, SplitTally* tally) const {
   tally->rows += static_cast<int64_t>(rows.size());
+  tally->weighted_rows +=
+      plan_.weights
+          ? std::ranges::count_if(rows, [&](uint32_t row) { return chunk.weight(row) > 0; })
+          : static_cast<int64_t>(rows.size());
+  for (size_t i = 0; plan_.times && i < rows.size(); ++i) {
+    tally->earliest = std::min(tally->earliest, chunk.time(rows[i]));
+    tally->latest = std::max(tally->latest, chunk.time(rows[i]));
+  }
   for (size_t i = 0; i < plan_.labels.size(); ++i) {
     for (const uint32_t row : rows) {
       const float label = chunk.label(row, static_cast<int64_t>(i));
@@ -172,7 +201,7 @@ Status Measurer::MeasureSegment(size_t segment, Tallies* tallies) {
   for (int split = 0; split < 3; ++split) {
     const bool used = std::any_of(chunks_[segment].begin(), chunks_[segment].end(),
                                   [&](int64_t number) { return places_.count(split, number) > 0; });
-    for (size_t i = 0; used && i < plan_.ids.size(); ++i) {
+    for (size_t i = 0; first_reading_ && used && i < plan_.ids.size(); ++i) {
       counts[i][split].resize(text_.runs[segment][i].size, 0);
     }
   }
@@ -183,7 +212,11 @@ Status Measurer::MeasureSegment(size_t segment, Tallies* tallies) {
     for (int split = 0; split < 3; ++split) {
       if (places_.count(split, number) == 0) continue;
       places_.Select(chunk, split, number, {0, places_.count(split, number)}, &rows);
-      MeasureChunk(chunk, rows, split, &counts, &(*tallies)[split]);
+      if (first_reading_) {
+        MeasureChunk(chunk, rows, split, &counts, &(*tallies)[split]);
+      } else {
+        MeasureAgain(chunk, rows, split, &(*tallies)[split]);
+      }
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     rows_done_ += chunk.rows();
@@ -193,12 +226,11 @@ Status Measurer::MeasureSegment(size_t segment, Tallies* tallies) {
           {"measuring", static_cast<double>(rows_done_) / static_cast<double>(all), rows_done_, 0});
     }
   }
-  return WriteCounts(segment, counts);
+  return first_reading_ ? WriteCounts(segment, counts) : OkStatus();
 }
 
 Status Measurer::Work() {
-  Tallies tallies;
-  Clear(&tallies);
+  Tallies tallies = empty_;
   for (size_t segment = next_++; segment < chunks_.size(); segment = next_++) {
     ELASTOR_RETURN_IF_ERROR(MeasureSegment(segment, &tallies));
   }
@@ -206,6 +238,9 @@ Status Measurer::Work() {
   for (int split = 0; split < 3; ++split) {
     SplitTally& all = measures_.splits[split];
     all.rows += tallies[split].rows;
+    all.weighted_rows += tallies[split].weighted_rows;
+    all.earliest = std::min(all.earliest, tallies[split].earliest);
+    all.latest = std::max(all.latest, tallies[split].latest);
     for (size_t i = 0; i < all.labels.size(); ++i) {
       all.labels[i].rows += tallies[split].labels[i].rows;
       all.labels[i].positives += tallies[split].labels[i].positives;
@@ -221,22 +256,37 @@ Status Measurer::Work() {
   return OkStatus();
 }
 
-StatusOr<Measures> Measurer::Run(ThreadPool* pool) {
+Status Measurer::ReadAllRows(ThreadPool* pool) {
+  next_ = 0;
+  rows_done_ = 0;
   pool->Run([this](int) {
     const Status status = Work();
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!status.ok() && failure_.ok()) failure_ = status;
   });
-  ELASTOR_RETURN_IF_ERROR(failure_);
-  for (const SplitTally& split : measures_.splits) {
-    for (size_t i = 0; i < plan_.numeric.size(); ++i) {
-      if (split.numeric[i].sum.ok() && split.numeric[i].squares.ok()) continue;
-      const bool scaled = plan_.numeric[i]->transform() == Field::STANDARDIZE ||
-                          plan_.numeric[i]->transform() == Field::LOG2_STANDARDIZE;
-      if (scaled) {
-        return UserError("field " + plan_.numeric[i]->name() + ": values too large to standardise");
-      }
+  return failure_;
+}
+
+bool Measurer::Recentre() {
+  first_reading_ = false;
+  bool any = false;
+  for (int split = 0; split < 3; ++split) {
+    again_[split].clear();
+    for (size_t field = 0; field < plan_.numeric.size(); ++field) {
+      NumericTally& tally = measures_.splits[split].numeric[field];
+      if (tally.Settled()) continue;
+      again_[split].push_back(static_cast<int64_t>(field));
+      empty_[split].numeric[field] = tally = tally.Recentred();
+      any = true;
     }
+  }
+  return any;
+}
+
+StatusOr<Measures> Measurer::Run(ThreadPool* pool) {
+  ELASTOR_RETURN_IF_ERROR(ReadAllRows(pool));
+  for (int reading = 1; reading < kMostReadings && Recentre(); ++reading) {
+    ELASTOR_RETURN_IF_ERROR(ReadAllRows(pool));
   }
   return std::move(measures_);
 }
@@ -257,10 +307,11 @@ void NumericTally::Add(double value, int64_t times) {
     return;
   }
   // `times` addends at once, exactly: a product of a value and a power of two is exact.
+  const double addend = (value - shift) * scale;
   for (int64_t left = times; left > 0; left &= left - 1) {
     const double power = static_cast<double>(left & -left);
-    sum.Add(value * power);
-    squares.Add(value * value * power);
+    sum.Add(addend * power);
+    squares.Add(addend * addend * power);
   }
   count += times;
   bins[BinOf(value)] += times;
@@ -278,15 +329,39 @@ void NumericTally::Merge(const NumericTally& other) {
 }
 
 double NumericTally::Mean() const {
-  return count == 0 ? 0 : sum.Value() / static_cast<double>(count);
+  if (count == 0) return 0;
+  // Adding 0 makes 0 of -0, which may be the least of equal zeros or not.
+  if (least == largest) return least + 0.0;
+  return shift + sum.Value() / static_cast<double>(count) / scale;
+}
+
+double NumericTally::ScaledVariance() const {
+  const double rows = static_cast<double>(count);
+  const double mean = sum.Value() / rows;
+  return squares.Value() / rows - mean * mean;
 }
 
 double NumericTally::Stddev() const {
-  if (count == 0) return 1;
-  const double mean = Mean();
-  const double variance = squares.Value() / static_cast<double>(count) - mean * mean;
-  // Equal values leave rounding noise instead of a variance of 0.
-  return variance > 1e-12 * mean * mean ? std::sqrt(variance) : 1;
+  if (count == 0 || least == largest) return 1;
+  return std::sqrt(ScaledVariance()) / scale;
+}
+
+bool NumericTally::Settled() const {
+  if (count == 0 || least == largest) return true;
+  if (!sum.ok() || !squares.ok()) return false;
+  const double reach = std::max(std::abs(least - shift), std::abs(largest - shift)) * scale;
+  if (reach < kLeastReach || reach > kMostReach) return false;
+  const double mean = sum.Value() / static_cast<double>(count);
+  return ScaledVariance() > kLeastVarianceShare * mean * mean;
+}
+
+NumericTally NumericTally::Recentred() const {
+  NumericTally tally;
+  if (sum.ok()) tally.shift = Mean();
+  int exponent;
+  std::frexp(std::max(std::abs(least - tally.shift), std::abs(largest - tally.shift)), &exponent);
+  tally.scale = std::ldexp(1.0, std::min(-exponent, kMostExponent));
+  return tally;
 }
 
 StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,

@@ -17,17 +17,28 @@
 
 namespace elastor {
 
-// What a numeric field's transformed values are in one split. Sums are exact and bins are counts,
-// so nothing depends on the order of rows or threads.
+// Statistics of a numeric field's transformed values in one split. Sums are exact and bins are
+// counts, so nothing depends on the order of rows or threads.
 struct NumericTally {
   // 0: missing; 1: zero; then by sign, binary exponent from -32 to 95 and two bits of fraction.
   static constexpr int kBins = 2 + 2 * 128 * 4;
   static int BinOf(double value);
   void Add(double value, int64_t times);  // NaN is missing
+  // REQUIRES: equal shift and scale.
   void Merge(const NumericTally& other);
   double Mean() const;
   double Stddev() const;  // population; 1 when all values are equal or there are none
+  // Returns whether the sums give mean and deviation to 1e-9. They do not if the deviation is small
+  // beside the distance of mean and `shift`, or if values leave the range of the sums.
+  bool Settled() const;
+  // Returns an empty tally that takes the sums about this one's mean, to be filled from the rows
+  // again. After at most three of them a tally is settled.
+  NumericTally Recentred() const;
+  double ScaledVariance() const;  // of (value - shift) * scale
 
+  // Sums are those of (value - shift) * scale and of its square; `scale` is a power of two.
+  double shift = 0;
+  double scale = 1;
   ExactSum sum;
   ExactSum squares;
   int64_t count = 0;
@@ -43,6 +54,10 @@ struct SplitTally {
     int64_t positives = 0;
   };
   int64_t rows = 0;
+  int64_t weighted_rows = 0;  // whose weight is above 0; all where the plan has no weights
+  int64_t earliest =
+      std::numeric_limits<int64_t>::max();  // time of a row, where the plan has times
+  int64_t latest = std::numeric_limits<int64_t>::min();
   std::vector<Label> labels;
   std::vector<NumericTally> numeric;  // by field
   std::vector<int64_t> values;        // by column of PreparePlan::ids
@@ -60,8 +75,9 @@ struct Measures {
   std::vector<std::vector<RunCounts>> counts;  // by segment, then column
 };
 
-// Reads all rows once: statistics of numeric fields, and counts of the values of every run.
-// `values` is mapped. User error when values are too large for their mean and deviation.
+// Reads all rows: statistics of numeric fields, and counts of the values of every run. One reading
+// is enough for ordinary numbers; NumericTally::Settled says which fields take another. `values` is
+// mapped.
 StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,
                                const TextPassResult& text, const RowPlaces& places,
                                const WorkFile& rows, const WorkFile& values, ThreadPool* pool,
