@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 
 namespace elastor {
@@ -84,7 +85,7 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::Begin(std::unique_ptr<TextSour
     return source;
   }
   // What was packed may be an archive, or packed twice.
-  const std::string where = std::string(" within ") + source->unpacker_->name() + " data";
+  const std::string where = StrCat(" within ", source->unpacker_->name(), " data");
   ELASTOR_RETURN_IF_ERROR(source->CheckText(FirstUnpacked(source->input_), where));
   return source;
 }
@@ -92,8 +93,8 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::Begin(std::unique_ptr<TextSour
 Status TextSource::CheckText(std::string_view begin, const std::string& where) const {
   const FileKind* kind = KindOfFile(begin.substr(0, kKindBytes));
   if (kind == nullptr) return OkStatus();
-  return UserError(path_ + ": found " + std::string(kind->what) + where +
-                   ", expected text, plain, gzip or zstd; " + std::string(kind->remedy));
+  return UserError(StrCat(path_, ": found ", kind->what, where,
+                          ", expected text, plain, gzip or zstd; ", kind->remedy));
 }
 
 // What is left of the file, as far as its size tells, for room that is not filled costs time too.
@@ -126,8 +127,8 @@ Status TextSource::Unpack(std::string* text, int64_t bytes) {
   const std::string name = unpacker_->name();
   if (step.no_memory) return MachineError(path_ + ": no memory to unpack " + name + " data");
   if (step.damage == nullptr) return OkStatus();
-  return UserError(path_ + ": damaged " + name + " data at byte " +
-                   std::to_string(consumed_bytes_) + " (" + step.damage + ")");
+  return UserError(
+      StrCat(path_, ": damaged ", name, " data at byte ", consumed_bytes_, " (", step.damage, ")"));
 }
 
 // The file is used up, but the unpacker may still hold text.
@@ -136,8 +137,8 @@ Status TextSource::FillAtEnd(std::string* text, int64_t bytes) {
     const size_t before = text->size();
     ELASTOR_RETURN_IF_ERROR(Unpack(text, bytes));
     if (text->size() > before || !unpacker_->inside()) return OkStatus();
-    return UserError(path_ + ": " + unpacker_->name() + " data cut off at byte " +
-                     std::to_string(consumed_bytes_) + " (the end of the file)");
+    return UserError(StrCat(path_, ": ", unpacker_->name(), " data cut off at byte ",
+                            consumed_bytes_, " (the end of the file)"));
   }
   at_end_ = true;
   return OkStatus();
@@ -187,8 +188,8 @@ Status TextSource::Next(int64_t bytes, std::string* text) {
       }
       searched = text->size();
       if (searched > kLongestLine) {
-        return UserError(path_ + ": a line of more than 64 MiB before byte " +
-                         std::to_string(consumed_bytes_) + "; is this a text file?");
+        return UserError(StrCat(path_, ": a line of more than 64 MiB before byte ", consumed_bytes_,
+                                "; is this a text file?"));
       }
     }
     ELASTOR_RETURN_IF_ERROR(Fill(text, room > 0 ? room : bytes));

@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/file_kind.h"
@@ -136,8 +137,8 @@ Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines
   for (int64_t line = 0; line < *lines_taken; ++line) {
     first_line = text->substr(0, text->find('\n') + 1);
     if (first_line.empty()) {
-      return UserError(name + ": ends after line " + std::to_string(line) + ", expected " +
-                       (header ? "a header line" : "lines to skip"));
+      return UserError(StrCat(name, ": ends after line ", line, ", expected ",
+                              header ? "a header line" : "lines to skip"));
     }
     text->erase(0, first_line.size());
   }
@@ -226,7 +227,7 @@ void Scoring::RunPiece(Piece* piece) const {
   for (size_t line = 0; line < good.size(); ++line) {
     const int64_t index = piece->first_row + static_cast<int64_t>(line);
     if (!good[line]) {
-      piece->lines += std::to_string(index) + std::string(2 * task.outputs(), ',') + "\n";
+      StrAppend(&piece->lines, index, std::string(2 * task.outputs(), ','), "\n");
       continue;
     }
     const auto part = [row](const std::vector<float>& all, int64_t width) {
