@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 
 namespace elastor {
@@ -28,7 +29,7 @@ uintmax_t SizeOf(const std::string& path) {
 
 std::string Joined(const std::vector<int>& numbers) {
   std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  for (const int number : numbers) text += StrCat(text.empty() ? "" : ",", number);
   return text;
 }
 
@@ -95,7 +96,7 @@ void Say(const std::string& line) {
   std::tm local;
   std::strftime(now.data(), now.size(), "%H:%M:%S", localtime_r(&time, &local));
   // A full disk behind stdout is no reason to stop: the files say all of it.
-  (void)WriteToStdout(std::string(now.data()) + " " + line + "\n");
+  (void)WriteToStdout(StrCat(now.data(), " ", line, "\n"));
 }
 
 }  // namespace elastor

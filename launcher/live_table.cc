@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 
 namespace elastor {
@@ -110,7 +111,7 @@ std::string LiveTable::GoToTop() const {
   for (const size_t bytes : shown_bytes_) {
     up += std::max<size_t>(1, (bytes + screen.columns - 1) / screen.columns);
   }
-  return "\r\033[" + std::to_string(up) + "A";
+  return StrCat("\r\033[", up, "A");
 }
 
 std::vector<std::string> TableLines(const std::vector<RunRow>& running,
@@ -137,7 +138,7 @@ std::vector<std::string> TableLines(const std::vector<RunRow>& running,
   if (!all_fit && places > 0) --places;
   const size_t at_work = std::min(running.size(), places);
   for (size_t i = 0; i < at_work; ++i) lines.push_back(RowLine(running[i], columns, name_width));
-  if (!all_fit) lines.push_back(std::to_string(running.size() - at_work) + " more are running");
+  if (!all_fit) lines.push_back(StrCat(running.size() - at_work, " more are running"));
   for (size_t i = 0; all_fit && i < std::min(ended.size(), places - at_work); ++i) {
     lines.push_back(RowLine(ended[i], columns, name_width));
   }

@@ -15,7 +15,9 @@
 
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "core/process/job_process.h"
+#include "launcher/run_command.h"
 #include "nlohmann/json.hpp"
 #include "xxhash.h"
 
@@ -32,7 +34,7 @@ auto ResourcesOf(const PlannedRun& run) {
 }
 
 std::string ArrayFile(const SweepFiles& files, int number, std::string_view ending) {
-  return files.Slurm() + "/" + std::string(kArray) + std::to_string(number) + std::string(ending);
+  return StrCat(files.Slurm(), "/", kArray, number, ending);
 }
 
 // The number of "array-N.jsonl" when `ending` is ".jsonl"; 0: is another name.
@@ -138,9 +140,8 @@ Status CheckSlurm(const Sweep& sweep) {
         "--set=resources.minutes=60");
   }
   if (minutes > 0 && slurm.signal_seconds() >= minutes * kSecondsPerMinute) {
-    return UserError("slurm.signal_seconds: " + std::to_string(slurm.signal_seconds()) +
-                     "; expected less than resources.minutes, " + std::to_string(minutes) +
-                     " minutes");
+    return UserError(StrCat("slurm.signal_seconds: ", slurm.signal_seconds(),
+                            "; expected less than resources.minutes, ", minutes, " minutes"));
   }
   return OkStatus();
 }
@@ -150,13 +151,13 @@ std::vector<std::string> JobCommand(const PlannedRun& run, const SweepFiles& fil
   std::vector<std::string> command = TrainerCommand(run, files, trainer);
   std::vector<std::string> start;
   if (run.ranks > 1 && slurm.starter() == Slurm::SRUN) {
-    start = {"srun", "--mpi=pmix", "--ntasks=" + std::to_string(run.ranks),
-             "--cpus-per-task=" + std::to_string(run.threads), "--kill-on-bad-exit=1"};
+    start = {"srun", "--mpi=pmix", StrCat("--ntasks=", run.ranks),
+             StrCat("--cpus-per-task=", run.threads), "--kill-on-bad-exit=1"};
   } else if (run.ranks > 1) {
     // A cut link is noticed within seconds; ranks that outlived their mpirun would hold the folder.
     start = {"mpirun",    "-q",
              "-np",       std::to_string(run.ranks),
-             "--map-by",  "ppr:" + std::to_string(run.ranks / run.nodes) + ":node",
+             "--map-by",  StrCat("ppr:", run.ranks / run.nodes, ":node"),
              "--bind-to", "none"};
     for (const std::string& word : KeepaliveOptions()) start.push_back(word);
     command = EndingWithItsParent(command);
@@ -170,22 +171,21 @@ std::vector<std::string> ArrayArguments(std::span<const PlannedRun* const> runs,
   const PlannedRun& run = *runs.front();
   std::vector<std::string> arguments =
       CommonArguments(files, slurm, ArrayFile(files, number, ".log"));
-  std::string elements = "--array=0-" + std::to_string(runs.size() - 1);
-  if (slurm.throttle() > 0) elements += "%" + std::to_string(slurm.throttle());
+  std::string elements = StrCat("--array=0-", runs.size() - 1);
+  if (slurm.throttle() > 0) StrAppend(&elements, "%", slurm.throttle());
   const int ranks_per_node = run.ranks / run.nodes;
   for (std::string argument :
-       {elements, "--nodes=" + std::to_string(run.nodes), "--ntasks=" + std::to_string(run.ranks),
-        "--ntasks-per-node=" + std::to_string(ranks_per_node),
-        "--cpus-per-task=" + std::to_string(run.threads), std::string("--requeue"),
-        "--signal=B:USR1@" + std::to_string(SignalSeconds(slurm, run.minutes))}) {
+       {elements, StrCat("--nodes=", run.nodes), StrCat("--ntasks=", run.ranks),
+        StrCat("--ntasks-per-node=", ranks_per_node), StrCat("--cpus-per-task=", run.threads),
+        std::string("--requeue"), StrCat("--signal=B:USR1@", SignalSeconds(slurm, run.minutes))}) {
     arguments.push_back(std::move(argument));
   }
-  if (run.gpus > 0) arguments.push_back("--gres=gpu:" + std::to_string(run.gpus * ranks_per_node));
+  if (run.gpus > 0) arguments.push_back(StrCat("--gres=gpu:", run.gpus * ranks_per_node));
   if (run.memory_gb > 0) {
     const int megabytes = (run.memory_gb * kMegabytesPerGigabyte + run.nodes - 1) / run.nodes;
-    arguments.push_back("--mem=" + std::to_string(megabytes) + "M");  // of a node
+    arguments.push_back(StrCat("--mem=", megabytes, "M"));  // of a node
   }
-  if (run.minutes > 0) arguments.push_back("--time=" + std::to_string(run.minutes));
+  if (run.minutes > 0) arguments.push_back(StrCat("--time=", run.minutes));
   arguments.push_back(ArrayScript(files, number));
   return arguments;
 }
@@ -200,7 +200,7 @@ std::vector<std::string> AdvanceArguments(const std::vector<std::string>& after,
                                std::string("--cpus-per-task=1"), std::string("--requeue")}) {
     arguments.push_back(std::move(argument));
   }
-  if (minutes > 0) arguments.push_back("--time=" + std::to_string(minutes));
+  if (minutes > 0) arguments.push_back(StrCat("--time=", minutes));
   arguments.push_back(AdvanceScript(files));
   return arguments;
 }
@@ -218,9 +218,9 @@ Status WriteArray(std::span<const PlannedRun* const> runs, int number, const Swe
                   const std::string& trainer, const Slurm& slurm) {
   std::error_code error;
   const std::string launcher = std::filesystem::read_symlink("/proc/self/exe", error);
-  ELASTOR_RETURN_IF_ERROR(WriteScript(
-      ArrayScript(files, number),
-      {launcher, "--element=" + std::to_string(number), "--output_dir=" + files.root}, slurm));
+  ELASTOR_RETURN_IF_ERROR(
+      WriteScript(ArrayScript(files, number),
+                  {launcher, StrCat("--element=", number), "--output_dir=" + files.root}, slurm));
   std::string text;
   for (const PlannedRun* run : runs) {
     text +=
@@ -286,8 +286,8 @@ StatusOr<std::optional<ArrayElement>> ReadElement(const SweepFiles& files, int n
     if (!found || found->command.empty()) break;
     return found;
   }
-  return UserError(path + ": line " + std::to_string(element + 1) +
-                   " is not there or damaged; expected the list that a launcher wrote");
+  return UserError(StrCat(path, ": line ", element + 1,
+                          " is not there or damaged; expected the list that a launcher wrote"));
 }
 
 }  // namespace elastor

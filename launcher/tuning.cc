@@ -41,9 +41,9 @@ Status CompleteField(double learning_rate, TunedField* field) {
     if (field->factor() == 0) field->set_factor(kDefaultFactor);
     if (field->count() == 0) field->set_count(kDefaultCount);
     if (field->count() < 0 || field->count() > kMostCount || !(field->factor() > 1)) {
-      return UserError(who + "factor " + Format("%.6g", field->factor()) + ", count " +
-                       std::to_string(field->count()) + "; expected a factor above 1 and 2 to " +
-                       std::to_string(kMostCount) + " values");
+      return UserError(StrCat(who, "factor ", Format("%.6g", field->factor()), ", count ",
+                              field->count(), "; expected a factor above 1 and 2 to ", kMostCount,
+                              " values"));
     }
     if (field->start() == 0 && field->field() == kLearningRate) {
       const int below = field->count() / 2;
@@ -245,8 +245,7 @@ Status CompleteTuning(double learning_rate, Tuning* tuning) {
   if (!tuning->has_extensions()) tuning->set_extensions(kDefaultExtensions);
   if (tuning->seeds().empty()) tuning->add_seeds(0);
   if (tuning->rungs() < 1 || tuning->rungs() > kMostRungs) {
-    return UserError("rungs: " + std::to_string(tuning->rungs()) + "; expected 1 to " +
-                     std::to_string(kMostRungs));
+    return UserError(StrCat("rungs: ", tuning->rungs(), "; expected 1 to ", kMostRungs));
   }
   if (!(tuning->eta() >= 2 && std::isfinite(tuning->eta()))) {
     return UserError("eta: " + Format("%.6g", tuning->eta()) + "; expected 2 or more");
@@ -256,8 +255,7 @@ Status CompleteTuning(double learning_rate, Tuning* tuning) {
                      "; expected a share of the steps, above 0 and at most 1");
   }
   if (tuning->extensions() < 0) {
-    return UserError("extensions: " + std::to_string(tuning->extensions()) +
-                     "; expected 0 or more");
+    return UserError(StrCat("extensions: ", tuning->extensions(), "; expected 0 or more"));
   }
   std::set<int64_t> seeds(tuning->seeds().begin(), tuning->seeds().end());
   if (static_cast<int>(seeds.size()) < tuning->seeds_size()) {

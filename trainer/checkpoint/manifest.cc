@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
@@ -260,7 +261,7 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
 // ManifestText writes a line an entry; the first three are the brace, the format and the version.
 std::optional<std::string> PeekBase(const std::string& directory) {
   std::ifstream file(directory + "/" + kManifestFile);
-  const std::string opening = "  \"" + std::string(kBaseMember) + "\": ";
+  const std::string opening = StrCat("  \"", kBaseMember, "\": ");
   constexpr int kLines = 4;
   std::string line;
   for (int i = 0; i < kLines; ++i) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {
@@ -51,7 +52,7 @@ std::string CategoricalName(const std::string& name) { return "categorical field
 
 std::string VocabularyText(const DatasetInfo::Categorical& field) {
   if (field.vocabulary.empty()) return "none";
-  return field.vocabulary + " of " + std::to_string(field.ids) + " ids";
+  return StrCat(field.vocabulary, " of ", field.ids, " ids");
 }
 
 bool HasGrownFrom(const DatasetInfo::Categorical& field, const DatasetInfo::Categorical& earlier) {
@@ -90,12 +91,12 @@ std::string NamesDifference(const char* kind, const std::vector<Field>& data,
                             const std::vector<Field>& trained, const std::string& trained_name) {
   for (size_t i = 0; i < std::min(data.size(), trained.size()); ++i) {
     if (data[i].name == trained[i].name) continue;
-    return std::string(kind) + " field " + std::to_string(i + 1) + ": " + data[i].name + "; " +
-           trained_name + " was trained on " + trained[i].name;
+    return StrCat(kind, " field ", i + 1, ": ", data[i].name, "; ", trained_name,
+                  " was trained on ", trained[i].name);
   }
   if (data.size() == trained.size()) return "";
-  return std::to_string(data.size()) + " " + kind + " fields; " + trained_name +
-         " was trained on " + std::to_string(trained.size());
+  return StrCat(data.size(), " ", kind, " fields; ", trained_name, " was trained on ",
+                trained.size());
 }
 
 DatasetInfo::Numeric ParseNumeric(const JsonEntry& json) {
@@ -174,8 +175,7 @@ std::string ImageDifference(const DatasetInfo::Image& data, const DatasetInfo::I
                             const std::string& trained_name) {
   const Comparison compare = {"images", trained_name};
   const auto size = [](const DatasetInfo::Image& image) {
-    return image.height == 0 ? "none"
-                             : std::to_string(image.height) + " x " + std::to_string(image.width);
+    return image.height == 0 ? "none" : StrCat(image.height, " x ", image.width);
   };
   return FirstOf({compare("of", size(data), size(trained)),
                   compare("mean", NumberText(data.mean), NumberText(trained.mean)),
@@ -218,8 +218,7 @@ std::string LabelDifference(const DataEncoding& data, const DataEncoding& traine
       text += (text.empty() ? "" : ", ") + label.name;
     }
     if (text.empty()) text = "one without a name";
-    return encoding.classes == 0 ? text
-                                 : text + " of " + std::to_string(encoding.classes) + " classes";
+    return encoding.classes == 0 ? text : StrCat(text, " of ", encoding.classes, " classes");
   };
   return Comparison{"labels", trained_name}("are", names(data), names(trained));
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "nlohmann/json.hpp"
 #include "trainer/data/encoding.h"
 
@@ -25,8 +26,8 @@ int64_t ReadVersion(const JsonEntry& json) {
   for (int known = kOldestVersion; known <= kPreparedVersion; ++known) {
     if (version == known) return known;
   }
-  throw "version " + version.dump() + ", expected " + std::to_string(kOldestVersion) + " or " +
-      std::to_string(kPreparedVersion) + "; prepare the data again";
+  throw StrCat("version ", version.dump(), ", expected ", kOldestVersion, " or ", kPreparedVersion,
+               "; prepare the data again");
 }
 
 PreparedMeta::SplitFile ReadSplit(const JsonEntry& json, int64_t version, int64_t* rows) {
@@ -77,7 +78,7 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   info.image = encoding.image;
   const int64_t id_bytes = IdBytes(info);
   if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
-    json.Member("id_bytes").Wrong(std::to_string(id_bytes) + ", by the ids of the fields");
+    json.Member("id_bytes").Wrong(StrCat(id_bytes, ", by the ids of the fields"));
   }
   for (int split = 0; split < 3; ++split) {
     meta.splits[split] =

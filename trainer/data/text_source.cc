@@ -86,7 +86,7 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::Begin(std::unique_ptr<TextSour
     return source;
   }
   // What was packed may be an archive, or packed twice.
-  const std::string where = std::string(" within ") + source->unpacker_->name() + " data";
+  const std::string where = StrCat(" within ", source->unpacker_->name(), " data");
   ELASTOR_RETURN_IF_ERROR(source->CheckText(FirstUnpacked(source->input_), where));
   return source;
 }
@@ -100,8 +100,8 @@ Status TextSource::CheckText(std::string_view begin, const std::string& where) c
                      "tr '\\r' '\\n'");
   }
   if (kind == nullptr) return OkStatus();
-  return UserError(path_ + ": found " + std::string(kind->what) + where +
-                   ", expected text, plain, gzip or zstd; " + std::string(kind->remedy));
+  return UserError(StrCat(path_, ": found ", kind->what, where,
+                          ", expected text, plain, gzip or zstd; ", kind->remedy));
 }
 
 // What is left of the file, as far as its size tells, for room that is not filled costs time too.
@@ -134,8 +134,8 @@ Status TextSource::Unpack(std::string* text, int64_t bytes) {
   const std::string name = unpacker_->name();
   if (step.no_memory) return MachineError(path_ + ": no memory to unpack " + name + " data");
   if (step.damage == nullptr) return OkStatus();
-  return UserError(path_ + ": damaged " + name + " data at byte " +
-                   std::to_string(consumed_bytes_) + " (" + step.damage + ")");
+  return UserError(
+      StrCat(path_, ": damaged ", name, " data at byte ", consumed_bytes_, " (", step.damage, ")"));
 }
 
 // The file is used up, but the unpacker may still hold text.
@@ -144,8 +144,8 @@ Status TextSource::FillAtEnd(std::string* text, int64_t bytes) {
     const size_t before = text->size();
     ELASTOR_RETURN_IF_ERROR(Unpack(text, bytes));
     if (text->size() > before || !unpacker_->inside()) return OkStatus();
-    return UserError(path_ + ": " + unpacker_->name() + " data cut off at byte " +
-                     std::to_string(consumed_bytes_) + " (the end of the file)");
+    return UserError(StrCat(path_, ": ", unpacker_->name(), " data cut off at byte ",
+                            consumed_bytes_, " (the end of the file)"));
   }
   at_end_ = true;
   return OkStatus();

@@ -1,3 +1,4 @@
+#include "core/base/text.h"
 #include "trainer/data/input_list.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
@@ -25,8 +26,8 @@ Status Run(const ModeCall& call, Communicator& communicator) {
 
 Status Score(const ModeCall& call, Communicator& communicator) {
   if (communicator.size() > 1) {
-    return UserError("--input: " + std::to_string(communicator.size()) +
-                     " ranks; expected one, whose work --set=parallel.threads=N shares");
+    return UserError(StrCat("--input: ", communicator.size(),
+                            " ranks; expected one, whose work --set=parallel.threads=N shares"));
   }
   const RunOptions& options = call.options;
   ScoreRowsOptions score = {.model_dir = options.model_dir,

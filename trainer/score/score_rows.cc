@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/file_kind.h"
@@ -151,8 +152,8 @@ Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines
     first_line = text->substr(0, end);
     *lines_taken += std::ranges::count(first_line, '\n');
     if (first_line.empty()) {
-      return UserError(name + ": ends after line " + std::to_string(line) + ", expected " +
-                       (header ? "a header line" : "lines to skip"));
+      return UserError(StrCat(name, ": ends after line ", line, ", expected ",
+                              header ? "a header line" : "lines to skip"));
     }
     text->erase(0, first_line.size());
   }
@@ -247,7 +248,7 @@ void Scoring::RunPiece(Piece* piece) const {
   for (size_t record = 0; record < good.size(); ++record) {
     const int64_t index = piece->first_row + static_cast<int64_t>(record);
     if (!good[record]) {
-      piece->lines += std::to_string(index) + std::string(2 * task.outputs(), ',') + "\n";
+      StrAppend(&piece->lines, index, std::string(2 * task.outputs(), ','), "\n");
       continue;
     }
     const auto part = [row](const std::vector<float>& all, int64_t width) {
