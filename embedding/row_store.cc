@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kWordBits = 64;
 constexpr int64_t kWordBytes = 8;
 constexpr int64_t kBlock = 1024;  // rows of a visit
+// Rows whose bits share a page of memory.
+constexpr int64_t kGroup = int64_t{4096} * 8;
 
 uint64_t* Words(const ZeroPages& bits) { return static_cast<uint64_t*>(bits.data()); }
 
@@ -58,6 +60,7 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
                      "rows of embedding table '" + table.name + "'");
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
+  groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), table.name);
   records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
 }
 
@@ -73,6 +76,7 @@ int64_t RowStore<T>::IndexOf(int64_t key) const {
 template <typename T>
 void RowStore<T>::MarkCreated(int64_t index) {
   AssignBit(present_, index, true);
+  if (!TestBit(groups_, index / kGroup)) AssignBit(groups_, index / kGroup, true);
   if (new_rows_ == NewRows::kTouched) AssignBit(touched_, index, true);
 }
 
@@ -114,9 +118,12 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
 
 template <typename T>
 void RowStore<T>::Clear() {
-  std::fill_n(Words(present_), BitBytes(rows_) / kWordBytes, 0);
-  records_ = ZeroPages();  // first, lest both are there
-  records_ = ZeroPages(rows_ * record_bytes(), "records of an embedding table");
+  constexpr char kWhat[] = "marks of an embedding table";
+  for (ZeroPages* pages : {&present_, &groups_, &records_})
+    *pages = ZeroPages();  // before new ones
+  present_ = ZeroPages(BitBytes(rows_), kWhat);
+  groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), kWhat);
+  records_ = ZeroPages(rows_ * record_bytes(), kWhat);
 }
 
 // ---- Touched rows
@@ -137,7 +144,10 @@ void RowStore<T>::Touch(std::span<const int64_t> keys) {
 
 template <typename T>
 void RowStore<T>::ForgetTouched() {
-  std::fill_n(Words(touched_), BitBytes(rows_) / kWordBytes, 0);
+  ForEachGroup({0, rows_}, [this](const Range& group) {
+    const int64_t begin = group.begin / kWordBits;
+    std::fill(Words(touched_) + begin, Words(touched_) + BitBytes(group.end) / kWordBytes, 0);
+  });
 }
 
 template <typename T>
@@ -170,7 +180,31 @@ uint64_t RowStore<T>::WordOf(RowSet set, int64_t word) const {
 
 template <typename T>
 template <typename Fn>
+void RowStore<T>::ForEachGroup(const Range& indexes, const Fn& fn) const {
+  for (int64_t begin = indexes.begin; begin < indexes.end;) {
+    const int64_t group = begin / kGroup;
+    const uint64_t left = Words(groups_)[group / kWordBits] >> (group % kWordBits);
+    if (left == 0) {
+      begin = (group / kWordBits + 1) * kWordBits * kGroup;
+      continue;
+    }
+    const int64_t next = group + std::countr_zero(left);
+    begin = std::max(begin, next * kGroup);
+    const int64_t end = std::min((next + 1) * kGroup, indexes.end);
+    if (begin < end) fn(Range{begin, end});
+    begin = (next + 1) * kGroup;
+  }
+}
+
+template <typename T>
+template <typename Fn>
 void RowStore<T>::ForEachIndex(RowSet set, const Range& indexes, const Fn& fn) const {
+  ForEachGroup(indexes, [&](const Range& group) { ForEachBit(set, group, fn); });
+}
+
+template <typename T>
+template <typename Fn>
+void RowStore<T>::ForEachBit(RowSet set, const Range& indexes, const Fn& fn) const {
   for (int64_t begin = indexes.begin; begin < indexes.end;) {
     const int64_t shift = begin % kWordBits;
     const int64_t length = std::min(kWordBits - shift, indexes.end - begin);
@@ -207,14 +241,17 @@ void RowStore<T>::CountRows(RowSet set, int part, int parts, int64_t* counts) co
   const RowIndex row_index = partitions_.index();
   const int64_t count = row_index.count;
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
-  for (int64_t begin = words.begin * kWordBits; begin < words.end * kWordBits;) {
-    // The rows of one key / kPartitions: number(p) ascends from 0.
-    const int64_t first = begin - begin % count;
-    const int64_t end = std::min({first + count, words.end * kWordBits, rows_});
-    ForEachIndex(set, {begin, end},
+  const Range indexes = {words.begin * kWordBits, std::min(words.end * kWordBits, rows_)};
+  ForEachGroup(indexes, [&](const Range& group) {
+    for (int64_t begin = group.begin; begin < group.end;) {
+      // The rows of one key / kPartitions: number(p) ascends from 0.
+      const int64_t first = begin - begin % count;
+      const int64_t end = std::min(first + count, group.end);
+      ForEachBit(set, {begin, end},
                  [&](int64_t index) { ++counts[row_index.PartitionAt(index - first)]; });
-    begin = first + count;
-  }
+      begin = end;
+    }
+  });
 }
 
 template <typename T>
@@ -227,17 +264,20 @@ void RowStore<T>::ForEachOfPartitions(
   std::array<int64_t, kBlock> keys;
   std::array<T*, kBlock> rows;
   int64_t filled = 0;
-  for (int64_t quotient = 0; quotient * count < rows_; ++quotient) {
-    const int64_t first = quotient * count;
-    const Range indexes = {first + numbers.begin, std::min(first + numbers.end, rows_)};
-    ForEachIndex(set, indexes, [&](int64_t index) {
-      keys[filled] = row_index.KeyOf(quotient, index - first);
-      rows[filled] = RowAt(index);
-      if (++filled < kBlock) return;
-      fn(std::span(keys.data(), filled), rows.data());
-      filled = 0;
-    });
-  }
+  ForEachGroup({0, rows_}, [&](const Range& group) {
+    for (int64_t quotient = group.begin / count; quotient * count < group.end; ++quotient) {
+      const int64_t first = quotient * count;
+      const Range indexes = {std::max(first + numbers.begin, group.begin),
+                             std::min(first + numbers.end, group.end)};
+      ForEachBit(set, indexes, [&](int64_t index) {
+        keys[filled] = row_index.KeyOf(quotient, index - first);
+        rows[filled] = RowAt(index);
+        if (++filled < kBlock) return;
+        fn(std::span(keys.data(), filled), rows.data());
+        filled = 0;
+      });
+    }
+  });
   if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
 }
 

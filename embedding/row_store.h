@@ -34,7 +34,8 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // The rows of one table on one rank, in one array, for the partitions that the rank stores
 // (row_index.h). A row comes into being, with its initial values, when it is first created; its
 // address holds until the store is destroyed. Address space for all rows is taken at once, memory
-// as rows are created.
+// as rows are created. The time of every call, visits included, follows the rows that exist, not
+// those that there is room for.
 //
 // Every row is marked touched or untouched; the caller decides when marks are cleared. If new rows
 // are touched, every row also has room for its record in the digest (kRecordBytes). It holds the
@@ -106,7 +107,14 @@ class RowStore {
   Digest* Records() const { return static_cast<Digest*>(records_.data()); }
   // Returns a word of 64 bits, one for each row from 64 * word on: whether the row is in the set.
   uint64_t WordOf(RowSet set, int64_t word) const;
-  // Calls fn(index) for the rows of a set in [begin, end), ascending.
+  // Calls fn(part) for parts of the range, ascending and each within one group, that hold all rows
+  // in it that exist.
+  template <typename Fn>
+  void ForEachGroup(const Range& indexes, const Fn& fn) const;
+  // Calls fn(index) for the rows of a set in [begin, end), ascending, word by word.
+  template <typename Fn>
+  void ForEachBit(RowSet set, const Range& indexes, const Fn& fn) const;
+  // Does the same, and skips groups without rows.
   template <typename Fn>
   void ForEachIndex(RowSet set, const Range& indexes, const Fn& fn) const;
   T* RowAt(int64_t index) const { return static_cast<T*>(pages_.data()) + index * stride_; }
@@ -125,6 +133,7 @@ class RowStore {
   ZeroPages pages_;
   ZeroPages present_;  // one bit a row
   ZeroPages touched_;  // one bit a row; set only for existing rows
+  ZeroPages groups_;   // one bit a group of rows: whether one of them may exist
   ZeroPages records_;  // a Digest a row, or nothing at all
 };
 

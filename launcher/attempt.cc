@@ -62,8 +62,7 @@ Status Attempt::Start(std::vector<std::string> command) {
   resumes_ = !names.empty();
   if (resumes_) command.push_back("--resume");
   start_ = Clock::now();
-  const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log < 0) return SystemError(log_, "open");
+  ELASTOR_ASSIGN_OR_RETURN(const int log, OpenFile(log_, O_WRONLY | O_CREAT | O_APPEND));
   const StatusOr<pid_t> started = StartProcess(command, {.output = log, .error = log}, [this] {
     Bind(place_.cores);
     if (!place_.gpus.empty()) setenv("CUDA_VISIBLE_DEVICES", Joined(place_.gpus).c_str(), 1);
@@ -96,7 +95,7 @@ void Say(const std::string& line) {
   std::tm local;
   std::strftime(now.data(), now.size(), "%H:%M:%S", localtime_r(&time, &local));
   // A full disk behind stdout is no reason to stop: the files say all of it.
-  (void)WriteToStdout(StrCat(now.data(), " ", line, "\n"));
+  (void)WriteToStdout(StrCat(now.data(), " ", WithoutControls(line), "\n"));
 }
 
 }  // namespace elastor

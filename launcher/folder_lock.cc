@@ -1,15 +1,22 @@
 #include "launcher/folder_lock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <system_error>
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
@@ -22,14 +29,43 @@ namespace {
 
 constexpr char kOnHost[] = " on host ";
 
-// The first line of the lock's file.
-std::string OwnerOf(const SweepFiles& files) {
+// The launcher that the lock's file names. Whoever can write the folder may have written it.
+struct Owner {
+  pid_t process;
+  std::string host;
+};
+std::optional<Owner> OwnerOf(const SweepFiles& files) {
   const StatusOr<std::string> text = ReadFile(files.Lock());
-  return text.ok() ? text->substr(0, text->find('\n')) : "";
+  if (!text.ok()) return std::nullopt;
+  const std::string_view line = std::string_view(*text).substr(0, text->find('\n'));
+  Owner owner;
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), owner.process);
+  const std::string_view rest = line.substr(stop - line.data());
+  if (error != std::errc() || owner.process <= 1 || !rest.starts_with(kOnHost)) return std::nullopt;
+  owner.host = rest.substr(sizeof(kOnHost) - 1);
+  return owner;
 }
 
-Status NobodyWorks(const SweepFiles& files) {
-  return UserError("--output_dir=" + files.root + ": no launcher is at work there");
+// Whether the process runs this program and has the lock's file open, as the launcher that works in
+// the folder does.
+bool IsLauncherOf(pid_t process, const SweepFiles& files) {
+  namespace fs = std::filesystem;
+  const std::string folder = "/proc/" + std::to_string(process);
+  std::error_code error;
+  const std::string own = fs::read_symlink("/proc/self/exe", error).filename();
+  const std::string program = fs::read_symlink(folder + "/exe", error).filename();
+  // A program that was built again since it was started.
+  if (error || (program != own && program != own + " (deleted)")) return false;
+  struct stat lock, opened;
+  if (stat(files.Lock().c_str(), &lock) != 0) return false;
+  fs::directory_iterator entry(folder + "/fd", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (stat(entry->path().c_str(), &opened) == 0 && opened.st_dev == lock.st_dev &&
+        opened.st_ino == lock.st_ino) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -44,8 +80,7 @@ Status FolderLock::Take(const SweepFiles& files, double seconds) {
                      "sweep's own");
   }
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root));
-  lock_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) return SystemError(path_, "open");
+  ELASTOR_ASSIGN_OR_RETURN(lock_, OpenFile(path_, O_RDWR | O_CREAT));
   constexpr int kMicroseconds = 10'000;
   const Clock::time_point start = Clock::now();
   while (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
@@ -75,9 +110,8 @@ Status FolderLock::WriteOwner(pid_t launcher) const {
 }
 
 Status FolderLock::Detach(const SweepFiles& files, const std::string& told) {
-  const std::string path = files.LauncherLog();
-  const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log < 0) return MachineError(path + ": open: " + std::strerror(errno));
+  ELASTOR_ASSIGN_OR_RETURN(const int log,
+                           OpenFile(files.LauncherLog(), O_WRONLY | O_CREAT | O_APPEND));
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t session = fork();
   if (session < 0) return MachineError(std::string("fork: ") + std::strerror(errno));
@@ -104,31 +138,44 @@ Status FolderLock::Detach(const SweepFiles& files, const std::string& told) {
 }
 
 std::string WorkingLauncher(const SweepFiles& files) {
-  const int lock = open(files.Lock().c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock < 0) return "";
-  const bool works = flock(lock, LOCK_SH | LOCK_NB) != 0;
-  close(lock);
+  const StatusOr<int> lock = OpenFile(files.Lock(), O_RDONLY);
+  if (!lock.ok()) return "";
+  const bool works = flock(*lock, LOCK_SH | LOCK_NB) != 0;
+  close(*lock);
   if (!works) return "";
-  const std::string owner = OwnerOf(files);
-  return owner.empty() ? "another launcher" : "launcher " + owner;
+  const std::optional<Owner> owner = OwnerOf(files);
+  return owner ? "launcher " + std::to_string(owner->process) + kOnHost + owner->host
+               : "another launcher";
 }
 
 Status StopLauncher(const SweepFiles& files) {
   const std::string working = WorkingLauncher(files);
-  if (working.empty()) return NobodyWorks(files);
-  const std::string owner = OwnerOf(files);
+  const std::string folder = "--output_dir=" + files.root + ": ";
+  const Status nobody = UserError(folder + "no launcher is at work there");
+  if (working.empty()) return nobody;
+  const std::optional<Owner> owner = OwnerOf(files);
   const std::string host = ReadMachine().host;
-  if (!owner.ends_with(kOnHost + host)) {
-    return UserError("--output_dir=" + files.root + ": " + working +
-                     " is at work there; expected --stop on its host, this is " + host);
+  if (owner && owner->host != host) {
+    return UserError(folder + working + " is at work there; expected --stop on its host, this is " +
+                     host);
   }
-  if (kill(std::atoi(owner.c_str()), SIGTERM) != 0) {
-    return UserError("--stop: " + working + ": " + std::strerror(errno));
+  // The descriptor stays this process's when its number is given to another one. (The C library's
+  // header cannot be used from C++.)
+  const int process = owner ? static_cast<int>(syscall(SYS_pidfd_open, owner->process, 0)) : -1;
+  if (process < 0 || !IsLauncherOf(owner->process, files)) {
+    if (process >= 0) close(process);
+    if (WorkingLauncher(files).empty()) return nobody;  // it has just ended
+    return UserError(folder + "something holds " + files.Lock() + ", and no launcher is at work " +
+                     "there that this user can stop; nothing was stopped");
   }
-  const int lock = open(files.Lock().c_str(), O_RDONLY | O_CLOEXEC);
-  while (lock >= 0 && flock(lock, LOCK_SH) != 0 && errno == EINTR) continue;
-  if (lock >= 0) close(lock);
-  return OkStatus();
+  Status stopped;
+  if (syscall(SYS_pidfd_send_signal, process, SIGTERM, nullptr, 0) != 0) {
+    stopped = UserError("--stop: " + working + ": " + std::strerror(errno));
+  }
+  pollfd ended = {.fd = process, .events = POLLIN, .revents = 0};
+  while (stopped.ok() && poll(&ended, 1, /*timeout=*/-1) < 0 && errno == EINTR) continue;
+  close(process);
+  return stopped;
 }
 
 }  // namespace elastor

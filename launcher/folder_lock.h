@@ -44,8 +44,9 @@ class FolderLock {
 // does.
 std::string WorkingLauncher(const SweepFiles& files);
 
-// Sends SIGTERM to the launcher that works in the folder, and waits until it has ended. User error
-// when there is none, or when it is on another host.
+// Sends SIGTERM to the launcher that works in the folder, and waits until it has ended. The lock's
+// file only proposes a process: it must run this program and have that file open, or else nothing
+// is stopped. User error then, when there is no launcher, or when it is on another host.
 Status StopLauncher(const SweepFiles& files);
 
 }  // namespace elastor

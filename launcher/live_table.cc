@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/process/standard_streams.h"
 
@@ -69,7 +70,7 @@ std::string Coloured(std::string line) {
 
 LiveTable::LiveTable() : terminal_(IsTerminal()), colours_(WantsColours()) {}
 
-void LiveTable::Say(const std::string& line) { Print(Now() + " " + line + "\n"); }
+void LiveTable::Say(const std::string& line) { Print(Now() + " " + WithoutControls(line) + "\n"); }
 
 void LiveTable::AddEnded(RunRow row) {
   ended_.push_front(std::move(row));

@@ -321,8 +321,12 @@ class Scheduler {
 Status RunLocally(const Plan& plan, const SweepFiles& files, const Machine& machine,
                   const std::string& trainer, bool rehearse) {
   const sigset_t waited = WaitedSignals();
-  sigprocmask(SIG_BLOCK, &waited, nullptr);
-  return Scheduler(plan, files, machine, trainer, rehearse).Run();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &waited, &before);
+  const Status status = Scheduler(plan, files, machine, trainer, rehearse).Run();
+  // The launcher plans and reports then, and a signal ends it at once.
+  if (status.ok()) sigprocmask(SIG_SETMASK, &before, nullptr);
+  return status;
 }
 
 }  // namespace elastor

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <string_view>
 
 #include "core/base/file.h"
@@ -51,8 +50,7 @@ std::string TextOf(const Json& json, const char* name) {
 
 Status AppendLine(const std::string& path, const Json& json) {
   const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0) return MachineError(path + ": open: " + std::strerror(errno));
+  ELASTOR_ASSIGN_OR_RETURN(const int file, OpenFile(path, O_WRONLY | O_CREAT | O_APPEND));
   const ssize_t written = write(file, line.data(), line.size());
   const int error = errno;
   // What a full disk has taken of a line would spoil the next one.
@@ -147,7 +145,8 @@ std::optional<RunResult> ReadResult(const std::string& run_directory) {
 }
 
 const RunProgress& ProgressReader::Read() {
-  const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  const StatusOr<int> opened = OpenFile(path_, O_RDONLY);
+  const int file = opened.ok() ? *opened : -1;
   struct stat info = {};
   if (file >= 0) fstat(file, &info);
   if (info.st_ino != inode_ || info.st_size < read_bytes_) {
@@ -187,8 +186,11 @@ const RunProgress& ProgressReader::Read() {
 Attempts ReadAttempts(const std::string& path) {
   Attempts attempts;
   bool rehearsal = false;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  const StatusOr<std::string> text = ReadFile(path);
+  std::string_view lines = text.ok() ? std::string_view(*text) : "";
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
     const Json json = ParseObject(line);
     const std::string event = TextOf(json, "event");
     if (event == "start") {

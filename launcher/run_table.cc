@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace elastor {
@@ -79,7 +80,7 @@ std::string RowLine(const RunRow& row, std::span<const RunColumn> columns, size_
   for (const RunColumn& column : columns) {
     line += std::string(kBetween, ' ') + Padded(column.value(row), column.width);
   }
-  return Trimmed(line);
+  return WithoutControls(Trimmed(line));
 }
 
 size_t WidthBesideName(std::span<const RunColumn> columns) {

@@ -82,6 +82,13 @@ int SignalSeconds(const Slurm& slurm, int minutes) {
   return std::min(kDefaultSignalSeconds, minutes * kSecondsPerMinute / 2);
 }
 
+// A path as sbatch takes it for --output, where % begins a name that it fills in.
+std::string OutputPattern(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) escaped += c == '%' ? "%%" : std::string(1, c);
+  return escaped;
+}
+
 // What every job of a sweep has; the site's options come first, so that they replace nothing that
 // the launcher counts on.
 std::vector<std::string> CommonArguments(const SweepFiles& files, const Slurm& slurm,
@@ -90,8 +97,8 @@ std::vector<std::string> CommonArguments(const SweepFiles& files, const Slurm& s
   std::error_code none;
   for (std::string argument :
        {"--job-name=" + JobName(files), "--chdir=" + std::filesystem::current_path(none).string(),
-        "--output=" + log, std::string("--open-mode=append"), std::string("--export=ALL"),
-        std::string("--kill-on-invalid-dep=yes")}) {
+        "--output=" + OutputPattern(log), std::string("--open-mode=append"),
+        std::string("--export=ALL"), std::string("--kill-on-invalid-dep=yes")}) {
     arguments.push_back(std::move(argument));
   }
   return arguments;

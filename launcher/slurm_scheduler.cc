@@ -336,14 +336,19 @@ Status FollowJobs(const Plan& plan, const SweepFiles& files) {
   sigset_t stops;
   sigemptyset(&stops);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stops, signal);
-  sigprocmask(SIG_BLOCK, &stops, nullptr);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &stops, &before);
   Progress progress(plan, files);
   bool answered = true;
   for (Clock::time_point change = Clock::now();;) {
     const StatusOr<SlurmView> view = Look(files);
     if (view.ok()) {
       if (progress.Print(*view)) change = Clock::now();
-      if (view->alive_elements == 0 && view->advance.empty()) return OkStatus();
+      if (view->alive_elements == 0 && view->advance.empty()) {
+        // The launcher plans and reports then, and a signal ends it at once.
+        sigprocmask(SIG_SETMASK, &before, nullptr);
+        return OkStatus();
+      }
     } else if (answered) {
       Say("Slurm does not answer, its jobs go on: " + view.status().message());
     }

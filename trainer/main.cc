@@ -46,7 +46,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   options.numerics = NumericsFingerprint(device);
   ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
   ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
-  if (!options.trains()) ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
+  // Until a training run has made its first step there is nothing to save.
+  ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
   if (computes) ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, communicator.size()));
   return mode.run(call, communicator);
 }
@@ -61,6 +62,8 @@ int Main(int argc, char** argv) {
   FLAGS_minloglevel = google::GLOG_WARNING;
   google::InitGoogleLogging(argv[0]);
 
+  // Ranks leave in order, once MPI is there.
+  if (!IsStartedByMpi()) ExitOnStopSignals(/*speaks=*/true);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const StatusOr<Invocation> invocation = ReadInvocation(arguments);
   if (invocation.ok() && invocation->help.empty() && FLAGS_supervise) {

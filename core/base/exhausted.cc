@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kMachineExitCode = 3;  // StatusCode::kMachine
 constexpr int64_t kUnknown = -1;
+constexpr size_t kLeastStackBytes = size_t{8} << 20;
 
 thread_local const char* thread_purpose = nullptr;
 std::atomic<bool> throws{false};
@@ -116,6 +118,22 @@ void EndForMemory(uint64_t bytes, std::string_view purpose) {
   line.PrintAndExit();
 }
 
+void GiveThreadsStacks() {
+  static const bool once = [] {
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    if (pthread_getattr_default_np(&attributes) != 0) return false;
+    pthread_attr_getstacksize(&attributes, &bytes);
+    if (bytes < kLeastStackBytes) {
+      pthread_attr_setstacksize(&attributes, kLeastStackBytes);
+      pthread_setattr_default_np(&attributes);
+    }
+    pthread_attr_destroy(&attributes);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
 void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error) {
   if (throws) throw std::system_error(error, std::generic_category(), purpose);
   SpeakAlone();
@@ -145,7 +163,7 @@ void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error
   if (address_space != kUnknown && stack != kUnknown) {
     line.Add("; it takes %" PRId64
              " bytes of address space (ulimit -s), the process may have %" PRId64 " (ulimit -v)",
-             stack, address_space);
+             std::max(stack, static_cast<int64_t>(kLeastStackBytes)), address_space);
   } else if (least != nullptr) {
     line.Add("; there can be %" PRId64 " at most (%s)", least->threads, least->name);
   }

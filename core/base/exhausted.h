@@ -41,9 +41,13 @@ void ThrowWhenExhausted();
 // Ends the process because thread `number` (from 1) of `asked` could not be started. error: errno.
 [[noreturn]] void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error);
 
+// Sees to it that threads get a stack of 8 MiB at least, where a limit (`ulimit -s`) is lower.
+void GiveThreadsStacks();
+
 // Starts thread `number` (from 1) of the `asked` that are for `purpose`.
 template <typename Work>
 std::thread StartThread(int64_t number, int64_t asked, const char* purpose, Work&& work) {
+  GiveThreadsStacks();
   try {
     return std::thread(std::forward<Work>(work));
   } catch (const std::system_error& refused) {

@@ -1,7 +1,9 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -26,7 +28,6 @@ Status SystemError(const std::string& path, const char* call) {
     case ENOENT:
     case ENOTDIR:
     case ENOTEMPTY:
-    case ENXIO:  // a socket
     case EPERM:
     case EROFS:
       return UserError(message);
@@ -37,6 +38,8 @@ Status SystemError(const std::string& path, const char* call) {
 
 namespace {
 
+constexpr std::string_view kTemporary = ".tmp";
+
 // Calls a system call until no signal interrupts it.
 template <typename Call>
 auto Retry(Call call) {
@@ -45,11 +48,34 @@ auto Retry(Call call) {
   return result;
 }
 
+// What a path leads to, if that is no file and no directory; null otherwise.
+const char* KindOf(const struct stat& facts) {
+  switch (facts.st_mode & S_IFMT) {
+    case S_IFLNK:
+      return "a symbolic link";
+    case S_IFIFO:
+      return "a named pipe";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "a device";
+    case S_IFSOCK:
+      return "a socket";
+    default:
+      return nullptr;
+  }
+}
+
+Status CheckIsFile(const std::string& path, const struct stat& facts) {
+  const char* const kind = KindOf(facts);
+  if (kind == nullptr) return OkStatus();
+  return UserError(path + ": " + kind +
+                   (S_ISLNK(facts.st_mode) ? "; expected the file itself" : "; expected a file"));
+}
+
 // A descriptor that closes itself.
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags)
-      : value_(Retry([&] { return open(path.c_str(), flags | O_CLOEXEC); })) {}
+  explicit Descriptor(int value) : value_(value) {}
   ~Descriptor() {
     if (value_ >= 0) close(value_);
   }
@@ -84,7 +110,8 @@ Status Sync(const std::string& path, int descriptor) {
 
 // Makes the names in a directory durable.
 Status SyncDirectory(const std::string& path) {
-  const Descriptor directory(path, O_RDONLY | O_DIRECTORY);
+  const Descriptor directory(
+      Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (directory.value() < 0) return SystemError(path, "open");
   return Sync(path, directory.value());
 }
@@ -103,9 +130,55 @@ Status MakeOneDirectory(const std::string& path) {
 
 }  // namespace
 
+StatusOr<int> OpenFile(const std::string& path, int flags) {
+  if ((flags & O_CREAT) != 0) flags |= O_NOFOLLOW;
+  const bool follows = (flags & O_NOFOLLOW) == 0;
+  const bool only_reads = (flags & O_ACCMODE) == O_RDONLY;
+  struct stat facts;
+  // Before it is opened, because opening a device may act on it.
+  if ((follows ? stat : lstat)(path.c_str(), &facts) == 0 &&
+      !(S_ISFIFO(facts.st_mode) && only_reads)) {
+    ELASTOR_RETURN_IF_ERROR(CheckIsFile(path, facts));
+  }
+  constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
+  constexpr int kPermissions = 0666;
+  const int file =
+      Retry([&] { return open(path.c_str(), flags | O_CLOEXEC | kNeverWait, kPermissions); });
+  if (file < 0) return SystemError(path, "open");
+  const Status checked = [&] {
+    struct statfs system;
+    if (fstat(file, &facts) != 0 || fstatfs(file, &system) != 0) return SystemError(path, "stat");
+    const bool nameless = only_reads && system.f_type == PIPEFS_MAGIC;
+    if (!nameless) ELASTOR_RETURN_IF_ERROR(CheckIsFile(path, facts));
+    if (S_ISDIR(facts.st_mode)) {
+      errno = EISDIR;
+      return SystemError(path, "open");
+    }
+    const int now = fcntl(file, F_GETFL);
+    return fcntl(file, F_SETFL, now & ~O_NONBLOCK) == 0 ? OkStatus() : SystemError(path, "open");
+  }();
+  if (checked.ok()) return file;
+  close(file);
+  return checked;
+}
+
+StatusOr<int> OpenNewFile(const std::string& path, int permissions) {
+  struct stat facts;
+  if (lstat(path.c_str(), &facts) == 0) {
+    ELASTOR_RETURN_IF_ERROR(CheckIsFile(path, facts));
+    if (!S_ISDIR(facts.st_mode) && unlink(path.c_str()) != 0 && errno != ENOENT) {
+      return SystemError(path, "unlink");
+    }
+  }
+  const int file =
+      Retry([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, permissions); });
+  if (file < 0) return SystemError(path, "open");
+  return file;
+}
+
 StatusOr<std::string> ReadFile(const std::string& path) {
-  const Descriptor file(path, O_RDONLY);
-  if (file.value() < 0) return SystemError(path, "open");
+  ELASTOR_ASSIGN_OR_RETURN(const int opened, OpenFile(path, O_RDONLY));
+  const Descriptor file(opened);
   struct stat info;
   if (fstat(file.value(), &info) != 0) return SystemError(path, "stat");
 
@@ -126,8 +199,8 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 
 Status ReadFileInPieces(const std::string& path, size_t piece_bytes,
                         const std::function<void(std::string_view)>& use) {
-  const Descriptor file(path, O_RDONLY);
-  if (file.value() < 0) return SystemError(path, "open");
+  ELASTOR_ASSIGN_OR_RETURN(const int opened, OpenFile(path, O_RDONLY));
+  const Descriptor file(opened);
   const auto piece = std::make_unique_for_overwrite<char[]>(piece_bytes);
   while (true) {
     const ssize_t count = Retry([&] { return read(file.value(), piece.get(), piece_bytes); });
@@ -204,6 +277,19 @@ Status RemoveDirectory(const std::string& path) {
   return SystemError(path, "remove");
 }
 
+Status RemoveRemains(const std::string& path, const std::function<bool(std::string_view)>& is_own) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(path));
+  for (const std::string& name : names) {
+    std::string_view own = name;
+    if (own.ends_with(kTemporary)) own.remove_suffix(kTemporary.size());
+    if (!is_own(own)) {
+      return UserError(path + ": holds '" + name +
+                       "', and would be removed; expected another --output_dir");
+    }
+  }
+  return RemoveDirectory(path);
+}
+
 AtomicFileWriter::AtomicFileWriter(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}
 
@@ -217,12 +303,14 @@ AtomicFileWriter::~AtomicFileWriter() {
 }
 
 StatusOr<AtomicFileWriter> AtomicFileWriter::Open(const std::string& path) {
-  const std::string temporary = path + ".tmp";
-  const int descriptor = Retry(
-      [&] { return open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
-  if (descriptor < 0) return SystemError(temporary, "open");
+  struct stat facts;
+  // A device would be replaced too.
+  if (stat(path.c_str(), &facts) == 0) ELASTOR_RETURN_IF_ERROR(CheckIsFile(path, facts));
+  ELASTOR_ASSIGN_OR_RETURN(const int descriptor, OpenNewFile(path + std::string(kTemporary)));
   return AtomicFileWriter(path, descriptor);
 }
+
+std::string AtomicFileWriter::TemporaryPath() const { return path_ + std::string(kTemporary); }
 
 Status AtomicFileWriter::Append(std::string_view bytes) {
   while (!bytes.empty()) {

@@ -19,6 +19,16 @@ namespace elastor {
 // Returns the status of a failed system call on a path, from errno.
 Status SystemError(const std::string& path, const char* call);
 
+// Opens a file by open(2)'s flags and returns its descriptor, which the caller closes. All files
+// are opened here, because it never waits: user error in one line when a named pipe, a device or a
+// socket stands where a file is expected. A pipe without a name may be read, as a shell makes for
+// `<(command)`. With O_CREAT in the flags a symbolic link at the path is an error, not followed, so
+// that nobody else decides which file is written.
+StatusOr<int> OpenFile(const std::string& path, int flags);
+// Makes a new file and opens it for reading and writing. It takes the place of a file that an
+// interrupted process left there; anything else there is a user error.
+StatusOr<int> OpenNewFile(const std::string& path, int permissions = 0666);
+
 // Returns the file's bytes.
 StatusOr<std::string> ReadFile(const std::string& path);
 // Reads files too large for one buffer: calls `use` with pieces of at most `piece_bytes` bytes, in
@@ -57,6 +67,10 @@ bool IsSyncing();
 
 // Removes the directory and its contents; it need not exist.
 Status RemoveDirectory(const std::string& path);
+// Does the same to what a process that was killed has left in making a directory: `is_own` tells
+// which names it makes there, and with .tmp they are temporary files. User error, and nothing is
+// removed, when there is another name, or when a file stands at the path.
+Status RemoveRemains(const std::string& path, const std::function<bool(std::string_view)>& is_own);
 
 // The same guarantee as WriteFileAtomically for files too large for one buffer: bytes go to
 // `path`.tmp, and Commit renames it. Destroyed without Commit, it removes the temporary file and
@@ -76,7 +90,7 @@ class AtomicFileWriter {
 
  private:
   AtomicFileWriter(std::string path, int descriptor);
-  std::string TemporaryPath() const { return path_ + ".tmp"; }
+  std::string TemporaryPath() const;
 
   std::string path_;
   int descriptor_;  // -1 after Commit or a move

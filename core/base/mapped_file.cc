@@ -38,16 +38,11 @@ bool FileStamp::operator==(const FileStamp& other) const {
 StatusOr<MappedFile> MappedFile::Open(const std::string& path, Links links) {
   MappedFile file;
   file.path_ = path;
-  // No waiting for the writer of a pipe that somebody put here.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  file.descriptor_ = open(path.c_str(), links == Links::kRefuse ? flags | O_NOFOLLOW : flags);
-  if (file.descriptor_ < 0 && errno == ELOOP && links == Links::kRefuse) {
-    return UserError(path + ": a symbolic link; expected the file itself");
-  }
-  if (file.descriptor_ < 0) return SystemError(path, "open");
+  const int flags = links == Links::kRefuse ? O_RDONLY | O_NOFOLLOW : O_RDONLY;
+  ELASTOR_ASSIGN_OR_RETURN(file.descriptor_, OpenFile(path, flags));
   struct stat facts = {};
   if (fstat(file.descriptor_, &facts) != 0) return SystemError(path, "stat");
-  if (!S_ISREG(facts.st_mode)) return UserError(path + ": not a regular file");
+  if (!S_ISREG(facts.st_mode)) return UserError(path + ": a pipe; expected a file");
   if (facts.st_size == 0) return file;
   void* const mapped = mmap(nullptr, facts.st_size, PROT_READ, MAP_SHARED, file.descriptor_, 0);
   if (mapped == MAP_FAILED) {

@@ -39,6 +39,7 @@ constexpr int kLongestPauseSeconds = 60;
   const sigset_t waited = WaitedSignals();
   sigprocmask(SIG_UNBLOCK, &waited, nullptr);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   if (prepare) prepare();
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (dup2(nothing, STDIN_FILENO) < 0 || dup2(streams.output, STDOUT_FILENO) < 0 ||

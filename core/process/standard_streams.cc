@@ -18,6 +18,7 @@ namespace elastor {
 
 void PrepareStandardStreams() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   // An open takes the lowest free number, so this ends with the first number above stderr's.
   int number = 0;
   while (number >= 0 && number <= STDERR_FILENO) number = open("/dev/null", O_RDWR);

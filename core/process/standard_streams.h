@@ -9,7 +9,8 @@ namespace elastor {
 
 // Call it before any file is opened. A standard stream that the parent closed becomes /dev/null;
 // otherwise the next opened file would get its number and its text. Afterwards a reader that leaves
-// (`| head`) makes the write fail and does not end the process by SIGPIPE.
+// (`| head`) makes the write fail and does not end the process by SIGPIPE. Nor does a limit on the
+// size of files (`ulimit -f`) by SIGXFSZ: it is an error like a full disk.
 void PrepareStandardStreams();
 
 // Writes the text to stdout; the system has it when this returns. Ok also if the reader has left,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/report/csv.h"
 
 namespace elastor {
 namespace {
@@ -91,17 +92,10 @@ std::string Ends(const std::optional<Interval>& interval) {
   return interval ? Digits(interval->low) + "," + Digits(interval->high) : ",";
 }
 
-// A field of a CSV file, as RFC 4180 has it.
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string CsvLine(const std::string& metric, const std::string& first, const std::string& second,
                     const Uncertain& figures) {
-  return metric + "," + Quoted(first) + "," + (second.empty() ? "" : Quoted(second)) + "," +
-         Digits(figures.value) + "," + Ends(figures.rows) + "," + Ends(figures.delong) + "," +
+  return metric + "," + QuotedCsvText(first) + "," + (second.empty() ? "" : QuotedCsvText(second)) +
+         "," + Digits(figures.value) + "," + Ends(figures.rows) + "," + Ends(figures.delong) + "," +
          Ends(figures.seeds) + "," + Ends(figures.both) + "," +
          (figures.smallest ? Digits(*figures.smallest) : "") + "\n";
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/standard_streams.h"
 #include "launcher/folder_program.h"
 #include "launcher/spectra_report/projections.h"
@@ -38,7 +39,7 @@ Status Run(const std::vector<std::string>& folders) {
   std::vector<std::pair<std::string, std::string>> files;
   if (!models.empty()) files = ReportFiles(models);
   if (!cut.empty()) std::ranges::move(ProjectionFiles(cut), std::back_inserter(files));
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(FLAGS_output_dir));
+  ELASTOR_ASSIGN_OR_RETURN(const ClaimedFolder claimed, ClaimedFolder::Claim(FLAGS_output_dir));
   for (const auto& [name, text] : files) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_output_dir + "/" + name, text));
   }

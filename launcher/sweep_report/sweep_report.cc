@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "launcher/sweep_report/page.h"
 
 namespace elastor {
@@ -60,7 +61,10 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
   report.gaps = GapFigures(report.data);
   report.kernels = KernelFigures(report.data);
   const std::string directory = files.Report() + "/";
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.Report()));
+  // The sweep's end and --report may come together.
+  constexpr double kPatienceSeconds = 60;
+  ELASTOR_ASSIGN_OR_RETURN(const ClaimedFolder claimed,
+                           ClaimedFolder::Claim(files.Report(), kPatienceSeconds));
   for (const auto& [name, text] : Tables(report)) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(directory + name, text));
   }

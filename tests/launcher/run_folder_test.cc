@@ -1,6 +1,10 @@
 #include "launcher/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
@@ -13,6 +17,8 @@
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/folder_lock.h"
+#include "launcher/machine.h"
 #include "launcher/rehearsal.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
@@ -249,6 +255,42 @@ TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
   EXPECT_EQ(CauseOfAttempt(ReadAttempts(path).exit_code), "its job was cancelled");
   EXPECT_TRUE(AppendForgiveness(path).ok());
   EXPECT_EQ(StateOf(ReadAttempts(path), false), RunState::kWaiting);
+}
+
+// A lock's file says whom --stop ends, and everybody who can write the folder can write it.
+TEST(FolderLockTest, StopsNobodyButTheLauncherAtWork) {
+  const SweepFiles files = {testing::TempDir() + "/stopped"};
+  ASSERT_TRUE(MakeDirectory(files.root).ok());
+  const pid_t bystander = fork();
+  if (bystander == 0) {
+    while (true) pause();
+  }
+  setpgid(bystander, bystander);
+  const std::string host = " on host " + ReadMachine().host + "\n";
+  const std::string number = std::to_string(bystander);
+  for (const std::string& text : {number + host, "-" + number + host, number + "\n", "x" + host}) {
+    ASSERT_TRUE(WriteFileAtomically(files.Lock(), text).ok());
+    const int lock = open(files.Lock().c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(flock(lock, LOCK_EX), 0);
+    EXPECT_THAT(StopLauncher(files).message(), testing::EndsWith("; nothing was stopped")) << text;
+    close(lock);
+    EXPECT_THAT(StopLauncher(files).message(), testing::EndsWith("no launcher is at work there"));
+  }
+  EXPECT_EQ(waitpid(bystander, nullptr, WNOHANG), 0);
+  kill(bystander, SIGKILL);
+  waitpid(bystander, nullptr, 0);
+}
+
+TEST(FolderLockTest, ALinkInItsPlaceIsNotFollowed) {
+  const SweepFiles files = {testing::TempDir() + "/planted"};
+  const std::string target = testing::TempDir() + "/target";
+  ASSERT_TRUE(MakeDirectory(files.root).ok());
+  ASSERT_TRUE(WriteFileAtomically(target, "precious").ok());
+  ASSERT_EQ(symlink(target.c_str(), files.Lock().c_str()), 0);
+  FolderLock lock;
+  EXPECT_EQ(lock.Take(files).message(),
+            files.Lock() + ": a symbolic link; expected the file itself");
+  EXPECT_EQ(*ReadFile(target), "precious");
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {

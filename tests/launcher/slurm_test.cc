@@ -95,6 +95,13 @@ std::vector<std::string> Folders(const std::vector<const PlannedRun*>& runs) {
   return folders;
 }
 
+// sbatch fills in names that begin with a percent sign, and takes two for one.
+TEST(SlurmArrayTest, APercentSignInTheFoldersNameIsKept) {
+  const std::vector<std::string> arguments =
+      AdvanceArguments({"7"}, 1, SweepFiles{.root = "/runs/5%j"}, Slurm());
+  EXPECT_THAT(arguments, Contains("--output=/runs/5%%j/slurm/advance.log"));
+}
+
 TEST(SlurmArrayTest, RunsOfLikeResourcesShareArrays) {
   const std::vector<PlannedRun> runs = {MakeRun("a", 1, 10), MakeRun("b", 2, 10),
                                         MakeRun("c", 1, 30), MakeRun("d", 1, 20),

@@ -111,7 +111,6 @@ expect_line 2 "holds a finished run without checkpoints" "${train[@]}" --output_
 # No room for files of more than 8 KiB: the machine's fault, and the last checkpoint stays whole. Alone,
 # because mpirun needs files of its own.
 no_room() {
-  trap '' XFSZ
   ulimit -f 8
   exec "${train[@]}" --output_dir=run --resume --set=training.max_steps=25
 }

@@ -71,7 +71,6 @@ line='evaluated 200 rows of the test split on 1 rank in'
 [[ $(head --lines=1 log) == *"$line"* ]] || fail "expected '$line': $(cat log)"
 # Nor does one that finds no room for its results, here for files of more than 2 KiB.
 no_room() {
-  trap '' XFSZ
   ulimit -f 2
   exec "${tiny[@]}" --output_dir=cramped --mode=predict $model
 }
@@ -92,6 +91,79 @@ for process in 1 2 3; do
   case $? in 0) ;; 2) taken=$((taken + 1)) ;; *) taken=9 ;; esac
 done
 [[ $taken -eq 2 && -e one/summary.json ]] || fail "three processes, one folder: $(cat log.?)"
+
+# --resume looks for a checkpoint once it has the folder: until then another process may write there. Here this
+# script holds the lock, and takes away the newest checkpoint meanwhile.
+must "${tiny[@]}" --output_dir=parts --set=checkpoint.every_steps=2 --set=checkpoint.keep=3
+cp parts/summary.json whole.json
+exec 9<parts
+resume_parts() { # begins it, and waits until it waits for the lock
+  flock 9
+  "${tiny[@]}" --output_dir=parts --resume >log 2>&1 9<&- &
+  until grep --quiet 'parts: another process is writing there; waiting for its end' log; do
+    kill -0 $! 2>/dev/null || break
+    sleep 0.01
+  done
+}
+resume_parts
+kill -TERM $!
+wait $!
+expect_end 75 'trainer: stopped by SIGTERM; the work is not done' 'SIGTERM while a run is set up'
+resume_parts
+mv parts/checkpoints/step-0000000005 newest
+flock --unlock 9
+wait $!
+expect_end 0 '' '--resume behind another process'
+grep --quiet 'continuing at step 4 from' log || fail "decided before it held the folder: $(cat log)"
+[[ $(digest_of parts) == "$(sed --quiet 's/.*"state_digest": "\(.*\)",/\1/p' whole.json)" ]] ||
+  fail 'another digest than of the whole run'
+exec 9<&-
+
+# An export or a compaction takes up its folder after a death, whose remains are its own, but removes nobody's
+# files; of two at once, one is refused.
+compact="compact --model=parts/checkpoints/step-0000000004"
+for mode in "export $model" "$compact"; do
+  out=made_by_${mode%% *}
+  mkdir --parents $out $out.partial/vocabulary
+  if [[ $mode == "$compact" ]]; then left=dense.safetensors; else left=features.json.tmp; fi
+  echo half >$out.partial/$left
+  # shellcheck disable=SC2206 # words
+  command=("$trainer" --mode=$mode --output_dir=$out)
+  exec 9<$out
+  flock 9
+  expect_line 2 "--output_dir=$out: another process is writing there" "${command[@]}"
+  exec 9<&-
+  touch $out.partial/thesis.tex
+  expect_line 2 "$out.partial: holds 'thesis.tex', and would be removed; expected another --output_dir" \
+    "${command[@]}"
+  [[ $(cat $out.partial/$left) == half ]] || fail "mode $mode: refused, and cleared its folder"
+  rm $out.partial/thesis.tex
+  must "${command[@]}"
+  [[ -s $out/model.onnx || -s $out/manifest.json ]] && [[ ! -e $out.partial ]] ||
+    fail "mode $mode after a death: $(find $out*)"
+  expect_line 2 "--output_dir=$out: holds '" "${command[@]}"
+done
+
+# Pipes in the place of files: nobody waits for the other end.
+mkfifo pipe
+mkdir piped && mkfifo piped/meta.json piped/manifest.json
+cp --recursive parts piped_run && rm piped_run/metrics.jsonl && mkfifo piped_run/metrics.jsonl
+# expect_refused FILE COMMAND...
+expect_refused() { expect_line 2 "$1: a named pipe; expected a file" timeout 300 "${@:2}"; }
+expect_refused pipe "$trainer" --experiment=pipe --set=data.path=data --output_dir=scored
+expect_refused pipe "${tiny[@]}" --flagfile=pipe --output_dir=scored
+expect_refused piped/meta.json "${tiny[@]}" --set=data.path=piped --output_dir=scored
+expect_refused piped/manifest.json "${tiny[@]}" --set=training.warm_start.path=piped --output_dir=scored
+expect_refused piped_run/metrics.jsonl "${tiny[@]}" --output_dir=piped_run --resume
+for mode in verify "export --output_dir=scored" "predict --input=test.csv --output_dir=scored"; do
+  # shellcheck disable=SC2086 # words
+  expect_refused piped/manifest.json "$trainer" --model=piped --mode=$mode
+done
+expect_refused piped_run/metrics.jsonl "$trainer" --mode=plot piped_run
+expect_refused pipe "$prepare" --schema=pipe --output_dir=scored
+expect_refused piped/meta.json "$prepare" --schema=schema.textproto --vocabulary_from=piped --output_dir=scored
+expect_line 2 'pipe: is a pipe or a device, expected a file' timeout 300 "$prepare" --guess=pipe
+[[ ! -e scored ]] || fail "refused pipes left $(find scored)"
 
 # A path that the shell left alone, and one that is right from here only.
 # shellcheck disable=SC2088 # as people type it

@@ -105,7 +105,7 @@ must_train "by the clock to step 150" 2 "$work/f" --resume --set=training.max_st
 last=$work/f/checkpoints/step-0000000150
 compact() { on_ranks "$1" "$trainer" --mode=compact --model="$last" --output_dir="$work/compacted" "${@:2}"; }
 compact 3 --set=parallel.threads=2 --set=parallel.deadline_seconds=600 >"$work/log" 2>&1 || fail "compact: $(cat "$work/log")"
-expect_line 2 'is there already; expected a new folder' compact 2
+expect_line 2 "compacted: holds 'dense.safetensors'; expected a new or empty directory" compact 2
 expect_line 2 'writes no records' compact 1 --tensorboard
 expect_line 2 'computes on the CPU' compact 1 --device=cuda
 expect_line 2 'expected parallel.threads, start_seconds' compact 1 --set=training.seed=4

@@ -2,9 +2,15 @@
 // columns of ROWS, between tabs, are the model's fields. Thread t scores the batches t, t +
 // THREADS, ...; prints a line a row. Then it makes the mistakes that a caller can make, and prints
 // each answer.
+#include <fenv.h>
+
+#include <cfenv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <limits>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -47,6 +53,11 @@ int main(int, char** argv) {
   for (size_t t = 0; t < thread_count; ++t) {
     threads.emplace_back([&, t] {
       char why[256];
+      // As some programs have them; they change nothing.
+      constexpr int kRoundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+      const int rounding = kRoundings[t % std::size(kRoundings)];
+      std::fesetround(rounding);
+      feenableexcept(FE_INEXACT);
       for (size_t row = t * batch; row < rows; row += thread_count * batch) {
         const size_t count = row + batch < rows ? batch : rows - row;
         if (elastor_score_values(model, values.data() + row * fields, count,
@@ -55,6 +66,7 @@ int main(int, char** argv) {
           End("score", why);
         }
       }
+      if (std::fegetround() != rounding) End("score", "another rounding mode than before");
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -66,7 +78,7 @@ int main(int, char** argv) {
   }
   Answer("a wrong number",
          elastor_score_values(model, wrong.data(), 2, found.data(), error, sizeof(error)), error);
-  const std::vector<float> numbers(elastor_numeric_fields(model), 0.0f);
+  std::vector<float> numbers(elastor_numeric_fields(model), 0.0f);
   std::vector<int64_t> ids(elastor_categorical_fields(model), 0);
   const int code = elastor_score_ids(model, numbers.data(), ids.data(), nullptr, 1, found.data(),
                                      error, sizeof(error));
@@ -81,7 +93,28 @@ int main(int, char** argv) {
          elastor_score_ids(model, numbers.data(), ids.data(), offsets.data(), 1, found.data(),
                            error, sizeof(error)),
          error);
+  ids[0] = 0;
+  std::iota(offsets.begin(), offsets.end(), 0);
+  numbers[0] = std::numeric_limits<float>::infinity();
+  Answer("an infinite number",
+         elastor_score_ids(model, numbers.data(), ids.data(), offsets.data(), 1, found.data(),
+                           error, sizeof(error)),
+         error);
+  Answer("no values", elastor_score_values(model, nullptr, 1, found.data(), error, sizeof(error)),
+         error);
+  Answer("no room", elastor_score_values(model, values.data(), 1, nullptr, error, sizeof(error)),
+         error);
+  Answer("no numbers",
+         elastor_score_ids(model, nullptr, ids.data(), offsets.data(), 1, found.data(), error,
+                           sizeof(error)),
+         error);
+  Answer("no model", elastor_score_values(nullptr, nullptr, 0, nullptr, error, sizeof(error)),
+         error);
+  if (elastor_field_name(model, fields) != nullptr || elastor_fields(nullptr) != 0) {
+    End("a field that is not there", "has a name");
+  }
   elastor_close(model);
+  Answer("NULL", elastor_open(nullptr, &model, error, sizeof(error)), error);
   Answer("no folder", elastor_open("no_such_folder", &model, error, sizeof(error)), error);
   return 0;
 }

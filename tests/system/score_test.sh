@@ -182,6 +182,12 @@ a wrong number: 2 row 1: column 5 (price): found 'dear', expected a number
 ids: 2 offsets is NULL; the model has fields of several ids
 a wrong id: 2 offsets is NULL; the model has fields of several ids
 wrong offsets: 2 row 0: field user: found 0 ids, expected 1
+an infinite number: 2 row 0: field price: infinite, or so once it is standardised; expected a finite number
+no values: 2 values is NULL
+no room: 2 probabilities is NULL
+no numbers: 2 numeric is NULL
+no model: 2 model is NULL
+NULL: 2 folder is NULL
 no folder: 2 no_such_folder/manifest.json: open: No such file or directory; expected the folder of a checkpoint or a model
 ANSWERS
 expect_same 'answers' expected <answers
@@ -253,7 +259,7 @@ for head in MEAN_POOL FLATTEN_LINEAR FLATTEN_MLP MULTI_PROBE VECTOR_COLLAPSE; do
 done
 export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
 export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
-expect_line 2 'MLP.onnx: rename: Directory not empty' \
+expect_line 2 "--output_dir=MLP.onnx: holds 'embeddings.safetensors'; expected a new or empty directory" \
   "$trainer" --mode=export --model=MLP/model --output_dir=MLP.onnx
 expect_line 2 "reads what the model's folder tells" \
   "$trainer" --mode=export --experiment=tiny.textproto --model=MLP/model --output_dir=mistake

@@ -1,20 +1,23 @@
 #include "trainer/checkpoint/compact.h"
 
-#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "collective/dense_reduce.h"
 #include "core/base/file.h"
 #include "core/base/thread_pool.h"
+#include "core/process/claimed_folder.h"
 #include "embedding/row_store.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/load_parts.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/checkpoint/vocabularies.h"
 #include "trainer/step/dense_optimizer.h"
 
 namespace elastor {
@@ -120,16 +123,18 @@ class LoadedState {
   ShardedEmbedding<float> embedding_;
 };
 
-// Runs on rank 0, which looks for all ranks. The writer would take a file at `to`, or beside it
-// with one of these suffixes, for its own and remove it.
-Status CheckIsNew(const std::string& to, std::initializer_list<const char*> suffixes) {
-  for (const std::string suffix : suffixes) {
-    ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(to + suffix));
-    if (!there) continue;
-    return UserError("--output_dir=" + to + ": " + (suffix.empty() ? "" : to + suffix + " ") +
-                     "is there already; expected a new folder");
-  }
-  return OkStatus();
+// Runs on rank 0, which looks for all ranks. The writer removes what stands beside `to` under its
+// own names: the remains of another writer that was killed, but nobody's checkpoint.
+StatusOr<ClaimedFolder> ClaimNew(const std::string& to) {
+  ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(to));
+  ELASTOR_RETURN_IF_ERROR(claimed.CheckIsEmpty("a new or empty directory"));
+  const auto nothing = [](std::string_view) { return false; };
+  const auto unfinished = [](std::string_view name) {
+    return name == kDenseFile || name == kVocabularyFolder || name.starts_with("embedding-");
+  };
+  ELASTOR_RETURN_IF_ERROR(RemoveRemains(to + ".old", nothing));
+  ELASTOR_RETURN_IF_ERROR(RemoveRemains(to + ".partial", unfinished));
+  return claimed;
 }
 
 }  // namespace
@@ -137,9 +142,14 @@ Status CheckIsNew(const std::string& to, std::initializer_list<const char*> suff
 StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::string to, int threads,
                                                Communicator& communicator) {
   while (to.size() > 1 && to.ends_with('/')) to.pop_back();
-  const bool looks = communicator.rank() == 0;
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnStatus(communicator, looks ? CheckIsNew(to, {"", ".old", ".partial"}) : OkStatus()));
+  std::optional<ClaimedFolder> claimed;
+  Status status;
+  if (communicator.rank() == 0) {
+    StatusOr<ClaimedFolder> folder = ClaimNew(to);
+    if (folder.ok()) claimed.emplace(std::move(folder).value());
+    status = folder.status();
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
   ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
                            StoredCheckpoint::Open(path, communicator));
   const CheckpointMetadata& metadata = stored.manifest().metadata;
@@ -167,10 +177,9 @@ StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::str
   ELASTOR_RETURN_IF_ERROR(LoadContents(stored, Contents::kState, state.View(), communicator));
   CheckpointWriter writer(state.View(), /*staging_bytes=*/0, &communicator);
   ELASTOR_RETURN_IF_ERROR(writer.Start(to, metadata));
-  // Nor is what has come meanwhile removed.
-  ELASTOR_RETURN_IF_ERROR(
-      AgreeOnStatus(communicator, looks ? CheckIsNew(to, {"", ".old"}) : OkStatus()));
-  return writer.Finish();
+  StatusOr<CheckpointMetadata> written = writer.Finish();
+  if (written.ok() && claimed) claimed->Keep();
+  return written;
 }
 
 }  // namespace elastor

@@ -13,7 +13,8 @@ namespace elastor {
 // with the same digest, one file per rank. The result needs no other folder. Collective. Does not
 // need the model, but the memory of its state. Returns the metadata. User error naming the file, as
 // LoadCheckpoint, also when the folder holds weights alone or is of version 1, which does not
-// record the encoding. User error when `to`, `to`.old or `to`.partial exists; none of them is
+// record the encoding. `to` is claimed (core/process/claimed_folder.h). User error when it, or
+// `to`.old or `to`.partial, holds anything but what a compaction that was killed has left, which is
 // removed.
 StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::string to, int threads,
                                                Communicator& communicator);

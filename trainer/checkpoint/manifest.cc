@@ -1,7 +1,7 @@
 #include "trainer/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "core/base/json_entry.h"
+#include "core/base/mapped_file.h"
 #include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "glog/logging.h"
@@ -260,12 +261,16 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
 
 // ManifestText writes a line an entry; the first three are the brace, the format and the version.
 std::optional<std::string> PeekBase(const std::string& directory) {
-  std::ifstream file(directory + "/" + kManifestFile);
+  const StatusOr<MappedFile> file =
+      MappedFile::Open(directory + "/" + kManifestFile, MappedFile::Links::kRefuse);
+  if (!file.ok()) return std::nullopt;
+  std::string_view lines(file->data(), file->bytes());
   const std::string opening = StrCat("  \"", kBaseMember, "\": ");
   constexpr int kLines = 4;
-  std::string line;
   for (int i = 0; i < kLines; ++i) {
-    if (!std::getline(file, line)) return std::nullopt;
+    if (lines.empty()) return std::nullopt;
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
     if (!line.starts_with(opening)) continue;
     const Json base = Json::parse(line.substr(opening.size(), line.rfind(',') - opening.size()),
                                   nullptr, /*allow_exceptions=*/false);

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/prepared_meta.h"
 
@@ -121,15 +122,25 @@ StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(const std::string
 }
 
 Status DatasetWriter::Prepare() {
-  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(path_));
-  if (!names.empty()) return UserError(path_ + ": output_dir exists and is not empty");
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(partial_path_));
-  lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) return WriteError(partial_path_);
-  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return OkStatus();
-  close(lock_);
-  lock_ = -1;
-  return UserError(path_ + ": output_dir is being written by another process");
+  const auto check_is_empty = [this]() -> Status {
+    ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(path_));
+    return names.empty() ? OkStatus() : UserError(path_ + ": output_dir exists and is not empty");
+  };
+  for (bool in_place = false; !in_place;) {
+    ELASTOR_RETURN_IF_ERROR(check_is_empty());
+    ELASTOR_RETURN_IF_ERROR(MakeDirectory(partial_path_));
+    if (lock_ >= 0) close(lock_);
+    lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ < 0) return WriteError(partial_path_);
+    if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      return UserError(path_ + ": output_dir is being written by another process");
+    }
+    // Otherwise another process has just published what was opened.
+    ELASTOR_ASSIGN_OR_RETURN(in_place, LeadsTo(partial_path_, lock_));
+  }
+  const Status empty = check_is_empty();
+  if (!empty.ok()) rmdir(partial_path_.c_str());
+  return empty;
 }
 
 Status DatasetWriter::OpenFiles() {
@@ -137,12 +148,11 @@ Status DatasetWriter::OpenFiles() {
     files_[split] = std::make_unique<SplitFile>();
     SplitFile& file = *files_[split];
     file.path = partial_path_ + "/" + SplitFileName(static_cast<Split>(split));
-    file.descriptor = open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file.descriptor < 0) return WriteError(file.path);
+    ELASTOR_ASSIGN_OR_RETURN(file.descriptor, OpenFile(file.path, O_RDWR | O_CREAT));
   }
   const std::string journal = partial_path_ + "/" + kJournalFile;
-  journal_ = open(journal.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  return journal_ >= 0 ? OkStatus() : WriteError(journal);
+  ELASTOR_ASSIGN_OR_RETURN(journal_, OpenFile(journal, O_RDWR | O_CREAT | O_APPEND));
+  return OkStatus();
 }
 
 Status DatasetWriter::Clear() {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/file.h"
+
 namespace elastor {
 namespace {
 
@@ -36,8 +38,8 @@ StatusOr<bool> KeepStdin(const std::string& path) {
   }
   const bool file = fstat(STDIN_FILENO, &facts) == 0 && S_ISREG(facts.st_mode);
   if (file && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0) return false;
-  const int copy = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (copy < 0) return MachineError(path + ": cannot make: " + std::strerror(errno));
+  constexpr int kOwnerOnly = 0600;
+  ELASTOR_ASSIGN_OR_RETURN(const int copy, OpenNewFile(path, kOwnerOnly));
   unlink(path.c_str());
   const char* what = "cannot take the place of stdin: ";
   const bool copied = CopyStdin(copy, &what) && dup2(copy, STDIN_FILENO) >= 0;

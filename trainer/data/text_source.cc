@@ -59,8 +59,8 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::OpenPlain(const std::string& p
   std::unique_ptr<TextSource> source(new TextSource(path));
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
   struct stat facts = {};
-  source->file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (source->file_ < 0 || fstat(source->file_, &facts) != 0) return SystemError(path, "open");
+  ELASTOR_ASSIGN_OR_RETURN(source->file_, OpenFile(path, O_RDONLY));
+  if (fstat(source->file_, &facts) != 0) return SystemError(path, "stat");
   source->file_bytes_ = facts.st_size;
   ELASTOR_RETURN_IF_ERROR(source->FillInput());
   return source;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/file.h"
 #include "core/base/hash_text.h"
 
 namespace elastor {
@@ -24,8 +25,7 @@ Status ShorterThanWritten(const std::string& path) {
 
 StatusOr<std::unique_ptr<WorkFile>> WorkFile::Open(const std::string& path) {
   std::unique_ptr<WorkFile> work(new WorkFile(path));
-  work->file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (work->file_ < 0) return MachineError(path + ": cannot make: " + std::strerror(errno));
+  ELASTOR_ASSIGN_OR_RETURN(work->file_, OpenFile(path, O_RDWR | O_CREAT));
   return work;
 }
 

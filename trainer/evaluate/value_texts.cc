@@ -1,8 +1,10 @@
 #include "trainer/evaluate/value_texts.h"
 
-#include <fstream>
+#include <algorithm>
+#include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/mapped_file.h"
 #include "trainer/data/saved_vocabulary.h"
 
 namespace elastor {
@@ -14,14 +16,17 @@ Status FindValueTexts(const std::string& path, const DatasetInfo& data, int64_t 
   const std::string file = path + "/vocabulary/" + VocabularyFileName(owner);
   ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(file));
   if (texts->empty() || !there) return OkStatus();
-  std::ifstream lines(file);
-  std::string line;
-  for (int64_t id = 1; id <= texts->rbegin()->first && std::getline(lines, line); ++id) {
+  ELASTOR_ASSIGN_OR_RETURN(const MappedFile mapped,
+                           MappedFile::Open(file, MappedFile::Links::kFollow));
+  std::string_view lines(mapped.data(), mapped.bytes());
+  // A file that ends early is whole all the same: the id is beyond its vocabulary.
+  for (int64_t id = 1; id <= texts->rbegin()->first && !lines.empty(); ++id) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
     const auto text = texts->find(id);
     if (text != texts->end()) text->second = line.substr(0, line.find('\t'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
   }
-  // A file that ends early is whole all the same: the id is beyond its vocabulary.
-  return lines.bad() || !lines.is_open() ? MachineError(file + ": cannot be read") : OkStatus();
+  return mapped.CheckReadable();
 }
 
 }  // namespace elastor

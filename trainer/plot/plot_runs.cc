@@ -1,8 +1,7 @@
 #include "trainer/plot/plot_runs.h"
 
-#include <set>
-
 #include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/standard_streams.h"
 #include "core/report/html.h"
 #include "trainer/plot/run_figures.h"
@@ -16,11 +15,12 @@ constexpr size_t kMostRuns = 6;  // that the pictures' colours tell apart
 constexpr char kPage[] = "report.html";
 
 // Nothing but a report may be overwritten.
-Status CheckOutput(const std::string& directory) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(directory));
-  if (names.empty() || names.contains(kPage)) return OkStatus();
-  return UserError("--output_dir=" + directory + ": holds '" + *names.begin() +
-                   "'; expected a new or empty directory, or one with an earlier " + kPage);
+Status CheckOutput(const std::string& directory, const ClaimedFolder& claimed) {
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_report, IsThere(directory + "/" + kPage));
+  if (holds_report) return OkStatus();
+  return claimed.CheckIsEmpty(
+      std::string("a new or empty directory, or one with an earlier ") + kPage,
+      /*remains=*/std::string(kPage) + ".tmp");
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ Status PlotRuns(const std::vector<std::string>& folders, const std::string& outp
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<RunHistory> runs, ReadRuns(folders));
   const std::string directory = output_dir.empty() ? folders[0] + "/report" : output_dir;
-  ELASTOR_RETURN_IF_ERROR(CheckOutput(directory));
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(directory));
+  ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(directory));
+  ELASTOR_RETURN_IF_ERROR(CheckOutput(directory, claimed));
   const RunFigures figures = MakeFigures(runs);
   std::vector<FigureGroup> groups = {figures.quality, figures.course};
   groups.insert(groups.end(), figures.ranks.begin(), figures.ranks.end());

@@ -5,7 +5,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -131,8 +130,6 @@ Status Run() {
     return UserError("--segment_mib=" + std::to_string(FLAGS_segment_mib) + ": expected 1 to " +
                      std::to_string(kMostSegmentMib));
   }
-  // A limit on the size of files is an error like a full disk, not the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
   ProgressLine progress;
   PrepareOptions options;
   ELASTOR_ASSIGN_OR_RETURN(options.schema, ReadSchemaFile(FLAGS_schema));
@@ -150,7 +147,7 @@ Status Run() {
   options.progress = [&](const PrepareProgress& now) { progress.Show(now); };
   options.warn = [&](const std::string& message) {
     progress.EndLine();
-    std::fprintf(stderr, "prepare: %s\n", message.c_str());
+    std::fprintf(stderr, "prepare: %s\n", WithoutControls(message).c_str());
   };
   const StatusOr<PrepareReport> report = Prepare(options);
   progress.EndLine();

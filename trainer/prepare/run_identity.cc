@@ -22,13 +22,13 @@ constexpr int kWorkVersion = 2;
 
 StatusOr<nlohmann::json> FileIdentity(const std::string& path, const char* split) {
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ELASTOR_ASSIGN_OR_RETURN(const int file, OpenFile(path, O_RDONLY));
   struct stat facts = {};
   std::string head(64 << 10, '\0');
   ssize_t got = -1;
-  if (file >= 0 && fstat(file, &facts) == 0) got = pread(file, head.data(), head.size(), 0);
-  const Status failed = SystemError(path, file < 0 ? "open" : "read");
-  if (file >= 0) close(file);
+  if (fstat(file, &facts) == 0) got = pread(file, head.data(), head.size(), 0);
+  const Status failed = SystemError(path, "read");
+  close(file);
   if (got < 0) return failed;
   const int64_t modified_ns = int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
   return nlohmann::json{{"path", path},

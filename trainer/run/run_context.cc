@@ -87,7 +87,8 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
 
 StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options,
                                                        int64_t steps_done,
-                                                       Communicator* communicator) {
+                                                       Communicator* communicator,
+                                                       std::optional<ClaimedFolder> claimed) {
   if (options.device == RunDevice::kCuda && WritesDeltas(ForMode(options).checkpoint())) {
     return UserError(
         "checkpoint: delta checkpoints are a choice on the CPU (--device=cpu); expected "
@@ -112,8 +113,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   ELASTOR_ASSIGN_OR_RETURN(
       const std::string memory_warning,
       CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
-  StatusOr<std::unique_ptr<RunLog>> log = RunLog::Open(
-      options.output_dir, options.experiment, communicator->rank(), UseOfLog(options), steps_done);
+  StatusOr<std::unique_ptr<RunLog>> log =
+      RunLog::Open(options.output_dir, options.experiment, communicator->rank(), UseOfLog(options),
+                   steps_done, std::move(claimed));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   if (!memory_warning.empty()) (*log)->ShowLine(memory_warning);
   if (first_rank && (*dataset)->version() < kPreparedVersion) {

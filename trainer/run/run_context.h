@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "core/process/claimed_folder.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
@@ -49,9 +50,11 @@ struct RunOptions {
 struct RunContext {
   // Builds the context. Opens the log, which the caller begins, before tables are allocated, so
   // that a used directory is refused at once. steps_done: steps of the run that options.resume
-  // continues. communicator outlives the object. Collective; all ranks return the same status.
-  static StatusOr<std::unique_ptr<RunContext>> Open(const RunOptions& options, int64_t steps_done,
-                                                    Communicator* communicator);
+  // continues. claimed: on rank 0, output_dir if the caller has claimed it. communicator outlives
+  // the object. Collective; all ranks return the same status.
+  static StatusOr<std::unique_ptr<RunContext>> Open(
+      const RunOptions& options, int64_t steps_done, Communicator* communicator,
+      std::optional<ClaimedFolder> claimed = std::nullopt);
 
   RunContext(const RunOptions& options, Communicator* communicator,
              std::unique_ptr<Dataset> dataset, ResolvedModel model, ShardPlan plan,

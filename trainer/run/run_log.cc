@@ -1,8 +1,6 @@
 #include "trainer/run/run_log.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,24 +20,8 @@
 namespace elastor {
 namespace {
 
-// So long a lock may be held by one that writes nothing, and how often it is tried.
-constexpr double kMostLockedSeconds = 1;
-constexpr int kPollMicroseconds = 10'000;
-
 // Returns to the start of the line and erases it.
 constexpr char kEraseLine[] = "\r\033[K";
-
-// The path and its parents that do not exist, parents first.
-std::vector<std::string> MissingDirectories(const std::string& path) {
-  std::vector<std::string> missing;
-  for (size_t end = 0; end != path.npos;) {
-    end = path.find('/', end + 1);
-    const std::string directory = path.substr(0, end);
-    struct stat info;
-    if (stat(directory.c_str(), &info) != 0 && errno == ENOENT) missing.push_back(directory);
-  }
-  return missing;
-}
 
 Status AppendText(const std::string& text, const std::string& path, std::FILE* file) {
   std::fputs(text.c_str(), file);
@@ -47,24 +29,18 @@ Status AppendText(const std::string& text, const std::string& path, std::FILE* f
   return MachineError(path + ": cannot write: " + std::strerror(errno));
 }
 
-// Whether a path still leads to what was opened there.
-StatusOr<bool> LeadsTo(const std::string& path, int descriptor) {
-  struct stat opened, now;
-  CHECK_EQ(fstat(descriptor, &opened), 0) << path << ": " << std::strerror(errno);
-  if (stat(path.c_str(), &now) == 0) {
-    return now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
-  }
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  return MachineError(path + ": stat: " + std::strerror(errno));
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& output_dir,
                                                const Experiment& experiment, int rank, Use use,
-                                               int64_t step) {
+                                               int64_t step, std::optional<ClaimedFolder> claimed) {
   std::unique_ptr<RunLog> log(new RunLog(output_dir, experiment, rank == 0, use, step));
-  if (log->writes_) ELASTOR_RETURN_IF_ERROR(log->Claim());
+  if (!log->writes_) return log;
+  if (!claimed) {
+    ELASTOR_ASSIGN_OR_RETURN(claimed, ClaimedFolder::Claim(output_dir));
+  }
+  log->folder_.emplace(*std::move(claimed));
+  ELASTOR_RETURN_IF_ERROR(log->CheckContents());
   return log;
 }
 
@@ -83,41 +59,6 @@ RunLog::~RunLog() {
   if (bar_shown_) WriteToStderr("\n");
   if (metrics_ != nullptr) std::fclose(metrics_);
   if (table_ != nullptr) std::fclose(table_);
-  // Those that somebody has put something into stay.
-  for (; !begun_ && !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());
-  if (lock_ >= 0) close(lock_);
-}
-
-Status RunLog::Claim() {
-  const std::vector<std::string> missing = MissingDirectories(output_dir_);
-  if (const Status made = MakeDirectory(output_dir_); !made.ok()) {
-    made_ = missing;
-    return Status(made.code(),
-                  "--output_dir=" + output_dir_ + ": cannot be made: " + made.message());
-  }
-  lock_ = open(output_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0 || access(output_dir_.c_str(), W_OK | X_OK) != 0) {
-    const std::string reason = std::strerror(errno);
-    return Status(SystemError(output_dir_, "open").code(),
-                  "--output_dir=" + output_dir_ + ": cannot write there: " + reason);
-  }
-  // Whoever asks whether a trainer is at work here (IsLocked) holds the lock for a moment. A file
-  // system without locks is taken as it is: Begin refuses the second of two processes.
-  const Clock::time_point start = Clock::now();
-  while (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    if (SecondsSince(start) > kMostLockedSeconds) {
-      return UserError("--output_dir=" + output_dir_ + ": another process is writing there");
-    }
-    usleep(kPollMicroseconds);
-  }
-  // Only who holds the lock removes directories: those of a process that goes on stay.
-  made_ = missing;
-  // Another one that was refused has just removed what this one opened.
-  if (!CheckInPlace().ok()) {
-    close(lock_);
-    return Claim();
-  }
-  return CheckContents();
 }
 
 Status RunLog::CheckContents() const {
@@ -168,7 +109,7 @@ Status RunLog::CheckRunToContinue() const {
 Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   if (!writes_) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
-  begun_ = true;
+  folder_->Keep();
   const bool resumes = use_ == Use::kResumedTraining;
   std::string kept;
   if (resumes) {
@@ -181,17 +122,15 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
     ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(PathOf(kMetricsFile)));
     if (there) ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsFile), kept));
   }
-  // "x": of two runs started at once, one is refused, also on a file system without locks.
-  metrics_ = std::fopen(PathOf(kMetricsFile).c_str(), resumes ? "ae" : "wxe");
-  if (metrics_ == nullptr && errno == EEXIST) return CheckContents();
-  if (metrics_ == nullptr) {
-    return MachineError(PathOf(kMetricsFile) + ": cannot create: " + std::strerror(errno));
-  }
+  // O_EXCL: of two runs started at once, one is refused, also on a file system without locks.
+  const int flags = O_WRONLY | O_CREAT | O_APPEND;
+  const StatusOr<int> metrics = OpenFile(PathOf(kMetricsFile), resumes ? flags : flags | O_EXCL);
+  if (!metrics.ok() && !resumes) ELASTOR_RETURN_IF_ERROR(CheckContents());
+  ELASTOR_RETURN_IF_ERROR(metrics.status());
+  metrics_ = fdopen(*metrics, "a");
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMetricsTableFile), MetricsCsv(kept)));
-  table_ = std::fopen(PathOf(kMetricsTableFile).c_str(), "ae");
-  if (table_ == nullptr) {
-    return MachineError(PathOf(kMetricsTableFile) + ": cannot open: " + std::strerror(errno));
-  }
+  ELASTOR_ASSIGN_OR_RETURN(const int table, OpenFile(PathOf(kMetricsTableFile), flags));
+  table_ = fdopen(table, "a");
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
     ELASTOR_ASSIGN_OR_RETURN(tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1));
@@ -224,7 +163,7 @@ StatusOr<std::string> RunLog::ReadKeptMetrics() {
 
 Status RunLog::CheckInPlace() const {
   if (!writes_) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const bool directory, LeadsTo(output_dir_, lock_));
+  ELASTOR_ASSIGN_OR_RETURN(const bool directory, folder_->IsInPlace());
   if (!directory) {
     return MachineError("--output_dir=" + output_dir_ +
                         ": was removed or moved while this run was writing there; expected it to "
@@ -259,7 +198,7 @@ void RunLog::ShowProgress(Progress progress) {
 void RunLog::ShowLine(const std::string& line) {
   if (!writes_) return;
   EraseBar();
-  WriteToStderr(line + "\n");
+  WriteToStderr(WithoutControls(line) + "\n");
 }
 
 void RunLog::ShowFrequentLine(const std::string& line) {

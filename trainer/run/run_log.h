@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "core/process/claimed_folder.h"
 #include "trainer/records/run_records.h"
 #include "trainer/run/progress.h"
 #include "trainer/run/tensorboard.h"
@@ -29,14 +30,13 @@ class RunLog {
     kResumedTraining,
     kInference,  // new or empty
   };
-  // Claims the directory: makes it and its missing parents, and locks it. Does not change its
-  // contents before Begin. If destroyed before Begin, the log removes the directories that it made,
-  // so that a refused command leaves nothing behind. User error when the directory holds files that
-  // its purpose forbids, or when another process writes into it. REQUIRES: the experiment is
-  // resolved (experiment/config_defaults.h).
-  static StatusOr<std::unique_ptr<RunLog>> Open(const std::string& output_dir,
-                                                const Experiment& experiment, int rank, Use use,
-                                                int64_t step);
+  // Claims the directory unless the caller has (`claimed`). Does not change its contents before
+  // Begin. If destroyed before Begin, the log removes the directories that the claim made. User
+  // error when the directory holds files that its purpose forbids, or when another process writes
+  // into it. REQUIRES: the experiment is resolved (experiment/config_defaults.h).
+  static StatusOr<std::unique_ptr<RunLog>> Open(
+      const std::string& output_dir, const Experiment& experiment, int rank, Use use, int64_t step,
+      std::optional<ClaimedFolder> claimed = std::nullopt);
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
@@ -77,7 +77,6 @@ class RunLog {
  private:
   RunLog(const std::string& output_dir, const Experiment& experiment, bool writes, Use use,
          int64_t step);
-  Status Claim();
   Status CheckContents() const;
   Status CheckRunToContinue() const;
   // Returns the lines of metrics.jsonl up to step_. Warns of lines that are no records and of
@@ -96,9 +95,7 @@ class RunLog {
   const int columns_;   // width of the terminal; 0: there is none
   const Clock::time_point start_;
 
-  std::vector<std::string> made_;  // directories that were missing, parents first
-  int lock_ = -1;                  // the directory, locked
-  bool begun_ = false;
+  std::optional<ClaimedFolder> folder_;           // on rank 0
   std::FILE* metrics_ = nullptr;                  // owned
   std::FILE* table_ = nullptr;                    // owned; metrics.csv
   std::unique_ptr<TensorBoardFile> tensorboard_;  // null: not wanted

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/process/claimed_folder.h"
+#include "core/process/standard_streams.h"
 #include "core/process/stop_signals.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
@@ -230,6 +233,7 @@ Status TrainingRun::TrainSteps() {
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, batches_->Next(&batch)));
   }
   ELASTOR_RETURN_IF_ERROR(BeginWriting());
+  RememberStopSignals();  // from now on there is something to save
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     context_.communicator->Enter(Activity::kDataRead);
@@ -449,6 +453,10 @@ Status TrainingRun::WriteLastCheckpoint() {
 // The model, then the summary: a folder with a summary is a whole run.
 Status TrainingRun::Finish() {
   context_.communicator->Enter(Activity::kFinish);
+  if (!experiment_.checkpoint().disabled()) {
+    // All is saved, and --resume does what is left.
+    ExitOnStopSignals(/*speaks=*/context_.communicator->rank() == 0);
+  }
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();
   if (checkpoints_.last_step() != step()) {
@@ -493,15 +501,37 @@ Status TrainingRun::Finish() {
   return AgreeOnStatus(*context_.communicator, log_.Finish(summary));
 }
 
+// Ranks that outlive their mpirun for a moment still write there: what the folder holds is looked
+// at when they have left. Collective; the folder is rank 0's.
+StatusOr<std::optional<ClaimedFolder>> ClaimToContinue(const std::string& output_dir,
+                                                       Communicator& communicator) {
+  constexpr double kPatienceSeconds = 30;
+  std::optional<ClaimedFolder> claimed;
+  Status status;
+  if (communicator.rank() == 0) {
+    StatusOr<ClaimedFolder> folder = ClaimedFolder::Claim(output_dir, kPatienceSeconds, [&] {
+      WriteToStderr("--output_dir=" + WithoutControls(output_dir) +
+                    ": another process is writing there; waiting for its end\n");
+    });
+    if (folder.ok()) claimed.emplace(std::move(folder).value());
+    status = folder.status();
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
+  return claimed;
+}
+
 }  // namespace
 
 Status RunTraining(const RunOptions& options, Communicator& communicator) {
   Continuation continuation;
+  std::optional<ClaimedFolder> claimed;
   if (options.resume) {
+    ELASTOR_ASSIGN_OR_RETURN(claimed, ClaimToContinue(options.output_dir, communicator));
     ELASTOR_ASSIGN_OR_RETURN(continuation, FindContinuation(options, communicator));
   }
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
-                           RunContext::Open(options, continuation.step, &communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RunContext> context,
+      RunContext::Open(options, continuation.step, &communicator, std::move(claimed)));
   if (options.resume && continuation.checkpoint.empty()) {
     context->log->ShowLine("--resume: no checkpoint in " +
                            RunCheckpoints::Directory(options.output_dir) +

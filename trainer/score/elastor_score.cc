@@ -12,6 +12,7 @@
 #include "core/base/exhausted.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/kernels/elementwise.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
@@ -26,15 +27,20 @@ namespace {
 
 static_assert(ELASTOR_USER_ERROR == static_cast<int>(StatusCode::kUser));
 static_assert(ELASTOR_MACHINE_ERROR == static_cast<int>(StatusCode::kMachine));
+static_assert(ELASTOR_NOT_FINITE == static_cast<int>(StatusCode::kDiverged));
+
+// A request of more rows cannot be meant.
+constexpr size_t kMostRows = size_t{1} << 40;
 
 int Tell(int code, const char* text, char* error, size_t error_size) {
   if (error != nullptr && error_size > 0) std::snprintf(error, error_size, "%s", text);
   return code;
 }
 
-// Does the work; nothing is thrown at the caller.
+// Does the work, with the same arithmetic whoever calls; nothing is thrown at the caller.
 template <typename Work>
 int Guarded(char* error, size_t error_size, const Work& work) {
+  const CanonicalWhile canonical;
   try {
     const Status status = work();
     return status.ok()
@@ -68,10 +74,22 @@ Buffers& OfThread() {
 }
 
 Status Score(const elastor_model& model, Buffers* buffers, float* probabilities) {
-  const CanonicalWhile canonical;
   ELASTOR_RETURN_IF_ERROR(model.scorer->Score(&buffers->rows, &buffers->logits));
   std::ranges::transform(buffers->logits, probabilities, Sigmoid<float>);
   return OkStatus();
+}
+
+// Checks what both ways of scoring have in common.
+Status CheckArguments(const elastor_model* model, size_t rows, const float* probabilities) {
+  if (model == nullptr) return UserError("model is NULL");
+  if (rows > kMostRows) return UserError(StrCat("rows is ", rows, "; expected at most 2^40"));
+  if (rows > 0 && probabilities == nullptr) return UserError("probabilities is NULL");
+  return OkStatus();
+}
+
+// An array may be NULL if it has no elements.
+Status CheckArray(const char* name, const void* array, size_t elements) {
+  return array != nullptr || elements == 0 ? OkStatus() : UserError(StrCat(name, " is NULL"));
 }
 
 bool HasBags(const DatasetInfo& data) {
@@ -83,6 +101,7 @@ Status TakeIds(const DatasetInfo& data, const int64_t* ids, const int64_t* offse
   const size_t bags = rows * data.categorical.size();
   if (offsets == nullptr) {
     if (HasBags(data)) return UserError("offsets is NULL; the model has fields of several ids");
+    ELASTOR_RETURN_IF_ERROR(CheckArray("ids", ids, bags));
     to->ids.assign(ids, ids + bags);
     return OkStatus();
   }
@@ -96,6 +115,7 @@ Status TakeIds(const DatasetInfo& data, const int64_t* ids, const int64_t* offse
                      field.name + ": found " + std::to_string(offsets[bag + 1] - offsets[bag]) +
                      " ids, expected 1");
   }
+  ELASTOR_RETURN_IF_ERROR(CheckArray("ids", ids, static_cast<size_t>(offsets[bags])));
   to->ids.assign(ids, ids + offsets[bags]);
   if (HasBags(data)) to->offsets.assign(offsets, offsets + bags + 1);
   return OkStatus();
@@ -109,6 +129,10 @@ using elastor::Status;
 using elastor::UserError;
 
 int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size) {
+  if (folder == nullptr || model == nullptr) {
+    return elastor::Tell(ELASTOR_USER_ERROR, folder == nullptr ? "folder is NULL" : "model is NULL",
+                         error, error_size);
+  }
   *model = nullptr;
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return elastor::Tell(ELASTOR_MACHINE_ERROR, "the CPU lacks AVX2 or FMA", error, error_size);
@@ -130,34 +154,37 @@ int elastor_open(const char* folder, elastor_model** model, char* error, size_t 
 void elastor_close(elastor_model* model) { delete model; }
 
 size_t elastor_outputs(const elastor_model* model) {
-  return static_cast<size_t>(model->scorer->task().outputs());
+  return model == nullptr ? 0 : static_cast<size_t>(model->scorer->task().outputs());
 }
 
 size_t elastor_fields(const elastor_model* model) {
-  return model->encoder == nullptr ? 0 : model->encoder->features().size();
+  const bool encodes = model != nullptr && model->encoder != nullptr;
+  return encodes ? model->encoder->features().size() : 0;
 }
 
 const char* elastor_field_name(const elastor_model* model, size_t field) {
-  return model->encoder->features()[field].name.c_str();
+  return field < elastor_fields(model) ? model->encoder->features()[field].name.c_str() : nullptr;
 }
 
 size_t elastor_numeric_fields(const elastor_model* model) {
-  return model->scorer->model().data.numeric.size();
+  return model == nullptr ? 0 : model->scorer->model().data.numeric.size();
 }
 
 size_t elastor_categorical_fields(const elastor_model* model) {
-  return model->scorer->model().data.categorical.size();
+  return model == nullptr ? 0 : model->scorer->model().data.categorical.size();
 }
 
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
                          float* probabilities, char* error, size_t error_size) {
   return elastor::Guarded(error, error_size, [&]() -> Status {
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArguments(model, rows, probabilities));
     if (model->encoder == nullptr) {
       return UserError("the model's folder does not tell how raw values are encoded");
     }
     elastor::Buffers& buffers = elastor::OfThread();
     elastor::Rows* const to = buffers.Empty();
     const size_t fields = elastor_fields(model);
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("values", values, rows * fields));
     buffers.values.resize(fields);
     for (size_t row = 0; row < rows; ++row) {
       std::transform(values + row * fields, values + (row + 1) * fields, buffers.values.begin(),
@@ -173,11 +200,14 @@ int elastor_score_ids(const elastor_model* model, const float* numeric, const in
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size) {
   return elastor::Guarded(error, error_size, [&]() -> Status {
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArguments(model, rows, probabilities));
     const elastor::DatasetInfo& data = model->scorer->model().data;
+    const size_t numbers = rows * data.numeric.size();
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("numeric", numeric, numbers));
     elastor::Buffers& buffers = elastor::OfThread();
     elastor::Rows* const to = buffers.Empty();
     to->rows = static_cast<int64_t>(rows);
-    to->numeric.assign(numeric, numeric + rows * data.numeric.size());
+    to->numeric.assign(numeric, numeric + numbers);
     ELASTOR_RETURN_IF_ERROR(elastor::TakeIds(data, ids, offsets, rows, to));
     return elastor::Score(*model, &buffers, probabilities);
   });

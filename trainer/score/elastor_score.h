@@ -2,8 +2,9 @@
  *
  * Functions that can fail return one of the codes below and, unless it is ELASTOR_OK, write one
  * line of text that says why to error[0, error_size), cut off and ended by 0 (error may be NULL).
- * They neither end the process nor throw. A model may be used by any number of threads at once;
- * each call computes on its own thread. */
+ * They neither end the process nor throw; a NULL that is not allowed is an error, too. A model may
+ * be used by any number of threads at once; each call computes on its own thread, whose rounding
+ * mode, traps and flags change no bit and are the same afterwards. */
 #ifndef ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
 #define ELASTOR_TRAINER_SCORE_ELASTOR_SCORE_H_
 
@@ -16,8 +17,9 @@ extern "C" {
 
 enum {
   ELASTOR_OK = 0,
-  ELASTOR_USER_ERROR = 2,    /* the folder or a row is wrong */
+  ELASTOR_USER_ERROR = 2,    /* the folder, an argument or a row is wrong */
   ELASTOR_MACHINE_ERROR = 3, /* the disk or the memory failed, or the CPU lacks AVX2 */
+  ELASTOR_NOT_FINITE = 4,    /* the model's score of a row is not finite */
 };
 
 typedef struct elastor_model elastor_model;
@@ -27,10 +29,12 @@ int elastor_open(const char* folder, elastor_model** model, char* error, size_t 
 /* No call may be using the model. NULL is allowed. */
 void elastor_close(elastor_model* model);
 
-/* Probabilities of a row: one for every label that the model has learned. */
+/* Probabilities of a row: one for every label that the model has learned. Of no model (NULL) this
+ * number and those below are 0. */
 size_t elastor_outputs(const elastor_model* model);
 /* The fields that the model reads, in the order of values below; a name lives as long as the model.
- * 0 when the model's folder does not tell how raw values are encoded. */
+ * 0 when the model's folder does not tell how raw values are encoded. The name of a field that is
+ * not there is NULL. */
 size_t elastor_fields(const elastor_model* model);
 const char* elastor_field_name(const elastor_model* model, size_t field);
 /* Return how many numbers and how many bags of ids an encoded row has. */
@@ -44,9 +48,10 @@ size_t elastor_categorical_fields(const elastor_model* model);
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
                          float* probabilities, char* error, size_t error_size);
 
-/* Encoded rows. numeric[row * numeric fields + field], NaN where it is missing, is transformed and
- * standardised. The ids of bag b = row * categorical fields + field are ids[offsets[b], offsets[b +
- * 1]); offsets is NULL when every bag has one id. */
+/* Encoded rows. numeric[row * numeric fields + field], NaN where it is missing and else finite, is
+ * transformed and standardised. Arrays without elements may be NULL. The ids of bag b = row *
+ * categorical fields + field are ids[offsets[b], offsets[b + 1]); offsets is NULL when every bag
+ * has one id. */
 int elastor_score_ids(const elastor_model* model, const float* numeric, const int64_t* ids,
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "core/base/thread_pool.h"
+#include "core/process/claimed_folder.h"
 #include "nlohmann/json.hpp"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/vocabularies.h"
@@ -20,6 +23,12 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
+
+constexpr std::string_view kGraphFile = "model.onnx", kTablesFile = "embeddings.safetensors",
+                           kFeaturesFile = "features.json", kSchemaFile = "schema.textproto";
+// All that an export makes.
+constexpr std::string_view kFiles[] = {kGraphFile, kTablesFile, kFeaturesFile, kSchemaFile,
+                                       kVocabularyFolder};
 
 Status WriteTables(const Scorer& scorer, const std::string& path) {
   const EmbeddingLayout& layout = scorer.layout();
@@ -83,12 +92,13 @@ Status WriteFiles(const Scorer& scorer, const std::string& model_dir, const std:
   ELASTOR_ASSIGN_OR_RETURN(const std::string onnx,
                            OnnxModel(scorer.graph(), scorer.weights().data(), name));
   ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
-  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/model.onnx", onnx));
-  ELASTOR_RETURN_IF_ERROR(WriteTables(scorer, folder + "/embeddings.safetensors"));
-  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/features.json", FeaturesJson(scorer)));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StrCat(folder, "/", kGraphFile), onnx));
+  ELASTOR_RETURN_IF_ERROR(WriteTables(scorer, StrCat(folder, "/", kTablesFile)));
+  ELASTOR_RETURN_IF_ERROR(
+      WriteFileAtomically(StrCat(folder, "/", kFeaturesFile), FeaturesJson(scorer)));
   const DataEncoding& encoding = *model.metadata.encoding;
   if (!encoding.schema.empty()) {
-    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(folder + "/schema.textproto", encoding.schema));
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StrCat(folder, "/", kSchemaFile), encoding.schema));
   }
   return model.metadata.has_vocabularies
              ? CopyVocabularies(encoding, DirectoryToRead(model_dir), folder)
@@ -97,14 +107,20 @@ Status WriteFiles(const Scorer& scorer, const std::string& model_dir, const std:
 
 }  // namespace
 
-Status ExportModel(const std::string& model_dir, const std::string& output_dir) {
+Status ExportModel(const std::string& model_dir, std::string output_dir) {
+  while (output_dir.size() > 1 && output_dir.ends_with('/')) output_dir.pop_back();
+  ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(output_dir));
+  ELASTOR_RETURN_IF_ERROR(claimed.CheckIsEmpty("a new or empty directory"));
+  const std::string partial = output_dir + ".partial";
+  ELASTOR_RETURN_IF_ERROR(RemoveRemains(partial, [](std::string_view name) {
+    return std::ranges::find(kFiles, name) != std::end(kFiles);
+  }));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Scorer> scorer,
                            Scorer::Open(model_dir, /*pool=*/nullptr));
-  const std::string partial = output_dir + ".partial";
-  ELASTOR_RETURN_IF_ERROR(RemoveDirectory(partial));
   Status status = WriteFiles(*scorer, model_dir, partial);
   if (status.ok()) status = PublishDirectory(partial, output_dir);
   if (!status.ok()) static_cast<void>(RemoveDirectory(partial));
+  if (status.ok()) claimed.Keep();
   return status;
 }
 

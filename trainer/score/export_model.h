@@ -18,8 +18,9 @@ namespace elastor {
 //       what each element of the model's inputs is, and how raw values become ids
 //   schema.textproto, vocabulary/FIELD.tsv
 //       copies, where the model's folder has them
-// On success the directory is whole, on failure it is not there. User error in one line.
-Status ExportModel(const std::string& model_dir, const std::string& output_dir);
+// On success the directory is whole, on failure it is as it was. User error in one line, also when
+// it holds something or another process is writing there.
+Status ExportModel(const std::string& model_dir, std::string output_dir);
 
 }  // namespace elastor
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
@@ -31,7 +31,7 @@ constexpr char kStdin[] = "-";
 constexpr int64_t kChunkBytes = 256 << 10;
 
 void Warn(const std::string& line) {
-  std::fprintf(stderr, "trainer: %s\n", line.c_str());
+  std::fprintf(stderr, "trainer: %s\n", WithoutControls(line).c_str());
   std::fflush(stderr);
 }
 
@@ -41,12 +41,10 @@ class Lines {
   static StatusOr<Lines> Open(const std::string& output_dir) {
     Lines lines;
     if (output_dir.empty()) return lines;
-    ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(output_dir));
-    if (!names.empty()) {
-      return UserError("--output_dir=" + output_dir +
-                       ": is not empty; expected a new directory for predictions.csv");
-    }
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(output_dir));
+    ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder folder, ClaimedFolder::Claim(output_dir));
+    ELASTOR_RETURN_IF_ERROR(folder.CheckIsEmpty("a new or empty directory for predictions.csv",
+                                                /*remains=*/"predictions.csv.tmp"));
+    lines.folder_.emplace(std::move(folder));
     ELASTOR_ASSIGN_OR_RETURN(AtomicFileWriter file,
                              AtomicFileWriter::Open(output_dir + "/" + kPredictionsFile));
     lines.file_.emplace(std::move(file));
@@ -58,7 +56,8 @@ class Lines {
   Status Commit() { return file_ ? file_->Commit() : OkStatus(); }
 
  private:
-  std::optional<AtomicFileWriter> file_;
+  std::optional<ClaimedFolder> folder_;
+  std::optional<AtomicFileWriter> file_;  // removed before the folder
 };
 
 // A piece of the input, and what became of it.
@@ -236,7 +235,12 @@ void Scoring::RunPiece(Piece* piece) const {
   }
   const std::vector<float> labels = rows.labels;
   std::vector<float> logits;
-  piece->status = scorer_.Score(&rows, &logits);
+  piece->status = scorer_.Score(&rows, &logits, [&](int64_t row) {
+    if (good.empty()) return piece->first_row + row;
+    size_t line = 0;
+    while (!good[line] || row-- > 0) ++line;
+    return piece->first_row + static_cast<int64_t>(line);
+  });
   if (!piece->status.ok()) return;
   const Task& task = scorer_.task();
   if (good.empty()) {

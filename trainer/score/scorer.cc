@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "collective/communicator.h"
+#include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
 #include "embedding/bag_pooling.h"
 #include "embedding/unique_ids.h"
@@ -169,8 +171,19 @@ Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
   return OkStatus();
 }
 
-Status Scorer::Score(Rows* rows, std::vector<float>* logits) const {
+Status Scorer::Score(Rows* rows, std::vector<float>* logits,
+                     const std::function<int64_t(int64_t)>& number_of) const {
   const CanonicalWhile canonical;
+  const auto row_text = [&](size_t element, size_t elements) {
+    const int64_t row = static_cast<int64_t>(element / elements);
+    return StrCat("row ", number_of ? number_of(row) : row, ": ");
+  };
+  const size_t numeric = model_.data.numeric.size();
+  for (size_t i = 0; i < rows->numeric.size(); ++i) {
+    if (!std::isinf(rows->numeric[i])) continue;
+    return UserError(StrCat(row_text(i, numeric), "field ", model_.data.numeric[i % numeric].name,
+                            ": infinite, or so once it is standardised; expected a finite number"));
+  }
   std::unique_ptr<Worker> worker;
   {
     const std::lock_guard lock(mutex_);
@@ -180,10 +193,17 @@ Status Scorer::Score(Rows* rows, std::vector<float>* logits) const {
     }
   }
   if (worker == nullptr) worker = std::make_unique<Worker>(*this);
-  Status status = ScoreOn(rows, worker.get(), logits);
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(worker));
-  return status;
+  const Status status = ScoreOn(rows, worker.get(), logits);
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(worker));
+  }
+  ELASTOR_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < logits->size(); ++i) {
+    if (std::isfinite((*logits)[i])) continue;
+    return DivergedError(row_text(i, task_.outputs()) + "the model's logit is not finite");
+  }
+  return OkStatus();
 }
 
 Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const {

@@ -1,9 +1,9 @@
 #ifndef ELASTOR_TRAINER_SCORE_SCORER_H_
 #define ELASTOR_TRAINER_SCORE_SCORER_H_
 
-#include <immintrin.h>
-
+#include <cfenv>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,14 +24,21 @@
 
 namespace elastor {
 
-// Sets FTZ and DAZ (canonical arithmetic) on the calling thread during its lifetime.
+// Sets canonical arithmetic on the calling thread during its lifetime: rounding to nearest, no
+// traps, FTZ and DAZ. What the thread had before comes back, its flags included.
 class CanonicalWhile {
  public:
-  CanonicalWhile() { SetCanonicalFloatingPoint(); }
-  ~CanonicalWhile() { _mm_setcsr(before_); }
+  CanonicalWhile() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+    SetCanonicalFloatingPoint();
+  }
+  ~CanonicalWhile() { std::fesetenv(&before_); }
+  CanonicalWhile(const CanonicalWhile&) = delete;
+  CanonicalWhile& operator=(const CanonicalWhile&) = delete;
 
  private:
-  const unsigned before_ = _mm_getcsr();
+  std::fenv_t before_;
 };
 
 // Everything in a model's folder except its weights.
@@ -58,9 +65,12 @@ class Scorer {
   const Graph& graph() const { return graph_; }
 
   // Replaces *logits by [rows][task().outputs()]. Leaves *rows undefined, but its memory may be
-  // used again. Computes on the calling thread, with FTZ and DAZ meanwhile. User error naming field
-  // and id when an id is outside its table.
-  Status Score(Rows* rows, std::vector<float>* logits) const;
+  // used again. Computes on the calling thread, with canonical arithmetic meanwhile. User error
+  // naming field and id when an id is outside its table, or row and field when a number is infinite
+  // (NaN is a missing one); diverged when a logit is not finite. number_of tells what the line
+  // calls a row; null: its place in *rows.
+  Status Score(Rows* rows, std::vector<float>* logits,
+               const std::function<int64_t(int64_t)>& number_of = nullptr) const;
 
   // The embedding rows that export and lookups read, by table of tables().
   const std::vector<RowStore<float>>& stores() const { return stores_; }

@@ -86,8 +86,7 @@ class SupervisorLock {
     const std::string parent = std::filesystem::path(path_).parent_path();
     if (!parent.empty()) ELASTOR_RETURN_IF_ERROR(MakeDirectory(parent));
     while (true) {
-      const int file = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-      if (file < 0) return SystemError(path_, "open");
+      ELASTOR_ASSIGN_OR_RETURN(const int file, OpenFile(path_, O_RDWR | O_CREAT));
       if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(file);
         return UserError("--output_dir=" + output_dir + ": another supervisor is at work there");

@@ -1,5 +1,6 @@
 #include "core/base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,7 +10,9 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 
+#include "core/base/mapped_file.h"
 #include "tests/core/base/file_limit.h"
 
 namespace elastor {
@@ -58,8 +61,54 @@ TEST_F(FileTest, MissingFileIsAUserErrorThatNamesIt) {
 }
 
 TEST_F(FileTest, ReadingADirectoryIsAUserError) {
-  EXPECT_EQ(ReadFile(directory_).status().message(), directory_ + ": read: Is a directory");
+  EXPECT_EQ(ReadFile(directory_).status().message(), directory_ + ": open: Is a directory");
   EXPECT_EQ(ReadFile(directory_).status().code(), StatusCode::kUser);
+}
+
+// None of these calls waits for the other end of a pipe.
+TEST_F(FileTest, WhatIsNoFileIsRefused) {
+  const std::string pipe = Path("pipe"), socket = Path("socket");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string refused = pipe + ": a named pipe; expected a file";
+  EXPECT_EQ(ReadFile(pipe).status().message(), refused);
+  EXPECT_EQ(ReadFile(pipe).status().code(), StatusCode::kUser);
+  EXPECT_EQ(ReadFileInPieces(pipe, 1, [](std::string_view) {}).message(), refused);
+  EXPECT_EQ(MappedFile::Open(pipe, MappedFile::Links::kFollow).status().message(), refused);
+  EXPECT_EQ(WriteFileAtomically(pipe, "x").message(), refused);
+  for (const int flags : {O_RDONLY, O_WRONLY | O_APPEND, O_RDWR | O_CREAT}) {
+    EXPECT_EQ(OpenFile(pipe, flags).status().message(), refused) << flags;
+  }
+  EXPECT_EQ(ReadFile("/dev/zero").status().message(), "/dev/zero: a device; expected a file");
+  EXPECT_EQ(WriteFileAtomically("/dev/null", "x").message(),
+            "/dev/null: a device; expected a file");
+  ASSERT_EQ(mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
+  EXPECT_EQ(ReadFile(socket).status().message(), socket + ": a socket; expected a file");
+}
+
+// As a shell makes for <(command).
+TEST_F(FileTest, ReadsAPipeWithoutAName) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "text", 4), 4);
+  close(ends[1]);
+  EXPECT_EQ(*ReadFile("/dev/fd/" + std::to_string(ends[0])), "text");
+  close(ends[0]);
+}
+
+TEST_F(FileTest, PlantedLinksAreNotFollowed) {
+  ASSERT_TRUE(WriteFileAtomically(Path("target"), "precious").ok());
+  for (const char* name : {"f.tmp", "lock"}) {
+    ASSERT_EQ(symlink(Path("target").c_str(), Path(name).c_str()), 0);
+  }
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "x").message(),
+            Path("f.tmp") + ": a symbolic link; expected the file itself");
+  EXPECT_EQ(OpenFile(Path("lock"), O_RDWR | O_CREAT).status().message(),
+            Path("lock") + ": a symbolic link; expected the file itself");
+  EXPECT_EQ(Contents("target"), "precious");
+  // A second name of a file is removed, and the file stays.
+  ASSERT_EQ(link(Path("target").c_str(), Path("g.tmp").c_str()), 0);
+  EXPECT_TRUE(WriteFileAtomically(Path("g"), "x").ok());
+  EXPECT_EQ(Contents("target"), "precious");
 }
 
 TEST_F(FileTest, LeavesNoTemporaryFile) {

@@ -36,6 +36,11 @@ TEST(StatusTest, CodesAreExitCodes) {
 TEST(StatusTest, MessagesAreOneLine) {
   EXPECT_EQ(UserError("a\nb\x1b[2K\t\x7f caf\xc3\xa9").message(),
             "a\\nb\\x1b[2K\t\\x7f caf\xc3\xa9");
+  // C1's "begin a control sequence", the override of the direction, the separator of lines.
+  EXPECT_EQ(UserError("\u009b2J a\u202etxt.exe\u2028b\u2067\u061c\u200f").message(),
+            "\\u009b2J a\\u202etxt.exe\\u2028b\\u2067\\u061c\\u200f");
+  const std::string others = "\u00a0\u00e9\u0628\u200d\u2010\u202f\u2070\u20ac \xe2\x80";
+  EXPECT_EQ(UserError(others).message(), others);
 }
 
 TEST(StatusTest, AnErrorHasNoValue) {

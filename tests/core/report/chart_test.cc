@@ -348,8 +348,20 @@ TEST(HtmlTest, FiguresWithoutTheStyleThatThePageHas) {
 TEST(CsvTest, TextsAndNumbers) {
   EXPECT_EQ(CsvText("a b"), "a b");
   EXPECT_EQ(CsvText("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+  EXPECT_EQ(QuotedCsvText("a"), "\"a\"");
   EXPECT_EQ(CsvNumber(0.1), "0.1");
   EXPECT_EQ(CsvNumber(kNan), "");
+}
+
+// What a spreadsheet would compute, or run.
+TEST(CsvTest, TextsAreNoFormulas) {
+  EXPECT_EQ(CsvText("=1+1"), "'=1+1");
+  EXPECT_EQ(CsvText("@SUM(A1,A2)"), "\"'@SUM(A1,A2)\"");
+  EXPECT_EQ(CsvText("-2+3"), "'-2+3");
+  EXPECT_EQ(CsvText("\t=1"), "'\t=1");
+  EXPECT_EQ(QuotedCsvText("+cmd"), "\"'+cmd\"");
+  for (const char* plain : {"", "-0.5", "+78.62", "-1e-05", "a=1"})
+    EXPECT_EQ(CsvText(plain), plain);
 }
 
 }  // namespace

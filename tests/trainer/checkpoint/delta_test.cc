@@ -8,6 +8,7 @@
 #include "checkpoint_testing.h"
 #include "collective/communicator.h"
 #include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -210,13 +211,15 @@ TEST_F(DeltaTest, WhatCannotBeCompacted) {
   EXPECT_EQ(mistake(weights, to), weights +
                                       "/manifest.json: contents 'weights', which are one folder "
                                       "already; expected 'state', a checkpoint of training");
-  EXPECT_EQ(mistake(Path(3), Path(2)),
-            "--output_dir=" + Path(2) + ": is there already; expected a new folder");
+  EXPECT_EQ(
+      mistake(Path(3), Path(2)),
+      "--output_dir=" + Path(2) + ": holds 'dense.safetensors'; expected a new or empty directory");
   // What is beside it under a name that a writer uses stays, be it what is read.
-  for (const std::string& name : {to + ".old", to + ".partial"}) {
+  for (const auto& [name, held] :
+       {std::pair(to + ".old", "dense.safetensors"), std::pair(to + ".partial", "manifest.json")}) {
     std::filesystem::rename(Path(1), name);
     EXPECT_EQ(mistake(name, to),
-              "--output_dir=" + to + ": " + name + " is there already; expected a new folder");
+              name + ": holds '" + held + "', and would be removed; expected another --output_dir");
     std::filesystem::rename(name, Path(1));
   }
   std::filesystem::rename(Path(1), Path(1) + ".away");
@@ -230,6 +233,18 @@ TEST_F(DeltaTest, WhatCannotBeCompacted) {
   EXPECT_THAT(mistake(Path(3), to), testing::HasSubstr("does not match its hash"));
   EXPECT_FALSE(std::filesystem::exists(to));
   EXPECT_FALSE(std::filesystem::exists(to + ".partial"));
+  // What a compaction that was killed has left is its own.
+  std::filesystem::create_directories(to + ".partial/vocabulary");
+  std::filesystem::create_directory(to);
+  for (const char* name : {"dense.safetensors", "embedding-00000-of-00001.safetensors.tmp"}) {
+    ASSERT_TRUE(WriteFileAtomically(to + ".partial/" + name, "cut off").ok());
+  }
+  {
+    // Another one that is at work there.
+    const StatusOr<ClaimedFolder> claimed = ClaimedFolder::Claim(to);
+    EXPECT_EQ(mistake(Path(4), to), "--output_dir=" + to + ": another process is writing there");
+    EXPECT_TRUE(std::filesystem::exists(to + ".partial/vocabulary"));
+  }
   EXPECT_EQ(mistake(Path(4), to + "//"), "");
   EXPECT_EQ(VerifyCheckpoint(to, *self).status().message(), "");
 }

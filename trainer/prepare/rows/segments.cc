@@ -79,8 +79,7 @@ size_t TakeRecords(std::string_view bytes, SegmentList* list) {
 
 StatusOr<std::unique_ptr<SegmentLog>> SegmentLog::Open(const std::string& path, SegmentList* list) {
   std::unique_ptr<SegmentLog> log(new SegmentLog(path));
-  log->file_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log->file_ < 0) return MachineError(path + ": cannot make: " + std::strerror(errno));
+  ELASTOR_ASSIGN_OR_RETURN(log->file_, OpenFile(path, O_RDWR | O_CREAT | O_APPEND));
   ELASTOR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   if (ftruncate(log->file_, static_cast<off_t>(TakeRecords(bytes, list))) != 0) {
     return MachineError(path + ": cannot write: " + std::strerror(errno));
