@@ -27,6 +27,8 @@
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 namespace {
@@ -316,9 +318,9 @@ class Planner {
     using State = TrialOutcome::State;
     const auto found = there_.find(HashOfFolder(folder));
     if (found == there_.end()) return {State::kOpen};
-    const std::optional<RunResult> result = ReadResult(files_.Run(found->second));
+    const std::optional<Summary> result = ReadResult(files_.Run(found->second));
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    if (result) return {State::kMeasured, result->logloss.value_or(kNone)};
+    if (result) return {State::kMeasured, Finite(result->metrics.logloss).value_or(kNone)};
     const Attempts attempts = ReadAttempts(files_.Attempts(found->second));
     if (StateOf(attempts, false) != RunState::kFailed) return {State::kOpen};
     if (attempts.exit_code == static_cast<int>(StatusCode::kDiverged)) {
@@ -503,16 +505,16 @@ Status ContinueTrials(const Plan& plan, const SweepFiles& files) {
     const fs::path to = files.Run(run.folder), copy = files.Run("continued");
     std::error_code error;
     if (run.continues.empty() || fs::exists(to, error) ||
-        !fs::exists(from / "checkpoints", error)) {
+        !fs::exists(from / kCheckpointsFolder, error)) {
       continue;
     }
     // Files of checkpoints are never written to again; the trainer goes on in the others.
     fs::remove_all(copy, error);
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(copy));
-    fs::copy(from / "checkpoints", copy / "checkpoints",
+    fs::copy(from / kCheckpointsFolder, copy / kCheckpointsFolder,
              fs::copy_options::recursive | fs::copy_options::create_hard_links, error);
     if (error) return MachineError(copy.string() + ": link: " + error.message());
-    for (const char* name : {"metrics.jsonl", "experiment.textproto", "plan.txt"}) {
+    for (const char* name : {kMetricsFile, kExperimentFile, kPlanFile}) {
       ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(from / name));
       ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(copy / name, text));
     }

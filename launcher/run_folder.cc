@@ -17,6 +17,7 @@
 #include "core/process/job_process.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_reader.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -31,12 +32,6 @@ constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 Json ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
-}
-
-std::optional<double> NumberOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  if (entry == json.end() || !entry->is_number()) return std::nullopt;
-  return entry->get<double>();
 }
 
 int64_t IntegerOf(const Json& json, const char* name) {
@@ -62,29 +57,6 @@ Status AppendLine(const std::string& path, const Json& json) {
   close(file);
   if (written == static_cast<ssize_t>(line.size())) return OkStatus();
   return MachineError(path + ": write: " + (written < 0 ? std::strerror(error) : "disk full"));
-}
-
-// The last records of some lines.
-struct LastRecords {
-  std::string_view train, evaluation;  // empty: none
-  size_t end = 0;                      // of the last whole line
-};
-
-// whole: the text begins with a line; otherwise somewhere in one, which is passed over.
-LastRecords FindLastRecords(std::string_view text, bool whole) {
-  LastRecords last;
-  if (const size_t newline = text.rfind('\n'); newline != text.npos) last.end = newline + 1;
-  size_t end = last.end;
-  while (end > 0 && (last.train.empty() || last.evaluation.empty())) {
-    const size_t newline = end > 1 ? text.rfind('\n', end - 2) : text.npos;
-    if (newline == text.npos && !whole) break;
-    const size_t begin = newline == text.npos ? 0 : newline + 1;
-    const std::string_view line = text.substr(begin, end - begin);
-    if (last.train.empty() && line.starts_with("{\"event\":\"train\"")) last.train = line;
-    if (last.evaluation.empty() && line.starts_with("{\"event\":\"eval\"")) last.evaluation = line;
-    end = begin;
-  }
-  return last;
 }
 
 }  // namespace
@@ -128,60 +100,14 @@ std::string LabelsOfFolder(const std::string& folder) {
   return hash.empty() ? folder : folder.substr(0, folder.size() - hash.size() - 1);
 }
 
-std::optional<RunResult> ReadResult(const std::string& run_directory) {
-  const StatusOr<std::string> text = ReadFile(run_directory + "/summary.json");
-  if (!text.ok()) return std::nullopt;
-  const Json json = ParseObject(*text);
-  RunResult result;
-  result.state_digest = TextOf(json, "state_digest");
-  if (result.state_digest.empty()) return std::nullopt;
-  result.auc = NumberOf(json, "auc");
-  result.logloss = NumberOf(json, "logloss");
-  result.gauc = NumberOf(json, "gauc");
-  result.rows = IntegerOf(json, "rows");
-  result.steps = IntegerOf(json, "steps");
-  result.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
-  result.wall_s = NumberOf(json, "wall_s").value_or(0);
-  result.peak_memory_bytes = IntegerOf(json, "peak_memory_bytes");
-  return result;
-}
-
-const RunProgress& ProgressReader::Read() {
-  const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info = {};
-  if (file >= 0) fstat(file, &info);
-  if (info.st_ino != inode_ || info.st_size < read_bytes_) {
-    progress_ = {};
-    inode_ = info.st_ino;
-    read_bytes_ = 0;
+std::optional<Summary> ReadResult(const std::string& run_directory) {
+  StatusOr<std::optional<Summary>> summary = ReadSummary(run_directory);
+  if (!summary.ok() || !*summary || (*summary)->state_digest.empty()) return std::nullopt;
+  Summary& result = **summary;
+  for (double* number : {&result.samples_per_s, &result.wall_s}) {
+    *number = Finite(*number).value_or(0);
   }
-  std::string text;
-  LastRecords last;
-  constexpr int64_t kFirstBytes = 16'384, kGrowth = 8;
-  for (int64_t bytes = kFirstBytes; file >= 0; bytes *= kGrowth) {
-    const int64_t begin = std::max(read_bytes_, info.st_size - bytes);
-    text.resize(info.st_size - begin);
-    const ssize_t count = pread(file, text.data(), text.size(), begin);
-    text.resize(std::max<ssize_t>(0, count));
-    last = FindLastRecords(text, begin == read_bytes_);
-    const bool found = !last.train.empty() && !last.evaluation.empty();
-    if (!found && begin > read_bytes_) continue;
-    read_bytes_ = begin + static_cast<int64_t>(last.end);
-    break;
-  }
-  if (file >= 0) close(file);
-  if (!last.train.empty()) {
-    const Json json = ParseObject(last.train);
-    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
-    progress_.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
-  }
-  if (!last.evaluation.empty()) {
-    const Json json = ParseObject(last.evaluation);
-    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
-    progress_.auc = NumberOf(json, "auc");
-    progress_.logloss = NumberOf(json, "logloss");
-  }
-  return progress_;
+  return std::move(result);
 }
 
 Attempts ReadAttempts(const std::string& path) {

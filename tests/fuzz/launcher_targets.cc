@@ -20,6 +20,7 @@
 #include "trainer/plot/run_history.h"
 #include "trainer/records/kept_metrics.h"
 #include "trainer/records/metrics_csv.h"
+#include "trainer/records/progress_reader.h"
 #include "trainer/supervise/hosts.h"
 #include "trainer/supervise/mpirun_report.h"
 

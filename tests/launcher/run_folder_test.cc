@@ -189,40 +189,6 @@ TEST(RehearsalTest, IsOnceInMidRun) {
   EXPECT_FALSE(RehearsalDue(run, {.started = 1, .rehearsed = 1}, {.step = step}));
 }
 
-TEST(ProgressReaderTest, FollowsARun) {
-  const std::string run = testing::TempDir() + "/followed";
-  const std::string path = run + "/metrics.jsonl";
-  EXPECT_TRUE(MakeDirectory(run).ok());
-  ProgressReader reader(run);
-  EXPECT_EQ(reader.Read().step, 0);
-  const auto append = [&](const std::string& text) { std::ofstream(path, std::ios::app) << text; };
-  const auto train = [](int step) {
-    return "{\"event\":\"train\",\"step\":" + std::to_string(step) +
-           ",\"samples_per_s\":" + std::to_string(10 * step) + ".5}\n";
-  };
-  const std::string evaluation =
-      "{\"event\":\"eval\",\"split\":\"validation\",\"step\":3,\"auc\":0.75,\"logloss\":0.5}\n";
-  // The evaluation is far from the end, in the first line that is not read at once.
-  append(train(2) + evaluation);
-  for (int step = 4; step < 4000; ++step) append(train(step));
-  EXPECT_EQ(reader.Read().step, 3999);
-  EXPECT_EQ(reader.Read().samples_per_s, 39990.5);
-  EXPECT_EQ(reader.Read().auc, 0.75);
-  EXPECT_EQ(reader.Read().logloss, 0.5);
-  // A line counts when it is whole; what was said before stays.
-  const std::string line = train(4000);
-  append(line.substr(0, 30));
-  EXPECT_EQ(reader.Read().step, 3999);
-  append(line.substr(30) + "{\"event\":\"spectrum\",\"step\":5000}\n");
-  EXPECT_EQ(reader.Read().step, 4000);
-  EXPECT_EQ(reader.Read().auc, 0.75);
-  // A run that goes on at an earlier step.
-  EXPECT_TRUE(WriteFileAtomically(path, train(2)).ok());
-  EXPECT_EQ(reader.Read().step, 2);
-  EXPECT_FALSE(reader.Read().auc);
-  EXPECT_EQ(ProgressReader(run).Read().step, 2);
-}
-
 // What Slurm takes away without an end is bounded like a stop; a launcher of this machine that is
 // killed is not.
 TEST(RunFolderTest, LostAttemptsInSlurmAreCounted) {
@@ -262,8 +228,8 @@ TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {
                   .ok());
   const auto result = ReadResult(run);
   ASSERT_TRUE(result);
-  EXPECT_FALSE(result->auc);
-  EXPECT_EQ(result->logloss, 0.5);
+  EXPECT_FALSE(result->metrics.auc);
+  EXPECT_EQ(result->metrics.logloss, 0.5);
 }
 
 }  // namespace
