@@ -318,7 +318,7 @@ class Planner {
     using State = TrialOutcome::State;
     const auto found = there_.find(HashOfFolder(folder));
     if (found == there_.end()) return {State::kOpen};
-    const std::optional<Summary> result = ReadResult(files_.Run(found->second));
+    const std::optional<Summary> result = ReadResult(files_, found->second);
     constexpr double kNone = std::numeric_limits<double>::infinity();
     if (result) return {State::kMeasured, Finite(result->metrics.logloss).value_or(kNone)};
     const Attempts attempts = ReadAttempts(files_.Attempts(found->second));

@@ -14,9 +14,11 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/job_process.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
 #include "trainer/records/run_reader.h"
 #include "xxhash.h"
 
@@ -57,6 +59,31 @@ Status AppendLine(const std::string& path, const Json& json) {
   close(file);
   if (written == static_cast<ssize_t>(line.size())) return OkStatus();
   return MachineError(path + ": write: " + (written < 0 ? std::strerror(error) : "disk full"));
+}
+
+// Refuses the files of another run. What cannot be read is not judged: files that a person removed
+// change no result.
+Status CheckOwn(const SweepFiles& files, const std::string& folder, const Summary& summary) {
+  const std::string run = files.Run(folder);
+  const StatusOr<std::string> text = ReadFile(StrCat(run, "/", kExperimentFile));
+  if (!text.ok()) return OkStatus();
+  // As it was written: later builds complete it by fields that the hash does not cover.
+  const StatusOr<Experiment> written = ParseExperiment(*text, folder);
+  if (written.ok() && !summary.numeric_hash.empty() &&
+      summary.numeric_hash != NumericHash(*written)) {
+    return UserError(StrCat(run, "/", kSummaryFile, ": found another run's; expected numeric_hash ",
+                            NumericHash(*written), ", as of ", kExperimentFile, " beside it"));
+  }
+  const StatusOr<Experiment> found = ReadRunExperiment(run);
+  const StatusOr<std::string> planned_text = ReadFile(files.Experiment(folder));
+  if (!found.ok() || !planned_text.ok()) return OkStatus();
+  StatusOr<Experiment> planned = ParseExperiment(*planned_text, files.Experiment(folder));
+  if (planned.ok()) planned = CompleteStored(std::move(*planned));
+  if (!planned.ok()) return OkStatus();
+  const std::string difference = NumericDifference(*found, *planned);
+  if (difference.empty()) return OkStatus();
+  return UserError(StrCat(run, "/", kExperimentFile, ": ", difference, ", as in ",
+                          files.Experiment(folder), ": the folder holds another run"));
 }
 
 }  // namespace
@@ -100,14 +127,22 @@ std::string LabelsOfFolder(const std::string& folder) {
   return hash.empty() ? folder : folder.substr(0, folder.size() - hash.size() - 1);
 }
 
-std::optional<Summary> ReadResult(const std::string& run_directory) {
-  StatusOr<std::optional<Summary>> summary = ReadSummary(run_directory);
-  if (!summary.ok() || !*summary || (*summary)->state_digest.empty()) return std::nullopt;
-  Summary& result = **summary;
-  for (double* number : {&result.samples_per_s, &result.wall_s}) {
+StatusOr<std::optional<Summary>> ReadOwnResult(const SweepFiles& files, const std::string& folder) {
+  const std::string run = files.Run(folder);
+  StatusOr<std::optional<Summary>> summary = ReadSummary(run);
+  if (!summary.ok() || !*summary || (*summary)->state_digest.empty()) {
+    return std::optional<Summary>();
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckOwn(files, folder, **summary));
+  for (double* number : {&(*summary)->samples_per_s, &(*summary)->wall_s}) {
     *number = Finite(*number).value_or(0);
   }
-  return std::move(result);
+  return std::move(*summary);
+}
+
+std::optional<Summary> ReadResult(const SweepFiles& files, const std::string& folder) {
+  StatusOr<std::optional<Summary>> result = ReadOwnResult(files, folder);
+  return result.ok() ? std::move(*result) : std::nullopt;
 }
 
 Attempts ReadAttempts(const std::string& path) {

@@ -56,8 +56,13 @@ std::string HashOfFolder(const std::string& folder);  // empty: is no run's name
 // "label_label"
 std::string LabelsOfFolder(const std::string& folder);
 
-// Returns the results of a run; none unless it has a whole summary. Times that it lacks are 0.
-std::optional<Summary> ReadResult(const std::string& run_directory);
+// Returns the results of the run in a sweep's folder; none unless it has a whole summary. Times
+// that it lacks are 0. User error, in one line, if the folder holds the files of another run: the
+// experiment in it differs from the sweep's in a numeric field, or the summary is of another
+// experiment by its numeric_hash.
+StatusOr<std::optional<Summary>> ReadOwnResult(const SweepFiles& files, const std::string& folder);
+// Does the same, but a folder of another run has no result.
+std::optional<Summary> ReadResult(const SweepFiles& files, const std::string& folder);
 
 // Summary of a run's attempts.
 struct Attempts {

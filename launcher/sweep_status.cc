@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -67,6 +68,7 @@ const Column kFirstColumns[] = {
     {"state", [](const TableRow& row) { return StateName(*row.status, false); }},
     {"exit_code", ExitCode},
     {"steps", [](const TableRow& row) { return IfDone(row, &Summary::steps); }},
+    {"split", [](const TableRow& row) { return row.result ? row.result->split : ""; }},
     {"rows", [](const TableRow& row) { return IfDone(row, &Summary::rows); }},
 };
 
@@ -121,6 +123,7 @@ RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& 
                     Finite(result.metrics.logloss)};
     row.seconds = result.wall_s;
   }
+  row.note = status.mistake;
   if (state == "failed") {
     row.note = CauseOfAttempt(status.attempts.exit_code) + ": " + status.attempts.last_line;
   }
@@ -129,7 +132,11 @@ RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& 
 
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files) {
   RunStatus status;
-  status.result = ReadResult(files.Run(run.folder));
+  if (StatusOr<std::optional<Summary>> result = ReadOwnResult(files, run.folder); result.ok()) {
+    status.result = std::move(*result);
+  } else {
+    status.mistake = result.status().message();
+  }
   status.attempts = ReadAttempts(files.Attempts(run.folder));
   status.state = StateOf(status.attempts, status.result.has_value());
   return status;

@@ -19,6 +19,7 @@ struct RunStatus {
   RunState state = RunState::kWaiting;
   Attempts attempts;
   std::optional<Summary> result;  // of a run that is done
+  std::string mistake;            // why the files in its folder are not taken; empty: they are
 };
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files);
 

@@ -75,7 +75,7 @@ TimeEstimate EstimateFrom(const Plan& plan, const SweepFiles& files, const Machi
   TimeEstimate estimate;
   const auto add = [&](const Plan& measured, const SweepFiles& where) {
     for (const PlannedRun& run : measured.runs) {
-      const std::optional<Summary> result = ReadResult(where.Run(run.folder));
+      const std::optional<Summary> result = ReadResult(where, run.folder);
       if (result) estimate.Add(run, *result);
     }
   };

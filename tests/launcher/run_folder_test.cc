@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/rehearsal.h"
+#include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
 
@@ -218,18 +219,63 @@ TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {
-  const std::string run = testing::TempDir() + "/run";
+  const SweepFiles files = {testing::TempDir() + "/results"};
+  const std::string run = files.Run("a");
   EXPECT_TRUE(MakeDirectory(run).ok());
-  EXPECT_FALSE(ReadResult(run));
+  EXPECT_FALSE(ReadResult(files, "a"));
   EXPECT_TRUE(WriteFileAtomically(run + "/summary.json", R"({"auc": 0.75, "log)").ok());
-  EXPECT_FALSE(ReadResult(run));
+  EXPECT_FALSE(ReadResult(files, "a"));
   EXPECT_TRUE(WriteFileAtomically(run + "/summary.json",
                                   R"({"auc": null, "logloss": 0.5, "state_digest": "ab"})")
                   .ok());
-  const auto result = ReadResult(run);
+  const auto result = ReadResult(files, "a");
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->metrics.auc);
   EXPECT_EQ(result->metrics.logloss, 0.5);
+  EXPECT_EQ(result->wall_s, 0);
+}
+
+// Somebody has copied one run's files into the folder of another.
+TEST(RunFolderTest, FilesOfAnotherRunAreNoResult) {
+  const SweepFiles files = {testing::TempDir() + "/copied"};
+  const auto experiment = [](const std::string& rate) {
+    Experiment made =
+        ParseExperiment("model { mlp { hidden: 4 } } optimizer { learning_rate: " + rate + " }", "")
+            .value();
+    ResolveDefaults(&made);
+    return made;
+  };
+  const Experiment own = experiment("0.5"), other = experiment("0.25");
+  const std::string run = files.Run("a");
+  for (const std::string& folder : {run, files.root + "/experiments"}) {
+    EXPECT_TRUE(MakeDirectory(folder).ok());
+  }
+  const auto write = [&](const Experiment& in_run, const Experiment& in_summary) {
+    EXPECT_TRUE(WriteFileAtomically(run + "/experiment.textproto", ExperimentText(in_run)).ok());
+    EXPECT_TRUE(WriteFileAtomically(
+                    run + "/summary.json",
+                    R"({"state_digest": "ab", "numeric_hash": ")" + NumericHash(in_summary) + "\"}")
+                    .ok());
+  };
+  EXPECT_TRUE(WriteFileAtomically(files.Experiment("a"), ExperimentText(own)).ok());
+  write(own, own);
+  EXPECT_TRUE(ReadResult(files, "a"));
+  // What changes no bit may differ: it is the same run.
+  Experiment renamed = own;
+  renamed.set_name("renamed");
+  write(renamed, own);
+  EXPECT_TRUE(ReadResult(files, "a"));
+  // All files, and the summary alone.
+  write(other, other);
+  EXPECT_FALSE(ReadResult(files, "a"));
+  EXPECT_EQ(ReadOwnResult(files, "a").status().message(),
+            run + "/experiment.textproto: optimizer.learning_rate: 0.25; expected 0.5, as in " +
+                files.Experiment("a") + ": the folder holds another run");
+  write(own, other);
+  EXPECT_FALSE(ReadResult(files, "a"));
+  EXPECT_EQ(ReadOwnResult(files, "a").status().message(),
+            run + "/summary.json: found another run's; expected numeric_hash " + NumericHash(own) +
+                ", as of experiment.textproto beside it");
 }
 
 }  // namespace
