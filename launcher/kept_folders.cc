@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/base/file.h"
+#include "trainer/records/run_files.h"
 
 namespace elastor {
 
@@ -48,16 +49,16 @@ Status ContinueTrials(const Plan& plan, const SweepFiles& files) {
     const fs::path to = files.Run(run.folder), copy = files.Run("continued");
     std::error_code error;
     if (run.continues.empty() || fs::exists(to, error) ||
-        !fs::exists(from / "checkpoints", error)) {
+        !fs::exists(from / kCheckpointsFolder, error)) {
       continue;
     }
     // Files of checkpoints are never written to again; the trainer goes on in the others.
     fs::remove_all(copy, error);
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(copy));
-    fs::copy(from / "checkpoints", copy / "checkpoints",
+    fs::copy(from / kCheckpointsFolder, copy / kCheckpointsFolder,
              fs::copy_options::recursive | fs::copy_options::create_hard_links, error);
     if (error) return MachineError(copy.string() + ": link: " + error.message());
-    for (const char* name : {"metrics.jsonl", "experiment.textproto", "plan.txt"}) {
+    for (const char* name : {kMetricsFile, kExperimentFile, kPlanFile}) {
       ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(from / name));
       ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(copy / name, text));
     }

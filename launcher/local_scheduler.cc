@@ -19,6 +19,8 @@
 #include "launcher/run_table.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"
+#include "trainer/records/progress_reader.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 namespace {
@@ -277,7 +279,7 @@ class Scheduler {
   std::string Remaining() const {
     TimeEstimate estimate = estimate_;
     for (const auto& [child, each] : running_) {
-      RunResult so_far;
+      Summary so_far;
       so_far.samples_per_s = each.progress.samples_per_s;
       so_far.wall_s = static_cast<double>(each.run->samples) / so_far.samples_per_s;
       estimate.Add(*each.run, so_far);

@@ -20,6 +20,7 @@
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/overrides.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 namespace {
@@ -274,9 +275,9 @@ class Planner {
     using State = TrialOutcome::State;
     const auto found = there_.find(HashOfFolder(folder));
     if (found == there_.end()) return {State::kOpen};
-    const std::optional<RunResult> result = ReadResult(files_.Run(found->second));
+    const std::optional<Summary> result = ReadResult(files_, found->second);
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    if (result) return {State::kMeasured, result->logloss.value_or(kNone)};
+    if (result) return {State::kMeasured, Finite(result->metrics.logloss).value_or(kNone)};
     const Attempts attempts = ReadAttempts(files_.Attempts(found->second));
     if (StateOf(attempts, false) != RunState::kFailed) return {State::kOpen};
     if (attempts.exit_code == static_cast<int>(StatusCode::kDiverged)) {

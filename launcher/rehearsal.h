@@ -6,6 +6,7 @@
 
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
+#include "trainer/records/progress_reader.h"
 
 namespace elastor {
 

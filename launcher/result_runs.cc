@@ -61,7 +61,7 @@ class Finder {
     for (const PlannedRun& run : plan.runs) {
       if (run.stage == Stage::kTune) {
         ++left_out.trials;
-      } else if (ReadResult(files.Run(run.folder))) {
+      } else if (ReadResult(files, run.folder)) {
         runs_.folders.push_back(files.Run(run.folder));
       } else {
         ++left_out.unfinished;

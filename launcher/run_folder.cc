@@ -13,9 +13,12 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/job_process.h"
 #include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -30,12 +33,6 @@ constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 Json ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
-}
-
-std::optional<double> NumberOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  if (entry == json.end() || !entry->is_number()) return std::nullopt;
-  return entry->get<double>();
 }
 
 int64_t IntegerOf(const Json& json, const char* name) {
@@ -62,27 +59,29 @@ Status AppendLine(const std::string& path, const Json& json) {
   return MachineError(path + ": write: " + (written < 0 ? std::strerror(error) : "disk full"));
 }
 
-// The last records of some lines.
-struct LastRecords {
-  std::string_view train, evaluation;  // empty: none
-  size_t end = 0;                      // of the last whole line
-};
-
-// whole: the text begins with a line; otherwise somewhere in one, which is passed over.
-LastRecords FindLastRecords(std::string_view text, bool whole) {
-  LastRecords last;
-  if (const size_t newline = text.rfind('\n'); newline != text.npos) last.end = newline + 1;
-  size_t end = last.end;
-  while (end > 0 && (last.train.empty() || last.evaluation.empty())) {
-    const size_t newline = end > 1 ? text.rfind('\n', end - 2) : text.npos;
-    if (newline == text.npos && !whole) break;
-    const size_t begin = newline == text.npos ? 0 : newline + 1;
-    const std::string_view line = text.substr(begin, end - begin);
-    if (last.train.empty() && line.starts_with("{\"event\":\"train\"")) last.train = line;
-    if (last.evaluation.empty() && line.starts_with("{\"event\":\"eval\"")) last.evaluation = line;
-    end = begin;
+// Refuses the files of another run. What cannot be read is not judged: files that a person removed
+// change no result.
+Status CheckOwn(const SweepFiles& files, const std::string& folder, const Summary& summary) {
+  const std::string run = files.Run(folder);
+  const StatusOr<std::string> text = ReadFile(StrCat(run, "/", kExperimentFile));
+  if (!text.ok()) return OkStatus();
+  // As it was written: later builds complete it by fields that the hash does not cover.
+  const StatusOr<Experiment> written = ParseExperiment(*text, folder);
+  if (written.ok() && !summary.numeric_hash.empty() &&
+      summary.numeric_hash != NumericHash(*written)) {
+    return UserError(StrCat(run, "/", kSummaryFile, ": found another run's; expected numeric_hash ",
+                            NumericHash(*written), ", as of ", kExperimentFile, " beside it"));
   }
-  return last;
+  const StatusOr<Experiment> found = ReadRunExperiment(run);
+  const StatusOr<std::string> planned_text = ReadFile(files.Experiment(folder));
+  if (!found.ok() || !planned_text.ok()) return OkStatus();
+  StatusOr<Experiment> planned = ParseExperiment(*planned_text, files.Experiment(folder));
+  if (planned.ok()) planned = CompleteStored(std::move(*planned));
+  if (!planned.ok()) return OkStatus();
+  const std::string difference = NumericDifference(*found, *planned);
+  if (difference.empty()) return OkStatus();
+  return UserError(StrCat(run, "/", kExperimentFile, ": ", difference, ", as in ",
+                          files.Experiment(folder), ": the folder holds another run"));
 }
 
 }  // namespace
@@ -126,61 +125,22 @@ std::string LabelsOfFolder(const std::string& folder) {
   return hash.empty() ? folder : folder.substr(0, folder.size() - hash.size() - 1);
 }
 
-std::optional<RunResult> ReadResult(const std::string& run_directory) {
-  const StatusOr<std::string> text = ReadFile(run_directory + "/summary.json");
-  if (!text.ok()) return std::nullopt;
-  const Json json = ParseObject(*text);
-  RunResult result;
-  result.state_digest = TextOf(json, "state_digest");
-  if (result.state_digest.empty()) return std::nullopt;
-  result.auc = NumberOf(json, "auc");
-  result.logloss = NumberOf(json, "logloss");
-  result.gauc = NumberOf(json, "gauc");
-  result.rows = IntegerOf(json, "rows");
-  result.steps = IntegerOf(json, "steps");
-  result.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
-  result.wall_s = NumberOf(json, "wall_s").value_or(0);
-  result.peak_memory_bytes = IntegerOf(json, "peak_memory_bytes");
-  return result;
+StatusOr<std::optional<Summary>> ReadOwnResult(const SweepFiles& files, const std::string& folder) {
+  const std::string run = files.Run(folder);
+  StatusOr<std::optional<Summary>> summary = ReadSummary(run);
+  if (!summary.ok() || !*summary || (*summary)->state_digest.empty()) {
+    return std::optional<Summary>();
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckOwn(files, folder, **summary));
+  for (double* number : {&(*summary)->samples_per_s, &(*summary)->wall_s}) {
+    *number = Finite(*number).value_or(0);
+  }
+  return std::move(*summary);
 }
 
-const RunProgress& ProgressReader::Read() {
-  const StatusOr<int> opened = OpenFile(path_, O_RDONLY);
-  const int file = opened.ok() ? *opened : -1;
-  struct stat info = {};
-  if (file >= 0) fstat(file, &info);
-  if (info.st_ino != inode_ || info.st_size < read_bytes_) {
-    progress_ = {};
-    inode_ = info.st_ino;
-    read_bytes_ = 0;
-  }
-  std::string text;
-  LastRecords last;
-  constexpr int64_t kFirstBytes = 16'384, kGrowth = 8;
-  for (int64_t bytes = kFirstBytes; file >= 0; bytes *= kGrowth) {
-    const int64_t begin = std::max(read_bytes_, info.st_size - bytes);
-    text.resize(info.st_size - begin);
-    const ssize_t count = pread(file, text.data(), text.size(), begin);
-    text.resize(std::max<ssize_t>(0, count));
-    last = FindLastRecords(text, begin == read_bytes_);
-    const bool found = !last.train.empty() && !last.evaluation.empty();
-    if (!found && begin > read_bytes_) continue;
-    read_bytes_ = begin + static_cast<int64_t>(last.end);
-    break;
-  }
-  if (file >= 0) close(file);
-  if (!last.train.empty()) {
-    const Json json = ParseObject(last.train);
-    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
-    progress_.samples_per_s = NumberOf(json, "samples_per_s").value_or(0);
-  }
-  if (!last.evaluation.empty()) {
-    const Json json = ParseObject(last.evaluation);
-    progress_.step = std::max(progress_.step, IntegerOf(json, "step"));
-    progress_.auc = NumberOf(json, "auc");
-    progress_.logloss = NumberOf(json, "logloss");
-  }
-  return progress_;
+std::optional<Summary> ReadResult(const SweepFiles& files, const std::string& folder) {
+  StatusOr<std::optional<Summary>> result = ReadOwnResult(files, folder);
+  return result.ok() ? std::move(*result) : std::nullopt;
 }
 
 Attempts ReadAttempts(const std::string& path) {

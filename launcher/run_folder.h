@@ -8,6 +8,7 @@
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 
@@ -55,39 +56,13 @@ std::string HashOfFolder(const std::string& folder);  // empty: is no run's name
 // "label_label"
 std::string LabelsOfFolder(const std::string& folder);
 
-// Results of a finished run, from its summary.json.
-struct RunResult {
-  std::optional<double> auc, logloss, gauc;
-  int64_t rows = 0, steps = 0;
-  double samples_per_s = 0, wall_s = 0;
-  int64_t peak_memory_bytes = 0;  // peak memory of rank 0
-  std::string state_digest;
-};
-// Reads a run's result; none when the run has no whole summary.
-std::optional<RunResult> ReadResult(const std::string& run_directory);
-
-// Progress of an unfinished run, by its metrics.jsonl.
-struct RunProgress {
-  int64_t step = 0;
-  double samples_per_s = 0;                      // throughput in the last training record
-  std::optional<double> auc = {}, logloss = {};  // of the last evaluation
-};
-
-// Follows a run. Reads its metrics.jsonl from the end, and later only the lines that were appended.
-class ProgressReader {
- public:
-  explicit ProgressReader(const std::string& run_directory)
-      : path_(run_directory + "/metrics.jsonl") {}
-
-  // Returns the progress as of now. Reads a replaced file anew; a run that goes on replaces it.
-  const RunProgress& Read();
-
- private:
-  const std::string path_;
-  RunProgress progress_;
-  uint64_t inode_ = 0;
-  int64_t read_bytes_ = 0;  // bytes read so far, up to the end of a line
-};
+// Returns the results of the run in a sweep's folder; none unless it has a whole summary. Times
+// that it lacks are 0. User error, in one line, if the folder holds the files of another run: the
+// experiment in it differs from the sweep's in a numeric field, or the summary is of another
+// experiment by its numeric_hash.
+StatusOr<std::optional<Summary>> ReadOwnResult(const SweepFiles& files, const std::string& folder);
+// Does the same, but a folder of another run has no result.
+std::optional<Summary> ReadResult(const SweepFiles& files, const std::string& folder);
 
 // Summary of a run's attempts.
 struct Attempts {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/run_folder.h"
+#include "trainer/records/progress_reader.h"
 
 namespace elastor {
 

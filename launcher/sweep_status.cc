@@ -1,13 +1,16 @@
 #include "launcher/sweep_status.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/report/csv.h"
 #include "launcher/folder_lock.h"
+#include "trainer/records/progress_reader.h"
 
 namespace elastor {
 namespace {
@@ -35,20 +38,17 @@ std::string StateName(const RunStatus& status, bool running) {
 struct TableRow {
   const PlannedRun* run;
   const RunStatus* status;
-  const RunResult* result;  // null: the run is not done
+  const Summary* result;  // null: the run is not done
 };
 
 // A column of the table. The text is empty where the run has no such figure yet.
 struct Column {
   const char* name;
-  std::string (*text)(const TableRow& row);
+  std::function<std::string(const TableRow& row)> text;
 };
 
-std::string IfDone(const TableRow& row, int64_t RunResult::*count) {
+std::string IfDone(const TableRow& row, int64_t Summary::*count) {
   return row.result ? std::to_string(row.result->*count) : "";
-}
-std::string IfDone(const TableRow& row, std::optional<double> RunResult::*value) {
-  return row.result ? Digits(row.result->*value) : "";
 }
 
 std::string ExitCode(const TableRow& row) {
@@ -57,7 +57,7 @@ std::string ExitCode(const TableRow& row) {
                                                 : "";
 }
 
-constexpr Column kColumns[] = {
+const Column kFirstColumns[] = {
     {"ranks", [](const TableRow& row) { return std::to_string(row.run->ranks); }},
     {"threads", [](const TableRow& row) { return std::to_string(row.run->threads); }},
     {"dense_parameters",
@@ -67,11 +67,13 @@ constexpr Column kColumns[] = {
     {"multiply_adds", [](const TableRow& row) { return std::to_string(row.run->multiply_adds); }},
     {"state", [](const TableRow& row) { return StateName(*row.status, false); }},
     {"exit_code", ExitCode},
-    {"steps", [](const TableRow& row) { return IfDone(row, &RunResult::steps); }},
-    {"rows", [](const TableRow& row) { return IfDone(row, &RunResult::rows); }},
-    {"auc", [](const TableRow& row) { return IfDone(row, &RunResult::auc); }},
-    {"logloss", [](const TableRow& row) { return IfDone(row, &RunResult::logloss); }},
-    {"gauc", [](const TableRow& row) { return IfDone(row, &RunResult::gauc); }},
+    {"steps", [](const TableRow& row) { return IfDone(row, &Summary::steps); }},
+    {"split", [](const TableRow& row) { return row.result ? row.result->split : ""; }},
+    {"rows", [](const TableRow& row) { return IfDone(row, &Summary::rows); }},
+};
+
+// Behind the metrics.
+const Column kLastColumns[] = {
     {"state_digest",
      [](const TableRow& row) { return row.result ? row.result->state_digest : std::string(); }},
     {"samples",
@@ -83,9 +85,28 @@ constexpr Column kColumns[] = {
        return row.result ? Format("%.0f", row.result->samples_per_s) : "";
      }},
     {"peak_memory_bytes",
-     [](const TableRow& row) { return IfDone(row, &RunResult::peak_memory_bytes); }},
+     [](const TableRow& row) { return IfDone(row, &Summary::peak_memory_bytes); }},
     {"attempts", [](const TableRow& row) { return std::to_string(row.status->attempts.started); }},
 };
+
+// The metrics of summaries (trainer/records/metric_values.h).
+template <typename Table>
+void AddMetricColumns(const Table& table, std::vector<Column>* columns) {
+  for (const auto& field : table) {
+    if (!field.in_summary) continue;
+    columns->push_back({field.name, [&field](const TableRow& row) {
+                          return row.result ? Digits(field.Number(row.result->metrics)) : "";
+                        }});
+  }
+}
+
+std::vector<Column> Columns() {
+  std::vector<Column> columns(std::begin(kFirstColumns), std::end(kFirstColumns));
+  AddMetricColumns(kBinaryFields, &columns);
+  AddMetricColumns(kGroupFields, &columns);
+  columns.insert(columns.end(), std::begin(kLastColumns), std::end(kLastColumns));
+  return columns;
+}
 
 }  // namespace
 
@@ -97,10 +118,12 @@ RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& 
                 .samples = run.samples,
                 .attempts = status.attempts.started};
   if (status.result) {
-    const RunResult& result = *status.result;
-    row.progress = {result.steps, result.samples_per_s, result.auc, result.logloss};
+    const Summary& result = *status.result;
+    row.progress = {result.steps, result.samples_per_s, result.metrics.auc,
+                    Finite(result.metrics.logloss)};
     row.seconds = result.wall_s;
   }
+  row.note = status.mistake;
   if (state == "failed") {
     row.note = CauseOfAttempt(status.attempts.exit_code) + ": " + status.attempts.last_line;
   }
@@ -109,7 +132,11 @@ RunRow RowOf(const PlannedRun& run, const RunStatus& status, const std::string& 
 
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files) {
   RunStatus status;
-  status.result = ReadResult(files.Run(run.folder));
+  if (StatusOr<std::optional<Summary>> result = ReadOwnResult(files, run.folder); result.ok()) {
+    status.result = std::move(*result);
+  } else {
+    status.mistake = result.status().message();
+  }
   status.attempts = ReadAttempts(files.Attempts(run.folder));
   status.state = StateOf(status.attempts, status.result.has_value());
   return status;
@@ -145,29 +172,29 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files,
 }
 
 Status WriteTable(const Plan& plan, const SweepFiles& files) {
+  const std::vector<Column> columns = Columns();
   std::vector<std::string> names = {"folder"};
   names.insert(names.end(), plan.columns.begin(), plan.columns.end());
-  for (const Column& column : kColumns) names.push_back(column.name);
+  for (const Column& column : columns) names.push_back(column.name);
   std::string text = Line(names);
   for (const PlannedRun& run : plan.runs) {
     const RunStatus status = ReadStatus(run, files);
     const TableRow row = {&run, &status, status.result ? &*status.result : nullptr};
     std::vector<std::string> values = {run.folder};
     values.insert(values.end(), run.columns.begin(), run.columns.end());
-    for (const Column& column : kColumns) values.push_back(column.text(row));
+    for (const Column& column : columns) values.push_back(column.text(row));
     text += Line(values);
   }
   return WriteFileAtomically(files.Table(), text);
 }
 
-std::string Metrics(const RunResult& result) {
+std::string Metrics(const Summary& result) {
   std::string text;
-  const auto add = [&](const char* name, const std::optional<double>& value) {
-    if (!value) return;
-    text += Format("%s%s %.4f", text.empty() ? "" : "  ", name, *value);
-  };
-  add("auc", result.auc);
-  add("logloss", result.logloss);
+  for (const auto& field : kBinaryFields) {
+    const std::optional<double> value = field.Number(result.metrics);
+    if (field.word == nullptr || !value) continue;
+    text += Format("%s%s %.4f", text.empty() ? "" : "  ", field.word, *value);
+  }
   return text;
 }
 

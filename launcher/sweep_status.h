@@ -10,6 +10,7 @@
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_table.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 
@@ -17,7 +18,8 @@ namespace elastor {
 struct RunStatus {
   RunState state = RunState::kWaiting;
   Attempts attempts;
-  std::optional<RunResult> result;  // of a run that is done
+  std::optional<Summary> result;  // of a run that is done
+  std::string mistake;            // why the files in its folder are not taken; empty: they are
 };
 RunStatus ReadStatus(const PlannedRun& run, const SweepFiles& files);
 
@@ -35,7 +37,7 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files,
 Status WriteTable(const Plan& plan, const SweepFiles& files);
 
 // Returns a result for people: "auc 0.7915  logloss 0.4561".
-std::string Metrics(const RunResult& result);
+std::string Metrics(const Summary& result);
 
 }  // namespace elastor
 

@@ -43,7 +43,7 @@ double TimeEstimate::Line::at(double x) const {
   return a < 0 ? xy_ / x2_ * x : a + b * x;
 }
 
-void TimeEstimate::Add(const PlannedRun& run, const RunResult& result) {
+void TimeEstimate::Add(const PlannedRun& run, const Summary& result) {
   if (!(result.samples_per_s > 0) || run.samples == 0) return;
   const double steps = static_cast<double>(run.samples) / result.samples_per_s;
   const auto multiply_adds = static_cast<double>(run.multiply_adds);
@@ -77,7 +77,7 @@ TimeEstimate EstimateFrom(const Plan& plan, const SweepFiles& files, const Machi
   TimeEstimate estimate;
   const auto add = [&](const Plan& measured, const SweepFiles& where) {
     for (const PlannedRun& run : measured.runs) {
-      const std::optional<RunResult> result = ReadResult(where.Run(run.folder));
+      const std::optional<Summary> result = ReadResult(where, run.folder);
       if (result) estimate.Add(run, *result);
     }
   };

@@ -11,6 +11,7 @@
 #include "launcher/machine.h"
 #include "launcher/plan.h"
 #include "launcher/run_folder.h"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 
@@ -20,7 +21,7 @@ namespace elastor {
 // errors, weighted by the run's length. Runs of other models are used if the model has none.
 class TimeEstimate {
  public:
-  void Add(const PlannedRun& run, const RunResult& result);
+  void Add(const PlannedRun& run, const Summary& result);
   // Returns the seconds from start to end; none if no run on as many cores has been added.
   std::optional<double> Seconds(const PlannedRun& run) const;
 

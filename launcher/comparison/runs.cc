@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -10,50 +11,24 @@
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
 #include "launcher/comparison/row_statistics.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
 
-constexpr int64_t kMostInteger = int64_t{1} << 53;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kHeader = "index,label,probability\n";
 // Probabilities of nine digits can be equal where logits are not.
 constexpr double kMostAucError = 1e-4;
 
-struct Summary {
-  std::string split;
-  int64_t dense_parameters = 0;
-  double auc = 0;
-  std::optional<double> gauc;
-};
-
-StatusOr<Summary> ReadSummary(const std::string& folder) {
-  const std::string path = folder + "/summary.json";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  try {
-    const Json json = ParseJson(text);
-    const JsonEntry entry(json);
-    Summary summary;
-    summary.split = entry.Member("split").Text();
-    summary.dense_parameters = entry.Member("dense_parameters").Integer(1, kMostInteger);
-    summary.auc = entry.Member("auc").Number();
-    if (entry.Has("gauc") && !entry.Member("gauc").json().is_null()) {
-      summary.gauc = entry.Member("gauc").Number();
-    }
-    return summary;
-  } catch (const std::string& reason) {
-    return UserError(path + ": " + reason);
-  }
-}
-
-StatusOr<Experiment> ReadRunsExperiment(const std::string& folder) {
-  const std::string path = folder + "/experiment.textproto";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, path));
-  return CompleteStored(std::move(experiment));
+StatusOr<Summary> ReadComparedSummary(const std::string& folder) {
+  ELASTOR_ASSIGN_OR_RETURN(Summary summary, ReadFinishedRun(folder));
+  const Status status = CheckFinite("auc", summary.metrics.auc.value_or(kNone));
+  if (status.ok()) return summary;
+  return UserError(folder + "/" + kSummaryFile + ": " + status.message());
 }
 
 struct Predictions {
@@ -72,7 +47,7 @@ bool Take(std::string_view* text, char end, Number* number) {
 }
 
 StatusOr<Predictions> ReadPredictions(const std::string& folder) {
-  const std::string path = folder + "/predictions.csv";
+  const std::string path = folder + "/" + kPredictionsFile;
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   if (!text.starts_with(kHeader)) {
     return UserError(path + ": expected a first line index,label,probability");
@@ -101,13 +76,13 @@ StatusOr<Predictions> ReadPredictions(const std::string& folder) {
 class Reader {
  public:
   Status Add(const std::string& folder) {
-    ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadSummary(folder));
-    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadRunsExperiment(folder));
+    ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadComparedSummary(folder));
+    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadRunExperiment(folder));
     ELASTOR_ASSIGN_OR_RETURN(Predictions predictions, ReadPredictions(folder));
     ELASTOR_RETURN_IF_ERROR(CheckRows(folder, summary, predictions));
     ComparedRun run = {.seed = experiment.training().seed(),
                        .probabilities = std::move(predictions.probabilities),
-                       .gauc = summary.gauc};
+                       .gauc = summary.metrics.gauc};
     ELASTOR_ASSIGN_OR_RETURN(ComparedModel * model, ModelOf(folder, summary, experiment));
     for (const ComparedRun& other : model->runs) {
       if (other.seed != run.seed) continue;
@@ -125,9 +100,9 @@ class Reader {
                    const Predictions& predictions) {
     const double auc = MeanOfPositives(predictions.labels,
                                        Placements(predictions.labels, predictions.probabilities));
-    if (!(std::abs(auc - summary.auc) < kMostAucError)) {
-      return UserError(folder + "/predictions.csv: has an AUC of " + std::to_string(auc) +
-                       "; expected the summary's " + std::to_string(summary.auc));
+    if (!(std::abs(auc - *summary.metrics.auc) < kMostAucError)) {
+      return UserError(folder + "/" + kPredictionsFile + ": has an AUC of " + std::to_string(auc) +
+                       "; expected the summary's " + std::to_string(*summary.metrics.auc));
     }
     if (runs_.labels.empty()) {
       runs_.split = summary.split;

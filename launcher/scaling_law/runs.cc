@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,14 +12,14 @@
 #include <tuple>
 
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
 #include "launcher/scaling_law/hold_out.h"
-#include "nlohmann/json.hpp"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/resolved_model.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
@@ -27,6 +28,7 @@ constexpr const char* kSizeNames[] = {"dense_parameters", "width",      "depth",
                                       "samples",          "train_rows", "multiply_adds"};
 constexpr Metric kMetrics[] = {Metric::kLogloss, Metric::kAuc, Metric::kNormalizedEntropy};
 constexpr int64_t kMostInteger = int64_t{1} << 53;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 template <typename Names>
 std::string Joined(const Names& names, const char* between = ", ") {
@@ -47,26 +49,24 @@ std::string Shown(double number) {
   return text;
 }
 
-// The metric as a loss. Throws as JsonEntry does.
-double LossOf(Metric metric, double value) {
+// The metric as a loss.
+StatusOr<double> LossOf(Metric metric, double value) {
+  ELASTOR_RETURN_IF_ERROR(CheckFinite(MetricName(metric), value));
   const double loss = metric == Metric::kAuc ? 1 - value : value;
-  if (std::isfinite(loss) && loss > 0) return loss;
-  throw std::string(MetricName(metric)) + ": found " + Shown(value) + "; expected a " +
-      (metric == Metric::kAuc ? "number below 1" : "positive number");
+  if (loss > 0) return loss;
+  return UserError(std::string(MetricName(metric)) + ": found " + Shown(value) + "; expected a " +
+                   (metric == Metric::kAuc ? "number below 1" : "positive number"));
 }
 
-// The last line of metrics.jsonl that is an evaluation's. Throws as JsonEntry does.
-double NormalizedEntropy(const std::string& text) {
-  std::optional<double> found;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const Json json = ParseJson(line);
-    const JsonEntry entry(json);
-    if (entry.Member("event").Text() != "eval") continue;
-    found = entry.Member("normalized_entropy").Number();
-  }
-  if (!found) throw std::string("found no evaluation; expected a line whose event is eval");
-  return *found;
+// The normalised entropy of the last evaluation.
+StatusOr<double> ReadNormalizedEntropy(const std::string& folder) {
+  std::optional<EvalRecord> last;
+  ELASTOR_RETURN_IF_ERROR(ReadRecords(folder, [&](const RunRecord& record) {
+    if (const auto* found = std::get_if<EvalRecord>(&record.values)) last = *found;
+    return OkStatus();
+  }));
+  if (!last) return UserError("found no evaluation; expected a line whose event is eval");
+  return last->metrics.normalized_entropy.value_or(kNone);
 }
 
 struct FolderRun {
@@ -74,50 +74,38 @@ struct FolderRun {
   std::string rows;  // "13714 rows of the validation split"
 };
 
-// Throws as JsonEntry does.
-void ReadSummary(const Json& json, Metric metric, double samples_a_step, FolderRun* found) {
-  const JsonEntry summary(json);
-  const auto integer = [&](const char* name, int64_t least) {
-    return summary.Member(name).Integer(least, kMostInteger);
-  };
-  Run& run = found->run;
-  run.sizes["dense_parameters"] = static_cast<double>(integer("dense_parameters", 1));
-  run.sizes["samples"] = static_cast<double>(integer("steps", 1)) * samples_a_step;
-  found->rows = std::to_string(integer("rows", 1)) + " rows of the " +
-                summary.Member("split").Text() + " split";
-  if (metric == Metric::kNormalizedEntropy) return;
-  run.value = LossOf(metric, summary.Member(MetricName(metric)).Number());
+// The metric of a finished run as a loss.
+StatusOr<double> ReadLoss(const std::string& folder, const Summary& summary, Metric metric) {
+  const char* const file = metric == Metric::kNormalizedEntropy ? kMetricsFile : kSummaryFile;
+  StatusOr<double> value = summary.metrics.logloss;
+  if (metric == Metric::kAuc) value = summary.metrics.auc.value_or(kNone);
+  if (metric == Metric::kNormalizedEntropy) value = ReadNormalizedEntropy(folder);
+  const StatusOr<double> loss = value.ok() ? LossOf(metric, *value) : value;
+  if (loss.ok() || loss.status().message().starts_with(folder)) return loss;
+  return UserError(folder + "/" + file + ": " + loss.status().message());
 }
 
 StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   FolderRun found;
   Run& run = found.run;
   run.source = folder;
-  const std::string summary_path = folder + "/summary.json";
-  ELASTOR_ASSIGN_OR_RETURN(const bool finished, IsThere(summary_path));
-  if (!finished) {
-    return UserError(folder + ": has no summary.json; expected the folder of a finished run");
-  }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string summary, ReadFile(summary_path));
-  const std::string experiment_path = folder + "/experiment.textproto";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(experiment_path));
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, experiment_path));
-  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
+  ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadFinishedRun(folder));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, ReadRunExperiment(folder));
   run.model = ModelName(experiment.model());
   run.seed = static_cast<int64_t>(experiment.training().seed());
   AddModelSizes(experiment.model(), &run.sizes);
-  std::string path = summary_path;
-  try {
-    ReadSummary(ParseJson(summary), metric, static_cast<double>(experiment.training().batch_size()),
-                &found);
-    if (metric == Metric::kNormalizedEntropy) {
-      path = folder + "/metrics.jsonl";
-      ELASTOR_ASSIGN_OR_RETURN(const std::string metrics, ReadFile(path));
-      run.value = LossOf(metric, NormalizedEntropy(metrics));
-    }
-  } catch (const std::string& reason) {
-    return UserError(path + ": " + reason);
+  for (const auto& [name, count] : {std::pair{"dense_parameters", summary.dense_parameters},
+                                    {"steps", summary.steps},
+                                    {"rows", summary.rows}}) {
+    if (count > 0) continue;
+    return UserError(folder + "/" + kSummaryFile + ": " + name +
+                     ": is missing or 0; expected a positive number");
   }
+  run.sizes["dense_parameters"] = static_cast<double>(summary.dense_parameters);
+  run.sizes["samples"] =
+      static_cast<double>(summary.steps) * static_cast<double>(experiment.training().batch_size());
+  found.rows = std::to_string(summary.rows) + " rows of the " + summary.split + " split";
+  ELASTOR_ASSIGN_OR_RETURN(run.value, ReadLoss(folder, summary, metric));
   const StatusOr<std::unique_ptr<Dataset>> data = Dataset::Open(experiment.data().path());
   if (experiment.data().train_rows() > 0) {
     run.sizes["train_rows"] = static_cast<double>(experiment.data().train_rows());
@@ -198,11 +186,7 @@ StatusOr<Run> RunOfLine(const std::vector<std::string>& columns,
       }
       run.sizes[columns[i]] = number;
     } else {
-      try {
-        run.value = LossOf(metric, number);
-      } catch (const std::string& reason) {
-        return UserError(reason);
-      }
+      ELASTOR_ASSIGN_OR_RETURN(run.value, LossOf(metric, number));
     }
   }
   return run;

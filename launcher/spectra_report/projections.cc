@@ -9,12 +9,12 @@
 #include <string_view>
 
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
 #include "launcher/spectra_report/report.h"
 #include "launcher/spectra_report/runs.h"
-#include "nlohmann/json.hpp"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
@@ -23,7 +23,7 @@ constexpr char kHeader[] = "rank,label,rows,auc,logloss,gauc,bits_per_label";
 constexpr size_t kDrawnMetrics[] = {0, 3};  // AUC, bits per label
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-std::string FileOf(const std::string& folder) { return folder + "/projections.csv"; }
+std::string FileOf(const std::string& folder) { return folder + "/" + kProjectionsFile; }
 
 // All of `text`.
 template <typename Number>
@@ -59,20 +59,9 @@ size_t WholeOf(std::span<const ProjectionLine> lines, const std::string& label) 
   return std::ranges::find_if(lines, is_whole) - lines.begin();
 }
 
-StatusOr<std::string> ReadSplit(const std::string& folder) {
-  const std::string path = folder + "/summary.json";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  try {
-    const Json json = ParseJson(text);
-    return JsonEntry(json).Member("split").Text();
-  } catch (const std::string& reason) {
-    return UserError(path + ": " + reason);
-  }
-}
-
 Status AddFolder(const std::string& folder, std::vector<ProjectedModel>* models) {
   ELASTOR_ASSIGN_OR_RETURN(const RunName name, ReadRunName(folder));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string split, ReadSplit(folder));
+  ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadFinishedRun(folder));
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(FileOf(folder)));
   ProjectedRun run = {.source = folder, .seed = name.seed, .values = {}};
   std::vector<ProjectionLine> lines;
@@ -95,10 +84,10 @@ Status AddFolder(const std::string& folder, std::vector<ProjectedModel>* models)
   }
   auto model = std::ranges::find(*models, name.model, &ProjectedModel::name);
   if (model == models->end()) {
-    model = models->insert(model, {name.model, split, lines, {}});
+    model = models->insert(model, {name.model, summary.split, lines, {}});
   }
   const ProjectedRun& first = model->runs.empty() ? run : model->runs.front();
-  if (lines != model->lines || split != model->split) {
+  if (lines != model->lines || summary.split != model->split) {
     return UserError(folder + " and " + first.source + ", both '" + model->name +
                      "': have other ranks, labels or rows");
   }
@@ -239,7 +228,7 @@ std::string ToText(std::span<const ProjectedModel> models) {
 
 std::vector<std::pair<std::string, std::string>> ProjectionFiles(
     std::span<const ProjectedModel> models) {
-  std::vector<std::pair<std::string, std::string>> files = {{"projections.csv", Csv(models)}};
+  std::vector<std::pair<std::string, std::string>> files = {{kProjectionsFile, Csv(models)}};
   for (const size_t metric : kDrawnMetrics) {
     const LineChart chart = Chart(models, metric);
     if (chart.series.empty()) continue;

@@ -1,48 +1,49 @@
 #include "launcher/spectra_report/runs.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
-#include "nlohmann/json.hpp"
-#include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
 
-constexpr int64_t kMostInteger = int64_t{1} << 53;
-
-// One line of metrics.jsonl. Throws as JsonEntry does.
-void AddRecord(const JsonEntry& record, SpectraRun* run) {
-  const std::string stage = record.Member("stage").Text();
-  const int64_t step = record.Member("step").Integer(0, kMostInteger);
-  const std::string rows = std::to_string(record.Member("samples").Integer(1, kMostInteger)) +
-                           " rows of the " + record.Member("split").Text() + " split";
+Status AddRecord(const SpectrumRecord& record, SpectraRun* run) {
+  if (record.stage.empty() || record.split.empty() || record.samples < 1) {
+    return UserError("expected a record with stage, split and samples");
+  }
+  const std::string rows =
+      std::to_string(record.samples) + " rows of the " + record.split + " split";
   if (run->rows.empty()) run->rows = rows;
-  auto known = std::ranges::find(run->stages, stage);
-  if (known == run->stages.end()) known = run->stages.insert(known, stage);
+  auto known = std::ranges::find(run->stages, record.stage);
+  if (known == run->stages.end()) known = run->stages.insert(known, record.stage);
   // Later stages may have several matrices a row.
   if (known == run->stages.begin() && rows != run->rows) {
-    throw "found " + rows + " after " + run->rows + "; expected the same";
+    return UserError("found " + rows + " after " + run->rows + "; expected the same");
   }
   for (int kind = 0; kind < kRankKinds; ++kind) {
-    StageMeans& means = run->means[kind][step];
+    StageMeans& means = run->means[kind][record.step];
     if (known - run->stages.begin() != static_cast<int64_t>(means.size())) {
-      throw "step " + std::to_string(step) + ": found stage " + stage +
-          " out of order; expected every stage once";
+      return UserError("step " + std::to_string(record.step) + ": found stage " + record.stage +
+                       " out of order; expected every stage once");
     }
-    means.push_back(record.Member(std::string(kRankNames[kind]) + "_rank_mean").Number());
+    const double mean = (kind == 0 ? record.stable : record.entropy).mean;
+    ELASTOR_RETURN_IF_ERROR(CheckFinite(std::string(kRankNames[kind]) + "_rank_mean", mean));
+    means.push_back(mean);
   }
+  return OkStatus();
 }
 
-// A line of the head's scoring matrices.
-void AddScoring(const JsonEntry& record, SpectraRun* run) {
-  const int64_t step = record.Member("step").Integer(0, kMostInteger);
+// The ranks of the head's scoring matrices.
+Status AddScoring(const ScoringRecord& record, SpectraRun* run) {
   for (int kind = 0; kind < kRankKinds; ++kind) {
-    run->scoring[kind][step] = record.Member(std::string(kRankNames[kind]) + "_rank_mean").Number();
+    const double mean = kind == 0 ? record.stable : record.entropy;
+    ELASTOR_RETURN_IF_ERROR(CheckFinite(std::string(kRankNames[kind]) + "_rank_mean", mean));
+    run->scoring[kind][record.step] = mean;
   }
+  return OkStatus();
 }
 
 // Returns the spectra of validation or test rows, and those of training rows if any were measured.
@@ -54,25 +55,16 @@ StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   run.seed = name.seed;
   SpectraRun training = run;
   training.model += ", training rows";
-  const std::string path = folder + "/metrics.jsonl";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string metrics, ReadFile(path));
-  std::istringstream lines(metrics);
-  int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    try {
-      const Json json = ParseJson(line);
-      const JsonEntry record(json);
-      const std::string event = record.Member("event").Text();
-      if (event == "spectrum") AddRecord(record, &run);
-      if (event == "training_spectrum") AddRecord(record, &training);
-      if (event == "scoring") AddScoring(record, &run);
-    } catch (const std::string& reason) {
-      return UserError(path + ":" + std::to_string(number) + ": " + reason);
+  ELASTOR_RETURN_IF_ERROR(ReadRecords(folder, [&](const RunRecord& record) {
+    if (const auto* spectrum = std::get_if<SpectrumRecord>(&record.values)) {
+      return AddRecord(*spectrum, record.event == "spectrum" ? &run : &training);
     }
-  }
+    const auto* scoring = std::get_if<ScoringRecord>(&record.values);
+    return scoring ? AddScoring(*scoring, &run) : OkStatus();
+  }));
   if (run.stages.empty()) {
-    return UserError(path + ": holds no effective ranks; expected lines whose event is spectrum");
+    return UserError(folder + "/" + kMetricsFile +
+                     ": holds no effective ranks; expected lines whose event is spectrum");
   }
   std::vector<SpectraRun> runs = {std::move(run)};
   if (!training.stages.empty()) runs.push_back(std::move(training));
@@ -114,16 +106,12 @@ Status AddRun(SpectraRun run, std::vector<SpectraModel>* models) {
 }  // namespace
 
 StatusOr<RunName> ReadRunName(const std::string& folder) {
-  const std::string path = folder + "/experiment.textproto";
-  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(path));
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(folder + "/" + kExperimentFile));
   if (!holds_run) {
-    return UserError(folder +
-                     ": has no experiment.textproto; expected the folder of a run, of mode spectra "
-                     "or of mode projection");
+    return UserError(folder + ": has no " + kExperimentFile +
+                     "; expected the folder of a run, of mode spectra or of mode projection");
   }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(text, path));
-  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, ReadRunExperiment(folder));
   return RunName{experiment.name(), static_cast<int64_t>(experiment.training().seed())};
 }
 

@@ -324,7 +324,7 @@ std::string RunsHtml(const SweepData& data) {
   const std::vector<const SweepRun*> listed = ListedRuns(data);
   if (listed.empty()) return Paragraph("No run is done yet.");
   const bool grouped = std::ranges::any_of(
-      listed, [](const SweepRun* run) { return run->status.result->gauc.has_value(); });
+      listed, [](const SweepRun* run) { return run->status.result->metrics.gauc.has_value(); });
   // Labels of axes stand in the folder's name already.
   std::vector<size_t> fields;
   for (size_t c = 0; c < data.columns.size(); ++c) {
@@ -342,10 +342,11 @@ std::string RunsHtml(const SweepData& data) {
   }
   std::vector<std::vector<Cell>> rows;
   for (const SweepRun* run : listed) {
-    const RunResult& result = *run->status.result;
-    std::vector<Cell> row = {
-        {.text = run->plan.folder, .code = true}, Measured(result.logloss), Measured(result.auc)};
-    if (grouped) row.push_back(Measured(result.gauc));
+    const Summary& result = *run->status.result;
+    std::vector<Cell> row = {{.text = run->plan.folder, .code = true},
+                             Measured(Finite(result.metrics.logloss)),
+                             Measured(result.metrics.auc)};
+    if (grouped) row.push_back(Measured(result.metrics.gauc));
     for (const int64_t count : {run->plan.dense_parameters, run->plan.multiply_adds}) {
       const auto value = static_cast<double>(count);
       row.push_back(NumberCell(NumberText(value, 0), value));

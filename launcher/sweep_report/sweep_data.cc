@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
 #include "core/base/text.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/plan_file.h"
 #include "launcher/run_command.h"
 #include "launcher/sweep_file.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
@@ -20,51 +18,27 @@ namespace {
 // Beyond so many, values that differ from run to run are counted instead of listed.
 constexpr size_t kMostListed = 3;
 
-Json ParseObject(const std::string& text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && !NestsTooDeep(text) ? json : Json::object();
-}
-
-std::optional<double> Number(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  if (entry == json.end() || !entry->is_number()) return std::nullopt;
-  return entry->get<double>();
-}
-int64_t IntegerOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  return entry != json.end() && entry->is_number_integer() ? entry->get<int64_t>() : 0;
-}
-
-std::string TextOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  if (entry == json.end() || entry->is_null()) return "";
-  return entry->is_string() ? entry->get<std::string>() : entry->dump();
-}
-
-Status ReadMetrics(const std::string& path, SweepRun* run) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::istringstream lines(text);
+Status ReadMetrics(const std::string& folder, SweepRun* run) {
   std::map<int64_t, std::vector<StageRank>> ranks;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("{\"event\":\"eval\"")) {
-      run->normalized_entropy = Number(ParseObject(line), "normalized_entropy");
-    } else if (line.starts_with("{\"event\":\"spectrum\"")) {
-      const Json json = ParseObject(line);
-      ranks[IntegerOf(json, "step")].push_back(
-          {TextOf(json, "stage"), Number(json, "stable_rank_mean").value_or(0),
-           Number(json, "entropy_rank_mean").value_or(0), Number(json, "max_rank").value_or(0)});
-    } else if (line.starts_with("{\"event\":\"ntk\"")) {
-      const Json json = ParseObject(line);
-      run->kernels[IntegerOf(json, "step")].push_back(
-          {.layer = TextOf(json, "layer"),
-           .rows = IntegerOf(json, "rows"),
-           .parameters = IntegerOf(json, "parameters"),
-           .rank = IntegerOf(json, "rank"),
-           .lambda_max = Number(json, "lambda_max").value_or(0),
-           .lambda_min = Number(json, "lambda_min"),
-           .condition_number = Number(json, "condition_number")});
+  ELASTOR_RETURN_IF_ERROR(ReadRecords(folder, [&](const RunRecord& record) {
+    if (const auto* eval = std::get_if<EvalRecord>(&record.values)) {
+      run->normalized_entropy = eval->metrics.normalized_entropy;
+    } else if (record.event == "spectrum") {
+      const auto& spectrum = std::get<SpectrumRecord>(record.values);
+      ranks[record.step].push_back({spectrum.stage, Finite(spectrum.stable.mean).value_or(0),
+                                    Finite(spectrum.entropy.mean).value_or(0),
+                                    static_cast<double>(spectrum.max_rank)});
+    } else if (const auto* ntk = std::get_if<NtkRecord>(&record.values)) {
+      run->kernels[record.step].push_back({.layer = ntk->layer,
+                                           .rows = ntk->rows,
+                                           .parameters = ntk->parameters,
+                                           .rank = ntk->rank.value_or(0),
+                                           .lambda_max = Finite(ntk->lambda_max).value_or(0),
+                                           .lambda_min = ntk->lambda_min,
+                                           .condition_number = ntk->condition_number});
     }
-  }
+    return OkStatus();
+  }));
   if (ranks.empty()) return OkStatus();
   run->first_step = ranks.begin()->first;
   run->last_step = ranks.rbegin()->first;
@@ -94,43 +68,38 @@ class Values {
   std::vector<std::string> ordered_;
 };
 
-// The fingerprint of the data set that a run was trained on, from its model's manifest.
-std::string DataFingerprint(const std::string& run_directory) {
-  const StatusOr<std::string> text = ReadFile(run_directory + "/model/manifest.json");
-  return text.ok() ? TextOf(ParseObject(*text), "data") : "";
-}
-
 class Provenance {
  public:
-  void AddRun(const std::string& run_directory) {
-    data_.Add(DataFingerprint(run_directory));
-    const StatusOr<std::string> text = ReadFile(run_directory + "/summary.json");
-    if (!text.ok()) return;
-    const Json summary = ParseObject(*text);
-    for (const char* name : kNames) values_[name].Add(TextOf(summary, name));
-    evaluated_.Add(TextOf(summary, "rows") + " rows of the " + TextOf(summary, "split") + " split");
+  void AddRun(const std::string& folder, const Summary& summary) {
+    const auto count = [](int64_t number) {
+      return number > 0 ? std::to_string(number) : std::string();
+    };
+    data_.Add(DataFingerprintOf(folder));
+    numerics_.Add(summary.numerics);
+    isa_.Add(summary.isa);
+    ranks_.Add(count(summary.ranks));
+    virtual_shards_.Add(count(summary.virtual_shards));
+    steps_.Add(count(summary.steps));
+    evaluated_.Add(std::to_string(summary.rows) + " rows of the " + summary.split + " split");
   }
   void AddPath(const std::string& path) { paths_.Add(path); }
   std::string Evaluated() const { return evaluated_.Text(); }
   std::vector<std::pair<std::string, std::string>> Entries() const {
-    constexpr const char* kMeanings[] = {"Numerics of the build", "Instruction set of the kernels",
-                                         "Ranks", "Virtual shards", "Steps"};
-    std::vector<std::pair<std::string, std::string>> entries;
-    if (!paths_.Text().empty()) entries.emplace_back("Data set", paths_.Text());
-    if (!data_.Text().empty()) entries.emplace_back("Fingerprint of the data", data_.Text());
-    if (!evaluated_.Text().empty()) entries.emplace_back("Measured on", evaluated_.Text());
-    for (size_t i = 0; i < std::size(kNames); ++i) {
-      const auto found = values_.find(kNames[i]);
-      if (found == values_.end() || found->second.Text().empty()) continue;
-      entries.emplace_back(kMeanings[i], found->second.Text());
-    }
+    std::vector<std::pair<std::string, std::string>> entries = {
+        {"Data set", paths_.Text()},
+        {"Fingerprint of the data", data_.Text()},
+        {"Measured on", evaluated_.Text()},
+        {"Numerics of the build", numerics_.Text()},
+        {"Instruction set of the kernels", isa_.Text()},
+        {"Ranks", ranks_.Text()},
+        {"Virtual shards", virtual_shards_.Text()},
+        {"Steps", steps_.Text()}};
+    std::erase_if(entries, [](const auto& entry) { return entry.second.empty(); });
     return entries;
   }
 
  private:
-  static constexpr const char* kNames[] = {"numerics", "isa", "ranks", "virtual_shards", "steps"};
-  std::map<std::string, Values> values_;
-  Values evaluated_, data_, paths_;
+  Values paths_, data_, evaluated_, numerics_, isa_, ranks_, virtual_shards_, steps_;
 };
 
 // What is known of a run before it has begun; returns the model's kind.
@@ -179,10 +148,11 @@ TestedGap TestGap(const GapTest& asked, const SweepData& data, const SweepFiles&
 
 std::optional<double> SweepRun::Loss(Metric metric) const {
   if (!done()) return std::nullopt;
-  if (metric == Metric::kLogloss) return status.result->logloss;
+  const MetricValues& metrics = status.result->metrics;
+  if (metric == Metric::kLogloss) return Finite(metrics.logloss);
   if (metric == Metric::kNormalizedEntropy) return normalized_entropy;
-  if (!status.result->auc) return std::nullopt;
-  return 1 - *status.result->auc;
+  if (!metrics.auc) return std::nullopt;
+  return 1 - *metrics.auc;
 }
 
 int SweepData::Count(RunState state) const {
@@ -213,8 +183,8 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
     run.command = Join(LocalCommand(run.plan, files, "trainer"), " ");
     if (!run.done()) continue;
-    ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder) + "/metrics.jsonl", &run));
-    provenance.AddRun(files.Run(run.plan.folder));
+    ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder), &run));
+    provenance.AddRun(files.Run(run.plan.folder), *run.status.result);
   }
   AssignSeries(kinds, &data);
   if (sweep.ok()) {

@@ -22,6 +22,8 @@
 #include "trainer/plot/run_history.h"
 #include "trainer/records/kept_metrics.h"
 #include "trainer/records/metrics_csv.h"
+#include "trainer/records/progress_reader.h"
+#include "trainer/records/run_reader.h"
 #include "trainer/supervise/hosts.h"
 #include "trainer/supervise/mpirun_report.h"
 
@@ -45,7 +47,9 @@ bool FuzzRunFolder(std::string_view bytes) {
   FileOf("metrics.jsonl", bytes);
   const RunProgress progress = ProgressReader(FuzzFolder()).Read();
   FileOf("summary.json", bytes);
-  return ReadResult(FuzzFolder()).has_value() || progress.step > 0 || attempts.started > 0;
+  const StatusOr<std::optional<Summary>> summary = ReadSummary(FuzzFolder());
+  return (summary.ok() || CheckOneLine(summary.status())) || progress.step > 0 ||
+         attempts.started > 0;
 }
 
 // The stderr of mpirun, in one piece and in small ones.

@@ -20,6 +20,7 @@
 #include "launcher/folder_lock.h"
 #include "launcher/machine.h"
 #include "launcher/rehearsal.h"
+#include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
 
@@ -195,40 +196,6 @@ TEST(RehearsalTest, IsOnceInMidRun) {
   EXPECT_FALSE(RehearsalDue(run, {.started = 1, .rehearsed = 1}, {.step = step}));
 }
 
-TEST(ProgressReaderTest, FollowsARun) {
-  const std::string run = testing::TempDir() + "/followed";
-  const std::string path = run + "/metrics.jsonl";
-  EXPECT_TRUE(MakeDirectory(run).ok());
-  ProgressReader reader(run);
-  EXPECT_EQ(reader.Read().step, 0);
-  const auto append = [&](const std::string& text) { std::ofstream(path, std::ios::app) << text; };
-  const auto train = [](int step) {
-    return "{\"event\":\"train\",\"step\":" + std::to_string(step) +
-           ",\"samples_per_s\":" + std::to_string(10 * step) + ".5}\n";
-  };
-  const std::string evaluation =
-      "{\"event\":\"eval\",\"split\":\"validation\",\"step\":3,\"auc\":0.75,\"logloss\":0.5}\n";
-  // The evaluation is far from the end, in the first line that is not read at once.
-  append(train(2) + evaluation);
-  for (int step = 4; step < 4000; ++step) append(train(step));
-  EXPECT_EQ(reader.Read().step, 3999);
-  EXPECT_EQ(reader.Read().samples_per_s, 39990.5);
-  EXPECT_EQ(reader.Read().auc, 0.75);
-  EXPECT_EQ(reader.Read().logloss, 0.5);
-  // A line counts when it is whole; what was said before stays.
-  const std::string line = train(4000);
-  append(line.substr(0, 30));
-  EXPECT_EQ(reader.Read().step, 3999);
-  append(line.substr(30) + "{\"event\":\"spectrum\",\"step\":5000}\n");
-  EXPECT_EQ(reader.Read().step, 4000);
-  EXPECT_EQ(reader.Read().auc, 0.75);
-  // A run that goes on at an earlier step.
-  EXPECT_TRUE(WriteFileAtomically(path, train(2)).ok());
-  EXPECT_EQ(reader.Read().step, 2);
-  EXPECT_FALSE(reader.Read().auc);
-  EXPECT_EQ(ProgressReader(run).Read().step, 2);
-}
-
 // What Slurm takes away without an end is bounded like a stop; a launcher of this machine that is
 // killed is not.
 TEST(RunFolderTest, LostAttemptsInSlurmAreCounted) {
@@ -294,18 +261,63 @@ TEST(FolderLockTest, ALinkInItsPlaceIsNotFollowed) {
 }
 
 TEST(RunFolderTest, OnlyAWholeSummaryIsAResult) {
-  const std::string run = testing::TempDir() + "/run";
+  const SweepFiles files = {testing::TempDir() + "/results"};
+  const std::string run = files.Run("a");
   EXPECT_TRUE(MakeDirectory(run).ok());
-  EXPECT_FALSE(ReadResult(run));
+  EXPECT_FALSE(ReadResult(files, "a"));
   EXPECT_TRUE(WriteFileAtomically(run + "/summary.json", R"({"auc": 0.75, "log)").ok());
-  EXPECT_FALSE(ReadResult(run));
+  EXPECT_FALSE(ReadResult(files, "a"));
   EXPECT_TRUE(WriteFileAtomically(run + "/summary.json",
                                   R"({"auc": null, "logloss": 0.5, "state_digest": "ab"})")
                   .ok());
-  const auto result = ReadResult(run);
+  const auto result = ReadResult(files, "a");
   ASSERT_TRUE(result);
-  EXPECT_FALSE(result->auc);
-  EXPECT_EQ(result->logloss, 0.5);
+  EXPECT_FALSE(result->metrics.auc);
+  EXPECT_EQ(result->metrics.logloss, 0.5);
+  EXPECT_EQ(result->wall_s, 0);
+}
+
+// Somebody has copied one run's files into the folder of another.
+TEST(RunFolderTest, FilesOfAnotherRunAreNoResult) {
+  const SweepFiles files = {testing::TempDir() + "/copied"};
+  const auto experiment = [](const std::string& rate) {
+    Experiment made =
+        ParseExperiment("model { mlp { hidden: 4 } } optimizer { learning_rate: " + rate + " }", "")
+            .value();
+    ResolveDefaults(&made);
+    return made;
+  };
+  const Experiment own = experiment("0.5"), other = experiment("0.25");
+  const std::string run = files.Run("a");
+  for (const std::string& folder : {run, files.root + "/experiments"}) {
+    EXPECT_TRUE(MakeDirectory(folder).ok());
+  }
+  const auto write = [&](const Experiment& in_run, const Experiment& in_summary) {
+    EXPECT_TRUE(WriteFileAtomically(run + "/experiment.textproto", ExperimentText(in_run)).ok());
+    EXPECT_TRUE(WriteFileAtomically(
+                    run + "/summary.json",
+                    R"({"state_digest": "ab", "numeric_hash": ")" + NumericHash(in_summary) + "\"}")
+                    .ok());
+  };
+  EXPECT_TRUE(WriteFileAtomically(files.Experiment("a"), ExperimentText(own)).ok());
+  write(own, own);
+  EXPECT_TRUE(ReadResult(files, "a"));
+  // What changes no bit may differ: it is the same run.
+  Experiment renamed = own;
+  renamed.set_name("renamed");
+  write(renamed, own);
+  EXPECT_TRUE(ReadResult(files, "a"));
+  // All files, and the summary alone.
+  write(other, other);
+  EXPECT_FALSE(ReadResult(files, "a"));
+  EXPECT_EQ(ReadOwnResult(files, "a").status().message(),
+            run + "/experiment.textproto: optimizer.learning_rate: 0.25; expected 0.5, as in " +
+                files.Experiment("a") + ": the folder holds another run");
+  write(own, other);
+  EXPECT_FALSE(ReadResult(files, "a"));
+  EXPECT_EQ(ReadOwnResult(files, "a").status().message(),
+            run + "/summary.json: found another run's; expected numeric_hash " + NumericHash(own) +
+                ", as of experiment.textproto beside it");
 }
 
 }  // namespace

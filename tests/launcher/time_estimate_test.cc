@@ -23,8 +23,8 @@ double Truth(const PlannedRun& run) {
   return static_cast<double>(run.samples) * (2e-6 + 3e-12 * size) + 0.5 + 1e-6 * size;
 }
 
-RunResult Measured(const PlannedRun& run) {
-  RunResult result;
+Summary Measured(const PlannedRun& run) {
+  Summary result;
   result.samples_per_s = 1 / (2e-6 + 3e-12 * static_cast<double>(run.multiply_adds));
   result.wall_s = Truth(run);
   return result;
@@ -47,7 +47,7 @@ TEST(TimeEstimateTest, TwoSizesOfAModelSayTheOthers) {
 TEST(TimeEstimateTest, OneSizeGoesWithTheCost) {
   TimeEstimate estimate;
   PlannedRun run = Of("A", 45'000, 1'000'000);
-  RunResult result;
+  Summary result;
   result.samples_per_s = 100'000;
   result.wall_s = 10;
   estimate.Add(run, result);

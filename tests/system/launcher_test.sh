@@ -91,12 +91,12 @@ summaries() { find "$1/runs" -name summary.json -printf '%p %i %T@\n' 2>/dev/nul
 
 must_sweep 'the undisturbed sweep' 0 "$work/whole"
 [[ $(grep --count ',done,0,' "$work/whole/runs.csv") -eq 4 ]] || fail "runs.csv: $(<"$work/whole/runs.csv")"
-[[ $(cut --delimiter=, --fields=17 "$work/whole/runs.csv" | sort --unique | wc --lines) -eq 5 ]] ||
+[[ $(cut --delimiter=, --fields=18 "$work/whole/runs.csv" | sort --unique | wc --lines) -eq 5 ]] ||
   fail 'runs.csv: expected four different digests'
 
 # At its end it leaves the report, with the runs' own figures; --report writes the same bytes again.
 report=$work/whole/report
-while IFS=, read -r folder _ _ _ _ _ _ _ _ _ _ _ _ auc logloss _ digest _; do
+while IFS=, read -r folder _ _ _ _ _ _ _ _ _ _ _ _ _ auc logloss _ digest _; do
   [[ $folder == folder ]] && continue
   for what in "$folder" "$(printf '>%.5f<' "$auc")" "$(printf '>%.5f<' "$logloss")" "${digest:0:12}"; do
     grep --quiet --fixed-strings -- "$what" "$report/report.html" || fail "report.html: no $what of $folder"
@@ -151,8 +151,8 @@ sort --unique "$work/finished" | grep --invert-match --fixed-strings --line-rege
 if [[ $(nproc) -ge 2 ]]; then
   kill_in_mid_run "$work/long_ranks" --set=resources.ranks=2
   must_sweep 'two ranks a run' 0 "$work/ranks" --set=resources.ranks=2
-  diff <(cut --delimiter=, --fields=17 "$work/whole/runs.csv") \
-    <(cut --delimiter=, --fields=17 "$work/ranks/runs.csv") || fail 'two ranks: other digests'
+  diff <(cut --delimiter=, --fields=18 "$work/whole/runs.csv") \
+    <(cut --delimiter=, --fields=18 "$work/ranks/runs.csv") || fail 'two ranks: other digests'
 fi
 
 # A tuning that is killed goes on to the undisturbed one's table; calibration says how long it takes.

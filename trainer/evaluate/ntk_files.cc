@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/report/chart.h"
 #include "trainer/evaluate/ntk.h"
-#include "trainer/records/run_records.h"
+#include "trainer/records/record_json.h"
 
 namespace elastor {
 namespace {

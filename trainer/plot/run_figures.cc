@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
 
@@ -13,6 +16,9 @@ namespace {
 
 constexpr size_t kMostPoints = 160;  // of a curve; more are drawn together
 constexpr const char* kKinds[] = {"stable", "entropy"};
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+// The two curves that share a picture of one run.
+constexpr std::string_view kLoss = "loss", kLogloss = "logloss";
 
 // Replaces neighbouring points by their mean, with the least and the largest value as the interval.
 std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
@@ -65,35 +71,46 @@ void AddCurves(const std::string& name, const std::string& title, const std::str
   group->figures.push_back({name, ToSvg(chart)});
 }
 
-std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs, const char* field) {
-  std::vector<ChartSeries> series;
+std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
+                                        const RecordField<TrainRecord>& field) {
+  std::vector<ChartSeries> all;
   for (const RunHistory& run : runs) {
-    series.push_back(
-        {runs.size() == 1 ? "training" : run.name, Thinned(CurveOf(run.train, field))});
+    ChartSeries series = {runs.size() == 1 ? "training" : run.name, {}};
+    for (const TrainRecord& record : run.train) {
+      series.points.push_back(
+          {.x = static_cast<double>(record.step), .y = field.Number(record).value_or(kNone)});
+    }
+    series.points = Thinned(series.points);
+    all.push_back(std::move(series));
   }
-  return series;
+  if (!field.picture.unless_zero) return all;
+  std::erase_if(all, [](const ChartSeries& series) {
+    return std::ranges::all_of(series.points, [](const ChartPoint& point) { return point.y == 0; });
+  });
+  return all;
 }
 
 // A metric of the evaluations: of one run for every split and label, of several for the validation
 // split and the label that the monitor follows.
-std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs, const char* field) {
+template <typename Record>
+std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs,
+                                          const RecordField<Record>& field) {
   std::vector<ChartSeries> all;
-  const auto add = [&](const std::string& name, const RunRecord& at, const RunRecord& values) {
+  const auto add = [&](const std::string& name, int64_t step, const MetricValues& values) {
     auto series = std::ranges::find(all, name, &ChartSeries::name);
     if (series == all.end()) series = all.insert(series, {name, {}});
-    series->points.push_back({.x = NumberIn(at, "step"), .y = NumberIn(values, field)});
+    series->points.push_back(
+        {.x = static_cast<double>(step), .y = field.Number(values).value_or(kNone)});
   };
   for (const RunHistory& run : runs) {
-    for (const RunRecord& record : run.evaluations) {
-      const std::string split = TextIn(record, "split");
+    for (const EvalRecord& record : run.evaluations) {
       if (runs.size() > 1) {
-        if (split == "validation") add(run.name, record, record);
-      } else if (record.contains("labels")) {
-        for (const RunRecord& label : record["labels"]) {
-          add(split + " " + TextIn(label, "label"), record, label);
-        }
-      } else {
-        add(split, record, record);
+        if (record.split == "validation") add(run.name, record.step, record.metrics);
+      } else if (record.labels.empty()) {
+        add(record.split, record.step, record.metrics);
+      }
+      for (const MetricValues& label : record.labels) {
+        if (runs.size() == 1) add(record.split + " " + label.label, record.step, label);
       }
     }
   }
@@ -107,17 +124,29 @@ FigureGroup QualityFigures(const std::vector<RunHistory>& runs) {
       std::to_string(kMostPoints) +
       " records, neighbouring ones are drawn as their mean, and the band reaches from the least "
       "to the largest of them.";
-  const std::vector<ChartSeries> logloss = EvaluationCurves(runs, "logloss");
-  std::vector<ChartSeries> loss = TrainingCurves(runs, "loss");
-  // One run's own measurements beside it show when it learns by heart.
-  if (runs.size() == 1) loss.insert(loss.end(), logloss.begin(), logloss.end());
-  AddCurves("loss", "Loss", "cross-entropy", loss, &group);
   const std::string split = runs.size() == 1 ? "" : ", validation";
-  AddCurves("auc", "AUC" + split, "AUC", EvaluationCurves(runs, "auc"), &group);
-  AddCurves("logloss", "Logloss" + split, "logloss", logloss, &group);
-  AddCurves("gauc", "gAUC" + split, "gAUC", EvaluationCurves(runs, "gauc"), &group);
-  AddCurves("calibration", "Calibration" + split, "predictions / positives",
-            EvaluationCurves(runs, "calibration"), &group);
+  FigureGroup metrics;
+  std::vector<ChartSeries> logloss;
+  const auto draw = [&](const auto& table) {
+    for (const auto& field : table) {
+      if (field.picture.title == nullptr) continue;
+      std::vector<ChartSeries> curves = EvaluationCurves(runs, field);
+      if (field.name == kLogloss) logloss = curves;
+      AddCurves(field.name, field.picture.title + split, field.picture.y_title, std::move(curves),
+                &metrics);
+    }
+  };
+  draw(kBinaryFields);
+  draw(kGroupFields);
+  draw(kClassFields);
+  for (const auto& field : kTrainFields) {
+    if (field.name != kLoss) continue;
+    std::vector<ChartSeries> loss = TrainingCurves(runs, field);
+    // One run's own measurements beside it show when it learns by heart.
+    if (runs.size() == 1) loss.insert(loss.end(), logloss.begin(), logloss.end());
+    AddCurves(field.name, field.picture.title, field.picture.y_title, std::move(loss), &group);
+  }
+  group.figures.insert(group.figures.end(), metrics.figures.begin(), metrics.figures.end());
   return group;
 }
 
@@ -126,38 +155,33 @@ FigureGroup CourseFigures(const std::vector<RunHistory>& runs) {
   group.caption =
       "The gradient's norm is that before clipping; samples a second are over all ranks and time "
       "inside steps.";
-  AddCurves("learning_rate", "Learning rate", "learning rate",
-            TrainingCurves(runs, "learning_rate"), &group);
-  AddCurves("gradient_norm", "Gradient norm", "gradient norm",
-            TrainingCurves(runs, "gradient_norm"), &group);
-  std::vector<ChartSeries> penalty = TrainingCurves(runs, "l2");
-  std::erase_if(penalty, [](const ChartSeries& series) {
-    return std::ranges::all_of(series.points, [](const ChartPoint& point) { return point.y == 0; });
-  });
-  AddCurves("l2", "L2 penalty", "penalty", penalty, &group);
-  AddCurves("samples_per_s", "Speed", "samples / s", TrainingCurves(runs, "samples_per_s"), &group);
+  for (const auto& field : kTrainFields) {
+    if (field.picture.title == nullptr || field.name == kLoss) continue;
+    AddCurves(field.name, field.picture.title, field.picture.y_title, TrainingCurves(runs, field),
+              &group);
+  }
   return group;
 }
 
-std::string MeanField(const std::string& kind) { return kind + "_rank_mean"; }
+const RankRecord& RankOf(const SpectrumRecord& record, const std::string& kind) {
+  return kind == kKinds[0] ? record.stable : record.entropy;
+}
 
-std::string MeasurementText(const std::vector<RunRecord>& measurement) {
-  const RunRecord& first = measurement[0];
-  return "step " + TextIn(first, "step") + ", " + TextIn(first, "samples") + " rows of the " +
-         TextIn(first, "split") + " split";
+std::string MeasurementText(const std::vector<SpectrumRecord>& measurement) {
+  const SpectrumRecord& first = measurement[0];
+  return StrCat("step ", first.step, ", ", first.samples, " rows of the ", first.split, " split");
 }
 
 // A run's mean ranks over the steps, a line a stage.
 void AddDrift(const RunHistory& run, const std::string& kind, const std::string& suffix,
               FigureGroup* group) {
   std::vector<ChartSeries> stages;
-  for (const std::vector<RunRecord>& measurement : run.spectra) {
-    for (const RunRecord& record : measurement) {
-      const std::string stage = TextIn(record, "stage");
-      auto series = std::ranges::find(stages, stage, &ChartSeries::name);
-      if (series == stages.end()) series = stages.insert(series, {stage, {}});
+  for (const std::vector<SpectrumRecord>& measurement : run.spectra) {
+    for (const SpectrumRecord& record : measurement) {
+      auto series = std::ranges::find(stages, record.stage, &ChartSeries::name);
+      if (series == stages.end()) series = stages.insert(series, {record.stage, {}});
       series->points.push_back(
-          {.x = NumberIn(record, "step"), .y = NumberIn(record, MeanField(kind).c_str())});
+          {.x = static_cast<double>(record.step), .y = RankOf(record, kind).mean});
     }
   }
   AddCurves(kind + "_rank" + suffix, "Mean " + kind + " rank by stage", kind + " rank", stages,
@@ -172,25 +196,21 @@ void AddStages(const std::vector<RunHistory>& runs, const std::string& kind, Fig
     if (run.spectra.empty()) continue;
     ChartSeries& series = chart.series.emplace_back();
     series.name = run.name;
-    for (const RunRecord& record : run.spectra.back()) {
+    for (const SpectrumRecord& record : run.spectra.back()) {
       std::vector<std::string>& stages = chart.x.categories;
-      auto place = std::ranges::find(stages, TextIn(record, "stage"));
-      if (place == stages.end()) place = stages.insert(place, TextIn(record, "stage"));
-      series.points.push_back({.x = static_cast<double>(place - stages.begin()),
-                               .y = NumberIn(record, MeanField(kind).c_str())});
+      auto place = std::ranges::find(stages, record.stage);
+      if (place == stages.end()) place = stages.insert(place, record.stage);
+      series.points.push_back(
+          {.x = static_cast<double>(place - stages.begin()), .y = RankOf(record, kind).mean});
     }
   }
   if (!chart.series.empty()) group->figures.push_back({kind + "_rank", ToSvg(chart)});
 }
 
-ChartSeries ProfileOf(const std::string& name, const RunRecord& record) {
+ChartSeries ProfileOf(const std::string& name, const SpectrumRecord& record) {
   ChartSeries series = {name, {}};
-  const auto profile = record.find("profile");
-  if (profile == record.end()) return series;
-  for (const RunRecord& value : *profile) {
-    if (!value.is_number()) continue;
-    series.points.push_back(
-        {.x = static_cast<double>(series.points.size() + 1), .y = value.get<double>()});
+  for (const double value : record.profile) {
+    series.points.push_back({.x = static_cast<double>(series.points.size() + 1), .y = value});
   }
   return series;
 }
@@ -202,36 +222,32 @@ void AddProfiles(const std::vector<RunHistory>& runs, FigureGroup* group) {
   chart.y.logarithmic = true;
   for (const RunHistory& run : runs) {
     if (run.spectra.empty()) continue;
-    const std::vector<RunRecord>& last = run.spectra.back();
+    const std::vector<SpectrumRecord>& last = run.spectra.back();
     if (runs.size() > 1) {
       chart.subtitle = "After the last stage.";
       chart.series.push_back(ProfileOf(run.name, last.back()));
       continue;
     }
-    for (const RunRecord& record : last) {
-      chart.series.push_back(ProfileOf(TextIn(record, "stage"), record));
+    for (const SpectrumRecord& record : last) {
+      chart.series.push_back(ProfileOf(record.stage, record));
     }
   }
   if (!chart.series.empty()) group->figures.push_back({"singular_values", ToSvg(chart)});
 }
 
-void AddDistributions(const std::vector<RunRecord>& measurement, const std::string& kind,
+void AddDistributions(const std::vector<SpectrumRecord>& measurement, const std::string& kind,
                       const std::string& suffix, FigureGroup* group) {
   DistributionChart chart;
   chart.title = "Distribution of the " + kind + " rank, stage by stage";
   chart.subtitle =
       MeasurementText(measurement) + ". Each is scaled to its own peak; dashed, the stage before.";
   chart.x_title = kind + " rank of a row";
-  for (const RunRecord& record : measurement) {
+  for (const SpectrumRecord& record : measurement) {
     Distribution& distribution = chart.distributions.emplace_back();
-    distribution.name = TextIn(record, "stage");
-    distribution.upper = NumberIn(record, "max_rank");
-    distribution.mean = NumberIn(record, MeanField(kind).c_str());
-    const auto histogram = record.find(kind + "_rank_histogram");
-    if (histogram == record.end()) return;
-    for (const RunRecord& rows : *histogram) {
-      distribution.histogram.push_back(rows.is_number_integer() ? rows.get<int64_t>() : 0);
-    }
+    distribution.name = record.stage;
+    distribution.upper = static_cast<double>(record.max_rank);
+    distribution.mean = RankOf(record, kind).mean;
+    distribution.histogram = RankOf(record, kind).histogram;
     if (distribution.histogram.empty() || !(distribution.upper > 0)) return;
   }
   group->figures.push_back({"distribution_" + kind + suffix, ToSvg(chart)});

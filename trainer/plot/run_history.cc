@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "google/protobuf/text_format.h"
-#include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
@@ -40,65 +40,48 @@ void AddFields(const Message& message, const std::string& path,
   }
 }
 
-void AddRecord(RunRecord record, RunHistory* run) {
-  const std::string event = TextIn(record, "event");
-  if (event == "train") {
-    run->train.push_back(std::move(record));
-  } else if (event == "eval") {
-    run->evaluations.push_back(std::move(record));
-  } else if (event == "spectrum") {
-    // A run that went on may have measured a step twice.
-    const auto of_another = [&record](const RunRecord& other) {
-      return other["step"] != record["step"] || TextIn(other, "stage") == TextIn(record, "stage");
-    };
-    if (run->spectra.empty() || std::ranges::any_of(run->spectra.back(), of_another)) {
-      run->spectra.emplace_back();
-    }
-    run->spectra.back().push_back(std::move(record));
+void AddSpectrum(const SpectrumRecord& record, RunHistory* run) {
+  // A run that went on may have measured a step twice.
+  const auto of_another = [&record](const SpectrumRecord& other) {
+    return other.step != record.step || other.stage == record.stage;
+  };
+  if (run->spectra.empty() || std::ranges::any_of(run->spectra.back(), of_another)) {
+    run->spectra.emplace_back();
   }
+  run->spectra.back().push_back(record);
 }
 
 Status ReadMetrics(RunHistory* run) {
-  const std::string path = run->folder + "/metrics.jsonl";
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  size_t number = 0;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    RunRecord record = RunRecord::parse(line, nullptr, /*allow_exceptions=*/false);
-    ++number;
-    if (NestsTooDeep(line) || !record.is_object() || !record.contains("event") ||
-        !record.contains("step") || !record["step"].is_number_integer()) {
-      return UserError(path + ":" + std::to_string(number) +
-                       ": expected a record, a JSON object with event and step");
+  ELASTOR_RETURN_IF_ERROR(ReadRecords(run->folder, [&](const RunRecord& record) {
+    if (const auto* train = std::get_if<TrainRecord>(&record.values)) {
+      run->train.push_back(*train);
+    } else if (const auto* eval = std::get_if<EvalRecord>(&record.values)) {
+      run->evaluations.push_back(*eval);
+    } else if (record.event == "spectrum") {
+      AddSpectrum(std::get<SpectrumRecord>(record.values), run);
     }
-    AddRecord(std::move(record), run);
-  }
+    return OkStatus();
+  }));
   if (!run->train.empty() || !run->evaluations.empty() || !run->spectra.empty()) return OkStatus();
-  return UserError(path + ": has no records yet; they begin after training.log_every_steps steps");
+  return UserError(StrCat(run->folder, "/", kMetricsFile,
+                          ": has no records yet; they begin after training.log_every_steps steps"));
 }
 
 StatusOr<RunHistory> ReadRun(const std::string& folder) {
   RunHistory run;
   run.folder = folder;
-  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(folder + "/metrics.jsonl"));
+  ELASTOR_ASSIGN_OR_RETURN(const bool holds_run, IsThere(StrCat(folder, "/", kMetricsFile)));
   if (!holds_run) {
-    return UserError(folder + ": holds no run (no metrics.jsonl); expected the --output_dir of a " +
-                     "training run");
+    return UserError(StrCat(folder, ": holds no run (no ", kMetricsFile,
+                            "); expected the --output_dir of a training run"));
   }
-  ELASTOR_ASSIGN_OR_RETURN(run.experiment, ReadFile(folder + "/experiment.textproto"));
-  ELASTOR_ASSIGN_OR_RETURN(const bool finished, IsThere(folder + "/summary.json"));
-  if (finished) {
-    ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(folder + "/summary.json"));
-    run.summary = RunRecord::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (NestsTooDeep(text) || !run.summary->is_object())
-      return UserError(folder + "/summary.json: is damaged");
-    if (const std::string mode = TextIn(*run.summary, "mode"); mode != "train") {
-      return UserError(folder + ": is of mode " + mode + "; expected a training run");
-    }
+  ELASTOR_ASSIGN_OR_RETURN(run.experiment, ReadFile(StrCat(folder, "/", kExperimentFile)));
+  ELASTOR_ASSIGN_OR_RETURN(run.summary, ReadSummary(folder));
+  if (run.summary && run.summary->mode != "train") {
+    return UserError(folder + ": is of mode " + run.summary->mode + "; expected a training run");
   }
   ELASTOR_RETURN_IF_ERROR(ReadMetrics(&run));
-  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadExperiment(folder + "/experiment.textproto"));
-  ELASTOR_ASSIGN_OR_RETURN(experiment, CompleteStored(std::move(experiment)));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, ReadRunExperiment(folder));
   run.name = experiment.name();
   run.data = experiment.data().path();
   AddFields(experiment, "", &run.fields);
@@ -129,31 +112,8 @@ void NameByFolders(std::vector<RunHistory>* runs) {
 }  // namespace
 
 int64_t RunHistory::steps() const {
-  int64_t last = 0;
-  for (const auto* records : {&train, &evaluations}) {
-    if (!records->empty()) last = std::max(last, records->back()["step"].get<int64_t>());
-  }
-  return last;
-}
-
-double NumberIn(const RunRecord& record, const char* field) {
-  const auto found = record.find(field);
-  return found != record.end() && found->is_number() ? found->get<double>()
-                                                     : std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string TextIn(const RunRecord& record, const char* field) {
-  const auto found = record.find(field);
-  if (found == record.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-std::vector<ChartPoint> CurveOf(const std::vector<RunRecord>& records, const char* field) {
-  std::vector<ChartPoint> points;
-  for (const RunRecord& record : records) {
-    points.push_back({.x = NumberIn(record, "step"), .y = NumberIn(record, field)});
-  }
-  return points;
+  return std::max(train.empty() ? 0 : train.back().step,
+                  evaluations.empty() ? 0 : evaluations.back().step);
 }
 
 StatusOr<std::vector<RunHistory>> ReadRuns(const std::vector<std::string>& folders) {

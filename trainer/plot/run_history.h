@@ -8,36 +8,28 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/report/chart.h"
-#include "nlohmann/json.hpp"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 
-using RunRecord = nlohmann::ordered_json;
-
 // Records of a training run, finished or not, as its folder tells them.
 struct RunHistory {
-  std::string folder;                           // as it was given
-  std::string name;                             // short name, different from the other runs' names
-  std::vector<RunRecord> train, evaluations;    // lines of metrics.jsonl, in its order
-  std::vector<std::vector<RunRecord>> spectra;  // measurements, each in the order of the stages
-  std::string data;                             // the data set's path
-  std::map<std::string, std::string> fields;    // of its experiment: "optimizer.learning_rate"
-  std::string experiment;                       // experiment.textproto
-  std::optional<RunRecord> summary;             // none: not finished
-  int64_t steps() const;                        // steps done, by the records
+  std::string folder;              // as it was given
+  std::string name;                // short name, different from the other runs' names
+  std::vector<TrainRecord> train;  // in the order of metrics.jsonl, as all records
+  std::vector<EvalRecord> evaluations;
+  std::vector<std::vector<SpectrumRecord>>
+      spectra;                                // measurements, each in the order of the stages
+  std::string data;                           // the data set's path
+  std::map<std::string, std::string> fields;  // of its experiment: "optimizer.learning_rate"
+  std::string experiment;                     // experiment.textproto
+  std::optional<Summary> summary;             // none: not finished
+  int64_t steps() const;                      // steps done, by the records
 };
 
 // Reads the runs in these folders. Leaves out a last line that is still being written. User error
 // in one line: a folder without a training run, without records or given twice, or damaged records.
 StatusOr<std::vector<RunHistory>> ReadRuns(const std::vector<std::string>& folders);
-
-// Return a record's field; NaN, or an empty text, if it is null or missing.
-double NumberIn(const RunRecord& record, const char* field);
-std::string TextIn(const RunRecord& record, const char* field);
-
-// Returns a field's values over the steps.
-std::vector<ChartPoint> CurveOf(const std::vector<RunRecord>& records, const char* field);
 
 }  // namespace elastor
 

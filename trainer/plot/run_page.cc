@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <limits>
+#include <optional>
 #include <set>
 
+#include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/html.h"
+#include "nlohmann/json.hpp"
+#include "trainer/records/record_json.h"
+#include "trainer/records/run_files.h"
 
 namespace elastor {
 namespace {
@@ -15,10 +21,10 @@ constexpr size_t kMostRows = 500;  // of a table
 constexpr size_t kDigestShown = 12;
 
 constexpr const char* kNoSummary = "not finished";
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-Cell Measured(const RunRecord& record, const char* field, int decimals = 5) {
-  const double value = NumberIn(record, field);
-  return NumberCell(std::isfinite(value) ? NumberText(value, decimals) : "", value);
+Cell Measured(const std::optional<double>& value, int decimals = 5) {
+  return NumberCell(value ? NumberText(*value, decimals) : "", value.value_or(kNone));
 }
 
 std::string Name(const RunHistory& run) { return run.name.empty() ? run.folder : run.name; }
@@ -28,36 +34,39 @@ std::string StateText(const RunHistory& run) {
   const std::string steps = NumberText(static_cast<double>(run.steps()), 0) + " steps";
   if (!run.summary) return std::string(kNoSummary) + ": " + steps + " so far";
   std::string text = steps;
-  const double auc = NumberIn(*run.summary, "auc"), logloss = NumberIn(*run.summary, "logloss");
-  const std::string split = ", " + TextIn(*run.summary, "split");
-  if (std::isfinite(auc)) text += split + " AUC " + NumberText(auc, 4);
-  if (std::isfinite(logloss)) {
-    text += (std::isfinite(auc) ? "," : split) + " logloss " + NumberText(logloss, 4);
+  const MetricValues& metrics = run.summary->metrics;
+  const std::string split = ", " + run.summary->split;
+  if (metrics.auc) text += split + " AUC " + NumberText(*metrics.auc, 4);
+  if (std::isfinite(metrics.logloss)) {
+    text += (metrics.auc ? "," : split) + " logloss " + NumberText(metrics.logloss, 4);
   }
   return text;
 }
 
 std::string RunsTable(const std::vector<RunHistory>& runs) {
   std::vector<std::vector<Cell>> rows;
-  const RunRecord none = RunRecord::object();
   for (const RunHistory& run : runs) {
-    const RunRecord& summary = run.summary ? *run.summary : none;
-    const RunRecord& last = run.evaluations.empty() ? none : run.evaluations.back();
-    const std::string digest = TextIn(summary, "state_digest");
+    const EvalRecord last = run.evaluations.empty() ? EvalRecord() : run.evaluations.back();
+    const Summary summary = run.summary.value_or(Summary());
+    const auto steps = static_cast<double>(run.steps());
+    const auto if_done = [&](auto value, int decimals) {
+      return Measured(run.summary ? Finite(static_cast<double>(value)) : std::nullopt, decimals);
+    };
     rows.push_back({{.text = Name(run), .title = run.folder},
                     {.text = run.summary ? "finished" : kNoSummary},
-                    NumberCell(NumberText(static_cast<double>(run.steps()), 0),
-                               static_cast<double>(run.steps())),
-                    {.text = TextIn(last, "split")},
-                    Measured(last, "auc"),
-                    Measured(last, "logloss"),
-                    Measured(summary, "best_metric"),
-                    Measured(summary, "best_step", 0),
-                    Measured(summary, "dense_parameters", 0),
-                    Measured(summary, "embedding_parameters", 0),
-                    Measured(summary, "samples_per_s", 0),
-                    Measured(summary, "wall_s", 1),
-                    {.text = digest.substr(0, kDigestShown), .title = digest, .code = true}});
+                    NumberCell(NumberText(steps, 0), steps),
+                    {.text = last.split},
+                    Measured(last.metrics.auc),
+                    Measured(Finite(last.metrics.logloss)),
+                    Measured(summary.best_metric),
+                    Measured(summary.best_step, 0),
+                    if_done(summary.dense_parameters, 0),
+                    if_done(summary.embedding_parameters, 0),
+                    if_done(summary.samples_per_s, 0),
+                    if_done(summary.wall_s, 1),
+                    {.text = summary.state_digest.substr(0, kDigestShown),
+                     .title = summary.state_digest,
+                     .code = true}});
   }
   return Table(
       "The last evaluation, the best scheduled one by the metric that the run follows, and what it "
@@ -92,81 +101,83 @@ std::string DifferencesTable(const std::vector<RunHistory>& runs) {
   return Table("Fields of the experiments that differ.", headings, rows, /*sortable=*/false);
 }
 
-void AddEvaluationRow(const RunRecord& at, const RunRecord& values,
+// The cells of a table's fields that people are shown, behind those that are there.
+template <typename Table, typename Record>
+void AddMeasured(const Table& table, const Record& record, std::vector<Cell>* cells) {
+  for (const auto& field : table) {
+    if (field.title == nullptr) continue;
+    cells->push_back(Measured(field.Number(record), field.is_integer() ? 0 : 5));
+  }
+}
+template <typename Table>
+void AddHeadings(const Table& table, std::vector<Cell>* headings) {
+  for (const auto& field : table) {
+    if (field.title != nullptr) headings->push_back(Heading(field.title, true));
+  }
+}
+
+void AddEvaluationRow(const EvalRecord& at, const MetricValues& values, bool of_classes,
                       std::vector<std::vector<Cell>>* rows) {
-  rows->push_back({Measured(at, "step", 0),
-                   {.text = TextIn(at, "split")},
-                   {.text = TextIn(values, "label")},
-                   Measured(values, "rows", 0),
-                   Measured(values, "positives", 0),
-                   Measured(values, "auc"),
-                   Measured(values, "logloss"),
-                   Measured(values, "normalized_entropy"),
-                   Measured(values, "calibration"),
-                   Measured(values, "gauc")});
+  std::vector<Cell>& row = rows->emplace_back();
+  const auto step = static_cast<double>(at.step);
+  row = {NumberCell(NumberText(step, 0), step), {.text = at.split}, {.text = values.label}};
+  AddMeasured(kBinaryFields, values, &row);
+  AddMeasured(kGroupFields, values, &row);
+  if (of_classes) AddMeasured(kClassFields, values, &row);
 }
 
 // The newest first.
 std::string EvaluationsTable(const RunHistory& run) {
+  const bool of_classes = std::ranges::any_of(
+      run.evaluations, [](const EvalRecord& each) { return each.metrics.accuracy.has_value(); });
   std::vector<std::vector<Cell>> rows;
   for (size_t i = run.evaluations.size(); i-- > 0;) {
-    const RunRecord& record = run.evaluations[i];
-    if (!record.contains("labels")) {
-      AddEvaluationRow(record, record, &rows);
-      continue;
+    const EvalRecord& record = run.evaluations[i];
+    if (record.labels.empty()) AddEvaluationRow(record, record.metrics, of_classes, &rows);
+    for (const MetricValues& label : record.labels) {
+      AddEvaluationRow(record, label, of_classes, &rows);
     }
-    for (const RunRecord& label : record["labels"]) AddEvaluationRow(record, label, &rows);
   }
   if (rows.empty()) return Paragraph("The run has not been evaluated yet.");
   std::string caption =
       "Every evaluation, the newest first. A click on a heading, or Enter, sorts.";
   if (rows.size() > kMostRows) {
     rows.resize(kMostRows);
-    caption += " Older ones are in metrics.csv.";
+    caption += StrCat(" Older ones are in ", kMetricsTableFile, ".");
   }
-  return Table(
-      caption,
-      {Heading("step", true), Heading("split"), Heading("label"), Heading("rows", true),
-       Heading("positives", true), Heading("AUC", true), Heading("logloss", true),
-       Heading("normalised entropy", true), Heading("calibration", true), Heading("gAUC", true)},
-      rows, /*sortable=*/true);
+  std::vector<Cell> headings = {Heading("step", true), Heading("split"), Heading("label")};
+  AddHeadings(kBinaryFields, &headings);
+  AddHeadings(kGroupFields, &headings);
+  if (of_classes) AddHeadings(kClassFields, &headings);
+  return Table(caption, headings, rows, /*sortable=*/true);
 }
 
 // The slices of the last evaluation.
 std::string SlicesTable(const RunHistory& run) {
-  if (run.evaluations.empty() || !run.evaluations.back().contains("slices")) return "";
+  if (run.evaluations.empty() || run.evaluations.back().metrics.slices.empty()) return "";
   std::vector<std::vector<Cell>> rows;
-  for (const RunRecord& slice : run.evaluations.back()["slices"]) {
+  for (const SliceValues& slice : run.evaluations.back().metrics.slices) {
     if (rows.size() == kMostRows) break;
-    const std::string value = TextIn(slice, "value");
-    rows.push_back({{.text = TextIn(slice, "field")},
-                    {.text = value.empty() ? "id " + TextIn(slice, "id") : value},
-                    Measured(slice, "rows", 0),
-                    Measured(slice, "positives", 0),
-                    Measured(slice, "auc"),
-                    Measured(slice, "logloss"),
-                    Measured(slice, "calibration")});
+    std::vector<Cell>& row = rows.emplace_back();
+    row = {{.text = slice.field},
+           {.text = slice.value.empty() ? StrCat("id ", slice.id) : slice.value}};
+    AddMeasured(kBinaryFields, slice, &row);
   }
-  return Table(
-      "Slices of the last evaluation.",
-      {Heading("field"), Heading("value"), Heading("rows", true), Heading("positives", true),
-       Heading("AUC", true), Heading("logloss", true), Heading("calibration", true)},
-      rows, /*sortable=*/true);
+  std::vector<Cell> headings = {Heading("field"), Heading("value")};
+  AddHeadings(kBinaryFields, &headings);
+  return Table("Slices of the last evaluation.", headings, rows, /*sortable=*/true);
 }
 
 // Seconds of the steps' phases on rank 0, over all records.
 std::string PhasesTable(const RunHistory& run) {
   std::vector<std::pair<std::string, double>> phases;
   double total = 0;
-  for (const RunRecord& record : run.train) {
-    const auto seconds = record.find("phase_s");
-    if (seconds == record.end() || !seconds->is_object()) continue;
-    for (const auto& [name, value] : seconds->items()) {
-      if (!value.is_number()) continue;
+  for (const TrainRecord& record : run.train) {
+    for (const auto& [name, seconds] : record.phase_seconds) {
       auto phase = std::ranges::find(phases, name, &std::pair<std::string, double>::first);
       if (phase == phases.end()) phase = phases.insert(phase, {name, 0});
-      phase->second += value.get<double>();
-      total += value.get<double>();
+      phase->second += seconds;
+      total += seconds;
     }
   }
   if (!(total > 0)) return "";
@@ -183,16 +194,15 @@ std::string PhasesTable(const RunHistory& run) {
 
 std::string ProvenanceHtml(const RunHistory& run) {
   std::string text = "<dl>\n" + Definition("Folder", run.folder) + Definition("Data set", run.data);
-  constexpr std::pair<const char*, const char*> kEntries[] = {
-      {"state_digest", "State digest"},
-      {"numerics", "Numerics of the build"},
-      {"isa", "Instruction set of the kernels"},
-      {"ranks", "Ranks"},
-      {"virtual_shards", "Virtual shards"},
-      {"numeric_hash", "Hash of the experiment"},
-      {"peak_memory_bytes", "Most memory of rank 0, bytes"}};
-  for (const auto& [field, meaning] : kEntries) {
-    if (run.summary) text += Definition(meaning, TextIn(*run.summary, field));
+  if (run.summary) {
+    const Summary& summary = *run.summary;
+    text += Definition("State digest", summary.state_digest) +
+            Definition("Numerics of the build", summary.numerics) +
+            Definition("Instruction set of the kernels", summary.isa) +
+            Definition("Ranks", StrCat(summary.ranks)) +
+            Definition("Virtual shards", StrCat(summary.virtual_shards)) +
+            Definition("Hash of the experiment", summary.numeric_hash) +
+            Definition("Most memory of rank 0, bytes", StrCat(summary.peak_memory_bytes));
   }
   return text + "</dl>\n<details><summary>The experiment, with all its defaults</summary><pre>" +
          Escaped(run.experiment) + "</pre></details>\n";
@@ -205,13 +215,13 @@ std::string Section(const char* id, const char* title, const std::string& body) 
 }
 
 std::string DataJson(const std::vector<RunHistory>& runs) {
-  RunRecord json = {{"runs", RunRecord::array()}};
+  Json json = {{"runs", Json::array()}};
   for (const RunHistory& run : runs) {
     json["runs"].push_back({{"name", Name(run)},
                             {"folder", run.folder},
-                            {"summary", run.summary ? *run.summary : RunRecord(nullptr)}});
+                            {"summary", run.summary ? Json::parse(ToJson(*run.summary)) : Json()}});
   }
-  return json.dump(-1, ' ', false, RunRecord::error_handler_t::replace);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace

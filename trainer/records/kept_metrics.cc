@@ -1,29 +1,26 @@
 #include "trainer/records/kept_metrics.h"
 
-#include <sstream>
+#include <string_view>
 
-#include "core/base/json_entry.h"
-#include "nlohmann/json.hpp"
+#include "trainer/records/record_json.h"
 
 namespace elastor {
 
 // A killed run may have left its last line unfinished.
 KeptMetrics KeepMetrics(const std::string& text, int64_t step) {
   KeptMetrics kept;
-  std::istringstream lines(text);
   int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
+  std::string_view rest = text, line;
+  while (TakeLine(&rest, &line)) {
     ++number;
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (NestsTooDeep(line) || !record.is_object() || !record.contains("step") ||
-        !record["step"].is_number_integer()) {
-      if (!lines.eof()) kept.no_records.push_back(number);
+    const StatusOr<RunRecord> record = ParseRecord(line);
+    if (!record.ok()) {
+      kept.no_records.push_back(number);
       continue;
     }
-    const int64_t of_record = record["step"].get<int64_t>();
-    kept.reaches_checkpoint |= of_record > step || (of_record == step && record.contains("event") &&
-                                                    record["event"] == "checkpoint");
-    if (of_record <= step) kept.text += line + "\n";
+    kept.reaches_checkpoint |=
+        record->step > step || (record->step == step && record->event == "checkpoint");
+    if (record->step <= step) kept.text.append(line) += '\n';
   }
   return kept;
 }

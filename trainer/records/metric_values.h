@@ -2,9 +2,12 @@
 #define ELASTOR_TRAINER_RECORDS_METRIC_VALUES_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "trainer/records/record_field.h"
 
 namespace elastor {
 
@@ -14,7 +17,8 @@ namespace elastor {
 struct BinaryValues {
   int64_t rows = 0;  // number of rows that have the label
   int64_t positives = 0;
-  double logloss = 0;                        // mean cross-entropy; not-a-number without rows
+  // Mean cross-entropy; not-a-number without rows.
+  double logloss = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> auc;                 // none if all labels are of one class
   std::optional<double> normalized_entropy;  // logloss / entropy of the base rate; none likewise
   std::optional<double> calibration;         // sum of predictions / positives; none: no positives
@@ -36,6 +40,66 @@ struct MetricValues : BinaryValues {
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
   int64_t gauc_groups = 0;     // number of groups with both classes
   std::vector<SliceValues> slices = {};
+};
+
+// Metrics of all rows and of slices.
+inline constexpr RecordField<BinaryValues> kBinaryFields[] = {
+    {.name = "rows", .value = &BinaryValues::rows, .title = "rows"},
+    {.name = "positives", .value = &BinaryValues::positives, .title = "positives"},
+    {.name = "auc",
+     .value = &BinaryValues::auc,
+     .tag = "auc",
+     .title = "AUC",
+     .word = "auc",
+     .in_summary = true,
+     .picture = {"AUC", "AUC"}},
+    {.name = "logloss",
+     .value = &BinaryValues::logloss,
+     .tag = "logloss",
+     .title = "logloss",
+     .word = "logloss",
+     .in_summary = true,
+     .picture = {"Logloss", "logloss"}},
+    {.name = "normalized_entropy",
+     .value = &BinaryValues::normalized_entropy,
+     .tag = "normalized_entropy",
+     .title = "normalised entropy"},
+    {.name = "calibration",
+     .value = &BinaryValues::calibration,
+     .tag = "calibration",
+     .title = "calibration",
+     .picture = {"Calibration", "predictions / positives"}},
+};
+
+// Metrics of all rows alone.
+inline constexpr RecordField<MetricValues> kGroupFields[] = {
+    {.name = "gauc",
+     .value = &MetricValues::gauc,
+     .if_empty = IfEmpty::kLeftOut,
+     .tag = "gauc",
+     .title = "gAUC",
+     .word = "gauc",
+     .in_summary = true,
+     .picture = {"gAUC", "gAUC"}},
+    {.name = "gauc_groups", .value = &MetricValues::gauc_groups, .if_empty = IfEmpty::kLeftOut},
+};
+
+// Metrics of class labels, in the place of all others. Logloss shows as the binary one does.
+inline constexpr RecordField<MetricValues> kClassFields[] = {
+    {.name = "label_count", .value = &MetricValues::rows},
+    {.name = "logloss", .value = &MetricValues::logloss},
+    {.name = "accuracy", .value = &MetricValues::accuracy, .title = "accuracy", .in_summary = true},
+    {.name = "bits_per_label",
+     .value = &MetricValues::bits_per_label,
+     .title = "bits per label",
+     .word = "bits",
+     .in_summary = true},
+};
+
+inline constexpr RecordField<SliceValues> kSliceFields[] = {
+    {.name = "field", .value = &SliceValues::field},
+    {.name = "id", .value = &SliceValues::id},
+    {.name = "value", .value = &SliceValues::value, .if_empty = IfEmpty::kLeftOut},
 };
 
 }  // namespace elastor

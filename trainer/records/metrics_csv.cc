@@ -1,34 +1,56 @@
 #include "trainer/records/metrics_csv.h"
 
+#include <algorithm>
 #include <sstream>
+#include <vector>
 
 #include "core/base/json_entry.h"
 #include "core/report/csv.h"
 #include "nlohmann/json.hpp"
+#include "trainer/records/run_records.h"
 
 namespace elastor {
 namespace {
 
-// Fields of records; what is no single number or text, histograms for one, has no column.
-constexpr const char* kColumns[] = {
-    "event", "step", "epoch", "split", "label",
-    // train
-    "loss", "l2", "learning_rate", "gradient_norm", "samples_per_s",
-    // eval; the first three of a slice
-    "field", "id", "value", "scheduled", "rows", "positives", "auc", "logloss",
-    "normalized_entropy", "calibration", "gauc", "gauc_groups", "label_count", "accuracy",
-    "bits_per_label",
-    // spectrum
-    "stage", "samples", "max_rank", "stable_rank_mean", "stable_rank_stddev", "entropy_rank_mean",
-    "entropy_rank_stddev",
-    // scoring
-    "matrices",
-    // ntk
-    "layer", "outputs", "parameters", "lambda_max", "lambda_min", "condition_number", "rank",
-    // checkpoint
-    "path", "base", "digest", "blocked_s", "write_s"};
+using Columns = std::vector<std::string>;
 
-std::string FieldText(const Json& record, const char* name) {
+void AddColumn(const std::string& name, Columns* columns) {
+  if (std::ranges::find(*columns, name) == columns->end()) columns->push_back(name);
+}
+
+template <typename Table>
+void AddColumns(const Table& table, Columns* columns) {
+  for (const auto& field : table) {
+    if (field.column) AddColumn(field.name, columns);
+  }
+}
+
+// Fields of records; what is no single number or text, histograms for one, has no column.
+Columns MakeColumns() {
+  Columns columns = {"event", "step", "epoch", "split", "label"};
+  AddColumns(kTrainFields, &columns);
+  AddColumns(kSliceFields, &columns);
+  AddColumns(kEvalFields, &columns);
+  AddColumns(kBinaryFields, &columns);
+  AddColumns(kGroupFields, &columns);
+  AddColumns(kClassFields, &columns);
+  AddColumns(kSpectrumFields, &columns);
+  for (const std::string kind : {"stable_rank_", "entropy_rank_"}) {
+    for (const auto& field : kRankFields) AddColumn(kind + field.name, &columns);
+  }
+  AddColumns(kScoringFields, &columns);
+  AddColumns(kNtkFields, &columns);
+  for (const char* name : {"path", "base"}) AddColumn(name, &columns);
+  AddColumns(kCheckpointFields, &columns);
+  return columns;
+}
+
+const Columns& AllColumns() {
+  static const Columns kColumns = MakeColumns();
+  return kColumns;
+}
+
+std::string FieldText(const Json& record, const std::string& name) {
   const auto field = record.find(name);
   if (field == record.end() || field->is_null()) return "";
   return CsvText(field->is_string() ? field->get<std::string>() : field->dump());
@@ -36,7 +58,7 @@ std::string FieldText(const Json& record, const char* name) {
 
 std::string LineOf(const Json& record) {
   std::string line;
-  for (const char* column : kColumns) line += FieldText(record, column) + ",";
+  for (const std::string& column : AllColumns()) line += FieldText(record, column) + ",";
   line.back() = '\n';
   return line;
 }
@@ -62,7 +84,7 @@ std::string LinesWithSlices(const Json& record) {
 
 std::string MetricsCsvHeader() {
   std::string line;
-  for (const char* column : kColumns) line += std::string(column) + ",";
+  for (const std::string& column : AllColumns()) line += column + ",";
   line.back() = '\n';
   return line;
 }

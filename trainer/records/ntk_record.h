@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/records/record_field.h"
+
 namespace elastor {
 
 // Spectrum of one layer's neural tangent kernel, or of the whole model's
@@ -27,14 +29,33 @@ struct NtkRecord {
   std::optional<double> condition_number = {};
   std::string digest = {};               // digest of every entry's bits
   std::vector<double> eigenvalues = {};  // descending; none by Lanczos' method
-  // Set by Lanczos' method only: how far lambda_max may lie from an eigenvalue, and the spectral
+  // By Lanczos' method only: how far lambda_max may lie from an eigenvalue, and the spectral
   // density as shares of the eigenvalues at some nodes.
   struct Node {
     double eigenvalue = 0;
     double share = 0;
   };
-  double residual = 0;
+  std::optional<double> residual = {};
   std::vector<Node> density = {};
+};
+
+// TensorBoard has them under other names (trainer/run/tensorboard.cc).
+inline constexpr RecordField<NtkRecord> kNtkFields[] = {
+    {.name = "step", .value = &NtkRecord::step},
+    {.name = "split", .value = &NtkRecord::split},
+    {.name = "layer", .value = &NtkRecord::layer},
+    {.name = "rows", .value = &NtkRecord::rows},
+    {.name = "outputs", .value = &NtkRecord::outputs},
+    {.name = "parameters", .value = &NtkRecord::parameters},
+    {.name = "lambda_max", .value = &NtkRecord::lambda_max},
+    {.name = "lambda_min", .value = &NtkRecord::lambda_min},
+    {.name = "condition_number", .value = &NtkRecord::condition_number},
+    {.name = "rank", .value = &NtkRecord::rank},
+    {.name = "digest", .value = &NtkRecord::digest, .if_empty = IfEmpty::kLeftOut, .column = false},
+    {.name = "lambda_max_residual",
+     .value = &NtkRecord::residual,
+     .if_empty = IfEmpty::kLeftOut,
+     .column = false},
 };
 
 }  // namespace elastor

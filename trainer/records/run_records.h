@@ -13,7 +13,8 @@
 
 namespace elastor {
 
-// Records of a run: the lines of metrics.jsonl, and summary.json (docs/use/outputs.md).
+// Records of a run: the lines of metrics.jsonl, and summary.json (docs/use/outputs.md). Below each
+// stands its table (record_field.h), in the order of the JSON.
 
 struct TrainRecord {
   int64_t step = 0;  // steps done
@@ -25,15 +26,45 @@ struct TrainRecord {
   double samples_per_s = 0;                                        // since the last record
   std::vector<std::pair<std::string, double>> phase_seconds = {};  // since the last record
 };
+inline constexpr RecordField<TrainRecord> kTrainFields[] = {
+    {.name = "step", .value = &TrainRecord::step},
+    {.name = "epoch", .value = &TrainRecord::epoch},
+    // A picture of one run has the logloss of its evaluations, too (trainer/plot/run_figures.cc).
+    {.name = "loss",
+     .value = &TrainRecord::loss,
+     .tag = "train/loss",
+     .picture = {"Loss", "cross-entropy"}},
+    {.name = "l2",
+     .value = &TrainRecord::l2,
+     .tag = "train/l2",
+     .picture = {"L2 penalty", "penalty", /*unless_zero=*/true}},
+    {.name = "learning_rate",
+     .value = &TrainRecord::learning_rate,
+     .tag = "train/learning_rate",
+     .picture = {"Learning rate", "learning rate"}},
+    {.name = "gradient_norm",
+     .value = &TrainRecord::gradient_norm,
+     .tag = "train/gradient_norm",
+     .picture = {"Gradient norm", "gradient norm"}},
+    {.name = "samples_per_s",
+     .value = &TrainRecord::samples_per_s,
+     .tag = "train/samples_per_s",
+     .picture = {"Speed", "samples / s"}},
+};
 
 struct EvalRecord {
   std::string split;
   int64_t step = 0;
-  int64_t rows = 0;           // number of the split's rows
+  int64_t rows = 0;           // number of the split's rows; not written
   MetricValues metrics = {};  // metrics of the label that the monitor follows
   // Metrics of every label, the monitored one included, if several labels are learned; else empty.
   std::vector<MetricValues> labels = {};
   bool scheduled = false;  // whether control (plateau, early stop, best weights) acts upon it
+};
+inline constexpr RecordField<EvalRecord> kEvalFields[] = {
+    {.name = "split", .value = &EvalRecord::split},
+    {.name = "step", .value = &EvalRecord::step},
+    {.name = "scheduled", .value = &EvalRecord::scheduled},
 };
 
 // A checkpoint that is whole on disk.
@@ -45,6 +76,14 @@ struct CheckpointRecord {
   double blocked_seconds = 0;  // time that training stood still while state was copied or written
   double write_seconds = 0;    // time from the copy's end to the rename
 };
+inline constexpr RecordField<CheckpointRecord> kCheckpointFields[] = {
+    {.name = "step", .value = &CheckpointRecord::step},
+    {.name = "digest", .value = &CheckpointRecord::digest},
+    {.name = "path", .value = &CheckpointRecord::path},
+    {.name = "blocked_s", .value = &CheckpointRecord::blocked_seconds},
+    {.name = "write_s", .value = &CheckpointRecord::write_seconds},
+    {.name = "base", .value = &CheckpointRecord::base, .if_empty = IfEmpty::kLeftOut},
+};
 
 // Total cost of one phase of communication, over training and evaluation.
 struct CommunicationRecord {
@@ -53,35 +92,29 @@ struct CommunicationRecord {
   int64_t bytes_sent = 0;  // bytes that all ranks sent to other ranks
   double seconds = 0;      // time inside the calls on rank 0, waiting included
 };
+inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
+    {.name = "phase", .value = &CommunicationRecord::phase},
+    {.name = "calls", .value = &CommunicationRecord::calls},
+    {.name = "bytes_sent", .value = &CommunicationRecord::bytes_sent},
+    {.name = "seconds", .value = &CommunicationRecord::seconds},
+};
 
 struct Summary {
-  std::string name;                 // the experiment's name
-  std::string mode = "train";       // or evaluate, predict, spectra, theory, ntk
-  std::string model = {};           // folder of the model that such a mode used
-  std::string predictions = {};     // the file that was written; empty: none
-  std::string split;                // split of the last evaluation; empty: not evaluated
-  int64_t rows = 0;                 // number of rows of that evaluation
-  bool unlabelled = false;          // whether none of these rows has a label
-  std::optional<double> auc;        // AUC of that evaluation; none: one class, or not evaluated
-  std::optional<double> best_auc;   // best AUC that any model can reach, if the data set knows it
-  std::optional<double> best_gauc;  // best gAUC, likewise
-  std::optional<double> logloss;
-  std::optional<double> gauc;  // none: no groups, or none with both classes
-  // Metrics of class labels.
-  std::optional<double> accuracy = {};
-  std::optional<double> bits_per_label = {};
-  // If several labels are learned: the label that the metrics above belong to, and the metrics of
-  // each label.
-  std::string label = {};
+  std::string name;              // the experiment's name
+  std::string mode = "train";    // or evaluate, predict, spectra, theory, ntk
+  std::string model = {};        // folder of the model that such a mode used
+  std::string predictions = {};  // the file that was written; empty: none; not in summary.json
+  std::string split;             // split of the last evaluation; empty: not evaluated
+  int64_t rows = 0;              // number of rows of that evaluation
+  bool unlabelled = false;       // whether none of these rows has a label; not in summary.json
+  // Metrics of that evaluation, without slices. If several labels are learned: of the label that
+  // the monitor follows, and of each.
+  MetricValues metrics = {};
+  std::optional<double> best_auc = {};   // best AUC that any model can reach, if the data know it
+  std::optional<double> best_gauc = {};  // best gAUC, likewise
   struct Label {
-    std::string name = {};
-    int64_t rows = 0;  // number of rows that have the label
-    std::optional<double> auc = {};
+    MetricValues metrics = {};
     std::optional<double> best_auc = {};
-    std::optional<double> logloss = {};
-    std::optional<double> gauc = {};
-    std::optional<double> accuracy = {};
-    std::optional<double> bits_per_label = {};
   };
   std::vector<Label> labels = {};
   int64_t steps = 0;
@@ -92,38 +125,55 @@ struct Summary {
   std::optional<double> best_metric = {};  // the monitored metric's value at best_step
   bool early_stopped = false;
   double samples_per_s = 0;
-  int ranks = 0;
-  int virtual_shards = 0;
+  int64_t ranks = 0;
+  int64_t virtual_shards = 0;
   int64_t dense_parameters = 0;
   int64_t embedding_parameters = 0;
-  std::string state_digest;
-  std::string numerics;  // numerics fingerprint
-  std::string isa =
-      {};  // instruction set of rank 0's kernels, "v3" or "v4"; numbers do not depend on it
-  std::string numeric_hash;  // NumericHash of the experiment
+  std::string state_digest = {};
+  std::string numerics = {};  // numerics fingerprint
+  // Instruction set of rank 0's kernels, "v3" or "v4"; numbers do not depend on it.
+  std::string isa = {};
+  std::string numeric_hash = {};  // NumericHash of the experiment
   double wall_s = 0;
   int64_t peak_memory_bytes = 0;              // peak memory of rank 0's process
   std::vector<SpectrumRecord> spectrum = {};  // the last measurement, one record per probe
   std::vector<CommunicationRecord> communication = {};
 };
+// Best values that any model can reach, by the metric's name, if the data know them. They stand
+// behind their metrics, as "best_auc".
+using BestValues = std::vector<std::pair<std::string, std::optional<double>>>;
+inline BestValues BestOf(const Summary& summary) {
+  return {{"auc", summary.best_auc}, {"gauc", summary.best_gauc}};
+}
+inline BestValues BestOf(const Summary::Label& label) { return {{"auc", label.best_auc}}; }
 
-// Merges neighbouring bins of a RankRecord's histogram into the 32 bins that records show.
-std::vector<int64_t> CoarseHistogram(const std::vector<int64_t>& histogram);
-
-// Return one JSON object on one line, without the newline. Numbers that are not finite become null.
-std::string ToJson(const TrainRecord& record);
-std::string ToJson(const EvalRecord& record);
-std::string ToJson(const SpectrumRecord& record);
-std::string ToJson(const ScoringRecord& record);
-std::string ToJson(const NtkRecord& record);  // without the eigenvalues
-std::string ToJson(const CheckpointRecord& record);
-
-// Returns the text of summary.json, indented.
-std::string ToJson(const Summary& summary);
-// Returns the summary for people: a few lines, each ended by a newline.
-std::string ToText(const Summary& summary);
-// Returns "step 100  validation  auc 0.7581  logloss 0.4811".
-std::string ToText(const EvalRecord& record);
+// The metrics stand between these.
+inline constexpr RecordField<Summary> kSummaryHeadFields[] = {
+    {.name = "name", .value = &Summary::name},
+    {.name = "mode", .value = &Summary::mode},
+    {.name = "model", .value = &Summary::model, .if_empty = IfEmpty::kNull},
+    {.name = "split", .value = &Summary::split},
+    {.name = "rows", .value = &Summary::rows},
+};
+inline constexpr RecordField<Summary> kSummaryFields[] = {
+    {.name = "steps", .value = &Summary::steps},
+    {.name = "epochs", .value = &Summary::epochs},
+    {.name = "monitor", .value = &Summary::monitor},
+    {.name = "best_step", .value = &Summary::best_step},
+    {.name = "best_metric", .value = &Summary::best_metric},
+    {.name = "early_stopped", .value = &Summary::early_stopped},
+    {.name = "samples_per_s", .value = &Summary::samples_per_s},
+    {.name = "ranks", .value = &Summary::ranks},
+    {.name = "virtual_shards", .value = &Summary::virtual_shards},
+    {.name = "dense_parameters", .value = &Summary::dense_parameters},
+    {.name = "embedding_parameters", .value = &Summary::embedding_parameters},
+    {.name = "state_digest", .value = &Summary::state_digest},
+    {.name = "numerics", .value = &Summary::numerics},
+    {.name = "isa", .value = &Summary::isa},
+    {.name = "numeric_hash", .value = &Summary::numeric_hash},
+    {.name = "wall_s", .value = &Summary::wall_s},
+    {.name = "peak_memory_bytes", .value = &Summary::peak_memory_bytes},
+};
 
 }  // namespace elastor
 

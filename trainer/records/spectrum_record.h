@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/records/record_field.h"
+
 namespace elastor {
 
 // Effective ranks of one probe over the measured rows, by one of the two definitions
@@ -42,6 +44,28 @@ struct ScoringRecord {
   int64_t max_rank = 0;  // min(T, D)
   double stable = 0;
   double entropy = 0;
+};
+
+// The names are "stable_rank_" or "entropy_rank_" and these.
+inline constexpr RecordField<RankRecord> kRankFields[] = {
+    {.name = "mean", .value = &RankRecord::mean},
+    {.name = "stddev", .value = &RankRecord::stddev},
+};
+
+inline constexpr RecordField<SpectrumRecord> kSpectrumFields[] = {
+    {.name = "step", .value = &SpectrumRecord::step},
+    {.name = "split", .value = &SpectrumRecord::split},
+    {.name = "stage", .value = &SpectrumRecord::stage},
+    {.name = "samples", .value = &SpectrumRecord::samples},
+    {.name = "max_rank", .value = &SpectrumRecord::max_rank},
+};
+
+inline constexpr RecordField<ScoringRecord> kScoringFields[] = {
+    {.name = "step", .value = &ScoringRecord::step},
+    {.name = "matrices", .value = &ScoringRecord::matrices},
+    {.name = "max_rank", .value = &ScoringRecord::max_rank},
+    {.name = "stable_rank_mean", .value = &ScoringRecord::stable, .tag = "scoring_rank/stable"},
+    {.name = "entropy_rank_mean", .value = &ScoringRecord::entropy, .tag = "scoring_rank/entropy"},
 };
 
 }  // namespace elastor

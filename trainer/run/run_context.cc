@@ -230,22 +230,14 @@ Status RunContext::LogScoring(int64_t step) {
 void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const {
   summary->split = record.split;
   summary->rows = record.rows;
-  summary->auc = record.metrics.auc;
   summary->unlabelled = record.metrics.rows == 0;
-  if (!summary->unlabelled) summary->logloss = record.metrics.logloss;
-  summary->gauc = record.metrics.gauc;
-  summary->accuracy = record.metrics.accuracy;
-  summary->bits_per_label = record.metrics.bits_per_label;
-  summary->label = record.metrics.label;
+  summary->metrics = record.metrics;
+  summary->metrics.slices.clear();
   for (size_t i = 0; i < record.labels.size(); ++i) {
-    const MetricValues& values = record.labels[i];
-    summary->labels.push_back(
-        {.name = values.label,
-         .rows = values.rows,
-         .auc = values.auc,
-         .best_auc = BestAuc(dataset->info(), model.task.learned[i]),
-         .logloss = values.rows > 0 ? std::optional(values.logloss) : std::nullopt,
-         .gauc = values.gauc});
+    Summary::Label& label = summary->labels.emplace_back();
+    label.metrics = record.labels[i];
+    label.metrics.slices.clear();
+    label.best_auc = BestAuc(dataset->info(), model.task.learned[i]);
   }
 }
 

@@ -15,7 +15,9 @@
 #include "trainer/experiment/config.h"
 #include "trainer/records/kept_metrics.h"
 #include "trainer/records/metrics_csv.h"
+#include "trainer/records/record_text.h"
 #include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
@@ -98,8 +100,7 @@ Status RunLog::CheckRunToContinue() const {
   const std::string path = PathOf(kExperimentFile);
   ELASTOR_ASSIGN_OR_RETURN(const bool begun, IsThere(path));
   if (!begun) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(Experiment stored, ReadExperiment(path));
-  ELASTOR_ASSIGN_OR_RETURN(stored, CompleteStored(std::move(stored)));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment stored, ReadRunExperiment(output_dir_));
   const std::string difference = NumericDifference(experiment_, stored);
   if (difference.empty()) return OkStatus();
   return UserError(difference + ", as in " + path +

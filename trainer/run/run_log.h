@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/process/claimed_folder.h"
-#include "trainer/records/run_records.h"
+#include "trainer/records/record_json.h"
 #include "trainer/run/progress.h"
 #include "trainer/run/tensorboard.h"
 
@@ -52,8 +52,8 @@ class RunLog {
   // there: a writer makes missing directories, which would scatter results over two.
   Status CheckInPlace() const;
 
-  // Appends a record of run_records.h to metrics.jsonl as one line, and to metrics.csv. Hands them
-  // to the system before it returns. REQUIRES: Begin was ok.
+  // Appends a record of records/run_records.h to metrics.jsonl as one line, and to metrics.csv.
+  // Hands them to the system before it returns. REQUIRES: Begin was ok.
   template <typename Record>
   Status Append(const Record& record) {
     if (!writes_) return OkStatus();

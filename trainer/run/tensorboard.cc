@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "boost/crc.hpp"
+#include "trainer/records/record_json.h"
 
 namespace elastor {
 namespace {
@@ -70,9 +71,14 @@ void AddScalar(const std::string& tag, double value, tensorboard::Summary* summa
   scalar->set_simple_value(static_cast<float>(value));
 }
 
-void AddScalar(const std::string& tag, const std::optional<double>& value,
-               tensorboard::Summary* summary) {
-  if (value) AddScalar(tag, *value, summary);
+// Adds the fields of a record that have a tag.
+template <typename Table, typename Record>
+void AddScalars(const std::string& prefix, const Table& table, const Record& record,
+                tensorboard::Summary* summary) {
+  for (const auto& field : table) {
+    const std::optional<double> value = field.Number(record);
+    if (field.tag != nullptr && value) AddScalar(prefix + field.tag, *value, summary);
+  }
 }
 
 // Bin i is [begin + i width, begin + (i + 1) width). Empty bins at both ends are left out; of bins
@@ -104,13 +110,11 @@ void AddHistogram(const std::string& tag, const Bins& bins, double sum, double s
   }
 }
 
-void AddMetrics(const std::string& tag, const MetricValues& metrics,
+void AddMetrics(const std::string& prefix, const MetricValues& metrics,
                 tensorboard::Summary* summary) {
-  AddScalar(tag + "auc", metrics.auc, summary);
-  AddScalar(tag + "logloss", metrics.logloss, summary);
-  AddScalar(tag + "normalized_entropy", metrics.normalized_entropy, summary);
-  AddScalar(tag + "calibration", metrics.calibration, summary);
-  AddScalar(tag + "gauc", metrics.gauc, summary);
+  AddScalars(prefix, kBinaryFields, metrics, summary);
+  AddScalars(prefix, kGroupFields, metrics, summary);
+  AddScalars(prefix, kClassFields, metrics, summary);
 }
 
 // kind: "stable_rank". The mean, and the ranks of the rows.
@@ -174,12 +178,7 @@ StatusOr<std::unique_ptr<TensorBoardFile>> TensorBoardFile::Create(const std::st
 
 Status TensorBoardFile::Append(const TrainRecord& record) {
   Event event = EventOf(record.step);
-  tensorboard::Summary* summary = event.mutable_summary();
-  AddScalar("train/loss", record.loss, summary);
-  AddScalar("train/l2", record.l2, summary);
-  AddScalar("train/learning_rate", record.learning_rate, summary);
-  AddScalar("train/gradient_norm", record.gradient_norm, summary);
-  AddScalar("train/samples_per_s", record.samples_per_s, summary);
+  AddScalars("", kTrainFields, record, event.mutable_summary());
   return Write(std::move(event));
 }
 
@@ -204,8 +203,7 @@ Status TensorBoardFile::Append(const SpectrumRecord& of_split) {
 
 Status TensorBoardFile::Append(const ScoringRecord& record) {
   Event event = EventOf(record.step);
-  AddScalar("scoring_rank/stable", record.stable, event.mutable_summary());
-  AddScalar("scoring_rank/entropy", record.entropy, event.mutable_summary());
+  AddScalars("", kScoringFields, record, event.mutable_summary());
   return Write(std::move(event));
 }
 

@@ -22,6 +22,7 @@
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
+#include "trainer/records/record_text.h"
 #include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/run_checkpoints.h"

@@ -27,6 +27,8 @@
 #include "core/process/standard_streams.h"
 #include "core/process/stop_signals.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/records/progress_reader.h"
+#include "trainer/records/run_files.h"
 #include "trainer/supervise/mpirun_report.h"
 
 namespace elastor {
@@ -55,17 +57,9 @@ std::string Ranks(int count) { return StrCat(count, count == 1 ? " rank" : " ran
 
 // Returns the step of the last whole checkpoint, or kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
-  const StatusOr<std::string> last = LastCheckpoint(output_dir + "/checkpoints");
+  const StatusOr<std::string> last = LastCheckpoint(output_dir + "/" + kCheckpointsFolder);
   if (!last.ok() || last->empty()) return kNone;
   return std::atoll(last->c_str() + last->rfind('-') + 1);
-}
-
-// Returns the step in the last line of metrics.jsonl, or kNone without one.
-int64_t LoggedStep(const std::string& output_dir) {
-  constexpr char kStep[] = "\"step\":";
-  const StatusOr<std::string> text = ReadFile(output_dir + "/metrics.jsonl");
-  const size_t at = text.ok() ? text->rfind(kStep) : std::string::npos;
-  return at == std::string::npos ? kNone : std::atoll(text->c_str() + at + sizeof kStep - 1);
 }
 
 // One supervisor at a time for a run: D.supervise beside its folder, which must not hold anything
@@ -110,7 +104,7 @@ class SupervisorLock {
 class SummaryWatch {
  public:
   explicit SummaryWatch(const std::string& output_dir)
-      : path_(output_dir + "/summary.json"), before_(Time()) {}
+      : path_(output_dir + "/" + kSummaryFile), before_(Time()) {}
 
   bool IsWritten() const {
     const auto now = Time();
@@ -276,7 +270,7 @@ class Supervisor {
     if (step > last_step_) tries_ = 0;
     last_step_ = step;
     std::string what = cause_.empty() ? "the job: " + CauseOf(exit_code) : cause_;
-    if (const int64_t reached = LoggedStep(options_.output_dir); reached > 0) {
+    if (const int64_t reached = ProgressReader(options_.output_dir).Read().step; reached > 0) {
       StrAppend(&what, " at step ", reached);
     }
     while (tries_ < options_.max_restarts) {

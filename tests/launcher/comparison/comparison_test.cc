@@ -386,11 +386,12 @@ TEST(LossAndGapTest, PointsOfARun) {
   const std::string start =
       "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":0,\"logloss\":9}\n";
   const std::string metrics =
-      "{\"event\":\"train\",\"loss\":0.5}\n{\"event\":\"train\",\"loss\":0.25}\n"
+      "{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n"
+      "{\"event\":\"train\",\"step\":2,\"loss\":0.25}\n"
       "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":2,\"logloss\":0.5}"
       "\n"
-      "{\"event\":\"checkpoint\"}\n{\"event\":\"train\",\"loss\":0.125}\n"
-      "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"logloss\":7}\n"
+      "{\"event\":\"checkpoint\",\"step\":2}\n{\"event\":\"train\",\"step\":3,\"loss\":0.125}\n"
+      "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"step\":3,\"logloss\":7}\n"
       "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":3,\"logloss\":0.25}"
       "\n";
   for (const std::string& text : {start + metrics, metrics}) {
@@ -406,17 +407,18 @@ TEST(LossAndGapTest, PointsOfARun) {
   ASSERT_TRUE(late.ok()) << late.status().message();
   ASSERT_EQ(late->size(), 1u);
   EXPECT_EQ((*late)[0].loss, 0.125);
-  const std::string message = read("{\"event\":\"train\",\"loss\":0.5}\n", 0).status().message();
+  const std::string message =
+      read("{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n", 0).status().message();
   EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
   // Each is a number, their difference is none.
-  const std::string infinite =
-      read(
-          "{\"event\":\"train\",\"loss\":-1.7e308}\n{\"event\":\"eval\",\"split\":\"validation\","
-          "\"scheduled\":true,\"step\":2,\"logloss\":1.7e308}\n",
-          0)
-          .status()
-          .message();
-  EXPECT_NE(infinite.find("logloss: found 1.7e+308"), std::string::npos) << infinite;
+  const std::string infinite = read(
+                                   "{\"event\":\"train\",\"step\":1,\"loss\":-1.7e308}\n"
+                                   "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":"
+                                   "true,\"step\":2,\"logloss\":1.7e308}\n",
+                                   0)
+                                   .status()
+                                   .message();
+  EXPECT_NE(infinite.find(":2: gap of logloss to loss: found none"), std::string::npos) << infinite;
 }
 
 }  // namespace

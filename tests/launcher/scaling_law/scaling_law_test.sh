@@ -103,7 +103,7 @@ mistake "missing.csv: open: No such file" --points=missing.csv
 mistake "on_test: was evaluated on" runs/4-2 on_test
 cp --recursive runs/4-1 broken
 sed --in-place 's/"logloss": .*/"logloss": null,/' broken/summary.json
-mistake "broken/summary.json: logloss: found null; expected a" broken
+mistake "broken/summary.json: logloss: found none; expected a" broken
 # bad LINE MESSAGE: in place of the points' second line.
 bad() {
   sed "2s/.*/$1/" points.csv >bad.csv

@@ -123,7 +123,9 @@ class SweepReportTest : public testing::Test {
       }
     }
     Write(folder + "/metrics.jsonl",
-          metrics + Json{{"event", "eval"}, {"normalized_entropy", logloss / 0.5}}.dump() + "\n");
+          metrics +
+              Json{{"event", "eval"}, {"step", 10}, {"normalized_entropy", logloss / 0.5}}.dump() +
+              "\n");
     Write(files_.Attempts(run.folder),
           "{\"event\":\"start\"}\n{\"event\":\"end\",\"exit_code\":0}\n");
   }
@@ -348,7 +350,7 @@ TEST_F(SweepReportTest, ThinnedClouds) {
   for (size_t i = 0; i < plan_.runs.size(); ++i) {
     std::string metrics;
     for (int step = 1; step <= (i < 3 ? 400 : 300); ++step) {
-      metrics += Json{{"event", "train"}, {"loss", 0.5}}.dump() + "\n" +
+      metrics += Json{{"event", "train"}, {"step", step}, {"loss", 0.5}}.dump() + "\n" +
                  Json{{"event", "eval"},
                       {"split", "validation"},
                       {"scheduled", true},

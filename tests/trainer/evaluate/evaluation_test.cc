@@ -23,7 +23,7 @@
 #include "trainer/evaluate/ntk.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/evaluate/theory.h"
-#include "trainer/records/run_records.h"
+#include "trainer/records/record_json.h"
 #include "trainer/step/train_step.h"
 
 namespace elastor {

@@ -1,10 +1,10 @@
-#include "trainer/records/run_records.h"
-
 #include <limits>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "trainer/records/record_json.h"
+#include "trainer/records/record_text.h"
 
 namespace elastor {
 namespace {
@@ -79,9 +79,12 @@ TEST(RunRecordsTest, SeveralLabels) {
 
   Summary summary;
   summary.split = "test";
-  summary.auc = 0.75;
-  summary.label = "click";
-  summary.labels = {{"click", 100, 0.75, 0.8, 0.5, {}}, {"buy", 9, 0.625, {}, 0.25, {}}};
+  summary.metrics.auc = 0.75;
+  summary.metrics.label = "click";
+  click.logloss = 0.5;
+  buy.auc = 0.625;
+  buy.logloss = 0.25;
+  summary.labels = {{click, 0.8}, {buy, {}}};
   summary.monitor = "auc";
   summary.best_step = 40;
   summary.best_metric = 0.75;
@@ -178,9 +181,9 @@ Summary MakeSummary() {
   Summary summary;
   summary.name = "tiny";
   summary.split = "validation";
-  summary.auc = 0.7512;
+  summary.metrics.auc = 0.7512;
   summary.best_auc = 0.8;
-  summary.logloss = 0.51;
+  summary.metrics.logloss = 0.51;
   summary.steps = 100;
   summary.epochs = 1;
   summary.samples_per_s = 1234.4;
@@ -233,7 +236,7 @@ TEST(RunRecordsTest, SummaryOfAControlledRun) {
   EXPECT_EQ(json["early_stopped"], false);
 
   summary.split = "test";
-  summary.gauc = 0.625;
+  summary.metrics.gauc = 0.625;
   summary.monitor = "logloss";
   summary.best_step = 40;
   summary.best_metric = 0.45;

@@ -198,7 +198,7 @@ TEST_F(RunLogTest, WarnsOfRecordsThatAreLost) {
   EXPECT_EQ(warnings(train + garbage + "\n" + checkpoint), unread);
   EXPECT_EQ(warnings(train), missing);
   EXPECT_EQ(warnings(""), missing);
-  EXPECT_EQ(warnings(train + "{\"event\":10,\"step\":10}\n"), missing);
+  EXPECT_EQ(warnings(train + "{\"event\":10,\"step\":10}\n"), unread + missing);
   // Brackets in each other by the hundred thousand, which nobody could print.
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   EXPECT_EQ(warnings(train + "{\"event\":\"eval\",\"step\":3,\"id\":" + deep + "}\n" + checkpoint),
@@ -236,19 +236,19 @@ std::vector<std::string> TableLines(const std::string& csv) {
   return lines;
 }
 
-// Records that somebody has edited.
+// Records of a later build.
 TEST_F(RunLogTest, PartsOfOtherKindsHaveNoLinesInTheTable) {
   std::filesystem::create_directories(directory_ + "/checkpoints");
   std::ofstream(directory_ + "/metrics.jsonl")
-      << R"({"event":"eval","step":1,"labels":[1,{"label":"a","slices":[2]},[]]})"
+      << R"({"event":"later","step":1,"labels":[1,{"label":"a","slices":[2]},[]]})"
       << "\n"
-      << R"({"event":"eval","step":2,"slices":[1,"x",null]})"
+      << R"({"event":"later","step":2,"slices":[1,"x",null]})"
       << "\n"
-      << R"({"event":"eval","step":3,"labels":4,"slices":5})"
+      << R"({"event":"later","step":3,"labels":4,"slices":5})"
       << "\n";
   ASSERT_TRUE(Continue(10).ok());
   EXPECT_THAT(TableLines(Read("metrics.csv")),
-              ElementsAre("event=eval step=1 label=a", "event=eval step=2"));
+              ElementsAre("event=later step=1 label=a", "event=later step=2"));
 }
 
 TEST_F(RunLogTest, TheTableHasTheNumbersOfEveryRecord) {
