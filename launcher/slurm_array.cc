@@ -137,9 +137,6 @@ std::string AdvanceScript(const SweepFiles& files) { return files.Slurm() + "/ad
 
 Status CheckSlurm(const Sweep& sweep) {
   const Slurm& slurm = sweep.slurm();
-  if (slurm.throttle() < 0 || slurm.signal_seconds() < 0) {
-    return UserError("slurm: expected positive numbers");
-  }
   const int minutes = sweep.resources().minutes();
   if (minutes == 0 && !SetsTimeLimit(slurm)) {
     return UserError(

@@ -147,12 +147,23 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
   return UserError(StrCat("--set=", kBase, WithoutFlag(set.message())));
 }
 
-Status CheckResources(const Resources& resources) {
-  const google::protobuf::Descriptor& type = *resources.GetDescriptor();
-  for (int i = 0; i < type.field_count(); ++i) {
-    if (resources.GetReflection()->GetInt32(resources, type.field(i)) >= 0) continue;
-    return UserError("resources." + type.field(i)->name() + ": expected a positive number");
+// Refuses integers that are given and not positive.
+Status CheckPositive(const std::string& prefix, const google::protobuf::Message& message) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> given;
+  reflection.ListFields(message, &given);
+  for (const google::protobuf::FieldDescriptor* field : given) {
+    if (field->is_repeated() || field->cpp_type() != field->CPPTYPE_INT32) continue;
+    const int32_t value = reflection.GetInt32(message, field);
+    if (value > 0) continue;
+    return UserError(prefix + field->name() + ": " + std::to_string(value) +
+                     "; expected a positive number");
   }
+  return OkStatus();
+}
+
+Status CheckResources(const Resources& resources) {
+  ELASTOR_RETURN_IF_ERROR(CheckPositive("resources.", resources));
   const int ranks = std::max(1, resources.ranks()), nodes = std::max(1, resources.nodes());
   if (ranks % nodes == 0) return OkStatus();
   return UserError(
@@ -234,6 +245,7 @@ Status CompleteSweep(Sweep* sweep) {
     const Status tests = CheckGapTests(*sweep);
     if (!tests.ok()) return UserError("gap_test: " + tests.message());
   }
+  ELASTOR_RETURN_IF_ERROR(CheckPositive("slurm.", sweep->slurm()));
   return CheckResources(sweep->resources());
 }
 

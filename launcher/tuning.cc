@@ -34,18 +34,18 @@ double Number(const std::string& text) { return NumberOf(text).value(); }
 Status CompleteField(double learning_rate, TunedField* field) {
   if (field->field().empty()) field->set_field(kLearningRate);
   const std::string who = field->field() + ": ";
-  const bool spaced = field->start() != 0 || field->factor() != 0 || field->count() != 0;
+  const bool spaced = field->has_start() || field->has_factor() || field->has_count();
   if (!field->values().empty()) {
     if (spaced) return UserError(who + "has values and start, factor or count; expected one way");
   } else {
-    if (field->factor() == 0) field->set_factor(kDefaultFactor);
-    if (field->count() == 0) field->set_count(kDefaultCount);
-    if (field->count() < 0 || field->count() > kMostCount || !(field->factor() > 1)) {
+    if (!field->has_factor()) field->set_factor(kDefaultFactor);
+    if (!field->has_count()) field->set_count(kDefaultCount);
+    if (field->count() < 1 || field->count() > kMostCount || !(field->factor() > 1)) {
       return UserError(StrCat(who, "factor ", Format("%.6g", field->factor()), ", count ",
                               field->count(), "; expected a factor above 1 and 2 to ", kMostCount,
                               " values"));
     }
-    if (field->start() == 0 && field->field() == kLearningRate) {
+    if (!field->has_start() && field->field() == kLearningRate) {
       const int below = field->count() / 2;
       field->set_start(learning_rate / std::pow(field->factor(), below));
     }

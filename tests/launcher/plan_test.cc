@@ -5,13 +5,17 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/kept_folders.h"
 #include "launcher/make_plan.h"
 #include "launcher/plan_file.h"
 #include "launcher/run_command.h"
+#include "launcher/run_folder.h"
 #include "launcher/sweep_file.h"
+#include "trainer/experiment/config_defaults.h"
+#include "xxhash.h"
 
 namespace elastor {
 namespace {
@@ -286,6 +290,58 @@ TEST(PlanTest, ATrialHasTheCheckpointsOfItsPreviousRung) {
   EXPECT_EQ(*ReadFile(files.Run("next-2") + "/checkpoints/bytes"), "c");
   EXPECT_EQ(*ReadFile(files.Run("next-2") + "/plan.txt"), "plan.txt");
   EXPECT_THAT(*NamesIn(files.Runs()), ElementsAre("first-1", "next-2"));
+}
+
+// The folders of sweeps that users have. Taken before numbers told a written 0 from one left out.
+TEST(PlanTest, RunHashesOfTheRepositoryStay) {
+  constexpr struct {
+    const char *sweep, *hash;
+  } kSweeps[] = {
+      {"data_size", "66e40e69603b7c33"},         {"gated_ctr", "f1d094b7e79b6758"},
+      {"gated_transformer", "1a73328209793fab"}, {"heads_blocks", "b76ec3cfe5ceb50b"},
+      {"heads_iterations", "450f335559ba2446"},  {"heads_probes", "693f275a53a123de"},
+      {"images_mixer", "ce93ff71eba2bbf7"},      {"images_vit", "83140d70369d3173"},
+      {"matrix_thinker", "0f340a80994c2a0f"},    {"options_avazu", "08fd20edb6653996"},
+      {"options_criteo", "fb91b9922667118a"},    {"paper_depth", "649fba7709b5ff46"},
+      {"paper_joint", "173e1ec3808128f4"},       {"paper_width", "8f2fe357ddb6e75a"},
+      {"planted_mixing", "c3d4acf82512fc43"},    {"quick", "f206434dbcfeec1e"},
+      {"table2_avazu", "720043bb00252626"},      {"table2_criteo", "7bbf4aaf048b5fcb"},
+      {"table3_avazu", "972ce67607a6b69f"},      {"table3_criteo", "ac4034b44662af81"},
+  };
+  for (const auto& [name, hash] : kSweeps) {
+    const auto sweep = LoadSweep(std::string("configs/sweeps/") + name + ".textproto", {});
+    ASSERT_TRUE(sweep.ok()) << sweep.status().message();
+    std::string hashes;
+    for (const Combination& combination : Product(*sweep)) {
+      Experiment experiment = MakeExperiment(*sweep, combination).value();
+      ResolveDefaults(&experiment);
+      hashes += RunHash(experiment, "data", "numerics");
+    }
+    EXPECT_EQ(Format("%016llx",
+                     static_cast<unsigned long long>(XXH3_64bits(hashes.data(), hashes.size()))),
+              hash)
+        << name;
+  }
+}
+
+// What a user writes is taken or refused, never replaced.
+TEST(PlanTest, AWrittenZeroIsTakenOrRefused) {
+  for (const char* field :
+       {"resources.ranks", "resources.threads", "resources.nodes", "resources.memory_gb",
+        "resources.minutes", "slurm.throttle", "slurm.signal_seconds"}) {
+    EXPECT_EQ(
+        ErrorOf(kBase, {std::string(field) + "=0"}),
+        testing::TempDir() + "/sweep.textproto: " + field + ": 0; expected a positive number");
+  }
+  EXPECT_EQ(Planned("", {"resources.gpus=0"}).runs[0].gpus, 0);
+  for (const char* field : {"start", "factor", "count"}) {
+    EXPECT_THAT(ErrorOf(kBase + ("tuning { field { " + std::string(field) + ": 0 } }")),
+                HasSubstr("tuning: optimizer.learning_rate: "));
+  }
+  for (const char* field : {"rungs: 0", "eta: 0", "share: 0"}) {
+    EXPECT_THAT(ErrorOf(kBase + ("tuning { " + std::string(field) + " }")),
+                HasSubstr(std::string("tuning: ") + field));
+  }
 }
 
 // The committed sweeps, as --dry_run sees them.

@@ -49,7 +49,7 @@ TEST(RunFolderTest, TheHashIsOfWhatChangesResults) {
   const std::string hash = HashOf({});
   for (const char* change :
        {"training.seed=1", "model.blocks=3", "optimizer.learning_rate=2e-3", "training.max_steps=5",
-        "model.kind=RANK_MIXER", "training.warm_start.path=m"}) {
+        "optimizer.beta1=0", "model.kind=RANK_MIXER", "training.warm_start.path=m"}) {
     EXPECT_NE(HashOf({change}), hash) << change;
   }
   EXPECT_NE(HashOf({}, "other"), hash);

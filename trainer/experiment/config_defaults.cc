@@ -23,8 +23,9 @@ void ResolveTokenModel(bool mixer, TokenModelConfig* model) {
   TokenizerConfig* tokenizer = model->mutable_tokenizer();
   if (tokenizer->kind() == TokenizerConfig::CONVENTION) {
     tokenizer->set_kind(public_code ? TokenizerConfig::SHARED : TokenizerConfig::GROUPED);
-    if (public_code && tokenizer->hidden() == 0) tokenizer->set_hidden(500);
+    if (public_code && !tokenizer->has_hidden()) tokenizer->set_hidden(500);
   }
+  if (tokenizer->hidden() == 0) tokenizer->clear_hidden();  // one way to say it: one hash
   if (tokenizer->norm() == TokenizerConfig::NORM_CONVENTION) {
     tokenizer->set_norm(public_code ? TokenizerConfig::NORM_RMS : TokenizerConfig::NORM_NONE);
   }
@@ -34,7 +35,7 @@ void ResolveTokenModel(bool mixer, TokenModelConfig* model) {
     const auto gated = public_code ? FeedForwardConfig::GATED_SUM : FeedForwardConfig::GATED;
     feed_forward->set_kind(mixer ? FeedForwardConfig::TWO_LAYER : gated);
   }
-  if (feed_forward->expansion() == 0) {
+  if (!feed_forward->has_expansion()) {
     feed_forward->set_expansion(feed_forward->kind() == FeedForwardConfig::TWO_LAYER ? 1 : 3);
   }
 
@@ -44,7 +45,7 @@ void ResolveTokenModel(bool mixer, TokenModelConfig* model) {
   }
   if (head->kind() != HeadConfig::MULTI_PROBE) {
     head->clear_probes();
-  } else if (head->probes() == 0) {
+  } else if (!head->has_probes()) {
     head->set_probes(32);
   }
   if (head->kind() != HeadConfig::FLATTEN_MLP) {
@@ -63,7 +64,8 @@ void ResolveModel(ModelConfig* model) {
 }
 
 // Gives every field that is left out, at all levels, the default of its rule; an optional field
-// without one becomes 0, so that it is written out.
+// without one becomes 0, so that it is written out. One whose default depends on other fields stays
+// as it is.
 void FillDefaults(Message* message) {
   const Reflection& reflection = *message->GetReflection();
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
@@ -78,8 +80,10 @@ void FillDefaults(Message* message) {
       if (!given && empty) reflection.ClearField(message, field);
       continue;
     }
-    std::string value = field->options().GetExtension(rule).default_();
-    if (given || (value.empty() && !field->has_presence())) continue;
+    const FieldRule& field_rule = field->options().GetExtension(rule);
+    if (given || !field_rule.default_words().empty()) continue;
+    std::string value = field_rule.default_();
+    if (value.empty() && !field->has_presence()) continue;
     if (value.empty()) {
       value = field->enum_type() == nullptr ? "0" : field->default_value_enum()->name();
     }
@@ -95,7 +99,7 @@ void ResolveDefaults(Experiment* experiment) {
   ResolveModel(model);
   if (experiment->name().empty()) experiment->set_name(KindName(*ChosenModel(*model)));
   TrainingConfig* training = experiment->mutable_training();
-  if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());
+  if (!training->has_eval_batch_size()) training->set_eval_batch_size(training->batch_size());
 
   const bool mixing_given = model->rank_mixer().has_mixing();
   FillDefaults(experiment);

@@ -32,8 +32,8 @@ constexpr char kRules[] =
     R"(
 ## Defaults, kinds and letters
 
-A field that is left out takes its default. So does a number that is 0 where the range has no 0, and
-an empty list.
+A field that is left out takes its default; so do an empty text and an empty list. A number that is
+written counts as it is: 0 is refused where the range has no 0.
 
 The column *kind* says what a field may change:
 

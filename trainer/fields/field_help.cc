@@ -58,7 +58,11 @@ std::string Facts(const FieldDescriptor& field) {
   std::string facts = TypeWords(field);
   if (field.message_type() == nullptr) {
     const std::string value = DefaultWords(field);
-    facts += (value == kNoDefault ? ", " : ", default ") + value;
+    if (value == kNoDefault) {
+      facts += ", " + value;
+    } else if (CommentOf(field).find("Left out:") == std::string::npos) {
+      facts += ", default " + value;
+    }
     if (const std::string range = FieldRange(field); !range.empty()) facts += ", " + range;
   }
   return facts + (field.options().GetExtension(operational) ? ", operational" : "");

@@ -71,10 +71,12 @@ Status CheckFields(const std::string& prefix, const Message& message) {
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
     const std::string path = prefix + field.name();
+    const bool left_out =
+        field.has_presence() && !message.GetReflection()->HasField(message, &field);
+    if (left_out || field.options().deprecated()) continue;
     if (field.message_type() == nullptr) {
-      if (field.options().deprecated()) continue;
       ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
-    } else if (message.GetReflection()->HasField(message, &field)) {
+    } else {
       ELASTOR_RETURN_IF_ERROR(
           CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
     }

@@ -10,8 +10,8 @@
 namespace elastor {
 
 // Checks every field of `message`, and of the messages in it, against its rule in the .proto
-// (FieldRule). `prefix` ("parallel.") stands before the fields' names. User error in one line that
-// names the field, what was found and what is expected.
+// (FieldRule), except optional fields that are left out. `prefix` ("parallel.") stands before the
+// fields' names. User error in one line that names the field, what was found and what is expected.
 Status CheckFields(const std::string& prefix, const google::protobuf::Message& message);
 
 // Says which numbers a rule's bounds allow: "a positive number", "a number in [0, 1)".

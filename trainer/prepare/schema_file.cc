@@ -196,7 +196,7 @@ Status CheckTransform(const Field& field) {
 }
 
 Status CheckEncoding(const Field& field) {
-  const bool set = field.encoding() != Field::VOCABULARY || field.min_count() != 0 ||
+  const bool set = field.encoding() != Field::VOCABULARY || field.has_min_count() ||
                    field.buckets() != 0 || field.offset() != 0;
   if (!IsCategorical(field.type())) {
     if (!set) return OkStatus();
@@ -218,16 +218,20 @@ Status CheckEncoding(const Field& field) {
   if (std::abs(static_cast<double>(field.offset())) > static_cast<double>(kMostBuckets)) {
     return Wrong("offset", std::to_string(field.offset()), "-2^48 to 2^48");
   }
-  if (field.min_count() < 0) return UserError("min_count is negative");
-  if (bounded && field.min_count() != 0) return UserError("min_count is for VOCABULARY");
+  if (field.has_min_count() && field.min_count() < 1) {
+    return Wrong("min_count", std::to_string(field.min_count()), "1 or more");
+  }
+  if (bounded && field.has_min_count()) return UserError("min_count is for VOCABULARY");
   return OkStatus();
 }
 
 Status CheckBag(const Field& field, const Schema& schema) {
-  if (field.max_length() < 0) return UserError("max_length is negative");
+  if (field.has_max_length() && field.max_length() < 1) {
+    return Wrong("max_length", std::to_string(field.max_length()), "1 or more");
+  }
   ELASTOR_RETURN_IF_ERROR(CheckBetween("separator", field.separator(), 1));
   if (!IsBag(field.type())) {
-    if (field.max_length() == 0 && field.separator().empty() && field.pooling() == Field::SUM) {
+    if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM) {
       return OkStatus();
     }
     return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
@@ -274,7 +278,7 @@ Status ResolveShares(Schema* schema, int number) {
     if (other.name() != field.shares()) continue;
     if (!IsCategorical(other.type()) || !other.shares().empty()) break;
     field.set_encoding(other.encoding());
-    field.set_min_count(other.min_count());
+    if (other.has_min_count()) field.set_min_count(other.min_count());
     field.set_buckets(other.buckets());
     field.set_offset(other.offset());
     return OkStatus();
@@ -326,6 +330,9 @@ Status CheckSplit(const Schema& schema) {
   if (sum != 0 && !(std::abs(sum - 1) <= kShareTolerance)) {
     return UserError("split: the shares sum to " + std::to_string(sum) + "; expected 1");
   }
+  if (sum == 0 && (split.has_train() || split.has_validation() || split.has_test())) {
+    return UserError("split: the shares are all 0; expected shares that sum to 1, or none");
+  }
   if (split.by() != SplitPlan::HASH) {
     return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
   }
@@ -333,7 +340,7 @@ Status CheckSplit(const Schema& schema) {
     return UserError("split: by is HASH; expected ORDER in layout " +
                      Schema::Layout_Name(schema.layout()));
   }
-  if (sum == 0) return UserError("split: by is HASH, but the shares are all 0");
+  if (sum == 0) return UserError("split: by is HASH; expected shares that sum to 1 beside it");
   if (split.hash_field().empty()) return OkStatus();
   const bool named =
       std::any_of(schema.fields().begin(), schema.fields().end(),
@@ -357,8 +364,9 @@ Status CheckOwnFields(const Schema& schema) {
 Status CheckSchema(Schema* schema) {
   if (HasControlCharacter(schema->name())) return UserError("name has a control character");
   if (schema->max_bad_rows() < 0) return UserError("max_bad_rows is negative");
-  if (schema->rows_per_block() < 0 || schema->rows_per_block() > (1 << 20)) {
-    return UserError("rows_per_block must be 0 to 2^20");
+  if (schema->has_rows_per_block() &&
+      (schema->rows_per_block() < 1 || schema->rows_per_block() > (1 << 20))) {
+    return UserError("rows_per_block must be 1 to 2^20");
   }
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
@@ -436,8 +444,10 @@ Status CheckSyntheticPlan(Schema* schema) {
   if (!(plan.zipf_exponent() >= 0 && plan.zipf_exponent() <= 100)) {
     return UserError("synthetic.zipf_exponent must be 0 to 100");
   }
-  if (plan.rank() < 0 || plan.rank() > 256) return UserError("synthetic.rank must be 0 to 256");
-  if (plan.teacher() == Synthetic::COORDINATE_MIXING && plan.rank() > 0 && plan.rank() < 4) {
+  if (plan.has_rank() && (plan.rank() < 1 || plan.rank() > 256)) {
+    return UserError("synthetic.rank must be 1 to 256");
+  }
+  if (plan.teacher() == Synthetic::COORDINATE_MIXING && plan.has_rank() && plan.rank() < 4) {
     return UserError("synthetic.rank must be at least 4 for COORDINATE_MIXING");
   }
   if (plan.teacher() == Synthetic::HISTORY) {
@@ -450,17 +460,19 @@ Status CheckSyntheticPlan(Schema* schema) {
     if (plan.interests() < 1 || plan.interests() > plan.ids_per_field()) {
       return UserError("synthetic.interests must be 1 to ids_per_field for HISTORY");
     }
-    if (plan.labels() > 1) return UserError("synthetic.labels must be 0 or 1 for HISTORY");
+    if (plan.labels() > 1) return UserError("synthetic.labels must be 1 for HISTORY");
   } else if (plan.users() != 0 || plan.history_length() != 0 || plan.interests() != 0) {
     return UserError("synthetic: users, history_length and interests are for HISTORY");
   }
   if (!(plan.signal() >= 0 && plan.signal() <= 1000)) {
     return UserError("synthetic.signal must be 0 to 1000");
   }
-  if (!(plan.base_rate() >= 0 && plan.base_rate() < 1)) {
-    return UserError("synthetic.base_rate must be in [0, 1)");
+  if (plan.has_base_rate() && !(plan.base_rate() > 0 && plan.base_rate() < 1)) {
+    return UserError("synthetic.base_rate must be in (0, 1)");
   }
-  if (plan.labels() < 0 || plan.labels() > 64) return UserError("synthetic.labels must be 0 to 64");
+  if (plan.has_labels() && (plan.labels() < 1 || plan.labels() > 64)) {
+    return UserError("synthetic.labels must be 1 to 64");
+  }
   if (!(std::abs(plan.label_correlation()) <= 1)) {
     return UserError("synthetic.label_correlation must be -1 to 1");
   }

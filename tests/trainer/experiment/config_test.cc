@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "trainer/experiment/config_checks.h"
@@ -14,6 +16,7 @@
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/overrides.h"
 #include "trainer/experiment/sequences.h"
+#include "xxhash.h"
 
 namespace elastor {
 namespace {
@@ -25,8 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The paper's Criteo model, resolved.
-Experiment Resolved(const std::vector<std::string>& overrides = {}) {
+// The paper's Criteo model.
+Experiment Given(const std::vector<std::string>& overrides) {
   Experiment experiment;
   experiment.mutable_model()->mutable_rank_elastor()->set_tokens(15);
   experiment.mutable_model()->mutable_rank_elastor()->set_token_width(26);
@@ -34,6 +37,11 @@ Experiment Resolved(const std::vector<std::string>& overrides = {}) {
   experiment.mutable_training()->set_batch_size(4096);
   const Status status = ApplyOverrides(overrides, &experiment);
   EXPECT_TRUE(status.ok()) << status.message();
+  return experiment;
+}
+
+Experiment Resolved(const std::vector<std::string>& overrides = {}) {
+  Experiment experiment = Given(overrides);
   ResolveDefaults(&experiment);
   return experiment;
 }
@@ -343,8 +351,9 @@ TEST(ConfigTest, HashCoversNumericFieldsOnly) {
                            "data.shape.numeric_fields=2", "optimizer.beta1=0.9"}) {
     EXPECT_EQ(NumericHash(Resolved({same})), hash) << same;
   }
-  for (const char* different : {"training.seed=1", "model.tokens=14", "optimizer.beta1=0.8",
-                                "parallel.virtual_shards=32", "data.order=FILE_ORDER"}) {
+  for (const char* different :
+       {"training.seed=1", "model.tokens=14", "optimizer.beta1=0.8", "optimizer.beta1=0",
+        "parallel.virtual_shards=32", "data.order=FILE_ORDER"}) {
     EXPECT_NE(NumericHash(Resolved({different})), hash) << different;
   }
 }
@@ -386,6 +395,132 @@ TEST(ConfigTest, EveryExperimentOfTheRepositoryIsValid) {
     ++experiments;
   }
   EXPECT_GE(experiments, 8);
+}
+
+std::string HexHash(const std::string& bytes) {
+  return Format("%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+}
+
+// Runs that users have go on under these hashes: numeric_hash, and a hash of the fields that name a
+// sweep's run and of the written text. Taken before numbers told a written 0 from one left out.
+TEST(ConfigTest, HashesOfTheRepositoryStay) {
+  constexpr struct {
+    const char *file, *numeric, *texts;
+  } kExperiments[] = {
+      {"avazu/auto_int", "a44f4c970dd1cc04", "40b2180bd650842e"},
+      {"avazu/dcn_v2", "bbd5abd6f52fc71c", "b24cf05118a25dfd"},
+      {"avazu/mlp", "b19513bee5b22c92", "5f667078d3bb057f"},
+      {"avazu/rank_elastor", "7c9e664201d89853", "2bcfe0b90f0b4bb6"},
+      {"avazu/rank_mixer", "e448822f4bbe9266", "f8277138427c65cb"},
+      {"avazu/x_deep_fm", "dc8221036b090b20", "e2f074fa75ca090e"},
+      {"criteo/auto_int", "d9750219984fe8cb", "2d0099bcb96d045a"},
+      {"criteo/dcn_v2", "682a339175e1aded", "0bc9b902557ca319"},
+      {"criteo/mlp", "d49695621b724663", "0657f2f9e47c2ed2"},
+      {"criteo/rank_elastor", "ea151718beaf2199", "0c70b99adf07ecc5"},
+      {"criteo/rank_mixer", "8d01e830ddc1ec93", "a781be9f69f94211"},
+      {"criteo/wukong", "a862878d75672530", "458084f4d53f8086"},
+      {"criteo/x1_mlp", "7a5ecf369f775e9c", "3d118a43e4ce0e8d"},
+      {"criteo/x_deep_fm", "8b2f99f49559d155", "80f74c59a57e0d87"},
+      {"frappe/auto_int", "97370d23af193dfd", "20d7f3cecd21c59c"},
+      {"frappe/dcn_v2", "12121f6eb16efe1a", "b63b9032bdcc4283"},
+      {"frappe/mlp", "fd4f8edb86b0bd5d", "2ed249ffe9e8de6a"},
+      {"frappe/x_deep_fm", "b942c2b5d1dc4826", "a452bab08702afe2"},
+      {"heads/flatten_linear", "1f32ac5e3a2ba0bc", "6507e5126d60d3ea"},
+      {"heads/flatten_mlp", "ab5beb1e87ce8253", "a5cfdf31659c0e25"},
+      {"heads/mean_pool", "08b83d14473abc55", "ee9a5817705aa183"},
+      {"heads/multi_probe", "6d2e1e51a083c130", "09659de7831957ac"},
+      {"heads/vector_collapse", "87a14449756f6a84", "eee2ef457c0b6d6b"},
+      {"images/mlp_mixer", "84d76eebecc7e06c", "aa565add8f910dc6"},
+      {"images/vit", "c91bde4273f2ecce", "16f2c9aa24fd26e3"},
+      {"kuaivideo/din", "24ca422e1eab6266", "0cdc01004db16aa0"},
+      {"matrix_thinker/large", "ecf9bd2660967f2f", "a9273f22bf68f3db"},
+      {"matrix_thinker/small", "e4f84c3a5615acd3", "63fec5ebe85d62f9"},
+      {"matrix_thinker/transformer", "b8aa9f21cc9cddaa", "32059e69f97b7764"},
+      {"planted/coordinate_mixing", "8563176ad5546077", "14ef48833bed48f9"},
+      {"planted/sequences", "82380d01a0384c23", "f98bcfddf3c2b6ed"},
+      {"planted/sequences_hstu", "e4dcd717ac2cc6ee", "3bba80969458b518"},
+      {"planted/sequences_mean", "1e52506dcf910179", "5248eecfa49670f1"},
+      {"planted/two_labels", "26fc053fc3305af5", "b2c8a6309f5afe3f"},
+      {"planted/two_labels_mmoe", "22f85ea821452e33", "d3b3ea866bcd5ec3"},
+      {"quickstart", "3fc74baef923870e", "3b4dfff41b4706be"},
+      {"scale", "83018f260a75ef8e", "f969dd0a24e83311"},
+      {"taobao/din", "46ce80f9b5cd38f7", "36b28063822902e3"},
+      {"taobao/hstu", "1b574779b5909059", "79f56a22b5a8d182"},
+      {"taobao/rank_elastor", "56ea34b15982b4f3", "2fe770bbffa14820"},
+      {"taobao/rank_mixer", "b56da4bb4bfb3f0c", "9800a798cd0081ef"},
+  };
+  for (const auto& [file, numeric, texts] : kExperiments) {
+    const auto experiment = LoadExperiment(std::string("configs/") + file + ".textproto", {});
+    ASSERT_TRUE(experiment.ok()) << experiment.status().message();
+    EXPECT_EQ(NumericHash(*experiment), numeric) << file;
+    EXPECT_EQ(
+        HexHash(DistinctFields(*experiment).SerializeAsString() + ExperimentText(*experiment)),
+        texts)
+        << file;
+  }
+}
+
+// Calls visit(path) for every plain field that is no text, in all models and encoders.
+void ForEachNumber(const google::protobuf::Descriptor& group, const std::string& prefix,
+                   const std::function<void(const std::string& path)>& visit) {
+  for (int i = 0; i < group.field_count(); ++i) {
+    const auto& field = *group.field(i);
+    if (field.options().deprecated()) continue;
+    if (field.message_type() != nullptr) {
+      ForEachNumber(*field.message_type(), prefix + field.name() + ".", visit);
+    } else if (field.enum_type() == nullptr && field.cpp_type() != field.CPPTYPE_STRING) {
+      visit(prefix + field.name());
+    }
+  }
+}
+
+// The number that a path names, as a text; in a list the only one.
+std::string NumberAt(const google::protobuf::Message& message, const std::string& path) {
+  const size_t dot = path.find('.');
+  const auto* field = message.GetDescriptor()->FindFieldByName(path.substr(0, dot));
+  if (dot != path.npos) {
+    return NumberAt(message.GetReflection()->GetMessage(message, field), path.substr(dot + 1));
+  }
+  std::string text;
+  const bool list = field->is_repeated();
+  if (list && message.GetReflection()->FieldSize(message, field) != 1) return "no list of one";
+  google::protobuf::TextFormat::PrintFieldValueToString(message, field, list ? 0 : -1, &text);
+  return text == "false" ? "0" : text;
+}
+
+// What a user writes is taken or refused, never replaced.
+TEST(ConfigTest, AWrittenZeroIsTakenOrRefused) {
+  int taken = 0, refused = 0;
+  ForEachNumber(*Experiment::descriptor(), "", [&](const std::string& path) {
+    const std::string group = path.substr(0, path.find('.', sizeof("model.")));
+    std::vector<std::string> overrides = {"embedding.width=8"};
+    if (group == "model.sequences") {
+      overrides.insert(overrides.end(), {group + ".fields=history", group + ".din.softmax=true"});
+    } else if (group.starts_with("model.")) {
+      overrides.push_back("model.kind=" + group.substr(sizeof("model.") - 1));
+    }
+    if (group == "model.rank_mixer") overrides.push_back("model.tokens=13");
+    // A head has only its kind's.
+    if (path.ends_with("head.probes")) overrides.push_back("model.head.kind=MULTI_PROBE");
+    if (path.ends_with("head.hidden")) overrides.push_back("model.head.kind=FLATTEN_MLP");
+    const Status valid = ValidateExperiment(Resolved(overrides));
+    ASSERT_TRUE(valid.ok()) << path << ": " << valid.message();
+    overrides.push_back(path + "=0");
+    // As --set gives it to a file, and the file to the program.
+    Experiment resolved = ParseExperiment(ExperimentText(Given(overrides)), "text").value();
+    ResolveDefaults(&resolved);
+    const Status status = ValidateExperiment(resolved);
+    if (status.ok()) {
+      EXPECT_EQ(NumberAt(resolved, path), "0") << path;
+      ++taken;
+    } else {
+      EXPECT_THAT(status.message(), StartsWith(path + ": 0; expected ")) << path;
+      ++refused;
+    }
+  });
+  EXPECT_GT(taken, 50);
+  EXPECT_GT(refused, 60);
 }
 
 TEST(ConfigTest, TextOfAnExperimentReadsBack) {
@@ -535,6 +670,8 @@ TEST(ConfigTest, DistinctFieldsAreTheLeastThatMakeTheSameExperiment) {
       {"model.convention=PUBLIC_CODE"},
       {"model.convention=PUBLIC_CODE", "model.tokenizer.kind=SHARED"},  // hidden is 0, not 500
       {"model.kind=RANK_MIXER", "model.feed_forward.expansion=3"},
+      {"model.convention=PUBLIC_CODE", "model.tokenizer.hidden=0"},
+      {"optimizer.beta1=0", "optimizer.beta2=0"},
       {"model.kind=MLP", "model.hidden=5,6"},
       {"model.kind=DCN_V2", "model.structure=PARALLEL"},
       {"training.schedule.plateau_factor=0.1", "training.monitor.best_weights=true"},

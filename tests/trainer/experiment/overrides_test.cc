@@ -62,9 +62,11 @@ TEST(OverridesTest, AFieldOfTheModelNeedsNotNameTheModel) {
             "rank_elastor { tokens: 13 token_width: 26 mixing { block_width: 2 } "
             "head { hidden: 8 hidden: 9 } dropout: 0 }");
   EXPECT_EQ(ModelAfter({"model.tokens=13"}), ModelAfter({"model.rank_elastor.tokens=13"}));
-  // 0 and an empty list are values too: they ask for the default.
-  EXPECT_EQ(ModelAfter({"model.tokens=0", "model.head.hidden="}),
-            "rank_elastor { token_width: 26 mixing { block_width: 2 } head { } dropout: 0.25 }");
+  // 0 is a value too; an empty list asks for the default.
+  EXPECT_EQ(
+      ModelAfter({"model.blocks=0", "model.head.hidden="}),
+      "rank_elastor { tokens: 15 token_width: 26 blocks: 0 mixing { block_width: 2 } head { } "
+      "dropout: 0.25 }");
 }
 
 TEST(OverridesTest, AKindChoosesAModelThatKeepsWhatBothHave) {

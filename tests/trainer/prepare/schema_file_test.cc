@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
+#include "google/protobuf/text_format.h"
+#include "xxhash.h"
+
 namespace elastor {
 namespace {
 
@@ -116,7 +120,7 @@ TEST(SchemaFileTest, MistakesInAField) {
       {"type: CATEGORICAL buckets: 5", "buckets are for HASH and IDENTITY"},
       {"type: CATEGORICAL encoding: HASH buckets: 5 offset: 1", "offset is for IDENTITY"},
       {"type: CATEGORICAL encoding: HASH buckets: 5 min_count: 2", "min_count is for VOCABULARY"},
-      {"type: CATEGORICAL min_count: -1", "min_count is negative"},
+      {"type: CATEGORICAL min_count: -1", "min_count is -1; expected 1 or more"},
       {"type: NUMERIC min_count: 2",
        "encoding, min_count, buckets and offset are for categorical fields"},
       {"type: CATEGORICAL transform: LOG2", "transform is LOG2; expected a NUMERIC field for it"},
@@ -134,7 +138,7 @@ TEST(SchemaFileTest, MistakesInAField) {
        "time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND"},
       {"type: CATEGORICAL max_length: 3",
        "max_length, separator and pooling are for MULTI_HOT and SEQUENCE"},
-      {"type: SEQUENCE max_length: -3", "max_length is negative"},
+      {"type: SEQUENCE max_length: -3", "max_length is -3; expected 1 or more"},
       {"type: SEQUENCE separator: '||'",
        "separator is '||'; expected one character, no quote and no line feed"},
       {"type: SEQUENCE separator: '\\t'",
@@ -221,11 +225,68 @@ TEST(SchemaFileTest, MistakesOfTheSplit) {
   EXPECT_EQ(MessageOf(fields + "split { train: 1.5 test: -0.5 }"),
             "s.textproto: split: a share is negative");
   EXPECT_EQ(MessageOf(fields + "split { by: HASH }"),
-            "s.textproto: split: by is HASH, but the shares are all 0");
+            "s.textproto: split: by is HASH; expected shares that sum to 1 beside it");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
             "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 hash_field: 'a' }"),
             "s.textproto: split: hash_field is for by: HASH");
+}
+
+// What a user writes is taken or refused, never replaced.
+TEST(SchemaFileTest, AWrittenZeroIsTakenOrRefused) {
+  EXPECT_EQ(WrongField("type: CATEGORICAL min_count: 0"), "min_count is 0; expected 1 or more");
+  EXPECT_EQ(WrongField("type: SEQUENCE max_length: 0"), "max_length is 0; expected 1 or more");
+  const std::string fields = "fields { name: 'y' type: LABEL } fields { name: 'a' } ";
+  EXPECT_EQ(MessageOf(fields + "rows_per_block: 0"),
+            "s.textproto: rows_per_block must be 1 to 2^20");
+  EXPECT_EQ(MessageOf(fields + "split { train: 0 }"),
+            "s.textproto: split: the shares are all 0; expected shares that sum to 1, or none");
+  const std::string plan = "layout: SYNTHETIC synthetic { rows: 5 numeric_fields: 2 ";
+  EXPECT_EQ(MessageOf(plan + "rank: 0 }"), "s.textproto: synthetic.rank must be 1 to 256");
+  EXPECT_EQ(MessageOf(plan + "labels: 0 }"), "s.textproto: synthetic.labels must be 1 to 64");
+  EXPECT_EQ(MessageOf(plan + "base_rate: 0 }"),
+            "s.textproto: synthetic.base_rate must be in (0, 1)");
+  const auto taken = ParseSchema(plan + "signal: 0 zipf_exponent: 0 }", "s");
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_TRUE(taken->synthetic().has_signal() && taken->synthetic().has_zipf_exponent());
+}
+
+// Data sets hold this text, which their fingerprints see. Taken before numbers told a written 0
+// from one left out.
+TEST(SchemaFileTest, TextsOfTheRepositoryStay) {
+  constexpr struct {
+    const char *schema, *hash;
+  } kSchemas[] = {
+      {"avazu/schema", "6ff5c1375c46a4c1"},
+      {"avazu/x4_schema", "4a32121b748dac5c"},
+      {"criteo/schema", "f5af03bac76724a3"},
+      {"criteo/terabyte_schema", "dc78c83aae3934e8"},
+      {"criteo/x1_schema", "4612d683df4b6e01"},
+      {"criteo/x4_schema", "9f5ed1ec5517dd1e"},
+      {"frappe/schema", "d6870f1c8236ccdd"},
+      {"frappe/x1_schema", "4023381f357009b7"},
+      {"images/fashion_mnist_schema", "446a7ca37faff0cf"},
+      {"kuaivideo/x1_schema", "1c03dff50023d727"},
+      {"matrix_thinker/anarchism_schema", "65c4116b34a2e594"},
+      {"movielens/x1_schema", "8ba52f9bb6dbfda7"},
+      {"planted/coordinate_mixing_schema", "ebc78c197b2460c8"},
+      {"planted/sequences_schema", "8d873368f1909406"},
+      {"planted/two_labels_schema", "08d6dc2512e94386"},
+      {"quickstart_schema", "2057ab52f9a2b8fb"},
+      {"taobao/schema", "8b2e3f38ec4395f3"},
+      {"taobao/x1_schema", "ca04c6f831c965bc"},
+  };
+  for (const auto& [name, hash] : kSchemas) {
+    auto schema = ReadSchemaFile(std::string("configs/") + name + ".textproto");
+    ASSERT_TRUE(schema.ok()) << schema.status().message();
+    schema->clear_split();
+    std::string text;
+    ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(*schema, &text));
+    EXPECT_EQ(
+        Format("%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size()))),
+        hash)
+        << name;
+  }
 }
 
 TEST(SchemaFileTest, AFieldThatSharesHasTheOthersEncoding) {

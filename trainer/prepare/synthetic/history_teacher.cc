@@ -22,14 +22,13 @@ HistoryTeacher::HistoryTeacher(const Synthetic& plan)
   }
   const Moments moments =
       MomentsOf(static_cast<int64_t>(scores.size()), [&](int64_t i) { return scores[i]; });
-  scale_ = OrDefault(plan.signal(), kDefaultSignal) / moments.stddev;
+  scale_ = SignalOf(plan) / moments.stddev;
   for (double& score : scores) score = scale_ * (score - moments.mean);
   shift_ = ShiftToBaseRate(plan, scores) - scale_ * moments.mean;
 }
 
 int64_t HistoryTeacher::HeavyTailedItem(uint32_t high, uint32_t low) const {
-  return HeavyTailed(Uniform53(high, low), plan_.ids_per_field(),
-                     OrDefault(plan_.zipf_exponent(), kDefaultZipfExponent));
+  return HeavyTailed(Uniform53(high, low), plan_.ids_per_field(), ZipfExponentOf(plan_));
 }
 
 int64_t HistoryTeacher::ItemOf(int64_t user, int64_t place) const {

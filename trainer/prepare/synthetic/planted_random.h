@@ -26,7 +26,13 @@ inline constexpr uint32_t kLabelItem = 2u << 30;
 inline constexpr uint32_t kHistoryItem =
     3u << 30;  // HISTORY: of a user in place of a row, then of a row
 
-inline double OrDefault(double value, double otherwise) { return value == 0 ? otherwise : value; }
+inline double ZipfExponentOf(const Synthetic& plan) {
+  return plan.has_zipf_exponent() ? plan.zipf_exponent() : kDefaultZipfExponent;
+}
+
+inline double SignalOf(const Synthetic& plan) {
+  return plan.has_signal() ? plan.signal() : kDefaultSignal;
+}
 
 inline PhiloxBlock RowBits(const Synthetic& plan, int64_t row, uint32_t item, uint32_t position) {
   const uint64_t key = MakeRandomKey(plan.seed(), RandomPurpose::kSynthetic, 0);
@@ -71,7 +77,7 @@ Moments MomentsOf(int64_t count, const Value& value) {
 
 // The shift that makes the mean of sigmoid(logit + shift) the plan's base rate, by bisection.
 inline double ShiftToBaseRate(const Synthetic& plan, const std::vector<double>& logits) {
-  const double rate = OrDefault(plan.base_rate(), kDefaultBaseRate);
+  const double rate = plan.has_base_rate() ? plan.base_rate() : kDefaultBaseRate;
   double low = -100, high = 100;
   for (int step = 0; step < 60; ++step) {
     const double shift = (low + high) / 2;

@@ -35,8 +35,8 @@ Teacher::Teacher(const Synthetic& plan)
 void Teacher::AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const {
   const PhiloxBlock bits =
       RowBits(plan_, row, kIdItem + static_cast<uint32_t>(field), static_cast<uint32_t>(position));
-  rows->ids.push_back(HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(),
-                                  OrDefault(plan_.zipf_exponent(), kDefaultZipfExponent)));
+  rows->ids.push_back(
+      HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(), ZipfExponentOf(plan_)));
 }
 
 int64_t Teacher::BagLength(int64_t row, int64_t field) const {
@@ -142,7 +142,7 @@ void Teacher::Calibrate() {
     for (const Latents& latents : sample) scores.push_back(Score(latents, label));
     const Moments moments = MomentsOf(count, [&](int64_t i) { return scores[i]; });
     label.mean = moments.mean;
-    label.scale = OrDefault(plan_.signal(), kDefaultSignal) / moments.stddev;
+    label.scale = SignalOf(plan_) / moments.stddev;
     for (int64_t i = 0; i < count; ++i) {
       const double own = label.Centred(scores[i]);
       if (number == 0) first[i] = own;
