@@ -303,13 +303,14 @@ TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
           "  type: CATEGORICAL transform: HOUR time_format: YYYY_MM_DD_HH_MM_SS\n}\n"
           "fields {\n  name: \"at_weekday\" column: \"at\"\n"
           "  type: CATEGORICAL transform: WEEKDAY time_format: YYYY_MM_DD_HH_MM_SS\n}\n"
-          "fields { name: \"gain\" type: NUMERIC transform: LOG2_STANDARDIZE }\n"
+          "fields { name: \"gain\" type: NUMERIC transform: STANDARDIZE }\n"
           "fields { name: \"same\" type: IGNORED }  # the same in all rows\n"
           "fields { name: \"opposite\" type: IGNORED }  # tells the label\n"
           "fields { name: \"clicked\" type: LABEL }\n");
   EXPECT_EQ(Proposal(WriteScratch("ratings.dat.gz", Gzip(ratings)), 200),
             "layout: DELIMITED\ndelimiter: \"::\"\n" + split +
-                "fields { names: [\"c1\", \"c2\"] type: NUMERIC transform: STANDARDIZE }\n"
+                "fields { name: \"c1\" type: NUMERIC transform: STANDARDIZE }\n"
+                "fields { name: \"c2\" type: NUMERIC transform: STANDARDIZE }\n"
                 "fields { name: \"c3\" type: LABEL at_least: 4 }\n"
                 "fields { name: \"c4\" type: TIME }\n"
                 "fields {\n  name: \"c4_hour\" column: \"c4\"\n  type: CATEGORICAL transform: "

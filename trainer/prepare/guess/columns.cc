@@ -1,81 +1,87 @@
 #include "trainer/prepare/guess/columns.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
+#include <string_view>
 
-#include "core/base/text.h"
 #include "trainer/prepare/guess/dialect.h"
+#include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
 
-// Times that data of users have: 2000 to 2040.
+// Integers are times from 1990 to 2040, as no others can be told from other numbers.
 bool IsTime(std::string_view text, Field::TimeFormat format) {
+  constexpr int64_t kYear1900 = -2208988800, kYear1990 = 631152000, kYear2000 = 946684800,
+                    kYear2040 = 2208988800, kYear2100 = 4102444800;
   int64_t seconds;
-  return ParseTime(text, format, &seconds) && seconds >= 946684800 && seconds < 2208988800;
+  if (!ParseTime(text, format, &seconds)) return false;
+  const int64_t least = format == Field::YYYY_MM_DD_HH_MM_SS ? kYear1900
+                        : format == Field::UNIX_SECONDS      ? kYear1990
+                                                             : kYear2000;
+  return seconds >= least &&
+         seconds < (format == Field::YYYY_MM_DD_HH_MM_SS ? kYear2100 : kYear2040);
 }
 
 }  // namespace
 
 void SampleColumn::Add(const std::string& value) {
-  if (value.empty() || MeansMissing(value)) {
+  if (value.empty()) {
     ++missing;
-    if (!value.empty()) ++nulls[value];
-    return;
+  } else {
+    ++values[value];
   }
-  ++count;
-  ++values[value];
-  double number;
-  if (ParseNumber(value, &number)) {
-    ++numbers;
-    integers += value.find_first_not_of("0123456789", value[0] == '-') == value.npos;
-    least = std::min(least, number);
-    largest = std::max(largest, number);
-    sum += number;
+}
+
+void SampleColumn::Summarise(const std::vector<std::string>& null_texts) {
+  for (const std::string& null : null_texts) {
+    const auto found = values.find(null);
+    if (found == values.end()) continue;
+    nulls[null] = found->second;
+    missing += found->second;
+    values.erase(found);
   }
-  for (int format = 0; format < 3; ++format) {
-    times[format] += IsTime(value, static_cast<Field::TimeFormat>(format));
-  }
-  for (size_t i = 0; i < kBagSeparators.size(); ++i) {
-    const int64_t items = 1 + std::ranges::count(value, kBagSeparators[i]);
-    bags[i] += items > 1;
-    longest_bag[i] = std::max(longest_bag[i], items);
+  for (const auto& [value, rows] : values) {
+    count += rows;
+    double number;
+    if (ParseNumber(value, &number)) {
+      const size_t digits = value[0] == '-' ? 1 : 0;
+      const bool integer = value.find_first_not_of("0123456789", digits) == value.npos;
+      numbers += rows;
+      wholes += number == std::floor(number) ? rows : 0;
+      integers += integer ? rows : 0;
+      leading_zeros |= integer && value.size() > digits + 1 && value[digits] == '0';
+      least = std::min(least, number);
+      largest = std::max(largest, number);
+      sum += number * static_cast<double>(rows);
+    } else if (IsWrittenNumber(value)) {
+      written_numbers += rows;
+    }
+    for (int format = 0; format < 3; ++format) {
+      times[format] += IsTime(value, static_cast<Field::TimeFormat>(format)) ? rows : 0;
+    }
+    if (IsWrittenTime(value)) written_times += rows;
   }
 }
 
 void ForEachRow(const Schema& schema, const TextSample& sample,
                 const std::function<void(const std::vector<std::string>& values)>& row) {
   for (const auto& lines : sample.lines) {
-    for (size_t i = schema.skip_lines() + schema.header(); i < lines.size(); ++i) {
-      row(SplitLine(schema, lines[i]));
-    }
+    for (size_t i = sample.first_row; i < lines.size(); ++i) row(SplitLine(schema, lines[i]));
   }
 }
 
-SampleColumns ReadColumns(const Schema& schema, size_t count, const TextSample& sample) {
+SampleColumns ReadColumns(const Schema& schema, const std::vector<std::string>& names,
+                          const TextSample& sample) {
   SampleColumns result;
-  result.columns.resize(count);
-  const std::vector<std::string> names =
-      schema.header() ? SplitLine(schema, sample.lines[0][schema.skip_lines()])
-                      : std::vector<std::string>();
-  for (size_t i = 0; i < count; ++i) {
-    result.columns[i].name = names.empty() ? StrCat("c", i + 1) : names[i];
-  }
+  for (const std::string& name : names) result.columns.emplace_back().name = name;
   ForEachRow(schema, sample, [&](const std::vector<std::string>& row) {
-    const bool good = row.size() == count;
-    ++(good ? result.rows : result.bad_rows);
-    for (size_t i = 0; good && i < count; ++i) result.columns[i].Add(row[i]);
+    if (row.size() != names.size()) return;
+    ++result.rows;
+    for (size_t i = 0; i < names.size(); ++i) result.columns[i].Add(row[i]);
   });
   return result;
-}
-
-std::vector<std::string> NullTexts(const std::vector<SampleColumn>& columns) {
-  std::set<std::string> texts;
-  for (const SampleColumn& column : columns) {
-    for (const auto& [text, count] : column.nulls) texts.insert(text);
-  }
-  return {texts.begin(), texts.end()};
 }
 
 }  // namespace elastor

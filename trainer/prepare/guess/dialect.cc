@@ -7,33 +7,62 @@
 
 #include "core/base/text.h"
 #include "trainer/prepare/guess/text_sample.h"
+#include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
 
-constexpr int64_t kMostSkipped = 20;
+constexpr size_t kMostSkipped = 20;
+constexpr size_t kTypedLines = 100;  // tell how many values are typed
+constexpr size_t kMostRecordBytes = 1 << 20;
 
 using Lines = std::vector<std::string>;
 
 // Lines that have the same number of columns, and that number.
 struct Alike {
-  size_t lines = 0;
+  double share = 0;  // of the lines
+  double typed = 0;  // the share of their values that are numbers, times or missing
   size_t columns = 0;
   auto operator<=>(const Alike&) const = default;
 };
 
 size_t LayoutLines(const Lines& lines) { return std::min(lines.size(), kLayoutLines); }
 
+bool IsTyped(const std::string& value) {
+  double number;
+  int64_t seconds;
+  return value.empty() || ParseNumber(value, &number) || IsWrittenNumber(value) ||
+         ParseTime(value, Field::YYYY_MM_DD_HH_MM_SS, &seconds) || IsWrittenTime(value);
+}
+
+double TypedShare(const Schema& schema, const Lines& lines, size_t columns) {
+  size_t values = 0, typed = 0;
+  for (size_t i = 0; i < std::min(lines.size(), kTypedLines); ++i) {
+    const Lines row = SplitLine(schema, lines[i]);
+    if (row.size() != columns) continue;
+    values += columns;
+    typed += std::ranges::count_if(row, IsTyped);
+  }
+  return values == 0 ? 0 : static_cast<double>(typed) / static_cast<double>(values);
+}
+
 // The largest group of the first lines that `schema` cuts into equally many columns, two at least;
 // of groups of one size the one with more columns.
 Alike LinesAlike(const Schema& schema, const Lines& lines) {
-  std::map<size_t, size_t> lines_of;  // by number of columns
-  for (size_t i = 0; i < LayoutLines(lines); ++i) ++lines_of[SplitLine(schema, lines[i]).size()];
+  const size_t count = LayoutLines(lines);
+  Lines records = RecordsOf(schema, {lines.begin(), lines.begin() + count});
+  // The last one may go on behind them.
+  if (count < lines.size() && SplitLine(schema, records.back()).empty()) records.pop_back();
+  std::map<size_t, size_t> records_of;  // by number of columns
+  for (const std::string& record : records) ++records_of[SplitLine(schema, record).size()];
   Alike best;
-  for (const auto& [columns, with] : lines_of) {
-    if (columns >= 2) best = std::max(best, Alike{with, columns});
+  for (const auto& [columns, with] : records_of) {
+    const double share = static_cast<double>(with) / static_cast<double>(records.size());
+    if (columns >= 2 && share >= best.share) best = {share, 0, columns};
   }
+  best.typed = TypedShare(schema, records, best.columns);
   return best;
 }
 
@@ -41,16 +70,12 @@ Alike LinesAlike(const Schema& schema, const Lines& lines) {
 // false where lines are no longer alike then. `unquoted` is the schema that gives `plain`.
 bool QuotesAreAroundValues(const Schema& unquoted, const Lines& lines, const Alike& plain,
                            const Alike& quoted) {
-  const size_t count = LayoutLines(lines);
-  const double most = kLayoutShare * static_cast<double>(count);
-  if (static_cast<double>(quoted.lines) < std::min(static_cast<double>(plain.lines), most)) {
-    return false;
-  }
-  if (quoted.columns != plain.columns || quoted.lines > plain.lines) return true;
+  if (quoted.share < std::min(plain.share, kLayoutShare)) return false;
+  if (quoted.columns != plain.columns || quoted.share > plain.share) return true;
   const auto in_quotes = [](const std::string& value) {
     return value.size() > 1 && value.front() == '"' && value.back() == '"';
   };
-  return std::any_of(lines.begin(), lines.begin() + count, [&](const std::string& line) {
+  return std::any_of(lines.begin(), lines.begin() + LayoutLines(lines), [&](const auto& line) {
     return std::ranges::any_of(SplitLine(unquoted, line), in_quotes);
   });
 }
@@ -67,15 +92,32 @@ Alike ChooseQuotes(const Lines& lines, bool quotes, Schema* schema) {
   return around ? quoted : plain;
 }
 
+// Whether a quote is open at the end of `line`. `open`: one is at its beginning.
+bool StaysOpen(const std::string& line, const std::string& delimiter, bool open) {
+  for (size_t at = 0;;) {
+    if (!open && at < line.size() && line[at] == '"') {
+      open = true;
+      ++at;
+    }
+    while (open) {
+      at = line.find('"', at);
+      if (at == line.npos) return true;
+      open = line.compare(at, 2, "\"\"") == 0;
+      at += open ? 2 : 1;
+    }
+    at = line.find(delimiter, at);
+    if (at == line.npos) return false;
+    at += delimiter.size();
+  }
+}
+
 // Makes a space after every delimiter a part of it.
 void TakeSpaceIntoDelimiter(const Lines& lines, const Alike& alike, Schema* schema) {
   Schema spaced = *schema;
   spaced.set_delimiter(schema->delimiter() + " ");
-  const auto same = [&](const std::string& line) {
-    return SplitLine(spaced, line).size() == alike.columns;
-  };
-  const auto count = std::count_if(lines.begin(), lines.begin() + LayoutLines(lines), same);
-  if (schema->delimiter() != " " && count == static_cast<int64_t>(alike.lines)) *schema = spaced;
+  const Alike same = LinesAlike(spaced, lines);
+  if (schema->delimiter() == " " || same.columns != alike.columns) return;
+  if (same.share == alike.share) *schema = spaced;
 }
 
 }  // namespace
@@ -85,15 +127,37 @@ std::vector<std::string> SplitLine(const Schema& schema, const std::string& line
   return values.ok() ? *values : std::vector<std::string>();
 }
 
+int64_t LinesOf(const std::string& record) { return 1 + std::ranges::count(record, '\n'); }
+
+Lines RecordsOf(const Schema& schema, const Lines& lines) {
+  if (!schema.quoted()) return lines;
+  const std::string delimiter = DelimiterOf(schema);
+  Lines records;
+  bool join = true;
+  for (size_t first = 0; first < lines.size();) {
+    std::string record = lines[first];
+    bool open = join && StaysOpen(record, delimiter, false);
+    size_t next = first + 1;
+    for (; open && next < lines.size() && record.size() < kMostRecordBytes; ++next) {
+      open = StaysOpen(lines[next], delimiter, true);
+      StrAppend(&record, "\n", lines[next]);
+    }
+    join = join && !open;  // a quote that stays open ends it, or time would grow by the square
+    records.push_back(open ? lines[first] : record);
+    first = open ? first + 1 : next;
+  }
+  return records;
+}
+
 StatusOr<Dialect> FindDialect(const std::vector<std::string>& lines, const std::string& path) {
   const size_t count = LayoutLines(lines);
   const auto quote = [](const std::string& line) { return line.find('"') != line.npos; };
   const bool quotes = std::any_of(lines.begin(), lines.begin() + count, quote);
   Alike best;
   Schema chosen;
-  for (const char* delimiter : {"\t", ",", "::", ";", "|", " "}) {
+  for (const char* delimiter : {"\t", ",", "::", ";", "|", "\x01", " "}) {
     // Spaces stand within values, too.
-    if (delimiter[0] == ' ' && best.lines > count / 2) continue;
+    if (delimiter[0] == ' ' && best.share > 0.5) continue;
     Schema schema;
     schema.set_delimiter(delimiter);
     const Alike alike = ChooseQuotes(lines, quotes, &schema);
@@ -101,16 +165,19 @@ StatusOr<Dialect> FindDialect(const std::vector<std::string>& lines, const std::
     best = alike;
     chosen = schema;
   }
-  if (static_cast<double>(best.lines) < kLayoutShare * static_cast<double>(count)) {
+  const Lines first = RecordsOf(chosen, {lines.begin(), lines.begin() + count});
+  if (best.share < kLayoutShare) {
     return UserError(StrCat(path,
                             ": no delimiter makes equally many columns of its lines; expected "
                             "tabs, commas, '::', semicolons, bars or spaces between them"));
   }
-  for (int64_t i = 0; i < kMostSkipped && SplitLine(chosen, lines[i]).size() != best.columns; ++i) {
-    chosen.set_skip_lines(i + 1);
+  size_t skipped = 0;
+  for (; skipped < kMostSkipped && SplitLine(chosen, first[skipped]).size() != best.columns;
+       ++skipped) {
+    chosen.set_skip_lines(chosen.skip_lines() + LinesOf(first[skipped]));
   }
   TakeSpaceIntoDelimiter(lines, best, &chosen);
-  return Dialect{chosen, best.columns};
+  return Dialect{chosen, best.columns, skipped};
 }
 
 }  // namespace elastor

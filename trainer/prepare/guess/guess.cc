@@ -1,6 +1,7 @@
 #include "trainer/prepare/guess/guess.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "core/base/text.h"
 #include "trainer/prepare/guess/columns.h"
@@ -8,51 +9,70 @@
 #include "trainer/prepare/guess/header.h"
 #include "trainer/prepare/guess/label.h"
 #include "trainer/prepare/guess/libsvm.h"
+#include "trainer/prepare/guess/nulls.h"
 #include "trainer/prepare/guess/proposal.h"
+#include "trainer/prepare/guess/read_back.h"
 #include "trainer/prepare/guess/text_sample.h"
 #include "trainer/prepare/schema_file.h"
 
 namespace elastor {
 namespace {
 
-StatusOr<std::vector<size_t>> ChooseLabel(const SampleColumns& sample, bool named,
-                                          const std::string& given, const std::string& path) {
-  if (given.empty()) return LabelCandidates(sample, named, path);
+StatusOr<std::vector<size_t>> ChooseLabel(const SampleColumns& sample, const std::string& given,
+                                          const std::string& path) {
+  if (given.empty()) return LabelCandidates(sample, path);
   ELASTOR_ASSIGN_OR_RETURN(const size_t label, GivenLabel(sample.columns, given));
   return std::vector<size_t>{label};
 }
 
-StatusOr<std::string> ProposeDelimited(const TextSample& text, const std::string& given_label) {
-  const std::string& path = text.paths[0];
-  ELASTOR_ASSIGN_OR_RETURN(const Dialect dialect, FindDialect(text.lines[0], path));
-  DelimitedFindings found;
-  found.schema = dialect.schema;
-  found.schema.set_header(FirstLineIsHeader(dialect.schema, text.lines[0]));
-  found.sample = ReadColumns(found.schema, dialect.columns, text);
-  for (const std::string& null : NullTexts(found.sample.columns)) found.schema.add_null(null);
-  ELASTOR_ASSIGN_OR_RETURN(found.candidates,
-                           ChooseLabel(found.sample, found.schema.header(), given_label, path));
-  found.copies = LabelCopies(found.schema, text, found.sample.columns, found.candidates[0]);
-  return DelimitedProposal(text, found);
+// Checks a proposal and reads the sample by it. Names and labels' values may be ones that no schema
+// can have.
+StatusOr<ReadBack> Try(const std::string& schema_text, const TextSample& text) {
+  const StatusOr<Schema> schema = ParseSchema(schema_text, "a schema of it");
+  if (!schema.ok()) {
+    return UserError(StrCat(text.paths[0], ": ", schema.status().message()));
+  }
+  return ReadSampleBack(*schema, text);
 }
 
-StatusOr<std::string> Propose(const std::vector<std::string>& paths, const std::string& label) {
-  ELASTOR_ASSIGN_OR_RETURN(const TextSample text, ReadTextSample(paths));
-  if (!IsLibsvm(text.lines[0])) return ProposeDelimited(text, label);
-  if (label.empty()) return LibsvmProposal(text);
-  return UserError(StrCat("--label=", label, ": the label of libsvm's layout is its first word"));
+StatusOr<std::string> ProposeDelimited(TextSample text, const std::string& given_label) {
+  const std::string& path = text.paths[0];
+  ELASTOR_ASSIGN_OR_RETURN(const Dialect dialect, FindDialect(text.lines[0], path));
+  for (auto& lines : text.lines) lines = RecordsOf(dialect.schema, lines);
+  const Header header = FindHeader(dialect, text.lines[0]);
+  text.first_row = header.first_row;
+  DelimitedFindings found;
+  found.schema = header.schema;
+  found.header_fault = header.fault;
+  found.sample = ReadColumns(found.schema, header.names, text);
+  found.sample.named = header.named;
+  Nulls nulls = FindNulls(found.sample.columns);
+  for (const std::string& null : nulls.texts) found.schema.add_null(null);
+  for (SampleColumn& column : found.sample.columns) column.Summarise(nulls.texts);
+  found.null_doubts = std::move(nulls.doubts);
+  found.given_label = !given_label.empty();
+  ELASTOR_ASSIGN_OR_RETURN(found.candidates, ChooseLabel(found.sample, given_label, path));
+  found.telling = FindTelling(found.schema, text, found.sample.columns, found.candidates[0]);
+  ELASTOR_ASSIGN_OR_RETURN(const ReadBack read, Try(DelimitedSchema(found, ""), text));
+  return DelimitedProposal(text, found, read);
+}
+
+StatusOr<std::string> ProposeLibsvm(const TextSample& text, const std::string& given_label) {
+  if (!given_label.empty()) {
+    return UserError(
+        StrCat("--label=", given_label, ": the label of libsvm's layout is its first word"));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const LibsvmFindings found, FindLibsvm(text));
+  ELASTOR_ASSIGN_OR_RETURN(const ReadBack read, Try(LibsvmSchema(found, ""), text));
+  return LibsvmProposal(text, found, read);
 }
 
 }  // namespace
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
-  StatusOr<std::string> text = Propose(paths, label);
-  if (!text.ok()) return text;
-  // Names and labels' values that no schema may have.
-  if (const auto schema = ParseSchema(*text, "a schema of it"); !schema.ok()) {
-    return UserError(StrCat(paths[0], ": ", schema.status().message()));
-  }
-  return text;
+  ELASTOR_ASSIGN_OR_RETURN(TextSample text, ReadTextSample(paths));
+  return IsLibsvm(text.lines[0]) ? ProposeLibsvm(text, label)
+                                 : ProposeDelimited(std::move(text), label);
 }
 
 }  // namespace elastor

@@ -12,29 +12,56 @@
 
 namespace elastor {
 
+// How a label's values are 0 and 1.
+enum class LabelForm {
+  kNone,        // they cannot be
+  kZeroOne,     // 0 or -1, and 1
+  kTwoTexts,    // one of them is positive
+  kTwoNumbers,  // others than 0 and 1: the larger one is positive
+  kRatings,     // numbers: from a threshold on they are positive
+  kTexts        // several: one of them is positive
+};
+LabelForm LabelFormOf(const SampleColumn& column);
+
 // Returns how likely a column is the label; 0: it cannot be. `named`: a header names the columns.
 int LabelScore(const SampleColumn& column, bool named);
 
 // Returns the places of the columns that can be the label, the best first. User error naming `path`
 // when there are none or no rows.
-StatusOr<std::vector<size_t>> LabelCandidates(const SampleColumns& sample, bool named,
-                                              const std::string& path);
+StatusOr<std::vector<size_t>> LabelCandidates(const SampleColumns& sample, const std::string& path);
 
 // Returns the place of the column that --label names. User error when it cannot be a label.
 StatusOr<size_t> GivenLabel(const std::vector<SampleColumn>& columns, const std::string& name);
 
-// Whether a label's two values are texts, not 0 and 1.
-bool IsTwoTexts(const SampleColumn& label);
-// Returns the one of two texts that counts as 1: by its meaning, else the rarer one.
+// Returns why the label should be looked at; empty: no reason. `candidates`: its place, then those
+// of the other columns that can be the label. `given`: --label names it.
+std::string LabelDoubt(const SampleColumns& sample, const std::vector<size_t>& candidates,
+                       bool given);
+
+// Whether a column that is not the label can be it as well: it has the name of a label
+// or of ratings, or the label has no such name and it looks like one. `candidates`: as above;
+// `place`: of the column.
+bool MayBeLabel(const SampleColumns& sample, const std::vector<size_t>& candidates, size_t place);
+
+// Whether a column's name says that it is a label as the chosen one is, known only afterwards.
+bool IsSecondLabel(const SampleColumn& column);
+
+// Returns the text that counts as 1: by its meaning, else the rarer one.
 std::string PositiveText(const SampleColumn& label);
-// Returns the rating from which on a row counts as positive: the first one above the mean.
+// Returns the number from which on a row counts as positive: the first one above the mean.
 double LabelThreshold(const SampleColumn& label);
 // Returns the share of rows that are positive.
 double PositiveRate(const SampleColumn& label);
 
-// Returns, by column, whether its value tells the label, as the label's opposite does.
-std::vector<bool> LabelCopies(const Schema& schema, const TextSample& sample,
-                              const std::vector<SampleColumn>& columns, size_t label);
+// What a column says about the label.
+enum class Telling {
+  kNothing,
+  kValue,    // its value tells the label, as the label's opposite does
+  kPresence  // whether it is missing does, as the time of a conversion's
+};
+// Returns that of every column; kNothing of the label's own.
+std::vector<Telling> FindTelling(const Schema& schema, const TextSample& sample,
+                                 const std::vector<SampleColumn>& columns, size_t label);
 
 }  // namespace elastor
 

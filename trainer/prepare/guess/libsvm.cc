@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/base/text.h"
 #include "trainer/prepare/guess/proposal.h"
@@ -13,9 +15,10 @@
 namespace elastor {
 namespace {
 
+// The words of a line up to a comment, which SVMlight allows.
 std::vector<std::string> WordsOf(const std::string& line) {
   std::vector<std::string> words;
-  for (size_t at = line.find_first_not_of(" \t"); at < line.size();
+  for (size_t at = line.find_first_not_of(" \t"); at < line.size() && line[at] != '#';
        at = line.find_first_not_of(" \t", at)) {
     const size_t end = std::min(line.find_first_of(" \t", at), line.size());
     words.push_back(line.substr(at, end - at));
@@ -24,87 +27,137 @@ std::vector<std::string> WordsOf(const std::string& line) {
   return words;
 }
 
-bool IsPair(const std::string& word) {
-  const size_t colon = word.find(':');
-  int64_t index;
-  double value;
-  return colon != word.npos && ParseInteger(word.substr(0, colon), &index) &&
-         ParseNumber(word.substr(colon + 1), &value);
+bool IsNumber(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double number;
+  return ParseNumber(text, &number);
 }
 
-// `words`: a line's.
-bool IsLibsvmRow(const std::vector<std::string>& words) {
-  float label;
-  return words.size() > 1 && ParseLabel(words[0], &label) &&
-         std::all_of(words.begin() + 1, words.end(), IsPair);
+// Whether the parts of a word between colons are a name or index, and numbers.
+bool IsPairOrTriple(const std::string& word) {
+  const size_t first = word.find(':'), last = word.rfind(':');
+  if (first == word.npos || first == 0) return false;
+  return IsNumber(std::string_view(word).substr(last + 1)) &&
+         (first == last || IsNumber(std::string_view(word).substr(first + 1, last - first - 1)));
 }
 
 struct LibsvmRows {
-  int64_t rows = 0;
-  int64_t bad_rows = 0;
-  int64_t positives = 0;
   size_t least_pairs = std::numeric_limits<size_t>::max();
   size_t most_pairs = 0;
-  bool ones = true;  // all values are 1
+  bool ones = true;                  // all values are 1
+  bool disjoint = true;              // no index stands at two places
+  bool constant = true;              // every place has one index
+  std::string odd_label;             // the first one that is neither 0, 1 nor -1
+  int64_t labels = 0;                // such as are
+  std::string triple, query, wrong;  // the first word of each kind
+  std::unordered_map<std::string, size_t> place_of;
+  std::vector<std::string> index_at;  // the first one of each place
 
-  void Add(const std::vector<std::string>& words) {
-    if (!IsLibsvmRow(words)) {
-      ++bad_rows;
-      return;
-    }
-    ++rows;
-    float label = 0;
-    ParseLabel(words[0], &label);
-    positives += label == 1;
-    least_pairs = std::min(least_pairs, words.size() - 1);
-    most_pairs = std::max(most_pairs, words.size() - 1);
-    for (size_t i = 1; i < words.size(); ++i) {
-      double value = 0;
-      ParseNumber(std::string_view(words[i]).substr(words[i].find(':') + 1), &value);
-      ones &= value == 1;
-    }
-  }
+  void Add(const std::vector<std::string>& words);
+  void AddPair(size_t place, const std::string& word);
 };
 
-std::string FieldsText(const LibsvmRows& found) {
-  const size_t most = found.most_pairs;
-  if (found.least_pairs != most) {
-    return StrCat("fields { name: \"features\" type: MULTI_HOT max_length: ", most, " }\n");
-  }
-  const std::string names = most == 1 ? "\"f1\"" : StrCat("\"f1..f", most, "\"");
-  return StrCat("fields { names: ", names, " type: ", found.ones ? "CATEGORICAL" : "NUMERIC",
-                " }\n");
+void Note(const std::string& word, std::string* first) {
+  if (first->empty()) *first = word;
+}
+
+void LibsvmRows::Add(const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  float label;
+  if (!ParseLabel(words[0], &label) && IsNumber(words[0])) Note(words[0], &odd_label);
+  for (size_t i = 1; i < words.size(); ++i) AddPair(i - 1, words[i]);
+  least_pairs = std::min(least_pairs, words.size() - 1);
+  most_pairs = std::max(most_pairs, words.size() - 1);
+}
+
+void LibsvmRows::AddPair(size_t place, const std::string& word) {
+  const size_t colon = word.find(':');
+  if (word.starts_with("qid:")) return Note(word, &query);
+  if (!IsPairOrTriple(word)) return;  // of a bad row
+  if (word.find(':', colon + 1) != word.npos) return Note(word, &triple);
+  const std::string index = word.substr(0, colon);
+  int64_t number;
+  if (!ParseInteger(index, &number)) Note(word, &wrong);
+  double value = 0;
+  ParseNumber(std::string_view(word).substr(colon + 1), &value);
+  ones &= value == 1;
+  disjoint &= place_of.try_emplace(index, place).first->second == place;
+  if (place == index_at.size()) index_at.push_back(index);
+  constant &= place < index_at.size() && index_at[place] == index;
 }
 
 }  // namespace
 
 bool IsLibsvm(const std::vector<std::string>& lines) {
   const size_t count = std::min(lines.size(), kLayoutLines);
-  const auto good = std::count_if(lines.begin(), lines.begin() + count,
-                                  [](const auto& line) { return IsLibsvmRow(WordsOf(line)); });
-  return static_cast<double>(good) >= kLayoutShare * static_cast<double>(count);
+  size_t good = 0, with_pairs = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<std::string> words = WordsOf(lines[i]);
+    if (words.empty() || !IsNumber(words[0])) continue;
+    if (!std::all_of(words.begin() + 1, words.end(), IsPairOrTriple)) continue;
+    ++good;
+    with_pairs += words.size() > 1;
+  }
+  return 2 * with_pairs > count &&
+         static_cast<double>(good) >= kLayoutShare * static_cast<double>(count);
 }
 
-StatusOr<std::string> LibsvmProposal(const TextSample& text) {
-  LibsvmRows found;
+StatusOr<LibsvmFindings> FindLibsvm(const TextSample& text) {
+  LibsvmRows rows;
   for (const auto& lines : text.lines) {
-    for (const std::string& line : lines) found.Add(WordsOf(line));
+    for (const std::string& line : lines) rows.Add(WordsOf(line));
   }
-  const bool same = found.least_pairs == found.most_pairs;
-  if (!found.ones && !same) {
-    return UserError(StrCat(text.paths[0],
-                            ": pairs with values other than 1, and not as many in every row; "
-                            "no schema reads such rows"));
+  const std::string& path = text.paths[0];
+  if (!rows.triple.empty()) {
+    return UserError(StrCat(path, ": found ", Shown(rows.triple),
+                            ", a triple field:index:value of libffm, which no schema reads; "
+                            "expected pairs index:value"));
   }
-  const std::string pairs =
-      same ? StrCat(found.most_pairs) : StrCat(found.least_pairs, " to ", found.most_pairs);
-  return StrCat(ProposalHead(text, found.rows, found.bad_rows,
-                             StrCat("label, then ", pairs, " pairs index:value")),
-                "# Label: ",
-                NumberText(static_cast<double>(found.positives) / static_cast<double>(found.rows)),
-                " positive.\nlayout: LIBSVM\nmax_bad_rows: 100\n"
-                "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n",
-                FieldsText(found));
+  if (!rows.query.empty() || !rows.wrong.empty()) {
+    return UserError(StrCat(path, ": found ", Shown(rows.query.empty() ? rows.wrong : rows.query),
+                            ", which no schema reads; expected pairs index:value alone"));
+  }
+  if (!rows.odd_label.empty()) {
+    return UserError(StrCat(path, ": found label ", Shown(rows.odd_label),
+                            " in libsvm's layout; expected 0, 1 or -1"));
+  }
+  LibsvmFindings found;
+  found.least_pairs = rows.least_pairs;
+  found.most_pairs = rows.most_pairs;
+  const bool same = rows.least_pairs == rows.most_pairs;
+  if (!rows.ones && !(same && rows.constant)) {
+    return UserError(StrCat(path,
+                            ": pairs with values other than 1, and not the same indices in every "
+                            "row; no schema reads such rows"));
+  }
+  found.fields = !rows.ones              ? LibsvmFindings::kNumeric
+                 : same && rows.disjoint ? LibsvmFindings::kCategorical
+                                         : LibsvmFindings::kBag;
+  return found;
+}
+
+std::string LibsvmSchema(const LibsvmFindings& found, const std::string& bad_rows) {
+  const size_t most = found.most_pairs;
+  const std::string names = most == 1 ? "\"f1\"" : StrCat("\"f1..f", most, "\"");
+  const std::string fields =
+      found.fields == LibsvmFindings::kBag
+          ? StrCat("name: \"features\" type: MULTI_HOT max_length: ", most)
+          : StrCat("names: ", names,
+                   " type: ", found.fields == LibsvmFindings::kNumeric ? "NUMERIC" : "CATEGORICAL");
+  return StrCat("layout: LIBSVM\n", bad_rows,
+                "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\nfields { ", fields,
+                " }\n");
+}
+
+std::string LibsvmProposal(const TextSample& text, const LibsvmFindings& found,
+                           const ReadBack& read) {
+  const std::string pairs = found.least_pairs == found.most_pairs
+                                ? StrCat(found.most_pairs)
+                                : StrCat(found.least_pairs, " to ", found.most_pairs);
+  return StrCat(
+      ProposalHead(text, read, StrCat("label, then ", pairs, " pairs index:value")),
+      "# Label: ", NumberText(static_cast<double>(read.positives) / static_cast<double>(read.rows)),
+      " positive.\n", LibsvmSchema(found, BadRowsText(read)));
 }
 
 }  // namespace elastor

@@ -1,20 +1,38 @@
 #ifndef ELASTOR_TRAINER_PREPARE_GUESS_LIBSVM_H_
 #define ELASTOR_TRAINER_PREPARE_GUESS_LIBSVM_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/prepare/guess/read_back.h"
 #include "trainer/prepare/guess/text_sample.h"
 
 namespace elastor {
 
-// Whether nearly all of the first lines are a label and pairs index:number.
+// How the pairs of a row are fields.
+struct LibsvmFindings {
+  size_t least_pairs = 0;  // of a row, and the most
+  size_t most_pairs = 0;
+  // NUMERIC: every place has one index in all rows. CATEGORICAL: no index stands at two places.
+  // MULTI_HOT: else.
+  enum Fields { kNumeric, kCategorical, kBag } fields = kBag;
+};
+
+// Whether nearly all of the first lines are a number, then words with colons, as libsvm, libFM,
+// ranking data (qid:7) and libffm (field:index:value) write them.
 bool IsLibsvm(const std::vector<std::string>& lines);
 
-// Returns a schema of layout LIBSVM, as DelimitedProposal does. User error when no schema reads
-// such rows. REQUIRES: IsLibsvm of the first file.
-StatusOr<std::string> LibsvmProposal(const TextSample& text);
+// Looks at all rows. User error naming the file and what it has when no schema reads such rows:
+// libffm's triples, labels other than 0, 1 and -1, numbers whose index differs from row to row.
+// REQUIRES: IsLibsvm of the first file.
+StatusOr<LibsvmFindings> FindLibsvm(const TextSample& text);
+
+// Return a schema of layout LIBSVM, as DelimitedSchema and DelimitedProposal do.
+std::string LibsvmSchema(const LibsvmFindings& found, const std::string& bad_rows);
+std::string LibsvmProposal(const TextSample& text, const LibsvmFindings& found,
+                           const ReadBack& read);
 
 }  // namespace elastor
 

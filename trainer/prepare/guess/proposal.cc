@@ -5,13 +5,14 @@
 #include <optional>
 
 #include "core/base/text.h"
-#include "trainer/prepare/guess/label.h"
+#include "trainer/prepare/guess/name_hints.h"
 #include "trainer/prepare/guess/types.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
 
+constexpr int64_t kBadRows = 100;      // that are allowed where a sample has hardly any
 constexpr size_t kMostCandidates = 3;  // for the label, that are told
 
 std::string LabelComments(const std::vector<SampleColumn>& columns,
@@ -50,11 +51,9 @@ std::string LayoutText(const Schema& schema) {
   return text;
 }
 
-std::string BadRowsText(int64_t missing_labels, int64_t rows) {
-  if (missing_labels == 0) return "max_bad_rows: 100\n";
-  return StrCat("# Rows without the label are bad rows: ",
-                NumberText(static_cast<double>(missing_labels) / static_cast<double>(rows)),
-                " of all.\nmax_bad_rows: 1000000000\n");
+// The line that tells a doubt about a column.
+std::string DoubtText(const std::string& name, const std::string& doubt) {
+  return doubt.empty() ? "" : StrCat("# check ", name, ": ", doubt, "\n");
 }
 
 // The hour and the weekday of a time, and the time itself where it is the row's.
@@ -75,15 +74,18 @@ std::string TimeFields(const SampleColumn& column, Field::TimeFormat format, boo
 // Gathers columns of one type that follow one another in one entry of `fields`.
 class FieldList {
  public:
-  // `header`: the columns have names of their own, so that no range of names stands for them.
-  explicit FieldList(bool header) : header_(header) {}
+  // `named`: the columns have names of their own, so that no range of names stands for them.
+  explicit FieldList(bool named) : named_(named) {}
 
-  void Add(const std::string& name, const std::string& type) {
+  // `comment`: lines to stand above the entry.
+  void Add(const std::string& name, const std::string& type, const std::string& comment) {
     // ".." in a name reads as a range, so that such a name stands alone.
     const bool alone = IsRange(name) || (!names_.empty() && IsRange(names_.back()));
-    if (type != type_ || alone) Flush();
+    if (type != type_ || alone || !comment.empty()) Flush();
+    text_ += comment;
     type_ = type;
     names_.push_back(name);
+    if (!comment.empty()) Flush();
   }
   void AddText(const std::string& text) {
     Flush();
@@ -107,7 +109,7 @@ class FieldList {
 
   std::string NamesText() const {
     if (names_.size() == 1) return StrCat("name: ", ProtoQuoted(names_[0]));
-    if (names_.size() > 2 && !header_) {
+    if (names_.size() > 2 && !named_) {
       return StrCat("names: ", ProtoQuoted(StrCat(names_.front(), "..", names_.back())));
     }
     std::vector<std::string> quoted;
@@ -115,27 +117,67 @@ class FieldList {
     return StrCat("names: [", Join(quoted, ", "), "]");
   }
 
-  const bool header_;
+  const bool named_;
   std::vector<std::string> names_;  // of columns whose type is type_
   std::string type_;
   std::string text_;
 };
 
+// The place of the column that is the row's time: the first one that is never missing and no day
+// of birth. *doubt names another one.
+size_t FindRowTime(const SampleColumns& sample, const std::vector<ColumnProposal>& proposals,
+                   std::string* doubt) {
+  size_t place = proposals.size();
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const SampleColumn& column = sample.columns[i];
+    const bool birth = sample.named && IsBirthName(column.name);
+    if (!proposals[i].time || column.missing > 0 || birth) continue;
+    if (place == proposals.size()) {
+      place = i;
+    } else if (doubt->empty()) {
+      *doubt = StrCat("taken for the row's time; ", Shown(column.name), " can be it, too");
+    }
+  }
+  return place;
+}
+
 std::string FieldsText(const DelimitedFindings& found) {
-  FieldList list(found.schema.header());
-  bool has_row_time = false;
+  const SampleColumns& sample = found.sample;
   const size_t label = found.candidates[0];
-  for (size_t i = 0; i < found.sample.columns.size(); ++i) {
-    const SampleColumn& column = found.sample.columns[i];
-    if (column.name.empty()) continue;  // the names of rows
-    if (const std::optional<Field::TimeFormat> format = TimeFormatOf(column)) {
-      const bool row_time = !has_row_time && column.missing == 0;
-      has_row_time |= row_time;
-      list.AddText(TimeFields(column, *format, row_time));
+  const std::string delimiter = found.schema.quoted() ? "" : found.schema.delimiter();
+  std::vector<ColumnProposal> proposals(sample.columns.size());
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    ColumnProposal& proposal = proposals[i];
+    if (i == label) {
+      proposal.type = LabelType(sample.columns[i]);
+      proposal.doubt = LabelDoubt(sample, found.candidates, found.given_label);
     } else {
-      list.Add(column.name, i == label ? LabelType(column)
-                                       : ColumnType(column, found.sample.rows, found.copies[i],
-                                                    found.schema.delimiter()));
+      proposal =
+          ProposeColumn(sample.columns[i], sample.named, sample.rows, found.telling[i], delimiter);
+    }
+    const bool tells_label = found.telling[i] == Telling::kValue;
+    const bool may_be_label = !found.given_label && (tells_label || proposal.reason.empty()) &&
+                              proposal.doubt.empty() && MayBeLabel(sample, found.candidates, i);
+    if (may_be_label) proposal.doubt = "may be the label";
+    const std::string& null_doubt = found.null_doubts[i];
+    if (null_doubt.empty() || !proposal.reason.empty()) continue;
+    StrAppend(&proposal.doubt, proposal.doubt.empty() ? "" : "; ", null_doubt);
+  }
+  std::string time_doubt;
+  const size_t row_time = FindRowTime(sample, proposals, &time_doubt);
+  FieldList list(sample.named);
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const SampleColumn& column = sample.columns[i];
+    const ColumnProposal& proposal = proposals[i];
+    if (column.name.empty()) continue;  // the names of rows
+    const std::string comment = DoubtText(
+        column.name, i == row_time && proposal.doubt.empty() ? time_doubt : proposal.doubt);
+    if (proposal.time) {
+      list.AddText(StrCat(comment, TimeFields(column, *proposal.time, i == row_time)));
+    } else {
+      list.Add(column.name,
+               StrCat(proposal.type, proposal.reason.empty() ? "" : "  # ", proposal.reason),
+               comment);
     }
   }
   return list.Take();
@@ -143,28 +185,50 @@ std::string FieldsText(const DelimitedFindings& found) {
 
 }  // namespace
 
-std::string ProposalHead(const TextSample& text, int64_t rows, int64_t bad_rows,
-                         std::string_view layout) {
+std::string ProposalHead(const TextSample& text, const ReadBack& read, std::string_view layout) {
   std::vector<std::string> files;
   for (const std::string& path : text.paths) {
     files.push_back(std::filesystem::path(path).filename().string());
   }
-  return StrCat("# Proposed by prepare --guess from the first ", text.bytes(), " bytes of ",
-                Join(files, ", "), ":\n# ", rows, " rows, ", bad_rows, " bad ones; ", layout,
-                ".\n");
+  std::string head = StrCat("# Proposed by prepare --guess from the first ", text.bytes(),
+                            " bytes of ", Join(files, ", "), ":\n# ", read.rows, " rows, ",
+                            read.bad_rows, " bad ones; ", layout, ".\n");
+  if (read.bad_rows > 0) StrAppend(&head, "# The first bad one: ", read.first_fault, ".\n");
+  return head;
 }
 
-std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& found) {
+std::string BadRowsText(const ReadBack& read) {
+  // As many as the sample has are no surprise behind it.
+  constexpr double kFewBadRows = 0.01;
+  const auto all = static_cast<double>(read.rows + read.bad_rows);
+  const double share = static_cast<double>(read.bad_rows) / all;
+  if (share <= kFewBadRows && read.bad_rows <= kBadRows / 2) {
+    return StrCat("max_bad_rows: ", kBadRows, "\n");
+  }
+  return StrCat("# Bad rows are left out: ", NumberText(share),
+                " of all.\nmax_bad_rows: 1000000000\n");
+}
+
+std::string DelimitedSchema(const DelimitedFindings& found, const std::string& bad_rows) {
+  return StrCat(LayoutText(found.schema), bad_rows,
+                "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n", FieldsText(found));
+}
+
+std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& found,
+                              const ReadBack& read) {
   const SampleColumns& sample = found.sample;
   const std::string& delimiter = found.schema.delimiter();
   const std::string layout = StrCat(sample.columns.size(), " columns between ",
                                     delimiter == "\t" ? "tabs" : Shown(delimiter), ", ",
-                                    found.schema.header() ? "with" : "no", " header");
-  const SampleColumn& label = sample.columns[found.candidates[0]];
-  return StrCat(ProposalHead(text, sample.rows, sample.bad_rows, layout),
+                                    sample.named ? "with" : "no", " header");
+  const std::string fault =
+      found.header_fault.empty()
+          ? ""
+          : StrCat("# Fields go by the places of columns, not by the header: ", found.header_fault,
+                   ".\n");
+  return StrCat(ProposalHead(text, read, layout), fault,
                 LabelComments(sample.columns, found.candidates), ColumnTable(sample),
-                LayoutText(found.schema), BadRowsText(label.missing, sample.rows),
-                "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n", FieldsText(found));
+                DelimitedSchema(found, BadRowsText(read)));
 }
 
 }  // namespace elastor

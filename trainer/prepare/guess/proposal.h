@@ -9,6 +9,8 @@
 
 #include "configs/proto/schema.pb.h"
 #include "trainer/prepare/guess/columns.h"
+#include "trainer/prepare/guess/label.h"
+#include "trainer/prepare/guess/read_back.h"
 #include "trainer/prepare/guess/text_sample.h"
 
 namespace elastor {
@@ -17,16 +19,26 @@ namespace elastor {
 struct DelimitedFindings {
   Schema schema;  // delimiter, quoted, skip_lines, header, null
   SampleColumns sample;
-  std::vector<size_t> candidates;  // places that can be the label, the best first; not empty
-  std::vector<bool> copies;        // by column: its value tells the label
+  std::vector<size_t> candidates;        // places that can be the label, the best first; not empty
+  bool given_label = false;              // --label names it
+  std::vector<Telling> telling;          // by column
+  std::vector<std::string> null_doubts;  // by column, of its missing values
+  std::string header_fault;              // see Header::fault
 };
 
 // Returns the comment that a proposal begins with. `layout`: says what a row consists of.
-std::string ProposalHead(const TextSample& text, int64_t rows, int64_t bad_rows,
-                         std::string_view layout);
+std::string ProposalHead(const TextSample& text, const ReadBack& read, std::string_view layout);
 
-// Returns a schema as protobuf text, with what was found as comments.
-std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& found);
+// Returns max_bad_rows for the share of bad rows that a sample has, with a comment that says why.
+std::string BadRowsText(const ReadBack& read);
+
+// Returns a schema as protobuf text without max_bad_rows, in whose place stands `bad_rows`. Above a
+// field that a person should look at stands "# check COLUMN: " and why.
+std::string DelimitedSchema(const DelimitedFindings& found, const std::string& bad_rows);
+
+// Returns the same with what was found as comments.
+std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& found,
+                              const ReadBack& read);
 
 }  // namespace elastor
 

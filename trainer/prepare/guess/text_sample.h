@@ -14,10 +14,12 @@ namespace elastor {
 constexpr size_t kLayoutLines = 1000;
 constexpr double kLayoutShare = 0.9;
 
-// The first lines of raw files, without their endings.
+// The first lines of raw files, without their endings; once their quotes are known, the records
+// that they make.
 struct TextSample {
   std::vector<std::string> paths;
   std::vector<std::vector<std::string>> lines;  // by file; no file is without lines
+  size_t first_row = 0;  // the place of every file's first row, behind skipped lines and header
 
   int64_t bytes() const;  // of all lines, an ending counted as one byte
 };

@@ -1,11 +1,18 @@
 #include "trainer/prepare/guess/types.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <iterator>
+#include <map>
 
 #include "core/base/text.h"
+#include "core/report/csv.h"
 #include "google/protobuf/stubs/strutil.h"
-#include "trainer/prepare/guess/label.h"
+#include "trainer/prepare/guess/lists.h"
+#include "trainer/prepare/guess/name_hints.h"
+#include "trainer/prepare/guess/value_kinds.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
@@ -14,80 +21,280 @@ constexpr int64_t kManyRows = 100;         // tell a value of its own in every r
 constexpr size_t kFewValues = 20;          // integers with as many are categories
 constexpr size_t kMostSmallNumbers = 150;  // ages, hours: integers without large gaps
 constexpr double kLargestGap = 20;
-constexpr double kHeavyTail = 5;     // the largest of counts is as many times their mean
-constexpr double kBagShare = 0.02;   // of the values of a bag have several items
-constexpr int64_t kLongestBag = 64;  // that is proposed
+constexpr double kHeavyTail = 5;       // the largest of counts is as many times their mean
+constexpr double kTailOfCounts = 0.3;  // the mean of different counts, by the largest
+constexpr double kMostShare = 0.8;     // of a column's values have one kind, and the others are odd
+constexpr int64_t kLeastRowsOfShape = 500;  // tell the shape of a histogram from chance
+constexpr double kChangingRows = 2;         // variance of the rows of a number, by their mean
+constexpr double kSlowSteps = 1.4;          // the same from one number to the next
+constexpr double kExactIntegers = 9007199254740992;  // 2^53
+constexpr int64_t kLongestBag = 256;                 // that is proposed
+
+const char kLeftOut[] = "IGNORED";
+
+ColumnProposal Ignored(const std::string& reason) { return {kLeftOut, reason, "", {}}; }
+ColumnProposal LeftOut(const std::string& doubt) { return {kLeftOut, "", doubt, {}}; }
 
 bool HasHeavyTail(const SampleColumn& column) {
   return column.least >= -1 && column.largest >= kHeavyTail * column.mean();
 }
 
-// Returns the place in kBagSeparators of what separates a column's items, or its size.
-size_t SeparatorOf(const SampleColumn& column, std::string_view delimiter) {
-  for (size_t i = 0; i < kBagSeparators.size() && !column.numeric(); ++i) {
-    if (kBagSeparators.substr(i, 1) == delimiter || column.bags[i] == 0) continue;
-    const double least = kBagShare * static_cast<double>(column.count);
-    if (static_cast<double>(column.bags[i]) >= least) return i;
+// Whether the larger of a column's different numbers are the sparser, as of counts: ids are not.
+bool ThinsOut(const SampleColumn& column) {
+  double sum = 0;
+  for (const auto& [value, rows] : column.values) {
+    double number = 0;
+    ParseNumber(value, &number);
+    sum += number;
   }
-  return kBagSeparators.size();
+  return sum < kTailOfCounts * column.largest * static_cast<double>(column.values.size());
 }
 
-std::string BagType(const SampleColumn& column, size_t separator) {
-  const std::string name = LowerCase(column.name);
-  const bool series = name.find("list") != name.npos || name.find("seq") != name.npos ||
-                      name.find("hist") != name.npos;
-  return StrCat(series ? "SEQUENCE" : "MULTI_HOT",
-                " pooling: MEAN separator: ", ProtoQuoted(kBagSeparators.substr(separator, 1)),
-                " max_length: ", std::min(column.longest_bag[separator], kLongestBag));
+// Counts the values that are neither numbers nor, without `numbers`, times; and shows one.
+std::string OddTexts(const SampleColumn& column, bool numbers) {
+  std::string least;
+  size_t odd = 0;
+  for (const auto& [value, rows] : column.values) {
+    double number;
+    int64_t seconds;
+    const bool good = numbers ? ParseNumber(value, &number)
+                              : ParseTime(value, Field::YYYY_MM_DD_HH_MM_SS, &seconds);
+    if (good) continue;
+    ++odd;
+    if (least.empty() || value < least) least = value;
+  }
+  return StrCat(CountText(static_cast<int64_t>(odd), "other text"), " such as ", Shown(least));
+}
+
+// Shows the first value in order that `is` of the kind asked for. REQUIRES: there is one.
+std::string FirstText(const SampleColumn& column, bool (*is)(std::string_view)) {
+  const std::string* first = nullptr;
+  for (const auto& [value, rows] : column.values) {
+    if (is(value) && (first == nullptr || value < *first)) first = &value;
+  }
+  return Shown(*first);
+}
+
+std::string DayText(double seconds) {
+  const std::chrono::sys_days day{
+      std::chrono::days(static_cast<int64_t>(std::floor(seconds / 86400)))};
+  const std::chrono::year_month_day date{day};
+  return Format("%04d-%02u-%02u", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+// Seconds since 1970 in the unit that a column's numbers then have: 1, 1e3, 1e6, 1e9; 0: none.
+double EpochUnit(const SampleColumn& column) {
+  constexpr double kYear1990 = 631152000, kYear2040 = 2208988800;
+  for (const double unit : {1.0, 1e3, 1e6, 1e9}) {
+    if (column.least >= kYear1990 * unit && column.largest < kYear2040 * unit) return unit;
+  }
+  return 0;
+}
+
+bool AllValues(const SampleColumn& column, bool (*is)(std::string_view)) {
+  return std::ranges::all_of(column.values, [&](const auto& each) { return is(each.first); });
+}
+
+// A column of integers or other numbers that may be times. Nothing: it is none.
+std::optional<ColumnProposal> ProposeNumericTime(const SampleColumn& column, bool named,
+                                                 std::string* doubt) {
+  const bool timely = named && IsTimeName(column.name);
+  const bool thing = named && IsThingName(column.name) && !timely;
+  if (column.values.size() <= 2 || thing) return std::nullopt;
+  if (column.integral() && AllValues(column, IsDigitDate) &&
+      (AllValues(column, [](std::string_view text) { return text.size() > 6; }) || timely)) {
+    return LeftOut(StrCat("dates such as ", FirstText(column, IsDigitDate),
+                          ", whose digits no time_format reads; left out"));
+  }
+  if (column.times[Field::YYMMDDHH] == column.count) {
+    return ColumnProposal{"", "", "", Field::YYMMDDHH};
+  }
+  const double unit = EpochUnit(column);
+  if (unit == 0) return std::nullopt;
+  const std::string range =
+      StrCat(DayText(column.least / unit), " to ", DayText(column.largest / unit));
+  if (named && !timely) {
+    *doubt = StrCat("may be times, ", range);
+    return std::nullopt;
+  }
+  if (unit > 1 || !column.integral()) {
+    return LeftOut(StrCat("times such as ", CsvNumber(column.least), ", ", range,
+                          "; no time_format reads ",
+                          unit > 1 ? "parts of a second" : "numbers with a point", "; left out"));
+  }
+  // Ids are often numbered from a thousand million on, which would be days of September 2001.
+  const bool round = column.least >= 1e9 && column.least < 1.005e9;
+  const std::string why = round || !named ? StrCat("taken for times, ", range) : "";
+  return ColumnProposal{"", "", why, Field::UNIX_SECONDS};
+}
+
+ColumnProposal Bag(const SampleColumn& column, const ListFinding& list) {
+  ColumnProposal bag;
+  bag.type = StrCat(IsSeriesName(column.name) ? "SEQUENCE" : "MULTI_HOT",
+                    " pooling: MEAN separator: ", ProtoQuoted({&list.separator, 1}),
+                    " max_length: ", std::min(list.longest, kLongestBag));
+  bag.doubt = list.doubt;
+  if (list.longest > kLongestBag) {
+    bag.doubt = StrCat("lists of up to ", list.longest, " items, of which ", kLongestBag,
+                       " are kept; max_length can be larger");
+  }
+  return bag;
+}
+
+std::string CategoryType(const SampleColumn& column, int64_t rows) {
+  const auto distinct = static_cast<int64_t>(column.values.size());
+  return distinct * 10 > rows ? "CATEGORICAL min_count: 2" : "CATEGORICAL";
+}
+
+std::string QuantityType(const SampleColumn& column) {
+  // LOG2 leaves 1.9 as it is and makes 0 of 2.5, so that fractions lose their order.
+  const bool counts = column.whole() && HasHeavyTail(column);
+  return StrCat("NUMERIC transform: ", counts ? "LOG2_STANDARDIZE" : "STANDARDIZE");
+}
+
+// Whether how often a column's numbers occur goes up and down slowly along the numbers, as of ages,
+// and is not the same for all. Ids occur as often as it happens.
+bool GoesSlowly(const SampleColumn& column) {
+  if (column.count < kLeastRowsOfShape) return false;
+  std::map<double, int64_t> rows_of;
+  for (const auto& [value, rows] : column.values) {
+    double number = 0;
+    ParseNumber(value, &number);
+    rows_of[number] += rows;
+  }
+  const auto distinct = static_cast<double>(rows_of.size());
+  const double mean = static_cast<double>(column.count) / distinct;
+  double spread = 0, steps = 0;
+  double before = static_cast<double>(rows_of.begin()->second);
+  for (const auto& [number, rows] : rows_of) {
+    const auto now = static_cast<double>(rows);
+    spread += (now - mean) * (now - mean);
+    steps += (now - before) * (now - before) / 2;
+    before = now;
+  }
+  // By chance alone both are as large as the mean.
+  return spread > kChangingRows * mean * distinct && steps < kSlowSteps * mean * distinct;
+}
+
+bool EveryRowOfItsOwn(const SampleColumn& column, int64_t rows) {
+  return static_cast<int64_t>(column.values.size()) == rows && rows >= kManyRows;
+}
+
+// Whole numbers: quantities, or names of things. The column's name decides; else how they spread.
+ColumnProposal ProposeWhole(const SampleColumn& column, bool named, int64_t rows) {
+  const size_t distinct = column.values.size();
+  const bool unique = EveryRowOfItsOwn(column, rows);
+  const bool thing = named && IsThingName(column.name);
+  const bool quantity = named && !thing && IsQuantityName(column.name);
+  const bool large = column.largest > kExactIntegers || -column.least > kExactIntegers;
+  const bool often = 2 * static_cast<int64_t>(distinct) <= rows;
+  const bool numbered =
+      column.largest - column.least + 1 == static_cast<double>(distinct) && !quantity;
+  if (unique && (thing || large || column.leading_zeros || numbered)) {
+    return Ignored("another value in every row");
+  }
+  if (thing || large || (column.leading_zeros && !quantity)) {
+    return {CategoryType(column, rows), "", "", {}};
+  }
+  if (distinct <= kFewValues && !(quantity && !often)) {
+    return {CategoryType(column, rows), "", "", {}};
+  }
+  if (quantity || column.least < -1) return {QuantityType(column), "", "", {}};
+  if (unique) return LeftOut("another number in every row, which may be a quantity; left out");
+  const bool tail = HasHeavyTail(column), thins = ThinsOut(column);
+  if (tail && thins) return {QuantityType(column), "", "", {}};
+  const bool small = distinct <= kMostSmallNumbers &&
+                     column.largest - column.least < kLargestGap * static_cast<double>(distinct);
+  if (small && GoesSlowly(column)) return {QuantityType(column), "", "", {}};
+  if (!tail && (small || !often)) {
+    return {QuantityType(column), "", "taken for a quantity; may be names of things", {}};
+  }
+  return {CategoryType(column, rows), "", "taken for names of things; may be a quantity", {}};
+}
+
+ColumnProposal ProposeNumeric(const SampleColumn& column, bool named, int64_t rows) {
+  std::string doubt;
+  if (auto time = ProposeNumericTime(column, named, &doubt)) return *time;
+  ColumnProposal proposal = column.whole() ? ProposeWhole(column, named, rows)
+                                           : ColumnProposal{QuantityType(column), "", "", {}};
+  if (!doubt.empty()) proposal.doubt = doubt;
+  return proposal;
+}
+
+// Texts of one kind that no schema reads, wholly or but for a few. Nothing: they are of none.
+std::optional<ColumnProposal> ProposeOdd(const SampleColumn& column) {
+  const auto share = [&](int64_t rows) {
+    return static_cast<double>(rows) / static_cast<double>(column.count);
+  };
+  const int64_t dates = column.times[Field::YYYY_MM_DD_HH_MM_SS];
+  if (column.written_times > 0 && share(column.written_times + dates) >= kMostShare) {
+    return LeftOut(StrCat("times such as ", FirstText(column, IsWrittenTime),
+                          ", which no time_format reads; left out"));
+  }
+  if (dates < column.count && share(dates) >= kMostShare) {
+    return LeftOut(StrCat("times but for ", OddTexts(column, false), "; left out"));
+  }
+  if (column.written_numbers > 0 && share(column.written_numbers + column.numbers) >= kMostShare) {
+    return LeftOut(StrCat("numbers such as ", FirstText(column, IsWrittenNumber),
+                          ", which no schema reads so; left out"));
+  }
+  if (share(column.numbers) < kMostShare) return std::nullopt;
+  const std::string odd = StrCat("numbers but for ", OddTexts(column, true));
+  if (column.wholes < column.numbers) return LeftOut(StrCat(odd, "; left out"));
+  return ColumnProposal{"CATEGORICAL", "", StrCat(odd, "; taken for texts"), {}};
+}
+
+ColumnProposal ProposeText(const SampleColumn& column, bool named, int64_t rows,
+                           std::string_view delimiter) {
+  if (column.times[Field::YYYY_MM_DD_HH_MM_SS] == column.count && column.values.size() > 2) {
+    return {"", "", "", Field::YYYY_MM_DD_HH_MM_SS};
+  }
+  if (auto odd = ProposeOdd(column)) return *odd;
+  const ListFinding list = FindList(column, named, delimiter);
+  if (list.kind == ListFinding::kUnreadable) return LeftOut(list.doubt);
+  if (list.kind == ListFinding::kList) return Bag(column, list);
+  if (EveryRowOfItsOwn(column, rows)) {
+    ColumnProposal ignored = Ignored("another value in every row");
+    ignored.doubt = list.doubt;
+    return ignored;
+  }
+  return {CategoryType(column, rows), "", list.doubt, {}};
 }
 
 }  // namespace
 
-std::optional<Field::TimeFormat> TimeFormatOf(const SampleColumn& column) {
-  const auto format = std::ranges::find(column.times, column.count);
-  if (column.values.size() <= 2 || format == std::end(column.times)) return std::nullopt;
-  return static_cast<Field::TimeFormat>(format - column.times);
-}
-
-bool IsQuantity(const SampleColumn& column, int64_t rows) {
-  const std::string name = LowerCase(column.name);
-  if (!column.numeric()) return false;
-  if (!column.integral()) return true;
-  if (name.ends_with("id") || name.starts_with("user") || name.starts_with("item")) return false;
-  const size_t distinct = column.values.size();
-  const bool small = distinct <= kMostSmallNumbers &&
-                     column.largest - column.least < kLargestGap * static_cast<double>(distinct);
-  return distinct > kFewValues && (column.least < -1 || HasHeavyTail(column) || small ||
-                                   2 * static_cast<int64_t>(distinct) > rows);
-}
-
 std::string LabelType(const SampleColumn& column) {
-  if (IsTwoTexts(column)) {
-    const std::string positive = PositiveText(column);
-    const std::string& first = column.values.begin()->first;
-    const std::string& other = first == positive ? std::next(column.values.begin())->first : first;
-    return StrCat("LABEL positive: ", ProtoQuoted(positive), " negative: ", ProtoQuoted(other));
+  const LabelForm form = LabelFormOf(column);
+  if (form == LabelForm::kZeroOne) return "LABEL";
+  if (form == LabelForm::kTwoNumbers || form == LabelForm::kRatings) {
+    return StrCat("LABEL at_least: ", CsvNumber(LabelThreshold(column)));
   }
-  if (column.values.size() == 2) return "LABEL";
-  return StrCat("LABEL at_least: ", NumberText(LabelThreshold(column)));
+  const std::string positive = PositiveText(column);
+  if (form == LabelForm::kTexts) return StrCat("LABEL positive: ", ProtoQuoted(positive));
+  const std::string& first = column.values.begin()->first;
+  const std::string& other = first == positive ? std::next(column.values.begin())->first : first;
+  return StrCat("LABEL positive: ", ProtoQuoted(positive), " negative: ", ProtoQuoted(other));
 }
 
-std::string ColumnType(const SampleColumn& column, int64_t rows, bool tells_label,
-                       std::string_view delimiter) {
-  if (tells_label) return "IGNORED  # tells the label";
-  if (column.values.size() < 2) return "IGNORED  # the same in all rows";
-  const auto distinct = static_cast<int64_t>(column.values.size());
-  const bool text_or_integer = !column.numeric() || column.integral();
-  if (distinct == rows && rows >= kManyRows && text_or_integer) {
-    return "IGNORED  # another value in every row";
+ColumnProposal ProposeColumn(const SampleColumn& column, bool named, int64_t rows, Telling telling,
+                             std::string_view delimiter) {
+  if (column.values.empty()) return Ignored("missing in all rows");
+  if (telling == Telling::kValue) return Ignored("tells the label");
+  if (telling == Telling::kPresence) {
+    return LeftOut(
+        "missing where the label has one value, there where it has the other; may be "
+        "known only afterwards; left out");
   }
-  if (IsQuantity(column, rows)) {
-    return StrCat("NUMERIC transform: ", HasHeavyTail(column) ? "LOG2_STANDARDIZE" : "STANDARDIZE");
+  if (named && IsSecondLabel(column)) {
+    return LeftOut("may be a second label, known only afterwards; left out");
   }
-  if (const size_t at = SeparatorOf(column, delimiter); at < kBagSeparators.size()) {
-    return BagType(column, at);
+  if (column.values.size() == 1) {
+    if (column.missing == 0) return Ignored("the same in all rows");
+    return {"CATEGORICAL", "", "", {}};
   }
-  return distinct * 10 > rows ? "CATEGORICAL min_count: 2" : "CATEGORICAL";
+  return column.numeric() ? ProposeNumeric(column, named, rows)
+                          : ProposeText(column, named, rows, delimiter);
 }
 
 std::string ProtoQuoted(std::string_view text) {

@@ -8,22 +8,25 @@
 
 #include "configs/proto/schema.pb.h"
 #include "trainer/prepare/guess/columns.h"
+#include "trainer/prepare/guess/label.h"
 
 namespace elastor {
 
-// Returns the format that all values of a column have, when the column is a time.
-std::optional<Field::TimeFormat> TimeFormatOf(const SampleColumn& column);
-
-// Whether a column's numbers are quantities, rather than names of things.
-bool IsQuantity(const SampleColumn& column, int64_t rows);
+// What is proposed for a column.
+struct ColumnProposal {
+  std::string type;    // and its options, as protobuf text; empty: a time
+  std::string reason;  // why it is IGNORED, where that is certain
+  std::string doubt;   // why a person should look at it; empty: it is certain
+  std::optional<Field::TimeFormat> time;
+};
 
 // Returns the type and options of the label, as protobuf text.
 std::string LabelType(const SampleColumn& column);
 
-// Returns the type and options of a column that is neither the label nor a time, as protobuf text;
-// "  # ..." behind it says why a column is IGNORED. `tells_label`: its value tells the label.
-std::string ColumnType(const SampleColumn& column, int64_t rows, bool tells_label,
-                       std::string_view delimiter);
+// Proposes for a column that is not the label. `named`: its name is of a header, and says
+// something. `delimiter`: as of FindList. REQUIRES: the column is summarised.
+ColumnProposal ProposeColumn(const SampleColumn& column, bool named, int64_t rows, Telling telling,
+                             std::string_view delimiter);
 
 // Returns `text` in quotes, as protobuf text has it.
 std::string ProtoQuoted(std::string_view text);

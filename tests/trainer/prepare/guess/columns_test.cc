@@ -5,46 +5,59 @@
 namespace elastor {
 namespace {
 
-SampleColumn ColumnOf(const std::vector<std::string>& values) {
+SampleColumn ColumnOf(const std::vector<std::string>& values,
+                      const std::vector<std::string>& nulls = {}) {
   SampleColumn column;
   for (const std::string& value : values) column.Add(value);
+  column.Summarise(nulls);
   return column;
 }
 
 TEST(ColumnsTest, CountsNumbersIntegersAndMissingValues) {
-  const SampleColumn column = ColumnOf({"3", "-1", "2.5", "", "NA", "3"});
+  const SampleColumn column = ColumnOf({"3", "-1", "2.5", "", "NA", "3"}, {"NA", "null"});
   EXPECT_EQ(column.count, 4);
   EXPECT_EQ(column.missing, 2);
+  EXPECT_EQ(column.nulls.size(), 1u);
   EXPECT_EQ(column.nulls.at("NA"), 1);
   EXPECT_EQ(column.values.at("3"), 2);
+  EXPECT_FALSE(column.values.contains("NA"));
   EXPECT_TRUE(column.numeric());
-  EXPECT_FALSE(column.integral());
+  EXPECT_FALSE(column.whole());
+  EXPECT_EQ(column.integers, 3);
   EXPECT_EQ(column.least, -1);
   EXPECT_EQ(column.largest, 3);
   EXPECT_EQ(column.mean(), 7.5 / 4);
 }
 
-TEST(ColumnsTest, CountsTheItemsOfBagsBySeparator) {
-  const SampleColumn column = ColumnOf({"a|b|c", "d", "e^f"});
-  EXPECT_EQ(column.bags[0], 1);
-  EXPECT_EQ(column.longest_bag[0], 3);
-  EXPECT_EQ(column.bags[1], 1);
-  EXPECT_EQ(column.longest_bag[2], 1);
+TEST(ColumnsTest, TellsWholeNumbersFromIntegersAndZerosInFront) {
+  const SampleColumn points = ColumnOf({"3.0", "1e2"});
+  EXPECT_TRUE(points.whole());
+  EXPECT_FALSE(points.integral());
+  EXPECT_TRUE(ColumnOf({"007", "12"}).leading_zeros);
+  EXPECT_FALSE(ColumnOf({"0", "-5", "0.5"}).leading_zeros);
 }
 
-TEST(ColumnsTest, ReadsRowsOfAllFilesBehindTheirHeaders) {
+// Dates of birth are times, and integers only where times of data of users lie.
+TEST(ColumnsTest, CountsTimesByFormat) {
+  const SampleColumn dates = ColumnOf({"1931-02-03", "2014-10-21 05:00:00", "0031-02-03"});
+  EXPECT_EQ(dates.times[Field::YYYY_MM_DD_HH_MM_SS], 2);
+  const SampleColumn seconds = ColumnOf({"874724710", "1500000000", "12", "14102105"});
+  EXPECT_EQ(seconds.times[Field::UNIX_SECONDS], 2);
+  EXPECT_EQ(seconds.times[Field::YYMMDDHH], 1);
+  EXPECT_EQ(ColumnOf({"21.10.2014", "$5"}).written_times, 1);
+  EXPECT_EQ(ColumnOf({"21.10.2014", "$5"}).written_numbers, 1);
+}
+
+TEST(ColumnsTest, ReadsRowsOfAllFilesFromTheFirstRowOn) {
   Schema schema;
   schema.set_delimiter(",");
-  schema.set_header(true);
-  const TextSample text{{"f", "g"}, {{"x,y", "1,NA", "bad"}, {"x,y", "2,null"}}};
-  const SampleColumns sample = ReadColumns(schema, 2, text);
+  TextSample text{{"f", "g"}, {{"x,y", "1,NA", "bad"}, {"x,y", "2,null"}}, 1};
+  const SampleColumns sample = ReadColumns(schema, {"x", "y"}, text);
   EXPECT_EQ(sample.rows, 2);
-  EXPECT_EQ(sample.bad_rows, 1);
   EXPECT_EQ(sample.columns[0].name, "x");
   EXPECT_EQ(sample.columns[0].values.size(), 2u);
-  EXPECT_EQ(NullTexts(sample.columns), (std::vector<std::string>{"NA", "null"}));
-  schema.set_header(false);
-  EXPECT_EQ(ReadColumns(schema, 2, text).columns[1].name, "c2");
+  text.first_row = 0;
+  EXPECT_EQ(ReadColumns(schema, {"x", "y"}, text).rows, 4);
 }
 
 }  // namespace

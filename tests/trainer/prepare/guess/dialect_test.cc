@@ -42,6 +42,31 @@ TEST(DialectTest, SkipsWhatStandsBeforeTheRows) {
   EXPECT_EQ(dialect->schema.skip_lines(), 2);
 }
 
+// Lines cut at either are alike: numbers with decimal commas decide.
+TEST(DialectTest, OfDelimitersThatDoAlikeTheOneBetweenNumbersIsTaken) {
+  const auto commas = FindDialect({"12,5;3,7", "1,25;4,5", "0,5;2,0"}, "f");
+  ASSERT_TRUE(commas.ok()) << commas.status().message();
+  EXPECT_EQ(commas->schema.delimiter(), ";");
+  const auto bags = FindDialect({"0,a|b,c|d,e|f", "1,a|c,c|d,e|g"}, "f");
+  ASSERT_TRUE(bags.ok()) << bags.status().message();
+  EXPECT_EQ(bags->schema.delimiter(), ",");
+}
+
+TEST(DialectTest, AQuotedValueMayHoldLineEnds) {
+  const Lines lines = {"a,b", "\"x", "y\",1", "\"\"\"z\"\"", "\",2", "u,3", "\"v\",4"};
+  const auto dialect = FindDialect(lines, "f");
+  ASSERT_TRUE(dialect.ok()) << dialect.status().message();
+  EXPECT_TRUE(dialect->schema.quoted());
+  EXPECT_EQ(RecordsOf(dialect->schema, lines),
+            (Lines{"a,b", "\"x\ny\",1", "\"\"\"z\"\"\n\",2", "u,3", "\"v\",4"}));
+  EXPECT_EQ(SplitLine(dialect->schema, "\"x\ny\",1"), (Lines{"x\ny", "1"}));
+  // A quote that nothing closes joins nothing.
+  EXPECT_EQ(RecordsOf(dialect->schema, {"\"a", "b,1"}), (Lines{"\"a", "b,1"}));
+  Schema plain = dialect->schema;
+  plain.set_quoted(false);
+  EXPECT_EQ(RecordsOf(plain, lines), lines);
+}
+
 TEST(DialectTest, RefusesLinesWithoutDelimiter) {
   const auto dialect = FindDialect({"word", "other"}, "in.txt");
   ASSERT_FALSE(dialect.ok());

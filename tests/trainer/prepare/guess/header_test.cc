@@ -5,11 +5,22 @@
 namespace elastor {
 namespace {
 
-bool HasHeader(const std::vector<std::string>& lines, int64_t skip_lines = 0) {
-  Schema schema;
-  schema.set_delimiter(",");
-  schema.set_skip_lines(skip_lines);
-  return FirstLineIsHeader(schema, lines);
+using Texts = std::vector<std::string>;
+
+Header Find(const Texts& lines, size_t columns = 2, size_t skipped = 0) {
+  Dialect dialect;
+  dialect.schema.set_delimiter(",");
+  dialect.schema.set_skip_lines(static_cast<int64_t>(skipped));
+  dialect.columns = columns;
+  dialect.skipped = skipped;
+  return FindHeader(dialect, lines);
+}
+
+bool HasHeader(const Texts& lines, size_t columns = 2, size_t skipped = 0) {
+  const Header header = Find(lines, columns, skipped);
+  EXPECT_EQ(header.first_row, skipped + (header.named ? 1 : 0));
+  EXPECT_EQ(header.names.size(), columns);
+  return header.schema.header();
 }
 
 TEST(HeaderTest, NamesAreNoNumbersAndEachIsThereOnce) {
@@ -19,18 +30,50 @@ TEST(HeaderTest, NamesAreNoNumbersAndEachIsThereOnce) {
 }
 
 TEST(HeaderTest, NoRowHasANameInItsColumn) {
-  EXPECT_FALSE(HasHeader({"a,b", "1,b"}));
+  EXPECT_FALSE(HasHeader({"a,b", "c,b"}));
   EXPECT_TRUE(HasHeader({"a,b", "b,a"}));
+  // But for names that stand over numbers.
+  EXPECT_TRUE(HasHeader({"age,y", "31,n", "25,y"}));
 }
 
-TEST(HeaderTest, OnlyTheFirstNameMayBeEmpty) {
-  EXPECT_TRUE(HasHeader({",b", "1,2"}));
-  EXPECT_FALSE(HasHeader({"a,", "1,2"}));
+TEST(HeaderTest, TheFirstNameMayBeEmpty) {
+  const Header header = Find({",b", "1,2"});
+  EXPECT_TRUE(header.schema.header());
+  EXPECT_EQ(header.names, (Texts{"", "b"}));
+}
+
+TEST(HeaderTest, NamesMayBeTheNumbersOfColumnsOrYears) {
+  EXPECT_TRUE(HasHeader({"0,1,2,3", "1,0.5,a,7", "0,0.25,b,1"}, 4));
+  EXPECT_TRUE(HasHeader({",0,1,2", "0,1,0.5,a", "1,0,0.25,b"}, 4));
+  EXPECT_TRUE(HasHeader({"user,2019,2020", "1,31,4", "2,17,5"}, 3));
+  EXPECT_FALSE(HasHeader({"5,1,2,3", "1,0.5,4,7", "0,0.25,2,1"}, 4));
+}
+
+TEST(HeaderTest, NamesThatNoSchemaCanHaveAreRepairedAndFieldsGoByPlace) {
+  const Header twice = Find({"a,b,a", "1,2,3", "4,5,6"}, 3);
+  EXPECT_FALSE(twice.schema.header());
+  EXPECT_EQ(twice.schema.skip_lines(), 1);
+  EXPECT_EQ(twice.first_row, 1u);
+  EXPECT_EQ(twice.names, (Texts{"a", "b", "a_2"}));
+  EXPECT_EQ(twice.fault, "'a' names two columns");
+  const Header none = Find({"a,", "1,2"});
+  EXPECT_EQ(none.names, (Texts{"a", "c2"}));
+  EXPECT_EQ(none.fault, "column 2 is named ''");
+  EXPECT_TRUE(none.named);
+}
+
+TEST(HeaderTest, ShortHeadersOfRNameNoRowNames) {
+  const Header header = Find({"x,y", "1,5,0", "2,7,1"}, 3, 1);
+  EXPECT_TRUE(header.named);
+  EXPECT_EQ(header.first_row, 1u);
+  EXPECT_EQ(header.names, (Texts{"c1", "x", "y"}));
+  const Header trailing = Find({"x,y", "5,0,", "7,1,"}, 3, 1);
+  EXPECT_EQ(trailing.names, (Texts{"x", "y", "c3"}));
 }
 
 TEST(HeaderTest, StandsBehindSkippedLines) {
-  EXPECT_TRUE(HasHeader({"1,2", "a,b", "1,2"}, 1));
-  EXPECT_FALSE(HasHeader({"a,b", "1,2", "3,4"}, 1));
+  EXPECT_TRUE(HasHeader({"1,2,3", "a,b", "1,2"}, 2, 1));
+  EXPECT_FALSE(HasHeader({"a,b,c", "1,2", "3,4"}, 2, 1));
 }
 
 }  // namespace

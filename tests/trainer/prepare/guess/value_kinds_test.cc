@@ -1,0 +1,57 @@
+#include "trainer/prepare/guess/value_kinds.h"
+
+#include <gtest/gtest.h>
+
+namespace elastor {
+namespace {
+
+TEST(ValueKindsTest, NumbersAsPeopleWriteThem) {
+  for (const char* text : {"12,50", "1,234.50", "1.234,50", "1,234,567", "12.5%", "$3.20", "-$3",
+                           "(7.5)", " 3.2 ", "'12'", "+4.5", "1_000", "inf", "-Infinity", "5 EUR",
+                           "\xe2\x82\xac"
+                           "9,99",
+                           "1 234 567,8"}) {
+    EXPECT_TRUE(IsWrittenNumber(text)) << text;
+  }
+  for (const char* text : {"", "12", "-1.5e3", "1,2,3", "12,", "1.2.3", "3 pieces", "$", "%", "()",
+                           "1,23,456", "infant", "A-1"}) {
+    EXPECT_FALSE(IsWrittenNumber(text)) << text;
+  }
+}
+
+TEST(ValueKindsTest, TimesAsPeopleWriteThem) {
+  for (const char* text :
+       {"2021-03-01T05:15:00Z", "2021-03-01 05:15:00.123", "2021-03-01 05:15", "21.10.2014",
+        "10/21/14", "10/21/2014 5:00 PM", "2014/10/21", "21 Oct 2014", "21/Oct/2014:05:00:00 +0000",
+        "Oct 21, 2014", "Tue Oct 21 2014", "5:00", "05:00:11", "2021-03-01T05:15:00+02:00"}) {
+    EXPECT_TRUE(IsWrittenTime(text)) << text;
+  }
+  // The first two are times that a schema reads.
+  for (const char* text : {"2021-03-01 05:15:00", "2021-03-01", "192.168.1.1", "555-123-4567",
+                           "99.99.2014", "18-24", "1.2.3", "mar 5", "25:00", "3:1", "march"}) {
+    EXPECT_FALSE(IsWrittenTime(text)) << text;
+  }
+}
+
+TEST(ValueKindsTest, TextsThatMeanMissing) {
+  for (const char* text : {"NA", "null", "\\N", "NaT", "<NA>", "?", "-"}) {
+    EXPECT_TRUE(LooksMissing(text)) << text;
+  }
+  EXPECT_FALSE(LooksMissing("no"));
+  EXPECT_TRUE(MayBeValue("None"));
+  EXPECT_TRUE(MayBeValue("NA"));
+  EXPECT_FALSE(MayBeValue("\\N"));
+}
+
+TEST(ValueKindsTest, DigitsThatAreDates) {
+  for (const char* text : {"20140221", "20141231235959", "930101"}) {
+    EXPECT_TRUE(IsDigitDate(text)) << text;
+  }
+  // YYMMDDHH of Avazu is none of these.
+  for (const char* text : {"14102105", "20140231", "2014", "20141231245959", "x0140221"}) {
+    EXPECT_FALSE(IsDigitDate(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace elastor

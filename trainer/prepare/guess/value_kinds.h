@@ -1,0 +1,31 @@
+#ifndef ELASTOR_TRAINER_PREPARE_GUESS_VALUE_KINDS_H_
+#define ELASTOR_TRAINER_PREPARE_GUESS_VALUE_KINDS_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace elastor {
+
+// Kinds of texts that people read at once and that no schema reads.
+
+// Whether `text` is a number as people write it, which ParseNumber refuses: 12,50, 1,234.50, 12%,
+// $3.20, (7.5), a number between blanks or single quotes, inf.
+bool IsWrittenNumber(std::string_view text);
+
+// Whether `text` is a time in a form that ParseTime refuses: 21.10.2014, 10/21/14 5:00 PM,
+// 2014-10-21T05:00Z, 21 Oct 2014.
+bool IsWrittenTime(std::string_view text);
+
+// Whether `text` is what programs write for a missing value: what MeansMissing says, and more.
+bool LooksMissing(std::string_view text);
+
+// Whether a text that LooksMissing is as often a value: NA is Namibia, None a kind of weather.
+bool MayBeValue(std::string_view text);
+
+// Whether the digits of an integer are a date or the time of a day: YYYYMMDD, YYYYMMDDHHMMSS, or
+// YYMMDD. Years are 1900 to 2099.
+bool IsDigitDate(std::string_view digits);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_PREPARE_GUESS_VALUE_KINDS_H_
