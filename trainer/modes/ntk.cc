@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/base/file.h"
-#include "core/process/standard_streams.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/run/inference.h"
@@ -42,14 +41,14 @@ Status Run(const ModeCall& call, Communicator& communicator) {
     ELASTOR_ASSIGN_OR_RETURN(ntk, MeasureKernels(options, step, context));
     Measured measured;
     measured.rows = ntk.rows;
+    measured.text = NtkText(ntk);
     return measured;
   };
   const auto write = [&](const RunOptions& options, const Measured& /*measured*/, int64_t /*step*/,
                          RunContext* context) -> Status {
     if (context->communicator->rank() != 0) return OkStatus();
     ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
-    ELASTOR_RETURN_IF_ERROR(WriteNtk(options.output_dir, options.experiment.name(), ntk.records));
-    return WriteToStdout(NtkText(ntk));
+    return WriteNtk(options.output_dir, options.experiment.name(), ntk.records);
   };
   return RunInference(options, {.check = check, .measure = measure, .write = write}, communicator);
 }

@@ -1,7 +1,5 @@
 #include <vector>
 
-#include "core/base/file.h"
-#include "core/process/standard_streams.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/modes/mode_rows.h"
@@ -20,28 +18,21 @@ Status CheckModel(const RunOptions& options) {
                    "--mode=projection is about");
 }
 
+StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+  Measured measured;
+  measured.rows = context->dataset->rows(options.split);
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<RankProjection> projections,
+                           MeasureProjections(context->HeadModel(), options.split,
+                                              &context->evaluation(), context->communicator));
+  measured.csv_name = kProjectionsFile;
+  measured.csv = ProjectionsCsv(projections);
+  measured.text = ProjectionsText(projections, MeasureScoring(context->HeadModel()));
+  return measured;
+}
+
 Status Run(const ModeCall& call, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(CheckModel(call.options));
-  std::vector<RankProjection> projections;
-  const auto measure = [&](const RunOptions& options, int64_t /*step*/,
-                           RunContext* context) -> StatusOr<Measured> {
-    Measured measured;
-    measured.rows = context->dataset->rows(options.split);
-    ELASTOR_ASSIGN_OR_RETURN(
-        projections, MeasureProjections(context->HeadModel(), options.split, &context->evaluation(),
-                                        context->communicator));
-    return measured;
-  };
-  // projections.csv, and the same on stdout.
-  const auto write = [&](const RunOptions& options, const Measured& /*measured*/, int64_t /*step*/,
-                         RunContext* context) -> Status {
-    if (context->communicator->rank() != 0) return OkStatus();
-    ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
-    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(options.output_dir + "/" + kProjectionsFile,
-                                                ProjectionsCsv(projections)));
-    return WriteToStdout(ProjectionsText(projections, MeasureScoring(context->HeadModel())));
-  };
-  return RunInference(call.options, {.measure = measure, .write = write}, communicator);
+  return RunInference(call.options, {.measure = Measure}, communicator);
 }
 
 constexpr const char* kFlags[] = {"tensorboard"};

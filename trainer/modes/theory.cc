@@ -4,8 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/file.h"
-#include "core/process/standard_streams.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/records/run_files.h"
@@ -56,27 +54,21 @@ StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, i
   return rows;
 }
 
+StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+  Measured measured;
+  measured.rows =
+      std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> table,
+                           MeasureTheoryTable(options, measured.rows, context));
+  measured.csv_name = kTheoryFile;
+  measured.csv = TheoryCsv(table);
+  measured.text = TheoryText(table);
+  return measured;
+}
+
 Status Run(const ModeCall& call, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(CheckModel(call.options));
-  std::vector<TheoryRow> table;
-  const auto measure = [&](const RunOptions& options, int64_t /*step*/,
-                           RunContext* context) -> StatusOr<Measured> {
-    Measured measured;
-    measured.rows =
-        std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
-    ELASTOR_ASSIGN_OR_RETURN(table, MeasureTheoryTable(options, measured.rows, context));
-    return measured;
-  };
-  // theory.csv, and the same on stdout.
-  const auto write = [&](const RunOptions& options, const Measured& /*measured*/, int64_t /*step*/,
-                         RunContext* context) -> Status {
-    if (context->communicator->rank() != 0) return OkStatus();
-    ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
-    ELASTOR_RETURN_IF_ERROR(
-        WriteFileAtomically(options.output_dir + "/" + kTheoryFile, TheoryCsv(table)));
-    return WriteToStdout(TheoryText(table));
-  };
-  return RunInference(call.options, {.measure = measure, .write = write}, communicator);
+  return RunInference(call.options, {.measure = Measure}, communicator);
 }
 
 constexpr const char* kFlags[] = {"tensorboard"};

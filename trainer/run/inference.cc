@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/file.h"
+#include "core/process/standard_streams.h"
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/predictions_file.h"
@@ -37,6 +39,21 @@ Status CheckModelFlag(const std::string& model_dir) {
                    model_dir + "/model");
 }
 
+namespace {
+
+// Writes a table from rank 0.
+Status WriteTable(const RunOptions& options, const Measured& measured, RunContext* context) {
+  if (context->communicator->rank() != 0 || measured.text.empty()) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
+  if (!measured.csv_name.empty()) {
+    ELASTOR_RETURN_IF_ERROR(
+        WriteFileAtomically(options.output_dir + "/" + measured.csv_name, measured.csv));
+  }
+  return WriteToStdout(measured.text);
+}
+
+}  // namespace
+
 Status RunInference(const RunOptions& options, const InferenceMode& mode,
                     Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RunContext> context,
@@ -59,6 +76,7 @@ Status RunInference(const RunOptions& options, const InferenceMode& mode,
   ELASTOR_RETURN_IF_ERROR(context->BeginLog());
   Status written = evaluated ? context->log->Append(measured.evaluated) : OkStatus();
   if (mode.write && written.ok()) written = mode.write(options, measured, step, context.get());
+  if (written.ok()) written = WriteTable(options, measured, context.get());
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, written));
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context->MakeSummary());
   if (!options.model_dir.empty() && metadata.numerics != summary.numerics &&

@@ -21,6 +21,9 @@ struct Measured {
   std::vector<SpectrumRecord> spectrum;  // or empty
   int64_t rows = 0;         // number of the split's rows that were measured; 0: all evaluated rows
   std::string predictions;  // path of the file of predictions; empty: none
+  // A table for people, which rank 0 writes: a CSV file's name in output_dir, or empty, its bytes,
+  // and text for stdout.
+  std::string csv_name, csv, text;
 };
 
 // The part of an inference that differs from mode to mode. All functions are collective.
@@ -29,8 +32,8 @@ struct InferenceMode {
   std::function<Status(const RunOptions&, const RunContext&)> check = {};
   // Measures the model of `step` steps that the context holds.
   std::function<StatusOr<Measured>(const RunOptions&, int64_t step, RunContext*)> measure = {};
-  // Writes the results other than the record of an evaluation: files into output_dir, records into
-  // the log. May be empty. Its error may be this rank's alone.
+  // Writes the results other than Measured's record of an evaluation and its table: files into
+  // output_dir, records into the log. May be empty. Its error may be this rank's alone.
   std::function<Status(const RunOptions&, const Measured&, int64_t step, RunContext*)> write = {};
 };
 
