@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
+#include "launcher/run_command.h"
 #include "launcher/run_table.h"
 #include "launcher/slurm_array.h"
 #include "launcher/slurm_scheduler.h"
@@ -80,8 +82,9 @@ StatusOr<std::string> DryRun(const Plan& plan, const SweepFiles& files, const Ma
                   static_cast<double>(run.bytes_of_rank) / 1e9, run.cores(),
                   seconds ? Duration(*seconds).c_str() : "?");
     text += line;
-    text += Joined(slurm == nullptr ? LocalCommand(run, files, trainer)
-                                    : JobCommand(run, files, trainer, *slurm));
+    text += Join(slurm == nullptr ? LocalCommand(run, files, trainer)
+                                  : JobCommand(run, files, trainer, *slurm),
+                 " ");
     text += status.state == RunState::kCutOff ? " --resume\n" : "\n";
   }
   int64_t later_final = 0, later_trials = 0;

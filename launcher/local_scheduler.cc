@@ -14,6 +14,7 @@
 #include "launcher/attempt.h"
 #include "launcher/live_table.h"
 #include "launcher/rehearsal.h"
+#include "launcher/run_command.h"
 #include "launcher/run_table.h"
 #include "launcher/sweep_status.h"
 #include "launcher/time_estimate.h"

@@ -2,14 +2,8 @@
 #define ELASTOR_LAUNCHER_PLAN_H_
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
-
-#include "configs/proto/sweep.pb.h"
-#include "core/base/status.h"
-#include "launcher/machine.h"
-#include "launcher/run_folder.h"
 
 namespace elastor {
 
@@ -75,41 +69,6 @@ struct Plan {
   std::vector<TunedConfiguration> tuned;
   std::vector<LaterRuns> later;  // which depend on what these runs come to
 };
-
-// Plans the runs of a loaded sweep that its finished runs in `files` determine. Without tuning
-// these are all runs. Else they are the trials whose rung can begin and the final runs of tuned
-// configurations. The same files give the same plan. User error, in one line that begins with
-// `source` (the sweep's path), for the first impossible run: a field that does not exist, an
-// experiment that is refused, two runs with the same outcome.
-StatusOr<Plan> MakePlan(const Sweep& sweep, const std::string& source,
-                        const SweepFiles& files = {});
-
-// Gives trials without a folder the checkpoints of the previous rung, from which they resume.
-Status ContinueTrials(const Plan& plan, const SweepFiles& files);
-
-// Returns why the machine cannot run a run, "needs 8 cores, host h gives 2", or empty.
-std::string Misfit(const PlannedRun& run, const Machine& machine);
-
-// Returns the trainer's command line for a run. An attempt that continues the run adds --resume.
-std::vector<std::string> TrainerCommand(const PlannedRun& run, const SweepFiles& files,
-                                        const std::string& trainer);
-// Returns the command line that starts the run's ranks on this machine.
-std::vector<std::string> LocalCommand(const PlannedRun& run, const SweepFiles& files,
-                                      const std::string& trainer);
-std::string Joined(std::span<const std::string> command);  // as one types it
-
-// Writes plan.jsonl: the sweep's line, then one line per run.
-Status WritePlan(const Plan& plan, const SweepFiles& files);
-StatusOr<Plan> ReadPlan(const SweepFiles& files);
-
-// Changes between a new plan and the runs already in the sweep's folder.
-struct PlanChange {
-  int kept = 0;                   // runs that have a folder, under their old name
-  int fresh = 0;                  // all others
-  std::vector<std::string> left;  // folders of runs that are no longer in the sweep
-};
-// Keeps the folder names of runs that already have a folder, whatever their labels are now.
-StatusOr<PlanChange> AdoptFolders(const SweepFiles& files, Plan* plan);
 
 }  // namespace elastor
 

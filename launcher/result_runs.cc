@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/plan.h"
+#include "launcher/plan_file.h"
 #include "launcher/run_folder.h"
 
 namespace elastor {

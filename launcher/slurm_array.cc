@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/base/json_entry.h"
 #include "core/process/job_process.h"
+#include "launcher/run_command.h"
 #include "nlohmann/json.hpp"
 #include "xxhash.h"
 

@@ -14,6 +14,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "launcher/attempt.h"
 #include "launcher/slurm_array.h"
 #include "launcher/slurm_client.h"
@@ -326,7 +327,8 @@ StatusOr<std::string> DrySubmission(const SlurmSweep& sweep) {
   std::string text;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const int number = next + static_cast<int>(i);
-    text += "sbatch " + Joined(ArrayArguments(arrays[i], number, sweep.files, sweep.slurm)) + "\n";
+    text +=
+        "sbatch " + Join(ArrayArguments(arrays[i], number, sweep.files, sweep.slurm), " ") + "\n";
   }
   return text + std::to_string(left.size()) +
          " runs to submit, job arrays: " + std::to_string(arrays.size()) +

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "launcher/plan_file.h"
 #include "trainer/experiment/config.h"
 
 namespace elastor {

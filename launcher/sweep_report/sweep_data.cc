@@ -4,7 +4,10 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "launcher/comparison/loss_and_gap.h"
+#include "launcher/plan_file.h"
+#include "launcher/run_command.h"
 #include "launcher/sweep_file.h"
 #include "trainer/experiment/config.h"
 #include "trainer/records/run_reader.h"
@@ -178,7 +181,7 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     if (sweep.ok()) run.plan.predictions = sweep->predictions();
     run.status = ReadStatus(run.plan, files);
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
-    run.command = Joined(LocalCommand(run.plan, files, "trainer"));
+    run.command = Join(LocalCommand(run.plan, files, "trainer"), " ");
     if (!run.done()) continue;
     ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder), &run));
     provenance.AddRun(files.Run(run.plan.folder), *run.status.result);

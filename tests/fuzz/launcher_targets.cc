@@ -8,6 +8,8 @@
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/comparison/runs.h"
 #include "launcher/plan.h"
+#include "launcher/plan_file.h"
+#include "launcher/run_command.h"
 #include "launcher/run_folder.h"
 #include "launcher/scaling_law/runs.h"
 #include "launcher/slurm_array.h"

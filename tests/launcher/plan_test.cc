@@ -7,6 +7,10 @@
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/kept_folders.h"
+#include "launcher/make_plan.h"
+#include "launcher/plan_file.h"
+#include "launcher/run_command.h"
 #include "launcher/sweep_file.h"
 
 namespace elastor {
@@ -204,6 +208,45 @@ TEST(PlanTest, APlanIsReadBackAsItWas) {
               HasSubstr("line 2: columns: found []; expected 1 texts"));
 }
 
+TEST(PlanTest, BytesOfAPlan) {
+  const SweepFiles files = {testing::TempDir() + "/bytes"};
+  EXPECT_TRUE(MakeDirectory(files.root).ok());
+  const std::string text =
+      R"({"sweep":"s","columns":["a"],"tuned":[{"configuration":"c","chosen":"a=1","logloss":0.5,)"
+      R"("warning":"w","failure":"f"}],"later":[{"run":{"folder":"","stage":"final","model":"",)"
+      R"("seed":0,"columns":[],"ranks":1,"threads":1,"gpus":0,"nodes":1,"memory_gb":0,"minutes":0,)"
+      R"("dense_parameters":0,"embedding_parameters":0,"multiply_adds":0,"bytes_of_rank":0,)"
+      R"("steps":0,"samples":0},"count":7}]})"
+      "\n"
+      R"({"folder":"x-1","stage":"tune","model":"m","seed":-2,"columns":["v"],"ranks":4,"threads":5,)"
+      R"("gpus":6,"nodes":2,"memory_gb":7,"minutes":8,"dense_parameters":9,)"
+      R"("embedding_parameters":10,"multiply_adds":11,"bytes_of_rank":12,"steps":13,"samples":14})"
+      "\n";
+  ASSERT_TRUE(WriteFileAtomically(files.Plan(), text).ok());
+  const StatusOr<Plan> plan = ReadPlan(files);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_EQ(plan->runs.size(), 1u);
+  const PlannedRun& run = plan->runs[0];
+  EXPECT_EQ(run.stage, Stage::kTune);
+  EXPECT_EQ(run.seed, -2);
+  EXPECT_EQ(run.cores(), 4 * 5);
+  EXPECT_EQ(run.all_gpus(), 4 * 6);
+  EXPECT_EQ(run.nodes, 2);
+  EXPECT_EQ(run.bytes(), 7'000'000'000);
+  EXPECT_EQ(run.minutes, 8);
+  EXPECT_EQ(run.dense_parameters, 9);
+  EXPECT_EQ(run.embedding_parameters, 10);
+  EXPECT_EQ(run.cost(), 14 * (11 + kFixedMultiplyAdds));
+  EXPECT_EQ(run.bytes_of_rank, 12);
+  EXPECT_EQ(run.steps, 13);
+  ASSERT_EQ(plan->tuned.size(), 1u);
+  EXPECT_EQ(plan->tuned[0].loss, 0.5);
+  ASSERT_EQ(plan->later.size(), 1u);
+  EXPECT_EQ(plan->later[0].count, 7);
+  ASSERT_TRUE(WritePlan(*plan, files).ok());
+  EXPECT_EQ(*ReadFile(files.Plan()), text);
+}
+
 // Runs keep their folders when labels change, or when axes come and go.
 TEST(PlanTest, AChangedSweepKeepsItsRuns) {
   const SweepFiles files = {testing::TempDir() + "/changed"};
@@ -220,6 +263,29 @@ TEST(PlanTest, AChangedSweepKeepsItsRuns) {
   EXPECT_EQ(change.fresh, 3);
   EXPECT_THAT(change.left, ElementsAre(before.runs[0].folder));
   EXPECT_EQ(after.runs[0].folder, before.runs[1].folder);
+}
+
+// A trial goes on from a copy of the checkpoints that its previous rung wrote, once.
+TEST(PlanTest, ATrialHasTheCheckpointsOfItsPreviousRung) {
+  const SweepFiles files = {testing::TempDir() + "/continued"};
+  ASSERT_TRUE(MakeDirectory(files.Run("first-1") + "/checkpoints").ok());
+  ASSERT_TRUE(WriteFileAtomically(files.Run("first-1") + "/checkpoints/bytes", "c").ok());
+  Plan plan;
+  plan.runs = {{.folder = "first-1"},
+               {.folder = "next-2", .continues = "first-1"},
+               {.folder = "alone-3", .continues = "absent-4"}};
+  // Without its records the previous run cannot be gone on with.
+  EXPECT_FALSE(ContinueTrials(plan, files).ok());
+  for (const char* name : {"metrics.jsonl", "experiment.textproto", "plan.txt"}) {
+    ASSERT_TRUE(WriteFileAtomically(files.Run("first-1") + "/" + name, name).ok());
+  }
+  for (int again = 0; again < 2; ++again) {
+    const Status status = ContinueTrials(plan, files);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(*ReadFile(files.Run("next-2") + "/checkpoints/bytes"), "c");
+  EXPECT_EQ(*ReadFile(files.Run("next-2") + "/plan.txt"), "plan.txt");
+  EXPECT_THAT(*NamesIn(files.Runs()), ElementsAre("first-1", "next-2"));
 }
 
 // The committed sweeps, as --dry_run sees them.

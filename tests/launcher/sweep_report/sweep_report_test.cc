@@ -17,6 +17,7 @@
 
 #include "core/base/file.h"
 #include "launcher/plan.h"
+#include "launcher/plan_file.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_report/sweep_data.h"
 #include "nlohmann/json.hpp"
