@@ -101,8 +101,7 @@ StatusOr<std::string> DryRun(const Plan& plan, const SweepFiles& files, const Ma
   std::snprintf(line, kLine, "%s%.3g multiply-adds forward in all",
                 later_trials > 0 ? "at most " : "", multiply_adds);
   const std::string cost = multiply_adds > 0 ? line : "cost unknown without data.path";
-  text += "sweep " + plan.name + ": " + std::to_string(plan.runs.size()) + " runs, " +
-          std::to_string(done) + " done; " + cost;
+  StrAppend(&text, "sweep ", plan.name, ": ", plan.runs.size(), " runs, ", done, " done; ", cost);
   if (slurm != nullptr) {
     ELASTOR_ASSIGN_OR_RETURN(const std::string arrays,
                              DrySubmission({plan, files, *slurm, trainer, {}}));

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "launcher/machine.h"
 
@@ -65,7 +66,7 @@ void FolderLock::Release() {
 }
 
 Status FolderLock::WriteOwner(pid_t launcher) const {
-  const std::string text = std::to_string(launcher) + kOnHost + ReadMachine().host + "\n";
+  const std::string text = StrCat(launcher, kOnHost, ReadMachine().host, "\n");
   if (ftruncate(lock_, 0) == 0 &&
       pwrite(lock_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) {
     return OkStatus();

@@ -98,19 +98,17 @@ std::string Misfits(const Plan& plan, const Machine& machine) {
     if (count++ == 0) first = run.folder + " " + why;
   }
   if (count == 0) return "";
-  return CountText(count, "run") + " of " + std::to_string(plan.runs.size()) +
-         " cannot run on this machine; the first: " + first;
+  return StrCat(CountText(count, "run"), " of ", plan.runs.size(),
+                " cannot run on this machine; the first: ", first);
 }
 
 // What a changed sweep means for the runs that are there; empty: nothing has changed.
 std::string ChangeLine(const PlanChange& change) {
   if (change.kept + change.left.size() == 0) return "";
   if (change.fresh == 0 && change.left.empty()) return "";
-  std::string line =
-      CountText(change.kept, "run") + " kept, " + std::to_string(change.fresh) + " new";
+  std::string line = StrCat(CountText(change.kept, "run"), " kept, ", change.fresh, " new");
   if (change.left.empty()) return line + "\n";
-  line +=
-      ", " + std::to_string(change.left.size()) + " no longer in the sweep (their folders stay):";
+  StrAppend(&line, ", ", change.left.size(), " no longer in the sweep (their folders stay):");
   for (const std::string& folder : change.left) line += " " + folder;
   return line + "\n";
 }
@@ -172,9 +170,9 @@ Status Outcome(const Plan& plan, const SweepFiles& files) {
     code = diverged || exit_code == 2 ? static_cast<StatusCode>(exit_code) : StatusCode::kMachine;
   }
   if (failed > 0) {
-    return Status(code, CountText(failed, "run") + " of " + std::to_string(plan.runs.size()) +
-                            " failed; --status says why, " + files.root +
-                            "/logs has their output; --retry_failed tries them again");
+    return Status(code, StrCat(CountText(failed, "run"), " of ", plan.runs.size(),
+                               " failed; --status says why, ", files.root,
+                               "/logs has their output; --retry_failed tries them again"));
   }
   for (const TunedConfiguration& tuned : plan.tuned) {
     if (tuned.failure.empty()) continue;
@@ -316,8 +314,8 @@ class SweepRunner {
     lock_.Release();
     if (FLAGS_detach || FLAGS_advance) {
       ELASTOR_RETURN_IF_ERROR(
-          WriteToStdout("sweep " + plan.name + ": " + std::to_string(elements) +
-                        " runs in Slurm; --status shows them, --stop cancels them\n"));
+          WriteToStdout(StrCat("sweep ", plan.name, ": ", elements,
+                               " runs in Slurm; --status shows them, --stop cancels them\n")));
       return Progress::kLeft;
     }
     ELASTOR_RETURN_IF_ERROR(FollowJobs(plan, files_));

@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "launcher/attempt.h"
 #include "launcher/live_table.h"
 #include "launcher/rehearsal.h"
@@ -66,9 +67,8 @@ class Scheduler {
     table_.Erase();
     if (rehearse_) TellRehearsal();
     if (stops_ == 0) return OkStatus();
-    return StoppedBySignal("stopped by a signal with " + std::to_string(done_) + " of " +
-                           std::to_string(plan_.runs.size()) +
-                           " runs done; start the same command again to go on");
+    return StoppedBySignal(StrCat("stopped by a signal with ", done_, " of ", plan_.runs.size(),
+                                  " runs done; start the same command again to go on"));
   }
 
  private:
@@ -116,9 +116,8 @@ class Scheduler {
   }
 
   void Announce() {
-    table_.Say("sweep " + plan_.name + ": " + std::to_string(plan_.runs.size()) + " runs, " +
-               std::to_string(done_) + " done, " + std::to_string(failed_) + " failed, " +
-               std::to_string(waiting_.size()) + " to do");
+    table_.Say(StrCat("sweep ", plan_.name, ": ", plan_.runs.size(), " runs, ", done_, " done, ",
+                      failed_, " failed, ", waiting_.size(), " to do"));
   }
 
   Status StartWhatFits() {
@@ -166,7 +165,7 @@ class Scheduler {
     }
     running_.emplace(attempt.pid(), std::move(running));
     std::string where;
-    for (const int core : share.cores) where += (where.empty() ? "" : ",") + std::to_string(core);
+    for (const int core : share.cores) where += StrCat(where.empty() ? "" : ",", core);
     table_.Say((attempt.resumes() ? "resume " : "start  ") + run.folder + "  cores " + where);
     return OkStatus();
   }
@@ -253,9 +252,9 @@ class Scheduler {
       finished += status.state == RunState::kDone;
       stopped += status.state == RunState::kDone && status.attempts.rehearsed > 0;
     }
-    table_.Say("rehearsal: of " + std::to_string(finished) + " finished runs " +
-               std::to_string(stopped) + " were stopped in mid-run and went on, " +
-               std::to_string(finished - stopped) + " ended before they could be");
+    table_.Say(StrCat("rehearsal: of ", finished, " finished runs ", stopped,
+                      " were stopped in mid-run and went on, ", finished - stopped,
+                      " ended before they could be"));
   }
 
   void DrawTable() {
@@ -267,18 +266,14 @@ class Scheduler {
       rows.push_back(
           RowOnScreen(*running.run, {}, stops_ > 0 ? "stops" : "running", running.progress));
     }
-    const std::string cores =
-        std::to_string(cores_ - free_.cores()) + " of " + std::to_string(cores_) + " cores in use";
-    table_.Draw(rows, {Count(done_) + " done, " + std::to_string(running_.size()) + " running, " +
-                           std::to_string(failed_) + " failed, " + std::to_string(waiting_.size()) +
-                           " waiting",
+    const std::string cores = StrCat(cores_ - free_.cores(), " of ", cores_, " cores in use");
+    table_.Draw(rows, {StrCat(Count(done_), " done, ", running_.size(), " running, ", failed_,
+                              " failed, ", waiting_.size(), " waiting"),
                        "sweep " + plan_.name + ": " + cores + Remaining()});
   }
 
   // "7/20"
-  std::string Count(int count) const {
-    return std::to_string(count) + "/" + std::to_string(plan_.runs.size());
-  }
+  std::string Count(int count) const { return StrCat(count, "/", plan_.runs.size()); }
 
   // ", about 12 min left", with what may follow these runs; empty while no time is known.
   std::string Remaining() const {

@@ -133,9 +133,9 @@ class Planner {
     if (run.stage == Stage::kTune && rows > 0) {
       const int64_t steps = StepsOfRung(sweep_.tuning(), details.rung, run.steps);
       if (steps < 1) {
-        return UserError("run " + Join(labels, " ") + ": tuning: has 0 steps in rung " +
-                         std::to_string(details.rung + 1) + ", of " + std::to_string(run.steps) +
-                         "; expected fewer rungs, a smaller eta or a larger share");
+        return UserError(StrCat("run ", Join(labels, " "), ": tuning: has 0 steps in rung ",
+                                details.rung + 1, ", of ", run.steps,
+                                "; expected fewer rungs, a smaller eta or a larger share"));
       }
       if (steps < run.steps) experiment.mutable_training()->set_max_steps(steps);
       run.steps = steps;
@@ -204,8 +204,8 @@ class Planner {
     for (const Details& details : finals) {
       ELASTOR_ASSIGN_OR_RETURN(final_run, MakeRun(configurations, combination, details));
       if (std::ranges::find(tuning.seeds(), final_run.seed) == tuning.seeds().end()) continue;
-      return UserError("tuning: seeds: " + std::to_string(final_run.seed) + " is run " +
-                       final_run.folder + "'s, too; expected seeds that no final run has");
+      return UserError(StrCat("tuning: seeds: ", final_run.seed, " is run ", final_run.folder,
+                              "'s, too; expected seeds that no final run has"));
     }
     ELASTOR_ASSIGN_OR_RETURN(const TuningState state, Tune(tuning, [&](const Trial& trial) {
                                return AddTrial(configurations, combination, trial);
@@ -250,12 +250,12 @@ class Planner {
       const std::string& field = tuning.field(static_cast<int>(k)).field();
       details.labels.push_back(field.substr(field.rfind('.') + 1) + trial.values[k]);
     }
-    details.labels.push_back("rung" + std::to_string(trial.rung + 1));
+    details.labels.push_back(StrCat("rung", trial.rung + 1));
     TrialOutcome mean = {TrialOutcome::State::kMeasured, 0};
     for (const int64_t seed : tuning.seeds()) {
       details.set = Assignments(trial.values);
-      details.set.push_back(std::string(kSeedField) + "=" + std::to_string(seed));
-      details.seed_label = "seed" + std::to_string(seed);
+      details.set.push_back(StrCat(kSeedField, "=", seed));
+      details.seed_label = StrCat("seed", seed);
       ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(configurations, combination, details));
       const TrialOutcome outcome = OutcomeOf(run.folder);
       if (mean.state != TrialOutcome::State::kFailed &&

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/text.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
 #include "launcher/run_folder.h"
@@ -33,9 +34,7 @@ class Finder {
 
   ResultRuns Take() {
     for (const auto& [sweep, counts] : left_out_) {
-      const auto of = [](int count, const std::string& what) {
-        return std::to_string(count) + " " + what;
-      };
+      const auto of = [](int count, const std::string& what) { return StrCat(count, " ", what); };
       std::string what = counts.trials > 0 ? of(counts.trials, "tuning runs") : "";
       if (counts.unfinished > 0) {
         what += (what.empty() ? "" : " and ") + of(counts.unfinished, "unfinished runs");

@@ -12,19 +12,16 @@ std::string Gigabytes(int64_t bytes) { return Format("%.3g GB", static_cast<doub
 
 std::string Misfit(const PlannedRun& run, const Machine& machine) {
   if (run.nodes > 1) {
-    return "needs " + std::to_string(run.nodes) + " nodes; expected resources.nodes=1, or " +
-           "--scheduler=slurm";
+    return StrCat("needs ", run.nodes, " nodes; expected resources.nodes=1, or --scheduler=slurm");
   }
   const auto cores = static_cast<int>(machine.cores.size());
   if (run.cores() > cores) {
-    return "needs " + std::to_string(run.cores()) + " cores (" + std::to_string(run.ranks) +
-           " ranks of " + std::to_string(run.threads) + " threads), host " + machine.host +
-           " gives " + std::to_string(cores);
+    return StrCat("needs ", run.cores(), " cores (", run.ranks, " ranks of ", run.threads,
+                  " threads), host ", machine.host, " gives ", cores);
   }
   const auto gpus = static_cast<int>(machine.gpus.size());
   if (run.all_gpus() > gpus) {
-    return "needs " + std::to_string(run.all_gpus()) + " GPUs, host " + machine.host + " gives " +
-           std::to_string(gpus);
+    return StrCat("needs ", run.all_gpus(), " GPUs, host ", machine.host, " gives ", gpus);
   }
   if (run.bytes() > machine.memory_bytes) {
     return "needs at least " + Gigabytes(run.bytes()) + " of memory, host " + machine.host +

@@ -31,10 +31,8 @@ std::string Rate(double samples_per_s) {
 constexpr RunColumn kState = {"state", 7, [](const RunRow& row) { return row.state; }};
 constexpr RunColumn kDense = {
     "dense", 10, [](const RunRow& row) { return std::to_string(row.dense_parameters); }};
-constexpr RunColumn kStep = {"step", 15, [](const RunRow& row) {
-                               return std::to_string(row.progress.step) + "/" +
-                                      std::to_string(row.steps);
-                             }};
+constexpr RunColumn kStep = {
+    "step", 15, [](const RunRow& row) { return StrCat(row.progress.step, "/", row.steps); }};
 constexpr RunColumn kAuc = {"auc", 6, [](const RunRow& row) { return Metric(row.progress.auc); }};
 constexpr RunColumn kLogloss = {"logloss", 7,
                                 [](const RunRow& row) { return Metric(row.progress.logloss); }};

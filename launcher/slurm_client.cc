@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "launcher/attempt.h"
 
 namespace elastor {
@@ -134,8 +135,8 @@ StatusOr<std::string> Call(const std::vector<std::string>& command) {
   const Output output = RunProgram(command);
   const std::string& program = command.front();
   if (output.timed_out) {
-    return StoppedBySignal(program + ": no answer within " +
-                           std::to_string(static_cast<int>(kMostSeconds)) + " s");
+    return StoppedBySignal(
+        StrCat(program, ": no answer within ", static_cast<int>(kMostSeconds), " s"));
   }
   if (output.exit_code == 0) return output.out;
   if (output.exit_code == kNotFound) {
@@ -143,7 +144,7 @@ StatusOr<std::string> Call(const std::vector<std::string>& command) {
                      ": not found; expected Slurm's programs in PATH");
   }
   if (output.error.empty()) {
-    return MachineError(program + ": exit code " + std::to_string(output.exit_code));
+    return MachineError(StrCat(program, ": exit code ", output.exit_code));
   }
   return MachineError(OneLine(program, output.error));
 }
@@ -267,7 +268,7 @@ StatusOr<std::string> Submit(const std::vector<std::string>& arguments) {
 Status RequeueElement(const std::string& array_id, int element) {
   // An array's id is also that of its last element: without the element all of them would start
   // again.
-  return Call({"scontrol", "requeue", array_id + "_" + std::to_string(element)}).status();
+  return Call({"scontrol", "requeue", StrCat(array_id, "_", element)}).status();
 }
 
 Status CancelNamed(const std::string& name) { return Call({"scancel", "--name=" + name}).status(); }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "launcher/attempt.h"
 #include "launcher/plan.h"
 #include "launcher/slurm_array.h"
@@ -50,7 +51,7 @@ class Element {
     ELASTOR_ASSIGN_OR_RETURN(const std::optional<ArrayElement> element,
                              ReadElement(files_, array_number, index_));
     if (!element) {
-      Say("array " + std::to_string(array_number) + " is over: nothing to do");
+      Say(StrCat("array ", array_number, " is over: nothing to do"));
       return OkStatus();
     }
     run_.folder = element->folder;
@@ -78,8 +79,8 @@ class Element {
  private:
   std::string Here() const {
     const std::string restarts = Variable("SLURM_RESTART_COUNT");
-    return array_id_ + "_" + std::to_string(index_) + " restart " +
-           (restarts.empty() ? "0" : restarts) + " on " + Variable("SLURM_JOB_NODELIST");
+    return StrCat(array_id_, "_", index_, " restart ", restarts.empty() ? "0" : restarts, " on ",
+                  Variable("SLURM_JOB_NODELIST"));
   }
 
   // Until one comes, for a tick at most.

@@ -132,7 +132,7 @@ class Submission {
       const auto last = view_.last_element.find(run.folder);
       if (last == view_.last_element.end() || last->second.id.empty()) continue;
       SlurmJob element = last->second;
-      const std::string id = element.id + "_" + std::to_string(element.element);
+      const std::string id = StrCat(element.id, "_", element.element);
       const auto state = accounted.find(id);
       if (element.state.empty() && state != accounted.end()) element.state = state->second;
       if (!element.state.empty() && element.IsAlive()) continue;
@@ -198,8 +198,8 @@ class Submission {
       if (submitted.code() == StatusCode::kStopped) id = IdOf(number);
       if (id.ok()) {
         ELASTOR_RETURN_IF_ERROR(RecordJob(files_, number, *id));
-        Say("array  " + std::to_string(number) + "  job " + *id + ", " +
-            std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs"));
+        Say(StrCat("array  ", number, "  job ", *id, ", ", runs.size(),
+                   runs.size() == 1 ? " run" : " runs"));
         view_.alive_arrays[number] = *id;
         view_.alive_elements += static_cast<int>(runs.size());
         submitted_ = true;
@@ -220,7 +220,7 @@ class Submission {
       const auto found = view.alive_arrays.find(number);
       if (found != view.alive_arrays.end()) return found->second;
     }
-    return MachineError("array " + std::to_string(number) + " was not taken");
+    return MachineError(StrCat("array ", number, " was not taken"));
   }
 
   Status SubmitAdvance() {
@@ -271,7 +271,7 @@ class Progress {
         now = "failed";
       } else if (const auto job = view.last_element.find(run.folder);
                  job != view.last_element.end() && job->second.state == "RUNNING") {
-        now = "running, attempt " + std::to_string(status.attempts.started);
+        now = StrCat("running, attempt ", status.attempts.started);
       }
       done_ += now == "done";
       if (now == told || now.empty()) continue;
@@ -280,9 +280,8 @@ class Progress {
       if (known_before) continue;
       changed = true;
       if (now == "done") {
-        Say("done   " + run.folder + "  " + Metrics(*status.result) + "  " +
-            Duration(status.result->wall_s) + "  " + std::to_string(done_) + "/" +
-            std::to_string(plan_.runs.size()) + " done");
+        Say(StrCat("done   ", run.folder, "  ", Metrics(*status.result), "  ",
+                   Duration(status.result->wall_s), "  ", done_, "/", plan_.runs.size(), " done"));
       } else if (now == "failed") {
         Say("failed " + run.folder + "  " + CauseOfAttempt(status.attempts.exit_code) + ": " +
             status.attempts.last_line);
@@ -297,9 +296,8 @@ class Progress {
 
  private:
   void Announce(const SlurmView& view) const {
-    Say("sweep " + plan_.name + ": " + std::to_string(plan_.runs.size()) + " runs, " +
-        std::to_string(done_) + " done, " + std::to_string(view.alive_elements) +
-        " in Slurm as jobs " + JobName(files_));
+    Say(StrCat("sweep ", plan_.name, ": ", plan_.runs.size(), " runs, ", done_, " done, ",
+               view.alive_elements, " in Slurm as jobs ", JobName(files_)));
   }
 
   const Plan& plan_;
@@ -330,9 +328,8 @@ StatusOr<std::string> DrySubmission(const SlurmSweep& sweep) {
     text +=
         "sbatch " + Join(ArrayArguments(arrays[i], number, sweep.files, sweep.slurm), " ") + "\n";
   }
-  return text + std::to_string(left.size()) +
-         " runs to submit, job arrays: " + std::to_string(arrays.size()) +
-         (size.ok() ? "" : " (Slurm was not asked: " + size.status().message() + ")") + "\n";
+  return StrCat(text, left.size(), " runs to submit, job arrays: ", arrays.size(),
+                size.ok() ? "" : " (Slurm was not asked: " + size.status().message() + ")", "\n");
 }
 
 Status FollowJobs(const Plan& plan, const SweepFiles& files) {
@@ -379,8 +376,8 @@ StatusOr<std::map<std::string, std::string>> JobStates(const SweepFiles& files) 
 Status CancelJobs(const SweepFiles& files) {
   ELASTOR_ASSIGN_OR_RETURN(const SlurmView view, Look(files));
   ELASTOR_RETURN_IF_ERROR(CancelNamed(JobName(files)));
-  Say("cancelled: " + std::to_string(view.alive_elements) +
-      " elements of job arrays; those that run end within seconds");
+  Say(StrCat("cancelled: ", view.alive_elements,
+             " elements of job arrays; those that run end within seconds"));
   return OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "launcher/tuning.h"
@@ -143,7 +144,7 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
   }
   const Status set = ApplyOverrides(of_base, sweep->mutable_base());
   if (set.ok()) return OkStatus();
-  return UserError("--set=" + std::string(kBase) + WithoutFlag(set.message()));
+  return UserError(StrCat("--set=", kBase, WithoutFlag(set.message())));
 }
 
 Status CheckResources(const Resources& resources) {
@@ -154,8 +155,8 @@ Status CheckResources(const Resources& resources) {
   }
   const int ranks = std::max(1, resources.ranks()), nodes = std::max(1, resources.nodes());
   if (ranks % nodes == 0) return OkStatus();
-  return UserError("resources.nodes: " + std::to_string(ranks) +
-                   " ranks cannot be dealt evenly to " + std::to_string(nodes) + " nodes");
+  return UserError(
+      StrCat("resources.nodes: ", ranks, " ranks cannot be dealt evenly to ", nodes, " nodes"));
 }
 
 // The base experiment of the file alone.
@@ -214,7 +215,7 @@ Status CheckGapTests(const Sweep& sweep) {
       return UserError("'" + test.first() + "' twice; expected two different arms");
     }
     if (test.from_step() < 0) {
-      return UserError("from_step: " + std::to_string(test.from_step()) + "; expected 0 or more");
+      return UserError(StrCat("from_step: ", test.from_step(), "; expected 0 or more"));
     }
   }
   return OkStatus();

@@ -166,10 +166,9 @@ std::string StatusTable(const Plan& plan, const SweepFiles& files,
     }
     table += RowLine(row, columns, width) + "\n";
   }
-  return table + "sweep " + plan.name + ": " + std::to_string(plan.runs.size()) + " runs, " +
-         std::to_string(done) + " done, " + std::to_string(running) + " running, " +
-         std::to_string(failed) + " failed; " +
-         (launcher.empty() ? "no launcher is at work" : launcher + " is at work") + "\n";
+  return StrCat(table, "sweep ", plan.name, ": ", plan.runs.size(), " runs, ", done, " done, ",
+                running, " running, ", failed, " failed; ",
+                launcher.empty() ? "no launcher is at work" : launcher + " is at work", "\n");
 }
 
 Status WriteTable(const Plan& plan, const SweepFiles& files) {

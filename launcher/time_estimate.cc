@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/base/text.h"
 #include "launcher/plan_file.h"
 #include "trainer/experiment/config.h"
 
@@ -111,7 +112,7 @@ Plan CalibrationPlan(const Plan& plan) {
       run.experiment = ExperimentText(experiment);
       run.predictions.clear();
       run.columns.clear();
-      run.folder = FolderName({run.model, "multiply_adds" + std::to_string(run.multiply_adds)},
+      run.folder = FolderName({run.model, StrCat("multiply_adds", run.multiply_adds)},
                               RunHash(experiment, HashOfFolder(run.folder), ""));
       calibration.runs.push_back(std::move(run));
     }

@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "launcher/conditioning/studies.h"
 #include "launcher/folder_program.h"
@@ -58,9 +59,8 @@ Status ReadImages(StudyOptions* options) {
   const int64_t pixels = dataset->info().image.pixels();
   const int64_t rows = dataset->rows(Split::kValidation);
   if (pixels == 0 || rows < kImages) {
-    return UserError("--images=" + FLAGS_images + ": has " + std::to_string(rows) +
-                     " rows to validate on, of " + std::to_string(pixels) +
-                     " pixels each; expected at least " + std::to_string(kImages) + " images");
+    return UserError(StrCat("--images=", FLAGS_images, ": has ", rows, " rows to validate on, of ",
+                            pixels, " pixels each; expected at least ", kImages, " images"));
   }
   Rows read;
   ELASTOR_RETURN_IF_ERROR(
@@ -71,26 +71,25 @@ Status ReadImages(StudyOptions* options) {
     options->classes[i] = read.labels[i];
     for (int64_t p = 0; p < pixels; ++p) options->images(i, p) = read.numeric[i * pixels + p];
     if (options->images.row(i).isZero(0)) {
-      return UserError("--images=" + FLAGS_images + ": all pixels of the validation row " +
-                       std::to_string(i) +
-                       " are the training split's mean; expected images that differ from it");
+      return UserError(
+          StrCat("--images=", FLAGS_images, ": all pixels of the validation row ", i,
+                 " are the training split's mean; expected images that differ from it"));
     }
   }
   if (options->classes.minCoeff() == options->classes.maxCoeff()) {
-    return UserError("--images=" + FLAGS_images + ": the first " + std::to_string(kImages) +
-                     " rows to validate on are of one class; expected several");
+    return UserError(StrCat("--images=", FLAGS_images, ": the first ", kImages,
+                            " rows to validate on are of one class; expected several"));
   }
   return OkStatus();
 }
 
 Status Run(const std::vector<std::string>& folders) {
   if (folders.size() != 1) {
-    return UserError(std::to_string(folders.size()) +
-                     " folders; expected one, where tables and pictures are written");
+    return UserError(
+        StrCat(folders.size(), " folders; expected one, where tables and pictures are written"));
   }
   if (FLAGS_seeds < 1 || FLAGS_seeds > kMostSeeds) {
-    return UserError("--seeds=" + std::to_string(FLAGS_seeds) + ": expected 1 to " +
-                     std::to_string(kMostSeeds));
+    return UserError(StrCat("--seeds=", FLAGS_seeds, ": expected 1 to ", kMostSeeds));
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<Study> studies, ChosenStudies());
   StudyOptions options = {.seeds = FLAGS_seeds, .large = FLAGS_large};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/student_t.h"
+#include "core/base/text.h"
 #include "core/conditioning/approximations.h"
 #include "core/conditioning/dynamics.h"
 #include "core/conditioning/two_layer.h"
@@ -214,7 +215,7 @@ std::vector<StudyFile> TwoSamples(const StudyOptions&) {
   std::vector<StudyFile> files;
   for (const int64_t steps : kSteps) {
     LineChart chart = {
-        .title = "Outputs of two samples, " + std::to_string(steps) + " steps",
+        .title = StrCat("Outputs of two samples, ", steps, " steps"),
         .subtitle = "Cosine 0.8, y = (1, 0.6), step size 0.02 in the kernel regime.",
         .x = {.title = "output of the first"},
         .y = {.title = "output of the second"},
@@ -229,7 +230,7 @@ std::vector<StudyFile> TwoSamples(const StudyOptions&) {
       table += Line(chart.series[network].name, steps, outputs[network](0, steps),
                     outputs[network](1, steps), (outputs[network].col(steps) - y).norm());
     }
-    files.push_back({"fig5_" + std::to_string(steps) + ".svg", ToSvg(chart)});
+    files.push_back({StrCat("fig5_", steps, ".svg"), ToSvg(chart)});
   }
   files.push_back({"two_samples.csv", table});
   return files;
@@ -286,12 +287,13 @@ StudyFile DrawLosses(const Descent& descent, const Pair& pair, double fraction, 
   constexpr int64_t kMost = 1'000'000;
   const std::vector<int64_t> crossings = Crossings(descent.plain, descent.gated, eta, kMost);
   LineChart chart = {
-      .title = std::string(pair.plain) + " and " + pair.gated + ": losses",
-      .subtitle = what + ", step " + std::string(fraction == 0.5 ? "1" : "1/2") +
-                  " / lambda_max(K); means over draws of weights, and Prop. 4.1 corrected, by "
-                  "which they cross " +
-                  (crossings.empty() ? "in none of a million steps."
-                                     : "at step " + std::to_string(crossings[0]) + "."),
+      .title = StrCat(pair.plain, " and ", pair.gated, ": losses"),
+      .subtitle =
+          StrCat(what, ", step ", fraction == 0.5 ? "1" : "1/2",
+                 " / lambda_max(K); means over draws of weights, and Prop. 4.1 corrected, by "
+                 "which they cross ",
+                 crossings.empty() ? "in none of a million steps."
+                                   : StrCat("at step ", crossings[0], ".")),
       .x = {.title = "step"},
       .y = {.title = "loss", .logarithmic = true},
       .series = {{pair.plain, {}},

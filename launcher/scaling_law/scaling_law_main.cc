@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "launcher/folder_program.h"
 #include "launcher/result_runs.h"
@@ -48,8 +49,8 @@ StatusOr<std::vector<std::string>> ChosenSizes() {
   for (const std::string& name : names) {
     const bool is_known = std::ranges::find(SizeNames(), name) != SizeNames().end();
     if (is_known && std::ranges::count(names, name) == 1 && names.size() <= kMostLawSizes) continue;
-    return UserError("--sizes=" + FLAGS_sizes + ": expected one to " +
-                     std::to_string(kMostLawSizes) + " different ones of " + known);
+    return UserError(StrCat("--sizes=", FLAGS_sizes, ": expected one to ", kMostLawSizes,
+                            " different ones of ", known));
   }
   return names;
 }
@@ -64,8 +65,8 @@ Status CheckFlags(const std::vector<std::string>& folders) {
     return UserError("--delta=" + std::to_string(FLAGS_delta) + ": expected 0 to 1");
   }
   if (FLAGS_replicates < kLeastReplicates || FLAGS_replicates > kMostReplicates) {
-    return UserError("--replicates=" + std::to_string(FLAGS_replicates) + ": expected " +
-                     std::to_string(kLeastReplicates) + " to " + std::to_string(kMostReplicates));
+    return UserError(StrCat("--replicates=", FLAGS_replicates, ": expected ", kLeastReplicates,
+                            " to ", kMostReplicates));
   }
   return OkStatus();
 }

@@ -125,7 +125,7 @@ std::string MeasuredText(const SweepLaw& law, const SeriesLaw& series) {
   };
   const std::vector<Configuration>& all = series.configurations;
   const Configuration& best = *std::ranges::min_element(all, {}, mean);
-  std::string measured = std::string(ShownName(law.metric)) + " " + text(all.front());
+  std::string measured = StrCat(ShownName(law.metric), " ", text(all.front()));
   if (all.size() > 1) measured += ", " + text(all.back());
   measured += std::string(" ") + SizeTitle(law.sizes[0]);
   if (&best != &all.back() && &best != &all.front()) measured += ", best " + text(best);
@@ -167,10 +167,10 @@ std::string SeriesText(const SweepLaw& law, const SeriesLaw& series) {
   const Identification& identification = analysis.identification;
   if (identification.identified()) {
     const Interval limit = LimitInterval(analysis), exponent = ExponentInterval(analysis, 0);
-    text += std::string("The law is ") + ShownName(law.metric) + " = " + LawText(law, analysis) +
-            Format(", exponent %.3f [%.3f, %.3f], limit %.4f [%.4f, %.4f].",
-                   analysis.fit.law.exponents[0], exponent.low, exponent.high,
-                   analysis.fit.law.limit, limit.low, limit.high);
+    StrAppend(&text, "The law is ", ShownName(law.metric), " = ", LawText(law, analysis),
+              Format(", exponent %.3f [%.3f, %.3f], limit %.4f [%.4f, %.4f].",
+                     analysis.fit.law.exponents[0], exponent.low, exponent.high,
+                     analysis.fit.law.limit, limit.low, limit.high));
   } else {
     std::string reasons;
     for (const std::string& reason : identification.reasons) {
@@ -221,10 +221,9 @@ Interval ExponentInterval(const Analysis& analysis, size_t k) {
 std::string ProgressText(const SweepData& data) {
   const int done = data.Count(RunState::kDone), failed = data.Count(RunState::kFailed);
   const int rest = static_cast<int>(data.runs.size()) - done - failed;
-  std::string text =
-      std::to_string(done) + " of " + std::to_string(data.runs.size()) + " runs done";
-  if (failed > 0) text += ", " + std::to_string(failed) + " failed";
-  if (rest > 0) text += ", " + std::to_string(rest) + " not finished";
+  std::string text = StrCat(done, " of ", data.runs.size(), " runs done");
+  if (failed > 0) StrAppend(&text, ", ", failed, " failed");
+  if (rest > 0) StrAppend(&text, ", ", rest, " not finished");
   return text;
 }
 

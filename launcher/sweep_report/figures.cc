@@ -143,7 +143,7 @@ Figure SingleFigure(const SweepLaw& law) {
     if (of_series.analysis) AddCurve(of_series, law.metric, {0}, &series);
     FinishSeries(&series);
   }
-  return {FileName(std::string(MetricName(law.metric)) + "_by_" + law.sizes[0]), ToSvg(chart)};
+  return {FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0])), ToSvg(chart)};
 }
 
 // A joint law: one line for each value of the second size.
@@ -162,12 +162,12 @@ Figure JointFigure(const SweepLaw& law, const SeriesLaw& of_series) {
   Thin(kMostSeries, &seconds);
   for (const double second : seconds) {
     ScalingSeries& series = chart.series.emplace_back(std::move(by_second[second]));
-    series.name = std::string(SizeTitle(law.sizes[1])) + " " + PrefixedNumber(second, 3);
+    series.name = StrCat(SizeTitle(law.sizes[1]), " ", PrefixedNumber(second, 3));
     if (of_series.analysis) AddCurve(of_series, law.metric, {0, second}, &series);
     FinishSeries(&series);
   }
-  return {FileName(std::string(MetricName(law.metric)) + "_by_" + law.sizes[0] + "_and_" +
-                   law.sizes[1] + "_" + of_series.series),
+  return {FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0], "_and_", law.sizes[1], "_",
+                          of_series.series)),
           ToSvg(chart)};
 }
 
@@ -230,7 +230,7 @@ Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& nam
                     const std::string& cost_title,
                     const std::function<double(const SweepRun&)>& cost) {
   ScalingChart chart;
-  chart.title = std::string(metric == Metric::kAuc ? "AUC" : "Logloss") + " against " + cost_title;
+  chart.title = StrCat(metric == Metric::kAuc ? "AUC" : "Logloss", " against ", cost_title);
   chart.x = {.title = cost_title, .logarithmic = true, .prefixes = true};
   chart.y = MetricAxis(metric);
   const std::vector<CostPoint> points = CostPoints(data, metric, cost);

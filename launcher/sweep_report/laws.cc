@@ -91,7 +91,7 @@ SeriesLaw PrepareSeries(const SweepData& data, const std::string& name, const Sw
     for (const std::string& size : law.sizes) {
       const auto found = run->sizes.find(size);
       if (found == run->sizes.end()) {
-        series.why_not = std::string("the ") + SizeTitle(size) + " of its runs are not known";
+        series.why_not = StrCat("the ", SizeTitle(size), " of its runs are not known");
         return series;
       }
       sizes.push_back(found->second);

@@ -27,7 +27,7 @@ std::string IntervalText(const char* format, const Interval& interval) {
   char low[32], high[32];
   std::snprintf(low, sizeof(low), format, interval.low);
   std::snprintf(high, sizeof(high), format, interval.high);
-  return std::string("[") + low + ", " + high + "]";
+  return StrCat("[", low, ", ", high, "]");
 }
 
 std::vector<Cell> LawRow(const SweepLaw& law, const SeriesLaw& series) {
@@ -288,7 +288,7 @@ std::string KernelTable(const SweepData& data) {
     row.push_back({.text = each.layer});
     row.push_back({.text = each.last ? "last" : "first"});
     std::string steps = std::to_string(each.least_step);
-    if (each.most_step > each.least_step) steps += " to " + std::to_string(each.most_step);
+    if (each.most_step > each.least_step) StrAppend(&steps, " to ", each.most_step);
     row.push_back(NumberCell(steps, static_cast<double>(each.least_step)));
     row.push_back(NumberCell(std::to_string(each.rows), static_cast<double>(each.rows)));
     row.push_back({.text = Format("%zu of %d", each.log10.size(), each.runs)});
@@ -495,9 +495,9 @@ std::string FitSettings(const SweepReport& report) {
              "percentiles; draws of seed %llu",
              report.options.replicates, static_cast<unsigned long long>(report.options.seed)));
   text += Definition("Left out of the fits", without_value > 0
-                                                 ? std::to_string(without_value) +
-                                                       " finished runs without the metric, and "
-                                                       "runs that are not done"
+                                                 ? StrCat(without_value,
+                                                          " finished runs without the metric, and "
+                                                          "runs that are not done")
                                                  : "nothing but runs that are not done");
   text += Definition("Held out",
                      held.empty() ? "nothing" : "The largest quarter. Of the logloss: " + held);
@@ -575,14 +575,14 @@ std::string ToHtml(const SweepReport& report) {
         "<p class=\"no\">The sweep is not complete: what follows is of the runs that are "
         "done.</p>\n";
   }
-  body +=
-      "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
-      "href=\"#ranks\">Effective ranks</a> " +
-      std::string(data.gaps.empty() ? "" : "<a href=\"#gaps\">Generalisation gaps</a> ") +
-      (report.kernels.figures.empty() ? "" : "<a href=\"#kernels\">Condition numbers</a> ") +
-      "<a href=\"#throughput\">Throughput</a> <a "
-      "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
-      "href=\"#provenance\">Provenance</a></nav>\n</header>\n";
+  StrAppend(&body,
+            "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
+            "href=\"#ranks\">Effective ranks</a> ",
+            data.gaps.empty() ? "" : "<a href=\"#gaps\">Generalisation gaps</a> ",
+            report.kernels.figures.empty() ? "" : "<a href=\"#kernels\">Condition numbers</a> ",
+            "<a href=\"#throughput\">Throughput</a> <a "
+            "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
+            "href=\"#provenance\">Provenance</a></nav>\n</header>\n");
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
   for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);
