@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/load_parts.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
@@ -39,8 +40,8 @@ Status Loading::Check(const ModelIdentity& model) {
   ELASTOR_RETURN_IF_ERROR(CheckDense());
   for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
   if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {
-    return UserError(stored_.manifest_path() + ": has " + std::to_string(tables) +
-                     " tables; expected the model's " + std::to_string(state_.tables->size()));
+    return UserError(StrCat(stored_.manifest_path(), ": has ", tables,
+                            " tables; expected the model's ", state_.tables->size()));
   }
   return CheckModel(stored_.manifest_path(), metadata, model);
 }
@@ -59,8 +60,8 @@ Status Loading::CheckDense() {
   // A whole state that only the weights are taken of may hold any slots.
   const bool counted = stored_.manifest().metadata.contents == contents_;
   if (!counted || dense.tensors().size() == expected) return OkStatus();
-  return UserError(dense.path() + ": has " + std::to_string(dense.tensors().size()) +
-                   " tensors; expected the model's " + std::to_string(expected));
+  return UserError(StrCat(dense.path(), ": has ", dense.tensors().size(),
+                          " tensors; expected the model's ", expected));
 }
 
 Status Loading::CheckTable(const TableSpec& table) {
@@ -70,8 +71,8 @@ Status Loading::CheckTable(const TableSpec& table) {
   const std::string which = stored_.manifest_path() + ": ";
   if (found == tables.end()) return UserError(which + "has no table '" + table.name + "'");
   if (found->keys != table.rows) {
-    return UserError(which + "table '" + table.name + "' has " + std::to_string(found->keys) +
-                     " keys; expected " + std::to_string(table.rows));
+    return UserError(StrCat(which, "table '", table.name, "' has ", found->keys, " keys; expected ",
+                            table.rows));
   }
   const std::vector<Column> expected =
       ColumnsOf(table, state_.embedding->optimizer_kind(), contents_);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/base/digest.h"
+#include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/dense_copy.h"
@@ -169,7 +170,7 @@ Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dens
 std::string ColumnsText(std::span<const Column> columns) {
   std::string text;
   for (const Column& column : columns) {
-    text += (text.empty() ? "" : ", ") + column.name + " " + std::to_string(column.width);
+    text += StrCat(text.empty() ? "" : ", ", column.name, " ", column.width);
   }
   return text;
 }

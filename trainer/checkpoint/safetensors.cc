@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "glog/logging.h"
 #include "nlohmann/json.hpp"
 #include "xxhash.h"
@@ -185,8 +186,7 @@ StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
 Status SafetensorsFile::Verify(const SafetensorsFacts& expected) const {
   const uint64_t bytes = file_.bytes();
   if (file_.bytes() != expected.bytes) {
-    return UserError(path() + ": has " + std::to_string(bytes) + " bytes; expected " +
-                     std::to_string(expected.bytes));
+    return UserError(StrCat(path(), ": has ", bytes, " bytes; expected ", expected.bytes));
   }
   uint64_t length = 0;
   if (bytes >= kLengthBytes) std::memcpy(&length, file_.data(), kLengthBytes);
@@ -223,8 +223,8 @@ Status SafetensorsFile::ParseHeader() {
   }
   const int64_t data_bytes = static_cast<int64_t>(file_bytes - kLengthBytes - length);
   if (end == data_bytes) return OkStatus();
-  return UserError(path() + ": has " + std::to_string(data_bytes) + " bytes of data; expected " +
-                   std::to_string(end) + " (by its header)");
+  return UserError(
+      StrCat(path(), ": has ", data_bytes, " bytes of data; expected ", end, " (by its header)"));
 }
 
 template <typename T>

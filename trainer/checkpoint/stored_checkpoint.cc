@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "xxhash.h"
 
@@ -128,14 +129,13 @@ Status StoredCheckpoint::CheckKeys(const std::string& tensor, const StoredTable&
   std::pair<int64_t, int64_t> last = {-1, -1};
   for (const int64_t key : keys) {
     if (key < 0 || key >= table.keys) {
-      return UserError(tensor + " holds key " + std::to_string(key) + "; expected less than " +
-                       std::to_string(table.keys));
+      return UserError(StrCat(tensor, " holds key ", key, "; expected less than ", table.keys));
     }
     const std::pair<int64_t, int64_t> place = {key % kPartitions, key};
     if (place.first < piece.partitions.begin || place.first >= piece.partitions.end ||
         place <= last) {
-      return UserError(tensor + " holds key " + std::to_string(key) +
-                       " in the wrong place; expected the order of partitions");
+      return UserError(StrCat(tensor, " holds key ", key,
+                              " in the wrong place; expected the order of partitions"));
     }
     last = place;
   }

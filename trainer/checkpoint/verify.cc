@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/digest.h"
+#include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/digest_records.h"
@@ -26,8 +27,8 @@ Status VerifyDense(const StoredCheckpoint& stored, Digest* digest) {
   }
   const size_t expected = stored.manifest().dense.tensors.size();
   if (dense.tensors().size() == expected) return OkStatus();
-  return UserError(dense.path() + ": has " + std::to_string(dense.tensors().size()) +
-                   " tensors; expected " + std::to_string(expected));
+  return UserError(
+      StrCat(dense.path(), ": has ", dense.tensors().size(), " tensors; expected ", expected));
 }
 
 // All tensors of the file have the rows that the manifest says, and it has no others.
@@ -46,8 +47,8 @@ Status VerifyTensors(const StoredCheckpoint& stored, size_t file_index,
     expected += 1 + tables[t].columns.size();
   }
   if (file.tensors().size() == expected) return OkStatus();
-  return UserError(file.path() + ": has " + std::to_string(file.tensors().size()) +
-                   " tensors; expected " + std::to_string(expected));
+  return UserError(
+      StrCat(file.path(), ": has ", file.tensors().size(), " tensors; expected ", expected));
 }
 
 // By table.

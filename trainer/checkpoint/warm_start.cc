@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/text.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/load_parts.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
@@ -150,15 +151,14 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   const std::string which = stored_.manifest_path() + ": table '" + stored.name + "' ";
   if (table == state_.tables->end()) return Leave(which + "is no table of the model");
   if (stored.columns[0].width != table->width) {
-    return Leave(which + "has width " + std::to_string(stored.columns[0].width) + "; expected " +
-                 std::to_string(table->width));
+    return Leave(StrCat(which, "has width ", stored.columns[0].width, "; expected ", table->width));
   }
   if (const std::string difference = TableDifference(stored.name); !difference.empty()) {
     return Leave("training.warm_start: " + difference);
   }
   if (stored.keys > table->rows) {
-    return UserError(which + "has " + std::to_string(stored.keys) + " keys; expected at most " +
-                     std::to_string(table->rows) + ", the rows of the model's table");
+    return UserError(StrCat(which, "has ", stored.keys, " keys; expected at most ", table->rows,
+                            ", the rows of the model's table"));
   }
   const auto expected = ColumnsOf(*table, state_.embedding->optimizer_kind(), contents_);
   if (contents_ == Contents::kState && stored.columns != expected) {

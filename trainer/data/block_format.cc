@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -56,8 +58,8 @@ struct BagEnds {
 };
 
 std::string IdOutsideTable(const DatasetInfo::Categorical& field, int64_t row, uint64_t id) {
-  return "row " + std::to_string(row) + " of the block, field " + field.name + ": found id " +
-         std::to_string(id) + "; expected less than " + std::to_string(field.ids);
+  return StrCat("row ", row, " of the block, field ", field.name, ": found id ", id,
+                "; expected less than ", field.ids);
 }
 
 template <typename Id>
@@ -171,8 +173,7 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
 std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows) {
   const BlockSections sections(info, rows);
   if (!BagsFit(block, sections, bytes, rows * MultiHotFields(info), IdBytes(info))) {
-    return "its bags do not fill its " + std::to_string(bytes) + " bytes; " + kMetaFile +
-           " is of other data";
+    return StrCat("its bags do not fill its ", bytes, " bytes; ", kMetaFile, " is of other data");
   }
   return IdBytes(info) == 8 ? IdMistake<uint64_t>(info, block, bytes, sections, rows)
                             : IdMistake<uint32_t>(info, block, bytes, sections, rows);

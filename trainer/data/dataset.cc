@@ -13,6 +13,7 @@
 #include "core/base/hash_text.h"
 #include "core/base/mapped_file.h"
 #include "core/base/random.h"
+#include "core/base/text.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/prepared_meta.h"
 
@@ -128,8 +129,8 @@ StatusOr<std::unique_ptr<MappedSplit>> MappedSplit::Open(const std::string& path
                                                          const PreparedMeta::SplitFile& expected) {
   ELASTOR_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path, MappedFile::Links::kFollow));
   if (file.bytes() != expected.bytes) {
-    return UserError(path + ": found " + std::to_string(file.bytes()) + " bytes, expected " +
-                     std::to_string(expected.bytes) + " (by " + kMetaFile + ")");
+    return UserError(StrCat(path, ": found ", file.bytes(), " bytes, expected ", expected.bytes,
+                            " (by ", kMetaFile, ")"));
   }
   std::unique_ptr<MappedSplit> split(new MappedSplit(std::move(file), info, rows));
   ELASTOR_ASSIGN_OR_RETURN(split->stamp_, split->file_.Stamp());
@@ -142,7 +143,7 @@ Status MappedSplit::ReadIndex(uint64_t index_checksum) {
   const int64_t blocks = (rows_ + info_.rows_per_block - 1) / info_.rows_per_block;
   const int64_t index_bytes = blocks * static_cast<int64_t>(sizeof(BlockEntry));
   if (file_.bytes() < index_bytes || file_.bytes() % 8 != 0) {
-    return UserError(path + ": too short for " + std::to_string(blocks) + " blocks");
+    return UserError(StrCat(path, ": too short for ", blocks, " blocks"));
   }
   const int64_t end = file_.bytes() - index_bytes;
   index_.resize(blocks);
@@ -157,7 +158,7 @@ Status MappedSplit::ReadIndex(uint64_t index_checksum) {
     const BlockEntry& entry = index_[block];
     if (entry.offset != offset || entry.bytes < static_cast<uint64_t>(sections.heap_at) ||
         entry.bytes > static_cast<uint64_t>(end) - offset) {
-      return UserError(path + ": block " + std::to_string(block) + " does not fit " + kMetaFile);
+      return UserError(StrCat(path, ": block ", block, " does not fit ", kMetaFile));
     }
     offset += entry.bytes;
   }
@@ -186,8 +187,7 @@ Status MappedSplit::Verify(int64_t block, uint32_t contents) const {
   // What cannot be read, or was cut off meanwhile, is not damaged.
   ELASTOR_RETURN_IF_ERROR(file_.CheckReadable());
   if (!matches) ELASTOR_RETURN_IF_ERROR(file_.Stamp().status());
-  const std::string where = file_.path() + ": block " + std::to_string(block) + " at byte " +
-                            std::to_string(entry.offset);
+  const std::string where = StrCat(file_.path(), ": block ", block, " at byte ", entry.offset);
   if (!matches) {
     return UserError(where + " does not match its checksum; the file is damaged or was changed");
   }
@@ -232,8 +232,8 @@ Status Dataset::VerifyOtherFiles() const {
     const std::string file = path_ + "/" + name;
     ELASTOR_ASSIGN_OR_RETURN(const FileFacts found, ReadFileFacts(file));
     if (found.bytes != expected.bytes) {
-      return UserError(file + ": found " + std::to_string(found.bytes) + " bytes, expected " +
-                       std::to_string(expected.bytes) + " (by " + kMetaFile + ")");
+      return UserError(StrCat(file, ": found ", found.bytes, " bytes, expected ", expected.bytes,
+                              " (by ", kMetaFile, ")"));
     }
     if (found.xxh3 != expected.xxh3) {
       return UserError(file + ": found the hash " + found.xxh3 + ", expected " + expected.xxh3 +

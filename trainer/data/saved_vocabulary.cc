@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/hash_text.h"
+#include "core/base/text.h"
 #include "trainer/data/text_source.h"
 
 namespace elastor {
@@ -67,9 +68,8 @@ Status ReadValues(const std::string& path, const SavedVocabulary& saved, Vocabul
   }
   const std::string digits = HashText(XXH3_64bits_digest(hash.get()));
   if (digits == saved.checksum && values + 1 == saved.rows) return OkStatus();
-  return UserError(path + ": found " + std::to_string(values) + " values (checksum " + digits +
-                   "), expected " + std::to_string(saved.rows - 1) + " (" + saved.checksum +
-                   ", by meta.json)");
+  return UserError(StrCat(path, ": found ", values, " values (checksum ", digits, "), expected ",
+                          saved.rows - 1, " (", saved.checksum, ", by meta.json)"));
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ StatusOr<std::unique_ptr<VocabularyFileWriter>> VocabularyFileWriter::Open(
 
 Status VocabularyFileWriter::Add(std::string_view value, uint64_t count) {
   AppendEscaped(value, &buffer_);
-  buffer_ += "\t" + std::to_string(count) + "\n";
+  StrAppend(&buffer_, "\t", count, "\n");
   ++lines_;
   return buffer_.size() < kBufferBytes ? OkStatus() : Flush();
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -94,8 +96,8 @@ StatusOr<ValueRun> WriteValueRun(const Vocabulary& vocabulary, WorkFile* file) {
 
 Status CheckValueRun(const ValueRun& run, const WorkFile& file) {
   if (XXH3_64bits(file.data() + run.at, run.bytes) == run.checksum) return OkStatus();
-  return MachineError("the working file of values is damaged at byte " + std::to_string(run.at) +
-                      "; begin anew with --restart");
+  return MachineError(StrCat("the working file of values is damaged at byte ", run.at,
+                             "; begin anew with --restart"));
 }
 
 ValueRunView::ValueRunView(const ValueRun& run, const WorkFile& file) : run_(&run), file_(&file) {

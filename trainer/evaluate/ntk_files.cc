@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/report/chart.h"
 #include "trainer/evaluate/ntk.h"
 #include "trainer/records/record_json.h"
@@ -27,8 +28,8 @@ std::string Short(const std::optional<double>& value) {
 }
 
 std::string Subtitle(const std::string& model, const NtkRecord& record) {
-  return model + " after " + std::to_string(record.step) + " steps, " +
-         std::to_string(record.rows) + " rows of the " + record.split + " split";
+  return StrCat(model, " after ", record.step, " steps, ", record.rows, " rows of the ",
+                record.split, " split");
 }
 
 std::string SpectrumSvg(const std::string& model, const std::vector<NtkRecord>& records) {
@@ -93,8 +94,7 @@ std::string SpectrumCsv(const std::vector<NtkRecord>& records) {
   std::string text = "layer,number,eigenvalue\n";
   for (const NtkRecord& record : records) {
     for (size_t i = 0; i < record.eigenvalues.size(); ++i) {
-      text +=
-          record.layer + "," + std::to_string(i + 1) + "," + Exact(record.eigenvalues[i]) + "\n";
+      StrAppend(&text, record.layer, ",", i + 1, ",", Exact(record.eigenvalues[i]), "\n");
     }
   }
   return text;
@@ -135,8 +135,8 @@ std::string NtkText(const NtkMeasurement& measurement) {
     text += line;
   }
   if (measurement.duplicates > 0) {
-    text += std::to_string(measurement.duplicates) +
-            " rows left out that have the features of an earlier one\n";
+    StrAppend(&text, measurement.duplicates,
+              " rows left out that have the features of an earlier one\n");
   }
   return text;
 }

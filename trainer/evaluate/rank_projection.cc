@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/tail.h"
 #include "core/spectrum/low_rank.h"
@@ -211,9 +212,9 @@ std::string ProjectionsCsv(const std::vector<RankProjection>& projections) {
   std::string text = "rank,label,rows,auc,logloss,gauc,bits_per_label\n";
   for (const auto& [rank, labels] : projections) {
     for (const MetricValues& values : labels) {
-      text += std::to_string(rank) + "," + values.label + "," + std::to_string(values.rows) + "," +
-              Number("%.9g", values.auc) + "," + Number("%.9g", values.logloss) + "," +
-              Number("%.9g", values.gauc) + "," + Number("%.9g", values.bits_per_label) + "\n";
+      StrAppend(&text, rank, ",", values.label, ",", values.rows, ",", Number("%.9g", values.auc),
+                ",", Number("%.9g", values.logloss), ",", Number("%.9g", values.gauc), ",",
+                Number("%.9g", values.bits_per_label), "\n");
     }
   }
   return text;
@@ -222,7 +223,7 @@ std::string ProjectionsCsv(const std::vector<RankProjection>& projections) {
 std::string ProjectionsText(const std::vector<RankProjection>& projections,
                             const std::optional<ScoringRecord>& scoring) {
   const bool classes = projections[0].labels[0].bits_per_label.has_value();
-  std::string text = std::string("rank of X  ") + (classes ? "   bits" : "    auc") + "  logloss\n";
+  std::string text = StrCat("rank of X  ", classes ? "   bits" : "    auc", "  logloss\n");
   for (const auto& [rank, labels] : projections) {
     for (const MetricValues& values : labels) {
       char line[64];

@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/student_t.h"
+#include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
 #include "core/spectrum/spectrum_statistics.h"
@@ -47,8 +48,8 @@ std::string SpectraCsv(const std::vector<SpectrumRecord>& records) {
   }
   text += ",profile\n";
   for (const SpectrumRecord& record : records) {
-    text += std::to_string(record.step) + "," + record.split + "," + record.stage + "," +
-            std::to_string(record.samples) + "," + std::to_string(record.max_rank);
+    StrAppend(&text, record.step, ",", record.split, ",", record.stage, ",", record.samples, ",",
+              record.max_rank);
     const bool first = &record == &records.front();
     for (const auto& [name, member] : kKinds) {
       const RankRecord& rank = record.*member;
@@ -87,9 +88,8 @@ std::string HistogramCsv(const std::vector<SpectrumRecord>& records) {
           static_cast<double>(record.max_rank) / static_cast<double>(histogram.size());
       for (size_t b = 0; b < histogram.size(); ++b) {
         if (histogram[b] == 0) continue;
-        text += record.stage + "," + name + "," + CsvNumber(static_cast<double>(b) * width) + "," +
-                CsvNumber(static_cast<double>(b + 1) * width) + "," + std::to_string(histogram[b]) +
-                "\n";
+        StrAppend(&text, record.stage, ",", name, ",", CsvNumber(static_cast<double>(b) * width),
+                  ",", CsvNumber(static_cast<double>(b + 1) * width), ",", histogram[b], "\n");
       }
     }
   }
@@ -97,8 +97,8 @@ std::string HistogramCsv(const std::vector<SpectrumRecord>& records) {
 }
 
 std::string Subtitle(const std::string& model, const SpectrumRecord& record) {
-  return model + " after " + std::to_string(record.step) + " steps, " +
-         std::to_string(record.samples) + " rows of the " + record.split + " split";
+  return StrCat(model, " after ", record.step, " steps, ", record.samples, " rows of the ",
+                record.split, " split");
 }
 
 std::string Percent(double share) {
@@ -110,7 +110,7 @@ std::string Percent(double share) {
 std::string DistributionsSvg(const std::string& model, const std::vector<SpectrumRecord>& records,
                              const Kind& kind) {
   DistributionChart chart;
-  chart.title = "Distribution of the " + std::string(kind.name) + " rank, stage by stage";
+  chart.title = StrCat("Distribution of the ", kind.name, " rank, stage by stage");
   chart.subtitle =
       Subtitle(model, records[0]) + ". Each is scaled to its own peak; dashed, the stage before.";
   chart.x_title = std::string(kind.name) + " rank of a row";
@@ -177,7 +177,7 @@ std::string SampleLines(int64_t first_row, int64_t stages, std::span<const Effec
   for (size_t i = 0; i < ranks.size(); ++i) {
     const auto row = static_cast<int64_t>(i) / stages;
     if (static_cast<int64_t>(i) % stages == 0) {
-      text += (row == 0 ? "" : "\n") + std::to_string(first_row + row);
+      StrAppend(&text, row == 0 ? "" : "\n", first_row + row);
     }
     text.append(part,
                 std::snprintf(part, sizeof(part), ",%.9g,%.9g", ranks[i].stable, ranks[i].entropy));

@@ -12,6 +12,7 @@
 
 #include "core/base/exact_sum.h"
 #include "core/base/random.h"
+#include "core/base/text.h"
 #include "core/theory/feed_forward.h"
 #include "core/theory/matrix.h"
 #include "core/theory/token_mixing.h"
@@ -240,7 +241,7 @@ void AddLinearMaps(const std::string& representation, const TheoryModel& model,
     std::copy_n(model.weights + info.offset, info.size, w.values.begin());
     for (const int64_t d : BlockWidthsInDoubt(config.tokens(), config.token_width())) {
       rows->push_back(RowOfOne(representation, stage,
-                               {"3.1 linear maps d*=" + std::to_string(d),
+                               {StrCat("3.1 linear maps d*=", d),
                                 "|W - W' (x) I|_F / |W|_F > 0 for every W'", "", Relation::kAbove},
                                {0, DistanceToBlockMixing(w, d)}));
     }
@@ -340,7 +341,7 @@ std::string TheoryCsv(const std::vector<TheoryRow>& rows) {
       "statement,assumes\n";
   for (const TheoryRow& row : rows) {
     text += row.representation + "," + row.stage + "," + row.claim.name + ",";
-    text += std::to_string(row.samples) + "," + std::to_string(row.holds) + ",";
+    StrAppend(&text, row.samples, ",", row.holds, ",");
     text += AssumptionValue("%.9g", row) + "," + Number("%.9g", row.bound) + ",";
     text += Number("%.9g", row.measured) + "," + Number("%.9g", row.ratio) + ",";
     text += Quoted(row.claim.statement) + "," + Quoted(row.claim.assumption) + "\n";

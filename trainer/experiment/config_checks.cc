@@ -22,7 +22,7 @@ Status CheckTokenModel(const std::string& path, const TokenModelConfig& model) {
   const int64_t features = int64_t{model.tokens()} * model.token_width();
   if (features > kMaxTokenFeatures) {
     return Mistake(path + ".tokens * token_width", std::to_string(features),
-                   "at most " + std::to_string(kMaxTokenFeatures));
+                   StrCat("at most ", kMaxTokenFeatures));
   }
   return OkStatus();
 }
@@ -33,13 +33,12 @@ Status CheckBlockTranspose(const std::string& path, const std::string& who,
   const int32_t rest = model.token_width() % model.tokens();
   if (rest == 0) return OkStatus();
   const int32_t above = model.token_width() - rest + model.tokens();
-  const std::string below =
-      above == model.tokens() ? "" : std::to_string(above - model.tokens()) + " or ";
+  const std::string below = above == model.tokens() ? "" : StrCat(above - model.tokens(), " or ");
   const std::string tokens = std::to_string(model.tokens());
-  return UserError(path + ".token_width: " + std::to_string(model.token_width()) +
-                   " is not a multiple of " + path + ".tokens " + tokens + "; " + who + " swaps " +
-                   tokens + " x " + tokens + " blocks of D / T columns; expected " + below +
-                   std::to_string(above) + " (--mode=describe lists shapes that fit)");
+  return UserError(StrCat(path, ".token_width: ", model.token_width(), " is not a multiple of ",
+                          path, ".tokens ", tokens, "; ", who, " swaps ", tokens, " x ", tokens,
+                          " blocks of D / T columns; expected ", below, above,
+                          " (--mode=describe lists shapes that fit)"));
 }
 
 Status CheckRankElastor(const TokenModelConfig& model) {
@@ -57,7 +56,7 @@ Status CheckRankElastor(const TokenModelConfig& model) {
   const int64_t features = int64_t{model.tokens()} * model.token_width();
   if (!model.has_mixing() || features % mixing.block_width() == 0) return OkStatus();
   return Mistake(path + ".mixing.block_width", block,
-                 "a divisor of tokens * token_width = " + std::to_string(features));
+                 StrCat("a divisor of tokens * token_width = ", features));
 }
 
 Status CheckRankMixer(const TokenModelConfig& model) {
@@ -73,7 +72,7 @@ Status CheckRankMixer(const TokenModelConfig& model) {
 Status CheckAutoInt(const AutoIntConfig& model) {
   if (model.attention_width() % model.heads() != 0) {
     return Mistake("model.auto_int.heads", std::to_string(model.heads()),
-                   "a divisor of attention_width = " + std::to_string(model.attention_width()));
+                   StrCat("a divisor of attention_width = ", model.attention_width()));
   }
   if (!model.hidden().empty() || (!model.batch_norm() && model.dropout() == 0)) return OkStatus();
   return Mistake("model.auto_int.hidden", "empty",
@@ -88,19 +87,19 @@ Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
   }
   if (width / 2 % model.heads() == 0) return OkStatus();
   return Mistake("model.matrix_thinker.heads", std::to_string(model.heads()),
-                 "a divisor of d = embedding.width / 2 = " + std::to_string(width / 2));
+                 StrCat("a divisor of d = embedding.width / 2 = ", width / 2));
 }
 
 Status CheckTransformer(const TransformerConfig& model, int64_t width) {
   if (width % model.heads() == 0) return OkStatus();
   return Mistake("model.transformer.heads", std::to_string(model.heads()),
-                 "a divisor of embedding.width = " + std::to_string(width));
+                 StrCat("a divisor of embedding.width = ", width));
 }
 
 Status CheckVit(const VitConfig& model) {
   if (model.width() % model.heads() == 0) return OkStatus();
   return Mistake("model.vit.heads", std::to_string(model.heads()),
-                 "a divisor of width = " + std::to_string(model.width()));
+                 StrCat("a divisor of width = ", model.width()));
 }
 
 Status CheckSequences(const SequencesConfig& sequences) {
@@ -108,9 +107,9 @@ Status CheckSequences(const SequencesConfig& sequences) {
     return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
   }
   if (!sequences.targets().empty() && sequences.targets_size() != sequences.fields_size()) {
-    return Mistake("model.sequences.targets", std::to_string(sequences.targets_size()) + " names",
-                   "none, or one for each of the " + std::to_string(sequences.fields_size()) +
-                       " model.sequences.fields");
+    return Mistake("model.sequences.targets", StrCat(sequences.targets_size(), " names"),
+                   StrCat("none, or one for each of the ", sequences.fields_size(),
+                          " model.sequences.fields"));
   }
   if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
     return Mistake("model.sequences", "no encoder", "mean, din or hstu");
@@ -157,18 +156,16 @@ Status ValidateExperiment(const Experiment& experiment) {
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();
   if (batch >= shards) return OkStatus();
-  return UserError("training.batch_size: " + std::to_string(batch) +
-                   " is less than parallel.virtual_shards " + std::to_string(shards) +
-                   "; expected at least one row for each");
+  return UserError(StrCat("training.batch_size: ", batch, " is less than parallel.virtual_shards ",
+                          shards, "; expected at least one row for each"));
 }
 
 Status ValidateRanks(const Experiment& experiment, int ranks) {
   const int shards = experiment.parallel().virtual_shards();
   if (ranks >= 1 && ranks <= shards) return OkStatus();
-  return UserError("parallel.virtual_shards: " + std::to_string(shards) +
-                   " cannot be spread over " + std::to_string(ranks) + " ranks; expected " +
-                   (shards == 1 ? "1 rank" : "1 to " + std::to_string(shards) + " ranks") +
-                   ", or more virtual shards");
+  return UserError(StrCat(
+      "parallel.virtual_shards: ", shards, " cannot be spread over ", ranks, " ranks; expected ",
+      shards == 1 ? "1 rank" : StrCat("1 to ", shards, " ranks"), ", or more virtual shards"));
 }
 
 }  // namespace elastor

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/models/models.h"
 #include "embedding/row_store.h"
 #include "glog/logging.h"
@@ -66,15 +67,14 @@ Status CheckImages(const Experiment& experiment, const DatasetInfo::Image& image
     return UserError("model: one of images; expected data of layout IDX, or another model");
   }
   if (experiment.embedding().width() != 1) {
-    return UserError("embedding.width: found " + std::to_string(experiment.embedding().width()) +
-                     "; expected 1, as the data are images and a pixel is one number");
+    return UserError(StrCat("embedding.width: found ", experiment.embedding().width(),
+                            "; expected 1, as the data are images and a pixel is one number"));
   }
   const int64_t patch = PatchOf(model);
   if (image.height % patch == 0 && image.width % patch == 0) return OkStatus();
-  return UserError(
-      std::string("model.") + (model.has_vit() ? "vit" : "mlp_mixer") + ".patch: found " +
-      std::to_string(patch) + "; expected a divisor of both sides of an image, " +
-      std::to_string(image.height) + " and " + std::to_string(image.width) + " pixels");
+  return UserError(StrCat("model.", model.has_vit() ? "vit" : "mlp_mixer", ".patch: found ", patch,
+                          "; expected a divisor of both sides of an image, ", image.height, " and ",
+                          image.width, " pixels"));
 }
 
 // Labels of classes are learned all together.
@@ -139,15 +139,15 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
     task.learned.push_back({name, at - data.labels.begin()});
   }
   if (!config.weights().empty() && config.weights_size() != task.outputs()) {
-    return UserError("task.weights: " + std::to_string(config.weights_size()) +
-                     " numbers; expected one for each of " + std::to_string(task.outputs()) +
-                     (task.outputs() == 1 ? " label" : " labels"));
+    return UserError(StrCat("task.weights: ", config.weights_size(),
+                            " numbers; expected one for each of ", task.outputs(),
+                            task.outputs() == 1 ? " label" : " labels"));
   }
   for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
   if (task.outputs() > 1 && HasFirstOrder(experiment.model())) {
-    return UserError("task.labels: " + std::to_string(task.outputs()) +
-                     " are learned; expected one, as first-order weights (model.x_deep_fm, "
-                     "model.auto_int.use_wide) are of one label");
+    return UserError(StrCat("task.labels: ", task.outputs(),
+                            " are learned; expected one, as first-order weights (model.x_deep_fm, "
+                            "model.auto_int.use_wide) are of one label"));
   }
   const std::string& monitored = experiment.training().monitor().label();
   if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;
@@ -273,8 +273,8 @@ StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& 
   const int64_t rows = experiment.data().train_rows();
   if (experiment.data().path().empty()) return 0;
   if (rows <= all) return rows > 0 ? rows : all;
-  return UserError("data.train_rows: " + std::to_string(rows) + "; expected at most the " +
-                   std::to_string(all) + " rows of the training split");
+  return UserError(StrCat("data.train_rows: ", rows, "; expected at most the ", all,
+                          " rows of the training split"));
 }
 
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
@@ -298,10 +298,10 @@ DatasetInfo AssumedData(const DataShape& shape) {
   if (info.classes > 0) return info;
   for (const std::string& label : shape.labels()) info.labels.push_back({label});
   for (int i = 0; i < shape.numeric_fields(); ++i) {
-    info.numeric.push_back({"I" + std::to_string(i + 1)});
+    info.numeric.push_back({StrCat("I", i + 1)});
   }
   for (int i = 0; i < shape.categorical_fields(); ++i) {
-    info.categorical.push_back({"C" + std::to_string(i + 1), shape.ids_per_field()});
+    info.categorical.push_back({StrCat("C", i + 1), shape.ids_per_field()});
   }
   return info;
 }

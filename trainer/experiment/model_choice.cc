@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/fields/field_values.h"
@@ -54,8 +55,8 @@ StatusOr<const FieldDescriptor*> FindModel(std::string_view kind) {
     names.push_back(KindName(*Models().field(i)));
     if (names.back() == UpperCase(kind)) return Models().field(i);
   }
-  return UserError("expected one of " + JoinNames(names) + ", found '" + std::string(kind) + "'" +
-                   DidYouMean(names, UpperCase(kind)));
+  return UserError(StrCat("expected one of ", JoinNames(names), ", found '", kind, "'",
+                          DidYouMean(names, UpperCase(kind))));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/base/text.h"
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
 #include "trainer/experiment/model_choice.h"
@@ -87,7 +88,7 @@ Status ApplyOverride(std::string_view assignment, Experiment* experiment) {
     return Apply(path, value, &changed);
   };
   const Status status = apply();
-  if (!status.ok()) return UserError("--set=" + std::string(assignment) + ": " + status.message());
+  if (!status.ok()) return UserError(StrCat("--set=", assignment, ": ", status.message()));
   experiment->Swap(&changed);
   return OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "trainer/fields/field_values.h"
 
 namespace elastor {
@@ -86,9 +87,9 @@ StatusOr<int64_t> FindLength(int64_t max_length, const Categorical& field) {
   }
   if (max_length == 0) return kept;
   if (kept == 0 || max_length <= kept) return max_length;
-  return UserError("model.sequences.max_length: " + std::to_string(max_length) +
-                   ", but the data keep the last " + std::to_string(kept) + " ids of '" +
-                   field.name + "'; expected at most as many, or data with a larger max_length");
+  return UserError(StrCat("model.sequences.max_length: ", max_length,
+                          ", but the data keep the last ", kept, " ids of '", field.name,
+                          "'; expected at most as many, or data with a larger max_length"));
 }
 
 }  // namespace

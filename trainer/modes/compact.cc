@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/compact.h"
 
+#include "core/base/text.h"
 #include "trainer/modes/mode_rows.h"
 
 namespace elastor {
@@ -11,9 +12,9 @@ Status Run(const ModeCall& call, Communicator& communicator) {
       const CheckpointMetadata metadata,
       CompactCheckpoint(options.model_dir, options.output_dir,
                         options.experiment.parallel().threads(), communicator));
-  return PrintOnce(options.output_dir + ": written, needs no other folder\n  step: " +
-                       std::to_string(metadata.control.step()) +
-                       "\n  state digest: " + metadata.state_digest + "\n",
+  return PrintOnce(StrCat(options.output_dir,
+                          ": written, needs no other folder\n  step: ", metadata.control.step(),
+                          "\n  state digest: ", metadata.state_digest, "\n"),
                    communicator);
 }
 

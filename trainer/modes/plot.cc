@@ -1,3 +1,4 @@
+#include "core/base/text.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/plot/plot_runs.h"
 
@@ -6,8 +7,7 @@ namespace {
 
 Status Run(const ModeCall& call, Communicator& communicator) {
   if (communicator.size() > 1) {
-    return UserError("--mode=plot: " + std::to_string(communicator.size()) +
-                     " ranks; expected one");
+    return UserError(StrCat("--mode=plot: ", communicator.size(), " ranks; expected one"));
   }
   return PlotRuns(call.folders, call.options.output_dir);
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/base/text.h"
 #include "core/process/job_process.h"
 #include "gflags/gflags.h"
 #include "trainer/experiment/make_options.h"
@@ -39,11 +40,10 @@ Status CheckSupervision(const Experiment& experiment, const std::vector<Host>& h
         "the ranks itself");
   }
   if (FLAGS_ranks < 1) {
-    return UserError("--ranks=" + std::to_string(FLAGS_ranks) + ": expected 1 or more");
+    return UserError(StrCat("--ranks=", FLAGS_ranks, ": expected 1 or more"));
   }
   if (FLAGS_max_restarts < 0) {
-    return UserError("--max_restarts=" + std::to_string(FLAGS_max_restarts) +
-                     ": expected 0 or more");
+    return UserError(StrCat("--max_restarts=", FLAGS_max_restarts, ": expected 0 or more"));
   }
   const CheckpointConfig& checkpoint = experiment.checkpoint();
   if (checkpoint.disabled()) {
@@ -57,8 +57,7 @@ Status CheckSupervision(const Experiment& experiment, const std::vector<Host>& h
         "0; expected one of them with --supervise, or a lost rank would cost the whole run");
   }
   if (const int room = RanksOf(hosts); room > 0 && FLAGS_ranks > room) {
-    return UserError("--ranks=" + std::to_string(FLAGS_ranks) + ": the hosts have room for " +
-                     std::to_string(room));
+    return UserError(StrCat("--ranks=", FLAGS_ranks, ": the hosts have room for ", room));
   }
   return OkStatus();
 }

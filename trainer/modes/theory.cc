@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/text.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/records/run_files.h"
@@ -23,8 +24,8 @@ Status CheckModel(const RunOptions& options) {
   const int64_t iterations =
       std::max(tokens->iterations(), options.experiment.evaluation().iterations());
   if (iterations == 1) return OkStatus();
-  return UserError("model.iterations: " + std::to_string(iterations) +
-                   "; expected 1: the theorems are about blocks with weights of their own");
+  return UserError(StrCat("model.iterations: ", iterations,
+                          "; expected 1: the theorems are about blocks with weights of their own"));
 }
 
 // Measures the whole table, on `samples` rows; the weights are the initial ones afterwards.

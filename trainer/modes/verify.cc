@@ -1,3 +1,4 @@
+#include "core/base/text.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/modes/mode_rows.h"
 
@@ -9,10 +10,9 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(folder, communicator));
   const char* contents = metadata.contents == Contents::kState ? "training state" : "model weights";
-  return PrintOnce(folder + ": whole\n  contents: " + contents +
-                       "\n  step: " + std::to_string(metadata.control.step()) +
-                       "\n  state digest: " + metadata.state_digest +
-                       "\n  numerics: " + metadata.numerics + "\n",
+  return PrintOnce(StrCat(folder, ": whole\n  contents: ", contents, "\n  step: ",
+                          metadata.control.step(), "\n  state digest: ", metadata.state_digest,
+                          "\n  numerics: ", metadata.numerics, "\n"),
                    communicator);
 }
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/exhausted.h"
+#include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/experiment/make_options.h"
@@ -46,11 +47,11 @@ StatusOr<std::string> OpenCpu(const Experiment& experiment, Communicator& commun
   const Status here =
       CpuHasBFloat16()
           ? OkStatus()
-          : UserError(
+          : UserError(StrCat(
                 "training.precision: BFLOAT16 on the CPU needs AVX512-BF16 (AMD Zen 4, Intel "
-                "Cooper Lake or newer), which rank " +
-                std::to_string(communicator.rank()) +
-                "'s host lacks, or ELASTOR_ISA=v3 rules out; expected FLOAT32");
+                "Cooper Lake or newer), which rank ",
+                communicator.rank(),
+                "'s host lacks, or ELASTOR_ISA=v3 rules out; expected FLOAT32"));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, here));
   return std::string("cpu vdpbf16ps");
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collective/cuda/device_communicator.h"
+#include "core/base/text.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/device_embedding.h"
@@ -94,7 +95,7 @@ StatusOr<std::string> OpenCudaDevice(Communicator& communicator) {
   const StatusOr<DeviceInfo> info = OpenLocalDevice(local_rank);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, info.status()));
   opened_bytes = info->memory_bytes;
-  return std::string("cuda ") + kKernels + " " + info->name + " " + info->libraries;
+  return StrCat("cuda ", kKernels, " ", info->name, " ", info->libraries);
 }
 
 int64_t CudaDeviceBytes() { return opened_bytes; }

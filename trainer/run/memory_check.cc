@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/checkpoint/manifest.h"
 #include "xxhash.h"
 
@@ -45,9 +46,7 @@ struct Pool {
   std::vector<int> ranks;
 };
 
-std::string CountOfRanks(size_t ranks) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-}
+std::string CountOfRanks(size_t ranks) { return StrCat(ranks, ranks == 1 ? " rank" : " ranks"); }
 
 // By host, then by control group, in the order of their first ranks.
 std::vector<Pool> PoolsOf(std::span<const RankReport> reports) {
@@ -67,14 +66,14 @@ std::vector<Pool> PoolsOf(std::span<const RankReport> reports) {
     for (size_t i = first; i < pools.size(); ++i) fill(reports[pools[i].ranks[0]], &pools[i]);
   };
   add(&RankReport::host, [](const RankReport& rank, Pool* pool) {
-    pool->name = std::string("host ") + rank.host_name + " (" + CountOfRanks(pool->ranks.size()) +
-                 "), which has";
+    pool->name =
+        StrCat("host ", rank.host_name, " (", CountOfRanks(pool->ranks.size()), "), which has");
     pool->bytes = rank.host_bytes;
     pool->available = rank.host_available;
   });
   add(&RankReport::group, [](const RankReport& rank, Pool* pool) {
-    pool->name = std::string("host ") + rank.host_name + " (" + CountOfRanks(pool->ranks.size()) +
-                 "), whose control group " + rank.group_name + " allows";
+    pool->name = StrCat("host ", rank.host_name, " (", CountOfRanks(pool->ranks.size()),
+                        "), whose control group ", rank.group_name, " allows");
     pool->bytes = rank.group_bytes;
     pool->available = rank.group_available;
   });
@@ -159,7 +158,7 @@ class Remedies {
     const int64_t rows =
         Largest(plan_.NtkRows(), [&](int64_t fewer) { return plan_.WithNtkRows(fewer); });
     if (rows < 2) return "";
-    return (plan_.trains() ? "spectrum.ntk_rows=" : "--rows=") + std::to_string(rows);
+    return StrCat(plan_.trains() ? "spectrum.ntk_rows=" : "--rows=", rows);
   }
 
   std::string Lazy() const {
@@ -175,7 +174,7 @@ class Remedies {
       experiment.mutable_parallel()->set_threads(static_cast<int32_t>(fewer));
       return plan_.With(experiment);
     });
-    return threads == 0 ? "" : "parallel.threads=" + std::to_string(threads);
+    return threads == 0 ? "" : StrCat("parallel.threads=", threads);
   }
 
   std::string Staging() const {
@@ -190,7 +189,7 @@ class Remedies {
     const int64_t width = Largest(plan_.experiment().embedding().width(), [&](int64_t narrower) {
       return plan_.WithEmbeddingWidth(narrower);
     });
-    return width == 0 ? "" : "embedding.width=" + std::to_string(width) + " at most";
+    return width == 0 ? "" : StrCat("embedding.width=", width, " at most");
   }
 
   // The fewest hosts like this one, with the same ranks or doubled ones.
@@ -206,8 +205,7 @@ class Remedies {
           fits = Sum({needs.begin() + first, needs.begin() + last}) <= pool_.bytes;
         }
         if (!fits) continue;
-        return CountOfRanks(ranks) + " on " + std::to_string((ranks - 1) / on_host + 1) +
-               " such hosts";
+        return StrCat(CountOfRanks(ranks), " on ", (ranks - 1) / on_host + 1, " such hosts");
       }
     }
     return "";
@@ -238,7 +236,7 @@ Status CheckPool(std::span<const RankReport> reports, const Pool& pool, const Me
 // What one rank cannot have, however much memory there is.
 Status CheckRank(int rank, const RankReport& report) {
   const RankMemory& needs = report.needs;
-  const std::string speaker = "memory: rank " + std::to_string(rank) + " needs at least ";
+  const std::string speaker = StrCat("memory: rank ", rank, " needs at least ");
   if (needs.address_space > report.address_space_bytes) {
     return UserError(speaker + Gigabytes(needs.address_space) + " of address space on host " +
                      report.host_name + ", ulimit -v allows " +

@@ -23,7 +23,7 @@ std::string Rate(double per_second) {
 }
 
 std::string OfAll(const char* what, int64_t number, int64_t all) {
-  return what + std::to_string(number) + (all > 0 ? "/" + std::to_string(all) : "") + "  ";
+  return StrCat(what, number, all > 0 ? StrCat("/", all) : "", "  ");
 }
 
 }  // namespace

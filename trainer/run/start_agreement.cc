@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/stop_signals.h"
 #include "glog/logging.h"
 #include "trainer/experiment/config.h"
@@ -28,17 +29,17 @@ Status AgreeOnExperiment(const Experiment& experiment, Communicator& communicato
   CHECK(of_rank_0.ParseFromString(bytes));
   const std::string difference = RankDifference(experiment, of_rank_0);
   if (difference.empty()) return AgreeOnStatus(communicator, OkStatus());
-  return AgreeOnStatus(
-      communicator, UserError("rank " + std::to_string(communicator.rank()) + ": " + difference));
+  return AgreeOnStatus(communicator,
+                       UserError(StrCat("rank ", communicator.rank(), ": ", difference)));
 }
 
 Status AgreeOnGoingOn(Communicator& communicator) {
   int64_t signal = StopSignal();
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kSetup, {&signal, 1}));
   if (signal == 0) return OkStatus();
-  Status stopped =
-      StoppedBySignal(std::string("stopped by SIG") + sigabbrev_np(static_cast<int>(signal)) +
-                      " before the run began: nothing was done; start the same command again");
+  Status stopped = StoppedBySignal(
+      StrCat("stopped by SIG", sigabbrev_np(static_cast<int>(signal)),
+             " before the run began: nothing was done; start the same command again"));
   stopped.set_agreed();
   return stopped;
 }

@@ -178,10 +178,10 @@ Status TrainingRun::Train() {
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
     return StoppedBySignal(
-        "stopped by a signal at step " + std::to_string(step()) +
-        (experiment_.checkpoint().disabled()
-             ? "; checkpoint.disabled: nothing was saved"
-             : "; start the same command again with --resume to go on from there"));
+        StrCat("stopped by a signal at step ", step(),
+               experiment_.checkpoint().disabled()
+                   ? "; checkpoint.disabled: nothing was saved"
+                   : "; start the same command again with --resume to go on from there"));
   }
   return Finish();
 }
@@ -195,9 +195,8 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
       const WarmStartReport report,
       WarmStart(warm_start, context_.dataset->info(), context_.State(), *context_.communicator));
   context_.step().WeightsChanged();
-  log_.ShowLine(warm_start.path() + ": " + std::to_string(report.taken.size()) +
-                " tensors and tables taken, " + std::to_string(report.left.size()) +
-                " left there, " + std::to_string(report.fresh.size()) + " begin anew");
+  log_.ShowLine(StrCat(warm_start.path(), ": ", report.taken.size(), " tensors and tables taken, ",
+                       report.left.size(), " left there, ", report.fresh.size(), " begin anew"));
   record.set_warm_start_digest(report.metadata.state_digest);
   if (warm_start.optimizer_state()) {
     record.set_optimizer_step_offset(report.metadata.control.step() +
@@ -219,8 +218,8 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   checkpoints_.ContinueFrom(checkpoint_, metadata);
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f", SecondsSince(start));
-  log_.ShowLine("continuing at step " + std::to_string(metadata.control.step()) + " from " +
-                checkpoint_ + ", read in " + seconds + " s");
+  log_.ShowLine(StrCat("continuing at step ", metadata.control.step(), " from ", checkpoint_,
+                       ", read in ", seconds, " s"));
   return metadata.control;
 }
 
@@ -264,9 +263,9 @@ Status TrainingRun::ShowOpening() {
   ELASTOR_ASSIGN_OR_RETURN(
       const RunFigures figures,
       DescribeFigures(experiment_, context_.dataset->info(), context_.communicator->size()));
-  log_.ShowLine("run: " + experiment_.name() + ", " + KindName(*ChosenModel(experiment_.model())) +
-                ", " + std::to_string(figures.dense_parameters) + " dense and " +
-                std::to_string(figures.embedding_parameters) + " embedding parameters");
+  log_.ShowLine(StrCat("run: ", experiment_.name(), ", ",
+                       KindName(*ChosenModel(experiment_.model())), ", ", figures.dense_parameters,
+                       " dense and ", figures.embedding_parameters, " embedding parameters"));
   log_.ShowLine("data: " + CountText(context_.dataset->rows(Split::kTrain), "row") + " of " +
                 experiment_.data().path());
   char memory[32];

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/text.h"
 #include "third_party/onnx.pb.h"
 
 namespace elastor {
@@ -56,8 +57,8 @@ class OnnxWriter {
   StatusOr<std::string> Map(const WeightedPoolOp& op);
   template <typename OtherOp>
   StatusOr<std::string> Map(const OtherOp&) {
-    return UserError(std::string("--mode=export: the model has ") + OtherOp::kName +
-                     ", which has no counterpart in ONNX");
+    return UserError(StrCat("--mode=export: the model has ", OtherOp::kName,
+                            ", which has no counterpart in ONNX"));
   }
 
  private:
@@ -128,7 +129,7 @@ std::string OnnxWriter::Apply(const char* op, const std::vector<std::string>& in
   onnx::NodeProto* const added = proto()->add_node();
   added->set_op_type(op);
   for (const std::string& name : inputs) added->add_input(name);
-  return *added->add_output() = "t" + std::to_string(tensors_++);
+  return *added->add_output() = StrCat("t", tensors_++);
 }
 
 void OnnxWriter::SetInt(const char* name, int64_t value) {
@@ -147,7 +148,7 @@ void OnnxWriter::SetInts(const char* name, const Dimensions& values) {
 
 std::string OnnxWriter::Floats(const Dimensions& shape, std::span<const float> values) {
   constant_bytes_ += static_cast<int64_t>(values.size_bytes());
-  const std::string name = "c" + std::to_string(tensors_++);
+  const std::string name = StrCat("c", tensors_++);
   if (constant_bytes_ >= kMostBytes) return name;  // Write tells
   onnx::TensorProto* const tensor = proto()->add_initializer();
   tensor->set_name(name);
@@ -159,7 +160,7 @@ std::string OnnxWriter::Floats(const Dimensions& shape, std::span<const float> v
 
 std::string OnnxWriter::Integers(const Dimensions& values) {
   onnx::TensorProto* const tensor = proto()->add_initializer();
-  tensor->set_name("c" + std::to_string(tensors_++));
+  tensor->set_name(StrCat("c", tensors_++));
   tensor->set_data_type(onnx::TensorProto::INT64);
   tensor->add_dims(static_cast<int64_t>(values.size()));
   tensor->set_raw_data(values.data(), values.size() * sizeof(int64_t));
@@ -408,8 +409,8 @@ StatusOr<std::string> OnnxWriter::Write() {
   if (static_cast<int64_t>(model_.ByteSizeLong()) < kMostBytes && constant_bytes_ < kMostBytes) {
     return model_.SerializeAsString();
   }
-  return UserError("--mode=export: the dense parameters have " + std::to_string(constant_bytes_) +
-                   " bytes; an ONNX file holds less than 2 GiB");
+  return UserError(StrCat("--mode=export: the dense parameters have ", constant_bytes_,
+                          " bytes; an ONNX file holds less than 2 GiB"));
 }
 
 }  // namespace

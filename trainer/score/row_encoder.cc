@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/saved_vocabulary.h"
 #include "trainer/prepare/rows/column_names.h"
@@ -197,8 +198,8 @@ void RowEncoder::Encode(const ParsedChunk& chunk, Rows* rows) const {
 
 Status RowEncoder::EncodeValues(std::span<const std::string_view> values, Rows* rows) const {
   if (values.size() != features_.size()) {
-    return UserError("found " + std::to_string(values.size()) + " values, expected " +
-                     std::to_string(features_.size()) + ", one of each field that the model reads");
+    return UserError(StrCat("found ", values.size(), " values, expected ", features_.size(),
+                            ", one of each field that the model reads"));
   }
   thread_local ParsedChunk chunk;
   chunk = ParsedChunk();

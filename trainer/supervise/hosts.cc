@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {
@@ -29,7 +30,7 @@ StatusOr<std::vector<Host>> Checked(const std::string& where, std::vector<Host> 
   for (const Host& host : hosts) {
     ranks += host.ranks;
     if (ranks > kMostRanks) {
-      return UserError(where + ": more than " + std::to_string(kMostRanks) + " ranks");
+      return UserError(StrCat(where, ": more than ", kMostRanks, " ranks"));
     }
     if (host.name.empty()) return UserError(where + ": an empty name; expected a host");
     if (!names.insert(host.name).second)
@@ -107,7 +108,7 @@ int RanksOf(const std::vector<Host>& hosts) {
 std::string ToText(const std::vector<Host>& hosts) {
   std::string text;
   for (const Host& host : hosts) {
-    text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.ranks);
+    text += StrCat(text.empty() ? "" : ",", host.name, ":", host.ranks);
   }
   return text;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -95,15 +97,15 @@ bool MpirunReport::TellsTheEnd(const std::vector<std::string>& paragraph) {
   const std::string_view daemon = Behind(text, "Remote daemon: [[");
   if (const std::string_view rank = NumberBehind(text, "process rank ");
       !rank.empty() && !signal.empty()) {
-    cause = "rank " + std::string(rank) + " on " + std::string(WordBehind(text, " on node ")) +
-            " was killed by signal " + std::string(signal);
+    cause = StrCat("rank ", rank, " on ", WordBehind(text, " on node "), " was killed by signal ",
+                   signal);
   } else if (!code.empty()) {
     // "Process name: [[51107,1],2]"
     const std::string_view rank = NumberBehind(Behind(text, "Process name: [["), "],");
-    cause = (rank.empty() ? "a rank" : "rank " + std::string(rank)) + " ended with code " +
-            std::string(code);
+    cause =
+        StrCat(rank.empty() ? "a rank" : "rank " + std::string(rank), " ended with code ", code);
   } else if (const std::string_view host = WordBehind(daemon, "] on node "); !host.empty()) {
-    cause = "host " + std::string(host) + " was lost";
+    cause = StrCat("host ", host, " was lost");
   } else if (text.find("terminated normally, but") == text.npos &&
              text.find("MPI_ABORT was invoked") == text.npos) {
     return false;

@@ -22,6 +22,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/job_process.h"
 #include "core/process/standard_streams.h"
 #include "core/process/stop_signals.h"
@@ -52,7 +53,7 @@ constexpr int kPollMilliseconds = 50;
 
 void Say(const std::string& line) { WriteToStderr("supervise: " + line + "\n"); }
 
-std::string Ranks(int count) { return std::to_string(count) + (count == 1 ? " rank" : " ranks"); }
+std::string Ranks(int count) { return StrCat(count, count == 1 ? " rank" : " ranks"); }
 
 // Returns the step of the last whole checkpoint, or kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
@@ -271,7 +272,7 @@ class Supervisor {
     last_step_ = step;
     std::string what = cause_.empty() ? "the job: " + CauseOf(exit_code) : cause_;
     if (const int64_t reached = ProgressReader(options_.output_dir).Read().step; reached > 0) {
-      what += " at step " + std::to_string(reached);
+      StrAppend(&what, " at step ", reached);
     }
     while (tries_ < options_.max_restarts) {
       ++tries_;
@@ -282,13 +283,13 @@ class Supervisor {
         what = "no host answers";
         continue;
       }
-      Say(what + "; again on " + Ranks(NeedsHosts() ? RanksOf(*hosts) : options_.ranks) +
-          (NeedsHosts() ? " of " + ToText(*hosts) : "") +
-          (step == kNone ? " from the beginning" : " from step " + std::to_string(step)) +
-          ", try " + std::to_string(tries_) + " of " + std::to_string(options_.max_restarts));
+      Say(StrCat(what, "; again on ", Ranks(NeedsHosts() ? RanksOf(*hosts) : options_.ranks),
+                 NeedsHosts() ? " of " + ToText(*hosts) : "",
+                 step == kNone ? " from the beginning" : StrCat(" from step ", step), ", try ",
+                 tries_, " of ", options_.max_restarts));
       return hosts;
     }
-    Say(what + "; given up after " + std::to_string(tries_) + " tries without a later checkpoint");
+    Say(StrCat(what, "; given up after ", tries_, " tries without a later checkpoint"));
     return std::nullopt;
   }
 
@@ -380,8 +381,8 @@ class Supervisor {
     cause_ = report.cause();
     if (!left_alone || !WIFSIGNALED(status)) return ExitCodeOf(status);
     // The signal was for mpirun alone: the job is judged by what it has left.
-    cause_ = "mpirun did not end within " + std::to_string(static_cast<int>(kMostSecondsAlone)) +
-             " s of its ranks";
+    cause_ = StrCat("mpirun did not end within ", static_cast<int>(kMostSecondsAlone),
+                    " s of its ranks");
     if (summary.IsWritten()) return 0;
     return told > 0 ? static_cast<int>(StatusCode::kStopped) : ExitCodeOf(status);
   }
