@@ -64,7 +64,7 @@ fields { name: "item" type: CATEGORICAL }
 fields { name: "price" type: NUMERIC }
 fields { name: "importance" type: WEIGHT }
 SCHEMA
-to_pairs='{ printf "%s %s:1 0:%s", $1, substr($3, 2), $5
+to_pairs='{ printf "%s %s:1 2:%s", $1, substr($3, 2), $5
   for (i = 0; i < NR % 4; ++i) printf " %d:1", (NR * 7 + i * 3) % 20; print "" }'
 awk -F'\t' "$to_pairs" train.tsv >train.libsvm
 awk -F'\t' "$to_pairs" test.tsv >test.libsvm
@@ -190,6 +190,13 @@ cut --fields=2-4 test.tsv >values
   probabilities <tsv_predicted/predictions.csv | tail --lines=+2)
 grep --quiet '^ids: 0' answers || fail "ids: $(cat answers)"
 grep --quiet "^a wrong id: 2 .*user.* -1" answers || fail "a wrong id: $(cat answers)"
+
+# A value of two lines is one of one row; of a bad row of two lines the first is told.
+sed '4s/[^,]*$/"a page\nof two lines"/; 9s/[^,]*$/"bad\n"page/' test.csv >two_lines.csv
+score csv/model --input=two_lines.csv --max_bad_rows=1 >answered
+sed '4d; 9d' answered | expect_same 'values of two lines' <(sed '4d; 9d' csv_predicted/predictions.csv)
+[[ $(sed --quiet 9p answered) == 7,, ]] || fail "a bad row of two lines: $(sed --quiet 9p answered)"
+grep --quiet 'two_lines.csv:10: column 10: found a quote' score.log || fail "not told: $(cat score.log)"
 
 # Rows that cannot be read.
 sed '4s/$/\tmore/; 900s/\t1\.0$/\tmuch/; 900s/^[01]/2/' test.tsv >bad.tsv

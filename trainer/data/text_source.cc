@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 
 namespace elastor {
@@ -29,7 +30,8 @@ std::string FirstUnpacked(std::string_view packed) {
   const std::unique_ptr<Unpacker> unpacker = Unpacker::For(packed);
   std::string text(kKindBytes, '\0');
   size_t size = 0;
-  for (Unpacker::Step step = {.made = 1}; step.made > 0 && size < text.size(); size += step.made) {
+  for (Unpacker::Step step = {.made = 1}; step.made + step.used > 0 && size < text.size();
+       size += step.made) {
     step = unpacker->Unpack(packed, std::span(text).subspan(size));
     packed.remove_prefix(step.used);
   }
@@ -91,6 +93,12 @@ StatusOr<std::unique_ptr<TextSource>> TextSource::Begin(std::unique_ptr<TextSour
 
 Status TextSource::CheckText(std::string_view begin, const std::string& where) const {
   const FileKind* kind = KindOfFile(begin.substr(0, kKindBytes));
+  const size_t carriage_return = begin.find('\r');
+  if (kind == nullptr && carriage_return != begin.npos && carriage_return + 1 < begin.size() &&
+      begin.find('\n') == begin.npos) {
+    return UserError(path_ + ": lines end in CR alone, expected LF or CR LF; convert them with " +
+                     "tr '\\r' '\\n'");
+  }
   if (kind == nullptr) return OkStatus();
   return UserError(path_ + ": found " + std::string(kind->what) + where +
                    ", expected text, plain, gzip or zstd; " + std::string(kind->remedy));
@@ -172,33 +180,63 @@ Status TextSource::Fill(std::string* text, int64_t bytes) {
   return OkStatus();
 }
 
+Status TextSource::OpenQuoteError(const char* where) {
+  const int64_t record_at = given_bytes_ + static_cast<int64_t>(records_->last_end());
+  const std::string what = StrCat(
+      "a quote opens a value of the row that begins here, and none closes it within ", where,
+      "; expected a closing quote before the next delimiter, and two quotes for one in a value");
+  if (lseek(file_, 0, SEEK_SET) != 0) {
+    return UserError(StrCat(path_, ": at byte ", record_at, " of the text: ", what));
+  }
+  records_.reset();
+  carry_.clear();
+  at_end_ = false;
+  consumed_bytes_ = 0;
+  ELASTOR_RETURN_IF_ERROR(FillInput());
+  if (unpacker_ != nullptr) unpacker_ = Unpacker::For(input_);
+  int64_t lines = 0, left = record_at;
+  for (std::string piece; left > 0; left -= static_cast<int64_t>(piece.size())) {
+    ELASTOR_RETURN_IF_ERROR(Next(kUnpackedBytes, &piece));
+    if (piece.empty()) break;
+    lines += std::ranges::count(std::string_view(piece).substr(0, left), '\n');
+  }
+  return UserError(StrCat(path_, ":", lines + 1, ": ", what));
+}
+
+Status TextSource::FindEnd(const std::string& text, size_t searched, size_t* end) {
+  if (records_) {
+    *end = records_->Scan(text);
+    if (records_->is_too_long()) return OpenQuoteError("1 MiB");
+  } else {
+    const size_t found = std::string_view(text).substr(searched).rfind('\n');
+    *end = found == std::string::npos ? 0 : searched + found + 1;
+  }
+  if (*end > 0 || text.size() <= kLongestLine) return OkStatus();
+  return UserError(path_ + ": a line of more than 64 MiB before byte " +
+                   std::to_string(consumed_bytes_) + "; is this a text file?");
+}
+
 Status TextSource::Next(int64_t bytes, std::string* text) {
   text->clear();
   text->swap(carry_);
-  size_t searched = 0;  // text before this has no line feed
-  size_t end = std::string::npos;
-  while (!at_end_) {
+  size_t searched = 0, end = 0;
+  while (!at_end_ && end == 0) {
     const int64_t room = bytes - static_cast<int64_t>(text->size());
     if (room <= 0) {
-      const size_t found = std::string_view(*text).substr(searched).rfind('\n');
-      if (found != std::string::npos) {
-        end = searched + found;
-        break;
-      }
+      ELASTOR_RETURN_IF_ERROR(FindEnd(*text, searched, &end));
       searched = text->size();
-      if (searched > kLongestLine) {
-        return UserError(path_ + ": a line of more than 64 MiB before byte " +
-                         std::to_string(consumed_bytes_) + "; is this a text file?");
-      }
     }
-    ELASTOR_RETURN_IF_ERROR(Fill(text, room > 0 ? room : bytes));
+    if (end == 0) ELASTOR_RETURN_IF_ERROR(Fill(text, room > 0 ? room : bytes));
   }
   if (at_end_) {
     if (!text->empty() && text->back() != '\n') text->push_back('\n');
-    return OkStatus();
+    end = text->size();
+    if (records_ && records_->Scan(*text) < end) return OpenQuoteError("the rest of the file");
   }
-  carry_.assign(*text, end + 1);
-  text->resize(end + 1);
+  carry_.assign(*text, end);
+  text->resize(end);
+  if (records_) records_->Drop(end);
+  given_bytes_ += static_cast<int64_t>(end);
   return OkStatus();
 }
 
@@ -211,6 +249,8 @@ Status TextSource::Skip(int64_t bytes, int64_t chunk_bytes) {
   }
   // Behind what was read lie, in this order, the carry and the input buffer.
   consumed_bytes_ += bytes - static_cast<int64_t>(carry_.size());
+  given_bytes_ += bytes;
+  if (records_) records_->Restart();
   carry_.clear();
   input_.clear();
   input_at_ = 0;

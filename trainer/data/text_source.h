@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/base/status.h"
+#include "trainer/data/record_scanner.h"
 #include "trainer/data/unpacker.h"
 
 namespace elastor {
@@ -28,10 +30,16 @@ class TextSource {
   static StatusOr<std::unique_ptr<TextSource>> OpenPlain(const std::string& path);
   ~TextSource();
 
+  // Pieces are then whole records, whose quoted values may hold line feeds, behind the first
+  // `skip_lines` lines. Call it before the first Next.
+  void ReadRecords(const std::string& delimiter, int64_t skip_lines) {
+    records_.emplace(delimiter, skip_lines);
+  }
+
   // Replaces *text by the next whole lines, about `bytes` of them (more when a line is longer); a
   // last line without a line feed gets one. Empty at the end. User error naming file and byte for
-  // packed data that are cut off or damaged, and for a line of more than 64 MiB; machine error when
-  // reading fails.
+  // packed data that are cut off or damaged, for a line of more than 64 MiB, and for a quote that
+  // stays open; machine error when reading fails.
   Status Next(int64_t bytes, std::string* text);
 
   // Skips the next `bytes` bytes of text, which an earlier reader got by Next(chunk_bytes). User
@@ -53,14 +61,22 @@ class TextSource {
   Status FillInput();
   Status ReadPlain(std::string* text, int64_t bytes);
   Status Unpack(std::string* text, int64_t bytes);
+  // Sets *end to the place behind the last whole line or record of *text; 0: there is none.
+  // `searched`: the bytes of earlier calls.
+  Status FindEnd(const std::string& text, size_t searched, size_t* end);
+  // Returns a user error that names the line where the record at hand begins. Reads the file again,
+  // so nothing can be read afterwards.
+  Status OpenQuoteError(const char* where);
 
   const std::string path_;
   int file_ = -1;
   int64_t file_bytes_ = 0;
   int64_t consumed_bytes_ = 0;
   bool at_end_ = false;
-  std::string carry_;  // the beginning of a line
-  std::string input_;  // bytes of the file not used yet begin at input_at_
+  std::string carry_;  // the beginning of a line or record
+  std::optional<RecordScanner> records_;
+  int64_t given_bytes_ = 0;  // of text, by Next and Skip
+  std::string input_;        // bytes of the file not used yet begin at input_at_
   size_t input_at_ = 0;
   std::unique_ptr<Unpacker> unpacker_;  // null for plain text
 };

@@ -4,6 +4,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include <algorithm>
+
 #include "trainer/data/file_kind.h"
 
 namespace elastor {
@@ -19,6 +21,10 @@ class GzipUnpacker : public Unpacker {
 
   Step Unpack(std::string_view packed, std::span<char> text) override {
     if (!ready_) return {.no_memory = true};
+    // Tapes and archives fill up with zeros behind a member; no member begins with one.
+    if (!inside_ && packed.starts_with('\0')) {
+      return {.used = std::min(packed.find_first_not_of('\0'), packed.size())};
+    }
     stream_.next_out = reinterpret_cast<Bytef*>(text.data());
     stream_.avail_out = static_cast<uInt>(text.size());
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));

@@ -150,7 +150,9 @@ std::string FirstWrongValue(const Message& message, const TextFormat::ParseInfoT
 
 }  // namespace
 
-Status ParseTextMessage(const std::string& text, const std::string& source, Message* message) {
+Status ParseTextMessage(const std::string& bytes, const std::string& source, Message* message) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  const std::string text = bytes.substr(bytes.starts_with(kByteOrderMark) ? 3 : 0);
   FirstError error(message->GetDescriptor(), text);
   TextFormat::ParseInfoTree places;
   TextFormat::Parser parser;

@@ -1,5 +1,4 @@
-#include <sstream>
-
+#include "trainer/data/input_list.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/run/inference.h"
@@ -31,12 +30,10 @@ Status Score(const ModeCall& call, Communicator& communicator) {
   }
   const RunOptions& options = call.options;
   ScoreRowsOptions score = {.model_dir = options.model_dir,
-                            .inputs = {},
+                            .inputs = ListedInputs(FLAGS_input),
                             .output_dir = options.output_dir,
                             .threads = options.experiment.parallel().threads(),
                             .max_bad_rows = FLAGS_max_bad_rows};
-  std::istringstream inputs(FLAGS_input);
-  for (std::string path; std::getline(inputs, path, ',');) score.inputs.push_back(path);
   return ScoreRows(score);
 }
 

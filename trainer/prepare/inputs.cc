@@ -2,9 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/data/file_kind.h"
+#include "trainer/data/record_scanner.h"
+#include "trainer/prepare/rows/column_names.h"
 
 namespace elastor {
 namespace {
@@ -18,39 +21,55 @@ int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
 
 }  // namespace
 
+Inputs::Inputs(const Schema& schema)
+    : skip_lines_(schema.skip_lines()),
+      begin_lines_(schema.skip_lines() + schema.header()),
+      record_delimiter_(schema.quoted() ? DelimiterOf(schema) : "") {}
+
+StatusOr<std::unique_ptr<TextSource>> Inputs::OpenSource(const std::string& path) const {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, TextSource::Open(path));
+  if (!record_delimiter_.empty()) source->ReadRecords(record_delimiter_, skip_lines_);
+  return source;
+}
+
 StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& paths,
-                                               int64_t skip_lines, bool headers) {
-  std::unique_ptr<Inputs> inputs(new Inputs(skip_lines + headers));
+                                               const Schema& schema) {
+  std::unique_ptr<Inputs> inputs(new Inputs(schema));
   for (const std::string& path : paths) {
     auto state = std::make_unique<State>();
     state->path = path;
-    ELASTOR_ASSIGN_OR_RETURN(state->source, TextSource::Open(path));
+    ELASTOR_ASSIGN_OR_RETURN(state->source, inputs->OpenSource(path));
     state->modified_ns = ModifiedNs(path, &state->file_bytes);
-    if (inputs->begin_lines_ > 0) {
-      ELASTOR_RETURN_IF_ERROR(inputs->ReadBegin(skip_lines, state.get()));
-    }
+    if (inputs->begin_lines_ > 0) ELASTOR_RETURN_IF_ERROR(inputs->ReadBegin(state.get()));
     state->source.reset();  // there may be more files than a process can have open
     inputs->states_.push_back(std::move(state));
   }
   return inputs;
 }
 
+size_t Inputs::EndOfLine(std::string_view text, size_t begin, int64_t line) const {
+  if (record_delimiter_.empty() || line < skip_lines_) return text.find('\n', begin) + 1;
+  const size_t end = EndOfRecord(text, begin, record_delimiter_);
+  return end == text.npos ? 0 : end;
+}
+
 // The lines before the rows of an input, which are to be in its first chunk.
-Status Inputs::ReadBegin(int64_t skip_lines, State* state) const {
+Status Inputs::ReadBegin(State* state) const {
   constexpr size_t kBeginBytes = 64 << 10;
   std::string text, more;
   ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &text));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   size_t end = 0;
   for (int64_t line = 0; line < begin_lines_; ++line) {
     const size_t begin = end;
-    end = text.find('\n', begin) + 1;
+    end = EndOfLine(text, begin, line);
     state->header = text.substr(begin, end - begin);
     // A single long line is the first chunk; several must surely be in it.
     const bool near = begin_lines_ == 1 || end <= kBeginBytes;
     if (end > 0 && near) continue;
     if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
     const std::string expected =
-        line < skip_lines ? std::to_string(skip_lines) + " lines to skip" : "a header line";
+        line < skip_lines_ ? std::to_string(skip_lines_) + " lines to skip" : "a header line";
     if (!near || !more.empty()) {
       return UserError(state->path + ": found " + std::to_string(line) + " lines in the first " +
                        std::to_string(kBeginBytes) + " bytes, expected " + expected + " there");
@@ -75,7 +94,7 @@ void Inputs::SkipRestOf(uint32_t input, uint32_t chunks) {
 Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found) {
   State& state = *states_[input];
   if (state.source == nullptr) {
-    ELASTOR_ASSIGN_OR_RETURN(state.source, TextSource::Open(state.path));
+    ELASTOR_ASSIGN_OR_RETURN(state.source, OpenSource(state.path));
   }
   for (auto skip = state.skipped.find(state.next); skip != state.skipped.end();
        skip = state.skipped.find(state.next)) {
@@ -100,9 +119,9 @@ void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
   if (chunk->number != 0) return;
   if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
   size_t end = 0;
-  for (int64_t line = 0; line < begin_lines_; ++line) end = text->find('\n', end) + 1;
+  for (int64_t line = 0; line < begin_lines_; ++line) end = EndOfLine(*text, end, line);
+  chunk->lines_taken = std::count(text->begin(), text->begin() + end, '\n');
   text->erase(0, end);
-  chunk->lines_taken = begin_lines_;
 }
 
 Status Inputs::Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found) {

@@ -8,15 +8,18 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
 #include "trainer/data/text_source.h"
 #include "trainer/prepare/rows/spill.h"
 
 namespace elastor {
 
-// A piece of whole lines of one input. Which lines are in which chunk depends on the input alone.
+// A piece of whole records of one input. Which of them are in which chunk depends on the input
+// alone.
 struct TextChunk {
   uint32_t input = 0;
   uint32_t number = 0;      // in its input
@@ -32,10 +35,10 @@ class Inputs {
   // How large a chunk is: its numbers of one column stay in a core's cache.
   static constexpr int64_t kChunkBytes = 512 << 10;
 
-  // Opens every input once, so that what cannot be read is known at once. Every input begins with
-  // `skip_lines` lines that are left out; with `headers`, the next one names its columns.
+  // Opens every input once, so that what cannot be read is known at once. By the schema every input
+  // begins with lines that are left out, then with a header.
   static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
-                                                int64_t skip_lines, bool headers);
+                                                const Schema& schema);
 
   const std::string& header(size_t input) const { return states_[input]->header; }
   // Chunks that need not be read again, before the first Next.
@@ -70,13 +73,19 @@ class Inputs {
     uint32_t next = 0;
     int64_t text_at = 0;
   };
-  explicit Inputs(int64_t begin_lines) : begin_lines_(begin_lines) {}
-  Status ReadBegin(int64_t skip_lines, State* state) const;
+  explicit Inputs(const Schema& schema);
+  StatusOr<std::unique_ptr<TextSource>> OpenSource(const std::string& path) const;
+  Status ReadBegin(State* state) const;
+  // Returns the place behind the line or record that begins at text[begin]; 0: it does not end.
+  // `line`: its number in the input.
+  size_t EndOfLine(std::string_view text, size_t begin, int64_t line) const;
   Status ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found);
   // Takes a byte order mark, skipped lines and a header from the first chunk of an input.
   void TakeBegin(TextChunk* chunk, std::string* text) const;
 
-  const int64_t begin_lines_;  // of every input, before its rows
+  const int64_t skip_lines_;
+  const int64_t begin_lines_;           // of every input, before its rows: skipped ones and header
+  const std::string record_delimiter_;  // empty: every line is a record
   std::vector<std::unique_ptr<State>> states_;
   std::function<Status(uint32_t, uint32_t)> on_end_;
 };

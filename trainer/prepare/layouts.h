@@ -74,7 +74,8 @@ inline constexpr LayoutRow kLayouts[] = {
     // layout, source, makes_fields, has_test_files, own_field, check; info, write
     {{Schema::DELIMITED, RowSource::kColumns, false, false, 0, CheckSchemaFields},
      {LinesInfo, WriteLines}},
-    {{Schema::LIBSVM, RowSource::kPairs, false, false, 0, CheckSchemaFields},
+    {{Schema::LIBSVM, RowSource::kPairs, false, false, Schema::kZeroBasedFieldNumber,
+      CheckSchemaFields},
      {LinesInfo, WriteLines}},
     {{Schema::SYNTHETIC, RowSource::kNone, true, false, Schema::kSyntheticFieldNumber,
       CheckSyntheticPlan},

@@ -29,6 +29,7 @@
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/text_pass.h"
+#include "trainer/prepare/values/data_warnings.h"
 #include "trainer/prepare/values/encoding_state.h"
 #include "trainer/prepare/values/field_statistics.h"
 #include "trainer/prepare/values/measure.h"
@@ -72,7 +73,6 @@ class TextRun {
   Status CheckRows(const TextPassResult& text) const;
   StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const RowPlaces& places);
   StatusOr<EncodingState> TakeUpEncoding() const;
-  void WarnOfLabels(const Measures& measures) const;
   Status CheckScaled(const Measures& measures, const std::vector<NumericScale>& scales) const;
   std::string Work(const char* name) const { return writer_->work_path() + "/" + name; }
   std::string StatisticsPath() const { return writer_->partial_path() + "/" + kStatisticsFile; }
@@ -99,22 +99,6 @@ Status TextRun::CheckRows(const TextPassResult& text) const {
     if (rows[i] == 0 && options_.warn) options_.warn(inputs_[i] + ": has no rows");
   }
   return OkStatus();
-}
-
-// A column of one value is seldom the label's.
-void TextRun::WarnOfLabels(const Measures& measures) const {
-  for (const Split split : {Split::kTrain, Split::kValidation}) {
-    const SplitTally& tally = measures.splits[static_cast<int>(split)];
-    for (size_t i = 0; i < plan_.labels.size(); ++i) {
-      const auto [rows, positives] = tally.labels[i];
-      if (tally.rows == 0 || !options_.warn || (positives > 0 && positives < rows)) continue;
-      const std::string which = plan_.labels.size() == 1 ? "" : " " + plan_.labels[i];
-      const std::string what = rows == 0 ? "missing" : positives == 0 ? "0" : "1";
-      options_.warn("the label" + which + " of all " +
-                    std::to_string(rows == 0 ? tally.rows : rows) + " " + SplitName(split) +
-                    " rows is " + what + "; is the LABEL field's column right?");
-    }
-  }
 }
 
 // User error when a scaled value is none of a float: the blocks would hold infinity.
@@ -148,7 +132,6 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
   ELASTOR_ASSIGN_OR_RETURN(
       const Measures measures,
       MeasureRows(options_, plan_, text, places, *rows_, *values_, pool_, counts.get()));
-  WarnOfLabels(measures);
   if (options_.vocabulary_from.empty()) state.scales = ScalesOf(plan_, measures);
   ELASTOR_RETURN_IF_ERROR(CheckScaled(measures, state.scales));
   ELASTOR_RETURN_IF_ERROR(counts->Map());
@@ -161,6 +144,9 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
       const RankedValues ranked,
       RankValues(options_, plan_, text, measures, given,
                  {values_.get(), counts.get(), ids.get(), scratch.get(), folder}, pool_));
+  if (options_.warn) {
+    for (const std::string& line : DataWarnings(plan_, text, measures, ranked)) options_.warn(line);
+  }
   state.table_rows = ranked.table_rows;
   state.vocabularies.clear();
   for (const SavedVocabulary& saved : ranked.vocabularies) {

@@ -14,6 +14,7 @@
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/input_list.h"
 #include "trainer/data/stdin_input.h"
 #include "trainer/fields/field_help.h"
 #include "trainer/prepare/guess/guess.h"
@@ -61,14 +62,9 @@ constexpr int64_t kMostSegmentMib = 2048;
 
 // The inputs that a flag names.
 std::vector<std::string> InputsOf(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    if (end > begin && parts.back() == "-") parts.back() = kStdinPath;
-    begin = end + 1;
-  }
-  return parts;
+  std::vector<std::string> inputs = ListedInputs(text);
+  std::ranges::replace(inputs, "-", kStdinPath);
+  return inputs;
 }
 
 std::string ReportText(const PrepareReport& report) {

@@ -105,6 +105,7 @@ class TextPass {
   Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
   bool Full(const Draft& draft) const;
   Status Finish(Draft* draft);
+  void AddSegment(const Segment& segment);  // but for its chunks
   void Report();
 
   const PrepareOptions& options_;
@@ -128,7 +129,7 @@ class TextPass {
 
 Status TextPass::Open() {
   const Schema& schema = options_.schema;
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, schema.skip_lines(), schema.header()));
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, schema));
   ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(schema, 0, labelled_));
   ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_,
                            MakeParser(WithoutLabels(schema), labelled_, paths_.size()));
@@ -167,7 +168,7 @@ Status TextPass::TakeUpJournal(const SegmentList& list) {
           ledger_.Add(chunk.input, chunk.number, {chunk.lines, chunk.bad_rows, {}, 0}));
     }
     for (const ValueRun& run : segment.runs) files_.values->ReserveUpTo(run.at + run.bytes);
-    result_.runs.push_back(segment.runs);
+    AddSegment(segment);
   }
   for (const auto& [input, chunks] : list.ended) {
     inputs_->SkipRestOf(input, chunks);
@@ -210,6 +211,10 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   chunk.checksum = XXH3_64bits(bytes.data(), bytes.size());
   ELASTOR_RETURN_IF_ERROR(files_.rows->WriteAt(chunk.at, bytes));
   draft->segment.chunks.push_back(chunk);
+  draft->segment.cut_values.resize(plan_.ids.size(), 0);
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    if (plan_.ids[i].bag) draft->segment.cut_values[i] += parsed->cut_values[plan_.ids[i].place];
+  }
   draft->text_bytes += chunk.text_bytes;
   rows_ += chunk.rows;
   text_read_ += chunk.text_bytes;
@@ -217,6 +222,11 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   Report();
   return ledger_.Add(chunk.input, chunk.number,
                      {chunk.lines, chunk.bad_rows, std::move(parsed->bad), source.lines_taken});
+}
+
+void TextPass::AddSegment(const Segment& segment) {
+  result_.runs.push_back(segment.runs);
+  for (size_t i = 0; i < plan_.ids.size(); ++i) result_.cut_values[i] += segment.cut_values[i];
 }
 
 bool TextPass::Full(const Draft& draft) const {
@@ -240,7 +250,7 @@ Status TextPass::Finish(Draft* draft) {
     chunk.segment = static_cast<uint32_t>(result_.runs.size());
     result_.chunks.push_back(chunk);
   }
-  result_.runs.push_back(draft->segment.runs);
+  AddSegment(draft->segment);
   ELASTOR_RETURN_IF_ERROR(journal_->Append(draft->segment));
   draft->segment = Segment();
   draft->text_bytes = 0;
@@ -269,6 +279,7 @@ void TextPass::Report() {
 }
 
 StatusOr<TextPassResult> TextPass::Run() {
+  result_.cut_values.assign(plan_.ids.size(), 0);
   ELASTOR_RETURN_IF_ERROR(Open());
   pool_->Run([this](int) {
     const Status status = Work();

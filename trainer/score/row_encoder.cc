@@ -212,7 +212,7 @@ Status RowEncoder::EncodeValues(std::span<const std::string_view> values, Rows* 
     }
     rest.remove_prefix(values[i].size());
   }
-  row.End();
+  row.End(1);
   Encode(chunk, rows);
   return OkStatus();
 }

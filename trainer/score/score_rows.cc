@@ -13,9 +13,11 @@
 #include "core/base/thread_pool.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/file_kind.h"
+#include "trainer/data/record_scanner.h"
 #include "trainer/data/text_source.h"
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/prepare/rows/bad_rows.h"
+#include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/row_parser.h"
 #include "trainer/records/run_files.h"
 #include "trainer/score/row_encoder.h"
@@ -60,7 +62,7 @@ class Lines {
 
 // A piece of the input, and what became of it.
 struct Piece {
-  std::string text;  // whole lines
+  std::string text;  // whole records
   int64_t first_row = 0;
   std::string lines;  // of the output
   BadRowLedger::Chunk bad;
@@ -79,6 +81,7 @@ class Scoring {
         ledger_(Names(options.inputs),
                 options.max_bad_rows < 0 ? encoder->schema().max_bad_rows() : options.max_bad_rows,
                 Warn),
+        delimiter_(DelimiterOf(encoder->schema())),
         pieces_(pool->threads()) {}
 
   Status Run() {
@@ -113,8 +116,10 @@ class Scoring {
   Status Begin(const std::string& name, std::string* text, int64_t* lines_taken);
   Status RunPieces(uint32_t input, uint32_t first_number, size_t count);
   void RunPiece(Piece* piece) const;
-  // The rows of a text with bad ones, line by line; good[i] says whether line i is a row.
-  std::vector<bool> EncodeByLine(const std::string& text, Rows* rows) const;
+  // The rows of a text with bad ones, record by record; good[i] says whether record i is a row.
+  std::vector<bool> EncodeByRecord(const std::string& text, Rows* rows) const;
+  // Returns the place behind the record that begins at text[begin]; 0: there is none.
+  size_t EndOfRow(std::string_view text, size_t begin) const;
 
   const Scorer& scorer_;
   const RowEncoder& encoder_;
@@ -122,26 +127,36 @@ class Scoring {
   Lines& lines_;
   const std::vector<std::string> inputs_;
   BadRowLedger ledger_;
+  const std::string delimiter_;
   std::unique_ptr<RowParser> parser_;
   std::vector<Piece> pieces_;
   int64_t rows_ = 0;
   bool has_header_ = false;  // the output
 };
 
+size_t Scoring::EndOfRow(std::string_view text, size_t begin) const {
+  if (!encoder_.schema().quoted()) return text.find('\n', begin) + 1;
+  const size_t end = EndOfRecord(text, begin, delimiter_);
+  return end == text.npos ? 0 : end;
+}
+
 Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines_taken) {
   if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
   const bool header = encoder_.schema().header();
-  *lines_taken = encoder_.schema().skip_lines() + header;
+  const int64_t skip_lines = encoder_.schema().skip_lines();
+  *lines_taken = 0;
   std::string first_line;
-  for (int64_t line = 0; line < *lines_taken; ++line) {
-    first_line = text->substr(0, text->find('\n') + 1);
+  for (int64_t line = 0; line < skip_lines + header; ++line) {
+    const size_t end = line < skip_lines ? text->find('\n') + 1 : EndOfRow(*text, 0);
+    first_line = text->substr(0, end);
+    *lines_taken += std::ranges::count(first_line, '\n');
     if (first_line.empty()) {
       return UserError(name + ": ends after line " + std::to_string(line) + ", expected " +
                        (header ? "a header line" : "lines to skip"));
     }
     text->erase(0, first_line.size());
   }
-  if (!header) first_line = text->substr(0, text->find('\n') + 1);
+  if (!header) first_line = text->substr(0, EndOfRow(*text, 0));
   if (parser_ == nullptr) {
     ELASTOR_ASSIGN_OR_RETURN(parser_, RowParser::Create(encoder_.SchemaOf(first_line), first_line,
                                                         name, Labels::kOptional));
@@ -155,6 +170,8 @@ Status Scoring::RunInput(uint32_t input) {
   const bool from_stdin = inputs_[input] == kStdin;
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source,
                            from_stdin ? TextSource::OpenStdin() : TextSource::Open(inputs_[input]));
+  const Schema& schema = encoder_.schema();
+  if (schema.quoted()) source->ReadRecords(delimiter_, schema.skip_lines());
   uint32_t number = 0;
   while (true) {
     size_t count = 0;
@@ -184,7 +201,11 @@ Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
     const int64_t lines = std::ranges::count(piece.text, '\n');
     piece.first_row = rows_;
     piece.bad.lines = lines + piece.bad.lines_taken;
-    rows_ += lines;
+    if (!encoder_.schema().quoted()) {
+      rows_ += lines;
+      continue;
+    }
+    for (size_t end = EndOfRow(piece.text, 0); end > 0; end = EndOfRow(piece.text, end)) ++rows_;
   }
   pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunPiece(&pieces_[i]);
@@ -210,7 +231,7 @@ void Scoring::RunPiece(Piece* piece) const {
   if (chunk.bad_rows == 0) {
     encoder_.Encode(chunk, &rows);
   } else {
-    good = EncodeByLine(piece->text, &rows);
+    good = EncodeByRecord(piece->text, &rows);
   }
   const std::vector<float> labels = rows.labels;
   std::vector<float> logits;
@@ -223,9 +244,9 @@ void Scoring::RunPiece(Piece* piece) const {
   }
   piece->lines.clear();
   int64_t row = 0;
-  for (size_t line = 0; line < good.size(); ++line) {
-    const int64_t index = piece->first_row + static_cast<int64_t>(line);
-    if (!good[line]) {
+  for (size_t record = 0; record < good.size(); ++record) {
+    const int64_t index = piece->first_row + static_cast<int64_t>(record);
+    if (!good[record]) {
       piece->lines += std::to_string(index) + std::string(2 * task.outputs(), ',') + "\n";
       continue;
     }
@@ -238,15 +259,15 @@ void Scoring::RunPiece(Piece* piece) const {
   }
 }
 
-std::vector<bool> Scoring::EncodeByLine(const std::string& text, Rows* rows) const {
+std::vector<bool> Scoring::EncodeByRecord(const std::string& text, Rows* rows) const {
   std::vector<bool> good;
-  ParsedChunk line;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin) + 1;
-    line.text = text.substr(begin, end - begin);
-    parser_->Parse(&line);
-    good.push_back(line.rows == 1);
-    encoder_.Encode(line, rows);
+  ParsedChunk record;
+  size_t begin = 0;
+  for (size_t end = EndOfRow(text, 0); end > 0; end = EndOfRow(text, begin)) {
+    record.text = text.substr(begin, end - begin);
+    parser_->Parse(&record);
+    good.push_back(record.rows == 1);
+    encoder_.Encode(record, rows);
     begin = end;
   }
   return good;

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/trainer/prepare/scratch.h"
+#include "trainer/data/input_list.h"
 
 namespace elastor {
 namespace {
@@ -68,6 +71,52 @@ TEST(TextSourceTest, CutOffDataNameTheByte) {
   }
 }
 
+TEST(TextSourceTest, FramesToSkipAndZerosBehindMembersAreNoText) {
+  using namespace std::string_literals;
+  // As pzstd writes: the size of the next frame before each frame.
+  const std::string skipped = "\x50\x2a\x4d\x18\4\0\0\0\x12\x34\0\0"s, text = Lines(2000);
+  const std::string frames =
+      skipped + Zstd(text.substr(0, 1000)) + skipped + Zstd(text.substr(1000));
+  const std::string zeros(1000, '\0');
+  for (const int64_t bytes : {1, 4096, 1 << 20}) {
+    EXPECT_EQ(*ReadPieces(WriteScratch("pzstd", frames), bytes), text);
+    EXPECT_EQ(*ReadPieces(WriteScratch("padded", Gzip(text) + zeros), bytes), text);
+    EXPECT_EQ(*ReadPieces(WriteScratch("members", Gzip(text) + zeros + Gzip(text)), bytes),
+              text + text);
+  }
+  EXPECT_THAT(
+      ReadPieces(WriteScratch("tail", Gzip("x\n") + zeros + "else"), 4096).status().message(),
+      HasSubstr("tail: damaged gzip data at byte"));
+  EXPECT_THAT(
+      TextSource::Open(WriteScratch("twice", Gzip(skipped + Zstd("x\n")))).status().message(),
+      HasSubstr("twice: found zstd data within gzip data"));
+}
+
+TEST(TextSourceTest, LinesOfCarriageReturnsAloneAreRefused) {
+  for (const std::string& bytes : {std::string("0\tx\r1\ty\r"), Gzip("0\tx\r1\ty")}) {
+    EXPECT_THAT(
+        TextSource::Open(WriteScratch("mac", bytes)).status().message(),
+        HasSubstr("mac: lines end in CR alone, expected LF or CR LF; convert them with tr"));
+  }
+  EXPECT_EQ(*ReadPieces(WriteScratch("one", "0\tx\r"), 100), "0\tx\r\n");
+  EXPECT_EQ(*ReadPieces(WriteScratch("two", "0\tx\ry\n"), 100), "0\tx\ry\n");
+}
+
+TEST(InputListTest, ACommaMayBelongToAName) {
+  const auto names = [](const std::string& text) { return ListedInputs(text); };
+  const std::string a = WriteScratch("a", ""), b = WriteScratch("b", "");
+  EXPECT_THAT(names(a + "," + b), testing::ElementsAre(a, b));
+  EXPECT_THAT(names("," + a + ",,-,"), testing::ElementsAre(a, "-"));
+  EXPECT_THAT(names(a + ".no," + b), testing::ElementsAre(a + ".no", b));
+  const std::string both = WriteScratch("c,d.csv", ""), c = ScratchPath("c");
+  EXPECT_THAT(names(a + "," + both + "," + b), testing::ElementsAre(a, both, b));
+  EXPECT_THAT(names(a + "," + both), testing::ElementsAre(a, both));
+  EXPECT_THAT(names(""), testing::IsEmpty());
+  // Files of both parts are there: they are meant.
+  WriteScratch("c", "");
+  EXPECT_THAT(names(both), testing::ElementsAre(c, "d.csv"));
+}
+
 TEST(TextSourceTest, DamagedGzipNamesTheByte) {
   std::string packed = Gzip(Lines(2000));
   packed[packed.size() - 6] ^= 1;  // in the checksum of the trailer
@@ -82,11 +131,18 @@ TEST(TextSourceTest, DamagedGzipNamesTheByte) {
 }
 
 TEST(TextSourceTest, SkippedChunksAreLikeReadOnes) {
-  const std::string text = Lines(2000);
-  for (const std::string& path : {WriteScratch("plain", text), WriteScratch("packed", Gzip(text)),
-                                  WriteScratch("frame", Zstd(text))}) {
+  std::string text = Lines(2000), records;
+  for (int i = 0; i < 2000; ++i) records += "1,\"a\n\n" + std::string(i % 90, 'b') + "\n\"\n";
+  for (const auto& [name, bytes] :
+       {std::pair("plain", text), std::pair("packed", Gzip(text)), std::pair("frame", Zstd(text)),
+        std::pair("quoted", records), std::pair("packed quoted", Gzip(records))}) {
+    const std::string path = WriteScratch(name, bytes);
     auto first = TextSource::Open(path), second = TextSource::Open(path);
     ASSERT_TRUE(first.ok() && second.ok());
+    if (std::string(name).ends_with("quoted")) {
+      (*first)->ReadRecords(",", 0);
+      (*second)->ReadRecords(",", 0);
+    }
     std::string read, after_skip;
     for (int i = 0; i < 40; ++i) {
       ASSERT_TRUE((*first)->Next(1000, &read).ok());
@@ -153,6 +209,113 @@ TEST(TextSourceTest, WhatIsNoTextIsNamed) {
                            "ustar"}) {
     EXPECT_TRUE(TextSource::Open(WriteScratch("text", text)).ok()) << text;
   }
+}
+
+// Where the records of a text end, character by character.
+std::vector<size_t> PlainEnds(const std::string& text, const std::string& delimiter) {
+  std::vector<size_t> ends;
+  bool begins = true, inside = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (inside) {
+      const bool doubled = text.compare(at, 2, "\"\"") == 0;
+      if (text[at] == '"' && !doubled) inside = false;
+      at += doubled;
+    } else if (text[at] == '\n') {
+      ends.push_back(at + 1);
+      begins = true;
+    } else if (text.compare(at, delimiter.size(), delimiter) == 0) {
+      at += delimiter.size() - 1;
+      begins = true;
+    } else {
+      inside = begins && text[at] == '"';
+      begins = false;
+    }
+  }
+  return ends;
+}
+
+TEST(RecordScannerTest, RandomTextInPiecesOfAnySize) {
+  uint64_t state = 5;
+  const auto random = [&state](uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  };
+  int64_t within_quotes = 0;
+  for (const std::string delimiter : {",", "::", "\t"}) {
+    const std::vector<std::string> pieces = {
+        delimiter, delimiter, "\"", "\"", "\"\"",
+        "\n",      "\r\n",    "a",  ":",  "longer than a step of thirty-two bytes"};
+    // Quotes that are mostly in place, and quotes anywhere.
+    for (int round = 0; round < 400; ++round) {
+      std::string text;
+      for (int i = 0; i < 60; ++i) {
+        const std::string& piece = pieces[random(pieces.size())];
+        text += round % 2 == 0 ? piece
+                : piece[0] == '"'
+                    ? (random(6) == 0 ? "x\"y" : "\"a" + delimiter + "\n\"\"b\"" + delimiter)
+                    : piece;
+      }
+      text += '\n';
+      const std::vector<size_t> ends = PlainEnds(text, delimiter);
+      within_quotes += std::ranges::count(text, '\n') - static_cast<int64_t>(ends.size());
+      for (size_t begin = 0, i = 0; i <= ends.size(); ++i) {
+        const size_t end = EndOfRecord(text, begin, delimiter);
+        ASSERT_EQ(end, i < ends.size() ? ends[i] : text.npos) << text;
+        begin = end;
+      }
+      RecordScanner scanner(delimiter, 0);
+      size_t begin = 0;
+      for (size_t size = 0; size < text.size();) {
+        size = std::min(text.size(), size + 1 + random(70));
+        const size_t found = scanner.Scan(std::string_view(text).substr(begin, size - begin));
+        const auto next = std::ranges::upper_bound(ends, size);
+        const size_t expected = next == ends.begin() ? 0 : *std::prev(next);
+        ASSERT_EQ(begin + found, std::max(expected, begin)) << text;
+        if (random(2) == 0) continue;
+        scanner.Drop(found);
+        begin += found;
+      }
+      EXPECT_EQ(scanner.Scan(std::string_view(text).substr(begin)) < text.size() - begin,
+                ends.empty() || ends.back() < text.size());
+    }
+  }
+  EXPECT_GT(within_quotes, 1000);
+}
+
+TEST(TextSourceTest, RecordsArePiecesAndTheRestIsToldByLine) {
+  const std::string mark = "\xef\xbb\xbf";
+  const std::string text = mark + "\"a\nb\",1\n\"c\n\nd\",2\n";
+  for (const std::string& path :
+       {WriteScratch("plain", text), WriteScratch("packed", Gzip(text))}) {
+    const auto source = TextSource::Open(path);
+    ASSERT_TRUE(source.ok());
+    (*source)->ReadRecords(",", 0);
+    for (const char* expected : {"\"a\nb\",1\n", "\"c\n\nd\",2\n", ""}) {
+      std::string record;
+      ASSERT_TRUE((*source)->Next(1, &record).ok());
+      EXPECT_EQ(record.starts_with(mark) ? record.substr(3) : record, expected);
+    }
+  }
+  // A title with a quote, records of two lines each, then a quote that nothing closes.
+  std::string open = "a \" title\n";
+  for (int i = 0; i < 40000; ++i) open += "\"x\ny" + std::to_string(i) + "\",z\n";
+  const std::string rest = "1,\"open\n" + std::string(600000, 'x') + "\n";
+  const auto message_of = [](const std::string& path) {
+    const auto source = TextSource::Open(path);
+    EXPECT_TRUE(source.ok());
+    (*source)->ReadRecords(",", 1);
+    std::string piece = "more";
+    Status status;
+    while (status.ok() && !piece.empty()) status = (*source)->Next(100000, &piece);
+    EXPECT_EQ(status.code(), StatusCode::kUser);
+    return status.message();
+  };
+  EXPECT_THAT(message_of(WriteScratch("end", Gzip(open + rest))),
+              HasSubstr("end:80002: a quote opens a value of the row that begins here, and none "
+                        "closes it within the rest of the file"));
+  EXPECT_THAT(message_of(WriteScratch("long", open + rest + rest.substr(3) + "\"\n" + open)),
+              HasSubstr("long:80002: a quote opens a value of the row that begins here, and none "
+                        "closes it within 1 MiB"));
 }
 
 }  // namespace

@@ -163,6 +163,53 @@ TEST(EngineTest, ThreadsMemorySegmentsAndPackingDoNotChangeTheBytes) {
   }
 }
 
+// Line ends within quotes, in chunks that would end at them.
+TEST(EngineTest, RecordsOfSeveralLinesAreRowsInEveryChunking) {
+  constexpr int64_t kRecords = 20000;
+  std::vector<std::string> words;
+  std::string text = "a \"title\nlabel,n,\"two\nlines\",note\n";
+  for (int64_t i = 0; i < kRecords; ++i) {
+    words.push_back("w" + std::to_string(i * 7919 % 1009) + (i % 3 == 0 ? "\n1,2,x,\"y\"\n" : ""));
+    std::string quoted;
+    for (const char c : words.back()) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    text += std::to_string(i % 2) + "," + std::to_string(i % 977) + ",\"" + quoted + "\",";
+    // Notes of every length, now and then a long one; quotes within bare values.
+    text += i % 5 == 0 ? "5'9\" tall" : "\"" + std::string(i * i % 97, '\n') + "\"";
+    text += i % 4999 == 4998 ? ",one more\n" : i % 7 == 0 ? "\r\n" : "\n";
+    if (i % 5000 == 77) text += "0,1,w,\"" + std::string(600000, '\n') + "\",bad\n";
+  }
+  PrepareOptions options = OptionsOf(
+      "delimiter: ',' header: true quoted: true skip_lines: 1 max_bad_rows: 8 "
+      "fields { name: 'label' type: LABEL } fields { name: 'n' type: NUMERIC }"
+      "fields { name: 'word' column: 'two\\nlines' type: CATEGORICAL } rows_per_block: 512",
+      {WriteScratch("in.csv", text)}, "out");
+  EXPECT_EQ(PrepareOrDie(options).bad_rows, 8);
+  const std::string first = options.output_dir;
+  const Rows rows = ReadAll(*OpenOrDie(first), Split::kTrain);
+  ASSERT_EQ(rows.rows, kRecords - 4);
+  std::vector<std::string> kept;
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < kRecords; ++i) {
+    if (i % 4999 == 4998) continue;
+    kept.push_back(words[i]);
+    numbers.push_back(i % 977);
+  }
+  const auto ids = PlainRanks(kept, 1);
+  for (size_t row = 0; row < kept.size(); ++row) {
+    ASSERT_EQ(rows.numeric[row], numbers[row]) << row;
+    ASSERT_EQ(rows.ids[row], ids.at(kept[row])) << row;
+  }
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    options.segment_bytes = 1;
+    options.inputs = {threads == 1 ? WriteScratch("again.csv", text)
+                                   : WriteScratch("in.gz", Gzip(text))};
+    options.output_dir = ScratchPath("out" + std::to_string(threads));
+    EXPECT_GT(PrepareOrDie(options).segments, 4);
+    ExpectSameFolders(first, options.output_dir);
+  }
+}
+
 TEST(EngineTest, SplitByFilesAndSeveralFilesASplit) {
   PrepareOptions options = SeriesOptions("by_order");
   PrepareOrDie(options);

@@ -140,9 +140,9 @@ TEST(PrepareTest, LibsvmSplitByFileWithMultiHot) {
          fields { name: "price" type: NUMERIC transform: STANDARDIZE }
          fields { name: "user" type: CATEGORICAL encoding: IDENTITY offset: 100 buckets: 3 }
          fields { name: "tags" type: MULTI_HOT pooling: MEAN max_length: 2 })",
-      {WriteScratch("a", "1 0:3 100:1 7:1 8:1 9:1\n-1 0:5 102:1\n")}, "out");
-  options.validation_inputs = {WriteScratch("b", "0 0:4 101:1 9:1 8:1\n")};
-  options.test_inputs = {WriteScratch("c", "+1 0:4.5 100:1 7:1")};
+      {WriteScratch("a", "1 1:3 100:1 7:1 8:1 9:1\n-1 1:5 102:1\n")}, "out");
+  options.validation_inputs = {WriteScratch("b", "0 1:4 101:1 9:1 8:1\n")};
+  options.test_inputs = {WriteScratch("c", "+1 1:4.5 100:1 7:1")};
   const auto report = Prepare(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->rows, ElementsAre(2, 1, 1));
@@ -312,11 +312,14 @@ TEST(PrepareTest, StandardisingIsRightForNumbersOfEverySize) {
     const PrepareOptions options = ColumnOptions(values);
     const auto report = Prepare(options);
     ASSERT_TRUE(report.ok()) << report.status().message();
+    // About the first value, so that near numbers keep their digits.
+    const long double first = values[0], count = static_cast<long double>(values.size());
     long double mean = 0, variance = 0;
-    for (const double value : values) mean += value;
-    mean /= static_cast<long double>(values.size());
-    for (const double value : values) variance += (value - mean) * (value - mean);
-    variance /= static_cast<long double>(values.size());
+    for (const double value : values) mean += (value - first) / count;
+    for (const double value : values) {
+      variance += (value - first - mean) * (value - first - mean) / count;
+    }
+    mean += first;
     const bool equal = std::ranges::all_of(values, [&](double x) { return x == values[0]; });
     const long double stddev = equal ? 1 : std::sqrt(variance);
     const auto dataset = OpenOrDie(options.output_dir);
@@ -410,6 +413,59 @@ TEST(PrepareTest, WhatIsSeldomMeantIsTold) {
   by_file.output_dir = ScratchPath("out");
   EXPECT_THAT(warnings_of(by_file),
               ElementsAre(HasSubstr("the label of all 2 train rows is 1; is the LABEL field's")));
+}
+
+TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
+  std::vector<std::string> warnings;
+  const auto warnings_of = [&](const std::string& schema, const std::string& train,
+                               const std::string& validation) {
+    PrepareOptions options = OptionsOf("fields { name: 'y' type: LABEL } " + schema,
+                                       {WriteScratch("train", train)}, "out");
+    options.validation_inputs = {WriteScratch("validation", validation)};
+    warnings.clear();
+    options.warn = [&](const std::string& message) { warnings.push_back(message); };
+    const auto report = Prepare(options);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return warnings;
+  };
+  const std::string user = "fields { name: 'user' type: CATEGORICAL } ";
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t1.0\n1\t2.0\n"),
+              ElementsAre(HasSubstr("field user: all values of the validation rows are unknown to "
+                                    "the vocabulary and get id 0; are they written as in")));
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t1.0\n1\t2\n"), testing::IsEmpty());
+  EXPECT_THAT(warnings_of(user, "0\t1\n1\t2\n0\t3\n", "0\t\n1\t\n"),
+              ElementsAre("field user: missing in all 2 validation rows; is the column right?"));
+  EXPECT_THAT(
+      warnings_of("fields { names: 'a1..a6' type: NUMERIC }", "0\t\t\t\t\t\t\n1\t\t\t\t\t\t\n",
+                  "0\t1\t1\t1\t1\t1\t1\n1\t1\t1\t1\t1\t1\t1\n"),
+      ElementsAre("fields a1, a2, a3, a4, a5, ... (6 in all): missing in all 2 train rows; "
+                  "is the column right?"));
+  EXPECT_THAT(warnings_of("fields { name: 'user' type: CATEGORICAL min_count: 2 }",
+                          "0\t1\n1\t2\n0\t3\n", "0\t1\n1\t2\n"),
+              ElementsAre("field user: no value is there min_count times in the training rows, so "
+                          "all values get id 0"));
+  const std::string weight = "fields { name: 'w' type: WEIGHT } " + user;
+  EXPECT_THAT(warnings_of(weight, "0\t1\ta\n1\t2\tb\n0\t0\ta\n", "0\t0\ta\n1\t0\tb\n"),
+              ElementsAre(HasSubstr("the weight of all 2 validation rows is 0, so nothing can be "
+                                    "measured on them")));
+  EXPECT_THAT(warnings_of(weight, "0\t0\ta\n1\t0\tb\n0\t0\ta\n", "0\t\ta\n1\t0\tb\n"),
+              ElementsAre(HasSubstr("the weight of all 3 train rows is 0, so nothing can be "
+                                    "learned from them")));
+  std::string bag;
+  for (int i = 0; i < 98; ++i) bag += (i == 0 ? "" : "|") + std::to_string(i % 30);
+  const std::string rows = "0\t" + bag + "\n1\t" + bag + "\n";
+  EXPECT_THAT(warnings_of("fields { name: 'h' type: SEQUENCE }", rows, rows),
+              ElementsAre("field h: 136 of 392 ids are left out, as a row keeps 64 where the "
+                          "schema gives no max_length"));
+  EXPECT_THAT(warnings_of("fields { name: 'h' type: SEQUENCE max_length: 64 }", rows, rows),
+              testing::IsEmpty());
+  const std::string time = "fields { name: 't' type: TIME } " + user;
+  EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t299\ta\n1\t400\tb\n"),
+              ElementsAre("training rows are later than validation rows (the last at 1970-01-01 "
+                          "00:05:00, the first validation row at 1970-01-01 00:04:59), so a model "
+                          "learns from the future; sort the rows by time"));
+  EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t300\ta\n1\t400\tb\n"),
+              testing::IsEmpty());
 }
 
 TEST(PrepareTest, WhatStandsInTheWayIsRefusedBeforeAnyWork) {

@@ -22,7 +22,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines, text; did you mean 'fields'?");
+      "header, quoted, null, skip_lines, text, zero_based; did you mean 'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -69,6 +69,14 @@ TEST(SchemaFileTest, NumbersOfPlantedDataThatNothingCanBeMadeOf) {
                             "categorical_fields: 2147483647 multi_hot_fields: 2147483647"}) {
     EXPECT_EQ(ParseSchema(plan + field + " }", "s").status().code(), StatusCode::kUser) << field;
   }
+}
+
+TEST(SchemaFileTest, AByteOrderMarkIsNoPartOfTheText) {
+  const std::string mark = "\xef\xbb\xbf", fields = "fields { name: 'y' type: LABEL }";
+  const auto schema = ParseSchema(mark + fields, "s");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  EXPECT_EQ(schema->fields(0).name(), "y");
+  EXPECT_EQ(ParseSchema(mark + mark + fields, "s").status().code(), StatusCode::kUser);
 }
 
 TEST(SchemaFileTest, FilesThatAreNoSchema) {
@@ -167,6 +175,8 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf(fields + "delimiter: '\\n'").rfind("s.textproto: delimiter is", 0), 0u);
   EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
             "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
+  EXPECT_EQ(MessageOf(fields + "zero_based: true"),
+            "s.textproto: `zero_based` is for layout LIBSVM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
             "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
             "IGNORED in LIBSVM");

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "trainer/data/file_kind.h"
+#include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -46,39 +47,25 @@ std::string DelimiterText(std::string_view delimiter) {
   return delimiter == "\t" ? "a tab" : Shown(delimiter);
 }
 
-bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter,
-                QuotedValue* value) {
-  const size_t begin = at + 1;
-  size_t put = begin;
-  for (size_t take = begin; take < size; ++take) {
-    if (line[take] == '"') {
-      ++take;
-      if (take == size || std::string_view(line + take, size - take).starts_with(delimiter)) {
-        *value = {{line + begin, put - begin}, take};
-        return true;
-      }
-      if (line[take] != '"') return false;
-    }
-    line[put++] = line[take];
-  }
-  return false;
-}
-
 StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
                                                const std::string& source) {
-  std::string line(WithoutEnding(header));
+  const std::string line(WithoutEnding(header));
   const std::string delimiter = DelimiterOf(schema);
   std::vector<std::string> names;
   for (size_t at = 0; at <= line.size();) {
     if (schema.quoted() && at < line.size() && line[at] == '"') {
-      QuotedValue value;
-      if (!ReadQuoted(line.data(), line.size(), at, delimiter, &value)) {
+      bool doubled = false;
+      const size_t close = ClosingQuote(line, at, &doubled);
+      const bool closed = close != line.npos && (close + 1 == line.size() ||
+                                                 line.substr(close + 1).starts_with(delimiter));
+      if (!closed) {
         return UserError(HeaderPlace(schema, source) + "column " +
                          std::to_string(names.size() + 1) +
                          " of the header: the quote is not closed");
       }
-      names.emplace_back(value.text);
-      at = value.end + delimiter.size();
+      std::string& name = names.emplace_back(line, at + 1, close - at - 1);
+      name.resize(Unquote(name));
+      at = close + 1 + delimiter.size();
       continue;
     }
     const size_t end = std::min(line.find(delimiter, at), line.size());

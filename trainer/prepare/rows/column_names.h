@@ -11,16 +11,6 @@
 
 namespace elastor {
 
-// A value between quotes: the text between them, and the place after the closing one.
-struct QuotedValue {
-  std::string_view text;
-  size_t end = 0;
-};
-
-// Reads the quoted value at line[at], a quote, turning each "" inside into one quote, in place in
-// `line`. False when nothing closes it, or the closing quote ends neither value nor line.
-bool ReadQuoted(char* line, size_t size, size_t at, std::string_view delimiter, QuotedValue* value);
-
 // The columns that a header names. User error when a quote is left open.
 StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
                                                const std::string& source);

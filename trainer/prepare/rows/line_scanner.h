@@ -15,6 +15,7 @@ namespace elastor {
 struct ScannedLine {
   uint32_t begin = 0;
   uint32_t end = 0;     // without LF or CR LF
+  uint32_t next = 0;    // behind its LF
   int64_t columns = 0;  // may exceed ends.size(): further ends are not kept
   std::vector<uint32_t> ends;
 };
@@ -43,6 +44,17 @@ class LineScanner {
     }
   }
 
+  // Goes on at `next`, behind the line that Next has returned.
+  void Skip(uint32_t next) {
+    next_ = next;
+    if (next >= loaded_) {
+      loaded_ = next;
+      found_ = feed_ = 0;
+    } else {
+      found_ &= ~uint32_t{0} << (next + kStep - loaded_);
+    }
+  }
+
  private:
   static constexpr uint32_t kStep = 32;
 
@@ -64,7 +76,7 @@ class LineScanner {
     if (line->columns <= static_cast<int64_t>(line->ends.size())) {
       line->ends[line->columns - 1] = line->end;
     }
-    next_ = feed + 1;
+    line->next = next_ = feed + 1;
     return true;
   }
 

@@ -8,29 +8,30 @@
 
 namespace elastor {
 
-// A line that is not a row.
+// A line, or a record of several, that is not a row.
 struct BadRow {
-  int64_t line = 0;  // within its chunk, from 0
+  int64_t line = 0;  // its first, within its chunk, from 0
   std::string what;  // column, found, expected
 };
 
-// Whole lines and the rows made of them. Until ids are assigned, a value of a VOCABULARY field
-// stands in `ids` and `bags` as the place of its text: PackText / TextOf.
+// Whole records, mostly a line each, and the rows made of them. Until ids are assigned, a value of
+// a VOCABULARY field stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
-  std::string text;  // fewer than 2^31 bytes, ending in a line feed
-  std::string made;  // values that stand in no column: hours, buckets
-  int64_t lines = 0;
+  std::string text;   // fewer than 2^31 bytes, ending in a line feed
+  std::string made;   // values that stand in no column: hours, buckets
+  int64_t lines = 0;  // of text; records are rows + bad_rows
   int64_t rows = 0;
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
+  std::vector<int64_t> cut_values;  // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length
   // [rows], or empty when the schema has no such field, or does not split by HASH.
   std::vector<float> weights;
   std::vector<uint64_t> groups;  // XXH3-64 of the text
   std::vector<int64_t> times;    // seconds since 1970
-  // XXH3-64 of the text of split.hash_field, or of the line without its ending.
+  // XXH3-64 of the text of split.hash_field, or of the record without its ending.
   std::vector<uint64_t> split_hashes;
   int64_t bad_rows = 0;
   std::vector<BadRow> bad;  // the first few

@@ -70,6 +70,8 @@ RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_label
     multi_ += IsBag(field.type);
   }
   labels_ = std::max<size_t>(labels_, 1);  // LIBSVM's is no field
+  row_cuts_.assign(multi_, 0);
+  chunk_->cut_values.assign(multi_, 0);
 }
 
 bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
@@ -168,6 +170,7 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
 bool RowBuilder::AddToBag(const FieldPlan& field, std::string_view text) {
   if (!Encode(field, text, &chunk_->bags)) return false;
   const bool full = chunk_->bags.size() - BagBegin() > field.max_length;
+  if (full) ++row_cuts_[chunk_->bag_ends.size() % multi_];
   if (full && field.type == Field::MULTI_HOT) chunk_->bags.pop_back();
   return true;
 }
@@ -274,8 +277,12 @@ void RowBuilder::Hint(const std::string& hint) {
   }
 }
 
-void RowBuilder::End() {
-  ++chunk_->lines;
+void RowBuilder::End(int64_t lines) {
+  chunk_->lines += lines;
+  for (size_t i = 0; i < multi_; ++i) {
+    if (!failed_) chunk_->cut_values[i] += row_cuts_[i];
+    row_cuts_[i] = 0;
+  }
   if (!failed_) {
     ++chunk_->rows;
     bags_before_ = chunk_->bags.size();

@@ -64,8 +64,8 @@ class RowBuilder {
   void Hint(const std::string& hint);
   bool at_first_line() const { return chunk_->lines == 0; }
 
-  // Ends the line: keeps the row, or takes back what was added of it.
-  void End();
+  // Ends the row of `lines` lines: keeps it, or takes back what was added of it.
+  void End(int64_t lines);
 
  private:
   bool AddLabel(const FieldPlan& field, std::string_view text);
@@ -88,6 +88,7 @@ class RowBuilder {
   size_t numeric_ = 0;  // fields of a row
   size_t single_ = 0;
   size_t multi_ = 0;
+  std::vector<int64_t> row_cuts_;  // of the row at hand, by bag
   bool failed_ = false;
   size_t bags_before_ = 0;  // the row at hand
 };

@@ -9,6 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/text.h"
+#include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/line_scanner.h"
 #include "trainer/prepare/rows/row_builder.h"
@@ -19,6 +21,12 @@ namespace {
 
 constexpr size_t kMostTextBytes = size_t{1} << 31;
 constexpr int64_t kWholeLine = -1;
+
+// Ends a record at the line feed at `feed`.
+void EndAt(std::string_view text, size_t feed, ScannedLine* line) {
+  line->end = feed - (text[feed - 1] == '\r');
+  line->next = feed + 1;
+}
 
 // The columns of a line without quotes: one follows another.
 class PlainColumns {
@@ -34,30 +42,50 @@ class PlainColumns {
   const ScannedLine& line_;
 };
 
-// The columns of a line with quotes, or with a delimiter of several characters.
+// The columns of a record with quotes, or with a delimiter of several characters.
 class SplitColumns {
  public:
-  // False, with the number of the column at fault in *bad, when a quote is out of place.
-  bool Split(std::string* text, const ScannedLine& line, std::string_view delimiter, bool quoted,
-             int64_t* bad) {
+  // Splits the record that begins with *line, whose ends it moves to those of the record if values
+  // hold line feeds. Returns what is wrong with a quote; empty: nothing.
+  std::string Split(std::string_view text, std::string_view delimiter, bool quoted,
+                    ScannedLine* line) {
     columns_.clear();
-    char* const base = text->data();
-    for (size_t at = line.begin; at <= line.end;) {
-      if (quoted && at < line.end && base[at] == '"') {
-        QuotedValue value;
-        *bad = count();
-        if (!ReadQuoted(base, line.end, at, delimiter, &value)) return false;
-        const size_t begin = value.text.data() - base;
-        columns_.emplace_back(begin, begin + value.text.size());
-        at = value.end + delimiter.size();
+    doubled_.clear();
+    for (size_t at = line->begin; at <= line->end;) {
+      if (!quoted || at == line->end || text[at] != '"') {
+        const size_t size =
+            std::min(text.substr(at, line->end - at).find(delimiter), line->end - at);
+        if (quoted && size > 0 && text[at + size - 1] == '"') {
+          return StrCat("column ", count() + 1,
+                        ": found a quote at the end of a value that begins with none, expected "
+                        "quotes around it, and two for one in it");
+        }
+        columns_.emplace_back(at, at + size);
+        at += size + delimiter.size();
         continue;
       }
-      const size_t size =
-          std::min(std::string_view(base + at, line.end - at).find(delimiter), line.end - at);
-      columns_.emplace_back(at, at + size);
-      at += size + delimiter.size();
+      bool doubled = false;
+      const size_t close = ClosingQuote(text, at, &doubled);
+      if (close != text.npos && close >= line->next) EndAt(text, text.find('\n', close), line);
+      const bool closed =
+          close != text.npos &&
+          (close + 1 == line->end || text.substr(close + 1, delimiter.size()) == delimiter);
+      if (!closed) {
+        return StrCat("column ", count() + 1,
+                      ": found a quote that is not closed, expected one before the delimiter");
+      }
+      if (doubled) doubled_.push_back(count());
+      columns_.emplace_back(at + 1, close);
+      at = close + 1 + delimiter.size();
     }
-    return true;
+    return "";
+  }
+  // Turns each "" of a quoted value into one quote.
+  void Unquote(char* text) {
+    for (const int64_t column : doubled_) {
+      auto& [begin, end] = columns_[column];
+      end = begin + elastor::Unquote({text + begin, text + end});
+    }
   }
   uint32_t begin(int64_t column) const { return columns_[column].first; }
   uint32_t end(int64_t column) const { return columns_[column].second; }
@@ -65,12 +93,14 @@ class SplitColumns {
 
  private:
   std::vector<std::pair<uint32_t, uint32_t>> columns_;
+  std::vector<int64_t> doubled_;  // columns with "" within
 };
 
 }  // namespace
 
 struct RowParser::Plan {
   bool libsvm = false;
+  bool zero_based = false;         // the first numeric index is 0
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
   int64_t columns = 0;  // of a DELIMITED line
@@ -83,8 +113,11 @@ struct RowParser::Plan {
   Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
-  void ParseSplitLine(const ScannedLine& line, SplitColumns* columns, ParsedChunk* chunk,
+  // Parses the record that begins with *line, and moves the ends of *line to its. Returns how many
+  // lines it has.
+  int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, ParsedChunk* chunk,
                       RowBuilder* row) const;
+  void HashRecord(std::string_view text, RowBuilder* row) const;
   template <typename Columns>
   void ParseColumns(const Columns& columns, std::string_view line, RowBuilder* row) const;
   bool IsNull(std::string_view text) const { return std::ranges::find(nulls, text) != nulls.end(); }
@@ -93,6 +126,7 @@ struct RowParser::Plan {
   void ParseLibsvm(ParsedChunk* chunk) const;
   void ParsePairs(std::string_view line, RowBuilder* row) const;
   bool ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const;
+  bool CheckIndex(int64_t number, std::string_view index, RowBuilder* row) const;
 };
 
 RowParser::RowParser(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {
@@ -112,6 +146,7 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   plan->schema = schema;
   plan->labels = labels;
   plan->libsvm = schema.layout() == Schema::LIBSVM;
+  plan->zero_based = schema.zero_based();
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
   plan->nulls.assign(schema.null().begin(), schema.null().end());
@@ -180,27 +215,41 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
     const std::string_view text = row.Text(line.begin, line.end);
-    if (split_by_hash && hash_column == kWholeLine) {
-      row.AddSplitHash(XXH3_64bits(text.data(), text.size()));
-    }
+    int64_t lines = 1;
     if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
-      ParseSplitLine(line, &split_columns, chunk, &row);
+      lines = ParseRecord(&line, &split_columns, chunk, &row);
+      if (lines > 1) scanner.Skip(line.next);
     } else {
+      HashRecord(text, &row);
       ParseColumns(PlainColumns(line), text, &row);
     }
-    row.End();
+    row.End(lines);
   }
 }
 
-void RowParser::Plan::ParseSplitLine(const ScannedLine& line, SplitColumns* columns,
-                                     ParsedChunk* chunk, RowBuilder* row) const {
-  int64_t bad;
-  if (columns->Split(&chunk->text, line, delimiter, quoted, &bad)) {
-    ParseColumns(*columns, row->Text(line.begin, line.end), row);
-  } else {
-    row->Fail("column " + std::to_string(bad + 1) +
-              ": found a quote that is not closed, expected one before the delimiter");
+void RowParser::Plan::HashRecord(std::string_view text, RowBuilder* row) const {
+  if (!split_by_hash || hash_column != kWholeLine) return;
+  row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
+}
+
+int64_t RowParser::Plan::ParseRecord(ScannedLine* line, SplitColumns* columns, ParsedChunk* chunk,
+                                     RowBuilder* row) const {
+  const uint32_t next = line->next;
+  const std::string wrong = columns->Split(chunk->text, delimiter, quoted, line);
+  if (!wrong.empty()) {
+    const size_t end = EndOfRecord(chunk->text, line->begin, delimiter);
+    EndAt(chunk->text, (end == std::string::npos ? chunk->text.size() : end) - 1, line);
   }
+  const int64_t lines = 1 + std::ranges::count(row->Text(next, line->next), '\n');
+  if (!wrong.empty()) {
+    row->Fail(wrong);
+    return lines;
+  }
+  const std::string_view text = row->Text(line->begin, line->end);
+  HashRecord(text, row);
+  columns->Unquote(chunk->text.data());
+  ParseColumns(*columns, text, row);
+  return lines;
 }
 
 // What may be the reason when a line has not as many columns as it should.
@@ -263,7 +312,7 @@ void RowParser::Plan::ParseLibsvm(ParsedChunk* chunk) const {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (split_by_hash) row.AddSplitHash(XXH3_64bits(line.data(), line.size()));
     ParsePairs(line, &row);
-    row.End();
+    row.End(1);
     begin = feed + 1;
   }
 }
@@ -287,8 +336,7 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
     if (!ParsePair(open ? std::min(pairs, named - 1) : pairs, pair, row)) return;
   }
   if (pairs + open < named) {
-    row->Fail("found " + std::to_string(pairs) + " pairs, expected " +
-              std::to_string(named - open) + (open ? " or more" : ""));
+    row->Fail(StrCat("found ", pairs, " pairs, expected ", named - open, open ? " or more" : ""));
     return;
   }
   if (open) row->EndBag(fields.back());
@@ -300,17 +348,40 @@ bool RowParser::Plan::ParsePair(int64_t number, std::string_view pair, RowBuilde
   }
   const FieldPlan& field = fields[number];
   const size_t colon = pair.find(':');
+  const std::string_view index = pair.substr(0, colon);
   double value;
-  if (colon == std::string_view::npos || !ParseNumber(pair.substr(colon + 1), &value)) {
-    return row->Fail(number + 2, field.name, pair, "index:number");
+  if (colon == std::string_view::npos || index.empty() ||
+      !ParseNumber(pair.substr(colon + 1), &value)) {
+    const bool libffm = std::ranges::count(pair, ':') == 2;
+    return row->Fail(
+        number + 2, field.name, pair,
+        StrCat("index:number", libffm ? "; libffm's field:index:number is not read" : ""));
   }
   if (field.type == Field::IGNORED) return true;
-  if (field.type == Field::NUMERIC) return row->AddNumber(field, pair.substr(colon + 1));
+  if (index == "qid") {
+    return row->Fail(number + 2, field.name, pair, "index:number, or a field of type IGNORED");
+  }
+  if (field.type == Field::NUMERIC) {
+    if (!CheckIndex(number, index, row)) return false;
+    return row->AddNumber(field, pair.substr(colon + 1));
+  }
   if (value != 1) {
     return row->Fail(number + 2, field.name, pair, "value 1 of a categorical field");
   }
-  const std::string_view index = pair.substr(0, colon);
   return field.type == Field::MULTI_HOT ? row->AddToBag(field, index) : row->AddText(field, index);
+}
+
+// A number is its feature's: the index that the input gives it must be that of the field.
+bool RowParser::Plan::CheckIndex(int64_t number, std::string_view index, RowBuilder* row) const {
+  const int64_t expected = number + !zero_based;
+  int64_t found;
+  const bool integer = ParseInteger(index, &found);
+  if (integer && found == expected) return true;
+  const bool from_zero = integer && number == 0 && found == 0;
+  return row->Fail(number + 2, fields[number].name, index,
+                   StrCat("index ", expected, ", the field's place",
+                          from_zero ? "; if indices begin with 0, the schema needs zero_based: true"
+                                    : "; rows that leave features out are not read"));
 }
 
 }  // namespace elastor

@@ -15,7 +15,8 @@ namespace elastor {
 namespace {
 
 // A record: payload bytes u64, XXH3-64 of the payload u64, payload. The payload of a segment:
-// chunks u64, runs u64, and these; that of an end: input u64, chunks u64, nothing more.
+// chunks u64, runs u64, these, and a cut_values i64 for each run; that of an end: input u64, chunks
+// u64, nothing more.
 struct RecordHead {
   uint64_t bytes;
   uint64_t checksum;
@@ -44,14 +45,17 @@ bool TakeRecord(std::string_view payload, SegmentList* list) {
     return true;
   }
   if (counts[0] > payload.size() || counts[1] > payload.size() ||
-      counts[0] * sizeof(SpilledChunk) + counts[1] * sizeof(ValueRun) != payload.size()) {
+      counts[0] * sizeof(SpilledChunk) + counts[1] * (sizeof(ValueRun) + sizeof(int64_t)) !=
+          payload.size()) {
     return false;
   }
   Segment segment;
   segment.chunks.resize(counts[0]);
   segment.runs.resize(counts[1]);
+  segment.cut_values.resize(counts[1]);
   Take(counts[0], &payload, segment.chunks.data());
   Take(counts[1], &payload, segment.runs.data());
+  Take(counts[1], &payload, segment.cut_values.data());
   list->segments.push_back(std::move(segment));
   return true;
 }
@@ -108,6 +112,7 @@ Status SegmentLog::Append(const Segment& segment) {
   Put(counts, 2, &payload);
   Put(segment.chunks.data(), segment.chunks.size(), &payload);
   Put(segment.runs.data(), segment.runs.size(), &payload);
+  Put(segment.cut_values.data(), segment.cut_values.size(), &payload);
   return AppendRecord(payload);
 }
 

@@ -17,7 +17,8 @@ namespace elastor {
 // segment's own vocabularies.
 struct Segment {
   std::vector<SpilledChunk> chunks;
-  std::vector<ValueRun> runs;  // by column of PreparePlan::ids
+  std::vector<ValueRun> runs;       // by column of PreparePlan::ids
+  std::vector<int64_t> cut_values;  // the same: how many bags had no room for
 };
 
 // All that is known of the text so far.

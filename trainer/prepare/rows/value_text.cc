@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "core/base/canonical_math.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace elastor {
@@ -19,6 +20,9 @@ namespace {
 
 constexpr size_t kShownBytes = 40;
 constexpr int64_t kDaySeconds = 86400;
+// Seconds from 1970 to these years. Beyond them numbers are no seconds but, say, milliseconds.
+constexpr int64_t kYear0 = -62167219200;
+constexpr int64_t kYear10000 = 253402300800;
 
 // Digits text[at, at + size) as a number; -1 when one is no digit.
 int Digits(std::string_view text, size_t at, size_t size) {
@@ -78,6 +82,7 @@ bool ParseDateAndTime(std::string_view text, int64_t* seconds) {
 // Short integers take the fast way.
 bool ParseNumber(std::string_view text, double* value) {
   constexpr size_t kFastDigits = 15;
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const bool negative = !text.empty() && text[0] == '-';
   const std::string_view digits = text.substr(negative);
   if (!digits.empty() && digits.size() <= kFastDigits) {
@@ -108,14 +113,15 @@ bool ParseLabel(std::string_view text, float* label) {
     return true;
   }
   double value;
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   if (!ParseNumber(text, &value) || (value != 0 && value != 1 && value != -1)) return false;
   *label = value == 1 ? 1.0f : 0.0f;
   return true;
 }
 
 bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds) {
-  if (format == Field::UNIX_SECONDS) return ParseInteger(text, seconds);
+  if (format == Field::UNIX_SECONDS) {
+    return ParseInteger(text, seconds) && *seconds >= kYear0 && *seconds < kYear10000;
+  }
   if (format == Field::YYYY_MM_DD_HH_MM_SS) return ParseDateAndTime(text, seconds);
   CHECK_EQ(format, Field::YYMMDDHH);
   const int year = Digits(text, 0, 2);
@@ -125,8 +131,18 @@ bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds
 }
 
 const char* TimeFormatText(Field::TimeFormat format) {
-  if (format == Field::UNIX_SECONDS) return "seconds since 1970";
+  if (format == Field::UNIX_SECONDS) return "seconds since 1970, of the years 0 to 9999";
   return format == Field::YYMMDDHH ? "YYMMDDHH" : "YYYY-MM-DD HH:MM:SS";
+}
+
+std::string TimeText(int64_t seconds) {
+  const int64_t days = seconds / kDaySeconds - (seconds % kDaySeconds < 0);
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
+  const int64_t of_day = seconds - days * kDaySeconds;
+  return Format("%04d-%02u-%02u %02d:%02d:%02d", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>(of_day / 3600), static_cast<int>(of_day / 60 % 60),
+                static_cast<int>(of_day % 60));
 }
 
 int64_t HourOf(int64_t seconds) {

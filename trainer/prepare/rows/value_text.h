@@ -21,8 +21,9 @@ bool ParseLabel(std::string_view text, float* label);
 bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds);
 const char* TimeFormatText(Field::TimeFormat format);  // "YYMMDDHH", ...
 
-int64_t HourOf(int64_t seconds);     // 0..23
-int64_t WeekdayOf(int64_t seconds);  // 0 = Monday .. 6
+std::string TimeText(int64_t seconds);  // "2014-10-21 05:00:00"; of the years 0 to 9999
+int64_t HourOf(int64_t seconds);        // 0..23
+int64_t WeekdayOf(int64_t seconds);     // 0 = Monday .. 6
 
 // x > 2: floor(ln(x)^2), else x.
 double Log2Transform(double x);

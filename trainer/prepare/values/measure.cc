@@ -138,6 +138,14 @@ void Measurer::MeasureAgain(const UnpackedChunk& chunk, const std::vector<uint32
 void Measurer::MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32_t>& rows,
                             int split, SegmentCounts* counts, SplitTally* tally) const {
   tally->rows += static_cast<int64_t>(rows.size());
+  tally->weighted_rows +=
+      plan_.weights
+          ? std::ranges::count_if(rows, [&](uint32_t row) { return chunk.weight(row) > 0; })
+          : static_cast<int64_t>(rows.size());
+  for (size_t i = 0; plan_.times && i < rows.size(); ++i) {
+    tally->earliest = std::min(tally->earliest, chunk.time(rows[i]));
+    tally->latest = std::max(tally->latest, chunk.time(rows[i]));
+  }
   for (size_t i = 0; i < plan_.labels.size(); ++i) {
     for (const uint32_t row : rows) {
       const float label = chunk.label(row, static_cast<int64_t>(i));
@@ -230,6 +238,9 @@ Status Measurer::Work() {
   for (int split = 0; split < 3; ++split) {
     SplitTally& all = measures_.splits[split];
     all.rows += tallies[split].rows;
+    all.weighted_rows += tallies[split].weighted_rows;
+    all.earliest = std::min(all.earliest, tallies[split].earliest);
+    all.latest = std::max(all.latest, tallies[split].latest);
     for (size_t i = 0; i < all.labels.size(); ++i) {
       all.labels[i].rows += tallies[split].labels[i].rows;
       all.labels[i].positives += tallies[split].labels[i].positives;

@@ -54,6 +54,10 @@ struct SplitTally {
     int64_t positives = 0;
   };
   int64_t rows = 0;
+  int64_t weighted_rows = 0;  // whose weight is above 0; all where the plan has no weights
+  int64_t earliest =
+      std::numeric_limits<int64_t>::max();  // time of a row, where the plan has times
+  int64_t latest = std::numeric_limits<int64_t>::min();
   std::vector<Label> labels;
   std::vector<NumericTally> numeric;  // by field
   std::vector<int64_t> values;        // by column of PreparePlan::ids

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/rows/row_parser_testing.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
@@ -40,14 +41,16 @@ const std::string kNumber = std::string(kLabel) + "fields { name: 'n' type: NUME
 
 TEST(RowParserTest, Numbers) {
   const ParsedChunk chunk = ParseText(
-      kNumber, "0\t-12\n1\t0\n0\t999999999999999\n1\t1234567890123456789\n0\t1.5e3\n1\t-.25\r\n");
-  EXPECT_EQ(chunk.rows, 6);
+      kNumber,
+      "0\t-12\n1\t+78.62\n1\t0\n0\t999999999999999\n1\t1234567890123456789\n0\t1.5e3\n1\t-.25\r\n");
+  EXPECT_EQ(chunk.rows, 7);
   EXPECT_THAT(chunk.numeric,
-              ElementsAre(-12, 0, 999999999999999, 1234567890123456789.0, 1500, -0.25));
+              ElementsAre(-12, 78.62, 0, 999999999999999, 1234567890123456789.0, 1500, -0.25));
 }
 
 TEST(RowParserTest, NotNumbers) {
-  for (const char* text : {"-", "1x", "x", " 1", "1 ", "nan", "inf", "1e39", "--1", "0x10", "+"}) {
+  for (const char* text :
+       {"-", "1x", "x", " 1", "1 ", "nan", "inf", "1e39", "--1", "0x10", "+", "+-1", "++1"}) {
     const ParsedChunk chunk = ParseText(kNumber, std::string("0\t") + text + "\n1\t2\n");
     EXPECT_EQ(chunk.bad_rows, 1) << text;
     EXPECT_THAT(chunk.numeric, ElementsAre(2)) << text;
@@ -214,6 +217,13 @@ TEST(RowParserTest, Times) {
   EXPECT_THAT(unix_time.ids, ElementsAre(0, 3, 0, 23, 2, 0, 5, 1, 0));
 }
 
+TEST(RowParserTest, TimesAsText) {
+  EXPECT_EQ(TimeText(1413871199), "2014-10-21 05:59:59");
+  EXPECT_EQ(TimeText(-1), "1969-12-31 23:59:59");
+  EXPECT_EQ(TimeText(253402300799), "9999-12-31 23:59:59");
+  EXPECT_EQ(TimeText(-62167219200), "0000-01-01 00:00:00");
+}
+
 TEST(RowParserTest, NotTimes) {
   const auto bad_rows = [](const std::string& format, std::vector<std::string> texts) {
     std::string lines;
@@ -229,8 +239,10 @@ TEST(RowParserTest, NotTimes) {
                      {"2014-02-29", "2014-10-21 24:00:00", "2014-10-21 05:60:00",
                       "2014-10-21 05:00:60", "2014-10-21 05:00", "2014/10/21", "-014-10-21", ""}),
             "column 2 (t): found '2014-02-29', expected a time, YYYY-MM-DD HH:MM:SS");
-  EXPECT_EQ(bad_rows("UNIX_SECONDS", {"1.5", "", "99999999999999999999"}),
-            "column 2 (t): found '1.5', expected a time, seconds since 1970");
+  EXPECT_EQ(
+      bad_rows("UNIX_SECONDS", {"1.5", "", "99999999999999999999", "253402300800", "-62167219201",
+                                "1500000000000"}),
+      "column 2 (t): found '1.5', expected a time, seconds since 1970, of the years 0 to 9999");
 }
 
 TEST(RowParserTest, WeightsAndGroups) {
@@ -259,6 +271,8 @@ TEST(RowParserTest, BagsKeepTheirBeginningSequencesTheirEnd) {
   EXPECT_EQ(chunk.bags[5], 1u);
   EXPECT_EQ(chunk.bags[6], 2u);
   EXPECT_EQ(chunk.bags[9], 3u);
+  // a;b;c;d;e has three too many for m and two for s; the bad row's do not count.
+  EXPECT_THAT(chunk.cut_values, ElementsAre(3, 2, 0));
   EXPECT_EQ(chunk.bad[0].what, "column 3 (i): found '9', expected an id in [0, 9)");
 }
 
@@ -315,9 +329,9 @@ TEST(RowParserTest, Quotes) {
                                       "0,\"x,y\",\"\"\n"  // a delimiter, an empty value
                                       "\"1\",\"\"\"a\"\"\",\"b\"\r\n"  // "a" with its quotes
                                       "0,a\"b,c\n"                     // a quote inside is itself
-                                      "0,\"open,c\n"
                                       "0,\"a\"b,c\n"
                                       "0,\"a\"\n"
+                                      "0,ends\",c\n"
                                       "1,plain,\n");
   EXPECT_THAT(chunk.labels, ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(Texts(chunk, chunk.ids),
@@ -325,7 +339,37 @@ TEST(RowParserTest, Quotes) {
   EXPECT_EQ(chunk.bad[0].what,
             "column 2: found a quote that is not closed, expected one before the delimiter");
   EXPECT_EQ(chunk.bad[1].line, 4);
-  EXPECT_EQ(chunk.bad[2].what, "found 2 columns, expected 3");
+  EXPECT_EQ(chunk.bad[1].what, "found 2 columns, expected 3");
+  EXPECT_EQ(chunk.bad[2].what,
+            "column 2: found a quote at the end of a value that begins with none, expected quotes "
+            "around it, and two for one in it");
+}
+
+// As Python's csv module reads them.
+TEST(RowParserTest, LineEndsWithinQuotesBelongToTheValue) {
+  const std::string schema = std::string("delimiter: ',' quoted: true ") + kLabel +
+                             "fields { name: 'a' type: CATEGORICAL }"
+                             "fields { name: 'b' type: CATEGORICAL }";
+  const std::string long_value = std::string(100, 'v') + "\n" + std::string(70, 'w');
+  const ParsedChunk chunk = ParseText(schema,
+                                      "0,\"x\ny\",p\r\n"
+                                      "1,\"\r\n\",\"\"\"\n\"\"\"\n"  // ends in "\n"
+                                      "0,\"" +
+                                          long_value +
+                                          "\",q\n"
+                                          "0,\"z\n1,\"bad,1\n"  // one record, no second row
+                                          "1,\"1,a,b\n0,c,d\n\",last\r\n"
+                                          "1,e,f\n");
+  EXPECT_THAT(chunk.labels, ElementsAre(0, 1, 0, 1, 1));
+  EXPECT_THAT(Texts(chunk, chunk.ids), ElementsAre("x\ny", "p", "\r\n", "\"\n\"", long_value, "q",
+                                                   "1,a,b\n0,c,d\n", "last", "e", "f"));
+  EXPECT_EQ(chunk.bad_rows, 1);
+  EXPECT_EQ(chunk.bad[0].line, 7);
+  EXPECT_EQ(chunk.lines, 13);
+  // The hash of a split is that of the record as it stands in the file.
+  const std::string split = "split { train: 0.5 test: 0.5 by: HASH }";
+  EXPECT_THAT(ParseText(schema + split, "1,\"a\n\"\"\",b\r\n").split_hashes,
+              ElementsAre(Hash("1,\"a\n\"\"\",b")));
 }
 
 TEST(RowParserTest, DelimitersOfSeveralCharacters) {
@@ -414,11 +458,40 @@ TEST(RowParserTest, LibsvmIgnoredPairsAndBags) {
   const ParsedChunk chunk = ParseText(
       "layout: LIBSVM fields { name: 'i' type: IGNORED } fields { name: 'n' type: NUMERIC }"
       "fields { name: 'm' type: MULTI_HOT max_length: 2 }",
-      "1 a:3 0:2.5 5:1 6:1 7:1\n0 b:1 0:1\n0 b:1\n");
+      "1 qid:3 2:2.5 5:1 6:1 7:1\n0 b:1 2:1\n0 b:1\n");
   EXPECT_THAT(chunk.numeric, ElementsAre(2.5, 1));
   EXPECT_THAT(Texts(chunk, chunk.bags), ElementsAre("5", "6"));
   EXPECT_THAT(chunk.bag_ends, ElementsAre(2, 2));
   EXPECT_EQ(chunk.bad[0].what, "found 1 pairs, expected 2 or more");
+}
+
+TEST(RowParserTest, LibsvmNumbersStandAtTheirIndex) {
+  const std::string fields = "fields { names: 'f1..f3' type: NUMERIC }";
+  const std::string schema = "layout: LIBSVM " + fields;
+  EXPECT_THAT(ParseText(schema, "1 1:0.5 2:1 3:7\n").numeric, ElementsAre(0.5, 1, 7));
+  EXPECT_THAT(ParseText("zero_based: true " + schema, "1 0:0.5 1:1 2:7\n").numeric,
+              ElementsAre(0.5, 1, 7));
+  const std::string sparse = ", the field's place; rows that leave features out are not read";
+  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 3:1 4:7\n"),
+            "column 3 (f2): found '3', expected index 2" + sparse);
+  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 2:1 2:7\n"),
+            "column 4 (f3): found '2', expected index 3" + sparse);
+  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 3:1 2:7\n"),
+            "column 3 (f2): found '3', expected index 2" + sparse);
+  EXPECT_EQ(FirstWhat(schema, "1 price:5 2:1 3:7\n"),
+            "column 2 (f1): found 'price', expected index 1" + sparse);
+  EXPECT_EQ(FirstWhat(schema, "1 1e9999:5 2:1 3:7\n"),
+            "column 2 (f1): found '1e9999', expected index 1" + sparse);
+  EXPECT_EQ(FirstWhat(schema, "1 0:5 1:1 2:7\n"),
+            "column 2 (f1): found '0', expected index 1, the field's place; if indices begin with "
+            "0, the schema needs zero_based: true");
+  EXPECT_EQ(FirstWhat(schema, "1 qid:7 1:0.5 2:1\n"),
+            "column 2 (f1): found 'qid:7', expected index:number, or a field of type IGNORED");
+  EXPECT_EQ(FirstWhat(schema, "1 :5 2:1 3:7\n"),
+            "column 2 (f1): found ':5', expected index:number");
+  EXPECT_EQ(FirstWhat(schema, "1 0:1:5 1:2:1 3:1:7\n"),
+            "column 2 (f1): found '0:1:5', expected index:number; libffm's field:index:number is "
+            "not read");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ Segment SegmentOf(uint32_t seed) {
   for (uint32_t i = 0; i < seed; ++i) segment.chunks[i].number = seed + i;
   segment.runs.resize(2);
   segment.runs[1].size = seed;
+  segment.cut_values = {0, 100 + seed};
   return segment;
 }
 
@@ -53,6 +54,7 @@ TEST(SegmentLogTest, WhatWasAppendedIsReadAgainUpToATornRecord) {
     EXPECT_EQ(list.segments[0].chunks.size(), 3u);
     EXPECT_EQ(list.segments[1].chunks[4].number, 9u);
     EXPECT_EQ(list.segments[1].runs[1].size, 5);
+    EXPECT_EQ(list.segments[1].cut_values[1], 105);
     ASSERT_EQ(list.ended.size(), 1u);
     EXPECT_EQ(list.ended[0], std::make_pair(1u, 7u));
   }
