@@ -755,6 +755,15 @@ StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const Communicator
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  // Under another MPI's launcher every rank would be alone and do the whole work.
+  for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    const char* const started = std::getenv(name);
+    if (size > 1 || started == nullptr || std::atoi(started) <= 1) continue;
+    MPI_Finalize();
+    return UserError(
+        std::string("environment: ") + name + ": the launcher started " + started +
+        " ranks, but Open MPI finds 1; expected Open MPI's mpirun, or srun --mpi=pmix");
+  }
   const int* highest_tag = nullptr;
   int known = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest_tag, &known);

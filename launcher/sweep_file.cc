@@ -26,6 +26,7 @@ constexpr std::string_view kResources = "resources.";
 constexpr std::string_view kAxis = "axis.";
 constexpr std::string_view kSlurm = "slurm.";
 constexpr std::string_view kGapTest = "gap_test.";
+constexpr int64_t kMostCombinations = 100'000;
 
 Status ReadBase(Sweep* sweep) {
   if (sweep->base_file().empty()) return MoveFlatFields(sweep->mutable_base()->mutable_model());
@@ -75,6 +76,15 @@ Status CompleteAxes(Sweep* sweep) {
       if (labels.insert(point.label()).second) continue;
       return UserError(who + ": has the point '" + point.label() + "' twice");
     }
+  }
+  int64_t combinations = 1;
+  for (const Axis& axis : sweep->axis()) {
+    if (!__builtin_mul_overflow(combinations, int64_t{axis.point_size()}, &combinations) &&
+        combinations <= kMostCombinations) {
+      continue;
+    }
+    return UserError("axis: the axes make more than " + std::to_string(kMostCombinations) +
+                     " runs; expected fewer axes or points");
   }
   return OkStatus();
 }

@@ -16,6 +16,7 @@ constexpr char kLearningRate[] = "optimizer.learning_rate";
 constexpr int kDefaultCount = 5, kDefaultRungs = 3, kDefaultExtensions = 2;
 constexpr double kDefaultFactor = 2, kDefaultEta = 3;
 constexpr int kMostCount = 100, kMostRungs = 20;
+constexpr int64_t kMostTrials = 100'000;
 // The fewest trials that a rung compares.
 constexpr size_t kFewest = 2;
 
@@ -238,6 +239,14 @@ Status CompleteTuning(double learning_rate, Tuning* tuning) {
   for (TunedField& field : *tuning->mutable_field()) {
     ELASTOR_RETURN_IF_ERROR(CompleteField(learning_rate, &field));
     if (!names.insert(field.field()).second) return UserError(field.field() + ": is tuned twice");
+  }
+  int64_t trials = 1;
+  for (const TunedField& field : tuning->field()) {
+    if (__builtin_mul_overflow(trials, int64_t{field.values_size()}, &trials) ||
+        trials > kMostTrials) {
+      return UserError("field: the values make more than " + std::to_string(kMostTrials) +
+                       " trials; expected fewer fields or values");
+    }
   }
   if (!tuning->has_rungs()) tuning->set_rungs(kDefaultRungs);
   if (!tuning->has_eta()) tuning->set_eta(kDefaultEta);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "core/base/random.h"
@@ -12,6 +11,16 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: one cache line of floats
+constexpr int64_t kMost = int64_t{1} << 60;
+
+// A product of sizes; kMost if it is more.
+int64_t Product(std::span<const int64_t> sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) {
+    if (__builtin_mul_overflow(product, size, &product) || product > kMost) return kMost;
+  }
+  return product;
+}
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -33,15 +42,15 @@ int ParameterLayout::Declare(std::string name, std::vector<int64_t> shape, Init 
   }
   ParameterInfo info;
   info.name = std::move(name);
-  info.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  info.size = Product(shape);
   CHECK_GT(info.size, 0) << info.name;
   info.shape = std::move(shape);
   info.init = init;
   info.decay = decay;
   info.offset = flat_size_;
   info.bucket = static_cast<int>(buckets_.size()) - 1;
-  flat_size_ += RoundUp(info.size, kAlignment);
-  elements_ += info.size;
+  flat_size_ = std::min(kMost, flat_size_ + RoundUp(info.size, kAlignment));
+  elements_ = std::min(kMost, elements_ + info.size);
   parameters_.push_back(std::move(info));
   return static_cast<int>(parameters_.size()) - 1;
 }

@@ -129,7 +129,7 @@ TEST(PlanTest, MistakesAreOneLine) {
       AllOf(StartsWith("S: axis 'depth': model.blokcs=1: "), HasSubstr("did you mean 'blocks'?")));
   EXPECT_THAT(ErrorOf(base + R"(axis { field: "model.blocks" values: "x" })"),
               HasSubstr("axis 'model.blocks': model.blocks=x: expected a 32-bit integer"));
-  EXPECT_THAT(ErrorOf(base + R"(axis { field: "model.blocks" values: "0" values: "-1" })"),
+  EXPECT_THAT(ErrorOf(base + R"(axis { field: "model.blocks" values: "2" values: "-1" })"),
               StartsWith("S: run blocks-1: model.rank_elastor.blocks: "));
   EXPECT_THAT(ErrorOf(base + R"(axis { field: "model.blocks" values: "1" values: "1" })"),
               HasSubstr("axis 'model.blocks': has the point 'blocks1' twice"));
@@ -342,6 +342,22 @@ TEST(PlanTest, AWrittenZeroIsTakenOrRefused) {
     EXPECT_THAT(ErrorOf(kBase + ("tuning { " + std::string(field) + " }")),
                 HasSubstr(std::string("tuning: ") + field));
   }
+}
+
+TEST(PlanTest, MoreRunsThanAnybodyTrainsAreRefused) {
+  std::string axes;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = std::to_string(i);
+    axes += "axis { name: '" + name + "' point { label: 'a' set: 'training.seed=1' } " +
+            "point { label: 'b' set: 'training.seed=2' } } ";
+  }
+  EXPECT_THAT(ErrorOf(kBase + axes), HasSubstr("axis: the axes make more than 100000 runs"));
+  std::string fields;
+  for (const char* field : {"a", "b", "c"}) {
+    fields += std::string("field { field: '") + field + "' start: 1 count: 100 } ";
+  }
+  EXPECT_THAT(ErrorOf(kBase + ("tuning { " + fields + "}")),
+              HasSubstr("tuning: field: the values make more than 100000 trials"));
 }
 
 // The committed sweeps, as --dry_run sees them.

@@ -199,7 +199,7 @@ expect_end 3 'gone/checkpoints: mkdir: File exists' 'a file in the place of chec
 interrupt_with 'rm gone/metrics.jsonl'
 expect_end 3 'gone/metrics.jsonl: was removed or replaced' 'metrics.jsonl removed'
 
-expect_line 2 'data.shape: no field, or none with ids; expected --set=data.path=directory' \
+expect_line 2 'data.shape: no field, or none with ids; expected numeric_fields, or' \
   "$trainer" --mode=describe --experiment=tiny.textproto
 
 # stdout: full, read by nobody, closed.

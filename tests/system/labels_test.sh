@@ -60,7 +60,7 @@ expect_same 'digest' "$(digest_of one)" "$(digest_of three)"
 run 3 parts --set=training.max_steps=17
 run 2 parts --resume
 expect_same 'digest after a restart' "$(digest_of one)" "$(digest_of parts)"
-for line in 'validation L1 AUC: .* (best possible: ' 'validation L2 logloss: ' 'best L2 auc: '; do
+for line in 'validation L1 AUC: .* (best possible: ' 'validation L2 logloss: ' 'best validation L2 auc: '; do
   grep --quiet "^$line" one.log || fail "no line '$line' in $(cat one.log)"
 done
 grep --quiet '"label": "L2"' one/summary.json || fail 'the summary names no label'

@@ -57,12 +57,13 @@ fi
 ! grep --quiet memory log || fail "a run without need for it warns: $(grep memory log)"
 
 # More than any host has: of activations, of parameters, in a pass that holds a whole leaf.
+wide=1000000,10,1000000,10,1000000,10,1000000,10
 expect 2 'activations of the threads' "${tiny[@]}" --set=data.path=small "$new" \
-  --set=model.kind=MLP --set=model.hidden=100000000 --set=parallel.threads=10000
+  --set=model.kind=MLP --set=model.hidden=$wide,$wide,$wide,$wide --set=parallel.threads=10000
 expect 2 'dense weights' "${tiny[@]}" --set=data.path=small "$new" \
-  --set=model.kind=MLP --set=model.hidden=2000000000,2000000000
+  --set=model.kind=MLP --set=model.hidden=200000,200000
 expect 2 'the neural tangent kernel (--rows, spectrum.ntk_rows)' "${tiny[@]}" --set=data.path=small \
-  "$new" --mode=ntk --rows=100 --set=model.kind=MLP --set=model.hidden=2000000000,2000000000
+  "$new" --mode=ntk --rows=100 --set=model.kind=MLP --set=model.hidden=200000,200000
 expect 2 'activations of the threads' "${tiny[@]}" --set=data.path=small "$new" \
   --set=model.kind=MLP --set=model.batch_norm=true --set=training.batch_size=900000000000000
 
@@ -80,7 +81,7 @@ expect 3 'of 1000 for reading ahead' \
 # One rank of three lacks address space, or has stacks too large for it: it speaks, and the job
 # ends at once. (The ranks that wait for it may say so when mpirun ends them.)
 beside_limited() { # LIMITS FLAGS...
-  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
+  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
     -np 1 "${tiny[@]}" "${@:2}" "$new" : \
     -np 1 bash -c "$1; exec ${tiny[*]} ${*:2} $new" : -np 1 "${tiny[@]}" "${@:2}" "$new" 2>&1 |
     grep --invert-match 'SIGTERM came; waiting for rank 1$'

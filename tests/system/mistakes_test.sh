@@ -10,7 +10,7 @@ source "$(dirname "$0")/spread_run.sh"
 
 # mpi RANKS COMMAND...
 mpi() {
-  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
 }
 
 # expect_mistake PATTERN COMMAND...
@@ -66,9 +66,60 @@ expect_mistake 'training.batch_size: 15 is less than parallel.virtual_shards 16'
 expect_mistake '--speed: no such flag; there are:' "$trainer" "${tiny[@]}" "$new" --speed=9
 expect_mistake '--device=cuda' "$trainer" "${tiny[@]}" "$new" --device=cuda
 expect_mistake '--mode=fly: expected train or evaluate or predict or spectra or theory or projection or ntk or verify or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
+expect_mistake '--ranks=4: --mode=train starts no ranks by itself; expected mpirun -np 4 before the command, or --supervise beside it' \
+  "$trainer" "${tiny[@]}" "$new" --ranks=4
+expect_mistake 'environment: PMI_SIZE: the launcher started 4 ranks, but Open MPI finds 1' \
+  env PMI_SIZE=4 PMI_RANK=1 "$trainer" "${tiny[@]}" "$new"
 expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
 expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
 expect_mistake '--experiment: missing' "$trainer"
+
+# A mode refuses every flag that it does not use.
+given=(--resume --predictions --per_sample --kernels --rows=9 --supervise --hosts=a:1 --hostfile=h
+  --launch=l --max_restarts=7 --input=rows --max_bad_rows=3 --tensorboard --ranks=3 --split=test
+  --device=cuda --output_dir=out)
+measures=' --tensorboard --split --device --output_dir '
+declare -A takes=(
+  [train]="$measures --resume --predictions --supervise --hosts --hostfile --launch --max_restarts"
+  [evaluate]=$measures [predict]="$measures --input" [theory]=$measures [projection]=$measures
+  [spectra]="$measures --per_sample " [ntk]=' --kernels --rows --tensorboard --split --output_dir '
+  [describe]=' --rows --ranks ' [verify]='' [compact]=' --output_dir ' [export]=' --output_dir '
+  [plot]=' --output_dir ')
+for mode in "${!takes[@]}"; do
+  for flag in "${given[@]}"; do
+    [[ "${takes[$mode]} " == *" ${flag%%=*} "* ]] && continue
+    expect_mistake "${flag%%=*}" "$trainer" --mode="$mode" "$flag"
+  done
+done
+expect_mistake '--max_restarts: is of a job that is supervised' "$trainer" "${tiny[@]}" "$new" --max_restarts=7
+expect_mistake '--set=training.seed=4: --mode=verify takes the folder as it is' \
+  "$trainer" --mode=verify --model="$work/used/model" --set=training.seed=4
+
+# What no evaluation of the validation split can have is known before the first step.
+cat >"$work/alike.textproto" <<'SCHEMA'
+layout: DELIMITED
+delimiter: ","
+fields { name: "y" type: LABEL }
+fields { name: "c" type: CATEGORICAL }
+SCHEMA
+for i in $(seq 100); do echo "$((i % 2)),$((i % 7))"; done >"$work/both.csv"
+grep '^0' "$work/both.csv" >"$work/alike.csv"
+"$prepare" --schema="$work/alike.textproto" --input="$work/both.csv" --validation_input="$work/alike.csv" \
+  --output_dir="$work/alike" >/dev/null 2>&1 || exit 1
+expect_mistake 'training.monitor.metric: AUC, but the label is 0 in every validation row; expected rows of both, or LOGLOSS' \
+  "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/alike" --set=training.monitor.best_weights=true
+
+# Sizes whose products are beyond 64 bits are refused before anything is built.
+expect_mistake 'model.x_deep_fm.maps: 2147483647; expected at most 1000000' "$trainer" "${tiny[@]}" "$new" \
+  --set=model.kind=X_DEEP_FM --set=model.maps=2147483647,2147483647
+expect_mistake 'embedding.width: 2147483647; expected at most 1000000' "$trainer" "${tiny[@]}" "$new" \
+  --set=embedding.width=2147483647
+expect_mistake 'model: 1e+12 dense parameters; expected at most 6.87e+10' "$trainer" "${tiny[@]}" "$new" \
+  --set=model.kind=MLP --set=model.hidden=1000000,1000000
+expect_mistake 'model.mlp.hidden: 16000 numbers; expected at most 1000' "$trainer" "${tiny[@]}" "$new" \
+  --set=model.kind=MLP --set=model.hidden="$(seq --separator=, 16000 | sed 's/[0-9]\+/4/g')"
+expect_mistake 'data.shape.image_side: 2147483647; expected a number in [0, 4097)' "$trainer" \
+  --experiment="$work/tiny.textproto" --mode=describe --set=data.shape.image_side=2147483647
 
 # None of them left anything behind.
 [[ ! -e $work/new ]] || fail "a refused run left $(find "$work/new")"

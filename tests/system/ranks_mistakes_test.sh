@@ -12,7 +12,7 @@ source "$(dirname "$0")/spread_run.sh"
 
 # mpi RANKS COMMAND...
 mpi() {
-  timeout 60 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
 }
 
 cat >"$work/tiny.textproto" <<'EXPERIMENT'

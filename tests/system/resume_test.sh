@@ -21,7 +21,7 @@ training {
   schedule { warmup_steps: 20 decay: COSINE final_share: 0.1 plateau_factor: 0.7 plateau_patience: 2 }
   monitor { best_weights: true early_stop_patience: 50 }
 }
-spectrum { every_steps: 1000 samples: 32 }
+spectrum { every_steps: 50 samples: 32 }
 parallel { virtual_shards: 16 }
 EXPERIMENT
 make_tiny_data 6000
@@ -70,11 +70,27 @@ rates=$(sed --quiet 's/.*"step":\([0-9]*\),.*"learning_rate":\([^,]*\),.*/\1 \2/
 best=$(sed --quiet 's/.*"best_step": \([0-9]*\),.*/\1/p' "$work/whole/summary.json")
 [[ -n $best && $best -gt 0 && $best -lt 201 ]] || fail "expected a best step inside the run, found '$best'"
 
+# What is measured with the best weights put back is of their step, at the end and later.
+last_step() { grep "\"event\":\"$2\"" "$1/metrics.jsonl" | tail --lines=1 | sed 's/.*"step":\([0-9]*\),.*/\1/'; }
+for event in eval spectrum; do
+  [[ $(last_step "$work/whole" $event) -eq $best ]] ||
+    fail "the last $event: expected step $best, found $(last_step "$work/whole" $event)"
+done
+# A model holds its experiment.
+"$trainer" --mode=evaluate --model="$work/whole/model" --output_dir="$work/evaluated" >"$work/log" 2>&1 ||
+  fail "evaluate without an experiment: $(cat "$work/log")"
+diff <(grep '"event":"eval"' "$work/whole/metrics.jsonl" | tail --lines=1) \
+  <(grep '"event":"eval"' "$work/evaluated/metrics.jsonl") || fail 'evaluate: another record than at the end of training'
+
 must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100
 must_train "5 ranks to step 150" 5 "$work/a" --resume --set=training.max_steps=150 \
   --set=parallel.threads=2 --set=parallel.overlap=true
 must_train "1 rank to the end" 1 "$work/a" --resume
 same_as_whole "$work/a" "16, 5, 1 ranks"
+# It stopped at steps where spectra are due, and measured others with the best weights put back.
+diff <(grep '"event":"spectrum"' "$work/whole/metrics.jsonl") \
+  <(grep '"event":"spectrum"' "$work/a/metrics.jsonl") >"$work/difference" ||
+  fail "other spectra than the run that never stopped (<): $(head --lines=4 "$work/difference")"
 
 must_train "row-wise to step 67" 4 "$work/b" --set=training.max_steps=67 $plan=ROW_WISE
 must_train "table-wise to step 130" 3 "$work/b" --resume --set=training.max_steps=130 \

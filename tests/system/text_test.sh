@@ -47,6 +47,10 @@ training {
 spectrum { every_steps: 4 samples: 3 at_start: true }
 parallel { virtual_shards: 4 }
 EXPERIMENT
+expect_line 2 "--predictions: the data's labels are classes; expected 0 or 1" "$trainer" \
+  --experiment="$work/tiny.textproto" --set=data.path="$work/plain.txt.data" --output_dir="$work/none" --predictions
+[[ ! -e $work/none ]] || fail '--predictions: refused after the first step'
+
 # train RANKS RUN ARGUMENT...
 train() {
   local ranks=$1 run=$work/$2

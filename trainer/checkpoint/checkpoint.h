@@ -47,9 +47,13 @@ struct ModelIdentity {
 };
 // Returns the XXH3-64 of a model's identity as 16 hex digits.
 std::string MakeModelHash(const ModelIdentity& model);
-// Checks that the folder of `manifest_path` holds this model and was trained on data encoded as
-// model.data (CheckEncoding). Compares metadata.experiment, which may be in the first format, and
-// metadata.model_hash, which was made from it as it stands. User error naming what differs.
+// Checks that the folder of `manifest_path` was trained with this model's experiment. Compares
+// metadata.experiment, which may be in the first format. User error naming what differs.
+Status CheckModelExperiment(const std::string& manifest_path, const CheckpointMetadata& metadata,
+                            const ModelIdentity& model);
+// Checks that the folder of `manifest_path` holds this model. Compares metadata.model_hash, which
+// was made from metadata.experiment as it stands. REQUIRES: CheckModelExperiment and CheckEncoding
+// are ok. User error.
 Status CheckModel(const std::string& manifest_path, const CheckpointMetadata& metadata,
                   const ModelIdentity& model);
 

@@ -16,8 +16,8 @@ class Loading {
   Loading(const StoredCheckpoint& stored, Contents contents, const StateView& state)
       : stored_(stored), contents_(contents), state_(state) {}
 
-  // Everything that can be told without reading the data. What is encoded otherwise, other labels,
-  // then what has another shape, is told before CheckModel, being clearer.
+  // Everything that can be told without reading the data: first what is encoded otherwise, other
+  // labels and another experiment, then what has another shape, as the clearer comes first.
   Status Check(const ModelIdentity& model);
 
  private:
@@ -37,6 +37,7 @@ Status Loading::Check(const ModelIdentity& model) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckEncoding(stored_.manifest_path(), metadata, model));
   ELASTOR_RETURN_IF_ERROR(CheckLabels(stored_.manifest_path(), metadata, model));
+  ELASTOR_RETURN_IF_ERROR(CheckModelExperiment(stored_.manifest_path(), metadata, model));
   ELASTOR_RETURN_IF_ERROR(CheckDense());
   for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
   if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {

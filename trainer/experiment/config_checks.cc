@@ -1,6 +1,7 @@
 #include "trainer/experiment/config_checks.h"
 
 #include <string>
+#include <vector>
 
 #include "core/base/text.h"
 #include "trainer/experiment/model_choice.h"
@@ -12,9 +13,41 @@ namespace {
 // T * D beyond this is a slip of the hand: full mixing has (T * D)^2 weights.
 constexpr int64_t kMaxTokenFeatures = 1 << 17;
 
+// Larger sizes of a model and longer lists of them are slips of the hand, too. Products of a few
+// sizes stay below 2^63.
+constexpr int32_t kMostSize = 1'000'000;
+constexpr int kMostLayers = 1000;
+
 // "model.mlp.hidden: 0; expected what".
 Status Mistake(const std::string& field, const std::string& found, const std::string& expected) {
   return UserError(field + ": " + found + "; expected " + expected);
+}
+
+// Bounds every size in a message, and every list of sizes.
+Status CheckSizes(const std::string& prefix, const google::protobuf::Message& message) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    const std::string path = prefix + field->name();
+    const bool list = field->is_repeated();
+    if (field->message_type() != nullptr) {
+      ELASTOR_RETURN_IF_ERROR(CheckSizes(path + ".", reflection.GetMessage(message, field)));
+    }
+    if (field->cpp_type() != field->CPPTYPE_INT32) continue;
+    const int count = list ? reflection.FieldSize(message, field) : 1;
+    if (count > kMostLayers) {
+      return Mistake(path, std::to_string(count) + " numbers",
+                     "at most " + std::to_string(kMostLayers));
+    }
+    for (int i = 0; i < count; ++i) {
+      const int32_t size = list ? reflection.GetRepeatedInt32(message, field, i)
+                                : reflection.GetInt32(message, field);
+      if (size <= kMostSize) continue;
+      return Mistake(path, std::to_string(size), "at most " + std::to_string(kMostSize));
+    }
+  }
+  return OkStatus();
 }
 
 // What the fields of a token model must be to each other. `path`: "model.rank_elastor".
@@ -145,6 +178,8 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
 
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckSizes("model.", experiment.model()));
+  ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
   ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
   const int32_t iterations = experiment.evaluation().iterations();

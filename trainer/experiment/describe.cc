@@ -146,8 +146,8 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
   if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
   if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
   return UserError(
-      "data.shape: no field, or none with ids; expected --set=data.path=directory, or "
-      "numeric_fields, or categorical_fields and ids_per_field");
+      "data.shape: no field, or none with ids; expected numeric_fields, or categorical_fields and "
+      "ids_per_field, or a prepared data set as data.path");
 }
 
 }  // namespace

@@ -55,8 +55,13 @@ StatusOr<const FieldDescriptor*> FindModel(std::string_view kind) {
     names.push_back(KindName(*Models().field(i)));
     if (names.back() == UpperCase(kind)) return Models().field(i);
   }
-  return UserError(StrCat("expected one of ", JoinNames(names), ", found '", kind, "'",
-                          DidYouMean(names, UpperCase(kind))));
+  const std::string found = UpperCase(kind);
+  const OneofDescriptor& encoders = *SequencesConfig::descriptor()->FindOneofByName("encoder");
+  std::string hint = DidYouMean(names, found);
+  for (int i = 0; i < encoders.field_count(); ++i) {
+    if (KindName(*encoders.field(i)) == found) hint = "; it encodes sequences: model.sequences";
+  }
+  return UserError(StrCat("expected one of ", JoinNames(names), ", found '", kind, "'", hint));
 }
 
 }  // namespace

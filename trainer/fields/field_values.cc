@@ -149,12 +149,13 @@ std::string JoinNames(const std::vector<std::string>& names) {
 }
 
 std::string DidYouMean(const std::vector<std::string>& names, std::string_view found) {
-  constexpr int kSlips = 2;
+  // In a word of four letters two slips make any other.
+  const int slips_allowed = found.size() > 4 ? 2 : 1;
   const std::string* nearest = nullptr;
-  int fewest = kSlips + 1;
+  int fewest = slips_allowed + 1;
   for (const std::string& name : names) {
     const auto [shorter, longer] = std::minmax({name.size(), found.size()});
-    if (longer - shorter > kSlips) continue;
+    if (longer - shorter > slips_allowed) continue;
     const int slips = EditDistance(name, found);
     if (slips >= fewest || slips >= static_cast<int>(name.size())) continue;
     nearest = &name;

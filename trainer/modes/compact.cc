@@ -28,7 +28,6 @@ const Mode kCompact = {
     .help = "writes a checkpoint and the base that it needs as one full checkpoint",
     .source = Mode::Source::kModel,
     .parallel = kParallel,
-    .cpu_alone = true,
     .run = Run};
 
 }  // namespace elastor

@@ -24,7 +24,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return PrintOnce(text, communicator);
 }
 
-constexpr const char* kFlags[] = {"rows"};
+constexpr const char* kFlags[] = {"ranks", "rows"};
 
 }  // namespace
 

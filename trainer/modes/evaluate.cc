@@ -25,7 +25,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return RunInference(call.options, {.measure = Measure}, communicator);
 }
 
-constexpr const char* kFlags[] = {"tensorboard"};
+constexpr const char* kFlags[] = {"split", "tensorboard"};
 
 }  // namespace
 

@@ -9,7 +9,9 @@
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
 #include "core/process/command_line.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/experiment/overrides.h"
 #include "trainer/fields/field_help.h"
@@ -61,6 +63,7 @@ Status CheckModeFlags(const Mode& mode) {
       {"kernels", FLAGS_kernels, "has a kernel of rows"},
       {"rows", FLAGS_rows != 0, "has a kernel of rows"},
       {"supervise", FLAGS_supervise, "can go on"},
+      {"split", FLAGS_split != "validation", "reads one"},
       {"input", !FLAGS_input.empty(), "scores raw rows"},
   };
   const auto takes = [](const Mode& mode, const char* name) {
@@ -79,9 +82,19 @@ Status CheckModeFlags(const Mode& mode) {
   if (FLAGS_tensorboard && !takes(mode, "tensorboard")) {
     return UserError(StrCat("--tensorboard: --mode=", mode.name, " writes no records"));
   }
+  if (FLAGS_ranks != 1 && !FLAGS_supervise && !takes(mode, "ranks")) {
+    return UserError(StrCat("--ranks=", FLAGS_ranks, ": --mode=", mode.name,
+                            " starts no ranks by itself; expected mpirun -np ", FLAGS_ranks,
+                            " before the command",
+                            takes(mode, "supervise") ? ", or --supervise beside it" : ""));
+  }
   if (FLAGS_max_bad_rows != -1 && !takes(mode, "max_bad_rows")) {
     return UserError(StrCat("--max_bad_rows=", FLAGS_max_bad_rows,
                             ": is of raw rows; expected --input beside it"));
+  }
+  if (!FLAGS_output_dir.empty() && !mode.writes && !takes(mode, "output_dir")) {
+    return UserError(StrCat("--output_dir=", FLAGS_output_dir, ": --mode=", mode.name,
+                            " writes no files; expected none"));
   }
   return OkStatus();
 }
@@ -100,7 +113,7 @@ Status CheckValues(const Mode& mode) {
                             " rows there are none; expected --rows of at most ",
                             kMaxNtkEigenvalues));
   }
-  if (mode.cpu_alone && FLAGS_device != "cpu") {
+  if ((mode.cpu_alone || mode.source != Mode::Source::kDataSet) && FLAGS_device != "cpu") {
     return UserError(StrCat("--device=", FLAGS_device, ": --mode=", mode.name,
                             " computes on the CPU; expected cpu"));
   }
@@ -117,13 +130,15 @@ Status CheckSources(const Mode& mode) {
     return UserError(
         "--experiment: --input scores by what the model's folder tells; expected none");
   }
-  if (ReadsFolders(mode) && &mode != &kVerify && !FLAGS_experiment.empty()) {
+  if (ReadsFolders(mode) && !FLAGS_experiment.empty()) {
     return UserError(StrCat("--experiment: --mode=", mode.name, " reads what the ",
                             mode.source == Mode::Source::kRuns ? "runs' folders" : "model's folder",
                             mode.source == Mode::Source::kRuns ? " tell" : " tells",
                             "; expected none"));
   }
-  if (FLAGS_experiment.empty() && !ReadsFolders(mode)) {
+  // A model tells what it was trained with.
+  const bool told = mode.model == Mode::Model::kNeeded || !FLAGS_model.empty();
+  if (FLAGS_experiment.empty() && !ReadsFolders(mode) && !told) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
   if (mode.writes && FLAGS_output_dir.empty()) {
@@ -171,11 +186,25 @@ Status CheckParallelOverrides(std::span<const std::string> overrides,
   return OkStatus();
 }
 
-// Returns the experiment of the mode: the one that the command line names, or defaults where a
-// folder tells the rest.
+// Returns the experiment that --model was trained with, as LoadExperiment does.
+StatusOr<Experiment> ExperimentOfModel(std::span<const std::string> overrides) {
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, ReadCheckpointMetadata(FLAGS_model));
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment stored,
+                           ParseExperiment(metadata.experiment, FLAGS_model + ": experiment"));
+  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, CompleteStored(stored));
+  ELASTOR_RETURN_IF_ERROR(ApplyOverrides(overrides, &experiment));
+  ELASTOR_RETURN_IF_ERROR(ValidateExperiment(WithAbsolutePaths(experiment)));
+  return experiment;
+}
+
+// Returns the experiment of the mode: the one that the command line names, its model's, or defaults
+// where a folder tells the rest.
 StatusOr<Experiment> ReadExperiment(const Mode& mode, std::span<const std::string> overrides) {
   if (!ReadsFolders(mode)) {
-    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, LoadExperiment(FLAGS_experiment, overrides));
+    ELASTOR_ASSIGN_OR_RETURN(Experiment experiment,
+                             FLAGS_experiment.empty()
+                                 ? ExperimentOfModel(overrides)
+                                 : LoadExperiment(FLAGS_experiment, overrides));
     if (const int64_t iterations = experiment.evaluation().iterations();
         &mode == &kTrain && iterations > 0) {
       return UserError(StrCat("evaluation.iterations: ", iterations,
@@ -187,9 +216,11 @@ StatusOr<Experiment> ReadExperiment(const Mode& mode, std::span<const std::strin
     }
     return experiment;
   }
-  if (mode.source == Mode::Source::kRuns && !overrides.empty()) {
-    return UserError(StrCat("--set=", overrides[0], ": --mode=", mode.name,
-                            " shows runs as they are; expected none"));
+  if (mode.parallel.empty() && !overrides.empty()) {
+    return UserError(
+        StrCat("--set=", overrides[0], ": --mode=", mode.name, " takes ",
+               mode.source == Mode::Source::kRuns ? "runs as they are" : "the folder as it is",
+               "; expected none"));
   }
   Experiment experiment;
   if (!mode.parallel.empty()) {
@@ -231,9 +262,9 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
   ELASTOR_RETURN_IF_ERROR(ChooseIsa(std::getenv("ELASTOR_ISA")).status());
   ELASTOR_RETURN_IF_ERROR(CheckModeFlags(*mode));
   ELASTOR_RETURN_IF_ERROR(CheckValues(*mode));
+  ELASTOR_ASSIGN_OR_RETURN(invocation.hosts, ReadHosts());
   ELASTOR_RETURN_IF_ERROR(CheckSources(*mode));
   ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadExperiment(*mode, command_line.overrides));
-  ELASTOR_ASSIGN_OR_RETURN(invocation.hosts, ReadHosts());
   if (FLAGS_supervise) {
     ELASTOR_RETURN_IF_ERROR(CheckSupervision(experiment, invocation.hosts));
   }

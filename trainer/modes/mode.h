@@ -37,7 +37,7 @@ struct Mode {
   std::span<const char* const> parallel = {};
   // The flags that it takes and not all modes do.
   std::span<const char* const> flags = {};
-  bool cpu_alone = false;  // refuses --device=cuda
+  bool cpu_alone = false;  // refuses --device=cuda, as all modes do that take no data set
 
   // Does it. All ranks return the same status, but for machine errors. Collective.
   Status (*run)(const ModeCall& call, Communicator& communicator) = nullptr;

@@ -53,7 +53,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return RunInference(options, {.check = check, .measure = measure, .write = write}, communicator);
 }
 
-constexpr const char* kFlags[] = {"kernels", "rows", "tensorboard"};
+constexpr const char* kFlags[] = {"kernels", "rows", "split", "tensorboard"};
 
 }  // namespace
 

@@ -12,6 +12,8 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return PlotRuns(call.folders, call.options.output_dir);
 }
 
+constexpr const char* kFlags[] = {"output_dir"};
+
 }  // namespace
 
 const Mode kPlot = {
@@ -20,6 +22,7 @@ const Mode kPlot = {
     .source = Mode::Source::kRuns,
     .model = Mode::Model::kNone,
     .writes = false,
+    .flags = kFlags,
     .run = Run};
 
 }  // namespace elastor

@@ -9,8 +9,7 @@ namespace elastor {
 namespace {
 
 Status Check(const RunOptions& /*options*/, const RunContext& context) {
-  if (context.dataset->info().classes == 0) return OkStatus();
-  return UserError("--mode=predict: the data's labels are classes; expected 0 or 1");
+  return CheckPredictions("--mode=predict", context);
 }
 
 StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
@@ -38,8 +37,8 @@ Status Score(const ModeCall& call, Communicator& communicator) {
   return ScoreRows(score);
 }
 
-constexpr const char* kFlags[] = {"tensorboard"};
-constexpr const char* kScoringFlags[] = {"input", "max_bad_rows", "tensorboard"};
+constexpr const char* kFlags[] = {"split", "tensorboard"};
+constexpr const char* kScoringFlags[] = {"input", "max_bad_rows", "output_dir"};
 constexpr const char* kParallel[] = {"threads"};
 
 }  // namespace
@@ -56,7 +55,6 @@ const Mode kScoreRows = {.name = "predict",
                          .writes = false,
                          .parallel = kParallel,
                          .flags = kScoringFlags,
-                         .cpu_alone = true,
                          .run = Score};
 
 }  // namespace elastor

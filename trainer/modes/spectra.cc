@@ -48,7 +48,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return RunInference(call.options, {.measure = Measure, .write = Write}, communicator);
 }
 
-constexpr const char* kFlags[] = {"per_sample", "tensorboard"};
+constexpr const char* kFlags[] = {"per_sample", "split", "tensorboard"};
 
 }  // namespace
 

@@ -11,13 +11,22 @@
 #include "trainer/supervise/supervisor.h"
 
 namespace elastor {
+namespace {
+
+std::string DefaultRestarts() {
+  return gflags::GetCommandLineFlagInfoOrDie("max_restarts").default_value;
+}
+
+}  // namespace
 
 StatusOr<std::vector<Host>> ReadHosts() {
   if (!FLAGS_supervise) {
     const char* const flag = !FLAGS_hosts.empty()      ? "--hosts"
                              : !FLAGS_hostfile.empty() ? "--hostfile"
                              : !FLAGS_launch.empty()   ? "--launch"
-                                                       : nullptr;
+                             : std::to_string(FLAGS_max_restarts) != DefaultRestarts()
+                                 ? "--max_restarts"
+                                 : nullptr;
     if (flag == nullptr) return std::vector<Host>();
     return UserError(std::string(flag) + ": is of a job that is supervised; expected --supervise");
   }
@@ -75,6 +84,7 @@ StatusOr<int> SuperviseJob(const std::vector<Host>& hosts, const ParallelConfig&
   for (const char* flag : {"--nosupervise", "--ranks=1", "--hosts=", "--hostfile=", "--launch="}) {
     options.trainer.push_back(flag);
   }
+  options.trainer.push_back("--max_restarts=" + DefaultRestarts());
   std::istringstream words(FLAGS_launch);
   for (std::string word; words >> word;) options.launch.push_back(word);
   if (options.launch.empty()) {

@@ -18,9 +18,10 @@ KeptMetrics KeepMetrics(const std::string& text, int64_t step) {
       kept.no_records.push_back(number);
       continue;
     }
+    const bool measured_at_end = kept.reaches_checkpoint && record->step < step;
     kept.reaches_checkpoint |=
         record->step > step || (record->step == step && record->event == "checkpoint");
-    if (record->step <= step) kept.text.append(line) += '\n';
+    if (record->step <= step && !measured_at_end) kept.text.append(line) += '\n';
   }
   return kept;
 }

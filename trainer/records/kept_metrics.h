@@ -15,7 +15,9 @@ struct KeptMetrics {
   bool reaches_checkpoint = false;  // the text has the checkpoint's own record or a later step's
 };
 // Selects the records up to the checkpoint at `step` from the text of metrics.jsonl. Relies on
-// their order: a checkpoint's record follows the other records of its step.
+// their order: a checkpoint's record follows the other records of its step. Records of earlier
+// steps behind it were measured at the end, with the best weights put back; a run that goes on has
+// none of them.
 KeptMetrics KeepMetrics(const std::string& text, int64_t step);
 
 }  // namespace elastor

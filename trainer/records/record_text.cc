@@ -67,8 +67,8 @@ std::string ToText(const Summary& summary) {
   if (summary.best_step && summary.best_metric) {
     const std::string monitor =
         (summary.labels.empty() ? "" : summary.metrics.label + " ") + summary.monitor;
-    text += Format("best %s: %.4f at step %lld%s\n", monitor.c_str(), *summary.best_metric,
-                   static_cast<long long>(*summary.best_step),
+    text += Format("best validation %s: %.4f at step %lld%s\n", monitor.c_str(),
+                   *summary.best_metric, static_cast<long long>(*summary.best_step),
                    summary.early_stopped ? ", stopped early" : "");
   }
   if (!summary.spectrum.empty()) {

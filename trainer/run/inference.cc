@@ -9,6 +9,7 @@
 #include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/predictions_file.h"
+#include "trainer/experiment/config.h"
 #include "trainer/records/run_files.h"
 
 namespace elastor {
@@ -29,6 +30,11 @@ StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* co
       });
 }
 
+Status CheckPredictions(const std::string& flag, const RunContext& context) {
+  if (context.dataset->info().classes == 0) return OkStatus();
+  return UserError(flag + ": the data's labels are classes; expected 0 or 1");
+}
+
 Status CheckModelFlag(const std::string& model_dir) {
   std::error_code ignored;
   const auto holds_model = [&](const std::string& path) {
@@ -40,6 +46,16 @@ Status CheckModelFlag(const std::string& model_dir) {
 }
 
 namespace {
+
+// The step that a folder's weights are of: of the best evaluation in the model of a run with
+// training.monitor.best_weights.
+int64_t StepOfWeights(const CheckpointMetadata& metadata) {
+  const ControlRecord& control = metadata.control;
+  if (metadata.contents == Contents::kState || !control.has_best()) return control.step();
+  const StatusOr<Experiment> trained = ParseExperiment(metadata.experiment, "experiment");
+  const bool best = trained.ok() && trained->training().monitor().best_weights();
+  return best ? control.best_step() : control.step();
+}
 
 // Writes a table from rank 0.
 Status WriteTable(const RunOptions& options, const Measured& measured, RunContext* context) {
@@ -68,7 +84,7 @@ Status RunInference(const RunOptions& options, const InferenceMode& mode,
   }
 
   const double loaded = SecondsSince(context->start);
-  const int64_t step = metadata.control.step();
+  const int64_t step = StepOfWeights(metadata);
   ELASTOR_ASSIGN_OR_RETURN(Measured measured, mode.measure(options, step, context.get()));
   const bool evaluated = !measured.evaluated.split.empty();
   if (evaluated) measured.rows = measured.evaluated.rows;

@@ -61,6 +61,8 @@ StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, Run
 // Collective.
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context);
 std::string PredictionsPath(const RunOptions& options);  // output_dir/predictions.csv
+// User error, which names `flag`, if there is no such file of the data's labels.
+Status CheckPredictions(const std::string& flag, const RunContext& context);
 
 // Checks --model before any of its files is read. User error when it is a run's folder instead of a
 // model's.

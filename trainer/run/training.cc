@@ -1,9 +1,9 @@
 #include "trainer/run/training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +25,7 @@
 #include "trainer/records/record_text.h"
 #include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
+#include "trainer/run/monitor.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/training_control.h"
 
@@ -33,34 +34,6 @@ namespace {
 
 // What a rank can ask of all in a step's scalars.
 enum Request { kStop, kWriteCheckpoint, kWriteDelta, kCheckpointWritten, kReadFailed };
-
-double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  if (metric == MonitorConfig::LOGLOSS) return values.logloss;
-  return (metric == MonitorConfig::GAUC ? values.gauc : values.auc).value_or(kNone);
-}
-
-const char* MetricName(MonitorConfig::Metric metric) {
-  if (metric == MonitorConfig::LOGLOSS) return "logloss";
-  return metric == MonitorConfig::GAUC ? "gauc" : "auc";
-}
-
-Status CheckMonitor(const TrainingConfig& training, const Dataset& dataset) {
-  const MonitorConfig& monitor = training.monitor();
-  const bool monitored = monitor.best_weights() || monitor.early_stop_patience() > 0 ||
-                         training.schedule().plateau_factor() > 0;
-  if (!monitored) return OkStatus();
-  if (dataset.rows(Split::kValidation) == 0) {
-    return UserError(
-        "training.monitor: the data set has no validation rows; expected some, for early stop, "
-        "plateaus and best weights");
-  }
-  if (monitor.metric() == MonitorConfig::GAUC && !dataset.info().has_groups) {
-    return UserError(
-        "training.monitor.metric: GAUC, but the data set has no groups; expected AUC or LOGLOSS");
-  }
-  return OkStatus();
-}
 
 // A training run on one rank, from its first step to its summary. Collective: every rank makes the
 // same calls, and all return the same status.
@@ -73,6 +46,8 @@ class TrainingRun {
   Status Train();
 
  private:
+  // Refuses what nothing could be decided by and what the end of the run could not write.
+  Status CheckEnd() const;
   // The state before the first step: initial, of a warm start, or of a checkpoint.
   StatusOr<ControlRecord> Begin();
   StatusOr<ControlRecord> Continue();
@@ -80,6 +55,7 @@ class TrainingRun {
   Status BeginWriting();
   Status ShowOpening();
   void WarnOfEmptySplits();
+  void WarnOfIdleSettings();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
@@ -95,6 +71,8 @@ class TrainingRun {
   int64_t step() const { return control_->record().step(); }
   int64_t PlannedSteps() const;
   bool AtEnd() const;
+  // Whether the end puts weights of an earlier step back.
+  bool RestoresBest() const;
   bool Due(int64_t every) const { return every > 0 && step() % every == 0; }
   int64_t Requests() const;
 
@@ -117,6 +95,7 @@ class TrainingRun {
   // When progress was shown last; loss since then.
   double shown_seconds_ = 0, loss_sum_ = 0;
   int64_t shown_rows_ = 0, loss_steps_ = 0;
+  bool told_of_no_metric_ = false;
   int64_t evaluated_step_ = -1;
   EvalRecord evaluated_;  // the last one; without a split: none
   std::vector<SpectrumRecord> spectrum_;
@@ -140,6 +119,12 @@ bool TrainingRun::AtEnd() const {
   return stopped_ || control_->finished() || step() >= PlannedSteps();
 }
 
+bool TrainingRun::RestoresBest() const {
+  const ControlRecord& control = control_->record();
+  return experiment_.training().monitor().best_weights() && control.has_best() &&
+         control.best_step() != control.step();
+}
+
 int64_t TrainingRun::Requests() const {
   int64_t requests = 0;
   if (StopSignal() != 0) requests |= 1 << kStop;
@@ -153,7 +138,7 @@ int64_t TrainingRun::Requests() const {
 }
 
 Status TrainingRun::Train() {
-  ELASTOR_RETURN_IF_ERROR(CheckMonitor(experiment_.training(), *context_.dataset));
+  ELASTOR_RETURN_IF_ERROR(CheckEnd());
   if (experiment_.spectrum().ntk_rows() > 0) {
     const Status status = context_.CheckNtk();
     if (!status.ok()) return UserError("spectrum.ntk_rows: " + status.message());
@@ -187,6 +172,20 @@ Status TrainingRun::Train() {
                    : "; start the same command again with --resume to go on from there"));
   }
   return Finish();
+}
+
+Status TrainingRun::CheckEnd() const {
+  Communicator& communicator = *context_.communicator;
+  // The statistics are a file that ranks may see differently.
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+      communicator, communicator.rank() == 0
+                        ? CheckMonitor(experiment_, context_.model.task, *context_.dataset)
+                        : OkStatus()));
+  if (!options_.predictions) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(CheckPredictions("--predictions", context_));
+  if (context_.dataset->rows(options_.split) > 0) return OkStatus();
+  return UserError(experiment_.data().path() + ": the " + SplitName(options_.split) +
+                   " split has no rows; expected some for --predictions");
 }
 
 StatusOr<ControlRecord> TrainingRun::Begin() {
@@ -253,6 +252,7 @@ Status TrainingRun::BeginWriting() {
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
   WarnOfEmptySplits();
+  WarnOfIdleSettings();
   if (step() > 0) return OkStatus();
   if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
@@ -295,6 +295,28 @@ void TrainingRun::WarnOfEmptySplits() {
   }
 }
 
+// Settings that a run can have and that are mostly slips.
+void TrainingRun::WarnOfIdleSettings() {
+  const int64_t warmup = experiment_.training().schedule().warmup_steps();
+  if (warmup > control_->total_steps()) {
+    log_.ShowLine(StrCat("warning: training.schedule.warmup_steps: ", warmup, "; the run has ",
+                         CountText(control_->total_steps(), "step"),
+                         ", so the learning rate stays below optimizer.learning_rate"));
+  }
+  const int64_t batch = experiment_.training().batch_size();
+  const int64_t rows = context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_));
+  if (batch > rows) {
+    log_.ShowLine(StrCat("warning: training.batch_size: ", batch, "; training has ",
+                         CountText(rows, "row"), ", so a step takes all of them"));
+  }
+  const int64_t shards = experiment_.parallel().virtual_shards();
+  const int64_t threads = int64_t{experiment_.parallel().threads()} * context_.communicator->size();
+  if (threads > shards) {
+    log_.ShowLine(StrCat("warning: parallel.threads: ", threads, " on all ranks; those beyond ",
+                         "parallel.virtual_shards, ", shards, ", idle in dense work"));
+  }
+}
+
 Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const StepResult result,
@@ -318,9 +340,9 @@ Status TrainingRun::AfterStep(const StepResult& result) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
   }
   if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
-  // Finish measures the end. A run that a signal stops goes on after this step.
+  // Finish measures the end's weights. A run that a signal stops goes on after this step.
   if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) &&
-      !control_->finished() && step() < PlannedSteps()) {
+      !control_->finished() && (step() < PlannedSteps() || RestoresBest())) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   }
   const CheckpointConfig& checkpoint = experiment_.checkpoint();
@@ -383,7 +405,13 @@ Status TrainingRun::ScheduledEvaluation() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
-  const bool best = control_->Evaluated(MonitoredMetric(monitor.metric(), evaluated_.metrics));
+  const double metric = MonitoredMetric(monitor.metric(), evaluated_.metrics);
+  if (std::isnan(metric) && !std::exchange(told_of_no_metric_, true)) {
+    log_.ShowLine(StrCat("warning: the evaluation at step ", step(), " has no ",
+                         MetricName(monitor.metric()),
+                         "; such evaluations decide nothing (training.monitor.metric)"));
+  }
+  const bool best = control_->Evaluated(metric);
   if (!best || !monitor.best_weights()) return OkStatus();
   return checkpoints_.StartBest(control_->record());
 }
@@ -422,7 +450,7 @@ Status TrainingRun::MeasureSpectrum() {
       spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
                                                        experiment_.spectrum().samples(), {}));
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
-  ELASTOR_RETURN_IF_ERROR(context_.LogScoring(step()));
+  ELASTOR_RETURN_IF_ERROR(context_.LogScoring(context_.step().steps()));
   if (experiment_.spectrum().ntk_rows() > 0) {
     ELASTOR_ASSIGN_OR_RETURN(
         const NtkMeasurement ntk,
@@ -465,9 +493,11 @@ Status TrainingRun::Finish() {
                              StateDigest(control, context_.State(), *context_.communicator));
   }
   const MonitorConfig& monitor = experiment_.training().monitor();
-  const bool restored =
-      monitor.best_weights() && control.has_best() && control.best_step() != control.step();
-  if (restored) ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
+  const bool restored = RestoresBest();
+  if (restored) {
+    ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
+    context_.step().set_steps(control.best_step());  // what is measured from here on says so
+  }
   if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   const bool evaluated = !restored && evaluated_step_ == step();
   if (!evaluated || options_.split != Split::kValidation || options_.predictions) {

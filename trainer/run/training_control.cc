@@ -62,7 +62,6 @@ bool TrainingControl::EvaluationDue() const {
 }
 
 bool TrainingControl::Improves(double value) const {
-  if (std::isnan(value)) return false;
   if (!record_.has_best()) return true;
   const MonitorConfig& monitor = training_.monitor();
   const double gain = monitor.metric() == MonitorConfig::LOGLOSS ? record_.best_metric() - value
@@ -71,6 +70,7 @@ bool TrainingControl::Improves(double value) const {
 }
 
 bool TrainingControl::Evaluated(double value) {
+  if (std::isnan(value)) return false;
   if (Improves(value)) {
     record_.set_has_best(true);
     record_.set_best_metric(value);

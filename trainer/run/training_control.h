@@ -36,7 +36,8 @@ class TrainingControl {
   // influence the run.
   bool EvaluationDue() const;
   // Tells the monitored metric's value in a scheduled evaluation. Returns whether it is the best so
-  // far. Afterwards the learning rate may be lower, and the run may be finished.
+  // far. Not-a-number, an evaluation without the metric, decides nothing. Otherwise the learning
+  // rate may be lower, and the run may be finished.
   bool Evaluated(double value);
 
  private:

@@ -258,6 +258,9 @@ TEST_F(CheckpointTest, SaysWhatHasAnotherShape) {
                 "/manifest.json was trained on 0.5; prepare the rows with the training set's "
                 "schema and --vocabulary_from=the training set");
   model_.weight_shape = {4, 301};
+  // The wrong experiment is named, not the tensors that follow from it.
+  EXPECT_THAT(LoadError(Contents::kState, {other, SomeModel().data}),
+              HasSubstr("model.rank_elastor.blocks: 3; expected 2"));
   EXPECT_EQ(LoadError(Contents::kState),
             path_ + "/dense.safetensors: tensor 'weight' is F32 [4, 300]; expected F32 [4, 301]");
   model_ = {};

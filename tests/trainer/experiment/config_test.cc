@@ -383,6 +383,8 @@ TEST(ConfigTest, LoadsAFileAndAppliesOverridesInOrder) {
   const auto experiment = LoadExperiment(path, overrides);
   ASSERT_TRUE(experiment.ok()) << experiment.status().message();
   EXPECT_EQ(experiment.value().training().seed(), 5);
+  // Some editors begin a file so.
+  EXPECT_TRUE(ParseExperiment("\xef\xbb\xbftraining { seed: 4 }", "f").ok());
   EXPECT_EQ(experiment.value().training().epochs(), 1);
 }
 

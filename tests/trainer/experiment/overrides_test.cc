@@ -74,6 +74,8 @@ TEST(OverridesTest, AKindChoosesAModelThatKeepsWhatBothHave) {
   EXPECT_EQ(ModelAfter({"model.kind=RANK_MIXER"}),
             "rank_mixer { tokens: 15 token_width: 26 head { hidden: 7 } dropout: 0.25 }");
   EXPECT_EQ(ModelAfter({"model.kind=MLP"}), "mlp { dropout: 0.25 }");
+  EXPECT_THAT(ModelAfter({"model.kind=DIN"}),
+              ::testing::EndsWith("found 'DIN'; it encodes sequences: model.sequences"));
   // The kind comes first, wherever it stands.
   EXPECT_EQ(ModelAfter({"model.hidden=3", "model.dropout=0.5", "model.kind=MLP"}),
             "mlp { hidden: 3 dropout: 0.5 }");

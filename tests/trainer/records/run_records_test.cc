@@ -249,7 +249,8 @@ TEST(RunRecordsTest, SummaryOfAControlledRun) {
   EXPECT_EQ(json["early_stopped"], true);
   const std::string text = ToText(summary);
   EXPECT_NE(text.find("test gAUC: 0.6250\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("best logloss: 0.4500 at step 40, stopped early\n"), std::string::npos)
+  EXPECT_NE(text.find("best validation logloss: 0.4500 at step 40, stopped early\n"),
+            std::string::npos)
       << text;
 }
 

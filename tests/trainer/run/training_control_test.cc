@@ -98,7 +98,10 @@ TEST(ControlTest, PlateauAndEarlyStop) {
   EXPECT_FALSE(control.Evaluated(0.6));
   EXPECT_EQ(control.LearningRate(), 0.02);  // not 0.005
   EXPECT_FALSE(control.finished());
+  // An evaluation without the metric is none.
   EXPECT_FALSE(control.Evaluated(std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_FALSE(control.finished());
+  EXPECT_FALSE(control.Evaluated(0.6));
   EXPECT_TRUE(control.finished());
   EXPECT_EQ(control.record().best_metric(), 0.702);
 }

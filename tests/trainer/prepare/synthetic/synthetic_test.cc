@@ -71,6 +71,17 @@ TEST(SyntheticTest, BestAucIsThatOfTheTeacher) {
   }
 }
 
+// An exponent of 0 is no default: all ids are alike, and so their mean is the middle.
+TEST(SyntheticTest, AnExponentOfZeroMakesIdsAlike) {
+  const PrepareOptions options = OptionsOf(SchemaOf("zipf_exponent: 0 signal: 0"), {}, "alike");
+  ASSERT_TRUE(Prepare(options).ok());
+  const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  double sum = 0;
+  for (const int64_t id : rows.ids) sum += static_cast<double>(id);
+  // 500 ids: a mean of 249.5 and a deviation of 144, of some 80,000 ids.
+  EXPECT_NEAR(sum / static_cast<double>(rows.ids.size()), 249.5, 5 * 144 / std::sqrt(60000.0));
+}
+
 // The first of three labels is that of data with one; the others follow it as far as they should.
 TEST(SyntheticTest, SeveralLabels) {
   const std::string labels = "labels: 3 label_correlation: 0.6 after_first: true";
