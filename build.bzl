@@ -17,10 +17,9 @@ def unit_test(name, deps, **kwargs):
     Args:
       name: The stem of the file.
       deps: What it tests.
-      **kwargs: As of cc_test; `size` is "small" unless it is given.
+      **kwargs: As of cc_test.
     """
     kwargs.setdefault("srcs", [name + ".cc"])
-    kwargs.setdefault("size", "small")
     native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
 
 # The folders of trainer/, the lowest first. A folder uses only folders before it.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Phase kPhase = Phase::kGradientExchange;
 // Far above what a call takes, so that a rank that fails an assertion ends the test.
-constexpr double kDeadlineSeconds = 60;
+constexpr double kDeadlineSeconds = 600;
 
 std::unique_ptr<Communicator> world;
 
@@ -271,7 +271,7 @@ TEST(WorldCommunicatorTest, HasTheLaunchersSize) {
 TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
   constexpr int kRanks = 3;
   constexpr int kAbsent = 1;
-  auto communicators = MakeThreadCommunicators(kRanks, {.deadline_seconds = 0.05});
+  auto communicators = MakeThreadCommunicators(kRanks, {.deadline_seconds = 1});
   std::vector<Status> statuses(kRanks);
   std::vector<std::thread> threads;
   for (int r = 0; r < kRanks; ++r) {
@@ -286,7 +286,7 @@ TEST(ThreadDeadlineTest, NamesRankCallPhaseBytesAndTheMissingRank) {
     EXPECT_EQ(statuses[r].code(), StatusCode::kMachine);
     EXPECT_EQ(statuses[r].message(),
               "rank " + std::to_string(r) +
-                  ": AllToAll (id_exchange, 40 bytes, call 1) did not complete within 0.05 s; "
+                  ": AllToAll (id_exchange, 40 bytes, call 1) did not complete within 1 s; "
                   "waiting for rank 1");
   }
   // Who comes too late, or calls again, is told at once; an error of its own is kept.

@@ -15,7 +15,7 @@ namespace {
 constexpr Range kBucket = {2 * kSliceBlock, 11 * kSliceBlock + 37};
 
 void OnThreads(int ranks, const std::function<void(Communicator*)>& work) {
-  auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+  auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 600});
   std::vector<std::thread> threads;
   for (auto& communicator : communicators) {
     threads.emplace_back([&work, c = communicator.get()] { work(c); });

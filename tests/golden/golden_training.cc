@@ -354,7 +354,7 @@ struct Trainer {
 };
 
 std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
-  if (ranks > 1) return MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+  if (ranks > 1) return MakeThreadCommunicators(ranks, {.deadline_seconds = 600});
   std::vector<std::unique_ptr<Communicator>> self;
   self.push_back(MakeSelfCommunicator());
   return self;

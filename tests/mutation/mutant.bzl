@@ -113,7 +113,6 @@ def mutant_test(name, src, cases, mutants, deps, mistakes = ["chain", "shifted",
     )
     native.sh_test(
         name = name,
-        size = "medium",
         srcs = ["mutant_test.sh"],
         args = ["$(location :%s_program)" % name, "'%s'" % cases] + mistakes,
         data = [":%s_program" % name],

@@ -383,7 +383,7 @@ class Campaign {
   template <typename Run>
   static Status OnRanks(int ranks, const Run& run) {
     if (ranks == 1) return run(*MakeSelfCommunicator());
-    const auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+    const auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 600});
     std::vector<Status> statuses(ranks);
     std::vector<std::thread> threads;
     for (int r = 0; r < ranks; ++r) {

@@ -34,7 +34,7 @@ SWEEP
 sweep() {
   local output=$1
   shift
-  timeout 300 "$launcher" --trainer="$trainer" --sweep="$work/sweep.textproto" \
+  timeout $limit "$launcher" --trainer="$trainer" --sweep="$work/sweep.textproto" \
     --set=base.data.path="$work/data" --output_dir="$output" "$@"
 }
 
@@ -65,12 +65,8 @@ same_table() {
 
 # no_orphans OUTPUT: its runs end when the launcher has.
 no_orphans() {
-  local deadline=$((SECONDS + 10))
-  while pgrep --full -- "--output_dir=$1/runs/" >/dev/null; do
-    [[ $SECONDS -lt $deadline ]] && continue
-    fail "processes are left: $(pgrep --full --list-full -- "--output_dir=$1/runs/")"
-    return
-  done
+  gone() { ! pgrep --full -- "--output_dir=$1/runs/"; }
+  wait_until gone "$1" || fail "processes are left: $(pgrep --full --list-full -- "--output_dir=$1/runs/")"
 }
 
 # kill_in_mid_run OUTPUT ARGUMENT...: kill -9 of the launcher of runs that would go on for long.
@@ -163,7 +159,7 @@ fi
 tuning=("$launcher" --trainer="$trainer" --sweep="$work/tuned.textproto"
   --set=base.data.path="$work/data" --set=base.training.epochs=2)
 # tuned OUTPUT ARGUMENT...
-tuned() { timeout 300 "${tuning[@]}" --output_dir="$@"; }
+tuned() { timeout $limit "${tuning[@]}" --output_dir="$@"; }
 tuned "$work/tuned" --dry_run --calibrate >"$work/log" 2>&1 || fail "--calibrate: $(<"$work/log")"
 grep --quiet 'sweep tiny: 6 runs, 0 done; .*at most about .* core-hours' "$work/log" ||
   fail "--calibrate: $(<"$work/log")"

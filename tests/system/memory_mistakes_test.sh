@@ -81,8 +81,7 @@ expect 3 'of 1000 for reading ahead' \
 # One rank of three lacks address space, or has stacks too large for it: it speaks, and the job
 # ends at once. (The ranks that wait for it may say so when mpirun ends them.)
 beside_limited() { # LIMITS FLAGS...
-  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
-    -np 1 "${tiny[@]}" "${@:2}" "$new" : \
+  mpi 1 "${tiny[@]}" "${@:2}" "$new" : \
     -np 1 bash -c "$1; exec ${tiny[*]} ${*:2} $new" : -np 1 "${tiny[@]}" "${@:2}" "$new" 2>&1 |
     grep --invert-match 'SIGTERM came; waiting for rank 1$'
 }

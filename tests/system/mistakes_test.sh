@@ -8,11 +8,6 @@ prepare=$PWD/$2
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
-# mpi RANKS COMMAND...
-mpi() {
-  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
-}
-
 # expect_mistake PATTERN COMMAND...
 expect_mistake() { expect_line 2 "$@"; }
 

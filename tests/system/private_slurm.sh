@@ -1,4 +1,4 @@
-# Sourced by tests through Slurm: a cluster of its own on this one machine, two hosts and a controller as
+# Sourced by tests through Slurm, after spread_run.sh: a cluster of its own on this one machine, two hosts and a controller as
 # network namespaces with a bridge between them, daemons of Debian's packages, all state in $cluster.
 # Nothing of the machine's own network, of /etc or of /var is used, so a cluster that is there is not met.
 #
@@ -106,7 +106,7 @@ CONF
 }
 
 start_slurm() {
-  local i deadline
+  local i
   cluster=$1
   # Cleans up after a test that was killed, which runs no trap, and may stay a zombie.
   setsid bash -c 'while grep --quiet ") [^Z]" "/proc/$1/stat" 2>/dev/null; do sleep 1; done; cluster=$2 hosts=$3 prefix=$4; eval "$5"; stop_slurm; rm --recursive --force "$2"' \
@@ -123,12 +123,9 @@ start_slurm() {
     --log-file="$cluster/munged.log" --seed-file="$cluster/munge.seed" --force || return 1
   on 0 slurmctld || return 1
   for ((i = 1; i <= hosts; i++)); do on "$i" slurmd -N "$prefix$i" || return 1; done
-  deadline=$((SECONDS + 30))
-  until [[ $(on 0 sinfo --noheader --Node --partition=low --format=%T | grep --count '^idle$') -eq $hosts ]]; do
-    [[ $SECONDS -lt $deadline ]] || return 1
-    sleep 0.1
-  done
+  wait_until all_idle
 }
+all_idle() { [[ $(on 0 sinfo --noheader --Node --partition=low --format=%T | grep --count '^idle$') -eq $hosts ]]; }
 
 # Ends all that lives on the hosts, which is the cluster's alone, and removes them.
 stop_slurm() {

@@ -10,11 +10,6 @@ slow_disk=$PWD/$3
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
-# mpi RANKS COMMAND...
-mpi() {
-  timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
-}
-
 cat >"$work/tiny.textproto" <<'EXPERIMENT'
 model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
 embedding { width: 4 }
@@ -42,31 +37,26 @@ differs "--output_dir is '$work/elsewhere', expected rank 0's '$work/new'" --out
 
 # What may differ between ranks changes no bit.
 cp --recursive "$work/data" "$work/copy"
-"${tiny[@]}" --output_dir="$work/alone" >"$work/log" 2>&1 || fail "one rank: $(cat "$work/log")"
+make_deadline 4 "${tiny[@]}" --output_dir="$work/alone" || fail "one rank: $(cat "$work/log")"
 run=("${tiny[@]}" --output_dir="$work/together" --set=parallel.overlap=true)
 mpi 1 "${run[@]}" : -np 1 "${run[@]}" --set=data.path="$work/copy" --set=data.reader_threads=3 \
   --set=parallel.threads=3 >"$work/log" 2>&1 || fail "fields of a rank's own: $(cat "$work/log")"
 [[ $(digest_of "$work/together") == "$(digest_of "$work/alone")" ]] ||
   fail 'fields of a rank'\''s own: another digest'
 
-# ends_soon SECONDS CODE LINE COMMAND...: as expect_line, within that time.
-ends_soon() {
-  local seconds=$1 start=$SECONDS
-  shift
-  expect_line "$@"
-  [[ $((SECONDS - start)) -le $seconds ]] || fail "${*:3}: took $((SECONDS - start)) s, expected $seconds"
-}
+# The job ends although the process that is no trainer would not.
 soon=(--set=parallel.start_seconds=1)
-ends_soon 45 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
-  mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep 50
+expect_line 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
+  mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep infinity
 
-# A rank that may not even start the thread that keeps MPI's start from waiting for ever.
-ends_soon 45 3 "cannot start thread 1 of 1 for the deadline of MPI_Init and MPI_Finalize: Resource temporarily unavailable" \
+# A rank that may not even start the thread that keeps MPI's start from waiting for ever. The other one does not wait
+# until its own deadline, which would be a second line.
+expect_line 3 "cannot start thread 1 of 1 for the deadline of MPI_Init and MPI_Finalize: Resource temporarily unavailable" \
   mpi 1 prlimit --as=40000000000 --stack=64000000000 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new"
 
 # begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
 begin() {
-  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout 60 -np "$1" "${tiny[@]}" \
+  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout $limit -np "$1" "${tiny[@]}" \
     --set=training.epochs=1000000 --output_dir="$work/$2" "${@:3}" >"$work/log" 2>&1 &
   mpirun=$!
 }
@@ -96,14 +86,14 @@ ended() {
 }
 
 # A stopped rank is blamed, and it alone.
-endless 4 stopped --set=parallel.deadline_seconds=4
+endless 4 stopped --set=parallel.deadline_seconds=$deadline
 kill -STOP "${ranks[2]}"
 silent='no word, stopped or cut off, heard of last in [A-Za-z]* \([a-z_]*, call [0-9]*\)'
-ended 3 "^elastor: rank 0: .* did not complete within 4 s; waiting for rank 2; rank 2 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
+ended 3 "^elastor: rank 0: .* did not complete within $deadline s; waiting for rank 2; rank 2 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
   'SIGSTOP of rank 2'
-endless 3 stopped_first --set=parallel.deadline_seconds=4
+endless 3 stopped_first --set=parallel.deadline_seconds=$deadline
 kill -STOP "${ranks[0]}"
-ended 3 "^elastor: rank 1: .* did not complete within 4 s; waiting for rank 0; rank 0 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
+ended 3 "^elastor: rank 1: .* did not complete within $deadline s; waiting for rank 0; rank 0 on [^ ]*: $silent; ranks? [0-9,-]* waits? in " \
   'SIGSTOP of rank 0'
 
 # The watchdog names the late rank and what it is in, not those that wait, long before the deadline; and
@@ -112,12 +102,8 @@ ended 3 "^elastor: rank 1: .* did not complete within 4 s; waiting for rank 0; r
 stalls() {
   local line
   for line in "^elastor: no progress for [0-9.]* s: $1 on [^ ]*: $2" '^elastor: the job goes on after [0-9.]* s$'; do
-    for _ in {1..300}; do
-      tail --lines=+"$((told + 1))" "$work/log" | grep --quiet --extended-regexp "$line" && break
-      sleep 0.1
-    done
-    tail --lines=+"$((told + 1))" "$work/log" | grep --quiet --extended-regexp "$line" ||
-      fail "watchdog: expected '$line', found: $(grep --invert-match '^step ' "$work/log")"
+    says() { tail --lines=+"$((told + 1))" "$work/log" | grep --quiet --extended-regexp "$line"; }
+    wait_until says || fail "watchdog: expected '$line', found: $(grep --invert-match '^step ' "$work/log")"
     [[ $line == *'goes on'* ]] || "${@:3}"
   done
   told=$(wc --lines <"$work/log")
@@ -125,7 +111,7 @@ stalls() {
 told=0
 touch "$work/slow_read"
 export SLOW_RANK=1 SLOW_READ=$work/slow_read SLOW_SYNC=$work/slow_sync
-LD_PRELOAD=$slow_disk begin 4 watched --set=parallel.watchdog_seconds=2 --set=checkpoint.every_steps=20
+LD_PRELOAD=$slow_disk begin 4 watched --set=parallel.watchdog_seconds=$((deadline / 2)) --set=checkpoint.every_steps=20
 stalls 'rank 1' 'data_read for [0-9.]* s after .*; ranks 0,2-3 wait in AllReduceMax \(setup, call ' rm "$work/slow_read"
 find_ranks watched
 kill -STOP "${ranks[2]}"
@@ -147,7 +133,7 @@ lines=$(grep --count --invert-match --extended-regexp "$quiet_lines" "$work/log"
 # have said before what it is in.
 told=0
 touch "$work/slow_sync"
-SLOW_RANK=1 SLOW_SYNC=$work/slow_sync LD_PRELOAD=$slow_disk begin 4 frozen --set=parallel.watchdog_seconds=2 \
+SLOW_RANK=1 SLOW_SYNC=$work/slow_sync LD_PRELOAD=$slow_disk begin 4 frozen --set=parallel.watchdog_seconds=$((deadline / 2)) \
   --set=training.log_every_steps=1 --set=checkpoint.every_steps=20 --set=checkpoint.staging_bytes=1
 find_ranks frozen
 written() { [[ $(compgen -G "$work/frozen/checkpoints/*.partial/embedding-*.safetensors" | wc --lines) -eq 3 ]]; }
@@ -181,10 +167,10 @@ exec {unread}<>"$work/unread"
 head --bytes=65536 /dev/zero >"$work/unread"
 "${tiny[@]}" --set=training.epochs=1000000 --output_dir="$work/unheard" 2>"$work/unread" &
 unheard=$!
-sleep 1
+wait_until grep train "$work/unheard/metrics.jsonl" || fail 'stderr unread: no step'
 kill -TERM $unheard
-for _ in {1..100}; do kill -0 $unheard 2>/dev/null && sleep 0.1; done
-kill -KILL $unheard 2>/dev/null && fail 'SIGTERM, stderr unread: still there after 10 s'
+ended_unheard() { ! kill -0 $unheard; }
+wait_until ended_unheard || { fail 'SIGTERM, stderr unread: still there' && kill -KILL $unheard; }
 wait $unheard
 code=$?
 [[ $code -eq 75 && -n $(ls "$work/unheard/checkpoints" 2>/dev/null) ]] ||

@@ -47,7 +47,7 @@ sweep=$work/sweep.textproto
 sweep() {
   local output=$1
   shift
-  timeout 600 nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
+  timeout $limit nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
     --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@"
 }
 
@@ -82,16 +82,11 @@ starts() { cat "$1"/attempts/* 2>/dev/null | grep --count '"event":"start"'; }
 
 # wait_for WHAT COMMAND...: until it succeeds.
 wait_for() {
-  local what=$1 deadline=$((SECONDS + 120))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    if [[ $SECONDS -ge $deadline ]]; then
-      fail "waited in vain: $what"
-      on 0 squeue --array --states=all
-      return 1
-    fi
-    sleep 0.1
-  done
+  wait_until "${@:2}" || {
+    fail "waited in vain: $1"
+    on 0 squeue --array --states=all
+    return 1
+  }
 }
 trains() { grep --quiet '"event":"train"' "$1"/runs/*/metrics.jsonl; }
 has_started() { [[ $(starts "$1") -ge $2 ]]; }
@@ -226,7 +221,6 @@ kill -0 $old 2>/dev/null && fail 'a lost node: its rank lives on'
 
 # A supervised run in an allocation: a node is cut off, and the run goes on on the other one.
 mend_link "$host"
-all_idle() { [[ $(on 0 sinfo --noheader --Node --partition=low --format=%T | grep --count '^idle$') -eq 2 ]]; }
 wait_for 'both nodes' all_idle
 mkdir --parents "$work/programs/trainer"
 ln --symbolic "$trainer" "$work/programs/trainer/trainer"

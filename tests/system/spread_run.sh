@@ -29,16 +29,37 @@ expect_line() {
   fi
 }
 
+# The seconds after which a command or a wait counts as hanging. Each takes less than a tenth of it on an idle machine.
+readonly limit=600
+
+# mpi RANKS COMMAND...
+mpi() {
+  timeout $limit mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+}
+
 # on_ranks RANKS COMMAND...: 1 rank alone, without mpirun.
 on_ranks() {
-  local ranks=$1
-  shift
-  if [[ $ranks -eq 1 ]]; then
-    timeout 600 "$@"
-  else
-    timeout 600 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
-      -np "$ranks" "$@"
-  fi
+  if [[ $1 -eq 1 ]]; then timeout $limit "${@:2}"; else mpi "$@"; fi
+}
+
+# wait_until COMMAND...: repeats it until it succeeds; fails when the limit is over.
+wait_until() {
+  local end=$((SECONDS + limit))
+  until "$@" >/dev/null 2>&1; do
+    [[ $SECONDS -lt $end ]] || return 1
+    sleep 0.05
+  done
+}
+
+# make_deadline SECONDS COMMAND...: runs the command, with its output in $work/log, and returns its exit code. Sets
+# $deadline to these seconds, or to four times what the command took, if that is more: a job that nothing disturbs meets
+# such a deadline on a busy machine too.
+make_deadline() {
+  local begin=${EPOCHREALTIME/[.,]/} code=0 taken
+  "${@:2}" >"$work/log" 2>&1 || code=$?
+  taken=$((4 * (${EPOCHREALTIME/[.,]/} - begin) / 1000000))
+  deadline=$((taken > $1 ? taken : $1))
+  return $code
 }
 
 # force_allreduce ALGORITHM: Open MPI takes this one from now on, 4 (ring) or 5 (segmented ring); its

@@ -34,6 +34,8 @@ expect_line 2 '--max_restarts=-1: expected 0 or more' "${supervised[@]}" --max_r
 expect_line 2 'cannot be spread over 2 ranks' "${supervised[@]}" --set=parallel.virtual_shards=1
 [[ -z $(ls --directory "$work"/new* 2>/dev/null) ]] || fail "a mistake left $(ls --directory "$work"/new*)"
 
+make_deadline 2 "${tiny[@]}" --output_dir="$work/alone" || fail "undisturbed: $(<"$work/log")"
+
 # Four jobs whose mpirun stays: one is done, one was told to end, of one the ranks die while they start, before
 # anybody has seen them, and are never waited for, and of one that is done a rank is frozen. Looked at below.
 cat >"$work/staying" <<'STAYING'
@@ -57,21 +59,21 @@ mkfifo "$0.fifo"
 "${@:3:4}" --flagfile="$0.fifo"
 FROZEN
 chmod +x "$work/staying" "$work/deaf" "$work/frozen"
-staying=(timeout --signal=KILL 120 "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
+staying=(timeout --signal=KILL $limit "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
 "${staying[@]}" --output_dir="$work/done" >"$work/done.log" 2>&1 &
 left_done=$!
 "${staying[@]}" --output_dir="$work/told" --set=training.max_steps=0 >"$work/told.log" 2>&1 &
 left_told=$!
 until grep --quiet '"event":"checkpoint"' "$work/told/metrics.jsonl" 2>/dev/null || ! kill -0 $left_told 2>/dev/null; do sleep 0.05; done
 pkill -TERM --parent $left_told
-timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
+timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
 left_unseen=$!
-timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$work/whole" --supervise --ranks=2 --launch="$work/frozen" \
-  --set=parallel.deadline_seconds=2 >"$work/whole.log" 2>&1 &
+timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$work/whole" --supervise --ranks=2 --launch="$work/frozen" \
+  --set=parallel.deadline_seconds=$deadline >"$work/whole.log" 2>&1 &
 left_frozen=$!
 
 # A job that cannot run is tried so often and no more.
-timeout 60 "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
+timeout $limit "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
 code=$?
 expected='supervise: the job: exit code 1; again on 2 ranks from the beginning, try 1 of 2
 supervise: the job: exit code 1; again on 2 ranks from the beginning, try 2 of 2
@@ -79,31 +81,29 @@ supervise: the job: exit code 1; given up after 2 tries without a later checkpoi
 [[ $code -eq 1 && $(<"$work/log") == "$expected" ]] ||
   fail "a job that cannot run: found exit code $code and: $(<"$work/log")"
 
-"${tiny[@]}" --output_dir="$work/alone" >"$work/log" 2>&1 || fail "undisturbed: $(<"$work/log")"
-
 # processes NAME: of the job of $run.
 processes() { pgrep --full -- "^[^ ]*$1 .*--output_dir=$run( |\$)" | grep --invert-match "^$supervisor\$"; }
 # supervise RUN RANKS ARGUMENT...: in the background, until it has trained to its first checkpoint.
 supervise() {
   run=$work/$1
-  timeout --signal=KILL 120 "${tiny[@]}" --output_dir="$run" --supervise --ranks="$2" "${@:3}" >"$work/log" 2>&1 &
-  limit=$!
-  until supervisor=$(pgrep --parent $limit) && [[ -n $supervisor ]]; do sleep 0.05; done
+  timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$run" --supervise --ranks="$2" "${@:3}" >"$work/log" 2>&1 &
+  job=$!
+  until supervisor=$(pgrep --parent $job) && [[ -n $supervisor ]]; do sleep 0.05; done
   trained 0
 }
 # trained COUNT: once metrics.jsonl has more than so many checkpoints; sets $checkpoints.
 trained() {
   until checkpoints=$(grep --count '"event":"checkpoint"' "$run/metrics.jsonl" 2>/dev/null) &&
-    [[ $checkpoints -gt $1 ]] || ! kill -0 $limit 2>/dev/null; do sleep 0.05; done
+    [[ $checkpoints -gt $1 ]] || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
 }
 
 supervise lost 4 --set=checkpoint.every_steps=0 --set=checkpoint.delta_every_steps=50
 kill -KILL "$(processes trainer | tail --lines=1)"
-until grep --quiet 'try 1 of 5' "$work/log" || ! kill -0 $limit 2>/dev/null; do sleep 0.05; done
+until grep --quiet 'try 1 of 5' "$work/log" || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
 trained "$(grep --count '"event":"checkpoint"' "$run/metrics.jsonl")"
 expect_line 2 'another supervisor is at work there' "${tiny[@]}" --output_dir="$run" --supervise
 pkill -KILL --parent "$supervisor"
-wait $limit
+wait $job
 code=$?
 lines=$(grep '^supervise: ' "$work/log")
 [[ $code -eq 0 && $(wc --lines <<<"$lines") -eq 2 &&
@@ -116,7 +116,7 @@ lines=$(grep '^supervise: ' "$work/log")
 # A signal to the supervisor is the job's.
 supervise stopped 2 --set=training.max_steps=0
 kill -TERM "$supervisor"
-wait $limit
+wait $job
 code=$?
 lines=$(grep --count '^supervise: ' "$work/log")
 [[ $code -eq 75 && $lines -eq 1 ]] && grep --quiet 'stopped by a signal at step' "$work/log" ||
@@ -125,8 +125,8 @@ lines=$(grep --count '^supervise: ' "$work/log")
 # Nothing outlives it.
 supervise orphaned 3 --set=training.max_steps=0
 kill -KILL "$supervisor"
-for _ in {1..100}; do [[ -n $(processes '') ]] && sleep 0.1; done
-[[ -z $(processes '') ]] || fail "kill -9 of the supervisor: there is still $(processes '')"
+no_process() { [[ -z $(processes '') ]]; }
+wait_until no_process || fail "kill -9 of the supervisor: there is still $(processes '')"
 
 wait $left_done
 code=$?

@@ -13,7 +13,7 @@ namespace {
 constexpr DeviceCall kCall = {"AllToAllV", Phase::kIdExchange, 100, 23};
 constexpr double kNever = 3600;
 // Far above what the watching thread needs.
-constexpr double kPatienceSeconds = 60;
+constexpr double kPatienceSeconds = 600;
 
 CallWatch::Options Options(double deadline_seconds) {
   CallWatch::Options options;
@@ -53,12 +53,12 @@ TEST(CallWatchTest, RecordsCallsThatAreDone) {
 }
 
 TEST(CallWatchTest, DeadlineNamesRankCallPhaseAndBytesOfTheOldestCallThatIsNotDone) {
-  CallWatch watch(Options(0.2));
+  CallWatch watch(Options(1));
   ASSERT_TRUE(watch.Begin({"done", Phase::kSetup, 0, 0}, nullptr).ok());
   watch.End(nullptr);
   ASSERT_TRUE(watch.Begin(kCall, nullptr).ok());
   EXPECT_EQ(AwaitFailure(&watch),
-            "rank 3: AllToAllV (id_exchange, 123 bytes) did not complete within 0.2 s");
+            "rank 3: AllToAllV (id_exchange, 123 bytes) did not complete within 1 s");
   const Status next = watch.Begin(kCall, nullptr);
   EXPECT_EQ(next.code(), StatusCode::kMachine);
   EXPECT_EQ(next.message(), watch.failure().message());

@@ -5,21 +5,15 @@
 set -u
 suite=$1
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export TMPDIR=/tmp # Open MPI's sockets need a short path.
+source tests/system/spread_run.sh
 unset TEST_PREMATURE_EXIT_FILE # One file, several ranks.
 
 # NCCL takes several ranks on one device when each says it is a host of its own; they then talk over
 # sockets, and there is no other network to look for.
 export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
 
-failures=0
 for ranks in 1 2 3; do
-  timeout 120 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" \
-    bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$@"' rank \
-    "$suite" --gtest_brief=1 --schedule=lazy_shuffled || {
-    echo "FAILED: $ranks ranks"
-    failures=$((failures + 1))
-  }
+  mpi "$ranks" bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$@"' rank \
+    "$suite" --gtest_brief=1 --schedule=lazy_shuffled || fail "$ranks ranks"
 done
 exit "$((failures > 0))"

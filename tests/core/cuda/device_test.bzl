@@ -2,7 +2,7 @@
 
 load("//third_party/cuda:defs.bzl", "cuda_library")
 
-def device_test(name, srcs, deps = [], size = "small", tags = [], **kwargs):
+def device_test(name, srcs, deps = [], tags = [], **kwargs):
     """In the emulation every test runs under two schedules; --test_arg=--schedule=all: under all.
 
     Args:
@@ -21,7 +21,6 @@ def device_test(name, srcs, deps = [], size = "small", tags = [], **kwargs):
         deps = deps + [name + "_kernels"]
     native.cc_test(
         name = name,
-        size = size,
         srcs = host_srcs,
         tags = tags + ["device"],
         deps = deps + [

@@ -121,7 +121,7 @@ std::string StateRank::Digest(const ControlRecord& control) {
 
 Status OnRanks(const SmallModel& model, const Layout& layout,
                const std::function<Status(StateRank&)>& fn) {
-  auto communicators = MakeThreadCommunicators(layout.ranks, {.deadline_seconds = 60});
+  auto communicators = MakeThreadCommunicators(layout.ranks, {.deadline_seconds = 600});
   std::vector<Status> statuses(layout.ranks);
   std::vector<std::thread> threads;
   for (int r = 0; r < layout.ranks; ++r) {

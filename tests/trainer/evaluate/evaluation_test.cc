@@ -144,7 +144,7 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
 }
 
 Found Measure(const Dataset& data, int ranks, int threads) {
-  const auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 60});
+  const auto communicators = MakeThreadCommunicators(ranks, {.deadline_seconds = 600});
   std::vector<Found> found(ranks);
   std::vector<std::thread> running;
   for (int r = 0; r < ranks; ++r) {

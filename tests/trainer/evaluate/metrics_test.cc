@@ -219,7 +219,7 @@ TEST(MetricsTest, Classes) {
   const std::vector<float> logits = {5, 1, 1, 0, 3, 2, 1, 1, 0, 9, 9, 9};
   const std::vector<double> losses = {0.25, 1.5, 0.75, 0};
   const std::vector<float> weights = {3, 1};
-  const auto communicators = MakeThreadCommunicators(2, {.deadline_seconds = 60});
+  const auto communicators = MakeThreadCommunicators(2, {.deadline_seconds = 600});
   std::vector<StatusOr<std::vector<MetricValues>>> results(2, UserError("none"));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {

@@ -262,7 +262,7 @@ std::string ToString(const StepResult& step) {
 // Runs until the end or a step that fails.
 Outcome Run(const TinyTraining& training, const Spread& spread) {
   const ShardPlan plan = MakePlan(training, spread);
-  const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 60});
+  const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 600});
   std::vector<std::unique_ptr<Rank>> ranks(spread.ranks);
   Outcome outcome;
   outcome.logits.resize(training.evaluate ? 2 * kEvaluatedRows : 0);
