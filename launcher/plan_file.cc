@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/process/job_process.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
 #include "trainer/records/run_files.h"
 #include "trainer/records/run_reader.h"
@@ -24,29 +24,27 @@
 namespace elastor {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kHashDigits = 16;
 constexpr size_t kMostLabelBytes = 120;
 constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 
 Json ParseObject(std::string_view text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(text);
   return json.is_object() ? json : Json::object();
 }
 
 int64_t IntegerOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  return entry != json.end() && entry->is_number_integer() ? entry->get<int64_t>() : 0;
+  const Json* entry = json.find(name);
+  return entry != nullptr && entry->is_number_integer() ? entry->get<int64_t>() : 0;
 }
 
 std::string TextOf(const Json& json, const char* name) {
-  const auto entry = json.find(name);
-  return entry != json.end() && entry->is_string() ? entry->get<std::string>() : "";
+  const Json* entry = json.find(name);
+  return entry != nullptr && entry->is_string() ? entry->get<std::string>() : "";
 }
 
 Status AppendLine(const std::string& path, const Json& json) {
-  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string line = json.dump() + "\n";
   ELASTOR_ASSIGN_OR_RETURN(const int file, OpenFile(path, O_WRONLY | O_CREAT | O_APPEND));
   const ssize_t written = write(file, line.data(), line.size());
   const int error = errno;

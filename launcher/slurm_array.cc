@@ -14,11 +14,11 @@
 #include <tuple>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
 #include "core/process/job_process.h"
 #include "launcher/run_command.h"
-#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace elastor {

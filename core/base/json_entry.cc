@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/base/hash_text.h"
-#include "nlohmann/json.hpp"
+#include "core/base/json.h"
 
 namespace elastor {
 namespace {
@@ -12,38 +12,11 @@ namespace {
 constexpr size_t kMostShown = 60;  // bytes of a value in a message
 
 std::string Shown(const Json& json) {
-  const std::string text =
-      json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  const std::string text = json.AsciiText();
   return text.size() <= kMostShown ? text : text.substr(0, kMostShown) + "...";
 }
 
 }  // namespace
-
-bool NestsTooDeep(std::string_view text) {
-  constexpr int kMostDepth = 100;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted) {
-      i += c == '\\';
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMostDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-Json ParseJson(std::string_view text) {
-  if (NestsTooDeep(text))
-    throw std::string("brackets lie in each other too deep; the file is damaged");
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw std::string("not a JSON text; the file is damaged or cut off");
-  return json;
-}
 
 void JsonEntry::Wrong(const std::string& expected) const {
   throw(place_.empty() ? "" : place_ + ": ") + "found " + Shown(json_) + "; expected " + expected;

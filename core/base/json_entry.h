@@ -3,15 +3,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "nlohmann/json_fwd.hpp"
+#include "core/base/json.h"
 
 namespace elastor {
-
-using Json = nlohmann::ordered_json;
 
 // A value of a JSON text and its place there, read by type and range. A value that is not as
 // expected is thrown as a std::string, to which the reader of the file prepends the file's name:
@@ -41,13 +38,6 @@ class JsonEntry {
   const Json& json_;
   const std::string place_;
 };
-
-// Returns a text's value. Throws a std::string if the text is not JSON.
-Json ParseJson(std::string_view text);
-// Returns whether brackets of a text nest deeper than in any file of this project. The value of
-// such a text must not be copied or printed: both recurse once a level and would overflow the
-// stack.
-bool NestsTooDeep(std::string_view text);
 
 }  // namespace elastor
 

@@ -2,13 +2,11 @@
 
 #include <cmath>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string LossName(Metric metric) {
   return metric == Metric::kAuc ? "1 - auc" : MetricName(metric);
@@ -251,7 +249,7 @@ std::string ToJson(const ScalingReport& report) {
   for (const ModelComparison& comparison : report.comparisons) {
     json["comparisons"].push_back(JsonOf(comparison));
   }
-  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace elastor

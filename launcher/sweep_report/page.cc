@@ -4,16 +4,14 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/html.h"
 #include "launcher/sweep_report/answer.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kDigestShown = 12;
 constexpr size_t kMostSpectra = 100;     // rows of the table of ranks
@@ -542,7 +540,7 @@ std::string DataJson(const SweepReport& report) {
         if (points.size() >= kMostEmbedded) break;
         Json values = Json::array();
         for (const double value : configuration.values) values.push_back(Shown(law.metric, value));
-        if (values.size() > kMostEmbedded / 100) values.clear();
+        if (values.size() > kMostEmbedded / 100) values = Json::array();
         Json point = {{"metric", MetricName(law.metric)},
                       {"sizes", law.sizes},
                       {"model", series.series},
@@ -555,8 +553,7 @@ std::string DataJson(const SweepReport& report) {
       }
     }
   }
-  return Json{{"sweep", report.data.name}, {"points", std::move(points)}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return Json{{"sweep", report.data.name}, {"points", std::move(points)}}.dump();
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/base/hash_text.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/process/command_line.h"
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "nlohmann/json.hpp"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/targets.h"
 #include "trainer/checkpoint/manifest.h"

@@ -8,13 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "nlohmann/json.hpp"
+#include "core/base/json.h"
 #include "tests/golden/golden_training.h"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string Lower(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(c));

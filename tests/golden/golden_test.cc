@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/row_factors.h"
-#include "nlohmann/json.hpp"
 #include "tests/golden/golden_training.h"
 #include "trainer/evaluate/ntk.h"
 
@@ -18,14 +18,19 @@ namespace {
 // Relative. In double only the order of additions and libm differ from PyTorch (1e-13 is seen).
 constexpr double kDoubleTolerance = 1e-9;
 
-const nlohmann::json& Golden(const std::string& name) {
-  static const auto& golden =
-      *new nlohmann::json(nlohmann::json::parse(std::ifstream("tests/golden/golden.json")));
+const Json& Golden(const std::string& name) {
+  static const auto& golden = *new Json(Json::parse(*ReadFile("tests/golden/golden.json")));
   return golden.at(name);
 }
 
+std::vector<double> Numbers(const Json& json) {
+  std::vector<double> numbers;
+  for (const Json& number : json) numbers.push_back(number.get<double>());
+  return numbers;
+}
+
 // Sum and sum of squares of every tensor.
-void ExpectSums(const nlohmann::json& expected, const GoldenWeights& weights) {
+void ExpectSums(const Json& expected, const GoldenWeights& weights) {
   ASSERT_EQ(expected.size(), weights.size());
   for (const auto& [name, values] : weights) {
     double sum = 0;
@@ -42,7 +47,7 @@ void ExpectSums(const nlohmann::json& expected, const GoldenWeights& weights) {
   }
 }
 
-void ExpectSteps(const nlohmann::json& expected, const GoldenOutcome& found, double tolerance) {
+void ExpectSteps(const Json& expected, const GoldenOutcome& found, double tolerance) {
   const auto expect_near = [&](const char* what, size_t step, double value) {
     const double golden = expected.at(what)[step].get<double>();
     EXPECT_NEAR(value, golden, tolerance * golden) << what << " of step " << step + 1;
@@ -60,7 +65,7 @@ void ExpectSteps(const nlohmann::json& expected, const GoldenOutcome& found, dou
 class GoldenTest : public testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenTest, DoubleEqualsPyTorch) {
-  const nlohmann::json& expected = Golden(GetParam().name);
+  const Json& expected = Golden(GetParam().name);
   for (const int ranks : {1, 3}) {
     if (ranks > GetParam().leaves) continue;
     SCOPED_TRACE(testing::Message() << ranks << " ranks");
@@ -82,8 +87,8 @@ TEST_P(GoldenTest, FloatFollows) {
 
 // What the comparison is worth: some steps are clipped, some are not, and the weights move.
 TEST_P(GoldenTest, IsWorthComparing) {
-  const nlohmann::json& expected = Golden(GetParam().name);
-  const std::vector<double> norms = expected.at("gradient_norm");
+  const Json& expected = Golden(GetParam().name);
+  const std::vector<double> norms = Numbers(expected.at("gradient_norm"));
   ASSERT_EQ(norms.size(), static_cast<size_t>(kGoldenSteps));
   EXPECT_GT(*std::max_element(norms.begin(), norms.end()), 1.05 * GetParam().clip_norm);
   EXPECT_LT(*std::min_element(norms.begin(), norms.end()), 0.95 * GetParam().clip_norm);
@@ -97,7 +102,7 @@ TEST_P(GoldenTest, IsWorthComparing) {
 // The kernels of ntk.py, embeddings and their shared table included.
 TEST(NtkTest, EqualsPyTorch) {
   constexpr double kTolerance = 1e-10;  // of sqrt(K_ii K_jj); 1e-15 is seen
-  const auto kernels = nlohmann::json::parse(std::ifstream("tests/golden/ntk.json"));
+  const auto kernels = Json::parse(*ReadFile("tests/golden/ntk.json"));
   int compared = 0;
   for (const GoldenCase& golden : GoldenCases()) {
     if (!kernels.contains(golden.name)) continue;
@@ -153,7 +158,7 @@ TEST(NtkTest, EqualsPyTorch) {
       tile.Add(round.factors, all.data(), round.size);
     }
     tile.Add(TableGradients(sparse, GoldenFields(), width, deltas));
-    const std::vector<double> expected = kernels[golden.name];
+    const std::vector<double> expected = Numbers(kernels[golden.name]);
     ASSERT_EQ(static_cast<int64_t>(expected.size()), n * (n + 1) / 2);
     for (int64_t j = 0, at = 0; j < n; ++j) {
       for (int64_t i = 0; i <= j; ++i, ++at) {

@@ -79,7 +79,7 @@ for ((i = 0; i < jobs; ++i)); do
   sleep 0.3
   mapfile -t -O ${#processes[@]} processes < <(ranks_of $mpirun)
   what="job $i: SIG$signal to $target of $ranks ranks after $delay s"
-  for ((waited = 0; waited < limit * 10; ++waited)); do
+  for ((waited = 0; waited < hang_seconds * 10; ++waited)); do
     gone $mpirun && break
     if [[ $waited -eq 100 && $target == mpirun && $signal == USR1 && -s $work/run$i/metrics.jsonl ]]; then
       outcome=lost,
@@ -88,7 +88,7 @@ for ((i = 0; i < jobs; ++i)); do
     sleep 0.1
   done
   if ! gone $mpirun; then
-    fail "$what: still there after $limit s"
+    fail "$what: still there after $hang_seconds s"
     kill -KILL "${processes[@]}" $mpirun 2>/dev/null
     wait $mpirun 2>/dev/null
     outcome+=hang

@@ -181,7 +181,7 @@ interrupt_with() {
   local command=$1
   shift
   rm -rf gone moved
-  timeout $limit "${tiny[@]}" --output_dir=gone --set=training.max_steps=0 --set=training.epochs=1000000 \
+  timeout $hang_seconds "${tiny[@]}" --output_dir=gone --set=training.max_steps=0 --set=training.epochs=1000000 \
     --set=training.log_every_steps=10 "$@" >log 2>&1 &
   until [[ -s gone/metrics.jsonl ]] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
   $command 2>/dev/null

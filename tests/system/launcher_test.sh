@@ -34,7 +34,7 @@ SWEEP
 sweep() {
   local output=$1
   shift
-  timeout $limit "$launcher" --trainer="$trainer" --sweep="$work/sweep.textproto" \
+  timeout $hang_seconds "$launcher" --trainer="$trainer" --sweep="$work/sweep.textproto" \
     --set=base.data.path="$work/data" --output_dir="$output" "$@"
 }
 
@@ -159,7 +159,7 @@ fi
 tuning=("$launcher" --trainer="$trainer" --sweep="$work/tuned.textproto"
   --set=base.data.path="$work/data" --set=base.training.epochs=2)
 # tuned OUTPUT ARGUMENT...
-tuned() { timeout $limit "${tuning[@]}" --output_dir="$@"; }
+tuned() { timeout $hang_seconds "${tuning[@]}" --output_dir="$@"; }
 tuned "$work/tuned" --dry_run --calibrate >"$work/log" 2>&1 || fail "--calibrate: $(<"$work/log")"
 grep --quiet 'sweep tiny: 6 runs, 0 done; .*at most about .* core-hours' "$work/log" ||
   fail "--calibrate: $(<"$work/log")"

@@ -47,7 +47,7 @@ sweep=$work/sweep.textproto
 sweep() {
   local output=$1
   shift
-  timeout $limit nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
+  timeout $hang_seconds nsenter --net="/run/netns/${prefix}0" -- "$launcher" --scheduler=slurm --trainer="$trainer" \
     --sweep="$sweep" --set=base.data.path="$work/data" --output_dir="$output" "$@"
 }
 

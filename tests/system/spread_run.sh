@@ -30,21 +30,21 @@ expect_line() {
 }
 
 # The seconds after which a command or a wait counts as hanging. Each takes less than a tenth of it on an idle machine.
-readonly limit=600
+readonly hang_seconds=600
 
 # mpi RANKS COMMAND...
 mpi() {
-  timeout $limit mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+  timeout $hang_seconds mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
 }
 
 # on_ranks RANKS COMMAND...: 1 rank alone, without mpirun.
 on_ranks() {
-  if [[ $1 -eq 1 ]]; then timeout $limit "${@:2}"; else mpi "$@"; fi
+  if [[ $1 -eq 1 ]]; then timeout $hang_seconds "${@:2}"; else mpi "$@"; fi
 }
 
 # wait_until COMMAND...: repeats it until it succeeds; fails when the limit is over.
 wait_until() {
-  local end=$((SECONDS + limit))
+  local end=$((SECONDS + hang_seconds))
   until "$@" >/dev/null 2>&1; do
     [[ $SECONDS -lt $end ]] || return 1
     sleep 0.05

@@ -20,7 +20,7 @@ runs=$(find "$stored/sweep/runs" -mindepth 1 -maxdepth 1 | wc --lines)
 
 # must COMMAND...: must succeed; its output is in the file log.
 must() {
-  timeout $limit "$@" >log 2>&1 && return
+  timeout $hang_seconds "$@" >log 2>&1 && return
   fail "$*"
   cat log
 }

@@ -59,21 +59,21 @@ mkfifo "$0.fifo"
 "${@:3:4}" --flagfile="$0.fifo"
 FROZEN
 chmod +x "$work/staying" "$work/deaf" "$work/frozen"
-staying=(timeout --signal=KILL $limit "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
+staying=(timeout --signal=KILL $hang_seconds "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
 "${staying[@]}" --output_dir="$work/done" >"$work/done.log" 2>&1 &
 left_done=$!
 "${staying[@]}" --output_dir="$work/told" --set=training.max_steps=0 >"$work/told.log" 2>&1 &
 left_told=$!
 until grep --quiet '"event":"checkpoint"' "$work/told/metrics.jsonl" 2>/dev/null || ! kill -0 $left_told 2>/dev/null; do sleep 0.05; done
 pkill -TERM --parent $left_told
-timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
+timeout --signal=KILL $hang_seconds "${tiny[@]}" --output_dir="$work/unseen" --supervise --ranks=2 --launch="$work/deaf" >"$work/unseen.log" 2>&1 &
 left_unseen=$!
-timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$work/whole" --supervise --ranks=2 --launch="$work/frozen" \
+timeout --signal=KILL $hang_seconds "${tiny[@]}" --output_dir="$work/whole" --supervise --ranks=2 --launch="$work/frozen" \
   --set=parallel.deadline_seconds=$deadline >"$work/whole.log" 2>&1 &
 left_frozen=$!
 
 # A job that cannot run is tried so often and no more.
-timeout $limit "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
+timeout $hang_seconds "${supervised[@]}" --launch=false --max_restarts=2 >"$work/log" 2>&1
 code=$?
 expected='supervise: the job: exit code 1; again on 2 ranks from the beginning, try 1 of 2
 supervise: the job: exit code 1; again on 2 ranks from the beginning, try 2 of 2
@@ -86,7 +86,7 @@ processes() { pgrep --full -- "^[^ ]*$1 .*--output_dir=$run( |\$)" | grep --inve
 # supervise RUN RANKS ARGUMENT...: in the background, until it has trained to its first checkpoint.
 supervise() {
   run=$work/$1
-  timeout --signal=KILL $limit "${tiny[@]}" --output_dir="$run" --supervise --ranks="$2" "${@:3}" >"$work/log" 2>&1 &
+  timeout --signal=KILL $hang_seconds "${tiny[@]}" --output_dir="$run" --supervise --ranks="$2" "${@:3}" >"$work/log" 2>&1 &
   job=$!
   until supervisor=$(pgrep --parent $job) && [[ -n $supervisor ]]; do sleep 0.05; done
   trained 0

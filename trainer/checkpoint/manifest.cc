@@ -8,13 +8,13 @@
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/mapped_file.h"
 #include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
-#include "nlohmann/json.hpp"
 #include "trainer/data/encoding.h"
 
 namespace elastor {
@@ -272,8 +272,7 @@ std::optional<std::string> PeekBase(const std::string& directory) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
     if (!line.starts_with(opening)) continue;
-    const Json base = Json::parse(line.substr(opening.size(), line.rfind(',') - opening.size()),
-                                  nullptr, /*allow_exceptions=*/false);
+    const Json base = Json::parse(line.substr(opening.size(), line.rfind(',') - opening.size()));
     if (!base.is_object() || !base.contains("name") || !base["name"].is_string()) {
       return std::nullopt;
     }

@@ -1,7 +1,6 @@
 #include "core/base/hash_text.h"
-#include "core/base/json_entry.h"
+#include "core/base/json.h"
 #include "glog/logging.h"
-#include "nlohmann/json.hpp"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/experiment/config.h"

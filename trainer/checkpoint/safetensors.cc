@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
 #include "glog/logging.h"
-#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace elastor {

@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {

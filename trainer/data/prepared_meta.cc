@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 #include "trainer/data/encoding.h"
 
 namespace elastor {
@@ -93,7 +93,7 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
 // space. meta.json holds the checksums of the indexes, and these the checksums of the blocks: so it
 // stands for every row.
 std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
-  nlohmann::json contents = nlohmann::json::parse(text);
+  Json contents = Json::parse(text);
   contents["version"] = 2;
   contents.erase("files");
   contents.erase("schema");
@@ -102,11 +102,11 @@ std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
     contents["splits"][SplitName(static_cast<Split>(split))]["index_checksum"] =
         meta.splits[split].index_checksum;
   }
-  for (nlohmann::json& field : contents["categorical"]) {
+  for (Json& field : contents["categorical"]) {
     field.erase("encoding");
     field.erase("keeps");
   }
-  return HashTextOf(contents.dump());
+  return HashTextOf(contents.Sorted().dump());
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "collective/dense_reduce.h"
+#include "core/base/json.h"
 #include "core/base/sizes.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
 #include "core/graph/per_sample.h"
 #include "core/optimizer/optimizer_options.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
@@ -24,8 +24,6 @@
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json DenseParameters(const ParameterLayout& layout) {
   Json all = Json::array();
@@ -206,7 +204,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
         plan);
   }
   // A field's name may be no UTF-8: such bytes become U+FFFD.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,

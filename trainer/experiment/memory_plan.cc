@@ -6,13 +6,12 @@
 
 #include "collective/dense_reduce.h"
 #include "core/base/file.h"
-#include "core/base/json_entry.h"
+#include "core/base/json.h"
 #include "core/base/leaf_stack.h"
 #include "core/base/sizes.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/optimizer/optimizer_options.h"
 #include "embedding/row_store.h"
-#include "nlohmann/json.hpp"
 #include "trainer/data/batch.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
@@ -78,17 +77,17 @@ int64_t RankMemory::most() const {
 std::vector<int64_t> OccurringIds(const std::string& dataset_path, const DatasetInfo& data) {
   std::vector<int64_t> occurring(data.categorical.size(), 0);
   const StatusOr<std::string> text = ReadFile(dataset_path + "/" + kStatisticsFile);
-  if (!text.ok() || NestsTooDeep(*text)) return occurring;
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!text.ok()) return occurring;
+  const Json json = Json::parse(*text);
   if (!json.is_object() || !json.contains("categorical")) return occurring;
-  const auto number = [](const nlohmann::json& part, const char* name) -> int64_t {
+  const auto number = [](const Json& part, const char* name) -> int64_t {
     if (!part.is_object() || !part.contains(name)) return 0;
     return part[name].is_number_integer() ? std::max<int64_t>(part[name].get<int64_t>(), 0) : 0;
   };
-  for (const nlohmann::json& field : json["categorical"]) {
+  for (const Json& field : json["categorical"]) {
     if (!field.is_object() || !field.contains("train")) continue;
     for (size_t f = 0; f < occurring.size(); ++f) {
-      if (field.value("name", nlohmann::json()) != data.categorical[f].name) continue;
+      if (field.value("name", Json()) != data.categorical[f].name) continue;
       // Values that the vocabulary lacks share id 0.
       const int64_t known = number(field["train"], "distinct") - number(field["train"], "unknown");
       occurring[f] = std::clamp<int64_t>(known, 0, data.categorical[f].ids);

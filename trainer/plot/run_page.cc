@@ -6,11 +6,11 @@
 #include <optional>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/html.h"
-#include "nlohmann/json.hpp"
 #include "trainer/records/record_json.h"
 #include "trainer/records/run_files.h"
 
@@ -221,7 +221,7 @@ std::string DataJson(const std::vector<RunHistory>& runs) {
                             {"folder", run.folder},
                             {"summary", run.summary ? Json::parse(ToJson(*run.summary)) : Json()}});
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 }  // namespace

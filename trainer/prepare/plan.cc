@@ -5,11 +5,11 @@
 
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "trainer/prepare/rows/row_builder.h"
 
@@ -23,7 +23,7 @@ std::string EncodingText(const Field& field) {
     text = LowerCase(Field::Transform_Name(field.transform()));
     if (!field.boundaries().empty()) {
       const std::vector<double> boundaries(field.boundaries().begin(), field.boundaries().end());
-      text += nlohmann::json(boundaries).dump();
+      text += Json(boundaries).dump();
     }
     text += ' ';
   }

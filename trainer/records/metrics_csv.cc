@@ -4,9 +4,8 @@
 #include <sstream>
 #include <vector>
 
-#include "core/base/json_entry.h"
+#include "core/base/json.h"
 #include "core/report/csv.h"
-#include "nlohmann/json.hpp"
 #include "trainer/records/run_records.h"
 
 namespace elastor {
@@ -51,8 +50,8 @@ const Columns& AllColumns() {
 }
 
 std::string FieldText(const Json& record, const std::string& name) {
-  const auto field = record.find(name);
-  if (field == record.end() || field->is_null()) return "";
+  const Json* field = record.find(name);
+  if (field == nullptr || field->is_null()) return "";
   return CsvText(field->is_string() ? field->get<std::string>() : field->dump());
 }
 
@@ -90,8 +89,7 @@ std::string MetricsCsvHeader() {
 }
 
 std::string MetricsCsvLines(const std::string& record) {
-  if (NestsTooDeep(record)) return "";
-  const Json json = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(record);
   if (!json.is_object()) return "";
   if (!json.contains("labels")) return LinesWithSlices(json);
   std::string lines;

@@ -4,9 +4,9 @@
 #include <span>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {
@@ -15,12 +15,6 @@ constexpr int64_t kMostInteger = std::numeric_limits<int64_t>::max();
 constexpr const char* kRankKinds[] = {"stable_rank_", "entropy_rank_"};
 constexpr RankRecord SpectrumRecord::*kRanks[] = {&SpectrumRecord::stable,
                                                   &SpectrumRecord::entropy};
-
-// indent: -1 for one line.
-std::string Text(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-std::string Line(const Json& json) { return Text(json, -1); }
 
 // Writing.
 
@@ -218,7 +212,7 @@ std::string ToJson(const TrainRecord& record) {
   Json json = EventJson<TrainRecord>("train", kTrainFields, record);
   json["phase_s"] = Json::object();
   for (const auto& [phase, seconds] : record.phase_seconds) json["phase_s"][phase] = seconds;
-  return Line(json);
+  return json.dump();
 }
 
 std::string ToJson(const EvalRecord& record) {
@@ -228,7 +222,7 @@ std::string ToJson(const EvalRecord& record) {
   for (const MetricValues& label : record.labels) {
     AddMetrics(label, &(json["labels"].emplace_back() = {{"label", label.label}}));
   }
-  return Line(json);
+  return json.dump();
 }
 
 std::string ToJson(const SpectrumRecord& record) {
@@ -243,19 +237,19 @@ std::string ToJson(const SpectrumRecord& record) {
   json.update(Json{{"stable_rank_histogram", CoarseHistogram(record.stable.histogram)},
                    {"entropy_rank_histogram", CoarseHistogram(record.entropy.histogram)},
                    {"profile", record.profile}});
-  return Line(json);
+  return json.dump();
 }
 
 std::string ToJson(const ScoringRecord& record) {
-  return Line(EventJson<ScoringRecord>("scoring", kScoringFields, record));
+  return EventJson<ScoringRecord>("scoring", kScoringFields, record).dump();
 }
 
 std::string ToJson(const NtkRecord& record) {
-  return Line(EventJson<NtkRecord>("ntk", kNtkFields, record));
+  return EventJson<NtkRecord>("ntk", kNtkFields, record).dump();
 }
 
 std::string ToJson(const CheckpointRecord& record) {
-  return Line(EventJson<CheckpointRecord>("checkpoint", kCheckpointFields, record));
+  return EventJson<CheckpointRecord>("checkpoint", kCheckpointFields, record).dump();
 }
 
 std::string ToJson(const Summary& summary) {
@@ -284,7 +278,7 @@ std::string ToJson(const Summary& summary) {
     AddFields<CommunicationRecord>(kCommunicationFields, record,
                                    &json["communication"].emplace_back());
   }
-  return Text(json, 2) + "\n";
+  return json.dump(2) + "\n";
 }
 
 StatusOr<RunRecord> ParseRecord(std::string_view line) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/config.h"
 #include "trainer/records/run_files.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
-#include "nlohmann/json.hpp"
 #include "trainer/experiment/make_options.h"
 
 namespace elastor {

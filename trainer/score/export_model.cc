@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/process/claimed_folder.h"
-#include "nlohmann/json.hpp"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/encoding.h"

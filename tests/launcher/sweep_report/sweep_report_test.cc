@@ -16,16 +16,14 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_report/sweep_data.h"
-#include "nlohmann/json.hpp"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kExponent = 0.5;
 constexpr size_t kMostBytes = 2'000'000;

@@ -12,13 +12,13 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/hash_text.h"
+#include "core/base/json.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/data/encoding.h"
@@ -29,8 +29,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-using Json = nlohmann::ordered_json;
-
 constexpr RowOrder kFileOrder = {.shuffled = false};
 
 // A fresh path for a data set of the running test.
@@ -95,8 +93,9 @@ void MakeVersion2(const std::string& path) {
   meta["version"] = 2;
   meta.erase("files");
   meta.erase("meta_xxh3");
-  for (auto& [name, split] : meta["splits"].items()) {
-    split["index_checksum"] = std::stoull(split["index_checksum"].get<std::string>(), nullptr, 16);
+  for (const char* split : {"train", "validation", "test"}) {
+    Json& checksum = meta["splits"][split]["index_checksum"];
+    checksum = uint64_t{std::stoull(checksum.get<std::string>(), nullptr, 16)};
   }
   for (Json& field : meta["categorical"]) {
     field.erase("encoding");
@@ -342,7 +341,7 @@ TEST(DatasetTest, TheFingerprintIsThatOfVersion2) {
   EXPECT_EQ(then->version(), 2);
   EXPECT_EQ(then->fingerprint(), now->fingerprint());
   // As the earlier build computed it.
-  const nlohmann::json meta = nlohmann::json::parse(FileText(path + "/meta.json"));
+  const Json meta = Json::parse(FileText(path + "/meta.json"));
   EXPECT_EQ(then->fingerprint(), HashTextOf(meta.dump()));
   EXPECT_TRUE(then->VerifyOtherFiles().ok());
 }
@@ -508,7 +507,7 @@ TEST(DatasetTest, RowsThatAreNotAsTheMetaFileSays) {
     MakeVersion2(path);
     Json meta = Json::parse(FileText(path + "/meta.json"));
     change(meta);
-    std::ofstream(path + "/meta.json") << meta;
+    std::ofstream(path + "/meta.json") << meta.dump();
     return path;
   };
   EXPECT_THAT(read(changed([](Json& m) { m["categorical"][1]["ids"] = 6; })),

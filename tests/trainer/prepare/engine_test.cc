@@ -7,11 +7,11 @@
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "tests/trainer/prepare/prepare_reference.h"
 #include "tests/trainer/prepare/scratch.h"
 #include "trainer/prepare/values/field_statistics.h"
@@ -441,7 +441,7 @@ TEST(EngineTest, VocabularyOfOtherFieldsIsRefused) {
 TEST(EngineTest, Statistics) {
   const PrepareOptions options = SeriesOptions("out");
   PrepareOrDie(options);
-  const auto json = nlohmann::json::parse(FileBytes(options.output_dir + "/stats.json"));
+  const auto json = Json::parse(FileBytes(options.output_dir + "/stats.json"));
   const int64_t train = kRows * 6 / 10;
   std::map<std::string, int64_t> words[2];  // training, test
   int64_t positives = 0, missing = 0, empty = 0;
@@ -463,8 +463,8 @@ TEST(EngineTest, Statistics) {
   EXPECT_EQ(number["train"]["count"], train - missing);
   EXPECT_EQ(number["train"]["max"], 869);
   const auto [mean, stddev] = MeanAndStddev(0, train);
-  EXPECT_DOUBLE_EQ(number["train"]["mean"], mean);
-  EXPECT_NEAR(number["train"]["stddev"], stddev, 1e-9 * stddev);
+  EXPECT_DOUBLE_EQ(number["train"]["mean"].get<double>(), mean);
+  EXPECT_NEAR(number["train"]["stddev"].get<double>(), stddev, 1e-9 * stddev);
   const auto& word = json["categorical"][0];
   EXPECT_EQ(word["train"]["missing"], words[0][""]);
   EXPECT_EQ(word["train"]["distinct"], words[0].size() - 1);
@@ -478,8 +478,9 @@ TEST(EngineTest, Statistics) {
   EXPECT_EQ(word["top"][0]["train"], most.second);
   EXPECT_EQ(word["top"][0]["test"], words[1][most.first]);
   EXPECT_EQ(word["top"].size(), 10u);
-  EXPECT_GE(json["categorical"][3]["top"][0]["value"], 0);  // the integer, not its id
-  EXPECT_LT(json["categorical"][3]["top"][0]["value"], 300);
+  EXPECT_GE(json["categorical"][3]["top"][0]["value"].get<int64_t>(),
+            0);  // the integer, not its id
+  EXPECT_LT(json["categorical"][3]["top"][0]["value"].get<int64_t>(), 300);
 
   std::vector<int64_t> histograms[2];
   for (const auto& [value, count] : words[1]) words[0].try_emplace(value, 0);
@@ -487,7 +488,8 @@ TEST(EngineTest, Statistics) {
     histograms[0].push_back(count);
     histograms[1].push_back(words[1].count(value) ? words[1][value] : 0);
   }
-  EXPECT_NEAR(word["drift"]["test"], HistogramDivergence(histograms[0], histograms[1]), 1e-12);
+  EXPECT_NEAR(word["drift"]["test"].get<double>(),
+              HistogramDivergence(histograms[0], histograms[1]), 1e-12);
 }
 
 TEST(EngineTest, DivergenceOfHistograms) {

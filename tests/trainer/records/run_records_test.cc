@@ -1,15 +1,13 @@
 #include <limits>
 #include <string>
 
+#include "core/base/json.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "trainer/records/record_json.h"
 #include "trainer/records/record_text.h"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::json;
 
 TEST(RunRecordsTest, EvalWithAndWithoutAuc) {
   EvalRecord record = {.split = "validation", .step = 7, .metrics = {}};

@@ -20,9 +20,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "tests/core/base/file_limit.h"
 #include "trainer/experiment/config_defaults.h"
 #include "trainer/run/tensorboard_event.pb.h"
@@ -146,7 +146,7 @@ TEST_F(RunLogTest, WritesTheFilesOfARun) {
   testing::internal::CaptureStdout();
   ASSERT_TRUE((*log)->Finish(summary).ok());
   EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("state digest: 00ff"));
-  EXPECT_EQ(nlohmann::json::parse(Read("summary.json"))["state_digest"], "00ff");
+  EXPECT_EQ(Json::parse(Read("summary.json"))["state_digest"], "00ff");
 }
 
 TEST_F(RunLogTest, ContinuesWithTheRecordsUpToAStep) {
@@ -169,7 +169,7 @@ TEST_F(RunLogTest, ContinuesWithTheRecordsUpToAStep) {
   std::vector<int> steps;
   std::istringstream lines(Read("metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
-    steps.push_back(nlohmann::json::parse(line)["step"]);
+    steps.push_back(Json::parse(line)["step"].get<int>());
   }
   EXPECT_EQ(steps, (std::vector<int>{10, 20, 25}));
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
+#include "core/base/json.h"
 #include "core/base/json_entry.h"
 #include "trainer/data/block_format.h"
 
@@ -29,8 +29,8 @@ std::string TransformName(const Field& field) {
 }
 
 // Fills `state` from the meta file of a prepared set; returns what does not fit, or nothing.
-std::string TakeMeta(const nlohmann::json& meta, const PreparePlan& plan, EncodingState* state) {
-  const nlohmann::json& numeric = meta.at("numeric");
+std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* state) {
+  const Json& numeric = meta.at("numeric");
   if (numeric.size() != plan.numeric.size()) {
     return "has " + std::to_string(numeric.size()) + " numeric fields, the schema " +
            std::to_string(plan.numeric.size());
@@ -41,10 +41,11 @@ std::string TakeMeta(const nlohmann::json& meta, const PreparePlan& plan, Encodi
     const std::string found = numeric[i].at("name").get<std::string>() + " (" +
                               numeric[i].at("transform").get<std::string>() + ")";
     if (found != wanted) return "has the numeric field " + found + ", the schema " + wanted;
-    state->scales.push_back(
-        {numeric[i].at("transform"), numeric[i].at("mean"), numeric[i].at("stddev")});
+    state->scales.push_back({numeric[i].at("transform").get<std::string>(),
+                             numeric[i].at("mean").get<double>(),
+                             numeric[i].at("stddev").get<double>()});
   }
-  const nlohmann::json& categorical = meta.at("categorical");
+  const Json& categorical = meta.at("categorical");
   if (categorical.size() != plan.ids.size()) {
     return "has " + std::to_string(categorical.size()) + " categorical fields, the schema " +
            std::to_string(plan.ids.size());
@@ -52,7 +53,7 @@ std::string TakeMeta(const nlohmann::json& meta, const PreparePlan& plan, Encodi
   for (size_t i = 0; i < plan.ids.size(); ++i) {
     const PreparePlan::IdColumn& column = plan.ids[i];
     const std::string& name = column.field->name();
-    const nlohmann::json& found = categorical[i];
+    const Json& found = categorical[i];
     if (found.at("name") != name) {
       return "has the field " + found.at("name").get<std::string>() + ", the schema " + name;
     }
@@ -60,11 +61,11 @@ std::string TakeMeta(const nlohmann::json& meta, const PreparePlan& plan, Encodi
     if (found.at("shares") != (owns ? -1 : column.table)) {
       return "shares the table of field " + name + " otherwise";
     }
-    const std::string checksum = found.value("vocabulary_checksum", "");
+    const std::string checksum = found.value("vocabulary_checksum", "").get<std::string>();
     if (owns && column.text == checksum.empty()) {
       return "has " + std::string(column.text ? "no" : "a") + " vocabulary of field " + name;
     }
-    const int64_t rows = found.at("ids");
+    const int64_t rows = found.at("ids").get<int64_t>();
     const int64_t buckets = plan.ids[column.table].field->buckets();
     if (!column.text && rows != buckets) {
       return "has " + std::to_string(rows) + " ids in field " + name + ", the schema " +
@@ -79,14 +80,17 @@ std::string TakeMeta(const nlohmann::json& meta, const PreparePlan& plan, Encodi
 }  // namespace
 
 std::string StateJson(const EncodingState& state) {
-  nlohmann::ordered_json json;
-  json["scales"] = nlohmann::ordered_json::array();
+  Json json;
+  json["scales"] = Json::array();
   for (const NumericScale& scale : state.scales) {
     json["scales"].push_back({scale.transform, scale.mean, scale.stddev});
   }
   json["table_rows"] = state.table_rows;
   json["vocabularies"] = state.vocabularies;
-  json["unknown_shares"] = state.unknown_shares;
+  json["unknown_shares"] = Json::array();
+  for (const auto& [name, share] : state.unknown_shares) {
+    json["unknown_shares"].push_back({name, share});
+  }
   json["ids_checksum"] = state.ids_checksum;
   json["statistics_checksum"] = state.statistics_checksum;
   json["checksum"] = "";
@@ -178,13 +182,13 @@ StatusOr<EncodingState> ReadGivenEncoding(const std::string& path, const Prepare
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   try {
     EncodingState state;
-    const std::string difference = TakeMeta(nlohmann::json::parse(text), plan, &state);
+    const std::string difference = TakeMeta(Json::parse(text), plan, &state);
     if (!difference.empty()) return UserError("--vocabulary_from=" + path + " " + difference);
     for (const DatasetInfo::Categorical& field : given->info().categorical) {
       state.grown_from.push_back(field.grown_from);
     }
     return state;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     return UserError(file + ": a part of `numeric` or `categorical` is missing or damaged; " +
                      "expected what prepare has written");
   }

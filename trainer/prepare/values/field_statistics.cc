@@ -1,16 +1,14 @@
 #include "trainer/prepare/values/field_statistics.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
 
 #include "core/base/canonical_math.h"
+#include "core/base/json.h"
 
 namespace elastor {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* NameOf(int split) { return SplitName(static_cast<Split>(split)); }
 
@@ -127,7 +125,7 @@ std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
     json["categorical"].push_back(CategoricalJson(plan, measures, ranked, column));
   }
   // Values need not be UTF-8.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1) + "\n";
 }
 
 }  // namespace elastor
