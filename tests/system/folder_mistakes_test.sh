@@ -149,7 +149,7 @@ mkfifo pipe
 mkdir piped && mkfifo piped/meta.json piped/manifest.json
 cp --recursive parts piped_run && rm piped_run/metrics.jsonl && mkfifo piped_run/metrics.jsonl
 # expect_refused FILE COMMAND...
-expect_refused() { expect_line 2 "$1: a named pipe; expected a file" timeout 300 "${@:2}"; }
+expect_refused() { expect_line 2 "$1: a named pipe; expected a file" timeout $hang_seconds "${@:2}"; }
 expect_refused pipe "$trainer" --experiment=pipe --set=data.path=data --output_dir=scored
 expect_refused pipe "${tiny[@]}" --flagfile=pipe --output_dir=scored
 expect_refused piped/meta.json "${tiny[@]}" --set=data.path=piped --output_dir=scored
@@ -162,7 +162,7 @@ done
 expect_refused piped_run/metrics.jsonl "$trainer" --mode=plot piped_run
 expect_refused pipe "$prepare" --schema=pipe --output_dir=scored
 expect_refused piped/meta.json "$prepare" --schema=schema.textproto --vocabulary_from=piped --output_dir=scored
-expect_line 2 'pipe: is a pipe or a device, expected a file' timeout 300 "$prepare" --guess=pipe
+expect_line 2 'pipe: is a pipe or a device, expected a file' timeout $hang_seconds "$prepare" --guess=pipe
 [[ ! -e scored ]] || fail "refused pipes left $(find scored)"
 
 # A path that the shell left alone, and one that is right from here only.

@@ -38,7 +38,7 @@ written() {
   until [[ $(grep --count '"event":"checkpoint"' "$run/metrics.jsonl" 2>/dev/null) -gt $1 ]] ||
     ! kill -0 $job; do sleep 0.1; done
 }
-"$work/on_host" elastor1 timeout 300 "${long[@]}" --output_dir="$run" --supervise --hosts=elastor1:2,elastor2:2 \
+"$work/on_host" elastor1 timeout $hang_seconds "${long[@]}" --output_dir="$run" --supervise --hosts=elastor1:2,elastor2:2 \
   --launch="'mpirun ${between_hosts[*]}'" >"$work/log" 2>&1 &
 job=$!
 written 2

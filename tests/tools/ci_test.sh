@@ -3,7 +3,7 @@
 # part runs whatever the others say, the last line counts all of them, and packages are installed once.
 set -uo pipefail
 mkdir --parents "$TEST_TMPDIR"/{checkout/.ci,checkout/tools,path,cuda/bin}
-cp --dereference .ci/run "$TEST_TMPDIR/checkout/.ci/"
+cp --dereference .ci/{run,check_sources} "$TEST_TMPDIR/checkout/.ci/"
 cp --dereference run_tests.sh "$TEST_TMPDIR/checkout/"
 cp --dereference tools/{install_packages,environment}.sh "$TEST_TMPDIR/checkout/tools/"
 cd "$TEST_TMPDIR" || exit 1
@@ -14,7 +14,10 @@ program() {
   { echo '#!/usr/bin/env bash' && cat; } >"path/$1"
   chmod +x "path/$1"
 }
-program git <<<"printf 'a.cc\0'"
+program git <<'FAKE'
+[[ $* != *" ls-files "* ]] || printf 'a.cc\0'
+[[ $* != *" grep "*"$RULE"* || $FAULT != sources ]] || echo "$PLACE"
+FAKE
 program clang-format-14 <<<'[[ $FAULT != format ]] || { echo "a.cc:1: not formatted"; exit 1; }'
 program sudo <<<'exec "$@"'
 program dpkg-query <<'FAKE'
@@ -69,7 +72,7 @@ bad() { echo "$1 T s   0 passed, 1 failed, 0 skipped"; }
 cuda_good='CUDA configuration T s   1 passed, 0 failed, 1 skipped'
 packages_name=tools/install_packages.sh
 
-expect '' 0 "$(good packages)" "$(good format)" "$(good tests)" "$cuda_good" '4 passed, 0 failed, 1 skipped'
+expect '' 0 "$(good packages)" "$(good format)" "$(good sources)" "$(good tests)" "$cuda_good" '5 passed, 0 failed, 1 skipped'
 grep --quiet "^$packages_name: installing 28 packages: bazel-bootstrap .* slurm-wlm\$" log &&
   grep --quiet "^$packages_name: installed 28 packages in [0-9]* s\$" log &&
   [[ $(cat state/.calls) == $'update\ninstall' ]] ||
@@ -77,18 +80,25 @@ grep --quiet "^$packages_name: installing 28 packages: bazel-bootstrap .* slurm-
 [[ $(cat state/.bazel) == $'tests query\ntests build\ntests test\ntests query\ncuda build\ncuda test' ]] ||
   { echo "found the calls of Bazel $(cat state/.bazel)" && failures=$((failures + 1)); }
 
-expect format 1 'a.cc:1: not formatted' "$(bad format)" "$(good tests)" "$cuda_good" '3 passed, 1 failed, 1 skipped'
+expect format 1 'a.cc:1: not formatted' "$(bad format)" "$(good tests)" "$cuda_good" '4 passed, 1 failed, 1 skipped'
+export RULE='|regex' PLACE='trainer/a.h:7:#include <regex>'
+expect sources 1 "$PLACE: takes long to compile; expected only in the files that .ci/check_sources names" \
+  "$(good format)" "$(bad sources)" "$(good tests)" "$cuda_good" '4 passed, 1 failed, 1 skipped'
+RULE=nlohmann PLACE='core/base/json.cc:9:#include "nlohmann/json.hpp"'
+expect sources 0 "$(good sources)" '5 passed, 0 failed, 1 skipped'
+RULE='timeout (' PLACE='tests/a.sh:5:time'"out 60"
+expect sources 1 "$PLACE: a limit; expected \$hang_seconds" "$(bad sources)" '4 passed, 1 failed, 1 skipped'
 expect tests 1 "$(good format)" 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \
-  '4 passed, 1 failed, 1 skipped'
+  '5 passed, 1 failed, 1 skipped'
 expect 'tests build' 1 '//a:program did not build' 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \
-  '4 passed, 1 failed, 1 skipped'
+  '5 passed, 1 failed, 1 skipped'
 expect query 1 'tests T s   1 passed, 1 failed, 0 skipped' 'CUDA configuration T s   1 passed, 1 failed, 1 skipped' \
-  '4 passed, 2 failed, 1 skipped'
-expect cuda 1 "$(good tests)" 'CUDA configuration T s   1 passed, 1 failed, 1 skipped' '4 passed, 1 failed, 1 skipped'
+  '5 passed, 2 failed, 1 skipped'
+expect cuda 1 "$(good tests)" 'CUDA configuration T s   1 passed, 1 failed, 1 skipped' '5 passed, 1 failed, 1 skipped'
 expect packages 1 "$(bad packages)" "$(good format)" "$(bad tests)" "$(bad 'CUDA configuration')" \
-  '1 passed, 3 failed, 0 skipped'
+  '2 passed, 3 failed, 0 skipped'
 grep --quiet "^$packages_name: apt-get ended with exit code 100 after [0-9]* s; these packages are missing: baz" log ||
   { echo "packages: found $(cat log)" && failures=$((failures + 1)); }
 cuda=none expect '' 0 "$(good tests)" 'CUDA configuration T s   0 passed, 0 failed, 1 skipped' \
-  '3 passed, 0 failed, 1 skipped'
+  '4 passed, 0 failed, 1 skipped'
 [[ $failures -eq 0 ]]
