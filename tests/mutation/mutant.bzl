@@ -92,7 +92,7 @@ def mutant_library(name, srcs, deps, emulated = False):
         alwayslink = True,
     )
 
-def mutant_test(name, src, cases, mutants, deps, mistakes = ["chain", "shifted", "greedy"], device = False):
+def mutant_test(name, src, cases, mutants, deps = [], mistakes = ["chain", "shifted", "greedy"], device = False):
     """A test passes, linked with mutants that make no mistake, and fails with each mistake.
 
     Args:
