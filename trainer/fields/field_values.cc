@@ -155,7 +155,7 @@ std::string DidYouMean(const std::vector<std::string>& names, std::string_view f
   int fewest = slips_allowed + 1;
   for (const std::string& name : names) {
     const auto [shorter, longer] = std::minmax({name.size(), found.size()});
-    if (longer - shorter > slips_allowed) continue;
+    if (longer - shorter > static_cast<size_t>(slips_allowed)) continue;
     const int slips = EditDistance(name, found);
     if (slips >= fewest || slips >= static_cast<int>(name.size())) continue;
     nearest = &name;
