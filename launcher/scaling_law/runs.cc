@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "launcher/scaling_law/hold_out.h"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
@@ -58,15 +59,16 @@ StatusOr<double> LossOf(Metric metric, double value) {
                    (metric == Metric::kAuc ? "number below 1" : "positive number"));
 }
 
-// The normalised entropy of the last evaluation.
+// The normalised entropy of the last evaluation; not-a-number: it has none.
 StatusOr<double> ReadNormalizedEntropy(const std::string& folder) {
   std::optional<EvalRecord> last;
   ELASTOR_RETURN_IF_ERROR(ReadRecords(folder, [&](const RunRecord& record) {
     if (const auto* found = std::get_if<EvalRecord>(&record.values)) last = *found;
     return OkStatus();
   }));
-  if (!last) return UserError("found no evaluation; expected a line whose event is eval");
-  return last->metrics.normalized_entropy.value_or(kNone);
+  if (last) return last->metrics.normalized_entropy.value_or(kNone);
+  return UserError(StrCat(folder, "/", kMetricsFile,
+                          ": found no evaluation; expected a line whose event is eval"));
 }
 
 struct FolderRun {
@@ -76,13 +78,16 @@ struct FolderRun {
 
 // The metric of a finished run as a loss.
 StatusOr<double> ReadLoss(const std::string& folder, const Summary& summary, Metric metric) {
-  const char* const file = metric == Metric::kNormalizedEntropy ? kMetricsFile : kSummaryFile;
-  StatusOr<double> value = summary.metrics.logloss;
-  if (metric == Metric::kAuc) value = summary.metrics.auc.value_or(kNone);
-  if (metric == Metric::kNormalizedEntropy) value = ReadNormalizedEntropy(folder);
-  const StatusOr<double> loss = value.ok() ? LossOf(metric, *value) : value;
-  if (loss.ok() || loss.status().message().starts_with(folder)) return loss;
-  return UserError(folder + "/" + file + ": " + loss.status().message());
+  const char* file = kSummaryFile;
+  double value =
+      metric == Metric::kAuc ? summary.metrics.auc.value_or(kNone) : summary.metrics.logloss;
+  if (metric == Metric::kNormalizedEntropy) {
+    file = kMetricsFile;
+    ELASTOR_ASSIGN_OR_RETURN(value, ReadNormalizedEntropy(folder));
+  }
+  const StatusOr<double> loss = LossOf(metric, value);
+  if (loss.ok()) return loss;
+  return UserError(StrCat(folder, "/", file, ": ", loss.status().message()));
 }
 
 StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
