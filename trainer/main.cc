@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/exhausted.h"
 #include "core/base/numerics.h"
 #include "core/base/status.h"
 #include "core/process/standard_streams.h"
@@ -55,6 +56,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
 void PrintError(const Status& status) { WriteToStderr("trainer: " + status.message() + "\n"); }
 
 int Main(int argc, char** argv) {
+  RaiseStackLimit();
   RememberStopSignals();
   PrepareStandardStreams();
   // Quiet unless something is wrong; --minloglevel=0 tells more.
