@@ -48,7 +48,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
   ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
   // Until a training run has made its first step there is nothing to save.
-  ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
+  ExitOnStopSignals(/*speaks=*/communicator.rank() == 0,
+                    /*speaks_of_sigterm=*/!options.trains() || communicator.size() == 1);
   if (computes) ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, communicator.size()));
   return mode.run(call, communicator);
 }
