@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/exhausted.h"
 #include "core/base/numerics.h"
 #include "core/base/status.h"
 #include "core/process/standard_streams.h"
@@ -47,7 +48,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
   ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
   ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
   // Until a training run has made its first step there is nothing to save.
-  ExitOnStopSignals(/*speaks=*/communicator.rank() == 0);
+  ExitOnStopSignals(/*speaks=*/communicator.rank() == 0,
+                    /*speaks_of_sigterm=*/!options.trains() || communicator.size() == 1);
   if (computes) ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, communicator.size()));
   return mode.run(call, communicator);
 }
@@ -55,6 +57,7 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
 void PrintError(const Status& status) { WriteToStderr("trainer: " + status.message() + "\n"); }
 
 int Main(int argc, char** argv) {
+  RaiseStackLimit();
   RememberStopSignals();
   PrepareStandardStreams();
   // Quiet unless something is wrong; --minloglevel=0 tells more.

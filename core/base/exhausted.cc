@@ -118,6 +118,22 @@ void EndForMemory(uint64_t bytes, std::string_view purpose) {
   line.PrintAndExit();
 }
 
+void RaiseStackLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStackBytes) return;
+  const rlimit asked = {kLeastStackBytes, std::max<rlim_t>(limit.rlim_max, kLeastStackBytes)};
+  if (setrlimit(RLIMIT_STACK, &asked) == 0) return;  // the superuser may
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(setrlimit(RLIMIT_STACK, &limit));
+  constexpr rlim_t kLeastOfMain = rlim_t{1} << 20;
+  if (limit.rlim_max >= kLeastOfMain) return;
+  Line line;
+  line.AddSpeaker();
+  line.Add("the stack may have %" PRIu64 " bytes (ulimit -s); expected %" PRIu64 " or more",
+           static_cast<uint64_t>(limit.rlim_max), static_cast<uint64_t>(kLeastOfMain));
+  line.PrintAndExit();
+}
+
 void GiveThreadsStacks() {
   static const bool once = [] {
     pthread_attr_t attributes;

@@ -41,7 +41,10 @@ void ThrowWhenExhausted();
 // Ends the process because thread `number` (from 1) of `asked` could not be started. error: errno.
 [[noreturn]] void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error);
 
-// Sees to it that threads get a stack of 8 MiB at least, where a limit (`ulimit -s`) is lower.
+// Sees to it that the main thread may have a stack of 8 MiB, where a limit (`ulimit -s`) is lower
+// and may be raised. Ends the process if it may not have 1 MiB. To be called first in main.
+void RaiseStackLimit();
+// Gives threads that are started later a stack of 8 MiB at least, whatever the limit.
 void GiveThreadsStacks();
 
 // Starts thread `number` (from 1) of the `asked` that are for `purpose`.

@@ -147,8 +147,9 @@ StatusOr<int> OpenFile(const std::string& path, int flags) {
   if (file < 0) return SystemError(path, "open");
   const Status checked = [&] {
     struct statfs system;
-    if (fstat(file, &facts) != 0 || fstatfs(file, &system) != 0) return SystemError(path, "stat");
-    const bool nameless = only_reads && system.f_type == PIPEFS_MAGIC;
+    if (fstat(file, &facts) != 0) return SystemError(path, "stat");
+    const bool nameless = S_ISFIFO(facts.st_mode) && only_reads && fstatfs(file, &system) == 0 &&
+                          system.f_type == PIPEFS_MAGIC;
     if (!nameless) ELASTOR_RETURN_IF_ERROR(CheckIsFile(path, facts));
     if (S_ISDIR(facts.st_mode)) {
       errno = EISDIR;

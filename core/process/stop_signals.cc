@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
-enum Reaction { kRemember, kExit, kSpeakAndExit };
+enum Reaction { kRemember, kExit, kSpeakButOfSigtermAndExit, kSpeakAndExit };
 
 std::atomic<int> first_signal = 0;
 std::atomic<bool> terminated = false;
@@ -26,7 +26,9 @@ void Exit(int signal) {
                            : signal == SIGTERM
                                ? "trainer: stopped by SIGTERM; the work is not done\n"
                                : "trainer: stopped by SIGUSR1; the work is not done\n";
-  if (reaction == kSpeakAndExit && write(STDERR_FILENO, line, std::strlen(line)) < 0) {
+  const bool speaks =
+      reaction == kSpeakAndExit || (reaction == kSpeakButOfSigtermAndExit && signal != SIGTERM);
+  if (speaks && write(STDERR_FILENO, line, std::strlen(line)) < 0) {
     // There is nobody to tell.
   }
   _exit(static_cast<int>(StatusCode::kStopped));
@@ -51,8 +53,8 @@ void RememberStopSignals() {
   for (const int signal : kSignals) sigaction(signal, &action, nullptr);
 }
 
-void ExitOnStopSignals(bool speaks) {
-  reaction = speaks ? kSpeakAndExit : kExit;
+void ExitOnStopSignals(bool speaks, bool speaks_of_sigterm) {
+  reaction = !speaks ? kExit : speaks_of_sigterm ? kSpeakAndExit : kSpeakButOfSigtermAndExit;
   if (first_signal != 0) Exit(first_signal);
 }
 

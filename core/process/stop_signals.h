@@ -11,8 +11,9 @@ namespace elastor {
 void RememberStopSignals();
 
 // Makes such a signal, even one already remembered, end the process with code 75, and with a line
-// if `speaks`. For work that has nothing to save.
-void ExitOnStopSignals(bool speaks);
+// if `speaks`. For work that has nothing to save. SIGTERM has a line only with speaks_of_sigterm: a
+// launcher sends it to the ranks of a job in which one has failed and told why.
+void ExitOnStopSignals(bool speaks, bool speaks_of_sigterm = true);
 
 // Returns the first signal that came, or 0.
 int StopSignal();

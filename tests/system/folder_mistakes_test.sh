@@ -161,7 +161,6 @@ for mode in verify "export --output_dir=scored" "predict --input=test.csv --outp
 done
 expect_refused piped_run/metrics.jsonl "$trainer" --mode=plot piped_run
 expect_refused pipe "$prepare" --schema=pipe --output_dir=scored
-expect_refused piped/meta.json "$prepare" --schema=schema.textproto --vocabulary_from=piped --output_dir=scored
 expect_line 2 'pipe: is a pipe or a device, expected a file' timeout $hang_seconds "$prepare" --guess=pipe
 [[ ! -e scored ]] || fail "refused pipes left $(find scored)"
 

@@ -4,6 +4,7 @@
 #include "trainer/evaluate/rows_file.h"
 #include "trainer/evaluate/spectra_files.h"
 #include "trainer/modes/mode_rows.h"
+#include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 
 namespace elastor {
@@ -17,7 +18,7 @@ StatusOr<std::vector<SpectrumRecord>> MeasureRows(const RunOptions& options, Run
   for (const Probe& probe : context->model.graph.probes()) stages.push_back(probe.name);
   const auto stage_count = static_cast<int64_t>(stages.size());
   return WithRowsFile<std::vector<SpectrumRecord>>(
-      options.output_dir + "/spectra_samples.csv", SamplesHeader(stages), context,
+      options.output_dir + "/" + kSpectraSamplesFile, SamplesHeader(stages), context,
       [&](RowsFile* file) {
         return context->evaluation().MeasureSpectrum(
             options.split, rows, [&](int64_t first_row, std::span<const EffectiveRank> ranks) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/exhausted.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
@@ -185,6 +186,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
 }
 
 int Main(int argc, char** argv) {
+  RaiseStackLimit();
   PrepareStandardStreams();
   KeepFreedMemory();
   google::InitGoogleLogging(argv[0]);

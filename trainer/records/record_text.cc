@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace elastor {
@@ -46,13 +47,16 @@ std::string MetricLines(const std::string& whose, const MetricValues& metrics,
 }  // namespace
 
 std::string ToText(const Summary& summary) {
-  std::string text =
-      summary.name + ": " + Deed(summary) + " on " + CountText(summary.ranks, "rank");
+  std::string text = WithoutControls(summary.name) + ": " + Deed(summary) + " on " +
+                     CountText(summary.ranks, "rank");
   text += Format(" in %.1f s, %.0f samples/s\n", summary.wall_s, summary.samples_per_s);
   if (!summary.model.empty()) {
-    text += "model: " + summary.model + ", after " + CountText(summary.steps, "step") + "\n";
+    text += "model: " + WithoutControls(summary.model) + ", after " +
+            CountText(summary.steps, "step") + "\n";
   }
-  if (!summary.predictions.empty()) text += "predictions: " + summary.predictions + "\n";
+  if (!summary.predictions.empty()) {
+    text += "predictions: " + WithoutControls(summary.predictions) + "\n";
+  }
   text += Format("parameters: %lld dense, %lld in embeddings\n",
                  static_cast<long long>(summary.dense_parameters),
                  static_cast<long long>(summary.embedding_parameters));
@@ -61,12 +65,13 @@ std::string ToText(const Summary& summary) {
   }
   if (summary.unlabelled) text += summary.split + ": no labels, no metrics\n";
   for (const Summary::Label& label : summary.labels) {
-    text +=
-        MetricLines(summary.split + " " + label.metrics.label + " ", label.metrics, BestOf(label));
+    const std::string name = WithoutControls(label.metrics.label);
+    text += MetricLines(summary.split + " " + name + " ", label.metrics, BestOf(label));
   }
   if (summary.best_step && summary.best_metric) {
     const std::string monitor =
-        (summary.labels.empty() ? "" : summary.metrics.label + " ") + summary.monitor;
+        (summary.labels.empty() ? "" : WithoutControls(summary.metrics.label) + " ") +
+        summary.monitor;
     text += Format("best validation %s: %.4f at step %lld%s\n", monitor.c_str(),
                    *summary.best_metric, static_cast<long long>(*summary.best_step),
                    summary.early_stopped ? ", stopped early" : "");

@@ -10,6 +10,7 @@ inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kMetricsTableFile[] = "metrics.csv";
 inline constexpr char kSummaryFile[] = "summary.json";
 inline constexpr char kPredictionsFile[] = "predictions.csv";
+inline constexpr char kSpectraSamplesFile[] = "spectra_samples.csv";
 inline constexpr char kProjectionsFile[] = "projections.csv";
 inline constexpr char kTheoryFile[] = "theory.csv";
 inline constexpr char kModelFolder[] = "model";

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -70,6 +71,12 @@ Status RunLog::CheckContents() const {
   }
   const std::set<std::string>& names = *listed;
   if (names.empty()) return OkStatus();
+  // What a mode that writes a line a row has left when it was killed, and replaces now.
+  const auto is_left = [](const std::string& name) {
+    return name == std::string(kPredictionsFile) + ".tmp" ||
+           name == std::string(kSpectraSamplesFile) + ".tmp";
+  };
+  if (use_ == Use::kInference && std::ranges::all_of(names, is_left)) return OkStatus();
   const std::string found = "--output_dir=" + output_dir_ + ": holds ";
   if (use_ == Use::kResumedTraining) {
     for (const char* name : {kCheckpointsFolder, kExperimentFile, kMetricsFile}) {

@@ -28,7 +28,7 @@ class RunLog {
     // New, empty, or a run of the same experiment, which goes on after `step`. User error when that
     // run is finished and `step` is 0.
     kResumedTraining,
-    kInference,  // new or empty
+    kInference,  // new, empty, or what a death has left of the file with a line a row
   };
   // Claims the directory unless the caller has (`claimed`). Does not change its contents before
   // Begin. If destroyed before Begin, the log removes the directories that the claim made. User

@@ -484,7 +484,8 @@ Status TrainingRun::Finish() {
   context_.communicator->Enter(Activity::kFinish);
   if (!experiment_.checkpoint().disabled()) {
     // All is saved, and --resume does what is left.
-    ExitOnStopSignals(/*speaks=*/context_.communicator->rank() == 0);
+    ExitOnStopSignals(/*speaks=*/context_.communicator->rank() == 0,
+                      /*speaks_of_sigterm=*/context_.communicator->size() == 1);
   }
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();

@@ -1,8 +1,11 @@
 #include "core/base/exhausted.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
+#include <array>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <thread>
@@ -82,6 +85,30 @@ TEST(ExhaustedDeathTest, ARefusedThreadIsOneLine) {
       EndForThreads(5, 7, "reading ahead", EAGAIN), kEndsWith3,
       "cannot start thread 5 of 7 for reading ahead: Resource temporarily unavailable; there "
       "can be [0-9]+ at most \\([^\n]*\n$");
+}
+
+// As `ulimit -s 64` leaves the main thread, and the threads that are started.
+TEST(ExhaustedDeathTest, ASmallStackIsNoObstacle) {
+  EXPECT_EXIT(
+      {
+        rlimit limit;
+        getrlimit(RLIMIT_STACK, &limit);
+        limit.rlim_cur = 64 << 10;
+        setrlimit(RLIMIT_STACK, &limit);
+        pthread_attr_t small;
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, 64 << 10);
+        pthread_setattr_default_np(&small);
+        RaiseStackLimit();
+        getrlimit(RLIMIT_STACK, &limit);
+        StartThread(1, 1, "a test", [] {
+          std::array<volatile char, 1 << 20> deep;
+          deep[0] = 1;
+          deep[deep.size() - 1] = 1;
+        }).join();
+        std::_Exit(limit.rlim_cur >= rlim_t{8} << 20 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "^$");
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ TEST(StopSignalsDeathTest, WorkWithNothingToSaveEndsAtOnce) {
         std::raise(SIGTERM);
       },
       testing::ExitedWithCode(kStoppedCode), "^trainer: stopped by SIGTERM; [^\n]*\n$");
+  for (const int signal : {SIGTERM, SIGINT}) {
+    EXPECT_EXIT(
+        {
+          RememberStopSignals();
+          ExitOnStopSignals(/*speaks=*/true, /*speaks_of_sigterm=*/false);
+          std::raise(signal);
+        },
+        testing::ExitedWithCode(kStoppedCode),
+        signal == SIGTERM ? "^$" : "^trainer: stopped by SIGINT; [^\n]*\n$");
+  }
   EXPECT_EXIT(
       {
         RememberStopSignals();

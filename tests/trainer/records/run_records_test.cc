@@ -305,6 +305,9 @@ TEST(RunRecordsTest, InferenceForPeople) {
       "tiny: measured effective ranks of 1 row of the test split on 1 rank in"));
   summary.mode = "theory";
   EXPECT_TRUE(ToText(summary).starts_with("tiny: tested theorems on 1 row of the test split on"));
+  // Names do not steer the terminal.
+  summary.name = "tiny\x1b[2J\nrun";
+  EXPECT_TRUE(ToText(summary).starts_with("tiny\\x1b[2J\\nrun: tested theorems on 1 row of the"));
 }
 
 TEST(RunRecordsTest, SummaryForPeople) {

@@ -375,6 +375,18 @@ TEST_F(RunLogTest, RefusesADirectoryWithOtherFiles) {
   EXPECT_EQ(Read("thesis.tex"), "x");
 }
 
+// Predicting takes long, and a process that was killed meanwhile leaves a temporary file alone.
+TEST_F(RunLogTest, TheSameModeWorksAgainAfterADeath) {
+  std::filesystem::create_directories(directory_);
+  ASSERT_TRUE(WriteFileAtomically(directory_ + "/predictions.csv.tmp", "0,1").ok());
+  EXPECT_EQ(Mistake(Use::kTraining), "--output_dir=" + directory_ +
+                                         ": holds 'predictions.csv.tmp'; expected a new or empty "
+                                         "directory");
+  EXPECT_TRUE(Claim(Use::kInference).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory_ + "/predictions.csv", "0,1").ok());
+  EXPECT_THAT(Mistake(Use::kInference), HasSubstr("holds 'predictions.csv'"));
+}
+
 // Without a checkpoint only the file says whose run it is.
 TEST_F(RunLogTest, AnotherExperimentDoesNotGoOn) {
   ResolveDefaults(&experiment_);
