@@ -198,8 +198,7 @@ class Submission {
       if (submitted.code() == StatusCode::kStopped) id = IdOf(number);
       if (id.ok()) {
         ELASTOR_RETURN_IF_ERROR(RecordJob(files_, number, *id));
-        Say(StrCat("array  ", number, "  job ", *id, ", ", runs.size(),
-                   runs.size() == 1 ? " run" : " runs"));
+        Say(StrCat("array  ", number, "  job ", *id, ", ", CountText(runs.size(), "run")));
         view_.alive_arrays[number] = *id;
         view_.alive_elements += static_cast<int>(runs.size());
         submitted_ = true;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/base/canonical_math.h"
+#include "core/base/text.h"
 
 namespace elastor {
 namespace {
@@ -20,7 +21,7 @@ constexpr double kSmallestPrefixed = 1e4;
 
 // 10^n, correctly rounded.
 double PowerOfTen(int n) {
-  const std::string text = "1e" + std::to_string(n);
+  const std::string text = StrCat("1e", n);
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -200,7 +201,7 @@ void Scale::MakeLogarithmicTicks(int ticks) {
                             ? PrefixedNumber(digit * power, 1)
                         : plain      ? NumberText(digit * power, std::max(0, -exponent))
                         : digit == 1 ? PowerText(exponent)
-                                     : std::to_string(digit) + "\u00b7" + PowerText(exponent)});
+                                     : StrCat(digit, "\u00b7", PowerText(exponent))});
     }
   }
 }

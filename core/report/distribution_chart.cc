@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/canonical_math.h"
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
 #include "core/report/frame.h"
@@ -97,8 +98,8 @@ class Shape {
 std::string Describe(const DistributionChart& chart) {
   std::string text = chart.subtitle + " " + chart.x_title + ".";
   for (const Distribution& distribution : chart.distributions) {
-    text += " " + distribution.name + ": " + std::to_string(RowsOf(distribution)) + " rows, mean " +
-            ShortNumber(distribution.mean);
+    StrAppend(&text, " ", distribution.name, ": ", RowsOf(distribution), " rows, mean ",
+              ShortNumber(distribution.mean));
     if (!distribution.note.empty()) text += ", " + distribution.note;
     text += ".";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
 
@@ -127,7 +128,7 @@ size_t CharacterBytes(std::string_view text, size_t at) {
 }
 
 std::string Attribute(const char* name, const std::string& value) {
-  return value.empty() ? "" : " " + std::string(name) + "=\"" + Escaped(value) + "\"";
+  return value.empty() ? "" : StrCat(" ", name, "=\"", Escaped(value), "\"");
 }
 
 // The picture without the style, which the page has once.
@@ -250,16 +251,16 @@ std::string FiguresHtml(const FigureGroup& group) {
 }
 
 std::string Page(const std::string& title, const std::string& body, const std::string& json) {
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-         "'unsafe-inline'; script-src '" +
-         std::string(kScriptHash) +
-         "'\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-         Escaped(title) + "</title>\n" + kStyle + std::string(ChartStyle()) +
-         "</head>\n<body>\n<main>\n" + body +
-         "</main>\n<script type=\"application/json\" id=\"data\">" + JsonForScript(json) +
-         "</script>\n<script>" + kScript + "</script>\n</body>\n</html>\n";
+  return StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; script-src '",
+      kScriptHash,
+      "'\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
+      Escaped(title), "</title>\n", kStyle, ChartStyle(), "</head>\n<body>\n<main>\n", body,
+      "</main>\n<script type=\"application/json\" id=\"data\">", JsonForScript(json),
+      "</script>\n<script>", kScript, "</script>\n</body>\n</html>\n");
 }
 
 }  // namespace elastor

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
 #include "core/report/frame.h"
@@ -18,7 +19,7 @@ constexpr size_t kDescribedPoints = 200;  // more are told by their ends
 constexpr size_t kMarkedPoints = 48;      // of a series; more would hide its line
 
 std::string ColorClass(size_t series, const char* kind) {
-  return "c" + std::to_string(series % SvgWriter::kColors) + " " + kind;
+  return StrCat("c", series % SvgWriter::kColors, " ", kind);
 }
 
 double WidthOf(const LineChart& chart) { return chart.half ? kHalfChartWidth : kChartWidth; }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
 #include "core/report/svg.h"
@@ -22,7 +23,7 @@ constexpr double kCross = 4;  // half a cross
 constexpr size_t kDescribedPoints = 60;
 
 std::string ColorClass(size_t series, const char* kind) {
-  return "c" + std::to_string(series % SvgWriter::kColors) + " " + kind;
+  return StrCat("c", series % SvgWriter::kColors, " ", kind);
 }
 
 std::string Describe(const ScalingChart& chart) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/report/chart.h"
 
 namespace elastor {
@@ -83,13 +84,13 @@ std::string Number(double value) {
   const int64_t tenths = std::llround(value * 10);
   std::string text = tenths < 0 ? "-" : "";
   text += std::to_string(std::llabs(tenths) / 10);
-  if (tenths % 10 != 0) text += "." + std::to_string(std::llabs(tenths) % 10);
+  if (tenths % 10 != 0) StrAppend(&text, ".", std::llabs(tenths) % 10);
   return text;
 }
 std::string Pair(SvgPoint p) { return Number(p.x) + " " + Number(p.y); }
 
 std::string Attribute(std::string_view name, std::string_view value) {
-  return " " + std::string(name) + "=\"" + std::string(value) + "\"";
+  return StrCat(" ", name, "=\"", value, "\"");
 }
 
 }  // namespace

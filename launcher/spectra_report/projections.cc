@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
 #include "launcher/spectra_report/report.h"
@@ -133,9 +134,7 @@ void ForEachMean(std::span<const ProjectedModel> models, const Work& work) {
   }
 }
 
-std::string Seeds(const ProjectedModel& model) {
-  return std::to_string(model.runs.size()) + (model.runs.size() == 1 ? " seed" : " seeds");
-}
+std::string Seeds(const ProjectedModel& model) { return CountText(model.runs.size(), "seed"); }
 
 // "MODEL", or of several labels "MODEL, LABEL".
 std::string SeriesName(const ProjectedModel& model, const std::string& label) {

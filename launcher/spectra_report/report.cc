@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/base/student_t.h"
+#include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
 #include "glog/logging.h"
@@ -12,9 +13,7 @@
 namespace elastor {
 namespace {
 
-std::string Seeds(const SpectraModel& model) {
-  return std::to_string(model.runs.size()) + (model.runs.size() == 1 ? " seed" : " seeds");
-}
+std::string Seeds(const SpectraModel& model) { return CountText(model.runs.size(), "seed"); }
 
 std::string FileName(const std::string& model) {
   std::string name = model;

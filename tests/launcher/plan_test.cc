@@ -269,6 +269,20 @@ TEST(PlanTest, AChangedSweepKeepsItsRuns) {
   EXPECT_EQ(after.runs[0].folder, before.runs[1].folder);
 }
 
+// A run that was refused has attempts and no folder.
+TEST(PlanTest, ARefusedRunKeepsItsName) {
+  const SweepFiles files = {testing::TempDir() + "/refused"};
+  Plan plan = Planned(R"(axis { field: "training.seed" values: "1" values: "2" })");
+  const std::string name = "other_labels-" + HashOfFolder(plan.runs[1].folder);
+  ASSERT_TRUE(MakeDirectory(files.root + "/attempts").ok());
+  ASSERT_TRUE(WriteFileAtomically(files.Attempts(name), "").ok());
+  const PlanChange change = *AdoptFolders(files, &plan);
+  EXPECT_EQ(change.kept, 1);
+  EXPECT_EQ(change.fresh, 1);
+  EXPECT_THAT(change.left, ::testing::IsEmpty());
+  EXPECT_EQ(plan.runs[1].folder, name);
+}
+
 // A trial goes on from a copy of the checkpoints that its previous rung wrote, once.
 TEST(PlanTest, ATrialHasTheCheckpointsOfItsPreviousRung) {
   const SweepFiles files = {testing::TempDir() + "/continued"};

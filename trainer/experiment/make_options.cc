@@ -140,8 +140,8 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   }
   if (!config.weights().empty() && config.weights_size() != task.outputs()) {
     return UserError(StrCat("task.weights: ", config.weights_size(),
-                            " numbers; expected one for each of ", task.outputs(),
-                            task.outputs() == 1 ? " label" : " labels"));
+                            " numbers; expected one for each of ",
+                            CountText(task.outputs(), "label")));
   }
   for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
   if (task.outputs() > 1 && HasFirstOrder(experiment.model())) {

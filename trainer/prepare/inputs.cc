@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/column_names.h"
@@ -69,10 +70,10 @@ Status Inputs::ReadBegin(State* state) const {
     if (end > 0 && near) continue;
     if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
     const std::string expected =
-        line < skip_lines_ ? std::to_string(skip_lines_) + " lines to skip" : "a header line";
+        line < skip_lines_ ? StrCat(skip_lines_, " lines to skip") : "a header line";
     if (!near || !more.empty()) {
-      return UserError(state->path + ": found " + std::to_string(line) + " lines in the first " +
-                       std::to_string(kBeginBytes) + " bytes, expected " + expected + " there");
+      return UserError(StrCat(state->path, ": found ", line, " lines in the first ", kBeginBytes,
+                              " bytes, expected ", expected, " there"));
     }
     return UserError(state->path + (line == 0 ? ": is empty" : ": ends after line ") +
                      (line == 0 ? "" : std::to_string(line)) + ", expected " + expected);
@@ -155,9 +156,8 @@ Status Inputs::CheckUnchanged() const {
     int64_t bytes = -1;
     const int64_t modified_ns = ModifiedNs(state->path, &bytes);
     if (bytes != state->file_bytes || modified_ns != state->modified_ns) {
-      return UserError(state->path + ": changed while it was read (" +
-                       std::to_string(state->file_bytes) + " bytes, now " +
-                       (bytes < 0 ? "gone" : std::to_string(bytes)) + ")");
+      return UserError(StrCat(state->path, ": changed while it was read (", state->file_bytes,
+                              " bytes, now ", bytes < 0 ? "gone" : std::to_string(bytes), ")"));
     }
   }
   return OkStatus();

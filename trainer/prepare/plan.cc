@@ -28,14 +28,14 @@ std::string EncodingText(const Field& field) {
     text += ' ';
   }
   text += LowerCase(Field::Encoding_Name(field.encoding()));
-  if (field.offset() != 0) text += " from " + std::to_string(field.offset());
+  if (field.offset() != 0) StrAppend(&text, " from ", field.offset());
   return text;
 }
 
 // Which ids of a bag stay.
 std::string KeepsText(const Field& field) {
   const int64_t length = field.max_length() == 0 ? int64_t{kDefaultMaxLength} : field.max_length();
-  return (field.type() == Field::SEQUENCE ? "last " : "first ") + std::to_string(length);
+  return StrCat(field.type() == Field::SEQUENCE ? "last " : "first ", length);
 }
 
 }  // namespace

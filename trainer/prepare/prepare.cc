@@ -267,9 +267,8 @@ Status CheckVocabularyNames(const Schema& schema) {
     if (!HasVocabulary(field)) continue;
     const size_t bytes = VocabularyFileName(field.name()).size();
     if (bytes <= kMostBytes) continue;
-    return UserError("field " + field.name() + ": its vocabulary's file name would have " +
-                     std::to_string(bytes) + " bytes; expected " + std::to_string(kMostBytes) +
-                     " at most");
+    return UserError(StrCat("field ", field.name(), ": its vocabulary's file name would have ",
+                            bytes, " bytes; expected ", kMostBytes, " at most"));
   }
   return OkStatus();
 }
@@ -411,8 +410,8 @@ void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
         "no validation rows, so training on this set tells no AUC; "
         "--validation_input or a share in the schema's `split` makes some");
   } else if (!options.validation_inputs.empty() && validation > train) {
-    options.warn("more validation rows (" + std::to_string(validation) + ") than training rows (" +
-                 std::to_string(train) + "); are --input and --validation_input swapped?");
+    options.warn(StrCat("more validation rows (", validation, ") than training rows (", train,
+                        "); are --input and --validation_input swapped?"));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/exhausted.h"
+#include "core/base/text.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
@@ -75,7 +76,7 @@ std::string ReportText(const PrepareReport& report) {
     text += name + "=" + number + "\n";
   };
   const auto add_count = [&text](const std::string& name, int64_t count) {
-    text += name + "=" + std::to_string(count) + "\n";
+    StrAppend(&text, name, "=", count, "\n");
   };
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     add_count(std::string(SplitName(split)) + "_rows", report.rows[static_cast<int>(split)]);
@@ -120,16 +121,15 @@ Status Run() {
   if (!FLAGS_label.empty())
     return UserError("--label is of --guess; expected a LABEL field in the schema");
   if (FLAGS_threads < 0 || FLAGS_threads > kMostThreads) {
-    return UserError("--threads=" + std::to_string(FLAGS_threads) + ": expected 0 to " +
-                     std::to_string(kMostThreads));
+    return UserError(StrCat("--threads=", FLAGS_threads, ": expected 0 to ", kMostThreads));
   }
   if (!(FLAGS_memory_gib >= 0.01 && FLAGS_memory_gib <= kMostMemoryGib)) {
     return UserError("--memory_gib=" + std::to_string(FLAGS_memory_gib) +
                      ": expected 0.01 to 2^20");
   }
   if (FLAGS_segment_mib < 1 || FLAGS_segment_mib > kMostSegmentMib) {
-    return UserError("--segment_mib=" + std::to_string(FLAGS_segment_mib) + ": expected 1 to " +
-                     std::to_string(kMostSegmentMib));
+    return UserError(
+        StrCat("--segment_mib=", FLAGS_segment_mib, ": expected 1 to ", kMostSegmentMib));
   }
   ProgressLine progress;
   PrepareOptions options;

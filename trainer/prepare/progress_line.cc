@@ -27,7 +27,7 @@ std::string ProgressLine::Text(const PrepareProgress& progress, double first_sha
   std::string text = progress.phase;
   if (bar) {
     const int full = static_cast<int>(progress.share * kBarWidth);
-    text += " [" + std::string(full, '#') + std::string(kBarWidth - full, '.') + "]";
+    StrAppend(&text, " [", std::string(full, '#'), std::string(kBarWidth - full, '.'), "]");
   }
   char share[16];
   std::snprintf(share, sizeof(share), " %.0f %%", std::floor(100 * progress.share));

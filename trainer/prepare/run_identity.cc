@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/text_source.h"
 
@@ -82,7 +83,7 @@ std::string IdentityDifference(const std::string& begun, const std::string& now)
   const Json before = part(a, "inputs");
   const Json& inputs = b.at("inputs");
   if (before.size() != inputs.size()) {
-    return std::to_string(before.size()) + " inputs, now " + std::to_string(inputs.size());
+    return StrCat(before.size(), " inputs, now ", inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string path = inputs[i].at("path").get<std::string>();

@@ -67,8 +67,7 @@ Status Wrong(const std::string& what, const std::string& found, const std::strin
 Status CheckBetween(const std::string& what, const std::string& text, size_t most) {
   constexpr std::string_view kUnusable("\n\r\0\"", 4);
   if (text.size() <= most && text.find_first_of(kUnusable) == text.npos) return OkStatus();
-  const std::string characters =
-      most == 1 ? "one character" : "1 to " + std::to_string(most) + " characters";
+  const std::string characters = most == 1 ? "one character" : StrCat("1 to ", most, " characters");
   return Wrong(what, Shown(text), characters + ", no quote and no line feed");
 }
 
@@ -183,8 +182,9 @@ Status CheckTransform(const Field& field) {
   for (int i = 0; i < field.boundaries_size(); ++i) {
     if (!std::isfinite(field.boundaries(i)) ||
         (i > 0 && field.boundaries(i) <= field.boundaries(i - 1))) {
-      return UserError("boundaries: number " + std::to_string(i + 1) +
-                       " is not above the one before it; expected ascending finite numbers");
+      return UserError(
+          StrCat("boundaries: number ", i + 1,
+                 " is not above the one before it; expected ascending finite numbers"));
     }
   }
   const bool of_time = field.type() == Field::TIME || transform == Field::HOUR ||
@@ -402,8 +402,8 @@ Status CheckSchemaFields(Schema* schema) {
     const Field& field = schema->fields(i);
     if (field.name().empty() || HasControlCharacter(field.name())) {
       return UserError(
-          "field number " + std::to_string(i + 1) +
-          (field.name().empty() ? " has no name" : " has a control character in its name"));
+          StrCat("field number ", i + 1,
+                 field.name().empty() ? " has no name" : " has a control character in its name"));
     }
     const std::string name = "field " + field.name() + ": ";
     if (!names.insert(field.name()).second) return UserError(name + "is named twice");
@@ -435,7 +435,7 @@ Status CheckSyntheticPlan(Schema* schema) {
   fields += plan.teacher() == Synthetic::HISTORY;
   if (fields < 2) return UserError("synthetic needs at least two fields");
   if (fields > kMostSyntheticFields) {
-    return UserError("synthetic has " + std::to_string(fields) + " fields; expected 2^16 at most");
+    return UserError(StrCat("synthetic has ", fields, " fields; expected 2^16 at most"));
   }
   if (plan.categorical_fields() + plan.multi_hot_fields() > 0 &&
       (plan.ids_per_field() < 1 || plan.ids_per_field() > kMostBuckets)) {
@@ -510,13 +510,12 @@ StatusOr<Schema> ParseStoredSchema(const std::string& text, const std::string& s
 StatusOr<Schema> ReadSchemaFile(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) == 0 && facts.st_size > kMostSchemaBytes) {
-    return UserError(path + ": found " + std::to_string(facts.st_size) +
-                     " bytes, expected a schema of 16 MiB at most");
+    return UserError(
+        StrCat(path, ": found ", facts.st_size, " bytes, expected a schema of 16 MiB at most"));
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   if (const FileKind* kind = KindOfFile(std::string_view(text).substr(0, kKindBytes))) {
-    return UserError(path + ": found " + std::string(kind->what) +
-                     ", expected a schema in protobuf text");
+    return UserError(StrCat(path, ": found ", kind->what, ", expected a schema in protobuf text"));
   }
   return ParseSchema(text, path);
 }

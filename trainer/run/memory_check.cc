@@ -46,8 +46,6 @@ struct Pool {
   std::vector<int> ranks;
 };
 
-std::string CountOfRanks(size_t ranks) { return StrCat(ranks, ranks == 1 ? " rank" : " ranks"); }
-
 // By host, then by control group, in the order of their first ranks.
 std::vector<Pool> PoolsOf(std::span<const RankReport> reports) {
   std::vector<Pool> pools;
@@ -66,13 +64,13 @@ std::vector<Pool> PoolsOf(std::span<const RankReport> reports) {
     for (size_t i = first; i < pools.size(); ++i) fill(reports[pools[i].ranks[0]], &pools[i]);
   };
   add(&RankReport::host, [](const RankReport& rank, Pool* pool) {
-    pool->name =
-        StrCat("host ", rank.host_name, " (", CountOfRanks(pool->ranks.size()), "), which has");
+    pool->name = StrCat("host ", rank.host_name, " (", CountText(pool->ranks.size(), "rank"),
+                        "), which has");
     pool->bytes = rank.host_bytes;
     pool->available = rank.host_available;
   });
   add(&RankReport::group, [](const RankReport& rank, Pool* pool) {
-    pool->name = StrCat("host ", rank.host_name, " (", CountOfRanks(pool->ranks.size()),
+    pool->name = StrCat("host ", rank.host_name, " (", CountText(pool->ranks.size(), "rank"),
                         "), whose control group ", rank.group_name, " allows");
     pool->bytes = rank.group_bytes;
     pool->available = rank.group_available;
@@ -205,7 +203,7 @@ class Remedies {
           fits = Sum({needs.begin() + first, needs.begin() + last}) <= pool_.bytes;
         }
         if (!fits) continue;
-        return StrCat(CountOfRanks(ranks), " on ", (ranks - 1) / on_host + 1, " such hosts");
+        return StrCat(CountText(ranks, "rank"), " on ", (ranks - 1) / on_host + 1, " such hosts");
       }
     }
     return "";

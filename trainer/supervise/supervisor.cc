@@ -53,8 +53,6 @@ constexpr int kPollMilliseconds = 50;
 
 void Say(const std::string& line) { WriteToStderr("supervise: " + line + "\n"); }
 
-std::string Ranks(int count) { return StrCat(count, count == 1 ? " rank" : " ranks"); }
-
 // Returns the step of the last whole checkpoint, or kNone without one.
 int64_t CheckpointStep(const std::string& output_dir) {
   const StatusOr<std::string> last = LastCheckpoint(output_dir + "/" + kCheckpointsFolder);
@@ -282,7 +280,8 @@ class Supervisor {
         what = "no host answers";
         continue;
       }
-      Say(StrCat(what, "; again on ", Ranks(NeedsHosts() ? RanksOf(*hosts) : options_.ranks),
+      Say(StrCat(what, "; again on ",
+                 CountText(NeedsHosts() ? RanksOf(*hosts) : options_.ranks, "rank"),
                  NeedsHosts() ? " of " + ToText(*hosts) : "",
                  step == kNone ? " from the beginning" : StrCat(" from step ", step), ", try ",
                  tries_, " of ", options_.max_restarts));

@@ -12,6 +12,7 @@
 
 #include "core/base/leaves.h"
 #include "core/base/mapped_file.h"
+#include "core/base/text.h"
 #include "trainer/data/text_source.h"
 #include "trainer/data/unpacker.h"
 #include "trainer/prepare/rows/row_blocks.h"
@@ -50,7 +51,7 @@ uint32_t BigEndian(std::string_view bytes, int64_t at) {
 
 std::string SizesText(std::span<const int64_t> sizes) {
   std::string text;
-  for (const int64_t size : sizes) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  for (const int64_t size : sizes) text += StrCat(text.empty() ? "" : " x ", size);
   return text;
 }
 
@@ -93,9 +94,8 @@ class ByteSource {
       return MachineError(path_ + ": no memory to unpack " + unpacker_->name() + " data");
     }
     if (step.damage != nullptr || (step.made == 0 && unpacker_->inside())) {
-      return UserError(path_ + ": damaged " + unpacker_->name() + " data at byte " +
-                       std::to_string(at_) + " (" +
-                       (step.damage != nullptr ? step.damage : "the end of the file") + ")");
+      return UserError(StrCat(path_, ": damaged ", unpacker_->name(), " data at byte ", at_, " (",
+                              step.damage != nullptr ? step.damage : "the end of the file", ")"));
     }
     return OkStatus();
   }
@@ -122,8 +122,8 @@ StatusOr<IdxArray> ParseArray(const MappedFile& file, int64_t dimensions,
                      ", as of the inputs every file of images is followed by that of its labels");
   }
   if (bytes.size() < header) {
-    return UserError(path + ": found " + std::to_string(bytes.size()) + " bytes; expected " +
-                     std::to_string(header) + " of a header and more");
+    return UserError(StrCat(path, ": found ", bytes.size(), " bytes; expected ", header,
+                            " of a header and more"));
   }
   IdxArray array;
   int64_t expected = 1;
@@ -131,8 +131,8 @@ StatusOr<IdxArray> ParseArray(const MappedFile& file, int64_t dimensions,
     array.sizes.push_back(BigEndian(bytes, 4 * (1 + d)));
     const int64_t most = d == 0 ? kMostImages : kMostImageSide;
     if (array.sizes[d] < 1 || array.sizes[d] > most) {
-      return UserError(path + ": found size " + std::to_string(array.sizes[d]) + " of dimension " +
-                       std::to_string(d + 1) + "; expected 1 to " + std::to_string(most));
+      return UserError(StrCat(path, ": found size ", array.sizes[d], " of dimension ", d + 1,
+                              "; expected 1 to ", most));
     }
     expected *= array.sizes[d];
   }
@@ -145,10 +145,9 @@ StatusOr<IdxArray> ParseArray(const MappedFile& file, int64_t dimensions,
     ELASTOR_RETURN_IF_ERROR(source.FillTo(1, &behind));
   }
   if (static_cast<int64_t>(bytes.size()) < expected || !behind.empty()) {
-    return UserError(path + ": found " +
-                     (behind.empty() ? std::to_string(bytes.size()) : std::string("more")) +
-                     " bytes behind its header; expected " + std::to_string(expected) + ", of " +
-                     SizesText(array.sizes));
+    return UserError(StrCat(
+        path, ": found ", behind.empty() ? std::to_string(bytes.size()) : std::string("more"),
+        " bytes behind its header; expected ", expected, ", of ", SizesText(array.sizes)));
   }
   array.bytes = std::move(bytes);
   return array;
@@ -191,8 +190,8 @@ Status AppendPair(const std::string& images_path, const std::string& labels_path
   ELASTOR_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path, kImageDimensions, *room));
   const auto check_labels = [&](std::span<const int64_t> sizes) {
     if (sizes[0] == images.sizes[0]) return OkStatus();
-    return UserError(labels_path + ": found " + std::to_string(sizes[0]) + " labels; expected " +
-                     std::to_string(images.sizes[0]) + ", as " + images_path + " has images");
+    return UserError(StrCat(labels_path, ": found ", sizes[0], " labels; expected ",
+                            images.sizes[0], ", as ", images_path, " has images"));
   };
   ELASTOR_ASSIGN_OR_RETURN(const IdxArray labels,
                            ReadArray(labels_path, kLabelDimensions, check_labels));
@@ -237,11 +236,10 @@ StatusOr<int64_t> RowsPerBlock(int64_t asked, int64_t most, const DatasetInfo::I
   if (asked == 0) return std::clamp(kBlockBytes / image.pixels(), int64_t{1}, most);
   const int64_t bytes = asked * image.pixels();
   if (bytes <= kMostBlockBytes) return asked;
-  return UserError("rows_per_block: " + std::to_string(asked) + " images of " +
-                   std::to_string(image.height) + " x " + std::to_string(image.width) +
-                   " pixels are " + std::to_string(bytes) + " bytes; expected at most " +
-                   std::to_string(kMostBlockBytes) + ", which " +
-                   std::to_string(kMostBlockBytes / image.pixels()) + " images have, or 0");
+  return UserError(StrCat("rows_per_block: ", asked, " images of ", image.height, " x ",
+                          image.width, " pixels are ", bytes, " bytes; expected at most ",
+                          kMostBlockBytes, ", which ", kMostBlockBytes / image.pixels(),
+                          " images have, or 0"));
 }
 
 }  // namespace
@@ -251,9 +249,9 @@ StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t dimensions, int64_t 
     int64_t bytes = 1;
     for (const int64_t size : sizes) bytes *= size;
     if (bytes <= most_bytes) return OkStatus();
-    return UserError(path + ": found " + SizesText(sizes) +
-                     " bytes of images, which lie in memory; expected at most the " +
-                     std::to_string(most_bytes) + " that --memory_gib leaves");
+    return UserError(StrCat(path, ": found ", SizesText(sizes),
+                            " bytes of images, which lie in memory; expected at most the ",
+                            most_bytes, " that --memory_gib leaves"));
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -46,7 +48,7 @@ Status BadRowLedger::Drain() {
 Status BadRowLedger::Count(const Chunk& chunk) {
   const std::string& path = paths_[input_];
   const auto place = [&](const BadRow& bad) {
-    return path + ":" + std::to_string(lines_ + chunk.lines_taken + bad.line + 1) + ": " + bad.what;
+    return StrCat(path, ":", lines_ + chunk.lines_taken + bad.line + 1, ": ", bad.what);
   };
   // Those up to the limit are told one by one, the one beyond it ends the run.
   const int64_t allowed = max_bad_rows_ - bad_rows_;
@@ -62,8 +64,8 @@ Status BadRowLedger::Count(const Chunk& chunk) {
     // A chunk keeps the first few of many bad rows, and none when an earlier run has read it.
     const std::string example =
         chunk.bad.empty() ? path : place(chunk.bad[std::min(told, chunk.bad.size() - 1)]);
-    return UserError(example + "; " + std::to_string(bad_rows_) +
-                     " bad rows so far, max_bad_rows is " + std::to_string(max_bad_rows_));
+    return UserError(
+        StrCat(example, "; ", bad_rows_, " bad rows so far, max_bad_rows is ", max_bad_rows_));
   }
   lines_ += chunk.lines;
   return OkStatus();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/value_text.h"
@@ -36,7 +37,7 @@ std::string DelimiterHint(const Schema& schema, size_t columns) {
 }  // namespace
 
 std::string HeaderPlace(const Schema& schema, const std::string& source) {
-  return source + ":" + std::to_string(schema.skip_lines() + 1) + ": ";
+  return StrCat(source, ":", schema.skip_lines() + 1, ": ");
 }
 
 std::string DelimiterOf(const Schema& schema) {
@@ -59,9 +60,8 @@ StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string
       const bool closed = close != line.npos && (close + 1 == line.size() ||
                                                  line.substr(close + 1).starts_with(delimiter));
       if (!closed) {
-        return UserError(HeaderPlace(schema, source) + "column " +
-                         std::to_string(names.size() + 1) +
-                         " of the header: the quote is not closed");
+        return UserError(StrCat(HeaderPlace(schema, source), "column ", names.size() + 1,
+                                " of the header: the quote is not closed"));
       }
       std::string& name = names.emplace_back(line, at + 1, close - at - 1);
       name.resize(Unquote(name));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/base/text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -244,14 +245,14 @@ bool RowBuilder::EncodeInteger(const FieldPlan& field, int64_t value, std::strin
   *id = static_cast<uint64_t>(value) - static_cast<uint64_t>(field.offset);
   if (value >= field.offset && *id < field.buckets) return true;
   return FailField(field, text,
-                   "an id in [" + std::to_string(field.offset) + ", " +
-                       std::to_string(field.offset + static_cast<int64_t>(field.buckets)) + ")");
+                   StrCat("an id in [", field.offset, ", ",
+                          field.offset + static_cast<int64_t>(field.buckets), ")"));
 }
 
 bool RowBuilder::Fail(int64_t column, const std::string& name, std::string_view found,
                       const std::string& expected) {
-  return Fail("column " + std::to_string(column) + (name.empty() ? "" : " (" + name + ")") +
-              ": found " + Shown(found) + ", expected " + expected);
+  return Fail(StrCat("column ", column, name.empty() ? "" : " (" + name + ")", ": found ",
+                     Shown(found), ", expected ", expected));
 }
 
 bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {

@@ -176,9 +176,9 @@ Status RowParser::CheckHeader(std::string_view header, const std::string& source
     const std::string found = i < names.size() ? Shown(names[i]) : "none";
     const std::string expected = i < plan_->names.size() ? Shown(plan_->names[i]) : "none";
     if (found == expected) continue;
-    return UserError(HeaderPlace(plan_->schema, source) + "column " + std::to_string(i + 1) +
-                     " of the header: found " + found + ", expected " + expected +
-                     " (as in the first file)");
+    return UserError(StrCat(HeaderPlace(plan_->schema, source), "column ", i + 1,
+                            " of the header: found ", found, ", expected ", expected,
+                            " (as in the first file)"));
   }
   return OkStatus();
 }
@@ -259,9 +259,9 @@ std::string RowParser::Plan::CountHint(std::string_view line, int64_t found) con
     const auto count = [line](char c) { return std::ranges::count(line, c); };
     const char most = *std::ranges::max_element(kDelimiters, {}, count);
     return "; the delimiter is " + DelimiterText(delimiter) +
-           (count(most) == 0 ? ""
-                             : ", the line has " + std::to_string(count(most)) + " times " +
-                                   DelimiterText({&most, 1}));
+           (count(most) == 0
+                ? ""
+                : StrCat(", the line has ", count(most), " times ", DelimiterText({&most, 1})));
   }
   if (line.find('\r') != std::string_view::npos) return "; the line has carriage returns within";
   if (!quoted && line.find('"') != std::string_view::npos) {
@@ -286,8 +286,8 @@ template <typename Columns>
 void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
                                    RowBuilder* row) const {
   if (found.count() != columns) {
-    row->Fail("found " + std::to_string(found.count()) + " columns, expected " +
-              std::to_string(columns) + CountHint(line, found.count()));
+    row->Fail(StrCat("found ", found.count(), " columns, expected ", columns,
+                     CountHint(line, found.count())));
     return;
   }
   if (split_by_hash && hash_column != kWholeLine) {
@@ -344,7 +344,7 @@ void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
 
 bool RowParser::Plan::ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const {
   if (number >= static_cast<int64_t>(fields.size())) {
-    return row->Fail(number + 2, "", pair, "only " + std::to_string(fields.size()) + " pairs");
+    return row->Fail(number + 2, "", pair, StrCat("only ", fields.size(), " pairs"));
   }
   const FieldPlan& field = fields[number];
   const size_t colon = pair.find(':');

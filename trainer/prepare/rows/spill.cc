@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -60,8 +62,8 @@ Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
   bytes_.resize(chunk.bytes);
   ELASTOR_RETURN_IF_ERROR(file.ReadAt(chunk.at, chunk.bytes, bytes_.data()));
   if (XXH3_64bits(bytes_.data(), bytes_.size()) != chunk.checksum) {
-    return MachineError("the working file of rows is damaged at byte " + std::to_string(chunk.at) +
-                        "; begin anew with --restart");
+    return MachineError(StrCat("the working file of rows is damaged at byte ", chunk.at,
+                               "; begin anew with --restart"));
   }
   rows_ = chunk.rows;
   const char* at = bytes_.data();

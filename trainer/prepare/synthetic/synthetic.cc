@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/leaves.h"
+#include "core/base/text.h"
 #include "trainer/data/block_format.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/synthetic/history_teacher.h"
@@ -91,7 +92,7 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
   if (plan.teacher() == Synthetic::HISTORY) {
     info.has_groups = true;
     info.categorical.push_back({"history", plan.ids_per_field(), true, true, 0, "planted",
-                                "last " + std::to_string(plan.history_length())});
+                                StrCat("last ", plan.history_length())});
   }
   return info;
 }

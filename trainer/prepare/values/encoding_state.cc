@@ -10,6 +10,7 @@
 #include "core/base/hash_text.h"
 #include "core/base/json.h"
 #include "core/base/json_entry.h"
+#include "core/base/text.h"
 #include "trainer/data/block_format.h"
 
 namespace elastor {
@@ -32,8 +33,7 @@ std::string TransformName(const Field& field) {
 std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* state) {
   const Json& numeric = meta.at("numeric");
   if (numeric.size() != plan.numeric.size()) {
-    return "has " + std::to_string(numeric.size()) + " numeric fields, the schema " +
-           std::to_string(plan.numeric.size());
+    return StrCat("has ", numeric.size(), " numeric fields, the schema ", plan.numeric.size());
   }
   for (size_t i = 0; i < plan.numeric.size(); ++i) {
     const std::string wanted =
@@ -47,8 +47,7 @@ std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* s
   }
   const Json& categorical = meta.at("categorical");
   if (categorical.size() != plan.ids.size()) {
-    return "has " + std::to_string(categorical.size()) + " categorical fields, the schema " +
-           std::to_string(plan.ids.size());
+    return StrCat("has ", categorical.size(), " categorical fields, the schema ", plan.ids.size());
   }
   for (size_t i = 0; i < plan.ids.size(); ++i) {
     const PreparePlan::IdColumn& column = plan.ids[i];
@@ -63,13 +62,12 @@ std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* s
     }
     const std::string checksum = found.value("vocabulary_checksum", "").get<std::string>();
     if (owns && column.text == checksum.empty()) {
-      return "has " + std::string(column.text ? "no" : "a") + " vocabulary of field " + name;
+      return StrCat("has ", column.text ? "no" : "a", " vocabulary of field ", name);
     }
     const int64_t rows = found.at("ids").get<int64_t>();
     const int64_t buckets = plan.ids[column.table].field->buckets();
     if (!column.text && rows != buckets) {
-      return "has " + std::to_string(rows) + " ids in field " + name + ", the schema " +
-             std::to_string(buckets);
+      return StrCat("has ", rows, " ids in field ", name, ", the schema ", buckets);
     }
     state->table_rows.push_back(rows);
     state->vocabularies.push_back(checksum);

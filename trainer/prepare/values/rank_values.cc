@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "trainer/prepare/values/kept_values.h"
 #include "trainer/prepare/values/parallel_tasks.h"
 #include "trainer/prepare/values/value_merge.h"
@@ -265,9 +266,9 @@ Status Ranker::ChooseIds() {
     }
     if (!table.text && !table.columns.empty()) next = plan_.ids[i].field->buckets();
     if (table.text && result_.id_bytes == 4 && next > int64_t{1} << 32) {
-      return UserError("field " + plan_.ids[i].field->name() + ": found " +
-                       std::to_string(next - 1) + " values to keep, expected fewer than 2^32; " +
-                       "raise min_count or use HASH");
+      return UserError(StrCat("field ", plan_.ids[i].field->name(), ": found ", next - 1,
+                              " values to keep, expected fewer than 2^32; raise min_count or use "
+                              "HASH"));
     }
     for (const int column : table.columns) result_.table_rows[column] = next;
   }
