@@ -51,6 +51,17 @@ EXPERIMENT
 "$prepare" --schema=schema.textproto --input=day0.csv --output_dir=day0 >log 2>&1 || cat log
 "$prepare" --schema=schema.textproto --input=day1.csv --output_dir=day1 --vocabulary_from=day0 \
   >log 2>&1 || cat log
+# Rows without any weight teach nothing and measure nothing: that is known before the first step.
+for rows in '2400 train' '600 validation'; do
+  awk -F, -v OFS=, -v rows="$rows" 'NR > 1 && (rows ~ "train") == (NR <= 2401) { $5 = 0 } 1' \
+    day0.csv >weightless.csv
+  rm -rf weightless weightless_run
+  "$prepare" --schema=schema.textproto --input=weightless.csv --output_dir=weightless >log 2>&1
+  grep --quiet "the weight of all $rows rows is 0" log || fail "not told: $(cat log)"
+  expect_line 2 "weightless: the weight of all $rows rows is 0" \
+    "$trainer" --experiment=days.textproto --set=data.path=weightless --output_dir=weightless_run
+done
+
 tables_of() { grep --only-matching '"ids":[ 0-9]*' "$1/meta.json"; }
 [[ -n $(tables_of day0) && $(tables_of day0) == "$(tables_of day1)" ]] ||
   fail "tables of the days differ: $(tables_of day0) and $(tables_of day1)"

@@ -19,6 +19,7 @@
 #include "core/process/stop_signals.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
+#include "trainer/data/weighted_rows.h"
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
@@ -177,10 +178,12 @@ Status TrainingRun::Train() {
 Status TrainingRun::CheckEnd() const {
   Communicator& communicator = *context_.communicator;
   // The statistics are a file that ranks may see differently.
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
-      communicator, communicator.rank() == 0
-                        ? CheckMonitor(experiment_, context_.model.task, *context_.dataset)
-                        : OkStatus()));
+  Status status;
+  if (communicator.rank() == 0) {
+    status = CheckWeightedRows(experiment_.data().path(), context_.dataset->info());
+    if (status.ok()) status = CheckMonitor(experiment_, context_.model.task, *context_.dataset);
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
   if (!options_.predictions) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckPredictions("--predictions", context_));
   if (context_.dataset->rows(options_.split) > 0) return OkStatus();

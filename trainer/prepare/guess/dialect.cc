@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/text.h"
+#include "trainer/data/record_scanner.h"
 #include "trainer/prepare/guess/text_sample.h"
 #include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/column_names.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr size_t kMostSkipped = 20;
 constexpr size_t kTypedLines = 100;  // tell how many values are typed
-constexpr size_t kMostRecordBytes = 1 << 20;
 
 using Lines = std::vector<std::string>;
 
@@ -92,25 +92,6 @@ Alike ChooseQuotes(const Lines& lines, bool quotes, Schema* schema) {
   return around ? quoted : plain;
 }
 
-// Whether a quote is open at the end of `line`. `open`: one is at its beginning.
-bool StaysOpen(const std::string& line, const std::string& delimiter, bool open) {
-  for (size_t at = 0;;) {
-    if (!open && at < line.size() && line[at] == '"') {
-      open = true;
-      ++at;
-    }
-    while (open) {
-      at = line.find('"', at);
-      if (at == line.npos) return true;
-      open = line.compare(at, 2, "\"\"") == 0;
-      at += open ? 2 : 1;
-    }
-    at = line.find(delimiter, at);
-    if (at == line.npos) return false;
-    at += delimiter.size();
-  }
-}
-
 // Makes a space after every delimiter a part of it.
 void TakeSpaceIntoDelimiter(const Lines& lines, const Alike& alike, Schema* schema) {
   Schema spaced = *schema;
@@ -132,19 +113,19 @@ int64_t LinesOf(const std::string& record) { return 1 + std::ranges::count(recor
 Lines RecordsOf(const Schema& schema, const Lines& lines) {
   if (!schema.quoted()) return lines;
   const std::string delimiter = DelimiterOf(schema);
+  std::string text;
+  for (const std::string& line : lines) StrAppend(&text, line, "\n");
   Lines records;
-  bool join = true;
-  for (size_t first = 0; first < lines.size();) {
-    std::string record = lines[first];
-    bool open = join && StaysOpen(record, delimiter, false);
-    size_t next = first + 1;
-    for (; open && next < lines.size() && record.size() < kMostRecordBytes; ++next) {
-      open = StaysOpen(lines[next], delimiter, true);
-      StrAppend(&record, "\n", lines[next]);
+  int64_t taken = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = EndOfRecord(text, begin, delimiter);
+    if (end == text.npos || end - begin > kMostRecordBytes) {  // of no use as records
+      records.insert(records.end(), lines.begin() + taken, lines.end());
+      break;
     }
-    join = join && !open;  // a quote that stays open ends it, or time would grow by the square
-    records.push_back(open ? lines[first] : record);
-    first = open ? first + 1 : next;
+    records.push_back(text.substr(begin, end - 1 - begin));
+    taken += LinesOf(records.back());
+    begin = end;
   }
   return records;
 }

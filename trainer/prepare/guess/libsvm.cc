@@ -130,6 +130,7 @@ StatusOr<LibsvmFindings> FindLibsvm(const TextSample& text) {
                             ": pairs with values other than 1, and not the same indices in every "
                             "row; no schema reads such rows"));
   }
+  found.zero_based = !rows.ones && rows.index_at[0] == "0";
   found.fields = !rows.ones              ? LibsvmFindings::kNumeric
                  : same && rows.disjoint ? LibsvmFindings::kCategorical
                                          : LibsvmFindings::kBag;
@@ -144,7 +145,7 @@ std::string LibsvmSchema(const LibsvmFindings& found, const std::string& bad_row
           ? StrCat("name: \"features\" type: MULTI_HOT max_length: ", most)
           : StrCat("names: ", names,
                    " type: ", found.fields == LibsvmFindings::kNumeric ? "NUMERIC" : "CATEGORICAL");
-  return StrCat("layout: LIBSVM\n", bad_rows,
+  return StrCat("layout: LIBSVM\n", found.zero_based ? "zero_based: true\n" : "", bad_rows,
                 "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\nfields { ", fields,
                 " }\n");
 }

@@ -15,6 +15,7 @@ namespace elastor {
 struct LibsvmFindings {
   size_t least_pairs = 0;  // of a row, and the most
   size_t most_pairs = 0;
+  bool zero_based = false;  // the first numeric index is 0
   // NUMERIC: every place has one index in all rows. CATEGORICAL: no index stands at two places.
   // MULTI_HOT: else.
   enum Fields { kNumeric, kCategorical, kBag } fields = kBag;

@@ -204,9 +204,9 @@ ColumnProposal ProposeWhole(const SampleColumn& column, bool named, int64_t rows
   if (unique) return LeftOut("another number in every row, which may be a quantity; left out");
   const bool tail = HasHeavyTail(column), thins = ThinsOut(column);
   if (tail && thins) return {QuantityType(column), "", "", {}};
-  const bool small = distinct <= kMostSmallNumbers &&
-                     column.largest - column.least < kLargestGap * static_cast<double>(distinct);
-  if (small && GoesSlowly(column)) return {QuantityType(column), "", "", {}};
+  const bool dense = column.largest - column.least < kLargestGap * static_cast<double>(distinct);
+  const bool small = dense && distinct <= kMostSmallNumbers;
+  if (dense && GoesSlowly(column)) return {QuantityType(column), "", "", {}};
   if (!tail && (small || !often)) {
     return {QuantityType(column), "", "taken for a quantity; may be names of things", {}};
   }

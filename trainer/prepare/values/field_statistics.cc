@@ -103,6 +103,7 @@ std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
     const SplitTally& tally = measures.splits[split];
     Json& part = json["splits"][NameOf(split)];
     part["rows"] = tally.rows;
+    if (plan.weights) part["weighted_rows"] = tally.weighted_rows;
     for (size_t i = 0; i < plan.labels.size(); ++i) {
       const SplitTally::Label& label = tally.labels[i];
       Json& of_label = plan.labels.size() == 1 ? part : part["labels"][plan.labels[i]];

@@ -27,6 +27,7 @@ TEST(LibsvmTest, NearlyAllLinesAreALabelAndWordsWithColons) {
 
 TEST(LibsvmTest, OneIndexAtAPlaceMakesNumbers) {
   EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 1:2 2:7"}), HasSubstr("names: \"f1..f2\" type: NUMERIC"));
+  EXPECT_THAT(FieldsOf({"1 0:.5 1:3", "0 0:2 1:7"}), HasSubstr("LIBSVM\nzero_based: true\n"));
   EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 1:2 3:7"}), HasSubstr("not the same indices"));
   EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 7:1"}), HasSubstr("not the same indices"));
 }
