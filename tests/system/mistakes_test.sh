@@ -104,6 +104,14 @@ grep '^0' "$work/both.csv" >"$work/alike.csv"
 expect_mistake 'training.monitor.metric: AUC, but the label is 0 in every validation row; expected rows of both, or LOGLOSS' \
   "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/alike" --set=training.monitor.best_weights=true
 
+# Settings that a run can have, and that are mostly slips, are told.
+"$trainer" "${tiny[@]}" --output_dir="$work/idle" --set=training.schedule.warmup_steps=100 \
+  --set=training.batch_size=4096 --set=parallel.threads=32 >"$work/log" 2>&1 || fail 'a run with idle settings'
+for line in 'training.schedule.warmup_steps: 100; the run has 1 step,' 'training.batch_size: 4096; training has 1600 rows,' \
+  'parallel.threads: 32 on all ranks; those beyond parallel.virtual_shards, 16,'; do
+  grep --quiet "^warning: $line" "$work/log" || fail "expected 'warning: $line', found: $(cat "$work/log")"
+done
+
 # Sizes whose products are beyond 64 bits are refused before anything is built.
 expect_mistake 'model.x_deep_fm.maps: 2147483647; expected at most 1000000' "$trainer" "${tiny[@]}" "$new" \
   --set=model.kind=X_DEEP_FM --set=model.maps=2147483647,2147483647

@@ -305,5 +305,19 @@ TEST(MetricsCsvTest, ColumnsStay) {
             "blocked_s,write_s\n");
 }
 
+// A run whose end puts the best weights back measures them behind its last checkpoint. One that
+// goes on from there has not measured them.
+TEST(KeptMetricsTest, WhatTheEndMeasuredOfAnEarlierStepIsLeftOut) {
+  const std::string step5 = ToJson(TrainRecord{.step = 5}) + "\n";
+  const std::string step9 = ToJson(TrainRecord{.step = 9}) + "\n";
+  const std::string checkpoint =
+      ToJson(CheckpointRecord{.step = 9, .digest = "d", .path = "p"}) + "\n";
+  const std::string best = ToJson(TrainRecord{.step = 5, .loss = 1}) + "\n";
+  const std::string last = ToJson(TrainRecord{.step = 9, .loss = 1}) + "\n";
+  EXPECT_EQ(KeepMetrics(step5 + step9 + checkpoint + best, 9).text, step5 + step9 + checkpoint);
+  EXPECT_EQ(KeepMetrics(step5 + step9 + checkpoint + last, 9).text,
+            step5 + step9 + checkpoint + last);
+}
+
 }  // namespace
 }  // namespace elastor
