@@ -178,9 +178,9 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
 
 Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckFields("", experiment));
+  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
   ELASTOR_RETURN_IF_ERROR(CheckSizes("model.", experiment.model()));
   ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
-  ELASTOR_RETURN_IF_ERROR(CheckModel(experiment.model(), experiment.embedding().width()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
   const int32_t iterations = experiment.evaluation().iterations();
   ModelConfig model = experiment.model();

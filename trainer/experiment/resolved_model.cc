@@ -8,7 +8,6 @@
 #include "trainer/experiment/sequences.h"
 
 namespace elastor {
-
 namespace {
 
 // Beyond these, sizes that are made of the model's and the data's pass 64 bits.
