@@ -217,10 +217,10 @@ StatusOr<Experiment> ReadExperiment(const Mode& mode, std::span<const std::strin
     return experiment;
   }
   if (mode.parallel.empty() && !overrides.empty()) {
-    return UserError(
-        StrCat("--set=", overrides[0], ": --mode=", mode.name, " takes ",
-               mode.source == Mode::Source::kRuns ? "runs as they are" : "the folder as it is",
-               "; expected none"));
+    return UserError(StrCat("--set=", overrides[0], ": --mode=", mode.name,
+                            mode.source == Mode::Source::kRuns ? " shows runs as they are"
+                                                               : " takes the folder as it is",
+                            "; expected none"));
   }
   Experiment experiment;
   if (!mode.parallel.empty()) {
