@@ -136,7 +136,7 @@ make_large large 0 >"$work/log" 2>&1 || fail "large images: $(<"$work/log")"
 grep --quiet '"rows_per_block": 4,' "$work/large/meta.json" || fail 'blocks of large images'
 make_large by_schema 7 >"$work/log" 2>&1 || fail "large images by the schema: $(<"$work/log")"
 grep --quiet '"rows_per_block": 7,' "$work/by_schema/meta.json" || fail "the schema's rows_per_block"
-expect_line 2 'rows_per_block: 65 images of 2048 x 2048 pixels are 272629760 bytes; expected at most 268435456, which 64 images have, or 0' \
+expect_line 2 'rows_per_block: 65 images of 2048 x 2048 pixels are 272629760 bytes; expected at most 268435456, which 64 images have, or none' \
   make_large none 65
 expect_line 2 'found 12 x 2048 x 2048 bytes of images, which lie in memory; expected at most the 42949672 that --memory_gib leaves' \
   make_large none 0 --memory_gib=0.04

@@ -231,7 +231,7 @@ void MeasurePixels(const LabelledImages& images, int64_t rows, DatasetInfo::Imag
   if (variance > 0) image->stddev = std::sqrt(variance);
 }
 
-// How many images are a block: as many as `asked`, unless that is 0.
+// How many images are a block: as many as `asked`; 0 if the schema leaves it out.
 StatusOr<int64_t> RowsPerBlock(int64_t asked, int64_t most, const DatasetInfo::Image& image) {
   if (asked == 0) return std::clamp(kBlockBytes / image.pixels(), int64_t{1}, most);
   const int64_t bytes = asked * image.pixels();
@@ -239,7 +239,7 @@ StatusOr<int64_t> RowsPerBlock(int64_t asked, int64_t most, const DatasetInfo::I
   return UserError(StrCat("rows_per_block: ", asked, " images of ", image.height, " x ",
                           image.width, " pixels are ", bytes, " bytes; expected at most ",
                           kMostBlockBytes, ", which ", kMostBlockBytes / image.pixels(),
-                          " images have, or 0"));
+                          " images have, or none"));
 }
 
 }  // namespace
