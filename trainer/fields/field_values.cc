@@ -4,6 +4,7 @@
 #include <charconv>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
@@ -90,16 +91,19 @@ std::string ExpectedValue(const FieldDescriptor& field) {
   }
 }
 
-// How many letters must be put in, left out or replaced to make one of the other.
+// How many letters must be put in, left out, replaced or swapped with their neighbour to make one
+// of the other.
 int EditDistance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
+  // Of the letters of `a` so far, of one letter less, and of two less, to each beginning of `b`.
+  std::vector<int> row(b.size() + 1), last, before;
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = row[0]++;
+    before = std::exchange(last, row);
+    ++row[0];
     for (size_t j = 0; j < b.size(); ++j) {
-      const int replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
