@@ -21,8 +21,7 @@ struct Dialect {
 // Returns the values of a line; none when a quote is left open.
 std::vector<std::string> SplitLine(const Schema& schema, const std::string& line);
 
-// Joins lines to records: where quotes are read, a value in them may go on in the next line. A
-// quote that is open for more than 1 MiB joins none.
+// Joins lines to records as RecordScanner does. From a quote on that stays open, each line is one.
 std::vector<std::string> RecordsOf(const Schema& schema, const std::vector<std::string>& lines);
 
 // Returns the number of lines of a record.

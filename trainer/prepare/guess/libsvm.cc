@@ -46,12 +46,11 @@ struct LibsvmRows {
   size_t most_pairs = 0;
   bool ones = true;                  // all values are 1
   bool disjoint = true;              // no index stands at two places
-  bool constant = true;              // every place has one index
+  bool from_one = true;              // indices are those of the places: 1, 2, ...
+  bool from_zero = true;             // or 0, 1, ...
   std::string odd_label;             // the first one that is neither 0, 1 nor -1
-  int64_t labels = 0;                // such as are
   std::string triple, query, wrong;  // the first word of each kind
   std::unordered_map<std::string, size_t> place_of;
-  std::vector<std::string> index_at;  // the first one of each place
 
   void Add(const std::vector<std::string>& words);
   void AddPair(size_t place, const std::string& word);
@@ -76,14 +75,14 @@ void LibsvmRows::AddPair(size_t place, const std::string& word) {
   if (!IsPairOrTriple(word)) return;  // of a bad row
   if (word.find(':', colon + 1) != word.npos) return Note(word, &triple);
   const std::string index = word.substr(0, colon);
-  int64_t number;
+  int64_t number = -1;
   if (!ParseInteger(index, &number)) Note(word, &wrong);
   double value = 0;
   ParseNumber(std::string_view(word).substr(colon + 1), &value);
   ones &= value == 1;
   disjoint &= place_of.try_emplace(index, place).first->second == place;
-  if (place == index_at.size()) index_at.push_back(index);
-  constant &= place < index_at.size() && index_at[place] == index;
+  from_one &= number == static_cast<int64_t>(place) + 1;
+  from_zero &= number == static_cast<int64_t>(place);
 }
 
 }  // namespace
@@ -125,12 +124,12 @@ StatusOr<LibsvmFindings> FindLibsvm(const TextSample& text) {
   found.least_pairs = rows.least_pairs;
   found.most_pairs = rows.most_pairs;
   const bool same = rows.least_pairs == rows.most_pairs;
-  if (!rows.ones && !(same && rows.constant)) {
+  found.zero_based = rows.from_zero;
+  if (!rows.ones && !(same && (rows.from_one || rows.from_zero))) {
     return UserError(StrCat(path,
-                            ": pairs with values other than 1, and not the same indices in every "
-                            "row; no schema reads such rows"));
+                            ": pairs with values other than 1, and not all indices in every row; "
+                            "no schema reads such rows"));
   }
-  found.zero_based = !rows.ones && rows.index_at[0] == "0";
   found.fields = !rows.ones              ? LibsvmFindings::kNumeric
                  : same && rows.disjoint ? LibsvmFindings::kCategorical
                                          : LibsvmFindings::kBag;
@@ -145,7 +144,8 @@ std::string LibsvmSchema(const LibsvmFindings& found, const std::string& bad_row
           ? StrCat("name: \"features\" type: MULTI_HOT max_length: ", most)
           : StrCat("names: ", names,
                    " type: ", found.fields == LibsvmFindings::kNumeric ? "NUMERIC" : "CATEGORICAL");
-  return StrCat("layout: LIBSVM\n", found.zero_based ? "zero_based: true\n" : "", bad_rows,
+  const bool zero_based = found.fields == LibsvmFindings::kNumeric && found.zero_based;
+  return StrCat("layout: LIBSVM\n", zero_based ? "zero_based: true\n" : "", bad_rows,
                 "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\nfields { ", fields,
                 " }\n");
 }

@@ -15,10 +15,10 @@ namespace elastor {
 struct LibsvmFindings {
   size_t least_pairs = 0;  // of a row, and the most
   size_t most_pairs = 0;
-  bool zero_based = false;  // the first numeric index is 0
-  // NUMERIC: every place has one index in all rows. CATEGORICAL: no index stands at two places.
-  // MULTI_HOT: else.
+  // NUMERIC: the indices are those of the places, 1, 2, ..., or 0, 1, ... if zero_based.
+  // CATEGORICAL: no index stands at two places. MULTI_HOT: else.
   enum Fields { kNumeric, kCategorical, kBag } fields = kBag;
+  bool zero_based = false;
 };
 
 // Whether nearly all of the first lines are a number, then words with colons, as libsvm, libFM,

@@ -1,7 +1,6 @@
 #include "trainer/prepare/guess/types.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -75,12 +74,10 @@ std::string FirstText(const SampleColumn& column, bool (*is)(std::string_view)) 
   return Shown(*first);
 }
 
+// The day of a time, as YYYY-MM-DD.
 std::string DayText(double seconds) {
-  const std::chrono::sys_days day{
-      std::chrono::days(static_cast<int64_t>(std::floor(seconds / 86400)))};
-  const std::chrono::year_month_day date{day};
-  return Format("%04d-%02u-%02u", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+  constexpr size_t kDay = 10;
+  return TimeText(static_cast<int64_t>(std::floor(seconds))).substr(0, kDay);
 }
 
 // Seconds since 1970 in the unit that a column's numbers then have: 1, 1e3, 1e6, 1e9; 0: none.

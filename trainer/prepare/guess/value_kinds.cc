@@ -1,7 +1,6 @@
 #include "trainer/prepare/guess/value_kinds.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <chrono>
 #include <iterator>
@@ -22,7 +21,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// Takes one of `affixes` from the front or the back of *text.
+// Takes a currency or a percent sign from the front or the back of *text, if there is one.
 bool TakeAffix(std::string_view* text) {
   constexpr std::string_view kAffixes[] = {"$",   "€",   "£",   "¥",   "%",  "USD",
                                            "EUR", "GBP", "Rs.", "RUB", "CHF"};
@@ -55,7 +54,6 @@ bool IsGrouped(std::string_view text, std::string_view between) {
 
 // Whether `text` is digits with a decimal comma, thousands between points, or groups of thousands.
 bool IsPunctuatedNumber(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
   for (const std::string_view between : {",", ".", "'", " ", "_", "\xc2\xa0"}) {
     const char decimal = between == "," ? '.' : ',';
     const size_t point = std::min(text.rfind(decimal), text.size());
@@ -71,10 +69,9 @@ bool IsPunctuatedNumber(std::string_view text) {
 }
 
 bool IsInfinity(std::string_view text) {
-  constexpr size_t kMostBytes = 9;
+  constexpr size_t kMostBytes = 8;
   if (text.size() > kMostBytes) return false;
-  std::string lower = LowerCase(text);
-  if (lower.starts_with('-') || lower.starts_with('+')) lower.erase(0, 1);
+  const std::string lower = LowerCase(text);
   return lower == "inf" || lower == "infinity";
 }
 
@@ -183,26 +180,21 @@ bool IsTimeOfDay(const std::vector<Piece>& pieces, size_t at) {
 }  // namespace
 
 bool IsWrittenNumber(std::string_view text) {
-  const std::string_view whole = text;
-  text = Trimmed(text);
-  if (text.size() > 2 && text.front() == '\'' && text.back() == '\'') {
-    text = text.substr(1, text.size() - 2);
-  }
-  const bool parentheses = text.size() > 2 && text.front() == '(' && text.back() == ')';
-  if (parentheses) text = Trimmed(text.substr(1, text.size() - 2));
-  const bool negative = !text.empty() && text[0] == '-';
-  if (negative) text.remove_prefix(1);
-  const bool affix = TakeAffix(&text);
-  if (affix && !text.empty() && text[0] == '-') text.remove_prefix(1);
-  if (text.empty()) return false;
-  const bool plus = text[0] == '+' && text.size() > 1;
-  if (plus) text.remove_prefix(1);
   double number;
-  if (ParseNumber(text, &number)) {
-    return affix || plus || parentheses || Trimmed(whole).size() < whole.size() ||
-           whole.front() == '\'';
-  }
-  return IsPunctuatedNumber(text) || IsInfinity(text);
+  if (ParseNumber(text, &number)) return false;
+  text = Trimmed(text);
+  const auto between = [&](char open, char close) {
+    if (text.size() < 3 || text.front() != open || text.back() != close) return;
+    text = Trimmed(text.substr(1, text.size() - 2));
+  };
+  between('\'', '\'');
+  between('(', ')');
+  const auto take_sign = [&] {
+    if (text.size() > 1 && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  };
+  take_sign();
+  if (TakeAffix(&text)) take_sign();
+  return ParseNumber(text, &number) || IsPunctuatedNumber(text) || IsInfinity(text);
 }
 
 bool IsWrittenTime(std::string_view text) {

@@ -25,11 +25,12 @@ TEST(LibsvmTest, NearlyAllLinesAreALabelAndWordsWithColons) {
   EXPECT_FALSE(IsLibsvm({"2014-10-21 05:00:00", "2014-10-22 06:00:00"}));
 }
 
-TEST(LibsvmTest, OneIndexAtAPlaceMakesNumbers) {
+TEST(LibsvmTest, NumbersNeedTheIndexOfTheirPlace) {
   EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 1:2 2:7"}), HasSubstr("names: \"f1..f2\" type: NUMERIC"));
-  EXPECT_THAT(FieldsOf({"1 0:.5 1:3", "0 0:2 1:7"}), HasSubstr("LIBSVM\nzero_based: true\n"));
-  EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 1:2 3:7"}), HasSubstr("not the same indices"));
-  EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 7:1"}), HasSubstr("not the same indices"));
+  EXPECT_THAT(FieldsOf({"1 0:.5 1:3", "0 0:2 1:7"}), HasSubstr("zero_based: true\n"));
+  EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 1:2 3:7"}), HasSubstr("not all indices in every row"));
+  EXPECT_THAT(FieldsOf({"1 1:.5 3:3", "0 1:2 3:7"}), HasSubstr("not all indices in every row"));
+  EXPECT_THAT(FieldsOf({"1 1:.5 2:3", "0 7:1"}), HasSubstr("not all indices in every row"));
 }
 
 TEST(LibsvmTest, IndicesOfOnesAreCategoriesOrABag) {

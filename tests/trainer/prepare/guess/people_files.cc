@@ -425,7 +425,7 @@ TrueColumn Maker::Unreadable() {
                          value < 1000 ? Format("%.2f", value)
                                       : Format("%d,%03d.50", static_cast<int>(value) / 1000,
                                                static_cast<int>(value) % 1000),
-                         Format("+%.3f", value),
+                         Format("EUR %.0f", value),
                          TimeText(seconds, "%Y-%m-%dT%H:%M:%SZ"),
                          TimeText(seconds, "%d.%m.%Y"),
                          TimeText(seconds, "%m/%d/%Y %H:%M"),
@@ -489,7 +489,7 @@ void Maker::Thin(TrueColumn* column) {
 bool Maker::Usable(const std::string& value) const {
   if (quotes_ != kNone) return true;
   const std::string_view first = std::string_view(delimiter_).substr(0, 1);
-  return value.find(first) == value.npos && value.find('"') == value.npos;
+  return value.find(first) == value.npos && value.find_first_of("\"\n") == value.npos;
 }
 
 std::string Maker::Quoted(const std::string& value, bool number) {

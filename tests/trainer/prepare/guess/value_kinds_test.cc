@@ -7,14 +7,14 @@ namespace {
 
 TEST(ValueKindsTest, NumbersAsPeopleWriteThem) {
   for (const char* text : {"12,50", "1,234.50", "1.234,50", "1,234,567", "12.5%", "$3.20", "-$3",
-                           "(7.5)", " 3.2 ", "'12'", "+4.5", "1_000", "inf", "-Infinity", "5 EUR",
+                           "(7.5)", " 3.2 ", "'12'", "$+4.5", "1_000", "inf", "-Infinity", "5 EUR",
                            "\xe2\x82\xac"
                            "9,99",
                            "1 234 567,8"}) {
     EXPECT_TRUE(IsWrittenNumber(text)) << text;
   }
-  for (const char* text : {"", "12", "-1.5e3", "1,2,3", "12,", "1.2.3", "3 pieces", "$", "%", "()",
-                           "1,23,456", "infant", "A-1"}) {
+  for (const char* text : {"", "12", "-1.5e3", "+4.5", "1,2,3", "12,", "1.2.3", "3 pieces", "$",
+                           "%", "()", "1,23,456", "infant", "A-1"}) {
     EXPECT_FALSE(IsWrittenNumber(text)) << text;
   }
 }
