@@ -1,5 +1,6 @@
 #include "core/process/stop_signals.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,7 +29,10 @@ void Exit(int signal) {
                                : "trainer: stopped by SIGUSR1; the work is not done\n";
   const bool speaks =
       reaction == kSpeakAndExit || (reaction == kSpeakButOfSigtermAndExit && signal != SIGTERM);
-  if (speaks && write(STDERR_FILENO, line, std::strlen(line)) < 0) {
+  // Nobody may read stderr any more, and the pipe may be full.
+  pollfd stream = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (speaks && poll(&stream, 1, /*timeout=*/0) == 1 &&
+      write(STDERR_FILENO, line, std::strlen(line)) < 0) {
     // There is nobody to tell.
   }
   _exit(static_cast<int>(StatusCode::kStopped));

@@ -164,10 +164,11 @@ unset OMPI_MCA_odls_base_sigkill_timeout
 # Who is ended while nobody reads its lines any more, as by such an mpirun, still leaves its checkpoint.
 mkfifo "$work/unread"
 exec {unread}<>"$work/unread"
-head --bytes=65536 /dev/zero >"$work/unread"
-"${tiny[@]}" --set=training.epochs=1000000 --output_dir="$work/unheard" 2>"$work/unread" &
+"${tiny[@]}" --set=training.epochs=1000000 --set=training.log_every_steps=1 --output_dir="$work/unheard" \
+  2>"$work/unread" &
 unheard=$!
-wait_until test -e "$work/unheard/metrics.jsonl" || fail 'stderr unread: no run'
+wait_until test -s "$work/unheard/metrics.jsonl" || fail 'stderr unread: no run'
+dd if=/dev/zero of="$work/unread" bs=512 count=256 oflag=nonblock 2>/dev/null # until it is full
 kill -TERM $unheard
 ended_unheard() { ! kill -0 $unheard; }
 wait_until ended_unheard || { fail 'SIGTERM, stderr unread: still there' && kill -KILL $unheard; }

@@ -1,6 +1,10 @@
 #include "core/process/stop_signals.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <cstdlib>
 
 #include "gtest/gtest.h"
 
@@ -37,6 +41,19 @@ TEST(StopSignalsDeathTest, WorkWithNothingToSaveEndsAtOnce) {
         std::raise(SIGTERM);
       },
       testing::ExitedWithCode(kStoppedCode), "^trainer: stopped by SIGTERM; [^\n]*\n$");
+  // Also where nobody reads stderr any more.
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (pipe2(ends, O_NONBLOCK) != 0) std::_Exit(1);
+        while (write(ends[1], "x", 1) == 1) continue;
+        fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], STDERR_FILENO);
+        RememberStopSignals();
+        ExitOnStopSignals(/*speaks=*/true);
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(kStoppedCode), "^$");
   for (const int signal : {SIGTERM, SIGINT}) {
     EXPECT_EXIT(
         {
