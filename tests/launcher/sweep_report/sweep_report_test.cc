@@ -254,7 +254,7 @@ TEST_F(SweepReportTest, ArmsAndKernels) {
     const double seed = 0.001 * static_cast<double>(i % 6);
     std::string metrics;
     for (const int step : {5, 10}) {
-      metrics += Json{{"event", "train"}, {"loss", 0.5 + seed}}.dump() + "\n";
+      metrics += Json{{"event", "train"}, {"step", step}, {"loss", 0.5 + seed}}.dump() + "\n";
       metrics += Json{{"event", "eval"},
                       {"split", "validation"},
                       {"scheduled", true},
