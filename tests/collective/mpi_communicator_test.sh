@@ -19,6 +19,8 @@ expect_end() {
   local output code
   output=$(on_ranks 3 "$disturbed_ranks" "$1" "$2" 2>&1)
   code=$?
+  # Of a busy machine, the event library of mpirun may tell of a socket that is closed already.
+  output=$(grep --invert-match '^\[warn\] Epoll ' <<<"$output")
   if [[ $code -ne 3 || $(wc --lines <<<"$output") -ne 1 || ! $output =~ ^elastor:\ $3$ ]]; then
     fail "$1: expected exit code 3 and the line '$3'"
     printf '  found exit code %d and:\n%s\n' "$code" "$output"

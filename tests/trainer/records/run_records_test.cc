@@ -91,7 +91,7 @@ TEST(RunRecordsTest, SeveralLabels) {
                       "test click logloss: 0.5000\n"
                       "test buy AUC: 0.6250\n"
                       "test buy logloss: 0.2500\n"
-                      "best click auc: 0.7500 at step 40\n"),
+                      "best validation click auc: 0.7500 at step 40\n"),
             std::string::npos)
       << text;
   const Json of_summary = Json::parse(ToJson(summary));
