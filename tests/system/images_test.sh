@@ -127,19 +127,19 @@ refuse 'found images of 6 x 4; expected 4 x 6' "$images,$labels" "$work/turned,$
 { bytes 0 0 8 3 0 0 0 12 0 0 8 0 0 0 8 0 && head --bytes=$((12 << 22)) /dev/zero; } >"$work/large.images"
 { bytes 0 0 8 1 0 0 0 12 0 1 2 3 4 5 6 7 8 9 10 11; } >"$work/large.labels"
 large=$work/large.images,$work/large.labels
-# make_large DATA ROWS_PER_BLOCK ARGUMENT...
+# make_large DATA ROWS_PER_BLOCK ARGUMENT...: '' leaves rows_per_block out.
 make_large() {
-  sed "s/^rows_per_block: .*/rows_per_block: $2/" "$work/schema.textproto" >"$work/large.textproto"
+  sed "s/^rows_per_block: .*/${2:+rows_per_block: $2}/" "$work/schema.textproto" >"$work/large.textproto"
   "$prepare" --schema="$work/large.textproto" --input="$large" --output_dir="$work/$1" "${@:3}"
 }
-make_large large 0 >"$work/log" 2>&1 || fail "large images: $(<"$work/log")"
+make_large large '' >"$work/log" 2>&1 || fail "large images: $(<"$work/log")"
 grep --quiet '"rows_per_block": 4,' "$work/large/meta.json" || fail 'blocks of large images'
 make_large by_schema 7 >"$work/log" 2>&1 || fail "large images by the schema: $(<"$work/log")"
 grep --quiet '"rows_per_block": 7,' "$work/by_schema/meta.json" || fail "the schema's rows_per_block"
 expect_line 2 'rows_per_block: 65 images of 2048 x 2048 pixels are 272629760 bytes; expected at most 268435456, which 64 images have, or none' \
   make_large none 65
 expect_line 2 'found 12 x 2048 x 2048 bytes of images, which lie in memory; expected at most the 42949672 that --memory_gib leaves' \
-  make_large none 0 --memory_gib=0.04
+  make_large none '' --memory_gib=0.04
 rm --recursive "$work/large" "$work/by_schema" "$work"/large.*
 
 # Images whose losses have no meaning: those that are 0 as the trainer reads them, all black here, and

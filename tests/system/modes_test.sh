@@ -339,7 +339,7 @@ expect_mistake 1 'which --mode=projection is about' --mode=projection --model=on
 
 # Rows that training never met come from the seed; another seed is another model.
 expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4
-expect_mistake 1 "tensor 'tokenizer.output.weight' is F32" \
+expect_mistake 1 'model.rank_elastor.token_width: 12; expected 8, as in one/model/manifest.json' \
   --mode=evaluate --model=one/model --set=model.token_width=12
 expect_mistake 1 'nowhere/manifest.json: open: No such file' --mode=evaluate --model=nowhere
 expect_mistake 1 '--model: missing' --mode=predict
