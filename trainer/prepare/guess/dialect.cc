@@ -137,12 +137,13 @@ StatusOr<Dialect> FindDialect(const std::vector<std::string>& lines, const std::
   Alike best;
   Schema chosen;
   for (const char* delimiter : {"\t", ",", "::", ";", "|", "\x01", " "}) {
-    // Spaces stand within values, too.
-    if (delimiter[0] == ' ' && best.share > 0.5) continue;
     Schema schema;
     schema.set_delimiter(delimiter);
     const Alike alike = ChooseQuotes(lines, quotes, &schema);
-    if (alike <= best) continue;
+    // Spaces stand within values, too.
+    const bool within = delimiter[0] == ' ' && best.share > 0.5 &&
+                        (alike.share <= best.share || alike.columns <= best.columns);
+    if (within || alike <= best) continue;
     best = alike;
     chosen = schema;
   }

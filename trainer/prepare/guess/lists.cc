@@ -176,7 +176,8 @@ ListFinding::Kind KindOf(const Items& items, char separator, int64_t count) {
   const bool usual = IsOneOf(kUsual, separator);
   const bool digits = items.numbers == items.distinct;
   const bool alike =
-      items.alike && (items.most > 2 || usual) && !(digits && IsOneOf(kWithinNumbers, separator));
+      items.alike &&
+      (digits ? (items.most > 2 || usual) && !IsOneOf(kWithinNumbers, separator) : items.most > 1);
   if (IsOneOf(kSure, separator) && (alike || most_several || recurs >= kMaybeShare)) {
     return ListFinding::kList;
   }
@@ -185,7 +186,7 @@ ListFinding::Kind KindOf(const Items& items, char separator, int64_t count) {
   const bool few = items.distinct * values_of_item < items.values;
   if (often && items.varies() && few && recurs >= kRecurShare) return ListFinding::kList;
   const bool shared = recurs >= kMaybeShare && items.distinct < items.values && items.several > 1;
-  const bool words = reused && most_several && items.varies() && items.most > 2;
+  const bool words = reused && 3 * items.several >= items.values && items.varies();
   const bool parts =
       (usual || separator == '/') && items.varies() && 4 * items.several >= items.values;
   const bool maybe = shared || words || parts || (items.alike && items.most > 2) ||

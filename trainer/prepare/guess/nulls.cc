@@ -86,25 +86,31 @@ Nulls FindNulls(const std::vector<SampleColumn>& columns) {
   const auto means_missing = [](const std::string& text, const Use& use) {
     return !MayBeValue(text) || !use.typed.empty() || use.columns >= kManyColumns;
   };
+  // Whoever leaves missing values empty writes no NA for them.
+  const bool empties = std::ranges::any_of(columns, [](const auto& c) { return c.missing > 0; });
+  const auto doubt_of = [&](const SampleColumn& column, const std::string& text) -> std::string {
+    const Use& use = uses[text];
+    const bool code = IsCode(column, text);
+    if (IsMissingLabel(column, text)) return "";
+    if (!means_missing(text, use)) {
+      const bool certain = code && empties && IsPlaceName(column.name);
+      return certain ? "" : StrCat(Shown(text), " is taken for a value, and may mean missing");
+    }
+    if (use.columns >= kManyColumns && !code) return "";
+    return StrCat(Shown(text), " means missing, as in ",
+                  use.typed.empty() ? "other columns" : Shown(use.typed),
+                  ", and may be a value here");
+  };
   Nulls result;
   for (const auto& [text, use] : uses) {
     if (means_missing(text, use)) result.texts.push_back(text);
   }
   for (size_t i = 0; i < columns.size(); ++i) {
-    std::string doubt;
+    std::string& doubt = result.doubts.emplace_back();
     for (const auto& [value, rows] : columns[i].values) {
-      if (typed[i] || !LooksMissing(value) || !MayBeValue(value)) continue;
-      const Use& use = uses[value];
-      const bool missing = means_missing(value, use), code = IsCode(columns[i], value);
-      if (missing ? use.columns >= kManyColumns && !code : code && IsPlaceName(columns[i].name)) {
-        continue;
-      }
-      if (IsMissingLabel(columns[i], value)) continue;
-      doubt = StrCat(Shown(value), !missing ? " is taken for a value, and may mean missing"
-                                            : StrCat(" means missing, as in ", Shown(use.typed),
-                                                     ", and may be a value here"));
+      if (typed[i] || !MayBeValue(value)) continue;
+      if (const std::string found = doubt_of(columns[i], value); !found.empty()) doubt = found;
     }
-    result.doubts.push_back(doubt);
   }
   return result;
 }

@@ -47,6 +47,9 @@ TEST(DialectTest, OfDelimitersThatDoAlikeTheOneBetweenNumbersIsTaken) {
   const auto commas = FindDialect({"12,5;3,7", "1,25;4,5", "0,5;2,0"}, "f");
   ASSERT_TRUE(commas.ok()) << commas.status().message();
   EXPECT_EQ(commas->schema.delimiter(), ";");
+  const auto blanks = FindDialect({"a b c d", "0 12,5 3,7 1", "1 1,25 4,5 0", "1 1,25 4,0 0"}, "f");
+  ASSERT_TRUE(blanks.ok()) << blanks.status().message();
+  EXPECT_EQ(blanks->schema.delimiter(), " ");
   const auto bags = FindDialect({"0,a|b,c|d,e|f", "1,a|c,c|d,e|g"}, "f");
   ASSERT_TRUE(bags.ok()) << bags.status().message();
   EXPECT_EQ(bags->schema.delimiter(), ",");

@@ -45,6 +45,7 @@ TEST(ListsTest, HistoriesOfIdsHardlyRepeat) {
   EXPECT_EQ(found.kind, ListFinding::kList);
   EXPECT_EQ(found.separator, ' ');
   EXPECT_EQ(found.longest, 4);
+  EXPECT_EQ(Find({"i7", "i41 i9", "i3", "i12 i40"}).kind, ListFinding::kList);
 }
 
 TEST(ListsTest, NoSchemaReadsBracketsBlanksAroundItemsOrParts) {

@@ -24,6 +24,12 @@ TEST(NullsTest, NamibiaIsACountry) {
   EXPECT_THAT(nulls.doubts, ElementsAre("", ""));
 }
 
+TEST(NullsTest, ACountryWithoutEmptyValuesBesideItIsDoubted) {
+  const Nulls nulls = FindNulls({ColumnOf("country", {"NA", "DE", "FR", "US"})});
+  EXPECT_THAT(nulls.texts, IsEmpty());
+  EXPECT_THAT(nulls.doubts, ElementsAre(StartsWith("'NA' is taken for a value")));
+}
+
 TEST(NullsTest, ANumberMakesNaMissingAndCastsDoubtOnTexts) {
   const Nulls nulls =
       FindNulls({ColumnOf("country", {"NA", "DE", "FR", "US"}), ColumnOf("price", {"NA", "12.5"})});

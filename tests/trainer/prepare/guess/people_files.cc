@@ -240,7 +240,7 @@ TrueColumn Maker::Category() {
   Texts values;
   const int kind = Int(0, 7);
   const int count = Int(2, 24);
-  const bool countries = kind == 4 && count > 10 && null_ != "NA" && Chance(0.3);
+  const bool countries = kind == 4 && count > 10 && null_ != "NA" && Chance(0.1);
   if (countries) column.name = Name(kCountryNames);
   for (int i = 0; i < count; ++i) {
     if (kind < 2) {
