@@ -226,7 +226,7 @@ TEST(RunFolderTest, ACancelledRunWaitsForTheUser) {
 
 // A lock's file says whom --stop ends, and everybody who can write the folder can write it.
 TEST(FolderLockTest, StopsNobodyButTheLauncherAtWork) {
-  const SweepFiles files = {testing::TempDir() + "/stopped"};
+  const SweepFiles files = {testing::TempDir() + "/bystanders"};
   ASSERT_TRUE(MakeDirectory(files.root).ok());
   const pid_t bystander = fork();
   if (bystander == 0) {
@@ -249,8 +249,8 @@ TEST(FolderLockTest, StopsNobodyButTheLauncherAtWork) {
 }
 
 TEST(FolderLockTest, ALinkInItsPlaceIsNotFollowed) {
-  const SweepFiles files = {testing::TempDir() + "/planted"};
-  const std::string target = testing::TempDir() + "/target";
+  const SweepFiles files = {testing::TempDir() + "/planted_lock"};
+  const std::string target = testing::TempDir() + "/planted_target";
   ASSERT_TRUE(MakeDirectory(files.root).ok());
   ASSERT_TRUE(WriteFileAtomically(target, "precious").ok());
   ASSERT_EQ(symlink(target.c_str(), files.Lock().c_str()), 0);
