@@ -103,9 +103,9 @@ TEST_F(MathTest, Activations) {
   ExpectSameBits([](float x) { return Swish(x).slope; },
                  [](FloatVec v) { return elastor::Swish(v).slope; });
   ExpectSameBits([](float x) { return Relu(x).value; },
-                 [](FloatVec v) { return elastor::Relu(v).value; });
+                 [](FloatVec v) { return elastor::ReluAndSlope(v).value; });
   ExpectSameBits([](float x) { return Relu(x).slope; },
-                 [](FloatVec v) { return elastor::Relu(v).slope; });
+                 [](FloatVec v) { return elastor::ReluAndSlope(v).slope; });
 }
 
 }  // namespace

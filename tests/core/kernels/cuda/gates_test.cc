@@ -23,7 +23,7 @@ Point Act(Activation activation, float x) {
   };
   switch (activation) {
     case Activation::kRelu:
-      return first(elastor::Relu(Broadcast(x)));
+      return first(elastor::ReluAndSlope(Broadcast(x)));
     case Activation::kGelu:
       return first(elastor::Gelu(Broadcast(x)));
     case Activation::kSwish:
