@@ -55,8 +55,7 @@ DEAF
 cat >"$work/frozen" <<'FROZEN'
 #!/usr/bin/env bash
 mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
-mkfifo "$0.fifo"
-"${@:3:4}" --flagfile="$0.fifo"
+"${@:3:4}" --flagfile=<(exec sleep 600) # flags that never come
 FROZEN
 chmod +x "$work/staying" "$work/deaf" "$work/frozen"
 staying=(timeout --signal=KILL $hang_seconds "${tiny[@]}" --supervise --ranks=2 --launch="$work/staying")
