@@ -93,14 +93,18 @@ class Parser {
     }
     if (!flag) return UserError(where_ + "--" + name + ": no such flag" + OwnNames());
     if (!value && flag->type == "bool") value = "true";
-    if (!value && next) {
+    // A flag that has lost its value must not take the next flag for one.
+    if (!value && next && !next->starts_with("--")) {
       value = next;
       *took_next = true;
       if (const Status utf8 = CheckUtf8(*value); !utf8.ok()) {
         return UserError(where_ + "--" + name + ": " + utf8.message());
       }
     }
-    if (!value) return UserError(where_ + "--" + name + ": expected a value, --" + name + "=value");
+    if (!value) {
+      return UserError(where_ + "--" + name + ": expected a value, --" + name + "=value" +
+                       (next ? ", found '" + *next + "'" : ""));
+    }
     if (const Status home = CheckHome(name, *value); !home.ok()) {
       return UserError(where_ + home.message());
     }

@@ -94,7 +94,7 @@ std::string ExpectedValue(const FieldDescriptor& field) {
 // How many letters must be put in, left out, replaced or swapped with their neighbour to make one
 // of the other.
 int EditDistance(std::string_view a, std::string_view b) {
-  // Of the letters of `a` so far, of one letter less, and of two less, to each beginning of `b`.
+  // Distances to each beginning of `b`: from the letters of `a` so far, from one less and two less.
   std::vector<int> row(b.size() + 1), last, before;
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {

@@ -113,6 +113,8 @@ TEST_F(CommandLineTest, Mistakes) {
   EXPECT_EQ(MessageOf({"--count=two"}), "--count: expected a value of type int32, found 'two'");
   EXPECT_EQ(MessageOf({"--fast=maybe"}), "--fast: expected a value of type bool, found 'maybe'");
   EXPECT_EQ(MessageOf({"--color"}), "--color: expected a value, --color=value");
+  EXPECT_EQ(MessageOf({"--color", "--fast"}),
+            "--color: expected a value, --color=value, found '--fast'");
   EXPECT_EQ(MessageOf({"train"}), "'train': expected a flag, --name=value");
   EXPECT_EQ(MessageOf({"--"}), "'--': expected a flag, --name=value");
 }

@@ -46,7 +46,7 @@ bool IsNo(const std::string& text, const std::string& other) {
          (negates && lower.size() > other.size() && lower.ends_with(LowerCase(other)));
 }
 
-// Of the values of a label of texts: whether one is positive by its meaning.
+// Returns whether one value of a label of texts is positive by its meaning.
 bool SaysYes(const SampleColumn& label) {
   const auto &first = label.values.begin()->first, &second = std::next(label.values.begin())->first;
   if (label.values.size() == 2) {
