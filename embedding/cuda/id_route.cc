@@ -37,10 +37,10 @@ IdRoute::IdRoute(Stream* stream)
       item_vectors(stream),
       owned_number(stream),
       node_number(stream),
-      node_leaves(stream),
       item_owned(stream),
       owner_sorted(stream),
       node_begin(stream),
+      node_leaves(stream),
       node_gradients(stream) {}
 
 }  // namespace elastor::cuda
