@@ -1,6 +1,6 @@
 #include "collective/call.h"
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

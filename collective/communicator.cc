@@ -6,7 +6,7 @@
 
 #include "collective/broadcast_tree.h"
 #include "core/base/clock.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

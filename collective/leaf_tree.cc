@@ -5,7 +5,7 @@
 #include <new>
 
 #include "core/base/instantiate.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -36,7 +36,7 @@
 #include "collective/wait_board.h"
 #include "core/base/clock.h"
 #include "core/base/exhausted.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "collective/communicator.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

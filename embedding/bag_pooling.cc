@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/elementwise.h"
 #include "embedding/row_math.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/leaf_stack.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -6,12 +6,10 @@
 #include <type_traits>
 
 #include "embedding/zero_pages.h"
-#include "glog/logging.h"
 
 namespace elastor {
 
 // Scratch memory of a step: grows geometrically, never shrinks, is not initialised between uses.
-// Growth is logged (trainer --minloglevel=0).
 template <typename T>
 class GrowBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -22,7 +20,6 @@ class GrowBuffer {
     if (size > capacity_) {
       capacity_ = std::max(size, capacity_ + capacity_ / 2);
       const int64_t bytes = capacity_ * static_cast<int64_t>(sizeof(T));
-      VLOG(1) << "exchange buffer grows to " << bytes << " bytes";
       pages_ = ZeroPages(bytes, "exchange buffer");
     }
     size_ = size;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

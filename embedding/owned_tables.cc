@@ -6,10 +6,10 @@
 
 #include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/optimizer/sum_of_squares.h"
 #include "core/optimizer/with_rule.h"
 #include "embedding/row_math.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,12 +4,13 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cassert>
 #include <utility>
 
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/sizes.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {
@@ -66,10 +67,9 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
 
 template <typename T>
 int64_t RowStore<T>::IndexOf(int64_t key) const {
-  DCHECK(key >= 0 && key < table_rows_) << key;
+  assert(key >= 0 && key < table_rows_);
   const RowIndex index = partitions_.index();
-  DCHECK(index.numbers == nullptr || index.numbers[key % kPartitions] >= 0)
-      << "key " << key << " belongs to another rank";
+  assert(index.numbers == nullptr || index.numbers[key % kPartitions] >= 0);  // of this rank
   return index.IndexOf(key);
 }
 
@@ -152,7 +152,7 @@ void RowStore<T>::ForgetTouched() {
 
 template <typename T>
 void RowStore<T>::SetRecord(int64_t key, const Digest& record) {
-  DCHECK(Records() != nullptr);
+  assert(Records() != nullptr);
   Records()[IndexOf(key)] = record;
 }
 

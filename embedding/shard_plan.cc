@@ -5,8 +5,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "core/base/log.h"
 #include "core/base/sizes.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "embedding/bag_pooling.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/exchange_places.h"
@@ -14,7 +15,6 @@
 #include "embedding/occurrence_sum.h"
 #include "embedding/owned_tables.h"
 #include "embedding/row_math.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

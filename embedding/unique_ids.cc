@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

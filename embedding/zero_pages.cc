@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/exhausted.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
+#include "core/base/log.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
-#include "glog/logging.h"
 
 namespace elastor {
 
@@ -12,9 +12,7 @@ int RunFolderProgram(int argc, char** argv, const std::string& name, const std::
                      const std::string& source_file,
                      const std::function<Status(const std::vector<std::string>&)>& run) {
   PrepareStandardStreams();
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
+  StartLog(argv[0]);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   Status status;
   if (const StatusOr<CommandLine> parsed = ParseCommandLine(arguments, source_file, Folders::kAny);

@@ -16,12 +16,12 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "launcher/dry_run.h"
 #include "launcher/folder_lock.h"
 #include "launcher/kept_folders.h"
@@ -420,9 +420,7 @@ Status Run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   elastor::PrepareStandardStreams();
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   const elastor::Status status = elastor::Run({argv + 1, argv + argc});
   if (!status.ok()) std::fprintf(stderr, "launcher: %s\n", status.message().c_str());
   return static_cast<int>(status.code());

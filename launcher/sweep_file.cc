@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
-#include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "launcher/tuning.h"
 #include "trainer/experiment/config.h"

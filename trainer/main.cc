@@ -7,11 +7,11 @@
 
 #include "collective/communicator.h"
 #include "core/base/exhausted.h"
+#include "core/base/log.h"
 #include "core/base/numerics.h"
 #include "core/base/status.h"
 #include "core/process/standard_streams.h"
 #include "core/process/stop_signals.h"
-#include "glog/logging.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/invocation.h"
@@ -61,9 +61,7 @@ int Main(int argc, char** argv) {
   RememberStopSignals();
   PrepareStandardStreams();
   // Quiet unless something is wrong; --minloglevel=0 tells more.
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_WARNING;
-  google::InitGoogleLogging(argv[0]);
+  StartLog(argv[0]);
 
   // Ranks leave in order, once MPI is there.
   if (!IsStartedByMpi()) ExitOnStopSignals(/*speaks=*/true);

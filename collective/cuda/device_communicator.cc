@@ -8,7 +8,7 @@
 
 #include "collective/cuda/nccl_backend.h"
 #include "core/base/hash_text.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 namespace internal {
@@ -53,9 +53,11 @@ StatusOr<std::unique_ptr<DeviceCommunicator>> MakeDeviceCommunicator(Communicato
       sharing,
       internal::RanksOnOneDevice(host, internal::IdentityForNccl(internal::DeviceIdentity())));
   if (sharing.first >= 0) {
-    LOG_IF(WARNING, host->rank() == 0)
-        << "ranks " << sharing.first << " and " << sharing.second
-        << " have one device, which NCCL refuses: all exchange goes through the host's memory";
+    if (host->rank() == 0) {
+      LOG(WARNING)
+          << "ranks " << sharing.first << " and " << sharing.second
+          << " have one device, which NCCL refuses: all exchange goes through the host's memory";
+    }
     return MakeHostDeviceCommunicator(host);
   }
   return internal::StartNccl(host, deadline_seconds);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collective/cuda/device_communicator.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 namespace {

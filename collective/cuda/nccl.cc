@@ -15,8 +15,8 @@
 #include "collective/cuda/call_watch.h"
 #include "collective/cuda/nccl_backend.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/cuda/device_error.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

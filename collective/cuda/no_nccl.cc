@@ -1,6 +1,6 @@
 // A build without CUDA: its emulated devices exchange through the host's memory.
 #include "collective/cuda/nccl_backend.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda::internal {
 

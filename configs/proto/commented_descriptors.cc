@@ -1,7 +1,7 @@
 #include "configs/proto/commented_descriptors.h"
 
 #include "configs/proto/experiment.pb.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "google/protobuf/descriptor.pb.h"
 
 namespace elastor {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

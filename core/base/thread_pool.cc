@@ -9,7 +9,7 @@
 
 #include "core/base/exhausted.h"
 #include "core/base/leaves.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

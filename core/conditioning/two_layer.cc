@@ -5,8 +5,8 @@
 #include <numbers>
 #include <span>
 
+#include "core/base/log.h"
 #include "core/base/random.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "core/base/log.h"
 #include "core/cuda/matmul.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 

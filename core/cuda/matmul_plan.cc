@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/log.h"
 #include "core/cuda/bfloat16_rounding.h"
 #include "core/cuda/device_error.h"
-#include "glog/logging.h"
 
 // Matrices here are row-major, cuBLAS's column-major: what is stored as X it sees as X^T. So
 // C = A B is computed as C^T = B^T A^T: the operands change places and keep their transposition.

@@ -1,9 +1,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "core/base/log.h"
 #include "core/cuda/device_error.h"
 #include "core/cuda/sort.h"
-#include "glog/logging.h"
 
 // By CUB.
 

@@ -2,9 +2,9 @@
 #include <numeric>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/cuda/emulation/queue.h"
 #include "core/cuda/sort.h"
-#include "glog/logging.h"
 
 // By the host's library, when the stream comes to it.
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "configs/proto/experiment.pb.h"
+#include "core/base/log.h"
 #include "core/graph/graph.h"
-#include "glog/logging.h"
 
 namespace elastor {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/log.h"
 #include "core/graph/per_sample.h"
 #include "core/kernels/matmul.h"
-#include "glog/logging.h"
 
 namespace elastor {
 

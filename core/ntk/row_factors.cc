@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/graph/per_sample.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

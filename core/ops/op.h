@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

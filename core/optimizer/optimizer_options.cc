@@ -1,6 +1,6 @@
 #include "core/optimizer/optimizer_options.h"
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

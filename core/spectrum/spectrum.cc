@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/log.h"
 #include "core/spectrum/spectrum_kernels.h"
-#include "glog/logging.h"
 
 namespace elastor {
 

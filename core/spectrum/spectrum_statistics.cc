@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -1,6 +1,6 @@
 #include "core/spectrum/symmetric_eigenvalues.h"
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

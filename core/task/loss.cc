@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -1,6 +1,6 @@
 #include "core/tensor/panels.h"
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

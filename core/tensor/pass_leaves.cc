@@ -1,7 +1,7 @@
 #include "core/tensor/pass_leaves.h"
 
 #include "core/base/leaf_stack.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/spectrum/spectrum.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "core/base/log.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

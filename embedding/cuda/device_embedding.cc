@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/cuda/bfloat16.h"
 #include "core/optimizer/with_rule.h"
 #include "embedding/cuda/gradient_kernels.h"
@@ -16,7 +17,6 @@
 #include "embedding/cuda/table_state.h"
 #include "embedding/cuda/update_kernels.h"
 #include "embedding/embedding_layout.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 namespace {

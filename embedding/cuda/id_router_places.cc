@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/base/log.h"
 #include "embedding/cuda/id_router.h"
-#include "glog/logging.h"
 
 // The places of keys and vectors in the exchanges of a batch, on their way to the device:
 // IdRouter::PlaceCells.

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/sizes.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "launcher/comparison/row_statistics.h"
 
 namespace elastor {

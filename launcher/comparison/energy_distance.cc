@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/random.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/canonical_math.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

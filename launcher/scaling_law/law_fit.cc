@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/canonical_math.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/log.h"
 #include "core/base/student_t.h"
 #include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -19,10 +19,10 @@
 #include "collective/dense_reduce.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "embedding/sharded_embedding.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_defaults.h"
@@ -249,7 +249,7 @@ void Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   elastor::Main();
   return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "collective/communicator.h"
 #include "collective/cuda/device_communicator.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/bfloat16.h"
@@ -26,7 +27,6 @@
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/device_embedding.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 
 DEFINE_int64(rows, 1'000'000, "rows of each table");
 DEFINE_int64(tables, 26, "tables, each with a field of its own");

@@ -12,9 +12,9 @@
 
 #include "collective/communicator.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -109,6 +109,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   return elastor::Main();
 }

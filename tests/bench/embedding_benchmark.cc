@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "embedding/sharded_embedding.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 
 DEFINE_int64(tables, 26, "categorical fields, each with a table of its own");
 DEFINE_int64(rows, 77'000, "rows of each table");
@@ -182,6 +182,6 @@ void Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   elastor::Main();
 }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/kernels/cpu/vec.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -125,6 +125,6 @@ void Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   elastor::Main();
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "trainer/data/batch_source.h"
 
 DEFINE_string(data, "", "a prepared data set");

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/spectrum/spectrum.h"
 #include "core/spectrum/spectrum_statistics.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "tests/bench/criteo_like.h"
 #include "tests/bench/fma_peak.h"
 #include "trainer/experiment/config.h"
@@ -185,6 +185,6 @@ void Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   elastor::Main();
 }

@@ -8,8 +8,8 @@
 
 #include "collective/communicator.h"
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
-#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/embedding_batches.h"
 #include "tests/embedding/embedding_reference.h"

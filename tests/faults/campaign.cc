@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "tests/faults/disturbed_run.h"
 #include "tests/faults/faults.h"
 #include "tests/faults/job.h"
@@ -305,8 +305,7 @@ int Main() {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a campaign that is cut off has told what it found
-  FLAGS_logtostderr = true;
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   return elastor::Main();
 }

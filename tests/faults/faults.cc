@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "tests/faults/file_faults.h"
 #include "tests/faults/limit_faults.h"
 #include "tests/faults/link_faults.h"

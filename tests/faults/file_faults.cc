@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "tests/faults/byte_damage.h"
 #include "tests/faults/moments.h"
 

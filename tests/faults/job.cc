@@ -17,7 +17,7 @@
 #include <string_view>
 #include <thread>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "tests/faults/memory_group.h"
 #include "tests/faults/moments.h"
 

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "tests/faults/job.h"
 
 namespace elastor {

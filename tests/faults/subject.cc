@@ -7,7 +7,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

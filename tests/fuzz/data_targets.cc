@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/hash_text.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
-#include "glog/logging.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/targets.h"
 #include "trainer/data/block_format.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "tests/fuzz/targets.h"
 
 namespace {
@@ -13,7 +13,6 @@ elastor::FuzzTarget target = {};
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  FLAGS_logtostderr = true;
   const char* const name = std::getenv("ELASTOR_FUZZ_TARGET");
   for (const elastor::FuzzTarget& known : elastor::FuzzTargets()) {
     if (name != nullptr && std::string_view(name) == known.name) target = known;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/comparison/runs.h"
 #include "launcher/plan.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/base/hash_text.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 
@@ -35,8 +35,9 @@ const std::string& FuzzFolder() {
 std::string FileOf(const std::string& name, std::string_view bytes) {
   std::string path = FuzzFolder() + "/" + name;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  PCHECK(file >= 0) << path;
-  PCHECK(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) << path;
+  CHECK(file >= 0) << path << ": " << std::strerror(errno);
+  CHECK(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()))
+      << path << ": " << std::strerror(errno);
   close(file);
   return path;
 }

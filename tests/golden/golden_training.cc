@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
-#include "glog/logging.h"
 #include "trainer/data/batch.h"
 
 namespace elastor {

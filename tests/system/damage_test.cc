@@ -27,9 +27,9 @@
 
 #include "collective/communicator.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/numerics.h"
 #include "gflags/gflags.h"
-#include "glog/logging.h"
 #include "tests/faults/byte_damage.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/compact.h"
@@ -586,9 +586,8 @@ int Main() {
 }  // namespace elastor
 
 int main(int argc, char** argv) {
-  FLAGS_logtostderr = true;
-  FLAGS_minloglevel = google::GLOG_ERROR;
-  google::InitGoogleLogging(argv[0]);
+  elastor::StartLog(argv[0]);
+  gflags::SetCommandLineOption("minloglevel", "2");  // errors alone
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   return elastor::Main();
 }

@@ -10,7 +10,7 @@
 #include "core/base/exhausted.h"
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/dense_copy.h"
 #include "trainer/checkpoint/digest_records.h"

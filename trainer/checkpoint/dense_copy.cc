@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "collective/dense_reduce.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "xxhash.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -10,10 +10,10 @@
 #include "core/base/hash_text.h"
 #include "core/base/json.h"
 #include "core/base/json_entry.h"
+#include "core/base/log.h"
 #include "core/base/mapped_file.h"
 #include "core/base/text.h"
 #include "embedding/shard_plan.h"
-#include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
 #include "trainer/data/encoding.h"
 

@@ -1,6 +1,6 @@
 #include "core/base/hash_text.h"
 #include "core/base/json.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/experiment/config.h"

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "embedding/shard_plan.h"
-#include "glog/logging.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "xxhash.h"
 

@@ -10,8 +10,8 @@
 
 #include "core/base/json.h"
 #include "core/base/json_entry.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
-#include "glog/logging.h"
 #include "xxhash.h"
 
 namespace elastor {

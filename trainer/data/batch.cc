@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

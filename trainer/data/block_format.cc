@@ -1,11 +1,10 @@
 #include "trainer/data/block_format.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
 
 namespace elastor {

@@ -1,6 +1,5 @@
 #include "trainer/data/dataset.h"
 
-#include <glog/logging.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "core/base/hash_text.h"
+#include "core/base/log.h"
 #include "core/base/mapped_file.h"
 #include "core/base/random.h"
 #include "core/base/text.h"

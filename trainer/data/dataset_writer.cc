@@ -1,7 +1,6 @@
 #include "trainer/data/dataset_writer.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -15,6 +14,7 @@
 #include <system_error>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/process/claimed_folder.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/prepared_meta.h"

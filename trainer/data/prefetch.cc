@@ -1,7 +1,5 @@
 #include "trainer/data/prefetch.h"
 
-#include <glog/logging.h>
-
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "core/base/exhausted.h"
+#include "core/base/log.h"
 
 namespace elastor {
 

@@ -1,12 +1,13 @@
 #include "trainer/data/vocabulary.h"
 
-#include <glog/logging.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
+
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "collective/exchange_records.h"
 #include "core/base/exact_sum.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

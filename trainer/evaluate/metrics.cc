@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/canonical_math.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 
@@ -117,10 +117,12 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
   if (communicator.rank() == 0 && (positives[0] == 0 || negatives[0] == 0)) {
     const int64_t labelled = positives[0] + negatives[0];
     const std::string name = label_.name.empty() ? "" : " " + label_.name;
-    LOG_IF(WARNING, labelled > 0) << "all " << labelled << " labels" << name << " are "
-                                  << (positives[0] == 0 ? 0 : 1) << ": no AUC";
-    LOG_IF(WARNING, labelled == 0 && !name.empty())
-        << "no row has the label" << name << ": no metrics of it";
+    if (labelled > 0) {
+      LOG(WARNING) << "all " << labelled << " labels" << name << " are "
+                   << (positives[0] == 0 ? 0 : 1) << ": no AUC";
+    } else if (!name.empty()) {
+      LOG(WARNING) << "no row has the label" << name << ": no metrics of it";
+    }
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::optional<double>> areas,
                            areas_.Reduce(positives, negatives, communicator));

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "core/base/digest.h"
+#include "core/base/log.h"
 #include "core/graph/per_sample.h"
 #include "core/ntk/kernel_product.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/row_factors.h"
 #include "core/spectrum/symmetric_matrix.h"
-#include "glog/logging.h"
 #include "trainer/data/batch.h"
 
 namespace elastor {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/log.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

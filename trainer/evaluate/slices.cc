@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collective/exchange_records.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "core/base/exact_sum.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/theory/feed_forward.h"
 #include "core/theory/matrix.h"
 #include "core/theory/token_mixing.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

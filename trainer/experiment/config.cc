@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"

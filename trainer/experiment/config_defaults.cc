@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/fields/field_values.h"
 

@@ -7,7 +7,7 @@
 
 #include "configs/proto/commented_descriptors.h"
 #include "configs/proto/experiment.pb.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "google/protobuf/descriptor.h"
 #include "trainer/fields/field_words.h"
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/models/models.h"
 #include "embedding/row_store.h"
-#include "glog/logging.h"
 #include "trainer/experiment/sequences.h"
 
 namespace elastor {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
-#include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/fields/field_values.h"
 

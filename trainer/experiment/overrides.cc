@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
-#include "glog/logging.h"
 #include "google/protobuf/descriptor.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/fields/field_values.h"

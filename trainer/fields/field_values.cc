@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 

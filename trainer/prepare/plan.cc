@@ -1,6 +1,5 @@
 #include "trainer/prepare/plan.h"
 
-#include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <cctype>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "trainer/prepare/rows/row_builder.h"
 

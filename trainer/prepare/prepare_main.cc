@@ -1,7 +1,6 @@
 // prepare: raw files -> prepared data set (docs/use/data.md).
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "core/base/exhausted.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
@@ -189,7 +189,7 @@ int Main(int argc, char** argv) {
   RaiseStackLimit();
   PrepareStandardStreams();
   KeepFreedMemory();
-  google::InitGoogleLogging(argv[0]);
+  StartLog(argv[0]);
   const Status status = RunCommand(std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok()) return 0;
   std::fprintf(stderr, "prepare: %s\n", status.message().c_str());

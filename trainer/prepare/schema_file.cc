@@ -1,6 +1,5 @@
 #include "trainer/prepare/schema_file.h"
 
-#include <glog/logging.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/process/standard_streams.h"
-#include "glog/logging.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/predictions_file.h"
 #include "trainer/experiment/config.h"

@@ -1,7 +1,7 @@
 #include "trainer/run/run_checkpoints.h"
 
 #include "core/base/file.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/experiment/config.h"
 
 namespace elastor {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/base/host_memory.h"
+#include "core/base/log.h"
 #include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
-#include "glog/logging.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/process/standard_streams.h"
 #include "core/process/terminal.h"
-#include "glog/logging.h"
 #include "trainer/experiment/config.h"
 #include "trainer/records/kept_metrics.h"
 #include "trainer/records/metrics_csv.h"

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/process/stop_signals.h"
-#include "glog/logging.h"
 #include "trainer/experiment/config.h"
 #include "xxhash.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/canonical_math.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor {
 namespace {

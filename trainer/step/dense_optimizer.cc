@@ -4,9 +4,9 @@
 #include <array>
 #include <mutex>
 
+#include "core/base/log.h"
 #include "core/optimizer/sum_of_squares.h"
 #include "core/optimizer/with_rule.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -1,12 +1,12 @@
 #include "core/cuda/runtime.h"
 
-#include <glog/logging.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/emulation/fault.h"
 #include "core/cuda/emulation/memory.h"

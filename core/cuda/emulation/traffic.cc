@@ -4,10 +4,10 @@
 
 #include <csignal>
 
+#include "core/base/log.h"
 #include "core/cuda/emulation/memory.h"
 #include "core/cuda/emulation/schedule.h"
 #include "core/cuda/emulation/streams.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda::emulation {
 namespace {

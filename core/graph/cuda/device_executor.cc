@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/graph/rewrites.h"
 #include "core/kernels/cuda/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

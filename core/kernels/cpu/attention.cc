@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/kernel_table.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

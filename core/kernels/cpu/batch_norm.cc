@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/vec.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/kernels/cpu/isa.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "core/base/canonical_math.h"
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

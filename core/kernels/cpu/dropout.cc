@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/philox_vec.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/activate.h"
 #include "core/kernels/cpu/vec_math.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/base/log.h"
 #include "core/kernels/cpu/kernel_table.h"
-#include "glog/logging.h"
 
 namespace elastor {
 

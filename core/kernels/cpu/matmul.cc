@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/bfloat16.h"
 #include "core/kernels/cpu/kernel_table.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

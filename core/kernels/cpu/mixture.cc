@@ -1,8 +1,8 @@
 #include "core/kernels/mixture.h"
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/vec_math.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

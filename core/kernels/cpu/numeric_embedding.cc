@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/chains.h"
 #include "core/kernels/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/bfloat16.h"
 #include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/square.h"
 #include "core/kernels/matmul.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

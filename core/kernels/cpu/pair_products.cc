@@ -2,8 +2,8 @@
 #include "core/kernels/pair_products.h"
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/kernel_table.h"
-#include "glog/logging.h"
 
 namespace elastor {
 

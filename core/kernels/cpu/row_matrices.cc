@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/kernels/cpu/vec.h"
-#include "glog/logging.h"
 
 namespace elastor {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 

@@ -1,13 +1,13 @@
 #include <type_traits>
 
 #include "core/base/instantiate.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/math.h"
 #include "core/kernels/cuda/attention.h"
 #include "core/kernels/cuda/warp_runs.h"
 #include "core/kernels/dropout.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/base/log.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/runtime.h"
 #include "core/kernels/cuda/activations.h"
 #include "core/kernels/cuda/fast_divisor.h"
 #include "core/kernels/cuda/values.h"
-#include "glog/logging.h"
 
 // For kernel sources: one kernel for everything that happens element by element.
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 

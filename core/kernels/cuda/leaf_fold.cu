@@ -2,9 +2,9 @@
 #include <type_traits>
 
 #include "core/base/leaf_stack.h"
+#include "core/base/log.h"
 #include "core/cuda/launch.h"
 #include "core/kernels/cuda/leaf_fold.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

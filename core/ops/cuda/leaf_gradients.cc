@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 

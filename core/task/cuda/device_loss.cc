@@ -1,7 +1,7 @@
 #include "core/task/cuda/device_loss.h"
 
+#include "core/base/log.h"
 #include "core/kernels/cuda/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

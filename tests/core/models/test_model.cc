@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "google/protobuf/text_format.h"
 #include "trainer/experiment/config_defaults.h"
 

@@ -11,12 +11,12 @@
 #include "collective/cuda/device_communicator.h"
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/bfloat16.h"
 #include "core/cuda/exact_sum.h"
 #include "core/cuda/runtime.h"
 #include "embedding/cuda/device_embedding.h"
-#include "glog/logging.h"
 #include "tests/core/cuda/device_arrays.h"
 #include "tests/embedding/embedding_batches.h"
 

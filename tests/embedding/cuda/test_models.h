@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "embedding/embedding_state.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sharded_embedding.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "collective/dense_reduce.h"
 #include "core/base/file.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/embedding_batches.h"
 #include "trainer/experiment/config.h"

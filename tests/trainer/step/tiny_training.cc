@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "collective/communicator.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
-#include "glog/logging.h"
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/train_step.h"

@@ -1,6 +1,5 @@
 #include "trainer/prepare/rows/row_parser.h"
 
-#include <glog/logging.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/column_names.h"

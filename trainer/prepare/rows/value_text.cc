@@ -1,7 +1,6 @@
 #include "trainer/prepare/rows/value_text.h"
 
 #include <fast_float/fast_float.h>
-#include <glog/logging.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <limits>
 
 #include "core/base/canonical_math.h"
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 

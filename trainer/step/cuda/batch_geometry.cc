@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/base/leaves.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 BatchGeometry::BatchGeometry(int64_t global_rows, int64_t leaves, const SparseBatch& sparse,

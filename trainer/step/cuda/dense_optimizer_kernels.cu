@@ -1,9 +1,9 @@
 #include <type_traits>
 
+#include "core/base/log.h"
 #include "core/cuda/launch.h"
 #include "core/optimizer/with_rule.h"
 #include "core/parameters/parameter_layout.h"
-#include "glog/logging.h"
 #include "trainer/step/cuda/dense_optimizer_kernels.h"
 #include "trainer/step/step_options.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "core/base/log.h"
 #include "trainer/step/cuda/dense_optimizer_kernels.h"
 
 namespace elastor::cuda {

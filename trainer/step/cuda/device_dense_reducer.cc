@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "collective/leaf_tree.h"
-#include "glog/logging.h"
+#include "core/base/log.h"
 
 namespace elastor::cuda {
 namespace {

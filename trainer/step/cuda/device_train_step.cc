@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/exact_sum.h"
+#include "core/base/log.h"
 #include "core/kernels/cuda/elementwise.h"
-#include "glog/logging.h"
 
 namespace elastor::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/cuda/device_error.h"
-#include "glog/logging.h"
 #include "nccl.h"
 
 namespace {
