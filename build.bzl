@@ -11,6 +11,37 @@ def library(name, **kwargs):
     kwargs.setdefault("hdrs", native.glob([name + ".h"]))
     native.cc_library(name = name, **kwargs)
 
+def joined_library(name, srcs = None, **kwargs):
+    """A cc_library whose sources are compiled as one, which reads their common headers once.
+
+    Its files share what is in their anonymous namespaces, so a name has one meaning in all of them.
+    `--define=apart=on` compiles each alone, which shows an include that is missing.
+
+    Args:
+      name: Of the library.
+      srcs: The sources; None: all of the folder.
+      **kwargs: As of cc_library; `hdrs` replaces the folder's headers.
+    """
+    if srcs == None:
+        srcs = native.glob(["*.cc"])
+    kwargs.setdefault("hdrs", native.glob(["*.h"]))
+    native.genrule(
+        name = name + "_joined",
+        srcs = srcs,
+        outs = [name + "_joined.cc"],
+        cmd = "for file in $(SRCS); do printf '#line 1 \"%s\"\\n' $$file; cat $$file; done > $@",
+    )
+    native.cc_library(
+        name = name,
+        srcs = select({
+            "//:apart": srcs,
+            "//conditions:default": [name + "_joined.cc"],
+        }),
+        # GCC takes all but the first of the joined files for headers.
+        copts = ["-Wno-subobject-linkage"],
+        **kwargs
+    )
+
 def unit_test(name, deps, **kwargs):
     """A cc_test of name.cc with GoogleTest's main.
 

@@ -10,6 +10,9 @@ namespace elastor {
 // experiment and a schema ask for them. Larger ones are taken for kMostSize, which no memory has.
 inline constexpr int64_t kMostSize = int64_t{1} << 62;
 
+// Rounds a number of bytes up to a multiple of 8.
+inline int64_t RoundUpTo8(int64_t bytes) { return (bytes + 7) & ~int64_t{7}; }
+
 // Multiplies numbers that are at least 0. Returns kMostSize where the product is larger.
 inline int64_t SizeProduct(std::initializer_list<int64_t> factors) {
   int64_t product = 1;

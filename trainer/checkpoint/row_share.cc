@@ -17,8 +17,10 @@ namespace {
 // the table.
 constexpr int kBlockPartitions = 64;
 
-constexpr int64_t kAlignment = 64;  // bytes, of a copied column
-int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr int64_t kColumnAlignment = 64;  // bytes, of a copied column
+int64_t Align(int64_t bytes) {
+  return (bytes + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+}
 
 int64_t ElementsOf(const std::vector<Column>& columns) {
   int64_t elements = 0;

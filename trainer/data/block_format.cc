@@ -5,12 +5,11 @@
 #include <limits>
 
 #include "core/base/log.h"
+#include "core/base/sizes.h"
 #include "core/base/text.h"
 
 namespace elastor {
 namespace {
-
-int64_t RoundUpTo8(int64_t bytes) { return (bytes + 7) & ~int64_t{7}; }
 
 int64_t MultiHotFields(const DatasetInfo& info) {
   return std::count_if(info.categorical.begin(), info.categorical.end(),

@@ -13,6 +13,7 @@ namespace elastor {
 
 enum class Split { kTrain = 0, kValidation = 1, kTest = 2 };
 const char* SplitName(Split split);  // "train", "validation", "test"
+inline const char* SplitName(int split) { return SplitName(static_cast<Split>(split)); }
 
 // Contents of a prepared data set, as its meta.json describes them (docs/reference/data_format.md).
 struct DatasetInfo {

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/sizes.h"
 #include "core/base/text.h"
 
 namespace elastor {
 namespace {
-
-int64_t RoundUpTo8(int64_t bytes) { return (bytes + 7) & ~int64_t{7}; }
 
 // Writes arrays one after another, through a buffer, and hashes them.
 class RunWriter {

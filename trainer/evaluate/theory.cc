@@ -259,14 +259,14 @@ int64_t CountWeights(const Graph& graph, const std::string& prefix) {
 
 std::string Quoted(const std::string& text) { return '"' + text + '"'; }
 
-std::string Number(const char* format, double value) {
+std::string NumberText(const char* format, double value) {
   char text[32] = "";
   if (std::isfinite(value)) std::snprintf(text, sizeof(text), format, value);
   return text;
 }
 
 std::string AssumptionValue(const char* format, const TheoryRow& row) {
-  return row.claim.assumption.empty() ? "" : Number(format, row.assumption);
+  return row.claim.assumption.empty() ? "" : NumberText(format, row.assumption);
 }
 
 // One line of the table for people.
@@ -342,8 +342,8 @@ std::string TheoryCsv(const std::vector<TheoryRow>& rows) {
   for (const TheoryRow& row : rows) {
     text += row.representation + "," + row.stage + "," + row.claim.name + ",";
     StrAppend(&text, row.samples, ",", row.holds, ",");
-    text += AssumptionValue("%.9g", row) + "," + Number("%.9g", row.bound) + ",";
-    text += Number("%.9g", row.measured) + "," + Number("%.9g", row.ratio) + ",";
+    text += AssumptionValue("%.9g", row) + "," + NumberText("%.9g", row.bound) + ",";
+    text += NumberText("%.9g", row.measured) + "," + NumberText("%.9g", row.ratio) + ",";
     text += Quoted(row.claim.statement) + "," + Quoted(row.claim.assumption) + "\n";
   }
   return text;
@@ -356,9 +356,9 @@ std::string TheoryText(const std::vector<TheoryRow>& rows) {
   for (const TheoryRow& row : rows) {
     const double share = 100 * static_cast<double>(row.holds) / static_cast<double>(row.samples);
     const std::string& assumption = row.claim.assumption;
-    text += TextLine({row.representation, row.stage, row.claim.name, Number("%.1f%%", share),
-                      AssumptionValue("%.4g", row), Number("%.5g", row.bound),
-                      Number("%.5g", row.measured), Number("%.3f", row.ratio)},
+    text += TextLine({row.representation, row.stage, row.claim.name, NumberText("%.1f%%", share),
+                      AssumptionValue("%.4g", row), NumberText("%.5g", row.bound),
+                      NumberText("%.5g", row.measured), NumberText("%.3f", row.ratio)},
                      row.claim.statement + (assumption.empty() ? "" : " (" + assumption + ")"));
   }
   return text;

@@ -15,7 +15,7 @@ constexpr int64_t kMaxTokenFeatures = 1 << 17;
 
 // Larger sizes of a model and longer lists of them are slips of the hand, too. Products of a few
 // sizes stay below 2^63.
-constexpr int32_t kMostSize = 1'000'000;
+constexpr int32_t kLargestSize = 1'000'000;
 constexpr int kMostLayers = 1000;
 
 // "model.mlp.hidden: 0; expected what".
@@ -43,8 +43,8 @@ Status CheckSizes(const std::string& prefix, const google::protobuf::Message& me
     for (int i = 0; i < count; ++i) {
       const int32_t size = list ? reflection.GetRepeatedInt32(message, field, i)
                                 : reflection.GetInt32(message, field);
-      if (size <= kMostSize) continue;
-      return Mistake(path, std::to_string(size), "at most " + std::to_string(kMostSize));
+      if (size <= kLargestSize) continue;
+      return Mistake(path, std::to_string(size), "at most " + std::to_string(kLargestSize));
     }
   }
   return OkStatus();

@@ -6,7 +6,7 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunCompact(const ModeCall& call, Communicator& communicator) {
   const RunOptions& options = call.options;
   ELASTOR_ASSIGN_OR_RETURN(
       const CheckpointMetadata metadata,
@@ -18,8 +18,8 @@ Status Run(const ModeCall& call, Communicator& communicator) {
                    communicator);
 }
 
-constexpr const char* kParallel[] = {"threads", "start_seconds", "deadline_seconds",
-                                     "watchdog_seconds"};
+constexpr const char* kCompactParallel[] = {"threads", "start_seconds", "deadline_seconds",
+                                            "watchdog_seconds"};
 
 }  // namespace
 
@@ -27,7 +27,7 @@ const Mode kCompact = {
     .name = "compact",
     .help = "writes a checkpoint and the base that it needs as one full checkpoint",
     .source = Mode::Source::kModel,
-    .parallel = kParallel,
-    .run = Run};
+    .parallel = kCompactParallel,
+    .run = RunCompact};
 
 }  // namespace elastor

@@ -11,7 +11,7 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunDescribe(const ModeCall& call, Communicator& communicator) {
   const RunOptions& options = call.options;
   ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, FLAGS_ranks));
   DatasetInfo info = AssumedData(options.experiment.data().shape());
@@ -24,7 +24,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return PrintOnce(text, communicator);
 }
 
-constexpr const char* kFlags[] = {"ranks", "rows"};
+constexpr const char* kDescribeFlags[] = {"ranks", "rows"};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ const Mode kDescribe = {.name = "describe",
                         .source = Mode::Source::kExperiment,
                         .model = Mode::Model::kNone,
                         .writes = false,
-                        .flags = kFlags,
-                        .run = Run};
+                        .flags = kDescribeFlags,
+                        .run = RunDescribe};
 
 }  // namespace elastor

@@ -12,7 +12,8 @@ bool HasLabels(const EvalRecord& record) {
   return any(record.metrics) || std::ranges::any_of(record.labels, any);
 }
 
-StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+StatusOr<Measured> MeasureEvaluate(const RunOptions& options, int64_t /*step*/,
+                                   RunContext* context) {
   Measured measured;
   ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, context->Evaluate(options.split, {}));
   if (HasLabels(measured.evaluated)) return measured;
@@ -21,17 +22,17 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunConte
                    " split has a label; expected --mode=predict, which needs none");
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
-  return RunInference(call.options, {.measure = Measure}, communicator);
+Status RunEvaluate(const ModeCall& call, Communicator& communicator) {
+  return RunInference(call.options, {.measure = MeasureEvaluate}, communicator);
 }
 
-constexpr const char* kFlags[] = {"split", "tensorboard"};
+constexpr const char* kEvaluateFlags[] = {"split", "tensorboard"};
 
 }  // namespace
 
 const Mode kEvaluate = {.name = "evaluate",
                         .help = "metrics of a trained model on a split",
-                        .flags = kFlags,
-                        .run = Run};
+                        .flags = kEvaluateFlags,
+                        .run = RunEvaluate};
 
 }  // namespace elastor

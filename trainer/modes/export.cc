@@ -4,20 +4,20 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunExport(const ModeCall& call, Communicator& communicator) {
   return AgreeOnStatus(communicator, communicator.rank() == 0 ? ExportModel(call.options.model_dir,
                                                                             call.options.output_dir)
                                                               : OkStatus());
 }
 
-constexpr const char* kParallel[] = {"threads"};
+constexpr const char* kExportParallel[] = {"threads"};
 
 }  // namespace
 
 const Mode kExport = {.name = "export",
                       .help = "writes a model's ONNX graph, tables and encoding",
                       .source = Mode::Source::kModel,
-                      .parallel = kParallel,
-                      .run = Run};
+                      .parallel = kExportParallel,
+                      .run = RunExport};
 
 }  // namespace elastor

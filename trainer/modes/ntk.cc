@@ -28,7 +28,7 @@ StatusOr<NtkMeasurement> MeasureKernels(const RunOptions& options, int64_t step,
   return measured;
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunNtk(const ModeCall& call, Communicator& communicator) {
   constexpr int64_t kRows = 1024;  // unless --rows says more or less
   RunOptions options = call.options;
   options.ntk_rows = FLAGS_rows == 0 ? kRows : FLAGS_rows;
@@ -53,7 +53,7 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return RunInference(options, {.check = check, .measure = measure, .write = write}, communicator);
 }
 
-constexpr const char* kFlags[] = {"kernels", "rows", "split", "tensorboard"};
+constexpr const char* kNtkFlags[] = {"kernels", "rows", "split", "tensorboard"};
 
 }  // namespace
 
@@ -61,8 +61,8 @@ const Mode kNtk = {
     .name = "ntk",
     .help = "spectra of a model's neural tangent kernel; without --model, at the initial weights",
     .model = Mode::Model::kOptional,
-    .flags = kFlags,
+    .flags = kNtkFlags,
     .cpu_alone = true,
-    .run = Run};
+    .run = RunNtk};
 
 }  // namespace elastor

@@ -5,14 +5,14 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunPlot(const ModeCall& call, Communicator& communicator) {
   if (communicator.size() > 1) {
     return UserError(StrCat("--mode=plot: ", communicator.size(), " ranks; expected one"));
   }
   return PlotRuns(call.folders, call.options.output_dir);
 }
 
-constexpr const char* kFlags[] = {"output_dir"};
+constexpr const char* kPlotFlags[] = {"output_dir"};
 
 }  // namespace
 
@@ -22,7 +22,7 @@ const Mode kPlot = {
     .source = Mode::Source::kRuns,
     .model = Mode::Model::kNone,
     .writes = false,
-    .flags = kFlags,
-    .run = Run};
+    .flags = kPlotFlags,
+    .run = RunPlot};
 
 }  // namespace elastor

@@ -12,15 +12,16 @@ Status Check(const RunOptions& /*options*/, const RunContext& context) {
   return CheckPredictions("--mode=predict", context);
 }
 
-StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+StatusOr<Measured> MeasurePredict(const RunOptions& options, int64_t /*step*/,
+                                  RunContext* context) {
   Measured measured;
   ELASTOR_ASSIGN_OR_RETURN(measured.evaluated, MeasureAndPredict(options, context));
   measured.predictions = PredictionsPath(options);
   return measured;
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
-  return RunInference(call.options, {.check = Check, .measure = Measure}, communicator);
+Status RunPredict(const ModeCall& call, Communicator& communicator) {
+  return RunInference(call.options, {.check = Check, .measure = MeasurePredict}, communicator);
 }
 
 Status Score(const ModeCall& call, Communicator& communicator) {
@@ -37,23 +38,23 @@ Status Score(const ModeCall& call, Communicator& communicator) {
   return ScoreRows(score);
 }
 
-constexpr const char* kFlags[] = {"split", "tensorboard"};
+constexpr const char* kPredictFlags[] = {"split", "tensorboard"};
 constexpr const char* kScoringFlags[] = {"input", "max_bad_rows", "output_dir"};
-constexpr const char* kParallel[] = {"threads"};
+constexpr const char* kPredictParallel[] = {"threads"};
 
 }  // namespace
 
 const Mode kPredict = {
     .name = "predict",
     .help = "metrics and predictions.csv of a trained model; with --input, scores of raw rows",
-    .flags = kFlags,
-    .run = Run};
+    .flags = kPredictFlags,
+    .run = RunPredict};
 
 const Mode kScoreRows = {.name = "predict",
                          .help = "",
                          .source = Mode::Source::kModel,
                          .writes = false,
-                         .parallel = kParallel,
+                         .parallel = kPredictParallel,
                          .flags = kScoringFlags,
                          .run = Score};
 

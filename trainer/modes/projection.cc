@@ -10,7 +10,7 @@ namespace elastor {
 namespace {
 
 // Refuses models without tokens or matrices whose rank can be cut.
-Status CheckModel(const RunOptions& options) {
+Status CheckHeadModel(const RunOptions& options) {
   const ModelConfig& config = options.experiment.model();
   if (TokenModelOf(config) != nullptr || config.has_matrix_thinker()) return OkStatus();
   return UserError("model: " + KindName(*ChosenModel(config)) +
@@ -18,7 +18,8 @@ Status CheckModel(const RunOptions& options) {
                    "--mode=projection is about");
 }
 
-StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+StatusOr<Measured> MeasureProjection(const RunOptions& options, int64_t /*step*/,
+                                     RunContext* context) {
   Measured measured;
   measured.rows = context->dataset->rows(options.split);
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<RankProjection> projections,
@@ -30,19 +31,19 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunConte
   return measured;
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
-  ELASTOR_RETURN_IF_ERROR(CheckModel(call.options));
-  return RunInference(call.options, {.measure = Measure}, communicator);
+Status RunProjection(const ModeCall& call, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(CheckHeadModel(call.options));
+  return RunInference(call.options, {.measure = MeasureProjection}, communicator);
 }
 
-constexpr const char* kFlags[] = {"split", "tensorboard"};
+constexpr const char* kProjectionFlags[] = {"split", "tensorboard"};
 
 }  // namespace
 
 const Mode kProjection = {
     .name = "projection",
     .help = "metrics of a trained model with its last tokens cut to lower ranks",
-    .flags = kFlags,
-    .run = Run};
+    .flags = kProjectionFlags,
+    .run = RunProjection};
 
 }  // namespace elastor

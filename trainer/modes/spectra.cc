@@ -27,7 +27,7 @@ StatusOr<std::vector<SpectrumRecord>> MeasureRows(const RunOptions& options, Run
       });
 }
 
-StatusOr<Measured> Measure(const RunOptions& options, int64_t step, RunContext* context) {
+StatusOr<Measured> MeasureSpectra(const RunOptions& options, int64_t step, RunContext* context) {
   Measured measured;
   ELASTOR_ASSIGN_OR_RETURN(measured.spectrum, MeasureRows(options, context));
   for (SpectrumRecord& record : measured.spectrum) record.step = step;
@@ -45,17 +45,17 @@ Status Write(const RunOptions& options, const Measured& measured, int64_t step,
   return WriteSpectra(options.output_dir, options.experiment.name(), measured.spectrum);
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
-  return RunInference(call.options, {.measure = Measure, .write = Write}, communicator);
+Status RunSpectra(const ModeCall& call, Communicator& communicator) {
+  return RunInference(call.options, {.measure = MeasureSpectra, .write = Write}, communicator);
 }
 
-constexpr const char* kFlags[] = {"per_sample", "split", "tensorboard"};
+constexpr const char* kSpectraFlags[] = {"per_sample", "split", "tensorboard"};
 
 }  // namespace
 
 const Mode kSpectra = {.name = "spectra",
                        .help = "effective ranks of a trained model after every stage",
-                       .flags = kFlags,
-                       .run = Run};
+                       .flags = kSpectraFlags,
+                       .run = RunSpectra};
 
 }  // namespace elastor

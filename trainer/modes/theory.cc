@@ -14,7 +14,7 @@ namespace elastor {
 namespace {
 
 // Refuses models without the matrices that the theorems are about.
-Status CheckModel(const RunOptions& options) {
+Status CheckTheoryModel(const RunOptions& options) {
   const ModelConfig& config = options.experiment.model();
   const TokenModelConfig* const tokens = TokenModelOf(config);
   if (tokens == nullptr) {
@@ -55,7 +55,7 @@ StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, i
   return rows;
 }
 
-StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunContext* context) {
+StatusOr<Measured> MeasureTheory(const RunOptions& options, int64_t /*step*/, RunContext* context) {
   Measured measured;
   measured.rows =
       std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
@@ -67,18 +67,18 @@ StatusOr<Measured> Measure(const RunOptions& options, int64_t /*step*/, RunConte
   return measured;
 }
 
-Status Run(const ModeCall& call, Communicator& communicator) {
-  ELASTOR_RETURN_IF_ERROR(CheckModel(call.options));
-  return RunInference(call.options, {.measure = Measure}, communicator);
+Status RunTheory(const ModeCall& call, Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(CheckTheoryModel(call.options));
+  return RunInference(call.options, {.measure = MeasureTheory}, communicator);
 }
 
-constexpr const char* kFlags[] = {"split", "tensorboard"};
+constexpr const char* kTheoryFlags[] = {"split", "tensorboard"};
 
 }  // namespace
 
 const Mode kTheory = {.name = "theory",
                       .help = "RankElastor's theorems tested on a trained model",
-                      .flags = kFlags,
-                      .run = Run};
+                      .flags = kTheoryFlags,
+                      .run = RunTheory};
 
 }  // namespace elastor

@@ -4,19 +4,20 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunTrain(const ModeCall& call, Communicator& communicator) {
   return RunTraining(call.options, communicator);
 }
 
-constexpr const char* kFlags[] = {"hosts",  "hostfile", "launch",    "max_restarts", "predictions",
-                                  "resume", "split",    "supervise", "tensorboard"};
+constexpr const char* kTrainFlags[] = {"hosts",        "hostfile",    "launch",
+                                       "max_restarts", "predictions", "resume",
+                                       "split",        "supervise",   "tensorboard"};
 
 }  // namespace
 
 const Mode kTrain = {.name = "train",
                      .help = "trains a model on a data set",
                      .model = Mode::Model::kNone,
-                     .flags = kFlags,
-                     .run = Run};
+                     .flags = kTrainFlags,
+                     .run = RunTrain};
 
 }  // namespace elastor

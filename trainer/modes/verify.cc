@@ -5,7 +5,7 @@
 namespace elastor {
 namespace {
 
-Status Run(const ModeCall& call, Communicator& communicator) {
+Status RunVerify(const ModeCall& call, Communicator& communicator) {
   const std::string& folder = call.options.model_dir;
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(folder, communicator));
@@ -22,6 +22,6 @@ const Mode kVerify = {.name = "verify",
                       .help = "compares every byte of a model or checkpoint with its manifest",
                       .source = Mode::Source::kModel,
                       .writes = false,
-                      .run = Run};
+                      .run = RunVerify};
 
 }  // namespace elastor

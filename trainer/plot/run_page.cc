@@ -21,10 +21,10 @@ constexpr size_t kMostRows = 500;  // of a table
 constexpr size_t kDigestShown = 12;
 
 constexpr const char* kNoSummary = "not finished";
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 Cell Measured(const std::optional<double>& value, int decimals = 5) {
-  return NumberCell(value ? NumberText(*value, decimals) : "", value.value_or(kNone));
+  return NumberCell(value ? NumberText(*value, decimals) : "", value.value_or(kNoValue));
 }
 
 std::string Name(const RunHistory& run) { return run.name.empty() ? run.folder : run.name; }

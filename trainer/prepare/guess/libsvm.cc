@@ -16,7 +16,7 @@ namespace elastor {
 namespace {
 
 // The words of a line up to a comment, which SVMlight allows.
-std::vector<std::string> WordsOf(const std::string& line) {
+std::vector<std::string> RowWords(const std::string& line) {
   std::vector<std::string> words;
   for (size_t at = line.find_first_not_of(" \t"); at < line.size() && line[at] != '#';
        at = line.find_first_not_of(" \t", at)) {
@@ -91,7 +91,7 @@ bool IsLibsvm(const std::vector<std::string>& lines) {
   const size_t count = std::min(lines.size(), kLayoutLines);
   size_t good = 0, with_pairs = 0;
   for (size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> words = WordsOf(lines[i]);
+    const std::vector<std::string> words = RowWords(lines[i]);
     if (words.empty() || !IsNumber(words[0])) continue;
     if (!std::all_of(words.begin() + 1, words.end(), IsPairOrTriple)) continue;
     ++good;
@@ -104,7 +104,7 @@ bool IsLibsvm(const std::vector<std::string>& lines) {
 StatusOr<LibsvmFindings> FindLibsvm(const TextSample& text) {
   LibsvmRows rows;
   for (const auto& lines : text.lines) {
-    for (const std::string& line : lines) rows.Add(WordsOf(line));
+    for (const std::string& line : lines) rows.Add(RowWords(line));
   }
   const std::string& path = text.paths[0];
   if (!rows.triple.empty()) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kSampleBytes = 16 << 20;  // of text, of all files together
 
-std::vector<std::string> LinesOf(const std::string& text) {
+std::vector<std::string> SplitLines(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
@@ -39,7 +39,7 @@ StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths) {
     ELASTOR_RETURN_IF_ERROR(source->Next(kSampleBytes / static_cast<int64_t>(paths.size()), &text));
     if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     if (text.empty()) return UserError(StrCat(path, ": is empty, expected rows"));
-    sample.lines.push_back(LinesOf(text));
+    sample.lines.push_back(SplitLines(text));
   }
   return sample;
 }

@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kNamedFields = 5;
 
-const char* NameOf(int split) { return SplitName(static_cast<Split>(split)); }
-
 // Returns "field a" or "fields a, b, ... (12 in all)".
 std::string FieldsText(const std::vector<std::string>& names) {
   const std::vector<std::string> first(names.begin(),
@@ -80,7 +78,7 @@ void Warnings::OfLabels() {
       if (tally.rows == 0 || (positives > 0 && positives < rows)) continue;
       lines_.push_back(StrCat("the label", plan_.labels.size() == 1 ? "" : " ",
                               plan_.labels.size() == 1 ? "" : plan_.labels[i], " of all ",
-                              rows == 0 ? tally.rows : rows, " ", NameOf(split), " rows is ",
+                              rows == 0 ? tally.rows : rows, " ", SplitName(split), " rows is ",
                               rows == 0        ? "missing"
                               : positives == 0 ? "0"
                                                : "1",
@@ -103,7 +101,7 @@ void Warnings::OfMissing(int split) {
     if (missing) names.push_back(plan_.ids[i].field->name());
   }
   if (names.empty()) return;
-  lines_.push_back(StrCat(FieldsText(names), ": missing in all ", tally.rows, " ", NameOf(split),
+  lines_.push_back(StrCat(FieldsText(names), ": missing in all ", tally.rows, " ", SplitName(split),
                           " rows; is the column right?"));
 }
 
@@ -116,7 +114,7 @@ void Warnings::OfUnknown(int split) {
         return plan_.ids[i].text && values > 0 && tally.unknown[split] == values &&
                ranked_.table_rows[table] > 1;
       },
-      StrCat("all values of the ", NameOf(split),
+      StrCat("all values of the ", SplitName(split),
              " rows are unknown to the vocabulary and get id 0; are they written as in the "
              "training rows (123 or 123.0, spaces, capitals)?"));
 }
@@ -125,7 +123,7 @@ void Warnings::OfWeights(int split) {
   const SplitTally& tally = measures_.splits[split];
   if (tally.weighted_rows > 0) return;
   lines_.push_back(StrCat(
-      "the weight of all ", tally.rows, " ", NameOf(split), " rows is 0, so nothing can be ",
+      "the weight of all ", tally.rows, " ", SplitName(split), " rows is 0, so nothing can be ",
       split == 0 ? "learned from" : "measured on", " them; is the WEIGHT field's column right?"));
 }
 
@@ -157,9 +155,9 @@ void Warnings::OfTimes() {
     const SplitTally& later = measures_.splits[split];
     if (plan_.split_by_hash || !plan_.times || train.rows == 0 || later.rows == 0) continue;
     if (train.latest <= later.earliest) continue;
-    lines_.push_back(StrCat("training rows are later than ", NameOf(split), " rows (the last at ",
-                            TimeText(train.latest), ", the first ", NameOf(split), " row at ",
-                            TimeText(later.earliest),
+    lines_.push_back(StrCat("training rows are later than ", SplitName(split),
+                            " rows (the last at ", TimeText(train.latest), ", the first ",
+                            SplitName(split), " row at ", TimeText(later.earliest),
                             "), so a model learns from the future; sort the rows by time"));
     return;
   }

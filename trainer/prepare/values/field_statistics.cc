@@ -10,8 +10,6 @@
 namespace elastor {
 namespace {
 
-const char* NameOf(int split) { return SplitName(static_cast<Split>(split)); }
-
 double Share(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -22,7 +20,7 @@ Json NumericJson(const PreparePlan& plan, const Measures& measures, size_t field
   json["transform"] = Field::Transform_Name(plan.numeric[field]->transform());
   for (int split = 0; split < 3; ++split) {
     const NumericTally& tally = measures.splits[split].numeric[field];
-    Json& part = json[NameOf(split)];
+    Json& part = json[SplitName(split)];
     part["count"] = tally.count;
     part["missing"] = tally.bins[0];
     if (tally.count == 0) continue;
@@ -32,8 +30,8 @@ Json NumericJson(const PreparePlan& plan, const Measures& measures, size_t field
     part["stddev"] = tally.Stddev();
   }
   for (int split = 1; split < 3; ++split) {
-    json["drift"][NameOf(split)] = HistogramDivergence(measures.splits[0].numeric[field].bins,
-                                                       measures.splits[split].numeric[field].bins);
+    json["drift"][SplitName(split)] = HistogramDivergence(
+        measures.splits[0].numeric[field].bins, measures.splits[split].numeric[field].bins);
   }
   return json;
 }
@@ -48,7 +46,7 @@ Json CategoricalJson(const PreparePlan& plan, const Measures& measures, const Ra
   json["encoding"] = Field::Encoding_Name(owner.encoding());
   json["ids"] = ranked.table_rows[column];
   for (int split = 0; split < 3; ++split) {
-    Json& part = json[NameOf(split)];
+    Json& part = json[SplitName(split)];
     part["values"] = tally.values[split];
     if (id.bag) {
       part["empty"] = measures.splits[split].empty_bags[column];
@@ -60,7 +58,7 @@ Json CategoricalJson(const PreparePlan& plan, const Measures& measures, const Ra
     part["unknown"] = tally.unknown[split];
     part["unknown_share"] = Share(tally.unknown[split], tally.values[split] - tally.missing[split]);
   }
-  for (int split = 1; split < 3; ++split) json["drift"][NameOf(split)] = tally.divergence[split];
+  for (int split = 1; split < 3; ++split) json["drift"][SplitName(split)] = tally.divergence[split];
   json["top"] = Json::array();
   for (const TopValue& top : tally.top) {
     Json value;
@@ -71,7 +69,7 @@ Json CategoricalJson(const PreparePlan& plan, const Measures& measures, const Ra
       const int64_t offset = owner.encoding() == Field::IDENTITY ? owner.offset() : 0;
       value["value"] = static_cast<int64_t>(integer) + offset;
     }
-    for (int split = 0; split < 3; ++split) value[NameOf(split)] = top.counts[split];
+    for (int split = 0; split < 3; ++split) value[SplitName(split)] = top.counts[split];
     json["top"].push_back(value);
   }
   return json;
@@ -101,7 +99,7 @@ std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
   json["bad_rows"] = bad_rows;
   for (int split = 0; split < 3; ++split) {
     const SplitTally& tally = measures.splits[split];
-    Json& part = json["splits"][NameOf(split)];
+    Json& part = json["splits"][SplitName(split)];
     part["rows"] = tally.rows;
     if (plan.weights) part["weighted_rows"] = tally.weighted_rows;
     for (size_t i = 0; i < plan.labels.size(); ++i) {
