@@ -174,8 +174,10 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
 StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
   const Slices& slices = named->slices;
-  const std::unique_ptr<Metrics> metrics = MakeMetrics(
-      options_.task, static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
+  const std::unique_ptr<Metrics> metrics =
+      MakeMetrics(options_.task, {.slices = static_cast<int64_t>(slices.slices().size()),
+                                  .grouped = dataset_->info().has_groups,
+                                  .weighted = options_.weighted && dataset_->info().has_weights});
   const int64_t outputs = options_.task.outputs();
   const int64_t row_losses = options_.task.losses();
   std::vector<float> logits;

@@ -31,6 +31,7 @@ class Evaluation {
     int64_t batch_rows = 4096;      // over all ranks
     SliceOptions slices = {};       // REQUIRES: ValidateSlices accepts them
     std::string dataset_path = {};  // source of the texts of slices' values; empty: no texts
+    bool weighted = false;          // weighted AUC and gAUC as well, if the data set has weights
   };
   // dataset, communicator, graph and step outlive the object.
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,

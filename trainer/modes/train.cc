@@ -8,8 +8,8 @@ Status Run(const ModeCall& call, Communicator& communicator) {
   return RunTraining(call.options, communicator);
 }
 
-constexpr const char* kFlags[] = {"hosts",  "hostfile", "launch",    "max_restarts", "predictions",
-                                  "resume", "split",    "supervise", "tensorboard"};
+constexpr const char* kFlags[] = {"hosts",       "hostfile", "launch", "logits",    "max_restarts",
+                                  "predictions", "resume",   "split",  "supervise", "tensorboard"};
 
 }  // namespace
 

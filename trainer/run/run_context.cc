@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/host_memory.h"
+#include "core/base/text.h"
 #include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
 #include "glog/logging.h"
@@ -162,7 +163,8 @@ Status RunContext::MakeBackend(const RunOptions& options) {
                                           .leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
-                                          .dataset_path = experiment.data().path()});
+                                          .dataset_path = experiment.data().path(),
+                                          .weighted = experiment.training().monitor().weighted()});
   return OkStatus();
 }
 
@@ -187,6 +189,10 @@ StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predict
   record.step = step().steps();
   record.rows = dataset->rows(split);
   record.metrics = record.labels[MonitoredLabel(experiment, model.task)];
+  if (record.metrics.ungrouped_rows > 0 && !std::exchange(told_of_ungrouped_, true)) {
+    log->ShowLine(StrCat(record.split, ": ", record.metrics.ungrouped_rows, " of ", record.rows,
+                         " rows have no group; gAUC leaves them out"));
+  }
   if (record.labels.size() == 1) record.labels.clear();
   return record;
 }

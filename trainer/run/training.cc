@@ -408,10 +408,10 @@ Status TrainingRun::ScheduledEvaluation() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
-  const double metric = MonitoredMetric(monitor.metric(), evaluated_.metrics);
+  const double metric = MonitoredMetric(monitor, evaluated_.metrics);
   if (std::isnan(metric) && !std::exchange(told_of_no_metric_, true)) {
     log_.ShowLine(StrCat("warning: the evaluation at step ", step(), " has no ",
-                         MetricName(monitor.metric()),
+                         MetricName(monitor),
                          "; such evaluations decide nothing (training.monitor.metric)"));
   }
   const bool best = control_->Evaluated(metric);
@@ -523,7 +523,7 @@ Status TrainingRun::Finish() {
   summary.steps = control.step();
   summary.epochs = control.epoch();
   if (control.has_best()) {
-    summary.monitor = MetricName(monitor.metric());
+    summary.monitor = MetricName(monitor);
     summary.best_step = control.best_step();
     summary.best_metric = control.best_metric();
   }

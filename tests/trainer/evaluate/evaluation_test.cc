@@ -170,7 +170,7 @@ TEST(EvaluationTest, SameNumbersOnAnyRanksAndThreads) {
 // Metrics of some rows of the split; cross-entropies from the logits by definition.
 MetricValues MetricsOf(const Rows& rows, const std::vector<float>& logits,
                        const std::vector<int64_t>& subset) {
-  BinaryMetrics metrics({}, /*output=*/0, /*slices=*/0, /*grouped=*/true);
+  BinaryMetrics metrics({}, /*output=*/0, {.grouped = true});
   for (const int64_t i : subset) {
     const double z = logits[i];
     const double loss = std::max(z, 0.0) - z * rows.labels[i] + std::log1p(std::exp(-std::abs(z)));
