@@ -116,7 +116,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
       CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
   StatusOr<std::unique_ptr<RunLog>> log =
       RunLog::Open(options.output_dir, options.experiment, communicator->rank(), UseOfLog(options),
-                   steps_done, std::move(claimed));
+                   steps_done, std::move(claimed),
+                   StrCat("mode ", options.mode, ", model ", options.model_dir, ", split ",
+                          SplitName(options.split)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   if (!memory_warning.empty()) (*log)->ShowLine(memory_warning);
   if (first_rank && (*dataset)->version() < kPreparedVersion) {
