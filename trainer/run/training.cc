@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ class TrainingRun {
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
   void ShowProgress(double loss);
+  // What is due after the step just done, or was when the run stopped there.
+  Status MeasureWhatIsDue();
   Status ScheduledEvaluation();
   Status Evaluate(Split split, bool scheduled);
   Status EvaluateAtEnd();
@@ -237,6 +240,8 @@ Status TrainingRun::TrainSteps() {
   }
   ELASTOR_RETURN_IF_ERROR(BeginWriting());
   RememberStopSignals();  // from now on there is something to save
+  context_.evaluation().StopWhen([] { return StopSignal() != 0; });
+  ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     context_.communicator->Enter(Activity::kDataRead);
@@ -342,12 +347,9 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
   }
-  if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
-  // Finish measures the end's weights. A run that a signal stops goes on after this step.
-  if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) &&
-      !control_->finished() && (step() < PlannedSteps() || RestoresBest())) {
-    ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
-  }
+  control_->SetSpectrumDue(!experiment_.spectrum().disabled() &&
+                           Due(experiment_.spectrum().every_steps()));
+  ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
   const CheckpointConfig& checkpoint = experiment_.checkpoint();
   if (AtEnd() || checkpoint.disabled()) return OkStatus();
   if (Due(checkpoint.every_steps()) || result.requests[kWriteCheckpoint] > 0) {
@@ -403,9 +405,27 @@ void TrainingRun::ShowProgress(double loss) {
   loss_steps_ = 0;
 }
 
+Status TrainingRun::MeasureWhatIsDue() {
+  Status measured;
+  if (control_->EvaluationDue()) measured = ScheduledEvaluation();
+  if (measured.ok() && control_->SpectrumDue()) {
+    // Finish measures the end's weights. A run that a signal stops goes on after this step.
+    if (!control_->finished() && (step() < PlannedSteps() || RestoresBest())) {
+      measured = MeasureSpectrum();
+    }
+    if (measured.ok()) control_->SetSpectrumDue(false);
+  }
+  if (measured.code() != StatusCode::kStopped) return measured;
+  stopped_ = true;
+  return OkStatus();
+}
+
 // The only evaluation that decides anything.
 Status TrainingRun::ScheduledEvaluation() {
-  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  if (context_.dataset->rows(Split::kValidation) == 0) {
+    control_->Evaluated(std::numeric_limits<double>::quiet_NaN());
+    return OkStatus();
+  }
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
   const double metric = MonitoredMetric(monitor, evaluated_.metrics);
@@ -446,35 +466,35 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
   return log_.Append(evaluated_);
 }
 
+// Nothing is recorded before all is measured, as a signal may cut it short.
 Status TrainingRun::MeasureSpectrum() {
   context_.communicator->Enter(Activity::kSpectrum);
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  const SpectrumConfig& config = experiment_.spectrum();
   ELASTOR_ASSIGN_OR_RETURN(
-      spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
-                                                       experiment_.spectrum().samples(), {}));
+      std::vector<SpectrumRecord> spectrum,
+      context_.evaluation().MeasureSpectrum(Split::kValidation, config.samples(), {}));
+  std::vector<SpectrumRecord> training;
+  if (config.training_samples() > 0) {
+    const int64_t rows = context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_));
+    ELASTOR_ASSIGN_OR_RETURN(training,
+                             context_.evaluation().MeasureSpectrum(
+                                 Split::kTrain, std::min(config.training_samples(), rows), {}));
+  }
+  NtkMeasurement ntk;
+  if (config.ntk_rows() > 0) {
+    ELASTOR_ASSIGN_OR_RETURN(ntk, context_.MeasureNtk(Split::kValidation, config.ntk_rows(), {}));
+  }
+  spectrum_ = std::move(spectrum);
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   ELASTOR_RETURN_IF_ERROR(context_.LogScoring(context_.step().steps()));
-  if (experiment_.spectrum().ntk_rows() > 0) {
-    ELASTOR_ASSIGN_OR_RETURN(
-        const NtkMeasurement ntk,
-        context_.MeasureNtk(Split::kValidation, experiment_.spectrum().ntk_rows(), {}));
-    for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
-  }
-  const int64_t training_samples = experiment_.spectrum().training_samples();
-  if (training_samples == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::vector<SpectrumRecord> training,
-      context_.evaluation().MeasureSpectrum(
-          Split::kTrain,
-          std::min(training_samples,
-                   context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_))),
-          {}));
+  for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   for (const SpectrumRecord& record : training) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
 
 Status TrainingRun::WriteLastCheckpoint() {
-  if (!experiment_.checkpoint().disabled() && checkpoints_.last_step() != step()) {
+  if (!experiment_.checkpoint().disabled() && !checkpoints_.Holds(control_->record())) {
     // A signal may leave little time. A run that is complete leaves a folder that stands alone.
     ELASTOR_RETURN_IF_ERROR(control_->finished() ? checkpoints_.Start(control_->record())
                                                  : checkpoints_.StartDelta(control_->record()));
@@ -485,6 +505,7 @@ Status TrainingRun::WriteLastCheckpoint() {
 // The model, then the summary: a folder with a summary is a whole run.
 Status TrainingRun::Finish() {
   context_.communicator->Enter(Activity::kFinish);
+  context_.evaluation().StopWhen(nullptr);
   if (!experiment_.checkpoint().disabled()) {
     // All is saved, and --resume does what is left.
     ExitOnStopSignals(/*speaks=*/context_.communicator->rank() == 0,
@@ -492,7 +513,7 @@ Status TrainingRun::Finish() {
   }
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();
-  if (checkpoints_.last_step() != step()) {
+  if (!checkpoints_.Holds(control)) {
     ELASTOR_ASSIGN_OR_RETURN(digest,
                              StateDigest(control, context_.State(), *context_.communicator));
   }
