@@ -20,7 +20,7 @@
 #include "core/process/stop_signals.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
-#include "trainer/data/weighted_rows.h"
+#include "trainer/data/data_statistics.h"
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
@@ -56,7 +56,7 @@ class TrainingRun {
   Status TrainSteps();
   Status BeginWriting();
   Status ShowOpening();
-  void WarnOfEmptySplits();
+  void WarnOfData();
   void WarnOfIdleSettings();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
@@ -259,7 +259,7 @@ Status TrainingRun::BeginWriting() {
   context_.communicator->Enter(Activity::kRecords);
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
-  WarnOfEmptySplits();
+  WarnOfData();
   WarnOfIdleSettings();
   if (step() > 0) return OkStatus();
   if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
@@ -290,9 +290,15 @@ Status TrainingRun::ShowOpening() {
   return OkStatus();
 }
 
-// A run without them is a good run, but somebody may wait for what it does not measure.
-void TrainingRun::WarnOfEmptySplits() {
-  const std::string begin = "warning: " + experiment_.data().path() + ": the ";
+// What `prepare` told, and splits without rows: a run without them is a good run, but somebody may
+// wait for what it does not measure.
+void TrainingRun::WarnOfData() {
+  if (context_.communicator->rank() != 0) return;  // the others have no log
+  const std::string& path = experiment_.data().path();
+  for (const std::string& line : WarningsOf(path)) {
+    log_.ShowLine("warning: " + path + ": " + line);
+  }
+  const std::string begin = "warning: " + path + ": the ";
   if (context_.dataset->rows(Split::kValidation) == 0) {
     log_.ShowLine(begin + "validation split has no rows: no effective ranks are measured, and no " +
                   (options_.split == Split::kTest ? "AUC and logloss before the end"
