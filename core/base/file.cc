@@ -246,6 +246,11 @@ Status MakeDirectory(const std::string& path) {
   return path.back() == '/' ? OkStatus() : MakeOneDirectory(path);
 }
 
+Status MakeOwnDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) != 0) return SystemError(path, "mkdir");
+  return SyncDirectory(ParentOf(path));
+}
+
 Status PublishDirectory(const std::string& from, const std::string& to) {
   ELASTOR_RETURN_IF_ERROR(SyncDirectory(from));
   if (rename(from.c_str(), to.c_str()) != 0) return SystemError(to, "rename");

@@ -26,6 +26,7 @@ Graph::Graph(const FeatureShape& features, ParameterLayout parameters, std::vect
       nodes_(std::move(nodes)),
       probes_(std::move(probes)),
       uses_(nodes_.size()),
+      probed_(nodes_.size()),
       parameter_uses_(parameters_.parameters().size()) {
   for (int i = 0; i < size(); ++i) {
     for (const int input : nodes_[i].inputs) {
@@ -33,6 +34,10 @@ Graph::Graph(const FeatureShape& features, ParameterLayout parameters, std::vect
       ++uses_[input];
     }
     for (const int parameter : nodes_[i].parameters) ++parameter_uses_[parameter];
+  }
+  for (const Probe& probe : probes_) {
+    CHECK(probe.node >= 0 && probe.node < size()) << probe.name;
+    probed_[probe.node] = true;
   }
   for (int i = 0; i + 1 < size(); ++i) {
     const char* const kind = std::visit([](const auto& op) { return op.kName; }, nodes_[i].op);
@@ -46,13 +51,6 @@ Graph::Graph(const FeatureShape& features, ParameterLayout parameters, std::vect
 
 bool Graph::shares_parameters() const {
   return std::ranges::any_of(parameter_uses_, [](int uses) { return uses > 1; });
-}
-
-bool Graph::probed(int node) const {
-  for (const Probe& probe : probes_) {
-    if (probe.node == node) return true;
-  }
-  return false;
 }
 
 const char* Graph::whole_leaf_op() const {
@@ -139,10 +137,8 @@ Value GraphBuilder::FirstOrder() {
   return Columns(features_.embedding_width, 1);
 }
 
-void GraphBuilder::CheckNewName(const std::string& name) const {
-  for (const ParameterInfo& p : parameters_.parameters()) {
-    CHECK(p.name != name) << "the parameter " << name << " is declared twice";
-  }
+void GraphBuilder::CheckNewName(const std::string& name) {
+  CHECK(names_.insert(name).second) << "the parameter " << name << " is declared twice";
 }
 
 int GraphBuilder::Parameter(const std::string& name, std::vector<int64_t> shape, Init init,

@@ -2,6 +2,7 @@
 #define ELASTOR_CORE_GRAPH_GRAPH_H_
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -103,7 +104,7 @@ class Graph {
   int uses(int node) const { return uses_[node]; }
   int parameter_uses(int parameter) const { return parameter_uses_[parameter]; }
   bool shares_parameters() const;  // whether any nodes share a parameter
-  bool probed(int node) const;
+  bool probed(int node) const { return probed_[node]; }
 
   // Returns whether a training pass must hold all rows of a leaf, and the name of the first op that
   // needs it.
@@ -121,6 +122,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
   std::vector<int> uses_;
+  std::vector<bool> probed_;
   std::vector<int> parameter_uses_;
 };
 
@@ -177,13 +179,14 @@ class GraphBuilder {
   Graph Finish(Value outputs) &&;
 
  private:
-  void CheckNewName(const std::string& name) const;
+  void CheckNewName(const std::string& name);
 
   Value Columns(int64_t begin, int64_t count);  // columns of the rows
 
   FeatureShape features_;
   int64_t outputs_;
   ParameterLayout parameters_;
+  std::set<std::string> names_;  // of the parameters
   std::vector<Node> nodes_;
   std::vector<Probe> probes_;
   Value rows_ = {0};

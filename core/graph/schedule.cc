@@ -22,11 +22,12 @@ int64_t FirstPassedOn(const Node& node, int input) {
 class Scheduler {
  public:
   Scheduler(const Graph& graph, std::span<const KernelTraits> traits)
-      : graph_(graph), traits_(traits), n_(graph.size()), gradients_(n_) {
+      : graph_(graph), traits_(traits), n_(graph.size()), readers_(n_), gradients_(n_) {
     schedule_.nodes.resize(n_);
     for (int i = 0; i < n_; ++i) {
       schedule_.nodes[i].dinputs.resize(graph[i].inputs.size());
       schedule_.nodes[i].addends.resize(graph[i].inputs.size());
+      for (int k = 0; k < Inputs(i); ++k) readers_[graph[i].inputs[k]].push_back({i, k});
     }
   }
 
@@ -107,14 +108,11 @@ class Scheduler {
     if (traits_[node].reads_output != OutputRead::kNone && RecomputedAt(node) < 0) {
       last = BackwardStep(node);
     }
-    for (int i = node + 1; i < n_; ++i) {
-      for (int k = 0; k < Inputs(i); ++k) {
-        if (graph_[i].inputs[k] != node) continue;
-        last = std::max(last, i);
-        if (OneSegment(i, node)) continue;
-        last = std::max(last, RecomputedAt(i));
-        if (ReadsBackward(i, k)) last = std::max(last, BackwardStep(i));
-      }
+    for (const auto& [i, k] : readers_[node]) {
+      last = std::max(last, i);
+      if (OneSegment(i, node)) continue;
+      last = std::max(last, RecomputedAt(i));
+      if (ReadsBackward(i, k)) last = std::max(last, BackwardStep(i));
     }
     return last;
   }
@@ -185,12 +183,9 @@ class Scheduler {
         }
         int last = step;
         if (traits_[i].reads_output != OutputRead::kNone) last = BackwardStep(i);
-        for (int reader = i + 1; reader < n_; ++reader) {
-          if (!OneSegment(reader, i)) continue;
-          for (int k = 0; k < Inputs(reader); ++k) {
-            if (graph_[reader].inputs[k] == i && ReadsBackward(reader, k)) {
-              last = std::max(last, BackwardStep(reader));
-            }
+        for (const auto& [reader, k] : readers_[i]) {
+          if (OneSegment(reader, i) && ReadsBackward(reader, k)) {
+            last = std::max(last, BackwardStep(reader));
           }
         }
         Use(node.recomputed, last);
@@ -202,13 +197,10 @@ class Scheduler {
 
   // The node whose output begins with the output of `node`, in the same memory; -1: none.
   int Extends(int node) const {
-    if (node == 0 || graph_.uses(node) != 1 || Probed(node)) return -1;
-    for (int i = node + 1; i < n_; ++i) {
-      if (graph_[i].inputs.size() == 1 && graph_[i].inputs[0] == node) {
-        return traits_[i].extends_input && layouts_[i] == layouts_[node] ? i : -1;
-      }
-    }
-    return -1;
+    if (node == 0 || readers_[node].size() != 1 || Probed(node)) return -1;
+    const int reader = readers_[node][0].node;
+    const bool extends = Inputs(reader) == 1 && traits_[reader].extends_input;
+    return extends && layouts_[reader] == layouts_[node] ? reader : -1;
   }
 
   int NewBuffer(int64_t features, int first, int last) {
@@ -352,7 +344,12 @@ class Scheduler {
   const Graph& graph_;
   std::span<const KernelTraits> traits_;
   const int n_;
-  std::vector<int> recomputed_at_;  // by node
+  struct Reader {
+    int node;
+    int input;  // which of its inputs
+  };
+  std::vector<std::vector<Reader>> readers_;  // by node that they read, in order
+  std::vector<int> recomputed_at_;            // by node
   std::vector<TokenLayout> layouts_;
   std::vector<TokenLayout> gradient_layouts_;
   std::vector<bool> repeated_;         // by value: another node's output is the same memory

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/standard_streams.h"
 #include "launcher/conditioning/studies.h"
 #include "launcher/folder_program.h"
@@ -94,7 +95,7 @@ Status Run(const std::vector<std::string>& folders) {
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<Study> studies, ChosenStudies());
   StudyOptions options = {.seeds = FLAGS_seeds, .large = FLAGS_large};
   ELASTOR_RETURN_IF_ERROR(ReadImages(&options));
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(folders[0]));
+  ELASTOR_ASSIGN_OR_RETURN(const ClaimedFolder claimed, ClaimedFolder::Claim(folders[0]));
   for (const Study& study : studies) {
     const Clock::time_point begin = Clock::now();
     const std::vector<StudyFile> files = study.run(options);

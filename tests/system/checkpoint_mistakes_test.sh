@@ -47,6 +47,8 @@ expect_line 2 "only --mode=train can continue" "${resume[@]}" --mode=evaluate --
 expect_line 2 "training.monitor.metric: GAUC, but the data set has no groups" on_ranks 2 \
   "${train[@]}" --output_dir=no_groups --set=training.monitor.metric=GAUC \
   --set=training.monitor.best_weights=true
+expect_line 2 "training.monitor.weighted: true, but the data set has no weights" on_ranks 2 \
+  "${train[@]}" --output_dir=no_groups --set=training.monitor.weighted=true
 
 # Another model's checkpoint: in the place of this run's, and given to evaluate.
 "${train[@]}" --output_dir=wide --set=model.token_width=16 >log 2>&1 || cat log

@@ -80,6 +80,33 @@ run 1 run0 --set=data.path=day0
 grep --quiet '"gauc":0\.' run0/metrics.jsonl || fail "no gAUC over users"
 grep --quiet '"field":"item"' run0/metrics.jsonl || fail "no slices by item"
 
+# Plateaus and best weights follow the weighted gAUC, on any number of ranks. One user's rows have no group. The items
+# of the validation rows are written in another way, which a training tells as prepare does.
+sed 's/,u7,/,,/; 2402,$s/,i/,I/' day0.csv >some.csv
+"$prepare" --schema=schema.textproto --input=some.csv --output_dir=some >told.log 2>&1 || cat told.log
+steered='--set=training.monitor.metric=GAUC --set=training.monitor.weighted=true'
+steered+=' --set=training.monitor.best_weights=true --set=training.eval_every_steps=4'
+run 1 steered --set=data.path=some $steered
+run 3 steered_on_3 --set=data.path=some $steered
+expect_same_numbers() {
+  diff <(numbers_of "$1") <(numbers_of "$2") >difference || fail "$2 has other numbers: $(head --lines=4 difference)"
+}
+expect_same_numbers steered steered_on_3
+ungrouped=$(tail --lines=600 some.csv | grep --count ',,')
+for log in steered.log steered_on_3.log; do
+  [[ $(grep --count "validation: $ungrouped of 600 rows have no group; gAUC leaves them out" $log) -eq 1 ]] ||
+    fail "rows without a group are not told once: $(cat $log)"
+done
+told='field item: all values of the validation rows are unknown to the vocabulary'
+for line in "^prepare: .*$told" "^warning: some: $told"; do
+  [[ $(cat told.log steered.log | grep --count "$line") -eq 1 ]] || fail "not told once: $line in $(cat told.log steered.log)"
+done
+best=$(grep '"scheduled":true' steered/metrics.jsonl |
+  sed --quiet 's/.*"ungrouped_rows":'"$ungrouped"'.*"weighted_gauc":\([0-9.e-]*\).*/\1/p' | sort --general-numeric-sort | tail --lines=1)
+grep --quiet "\"monitor\": *\"weighted_gauc\"" steered/summary.json || fail 'the summary names another metric'
+[[ -n $best && $(sed --quiet 's/.*"best_metric": *\([0-9.e-]*\).*/\1/p' steered/summary.json) == "$best" ]] ||
+  fail "the best weighted gAUC is '$best'; the summary has $(grep best_metric steered/summary.json)"
+
 state=run0/checkpoints/step-0000000024
 warm="--set=training.warm_start.path=$state --set=training.warm_start.optimizer_state=true"
 run 1 run1 --set=data.path=day1 --set=evaluation.at_start=true $warm

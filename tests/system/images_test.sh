@@ -163,6 +163,11 @@ expect_image_losses "all pixels of the validation row 0 are the training split's
 expect_image_losses 'the first 300 rows to validate on are of one class; expected several'
 expect_line 2 '--studies: image_losses without --images; expected prepared images' \
   "$conditioning" --studies=claims,image_losses "$work/none"
+mkdir "$work/locked"
+exec 9<"$work/locked"
+flock 9
+expect_line 2 "$work/locked: another process is writing there" "$conditioning" --studies=claims "$work/locked"
+exec 9<&-
 
 expect_line 2 'model.vit.patch: found 4; expected a divisor of both sides of an image, 4 and 6 pixels' infer evaluate none --set=model.patch=4
 expect_line 2 'labels are classes; expected 0 or 1' infer predict none

@@ -79,8 +79,10 @@ expect_same 'logloss' \
 # One of the two.
 alone=(--set=task.labels=L2 --set=task.weights=1)
 run 2 alone "${alone[@]}"
-run 1 alone_predicted --mode=predict --model=alone/model "${alone[@]}"
-expect_same 'header' 'index,L2,L2.probability' "$(head --lines=1 alone_predicted/predictions.csv)"
+run 1 alone_predicted --mode=predict --model=alone/model --logits "${alone[@]}"
+expect_same 'header' 'index,L2,L2.probability,L2.logit' "$(head --lines=1 alone_predicted/predictions.csv)"
+apart='NR > 1 { d = $3 - 1 / (1 + exp(-$4)); if (d < 0) d = -d; if (!(d < 1e-7)) n++ } END { print NR - 1, n + 0 }'
+expect_same 'probabilities of the logits' '400 0' "$(awk -F, "$apart" alone_predicted/predictions.csv)"
 "$trainer" --experiment=tiny.textproto --mode=describe --set=data.path=data >described || fail describe
 grep --quiet '"outputs": 2' described || fail "described: $(cat described)"
 

@@ -168,6 +168,24 @@ interrupt USR1 75 "$work/d" '"event":"train","step":30,'
 must_train "after a signal" 2 "$work/d" --resume
 same_as_whole "$work/d" "stopped by a signal"
 
+# Stopped within an evaluation, as one follows every step: it is cut short, and made first when the run goes on. So
+# it is where the run ends with that step, whose checkpoint is then written anew.
+often=(--set=training.eval_every_steps=1 --set=training.epochs=1 --set=spectrum.every_steps=1)
+interrupt TERM 75 "$work/g" '"event":"train","step":5,' "${often[@]}"
+stop=$(echo "$work"/g/checkpoints/step-* | sed 's/.*step-0*//')
+grep --quiet '"evaluation_pending": *true' "$work"/g/checkpoints/step-*/manifest.json ||
+  fail "the evaluation after step $stop was not cut short"
+must_train "the whole run" 1 "$work/often" --set=checkpoint.disabled=true "${often[@]}"
+must_train "the run to step $stop" 1 "$work/often_to_stop" --set=checkpoint.disabled=true "${often[@]}" \
+  --set=training.max_steps="$stop"
+must_train "to the step of the stop" 3 "$work/g" --resume "${often[@]}" --set=training.max_steps="$stop"
+[[ $(digest_of "$work/g") == "$(digest_of "$work/often_to_stop")" ]] || fail "stopped within an evaluation: another digest"
+must_train "after a stopped evaluation" 2 "$work/g" --resume "${often[@]}"
+diff <(decided_numbers "$work/often") <(decided_numbers "$work/g") >"$work/difference" ||
+  fail "stopped within an evaluation: other numbers: $(head --lines=6 "$work/difference")"
+diff <(grep '"event":"spectrum"' "$work/often/metrics.jsonl") <(grep '"event":"spectrum"' "$work/g/metrics.jsonl") \
+  >"$work/difference" || fail "stopped within an evaluation: other spectra: $(head --lines=4 "$work/difference")"
+
 # A run that is complete stays what it is.
 must_train "again" 2 "$work/d" --resume
 same_as_whole "$work/d" "complete"

@@ -33,7 +33,7 @@ fields { name: "user" type: CATEGORICAL }
 fields { name: "price" type: NUMERIC }
 SCHEMA
 cat >tiny.textproto <<'EXPERIMENT'
-model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
+model { dcn_v2 { cross_layers: 2 hidden: 4 } }
 embedding { width: 3 }
 optimizer { learning_rate: 0.01 }
 training { batch_size: 128 seed: 3 }
@@ -58,6 +58,9 @@ expect_same 'probabilities' "$(cut --delimiter=, --fields=3 expected.csv | tail 
   "$(LD_LIBRARY_PATH=lib ./score run/model u3 1.5 u4 '' '' 2.5 nobody -7)"
 expect_same 'a wrong number' "2 row 0: column 2 (price): found 'dear', expected a number" \
   "$(LD_LIBRARY_PATH=lib ./score run/model u3 dear)"
+# Its products of features exceed float.
+expect_same 'a score that is not finite' "4 row 1: the model's logit is not finite" \
+  "$(LD_LIBRARY_PATH=lib ./score run/model u3 1.5 u3 3e38)"
 expect_same 'no folder' 2 "$(LD_LIBRARY_PATH=lib ./score nowhere | cut --delimiter=' ' --fields=1)"
 
 exit "$((failures > 0))"

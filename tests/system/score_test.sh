@@ -209,8 +209,10 @@ sed '4s/$/\tmore/; 900s/\t1\.0$/\tmuch/; 900s/^[01]/2/' test.tsv >bad.tsv
 expect_line 2 'bad.tsv:4: found 6 columns, expected 5; 2 bad rows so far, max_bad_rows is 0' \
   "$trainer" --mode=predict --model=tsv/model --input=bad.tsv --output_dir=mistake
 [[ ! -e mistake/predictions.csv ]] || fail 'a failed command left predictions'
-score tsv/model --input=bad.tsv --max_bad_rows=2 >answered
-sed 's/^3,.*/3,,/; s/^899,.*/899,,/' tsv_predicted/predictions.csv | expect_same 'bad rows' answered
+score tsv/model --input=bad.tsv --max_bad_rows=2 --logits >answered
+cut --delimiter=, --fields=1-3 answered |
+  expect_same 'bad rows' <(sed 's/^3,.*/3,,/; s/^899,.*/899,,/' tsv_predicted/predictions.csv)
+expect_same 'columns of bad rows' <(printf '3,,,\n899,,,\n') < <(grep '^3,,\|^899,,' answered)
 grep --quiet 'bad.tsv:900: column 1 (click)' score.log || fail "bad rows are not told: $(cat score.log)"
 
 # Mistakes.

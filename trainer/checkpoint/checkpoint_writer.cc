@@ -122,7 +122,7 @@ Status CheckpointWriter::State::Begin(const std::string& to, const CheckpointMet
   Status made;
   if (communicator.rank() == 0) {
     made = RemoveDirectory(partial());
-    if (made.ok()) made = MakeDirectory(partial());
+    if (made.ok()) made = MakeOwnDirectory(partial());
   }
   return AgreeOnStatus(communicator, made);
 }

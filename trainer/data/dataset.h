@@ -91,6 +91,9 @@ inline constexpr int64_t kMostImageSide = 4096;  // pixels
 // `classes` classes.
 DatasetInfo Images(int64_t height, int64_t width, int64_t classes);
 
+// The group of a row without one: XXH3-64 of the empty text.
+inline constexpr uint64_t kNoGroup = 0x2d06800538d394c2;
+
 // Decoded rows, as the trainer reads them. `numeric` is [rows][numeric_count()], NaN = missing. Bag
 // b = row * categorical fields + field holds ids[offsets[b], offsets[b+1]); `offsets` is empty when
 // the data set has no multi-hot field (one id a bag).
@@ -102,7 +105,7 @@ struct Rows {
   std::vector<int64_t> offsets;
   // [rows] each, or empty when the data set has none.
   std::vector<float> weights;    // 0 to 1e12
-  std::vector<uint64_t> groups;  // XXH3-64 of the group's text; for gAUC
+  std::vector<uint64_t> groups;  // XXH3-64 of the group's text, or kNoGroup; for gAUC
   std::vector<int64_t> times;    // seconds since 1970
   // [rows][pixels], only for images to be written. The pixels that are read are in `numeric`.
   std::vector<uint8_t> pixels;

@@ -130,7 +130,10 @@ Status DatasetWriter::Prepare() {
     ELASTOR_RETURN_IF_ERROR(check_is_empty());
     ELASTOR_RETURN_IF_ERROR(MakeDirectory(partial_path_));
     if (lock_ >= 0) close(lock_);
-    lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    lock_ = open(partial_path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock_ < 0 && std::filesystem::is_symlink(partial_path_)) {
+      return UserError(partial_path_ + ": a symbolic link; expected a folder, or nothing");
+    }
     if (lock_ < 0) return WriteError(partial_path_);
     if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       return UserError(path_ + ": output_dir is being written by another process");

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "collective/exchange_records.h"
-#include "core/base/exact_sum.h"
 #include "core/base/log.h"
 
 namespace elastor {
@@ -74,31 +73,55 @@ Status SumOverRanks(Communicator& communicator, std::vector<unsigned __int128>* 
   return OkStatus();
 }
 
-}  // namespace
+// The same for exact sums.
+Status SumOverRanks(Communicator& communicator, std::span<ExactSum> sums) {
+  std::vector<int64_t> words;
+  for (const ExactSum& sum : sums) {
+    const auto own = sum.ToWords();
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
+  std::array<int64_t, ExactSum::kWords> total;
+  for (size_t s = 0; s < sums.size(); ++s) {
+    std::copy_n(words.begin() + static_cast<int64_t>(s * total.size()), total.size(),
+                total.begin());
+    sums[s] = ExactSum::FromWords(total);
+  }
+  return OkStatus();
+}
 
-Status StratifiedAuc::ExchangeRows(Communicator& communicator) {
+// Sends rows to the ranks of their scores' ranges. score_of: the score of a row, its OrderedScore.
+// Rows come in no order. REQUIRES: a rank has a row.
+template <typename ScoreOf>
+Status ExchangeByScore(const ScoreOf& score_of, Communicator& communicator,
+                       std::vector<uint64_t>* rows) {
   // -smallest and largest, so that one maximum gives both.
   std::array<int64_t, 2> bounds = {-int64_t{std::numeric_limits<uint32_t>::max()}, 0};
-  for (const uint64_t row : rows_) {
-    bounds[0] = std::max(bounds[0], -int64_t{ScoreOf(row)});
-    bounds[1] = std::max(bounds[1], int64_t{ScoreOf(row)});
+  for (const uint64_t row : *rows) {
+    bounds[0] = std::max(bounds[0], -int64_t{score_of(row)});
+    bounds[1] = std::max(bounds[1], int64_t{score_of(row)});
   }
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceMax(Phase::kMetrics, bounds));
 
   ScoreRanges ranges(static_cast<uint32_t>(-bounds[0]), static_cast<uint32_t>(bounds[1]),
                      communicator.size());
   std::vector<int64_t> histogram = ranges.MakeHistogram();
-  for (const uint64_t row : rows_) ++histogram[ranges.Bucket(ScoreOf(row))];
+  for (const uint64_t row : *rows) ++histogram[ranges.Bucket(score_of(row))];
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, histogram));
   ranges.Cut(histogram);
 
   // Sorted by score is sorted by rank, too.
-  std::sort(rows_.begin(), rows_.end(),
-            [](uint64_t a, uint64_t b) { return ScoreOf(a) < ScoreOf(b); });
+  std::sort(rows->begin(), rows->end(),
+            [&](uint64_t a, uint64_t b) { return score_of(a) < score_of(b); });
   std::vector<int64_t> counts(communicator.size());
-  for (const uint64_t row : rows_) ++counts[ranges.Rank(ScoreOf(row))];
-  ELASTOR_RETURN_IF_ERROR(
-      ExchangeRecords(Phase::kMetrics, std::move(counts), communicator, &rows_));
+  for (const uint64_t row : *rows) ++counts[ranges.Rank(score_of(row))];
+  return ExchangeRecords(Phase::kMetrics, std::move(counts), communicator, rows);
+}
+
+}  // namespace
+
+Status StratifiedAuc::ExchangeRows(Communicator& communicator) {
+  ELASTOR_RETURN_IF_ERROR(ExchangeByScore(ScoreOf, communicator, &rows_));
   std::sort(rows_.begin(), rows_.end());
   return OkStatus();
 }
@@ -149,7 +172,40 @@ StatusOr<std::vector<std::optional<double>>> StratifiedAuc::Reduce(
   return areas;
 }
 
-StatusOr<GroupedAuc::Result> GroupedAuc::Reduce(Communicator& communicator) {
+StatusOr<std::optional<double>> WeightedAuc::Reduce(Communicator& communicator) {
+  const auto labelled = [](uint64_t row) { return LabelledWeight(static_cast<uint32_t>(row)); };
+  ExactSum weights[2];  // of the negatives and of the positives
+  for (const uint64_t row : rows_) weights[labelled(row).positive()].Add(labelled(row).weight());
+  ELASTOR_RETURN_IF_ERROR(SumOverRanks(communicator, weights));
+  const double negatives = weights[0].Value(), positives = weights[1].Value();
+  if (!(negatives > 0 && positives > 0)) return std::optional<double>();
+
+  const auto score_of = [](uint64_t row) { return static_cast<uint32_t>(row >> 32); };
+  ELASTOR_RETURN_IF_ERROR(ExchangeByScore(score_of, communicator, &rows_));
+  std::sort(rows_.begin(), rows_.end());
+  ExactSum mine;
+  for (const uint64_t row : rows_) {
+    if (!labelled(row).positive()) mine.Add(labelled(row).weight());
+  }
+  const auto words = mine.ToWords();
+  const int ranks = communicator.size();
+  std::vector<int64_t> all(ranks * words.size());
+  const std::vector<int64_t> bytes(ranks, sizeof(words));
+  ELASTOR_RETURN_IF_ERROR(
+      communicator.AllGatherV(Phase::kMetrics, words.data(), all.data(), bytes));
+  std::array<int64_t, ExactSum::kWords> below{};
+  for (size_t i = 0; i < communicator.rank() * words.size(); ++i) below[i % words.size()] += all[i];
+
+  WeightedPairs pairs(positives, negatives, ExactSum::FromWords(below));
+  for (const uint64_t row : rows_) {
+    pairs.Add(score_of(row), labelled(row).positive(), labelled(row).weight());
+  }
+  ExactSum won = pairs.Won();
+  ELASTOR_RETURN_IF_ERROR(SumOverRanks(communicator, {&won, 1}));
+  return std::optional<double>(won.Value());
+}
+
+StatusOr<GroupedAuc::Result> GroupedAuc::Reduce(Means means, Communicator& communicator) {
   // Sorted by group is sorted by rank, too.
   std::sort(rows_.begin(), rows_.end());
   std::vector<int64_t> counts(communicator.size());
@@ -160,35 +216,41 @@ StatusOr<GroupedAuc::Result> GroupedAuc::Reduce(Communicator& communicator) {
       ExchangeRecords(Phase::kMetrics, std::move(counts), communicator, &rows_));
   std::sort(rows_.begin(), rows_.end());
 
-  ExactSum sum;
-  int64_t rows = 0;
-  int64_t groups = 0;
+  ExactSum sums[3];           // of rows * AUC; of weights * weighted AUC; of these weights
+  int64_t counts_of[2] = {};  // rows and groups
   for (auto row = rows_.begin(); row != rows_.end();) {
     const auto begin = row;
     PairCounter pairs;
-    int64_t positives = 0;
+    int64_t classes[2] = {};
+    ExactSum weights[2];
     for (; row != rows_.end() && row->group == begin->group; ++row) {
-      pairs.Add(row->score, row->positive);
-      positives += row->positive;
+      const LabelledWeight labelled(row->labelled_weight);
+      pairs.Add(row->score, labelled.positive());
+      ++classes[labelled.positive()];
+      weights[labelled.positive()].Add(labelled.weight());
     }
-    const int64_t negatives = (row - begin) - positives;
-    if (positives == 0 || negatives == 0) continue;
+    if (classes[0] == 0 || classes[1] == 0) continue;
     const auto impressions = static_cast<double>(row - begin);
-    sum.Add(impressions * AreaUnderCurve(pairs.Won(), positives, negatives));
-    rows += row - begin;
-    ++groups;
+    sums[0].Add(impressions * AreaUnderCurve(pairs.Won(), classes[1], classes[0]));
+    counts_of[0] += row - begin;
+    ++counts_of[1];
+    const double negatives = weights[0].Value(), positives = weights[1].Value();
+    if (means == Means::kByRows || !(negatives > 0 && positives > 0)) continue;
+    WeightedPairs weighted(positives, negatives);
+    for (auto each = begin; each != row; ++each) {
+      const LabelledWeight labelled(each->labelled_weight);
+      weighted.Add(each->score, labelled.positive(), labelled.weight());
+    }
+    weights[0].Merge(weights[1]);
+    sums[1].Add(weights[0].Value() * weighted.Won().Value());
+    sums[2].Merge(weights[0]);
   }
-  const auto part = sum.ToWords();
-  std::vector<int64_t> words(part.begin(), part.end());
-  words.insert(words.end(), {rows, groups});
-  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
-  std::array<int64_t, ExactSum::kWords> total;
-  std::copy_n(words.begin(), total.size(), total.begin());
+  ELASTOR_RETURN_IF_ERROR(SumOverRanks(communicator, sums));
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, counts_of));
   Result result;
-  result.groups = words.back();
-  if (result.groups > 0) {
-    result.mean = ExactSum::FromWords(total).Value() / static_cast<double>(words[ExactSum::kWords]);
-  }
+  result.groups = counts_of[1];
+  if (result.groups > 0) result.mean = sums[0].Value() / static_cast<double>(counts_of[0]);
+  if (sums[2].Value() > 0) result.weighted_mean = sums[1].Value() / sums[2].Value();
   return result;
 }
 

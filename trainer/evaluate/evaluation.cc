@@ -127,9 +127,9 @@ Status Evaluation::ForEachBatch(Split split, int64_t rows,
   for (int64_t at = 0; at < rows; at += options_.batch_rows) {
     const int64_t count = std::min(options_.batch_rows, rows - at);
     const Range own = LocalPositions(count, rank, ranks, options_.leaves);
-    ELASTOR_RETURN_IF_ERROR(
-        AgreeOnStatus(*communicator_,
-                      dataset_->Read(split, file_order, 0, {at + own.begin, at + own.end}, &read)));
+    Status ready = dataset_->Read(split, file_order, 0, {at + own.begin, at + own.end}, &read);
+    if (ready.ok() && stopped_ && stopped_()) ready = StoppedBySignal("an evaluation was stopped");
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator_, ready));
     FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
     LayOutSequences(graph_->features().sequences, &batch);
     ELASTOR_RETURN_IF_ERROR(work(batch));
@@ -174,8 +174,10 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
 StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
   const Slices& slices = named->slices;
-  const std::unique_ptr<Metrics> metrics = MakeMetrics(
-      options_.task, static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
+  const std::unique_ptr<Metrics> metrics =
+      MakeMetrics(options_.task, {.slices = static_cast<int64_t>(slices.slices().size()),
+                                  .grouped = dataset_->info().has_groups,
+                                  .weighted = options_.weighted && dataset_->info().has_weights});
   const int64_t outputs = options_.task.outputs();
   const int64_t row_losses = options_.task.losses();
   std::vector<float> logits;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -31,10 +32,15 @@ class Evaluation {
     int64_t batch_rows = 4096;      // over all ranks
     SliceOptions slices = {};       // REQUIRES: ValidateSlices accepts them
     std::string dataset_path = {};  // source of the texts of slices' values; empty: no texts
+    bool weighted = false;          // weighted AUC and gAUC as well, if the data set has weights
   };
   // dataset, communicator, graph and step outlive the object.
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
              Communicator* communicator, const Options& options);
+
+  // From now on a pass over a split ends before its next batch, with kStopped on all ranks, once
+  // `stopped` returns true on any rank. Null: passes go on to their ends.
+  void StopWhen(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
   // Measures every learned label over all rows and slices, with gAUC if the data set has groups.
   // The first call chooses the split's slices in a separate pass over its ids; only rank 0 knows
@@ -80,6 +86,7 @@ class Evaluation {
   Step<float>* step_;
   Communicator* communicator_;
   Options options_;
+  std::function<bool()> stopped_;
   std::optional<NamedSlices> slices_[3];  // by split
 };
 

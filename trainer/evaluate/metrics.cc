@@ -7,6 +7,7 @@
 
 #include "core/base/canonical_math.h"
 #include "core/base/log.h"
+#include "trainer/data/dataset.h"
 
 namespace elastor {
 
@@ -82,7 +83,14 @@ void BinaryMetrics::Add(const ScoredRows& rows) {
     const float weight = rows.weights.empty() ? 1.0f : rows.weights[row];
     sums_[stratum].Add(logit, label == 1, rows.losses[row * outputs_ + output_], weight);
     areas_.Add(stratum, logit, label == 1);
-    if (grouped_ && stratum == 0) grouped_areas_.Add(rows.groups[row], logit, label == 1);
+    if (stratum > 0) return;
+    if (weighted_) weighted_area_.Add(logit, label == 1, weight);
+    if (!grouped_) return;
+    if (rows.groups[row] == kNoGroup) {
+      ++ungrouped_;
+    } else {
+      grouped_areas_.Add(rows.groups[row], logit, label == 1, weight);
+    }
   };
   for (size_t row = 0; row < count; ++row) add(row, 0);
   for (const RowSlice& slice : rows.slices) add(slice.row, 1 + slice.slice);
@@ -92,13 +100,14 @@ void BinaryMetrics::Add(const ScoredRows& rows) {
 Status BinaryMetrics::SumOverRanks(Communicator& communicator) {
   std::vector<int64_t> words;
   for (const BinarySums& sums : sums_) sums.AppendWords(&words);
-  words.insert(words.end(), {nan_logit_, unlabelled_});
+  words.insert(words.end(), {nan_logit_, unlabelled_, ungrouped_});
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, words));
   std::span<const int64_t> rest = words;
   for (BinarySums& sums : sums_) {
     sums = BinarySums::FromWords(rest.first(BinarySums::kWords));
     rest = rest.subspan(BinarySums::kWords);
   }
+  ungrouped_ = rest[2];
   if (rest[0] > 0) return DivergedError("evaluation: a logit is not a number");
   if (!sums_[0].finite()) return DivergedError("evaluation: a row's loss is not finite");
   const bool labelled = sums_[0].positives() + sums_[0].negatives() > 0;
@@ -136,10 +145,18 @@ StatusOr<MetricValues> BinaryMetrics::Reduce(Communicator& communicator) {
     slice.auc = areas[s];
     values.slices.push_back(std::move(slice));
   }
+  if (weighted_) {
+    ELASTOR_ASSIGN_OR_RETURN(values.weighted_auc, weighted_area_.Reduce(communicator));
+  }
   if (grouped_) {
-    ELASTOR_ASSIGN_OR_RETURN(const GroupedAuc::Result grouped, grouped_areas_.Reduce(communicator));
+    const auto means =
+        weighted_ ? GroupedAuc::Means::kByRowsAndWeights : GroupedAuc::Means::kByRows;
+    ELASTOR_ASSIGN_OR_RETURN(const GroupedAuc::Result grouped,
+                             grouped_areas_.Reduce(means, communicator));
     values.gauc = grouped.mean;
     values.gauc_groups = grouped.groups;
+    values.ungrouped_rows = ungrouped_;
+    values.weighted_gauc = grouped.weighted_mean;
   }
   return values;
 }
@@ -198,8 +215,8 @@ namespace {
 // One after the other.
 class MetricsOfLabels final : public Metrics {
  public:
-  MetricsOfLabels(const Task& task, int64_t slices, bool grouped) {
-    for (int64_t i = 0; i < task.outputs(); ++i) labels_.emplace_back(task, i, slices, grouped);
+  MetricsOfLabels(const Task& task, const MetricOptions& options) {
+    for (int64_t i = 0; i < task.outputs(); ++i) labels_.emplace_back(task, i, options);
   }
   void Add(const ScoredRows& rows) override {
     for (BinaryMetrics& label : labels_) label.Add(rows);
@@ -219,10 +236,10 @@ class MetricsOfLabels final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped) {
+std::unique_ptr<Metrics> MakeMetrics(const Task& task, const MetricOptions& options) {
   switch (task.kind) {
     case Task::Kind::kBinary:
-      return std::make_unique<MetricsOfLabels>(task, slices, grouped);
+      return std::make_unique<MetricsOfLabels>(task, options);
     case Task::Kind::kClasses:
       return std::make_unique<ClassMetrics>(task);
   }

@@ -57,7 +57,7 @@ struct ScoredRows {
   std::span<const float> labels;          // not-a-number: none
   std::span<const double> losses;         // without weights
   std::span<const float> weights = {};    // empty: all 1
-  std::span<const uint64_t> groups = {};  // used when `grouped`
+  std::span<const uint64_t> groups = {};  // used when `grouped`; kNoGroup: none
   std::span<const RowSlice> slices = {};  // any number a row, none twice
 };
 
@@ -72,9 +72,14 @@ class Metrics {
   virtual StatusOr<std::vector<MetricValues>> Reduce(Communicator& communicator) = 0;
 };
 
-// Makes the metrics of a task. slices: number of slices. grouped: rows have groups, and gAUC is
-// wanted.
-std::unique_ptr<Metrics> MakeMetrics(const Task& task, int64_t slices, bool grouped);
+// What is measured of binary labels besides the metrics of all rows. Class labels have none of it.
+struct MetricOptions {
+  int64_t slices = 0;     // number of slices
+  bool grouped = false;   // gAUC; rows have groups
+  bool weighted = false;  // weighted AUC and, when grouped, weighted gAUC of all rows
+};
+
+std::unique_ptr<Metrics> MakeMetrics(const Task& task, const MetricOptions& options);
 
 // Metrics of class labels, all labels together. All labels of a row weigh alike, whatever its
 // loss's mean is.
@@ -96,20 +101,21 @@ class ClassMetrics final : public Metrics {
 // Metrics of one binary label: over all rows that have it, over every slice, and gAUC. Sums are
 // exact; AUC counts in integers (trainer/evaluate/area_under_curve.h).
 //
-// Memory: StratifiedAuc's for each row and slice that it is in, and GroupedAuc's if grouped.
+// Memory: StratifiedAuc's for each row and slice that it is in, GroupedAuc's if grouped, and
+// WeightedAuc's if weighted.
 // Thread-compatible.
 class BinaryMetrics {
  public:
-  // output: index among the task's outputs. slices: number of slices. grouped: rows have groups,
-  // and gAUC is wanted.
-  BinaryMetrics(const Task& task, int64_t output, int64_t slices, bool grouped)
+  // output: index among the task's outputs.
+  BinaryMetrics(const Task& task, int64_t output, const MetricOptions& options)
       : label_(task.learned[output]),
         output_(output),
         outputs_(task.outputs()),
         columns_(task.labels()),
-        grouped_(grouped),
-        sums_(1 + slices),
-        areas_(1 + slices) {}
+        grouped_(options.grouped),
+        weighted_(options.weighted),
+        sums_(1 + options.slices),
+        areas_(1 + options.slices) {}
 
   // These do what the functions of Metrics do.
   void Add(const ScoredRows& rows);
@@ -123,11 +129,14 @@ class BinaryMetrics {
   const int64_t outputs_;
   const int64_t columns_;
   const bool grouped_;
+  const bool weighted_;
   // Sums of all rows, then of every slice.
   std::vector<BinarySums> sums_;
   StratifiedAuc areas_;
   GroupedAuc grouped_areas_;
+  WeightedAuc weighted_area_;
   int64_t unlabelled_ = 0;  // number of rows without the label
+  int64_t ungrouped_ = 0;   // number of labelled rows without a group
   bool nan_logit_ = false;
 };
 

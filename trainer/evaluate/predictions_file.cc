@@ -19,17 +19,19 @@ std::string Cell(const std::string& name) {
 
 }  // namespace
 
-std::string PredictionsHeader(const Task& task) {
+std::string PredictionsHeader(const Task& task, LogitColumn logit) {
   std::string line = "index";
   for (const Task::Label& label : task.learned) {
-    line += label.name.empty() ? ",label,probability"
-                               : "," + Cell(label.name) + "," + Cell(label.name + ".probability");
+    const std::string prefix = label.name.empty() ? "" : label.name + ".";
+    line += "," + (label.name.empty() ? "label" : Cell(label.name));
+    line += "," + Cell(prefix + "probability");
+    if (logit == LogitColumn::kThere) line += "," + Cell(prefix + "logit");
   }
   return line + "\n";
 }
 
-std::string PredictionLines(const Task& task, int64_t first_row, const std::vector<float>& labels,
-                            const std::vector<float>& logits) {
+std::string PredictionLines(const Task& task, LogitColumn logit, int64_t first_row,
+                            const std::vector<float>& labels, const std::vector<float>& logits) {
   const int64_t rows = static_cast<int64_t>(labels.size()) / task.labels();
   CHECK_EQ(static_cast<int64_t>(logits.size()), rows * task.outputs());
   std::string text;
@@ -45,6 +47,9 @@ std::string PredictionLines(const Task& task, int64_t first_row, const std::vect
       if (!std::isnan(label)) add(label);
       text += ',';
       add(Sigmoid(logits[row * task.outputs() + i]));
+      if (logit == LogitColumn::kLeftOut) continue;
+      text += ',';
+      add(logits[row * task.outputs() + i]);
     }
     text += '\n';
   }

@@ -84,7 +84,7 @@ StatusOr<std::vector<RankProjection>> MeasureProjections(const ProjectionModel& 
   std::mutex mutex;  // of metrics, which do not depend on the order of the rows
   std::vector<std::unique_ptr<Metrics>> metrics;  // by rank
   for (size_t r = 0; r < ranks.size(); ++r) {
-    metrics.push_back(MakeMetrics(model.task, 0, model.grouped));
+    metrics.push_back(MakeMetrics(model.task, {.grouped = model.grouped}));
   }
 
   // Rows [first, first + rows) of a pass.

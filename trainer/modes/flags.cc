@@ -24,6 +24,8 @@ DEFINE_int64(max_bad_rows, -1,
 DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
 DEFINE_bool(predictions, false,
             "with --mode=train: write predictions.csv of the evaluation at the end, too");
+DEFINE_bool(logits, false,
+            "with --mode=predict or --predictions: also the logits, a column of predictions.csv");
 DEFINE_bool(per_sample, false,
             "with --mode=spectra: also spectra_samples.csv, the ranks of every row at every stage, "
             "some 20 bytes each");

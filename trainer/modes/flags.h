@@ -13,6 +13,7 @@ DECLARE_string(input);
 DECLARE_int64(max_bad_rows);
 DECLARE_string(split);
 DECLARE_bool(predictions);
+DECLARE_bool(logits);
 DECLARE_bool(per_sample);
 DECLARE_int64(rows);
 DECLARE_bool(kernels);

@@ -59,6 +59,7 @@ Status CheckModeFlags(const Mode& mode) {
   const ModeFlag flags[] = {
       {"resume", FLAGS_resume, "can continue"},
       {"predictions", FLAGS_predictions, "writes them besides"},
+      {"logits", FLAGS_logits, "writes predictions"},
       {"per_sample", FLAGS_per_sample, "has ranks of samples"},
       {"kernels", FLAGS_kernels, "has a kernel of rows"},
       {"rows", FLAGS_rows != 0, "has a kernel of rows"},
@@ -78,6 +79,9 @@ Status CheckModeFlags(const Mode& mode) {
             : ModeNames(" and ", [&](const Mode& other) { return takes(other, flag.name); });
     return UserError(StrCat("--", flag.name, ": only --mode=", modes, " ", flag.only,
                             "; found --mode=", mode.name));
+  }
+  if (FLAGS_logits && &mode == &kTrain && !FLAGS_predictions) {
+    return UserError("--logits: a column of predictions.csv; expected --predictions beside it");
   }
   if (FLAGS_tensorboard && !takes(mode, "tensorboard")) {
     return UserError(StrCat("--tensorboard: --mode=", mode.name, " writes no records"));
@@ -276,6 +280,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                   .model_dir = FLAGS_model,
                   .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
                   .predictions = FLAGS_predictions,
+                  .logit = FLAGS_logits ? LogitColumn::kThere : LogitColumn::kLeftOut,
                   .per_sample = FLAGS_per_sample,
                   .tensorboard = FLAGS_tensorboard,
                   .device = FLAGS_device == "cuda" ? RunDevice::kCuda : RunDevice::kCpu},

@@ -18,6 +18,7 @@ StatusOr<NtkMeasurement> MeasureKernels(const RunOptions& options, int64_t step,
   if (FLAGS_kernels) {
     write = [&](const std::string& layer, int64_t rows, std::span<const double> kernel) -> Status {
       ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
+      ELASTOR_RETURN_IF_ERROR(context->log->BeginFilling());
       return WriteFileAtomically(options.output_dir + "/ntk_" + layer + ".npy",
                                  NpyText(rows, kernel));
     };

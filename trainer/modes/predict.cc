@@ -33,13 +33,14 @@ Status Score(const ModeCall& call, Communicator& communicator) {
   ScoreRowsOptions score = {.model_dir = options.model_dir,
                             .inputs = ListedInputs(FLAGS_input),
                             .output_dir = options.output_dir,
+                            .logit = options.logit,
                             .threads = options.experiment.parallel().threads(),
                             .max_bad_rows = FLAGS_max_bad_rows};
   return ScoreRows(score);
 }
 
-constexpr const char* kPredictFlags[] = {"split", "tensorboard"};
-constexpr const char* kScoringFlags[] = {"input", "max_bad_rows", "output_dir"};
+constexpr const char* kPredictFlags[] = {"logits", "split", "tensorboard"};
+constexpr const char* kScoringFlags[] = {"input", "logits", "max_bad_rows", "output_dir"};
 constexpr const char* kPredictParallel[] = {"threads"};
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
@@ -93,6 +94,18 @@ consteval auto PartOfLayouts() {
   std::array<Part, std::size(kLayouts)> parts = {};
   std::ranges::transform(kLayouts, parts.begin(), kPart);
   return parts;
+}
+
+// Returns where the rows of a layout come from.
+inline RowSource SourceOf(Schema::Layout layout) {
+  static constexpr auto kSources = [] {
+    std::array<std::pair<Schema::Layout, RowSource>, std::size(kLayouts)> sources;
+    std::ranges::transform(kLayouts, sources.begin(), [](const LayoutRow& row) {
+      return std::pair(row.rules.layout, row.rules.source);
+    });
+    return sources;
+  }();
+  return std::ranges::find(kSources, layout, &std::pair<Schema::Layout, RowSource>::first)->second;
 }
 
 }  // namespace elastor

@@ -144,8 +144,9 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
       const RankedValues ranked,
       RankValues(options_, plan_, text, measures, given,
                  {values_.get(), counts.get(), ids.get(), scratch.get(), folder}, pool_));
-  if (options_.warn) {
-    for (const std::string& line : DataWarnings(plan_, text, measures, ranked)) options_.warn(line);
+  const std::vector<std::string> warnings = DataWarnings(plan_, text, measures, ranked);
+  for (const std::string& line : warnings) {
+    if (options_.warn) options_.warn(line);
   }
   state.table_rows = ranked.table_rows;
   state.vocabularies.clear();
@@ -153,7 +154,7 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
     state.vocabularies.push_back(saved.checksum);
   }
   if (!options_.vocabulary_from.empty()) state.unknown_shares = UnknownShares(plan_, ranked);
-  const std::string statistics = StatisticsJson(plan_, measures, ranked, text.bad_rows);
+  const std::string statistics = StatisticsJson(plan_, measures, ranked, text.bad_rows, warnings);
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StatisticsPath(), statistics));
   state.statistics_checksum = HashTextOf(statistics);
   // Whoever reads the state must find the ids as they are.

@@ -13,7 +13,7 @@ namespace elastor {
 
 // Metrics of binary predictions over a set of rows of all ranks (docs/reference/training.md). Every
 // rank gets the same bits, however the rows are spread over ranks. Weights count in all metrics
-// except rows, positives and AUC.
+// except rows, positives, AUC and gAUC.
 struct BinaryValues {
   int64_t rows = 0;  // number of rows that have the label
   int64_t positives = 0;
@@ -39,6 +39,10 @@ struct MetricValues : BinaryValues {
   std::string label;                     // name of the measured label; empty: the only label
   std::optional<double> gauc;  // mean of the groups' AUC by rows; none: no group with both classes
   int64_t gauc_groups = 0;     // number of groups with both classes
+  int64_t ungrouped_rows = 0;  // number of rows outside gAUC, as they have no group
+  // Where weights count (training.monitor.weighted); none: not asked for, or a class has no weight.
+  std::optional<double> weighted_auc = {};
+  std::optional<double> weighted_gauc = {};
   std::vector<SliceValues> slices = {};
 };
 
@@ -82,6 +86,21 @@ inline constexpr RecordField<MetricValues> kGroupFields[] = {
      .in_summary = true,
      .picture = {"gAUC", "gAUC"}},
     {.name = "gauc_groups", .value = &MetricValues::gauc_groups, .if_empty = IfEmpty::kLeftOut},
+    {.name = "ungrouped_rows",
+     .value = &MetricValues::ungrouped_rows,
+     .if_empty = IfEmpty::kLeftOut},
+    {.name = "weighted_auc",
+     .value = &MetricValues::weighted_auc,
+     .if_empty = IfEmpty::kLeftOut,
+     .tag = "weighted_auc",
+     .word = "weighted_auc",
+     .picture = {"Weighted AUC", "weighted AUC"}},
+    {.name = "weighted_gauc",
+     .value = &MetricValues::weighted_gauc,
+     .if_empty = IfEmpty::kLeftOut,
+     .tag = "weighted_gauc",
+     .word = "weighted_gauc",
+     .picture = {"Weighted gAUC", "weighted gAUC"}},
 };
 
 // Metrics of class labels, in the place of all others. Logloss shows as the binary one does.

@@ -9,6 +9,7 @@ inline constexpr char kPlanFile[] = "plan.txt";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kMetricsTableFile[] = "metrics.csv";
 inline constexpr char kSummaryFile[] = "summary.json";
+inline constexpr char kUnfinishedFile[] = "unfinished.txt";
 inline constexpr char kPredictionsFile[] = "predictions.csv";
 inline constexpr char kSpectraSamplesFile[] = "spectra_samples.csv";
 inline constexpr char kProjectionsFile[] = "projections.csv";

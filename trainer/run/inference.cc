@@ -19,13 +19,14 @@ std::string PredictionsPath(const RunOptions& options) {
 }
 
 StatusOr<EvalRecord> MeasureAndPredict(const RunOptions& options, RunContext* context) {
+  const Task& task = context->model.task;
   return WithRowsFile<EvalRecord>(
-      PredictionsPath(options), PredictionsHeader(context->model.task), context,
+      PredictionsPath(options), PredictionsHeader(task, options.logit), context,
       [&](RowsFile* file) {
         return context->Evaluate(
             options.split, [&](int64_t first_row, const std::vector<float>& labels,
                                const std::vector<float>& logits) {
-              return file->Append(PredictionLines(context->model.task, first_row, labels, logits));
+              return file->Append(PredictionLines(task, options.logit, first_row, labels, logits));
             });
       });
 }

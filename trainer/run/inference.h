@@ -40,7 +40,8 @@ struct InferenceMode {
 // Loads a trained model and measures it on options.split, on any number of ranks. With an empty
 // options.model_dir keeps the initial weights. The results equal, to the last bit, those that the
 // training run would have measured. output_dir is filled once everything is measured, so a command
-// that fails earlier leaves nothing there. Collective.
+// that fails earlier leaves nothing there. Killed while it fills the folder, the same command takes
+// it up. Collective.
 Status RunInference(const RunOptions& options, const InferenceMode& mode,
                     Communicator& communicator);
 
@@ -52,7 +53,9 @@ StatusOr<T> WithRowsFile(const std::string& path, const std::string& header, Run
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowsFile> file,
                            RowsFile::Open(path, header, context->communicator));
   ELASTOR_ASSIGN_OR_RETURN(T measured, measure(file.get()));
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, context->log->CheckInPlace()));
+  Status ready = context->log->CheckInPlace();
+  if (ready.ok()) ready = context->log->BeginFilling();
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context->communicator, ready));
   ELASTOR_RETURN_IF_ERROR(file->Commit());
   return measured;
 }

@@ -40,20 +40,31 @@ std::optional<LabelCounts> CountsOf(const std::string& dataset_path, const std::
 
 }  // namespace
 
-const char* MetricName(MonitorConfig::Metric metric) {
-  if (metric == MonitorConfig::LOGLOSS) return "logloss";
-  return metric == MonitorConfig::GAUC ? "gauc" : "auc";
+std::string MetricName(const MonitorConfig& monitor) {
+  if (monitor.metric() == MonitorConfig::LOGLOSS) return "logloss";
+  const std::string name = monitor.metric() == MonitorConfig::GAUC ? "gauc" : "auc";
+  return monitor.weighted() ? "weighted_" + name : name;
 }
 
-double MonitoredMetric(MonitorConfig::Metric metric, const MetricValues& values) {
+double MonitoredMetric(const MonitorConfig& monitor, const MetricValues& values) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  if (metric == MonitorConfig::LOGLOSS) return values.rows > 0 ? values.logloss : kNone;
-  return (metric == MonitorConfig::GAUC ? values.gauc : values.auc).value_or(kNone);
+  if (monitor.metric() == MonitorConfig::LOGLOSS) return values.rows > 0 ? values.logloss : kNone;
+  const bool grouped = monitor.metric() == MonitorConfig::GAUC;
+  if (monitor.weighted()) {
+    return (grouped ? values.weighted_gauc : values.weighted_auc).value_or(kNone);
+  }
+  return (grouped ? values.gauc : values.auc).value_or(kNone);
 }
 
 Status CheckMonitor(const Experiment& experiment, const Task& task, const Dataset& dataset) {
   const TrainingConfig& training = experiment.training();
   const MonitorConfig& monitor = training.monitor();
+  const DatasetInfo& data = dataset.info();
+  if (monitor.weighted() && !data.has_weights) {
+    return UserError(
+        "training.monitor.weighted: true, but the data set has no weights; expected false, or data "
+        "with a field of type WEIGHT");
+  }
   const bool followed = monitor.best_weights() || monitor.early_stop_patience() > 0 ||
                         training.schedule().plateau_factor() > 0;
   if (!followed) return OkStatus();
@@ -62,7 +73,6 @@ Status CheckMonitor(const Experiment& experiment, const Task& task, const Datase
         "training.monitor: the data set has no validation rows; expected some, for early stop, "
         "plateaus and best weights");
   }
-  const DatasetInfo& data = dataset.info();
   if (monitor.metric() == MonitorConfig::GAUC && !data.has_groups) {
     return UserError(
         "training.monitor.metric: GAUC, but the data set has no groups; expected AUC or LOGLOSS");

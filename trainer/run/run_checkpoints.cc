@@ -1,5 +1,7 @@
 #include "trainer/run/run_checkpoints.h"
 
+#include <tuple>
+
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "trainer/experiment/config.h"
@@ -86,6 +88,13 @@ void RunCheckpoints::ContinueFrom(const std::string& checkpoint,
                                   const CheckpointMetadata& metadata) {
   last_ = metadata;
   writer_.ContinueFrom(checkpoint, metadata);
+}
+
+bool RunCheckpoints::Holds(const ControlRecord& control) const {
+  const auto state = [](const ControlRecord& at) {
+    return std::tuple(at.step(), at.evaluation_pending(), at.spectrum_pending());
+  };
+  return state(last_.control) == state(control);
 }
 
 bool RunCheckpoints::DueByTime() const { return DueAfter(config_.every_minutes(), due_since_); }

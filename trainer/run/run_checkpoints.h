@@ -59,8 +59,8 @@ class RunCheckpoints {
   // Replaces the current weights by those of `control`'s best evaluation.
   Status RestoreBest(const ControlRecord& control);
 
-  // Step and digest of the last whole training state; step -1: none yet.
-  int64_t last_step() const { return last_.control.step(); }
+  // Returns whether the last whole training state is the one at `control`, and its digest.
+  bool Holds(const ControlRecord& control) const;
   const std::string& last_digest() const { return last_.state_digest; }
 
  private:
@@ -74,7 +74,7 @@ class RunCheckpoints {
   CheckpointWriter writer_;
   Clock::time_point due_since_;        // when the last training state was begun
   Clock::time_point delta_due_since_;  // when it was, or a delta
-  CheckpointMetadata last_;
+  CheckpointMetadata last_;            // of step -1: none yet
 
   // The checkpoint under way.
   std::string path_;

@@ -4,6 +4,7 @@
 
 #include "core/base/host_memory.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
 #include "trainer/data/block_format.h"
@@ -115,7 +116,9 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
       CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
   StatusOr<std::unique_ptr<RunLog>> log =
       RunLog::Open(options.output_dir, options.experiment, communicator->rank(), UseOfLog(options),
-                   steps_done, std::move(claimed));
+                   steps_done, std::move(claimed),
+                   StrCat("mode ", options.mode, ", model ", options.model_dir, ", split ",
+                          SplitName(options.split)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, log.status()));
   if (!memory_warning.empty()) (*log)->ShowLine(memory_warning);
   if (first_rank && (*dataset)->version() < kPreparedVersion) {
@@ -162,7 +165,8 @@ Status RunContext::MakeBackend(const RunOptions& options) {
                                           .leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
-                                          .dataset_path = experiment.data().path()});
+                                          .dataset_path = experiment.data().path(),
+                                          .weighted = experiment.training().monitor().weighted()});
   return OkStatus();
 }
 
@@ -187,6 +191,10 @@ StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predict
   record.step = step().steps();
   record.rows = dataset->rows(split);
   record.metrics = record.labels[MonitoredLabel(experiment, model.task)];
+  if (record.metrics.ungrouped_rows > 0 && !std::exchange(told_of_ungrouped_, true)) {
+    log->ShowLine(StrCat(record.split, ": ", record.metrics.ungrouped_rows, " of ", record.rows,
+                         " rows have no group; gAUC leaves them out"));
+  }
   if (record.labels.size() == 1) record.labels.clear();
   return record;
 }

@@ -17,6 +17,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/ntk.h"
+#include "trainer/evaluate/predictions_file.h"
 #include "trainer/evaluate/rank_projection.h"
 #include "trainer/experiment/resolved_model.h"
 #include "trainer/records/run_records.h"
@@ -36,9 +37,10 @@ struct RunOptions {
   std::string model_dir;
   Split split = Split::kValidation;  // the split to evaluate: validation or test
   bool predictions = false;          // mode train: the last evaluation writes predictions.csv
-  bool per_sample = false;           // mode spectra: also the ranks of every row
-  int64_t ntk_rows = 0;              // mode ntk: rows of the split; others: 0
-  bool tensorboard = false;          // the records go into a file for TensorBoard, too
+  LogitColumn logit = LogitColumn::kLeftOut;  // of predictions.csv
+  bool per_sample = false;                    // mode spectra: also the ranks of every row
+  int64_t ntk_rows = 0;                       // mode ntk: rows of the split; others: 0
+  bool tensorboard = false;                   // the records go into a file for TensorBoard, too
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 
@@ -107,6 +109,7 @@ struct RunContext {
 
   std::unique_ptr<Backend> backend_;
   std::optional<Evaluation> evaluation_;
+  bool told_of_ungrouped_ = false;  // rows without a group
 };
 
 }  // namespace elastor

@@ -25,6 +25,13 @@ namespace {
 
 // Returns to the start of the line and erases it.
 constexpr char kEraseLine[] = "\r\033[K";
+const std::string kTemporary = ".tmp";  // AtomicFileWriter's
+
+// Removes a file that need not be there.
+Status RemoveFile(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return OkStatus();
+  return SystemError(path, "unlink");
+}
 
 Status AppendText(const std::string& text, const std::string& path, std::FILE* file) {
   std::fputs(text.c_str(), file);
@@ -36,8 +43,9 @@ Status AppendText(const std::string& text, const std::string& path, std::FILE* f
 
 StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& output_dir,
                                                const Experiment& experiment, int rank, Use use,
-                                               int64_t step, std::optional<ClaimedFolder> claimed) {
-  std::unique_ptr<RunLog> log(new RunLog(output_dir, experiment, rank == 0, use, step));
+                                               int64_t step, std::optional<ClaimedFolder> claimed,
+                                               const std::string& command) {
+  std::unique_ptr<RunLog> log(new RunLog(output_dir, experiment, rank == 0, use, step, command));
   if (!log->writes_) return log;
   if (!claimed) {
     ELASTOR_ASSIGN_OR_RETURN(claimed, ClaimedFolder::Claim(output_dir));
@@ -48,12 +56,13 @@ StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& output_dir,
 }
 
 RunLog::RunLog(const std::string& output_dir, const Experiment& experiment, bool writes, Use use,
-               int64_t step)
+               int64_t step, const std::string& command)
     : output_dir_(output_dir),
       experiment_(experiment),
       writes_(writes),
       use_(use),
       step_(step),
+      unfinished_(command + "\n" + ExperimentText(WithAbsolutePaths(experiment))),
       columns_(writes ? TerminalColumns() : 0),
       start_(Clock::now()),
       progress_clock_(/*terminal=*/columns_ > 0) {}
@@ -71,12 +80,10 @@ Status RunLog::CheckContents() const {
   }
   const std::set<std::string>& names = *listed;
   if (names.empty()) return OkStatus();
-  // What a mode that writes a line a row has left when it was killed, and replaces now.
-  const auto is_left = [](const std::string& name) {
-    return name == std::string(kPredictionsFile) + ".tmp" ||
-           name == std::string(kSpectraSamplesFile) + ".tmp";
-  };
-  if (use_ == Use::kInference && std::ranges::all_of(names, is_left)) return OkStatus();
+  if (use_ == Use::kInference) {
+    ELASTOR_ASSIGN_OR_RETURN(const bool own, HoldsOwnRemains(names));
+    if (own) return OkStatus();
+  }
   const std::string found = "--output_dir=" + output_dir_ + ": holds ";
   if (use_ == Use::kResumedTraining) {
     for (const char* name : {kCheckpointsFolder, kExperimentFile, kMetricsFile}) {
@@ -93,6 +100,20 @@ Status RunLog::CheckContents() const {
                      (use_ == Use::kTraining ? ", or --resume to continue the run" : ""));
   }
   return UserError(found + "'" + *names.begin() + "'; expected a new or empty directory");
+}
+
+StatusOr<bool> RunLog::HoldsOwnRemains(const std::set<std::string>& names) const {
+  // A mode that writes a line a row does so before anything is published.
+  const auto is_temporary = [](const std::string& name) {
+    constexpr const char* kFirst[] = {kPredictionsFile, kSpectraSamplesFile, kUnfinishedFile};
+    return std::ranges::any_of(kFirst, [&](const char* file) { return name == file + kTemporary; });
+  };
+  if (std::ranges::all_of(names, is_temporary)) return true;
+  if (!names.contains(kUnfinishedFile)) return false;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(PathOf(kUnfinishedFile)));
+  if (text == unfinished_) return true;
+  return UserError("--output_dir=" + output_dir_ + ": holds what another command has left (" +
+                   kUnfinishedFile + "); expected the same command, or a new or empty directory");
 }
 
 // What a checkpoint says of its run was compared by whoever found it.
@@ -118,13 +139,13 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   if (!writes_) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   folder_->Keep();
+  ELASTOR_RETURN_IF_ERROR(BeginFilling());
   const bool resumes = use_ == Use::kResumedTraining;
   std::string kept;
+  // The run is not finished.
+  if (use_ != Use::kTraining) ELASTOR_RETURN_IF_ERROR(RemoveFile(PathOf(kSummaryFile)));
+  if (use_ == Use::kInference) ELASTOR_RETURN_IF_ERROR(RemoveFile(PathOf(kMetricsFile)));
   if (resumes) {
-    // The run is not finished.
-    if (unlink(PathOf(kSummaryFile).c_str()) != 0 && errno != ENOENT) {
-      return SystemError(PathOf(kSummaryFile), "unlink");
-    }
     ELASTOR_ASSIGN_OR_RETURN(kept, ReadKeptMetrics());
     // What is not there is not rewritten: its temporary file alone, left by a death, is no run.
     ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(PathOf(kMetricsFile)));
@@ -146,6 +167,12 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));
   return WriteFileAtomically(PathOf(kPlanFile), plan);
+}
+
+Status RunLog::BeginFilling() {
+  if (!writes_ || use_ != Use::kInference || std::exchange(filling_, true)) return OkStatus();
+  ELASTOR_RETURN_IF_ERROR(CheckInPlace());
+  return WriteFileAtomically(PathOf(kUnfinishedFile), unfinished_);
 }
 
 // A run without a checkpoint begins anew and measures step 0 again.
@@ -227,6 +254,7 @@ Status RunLog::Finish(const Summary& summary) {
   EraseBar();
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kSummaryFile), ToJson(summary)));
+  if (filling_) ELASTOR_RETURN_IF_ERROR(RemoveFile(PathOf(kUnfinishedFile)));
   const Status told = WriteToStdout(ToText(summary));
   if (told.ok()) return told;
   return MachineError(told.message() + "; the run is whole, its results are in " +

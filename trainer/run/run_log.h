@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "configs/proto/experiment.pb.h"
@@ -28,15 +29,18 @@ class RunLog {
     // New, empty, or a run of the same experiment, which goes on after `step`. User error when that
     // run is finished and `step` is 0.
     kResumedTraining,
-    kInference,  // new, empty, or what a death has left of the file with a line a row
+    kInference,  // new, empty, or what a death has left of the same command
   };
   // Claims the directory unless the caller has (`claimed`). Does not change its contents before
   // Begin. If destroyed before Begin, the log removes the directories that the claim made. User
   // error when the directory holds files that its purpose forbids, or when another process writes
-  // into it. REQUIRES: the experiment is resolved (experiment/config_defaults.h).
-  static StatusOr<std::unique_ptr<RunLog>> Open(
-      const std::string& output_dir, const Experiment& experiment, int rank, Use use, int64_t step,
-      std::optional<ClaimedFolder> claimed = std::nullopt);
+  // into it. `command` tells inferences with the same experiment apart: mode, model and split.
+  // REQUIRES: the experiment is resolved (experiment/config_defaults.h).
+  static StatusOr<std::unique_ptr<RunLog>> Open(const std::string& output_dir,
+                                                const Experiment& experiment, int rank, Use use,
+                                                int64_t step,
+                                                std::optional<ClaimedFolder> claimed = std::nullopt,
+                                                const std::string& command = "");
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
@@ -46,6 +50,11 @@ class RunLog {
   // check that can refuse the command has passed. `plan` is the shard plan's table. With
   // `tensorboard`, records go into a TensorBoardFile, too.
   Status Begin(const std::string& plan, bool tensorboard = false);
+
+  // Marks the directory, until Finish, as one that an inference is filling: after a death the same
+  // command then takes it up. To be called before the first file is published there; Begin does so,
+  // too. Later calls, and calls of other uses, do nothing.
+  Status BeginFilling();
 
   // Checks that the directory, and metrics.jsonl in it, are still the ones that this process
   // opened. Machine error that names the missing one. To be called before anything is written
@@ -76,8 +85,11 @@ class RunLog {
 
  private:
   RunLog(const std::string& output_dir, const Experiment& experiment, bool writes, Use use,
-         int64_t step);
+         int64_t step, const std::string& command);
   Status CheckContents() const;
+  // Whether the directory holds what a death has left of the same inference. User error if of
+  // another one.
+  StatusOr<bool> HoldsOwnRemains(const std::set<std::string>& names) const;
   Status CheckRunToContinue() const;
   // Returns the lines of metrics.jsonl up to step_. Warns of lines that are no records and of
   // records that may be missing.
@@ -91,8 +103,9 @@ class RunLog {
   const Experiment experiment_;
   const bool writes_;
   const Use use_;
-  const int64_t step_;  // steps done before this process
-  const int columns_;   // width of the terminal; 0: there is none
+  const int64_t step_;            // steps done before this process
+  const std::string unfinished_;  // text of unfinished.txt
+  const int columns_;             // width of the terminal; 0: there is none
   const Clock::time_point start_;
 
   std::optional<ClaimedFolder> folder_;           // on rank 0
@@ -102,6 +115,7 @@ class RunLog {
   ProgressClock progress_clock_;
   bool bar_shown_ = false;
   double next_frequent_line_ = 0;  // seconds after start_
+  bool filling_ = false;           // unfinished.txt is this process's
 };
 
 }  // namespace elastor

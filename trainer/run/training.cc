@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@
 #include "core/process/stop_signals.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/data/block_format.h"
-#include "trainer/data/weighted_rows.h"
+#include "trainer/data/data_statistics.h"
 #include "trainer/experiment/describe.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
@@ -55,12 +56,14 @@ class TrainingRun {
   Status TrainSteps();
   Status BeginWriting();
   Status ShowOpening();
-  void WarnOfEmptySplits();
+  void WarnOfData();
   void WarnOfIdleSettings();
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
   void ShowProgress(double loss);
+  // What is due after the step just done, or was when the run stopped there.
+  Status MeasureWhatIsDue();
   Status ScheduledEvaluation();
   Status Evaluate(Split split, bool scheduled);
   Status EvaluateAtEnd();
@@ -237,6 +240,8 @@ Status TrainingRun::TrainSteps() {
   }
   ELASTOR_RETURN_IF_ERROR(BeginWriting());
   RememberStopSignals();  // from now on there is something to save
+  context_.evaluation().StopWhen([] { return StopSignal() != 0; });
+  ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
   while (!AtEnd()) {
     const bool more = step() + 1 < PlannedSteps();
     context_.communicator->Enter(Activity::kDataRead);
@@ -254,7 +259,7 @@ Status TrainingRun::BeginWriting() {
   context_.communicator->Enter(Activity::kRecords);
   ELASTOR_RETURN_IF_ERROR(context_.BeginLog());
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
-  WarnOfEmptySplits();
+  WarnOfData();
   WarnOfIdleSettings();
   if (step() > 0) return OkStatus();
   if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
@@ -285,9 +290,15 @@ Status TrainingRun::ShowOpening() {
   return OkStatus();
 }
 
-// A run without them is a good run, but somebody may wait for what it does not measure.
-void TrainingRun::WarnOfEmptySplits() {
-  const std::string begin = "warning: " + experiment_.data().path() + ": the ";
+// What `prepare` told, and splits without rows: a run without them is a good run, but somebody may
+// wait for what it does not measure.
+void TrainingRun::WarnOfData() {
+  if (context_.communicator->rank() != 0) return;  // the others have no log
+  const std::string& path = experiment_.data().path();
+  for (const std::string& line : WarningsOf(path)) {
+    log_.ShowLine("warning: " + path + ": " + line);
+  }
+  const std::string begin = "warning: " + path + ": the ";
   if (context_.dataset->rows(Split::kValidation) == 0) {
     log_.ShowLine(begin + "validation split has no rows: no effective ranks are measured, and no " +
                   (options_.split == Split::kTest ? "AUC and logloss before the end"
@@ -342,12 +353,9 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
   }
-  if (control_->EvaluationDue()) ELASTOR_RETURN_IF_ERROR(ScheduledEvaluation());
-  // Finish measures the end's weights. A run that a signal stops goes on after this step.
-  if (!experiment_.spectrum().disabled() && Due(experiment_.spectrum().every_steps()) &&
-      !control_->finished() && (step() < PlannedSteps() || RestoresBest())) {
-    ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
-  }
+  control_->SetSpectrumDue(!experiment_.spectrum().disabled() &&
+                           Due(experiment_.spectrum().every_steps()));
+  ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
   const CheckpointConfig& checkpoint = experiment_.checkpoint();
   if (AtEnd() || checkpoint.disabled()) return OkStatus();
   if (Due(checkpoint.every_steps()) || result.requests[kWriteCheckpoint] > 0) {
@@ -403,15 +411,33 @@ void TrainingRun::ShowProgress(double loss) {
   loss_steps_ = 0;
 }
 
+Status TrainingRun::MeasureWhatIsDue() {
+  Status measured;
+  if (control_->EvaluationDue()) measured = ScheduledEvaluation();
+  if (measured.ok() && control_->SpectrumDue()) {
+    // Finish measures the end's weights. A run that a signal stops goes on after this step.
+    if (!control_->finished() && (step() < PlannedSteps() || RestoresBest())) {
+      measured = MeasureSpectrum();
+    }
+    if (measured.ok()) control_->SetSpectrumDue(false);
+  }
+  if (measured.code() != StatusCode::kStopped) return measured;
+  stopped_ = true;
+  return OkStatus();
+}
+
 // The only evaluation that decides anything.
 Status TrainingRun::ScheduledEvaluation() {
-  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  if (context_.dataset->rows(Split::kValidation) == 0) {
+    control_->Evaluated(std::numeric_limits<double>::quiet_NaN());
+    return OkStatus();
+  }
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
-  const double metric = MonitoredMetric(monitor.metric(), evaluated_.metrics);
+  const double metric = MonitoredMetric(monitor, evaluated_.metrics);
   if (std::isnan(metric) && !std::exchange(told_of_no_metric_, true)) {
     log_.ShowLine(StrCat("warning: the evaluation at step ", step(), " has no ",
-                         MetricName(monitor.metric()),
+                         MetricName(monitor),
                          "; such evaluations decide nothing (training.monitor.metric)"));
   }
   const bool best = control_->Evaluated(metric);
@@ -446,35 +472,35 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
   return log_.Append(evaluated_);
 }
 
+// Nothing is recorded before all is measured, as a signal may cut it short.
 Status TrainingRun::MeasureSpectrum() {
   context_.communicator->Enter(Activity::kSpectrum);
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  const SpectrumConfig& config = experiment_.spectrum();
   ELASTOR_ASSIGN_OR_RETURN(
-      spectrum_, context_.evaluation().MeasureSpectrum(Split::kValidation,
-                                                       experiment_.spectrum().samples(), {}));
+      std::vector<SpectrumRecord> spectrum,
+      context_.evaluation().MeasureSpectrum(Split::kValidation, config.samples(), {}));
+  std::vector<SpectrumRecord> training;
+  if (config.training_samples() > 0) {
+    const int64_t rows = context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_));
+    ELASTOR_ASSIGN_OR_RETURN(training,
+                             context_.evaluation().MeasureSpectrum(
+                                 Split::kTrain, std::min(config.training_samples(), rows), {}));
+  }
+  NtkMeasurement ntk;
+  if (config.ntk_rows() > 0) {
+    ELASTOR_ASSIGN_OR_RETURN(ntk, context_.MeasureNtk(Split::kValidation, config.ntk_rows(), {}));
+  }
+  spectrum_ = std::move(spectrum);
   for (const SpectrumRecord& record : spectrum_) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   ELASTOR_RETURN_IF_ERROR(context_.LogScoring(context_.step().steps()));
-  if (experiment_.spectrum().ntk_rows() > 0) {
-    ELASTOR_ASSIGN_OR_RETURN(
-        const NtkMeasurement ntk,
-        context_.MeasureNtk(Split::kValidation, experiment_.spectrum().ntk_rows(), {}));
-    for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
-  }
-  const int64_t training_samples = experiment_.spectrum().training_samples();
-  if (training_samples == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::vector<SpectrumRecord> training,
-      context_.evaluation().MeasureSpectrum(
-          Split::kTrain,
-          std::min(training_samples,
-                   context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_))),
-          {}));
+  for (const NtkRecord& record : ntk.records) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   for (const SpectrumRecord& record : training) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }
 
 Status TrainingRun::WriteLastCheckpoint() {
-  if (!experiment_.checkpoint().disabled() && checkpoints_.last_step() != step()) {
+  if (!experiment_.checkpoint().disabled() && !checkpoints_.Holds(control_->record())) {
     // A signal may leave little time. A run that is complete leaves a folder that stands alone.
     ELASTOR_RETURN_IF_ERROR(control_->finished() ? checkpoints_.Start(control_->record())
                                                  : checkpoints_.StartDelta(control_->record()));
@@ -485,6 +511,7 @@ Status TrainingRun::WriteLastCheckpoint() {
 // The model, then the summary: a folder with a summary is a whole run.
 Status TrainingRun::Finish() {
   context_.communicator->Enter(Activity::kFinish);
+  context_.evaluation().StopWhen(nullptr);
   if (!experiment_.checkpoint().disabled()) {
     // All is saved, and --resume does what is left.
     ExitOnStopSignals(/*speaks=*/context_.communicator->rank() == 0,
@@ -492,7 +519,7 @@ Status TrainingRun::Finish() {
   }
   const ControlRecord& control = control_->record();
   std::string digest = checkpoints_.last_digest();
-  if (checkpoints_.last_step() != step()) {
+  if (!checkpoints_.Holds(control)) {
     ELASTOR_ASSIGN_OR_RETURN(digest,
                              StateDigest(control, context_.State(), *context_.communicator));
   }
@@ -523,7 +550,7 @@ Status TrainingRun::Finish() {
   summary.steps = control.step();
   summary.epochs = control.epoch();
   if (control.has_best()) {
-    summary.monitor = MetricName(monitor.metric());
+    summary.monitor = MetricName(monitor);
     summary.best_step = control.best_step();
     summary.best_metric = control.best_metric();
   }

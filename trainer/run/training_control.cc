@@ -54,11 +54,9 @@ void TrainingControl::StepDone() {
   record_.set_step(record_.step() + 1);
   record_.set_epoch(record_.step() / epoch_.steps());
   record_.set_position(record_.step() % epoch_.steps() * epoch_.batch_rows);
-}
-
-bool TrainingControl::EvaluationDue() const {
   const int64_t every = training_.eval_every_steps();
-  return record_.position() == 0 || (every > 0 && record_.step() % every == 0);
+  record_.set_evaluation_pending(record_.position() == 0 ||
+                                 (every > 0 && record_.step() % every == 0));
 }
 
 bool TrainingControl::Improves(double value) const {
@@ -70,6 +68,7 @@ bool TrainingControl::Improves(double value) const {
 }
 
 bool TrainingControl::Evaluated(double value) {
+  record_.set_evaluation_pending(false);
   if (std::isnan(value)) return false;
   if (Improves(value)) {
     record_.set_has_best(true);

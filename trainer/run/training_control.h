@@ -32,13 +32,16 @@ class TrainingControl {
   double LearningRate() const;
   // Tells that a step was done with that learning rate.
   void StepDone();
-  // Returns whether a scheduled evaluation follows the step just done. Only scheduled evaluations
-  // influence the run.
-  bool EvaluationDue() const;
+  // Returns whether a scheduled evaluation follows the step just done and was not told yet. Only
+  // scheduled evaluations influence the run.
+  bool EvaluationDue() const { return record_.evaluation_pending(); }
   // Tells the monitored metric's value in a scheduled evaluation. Returns whether it is the best so
   // far. Not-a-number, an evaluation without the metric, decides nothing. Otherwise the learning
   // rate may be lower, and the run may be finished.
   bool Evaluated(double value);
+  // Tells whether effective ranks are to be measured after the step just done. They decide nothing.
+  void SetSpectrumDue(bool due) { record_.set_spectrum_pending(due); }
+  bool SpectrumDue() const { return record_.spectrum_pending(); }
 
  private:
   bool Improves(double value) const;

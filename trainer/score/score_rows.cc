@@ -16,7 +16,6 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/data/text_source.h"
-#include "trainer/evaluate/predictions_file.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/row_parser.h"
@@ -78,6 +77,7 @@ class Scoring {
         pool_(*pool),
         lines_(*lines),
         inputs_(options.inputs),
+        logit_(options.logit),
         ledger_(Names(options.inputs),
                 options.max_bad_rows < 0 ? encoder->schema().max_bad_rows() : options.max_bad_rows,
                 Warn),
@@ -109,7 +109,7 @@ class Scoring {
   // Before the first row, or where there is none: a mistake in the first input leaves no output.
   Status AppendHeader() {
     if (std::exchange(has_header_, true)) return OkStatus();
-    return lines_.Append(PredictionsHeader(scorer_.task()));
+    return lines_.Append(PredictionsHeader(scorer_.task(), logit_));
   }
   Status RunInput(uint32_t input);
   // Takes a byte order mark, the lines to skip and the header from the beginning of an input.
@@ -126,6 +126,7 @@ class Scoring {
   ThreadPool& pool_;
   Lines& lines_;
   const std::vector<std::string> inputs_;
+  const LogitColumn logit_;
   BadRowLedger ledger_;
   const std::string delimiter_;
   std::unique_ptr<RowParser> parser_;
@@ -244,7 +245,7 @@ void Scoring::RunPiece(Piece* piece) const {
   if (!piece->status.ok()) return;
   const Task& task = scorer_.task();
   if (good.empty()) {
-    piece->lines = PredictionLines(task, piece->first_row, labels, logits);
+    piece->lines = PredictionLines(task, logit_, piece->first_row, labels, logits);
     return;
   }
   piece->lines.clear();
@@ -252,14 +253,15 @@ void Scoring::RunPiece(Piece* piece) const {
   for (size_t record = 0; record < good.size(); ++record) {
     const int64_t index = piece->first_row + static_cast<int64_t>(record);
     if (!good[record]) {
-      StrAppend(&piece->lines, index, std::string(2 * task.outputs(), ','), "\n");
+      const int64_t columns = logit_ == LogitColumn::kThere ? 3 : 2;
+      StrAppend(&piece->lines, index, std::string(columns * task.outputs(), ','), "\n");
       continue;
     }
     const auto part = [row](const std::vector<float>& all, int64_t width) {
       return std::vector<float>(all.begin() + row * width, all.begin() + (row + 1) * width);
     };
-    piece->lines +=
-        PredictionLines(task, index, part(labels, task.labels()), part(logits, task.outputs()));
+    piece->lines += PredictionLines(task, logit_, index, part(labels, task.labels()),
+                                    part(logits, task.outputs()));
     ++row;
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "trainer/evaluate/predictions_file.h"
 
 namespace elastor {
 
@@ -14,6 +15,7 @@ struct ScoreRowsOptions {
   // Files of raw rows, plain or gzip, read one after another; "-" is stdin.
   std::vector<std::string> inputs;
   std::string output_dir;  // a new directory for predictions.csv; empty: the lines go to stdout
+  LogitColumn logit = LogitColumn::kLeftOut;
   int threads = 1;
   int64_t max_bad_rows = -1;  // -1: the schema's limit
 };

@@ -217,6 +217,15 @@ TEST_F(FileTest, NoMoreOpenFilesIsTheMachines) {
   EXPECT_TRUE(*IsThere(Path("f")));
 }
 
+// In a folder that others may write to, the name may be taken.
+TEST_F(FileTest, AnOwnDirectoryIsNobodyElses) {
+  EXPECT_TRUE(MakeOwnDirectory(Path("own")).ok());
+  ASSERT_EQ(symlink(Path("own").c_str(), Path("link").c_str()), 0);
+  for (const char* name : {"own", "link"}) {
+    EXPECT_EQ(MakeOwnDirectory(Path(name)).message(), Path(name) + ": mkdir: File exists");
+  }
+}
+
 TEST_F(FileTest, PublishesADirectoryOnce) {
   ASSERT_TRUE(MakeDirectory(Path("new.partial")).ok());
   ASSERT_TRUE(WriteFileAtomically(Path("new.partial/f"), "bytes").ok());

@@ -708,5 +708,17 @@ TEST(DatasetTest, UsedOutputIsRefusedAndLeftoversAreCleared) {
   EXPECT_TRUE(Dataset::Open(killed).ok());
 }
 
+// In a folder that others may write to, they would decide where the set is written.
+TEST(DatasetTest, ALinkInThePlaceOfTheUnfinishedSetIsNotFollowed) {
+  const std::string path = FreshPath(), elsewhere = path + "_elsewhere";
+  std::filesystem::create_directories(elsewhere);
+  std::filesystem::remove(path + ".partial");
+  std::filesystem::create_directory_symlink(elsewhere, path + ".partial");
+  EXPECT_EQ(DatasetWriter::Create(path, SmallInfo()).status().message(),
+            path + ".partial: a symbolic link; expected a folder, or nothing");
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
+  std::filesystem::remove(path + ".partial");
+}
+
 }  // namespace
 }  // namespace elastor

@@ -110,6 +110,14 @@ Found MeasureOn(const Dataset& data, Communicator& communicator, int threads) {
                          .batch_rows = 64,
                          .slices = {.fields = {"device", "item"}, .values = 3},
                          .dataset_path = DataPath()});
+  // A pass that one rank stops ends on all, and changes nothing that is measured later.
+  int batches = 0;
+  evaluation.StopWhen([&] { return communicator.rank() == 0 && ++batches > 2; });
+  EXPECT_EQ(evaluation.Measure(Split::kValidation, {}).status().code(), StatusCode::kStopped);
+  EXPECT_EQ(evaluation.MeasureSpectrum(Split::kValidation, kSamples, {}).status().code(),
+            StatusCode::kStopped);
+  EXPECT_EQ(batches, communicator.rank() == 0 ? 4 : 0);
+  evaluation.StopWhen(nullptr);
   Found found;
   for (int pass = 0; pass < 2; ++pass) {
     found.logits.clear();
@@ -170,7 +178,7 @@ TEST(EvaluationTest, SameNumbersOnAnyRanksAndThreads) {
 // Metrics of some rows of the split; cross-entropies from the logits by definition.
 MetricValues MetricsOf(const Rows& rows, const std::vector<float>& logits,
                        const std::vector<int64_t>& subset) {
-  BinaryMetrics metrics({}, /*output=*/0, /*slices=*/0, /*grouped=*/true);
+  BinaryMetrics metrics({}, /*output=*/0, {.grouped = true});
   for (const int64_t i : subset) {
     const double z = logits[i];
     const double loss = std::max(z, 0.0) - z * rows.labels[i] + std::log1p(std::exp(-std::abs(z)));

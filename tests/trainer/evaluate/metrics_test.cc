@@ -10,6 +10,7 @@
 
 #include "core/base/leaves.h"
 #include "gtest/gtest.h"
+#include "trainer/data/dataset.h"
 
 namespace elastor {
 namespace {
@@ -76,6 +77,9 @@ void ExpectSame(const MetricValues& a, const MetricValues& b) {
   ExpectSame(static_cast<const BinaryValues&>(a), b);
   EXPECT_EQ(a.gauc, b.gauc);
   EXPECT_EQ(a.gauc_groups, b.gauc_groups);
+  EXPECT_EQ(a.ungrouped_rows, b.ungrouped_rows);
+  EXPECT_EQ(a.weighted_auc, b.weighted_auc);
+  EXPECT_EQ(a.weighted_gauc, b.weighted_gauc);
   ASSERT_EQ(a.slices.size(), b.slices.size());
   for (size_t s = 0; s < a.slices.size(); ++s) ExpectSame(a.slices[s], b.slices[s]);
 }
@@ -113,7 +117,10 @@ StatusOr<MetricValues> ReduceOver(int ranks, const Predictions& predictions) {
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      BinaryMetrics metrics({}, 0, predictions.slice_count, !predictions.groups.empty());
+      BinaryMetrics metrics({}, 0,
+                            {.slices = predictions.slice_count,
+                             .grouped = !predictions.groups.empty(),
+                             .weighted = !predictions.weights.empty()});
       AddRows(predictions, PartOf(r, ranks, predictions.rows()), &metrics);
       results[r] = metrics.Reduce(*communicators[r]);
     });
@@ -164,7 +171,7 @@ TEST(MetricsTest, SeveralLabelsByHand) {
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
-      const auto metrics = MakeMetrics(task, /*slices=*/1, /*grouped=*/false);
+      const auto metrics = MakeMetrics(task, {.slices = 1});
       const size_t first = r == 0 ? 0 : 6, count = r == 0 ? 6 : 2;
       const std::vector<RowSlice> slices = {{0, 0}};
       metrics->Add({.logits = std::span(logits).subspan(first, count),
@@ -198,7 +205,7 @@ TEST(MetricsTest, SeveralLabelsByHand) {
 // A label that no row of the split has is no reason to end a run.
 TEST(MetricsTest, ALabelWithoutRows) {
   const Task task = {.row_labels = 2, .learned = {{"a", 0}, {"b", 1}}};
-  const auto metrics = MakeMetrics(task, /*slices=*/0, /*grouped=*/false);
+  const auto metrics = MakeMetrics(task, {});
   const std::vector<float> labels = {1, std::numeric_limits<float>::quiet_NaN()}, logits = {2, 3};
   const std::vector<double> losses = {Loss(2, 1), 0};
   metrics->Add({.logits = logits, .labels = labels, .losses = losses});
@@ -224,7 +231,7 @@ TEST(MetricsTest, Classes) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto metrics = MakeMetrics(task, /*slices=*/0, /*grouped=*/false);
+      const auto metrics = MakeMetrics(task, {});
       metrics->Add({.logits = std::span(logits).subspan(rank * 6, 6),
                     .labels = std::span(labels).subspan(rank * 2, 2),
                     .losses = std::span(losses).subspan(rank * 2, 2),
@@ -291,10 +298,79 @@ TEST(MetricsTest, WeightsCountAsRepeatedRows) {
   EXPECT_NEAR(one.value().logloss, expected.value().logloss, kRounding);
   EXPECT_NEAR(*one.value().normalized_entropy, *expected.value().normalized_entropy, kRounding);
   EXPECT_NEAR(*one.value().calibration, *expected.value().calibration, kRounding);
-  // AUC counts rows.
+  // AUC counts rows, unless it is asked for by weight.
   EXPECT_EQ(*one.value().auc, NaiveAuc(weighted));
+  EXPECT_NEAR(*one.value().weighted_auc, NaiveAuc(repeated), kRounding);
+  EXPECT_FALSE(expected.value().weighted_auc.has_value());
   EXPECT_EQ(one.value().rows, 400);
   for (const int ranks : kRankCounts) ExpectSame(ReduceOver(ranks, weighted).value(), one.value());
+}
+
+// The right values are scikit-learn 1.9's: roc_auc_score(y, z, sample_weight=w), of all rows and of
+// every group; gAUC is their mean by rows, or by the sums of weights.
+TEST(MetricsTest, WeightedAucAndGauc) {
+  Predictions predictions;
+  predictions.logits = {0.5f, -1, 0.5f, 2, -1, 0.25f, 2, -3, 0.25f, 1, -0.5f, 0.5f};
+  predictions.labels = {1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1};
+  predictions.weights = {0.5f, 2, 1.25f, 0.75f, 3, 0, 0.125f, 4, 1.5f, 0.25f, 10, 2.5f};
+  predictions.groups = {1, 1, 1, 2, 2, 2, 2, kNoGroup, kNoGroup, 3, 3, 3};
+  for (const float scale : {1.0f, 0x1p-90f, 0x1p60f}) {
+    Predictions scaled = predictions;
+    for (float& weight : scaled.weights) weight *= scale;
+    for (const int ranks : kRankCounts) {
+      const auto values = ReduceOver(ranks, scaled);
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      EXPECT_DOUBLE_EQ(*values->auc, 0.6805555555555555) << ranks;
+      EXPECT_DOUBLE_EQ(*values->weighted_auc, 0.718895471857808) << ranks;
+      EXPECT_DOUBLE_EQ(*values->gauc, 0.675) << ranks;
+      EXPECT_DOUBLE_EQ(*values->weighted_gauc, 0.793440302029259) << ranks;
+      EXPECT_EQ(values->gauc_groups, 3) << ranks;
+      EXPECT_EQ(values->ungrouped_rows, 2) << ranks;
+    }
+  }
+}
+
+// Many rows, tied and not, on any number of ranks. The sums are checked against all pairs.
+TEST(MetricsTest, WeightedAucIsThatOfAllPairs) {
+  for (const double step : {0.25, 1e-6}) {
+    Predictions predictions = MakePredictions(700, -1, 1, step);
+    std::mt19937 random(5);
+    for (int64_t i = 0; i < predictions.rows(); ++i) {
+      const float weight = static_cast<float>(random()) * 0x1p-20f;
+      predictions.weights.push_back(random() % 5 == 0 ? 0 : weight * weight);
+      predictions.groups.push_back(random() % 40);
+    }
+    double won = 0, pairs = 0;
+    for (int64_t i = 0; i < predictions.rows(); ++i) {
+      for (int64_t j = 0; j < predictions.rows(); ++j) {
+        if (predictions.labels[i] != 1 || predictions.labels[j] != 0) continue;
+        const double weight = double{predictions.weights[i]} * predictions.weights[j];
+        const float positive = predictions.logits[i], negative = predictions.logits[j];
+        pairs += weight;
+        won += weight * (positive > negative ? 1 : positive == negative ? 0.5 : 0);
+      }
+    }
+    constexpr double kRounding = 1e-11;  // of the sums here
+    const auto one = ReduceOver(1, predictions);
+    ASSERT_TRUE(one.ok());
+    EXPECT_NEAR(*one->weighted_auc, won / pairs, kRounding);
+    EXPECT_NE(*one->weighted_gauc, *one->gauc);
+    for (const int ranks : kRankCounts) {
+      ExpectSame(ReduceOver(ranks, predictions).value(), one.value());
+    }
+  }
+}
+
+TEST(MetricsTest, AClassWithoutWeightHasNoWeightedAuc) {
+  Predictions predictions = MakePredictions(40, 0, 1, 0.1);
+  for (const float label : predictions.labels) predictions.weights.push_back(1 - label);
+  predictions.groups.assign(40, 9);
+  const auto values = ReduceOver(3, predictions);
+  ASSERT_TRUE(values.ok());
+  EXPECT_TRUE(values->auc.has_value());
+  EXPECT_TRUE(values->gauc.has_value());
+  EXPECT_FALSE(values->weighted_auc.has_value());
+  EXPECT_FALSE(values->weighted_gauc.has_value());
 }
 
 TEST(MetricsTest, WeightsThatSumToZero) {

@@ -346,14 +346,15 @@ TEST(ConfigTest, EveryRankNeedsALeaf) {
 TEST(ConfigTest, HashCoversNumericFieldsOnly) {
   const std::string hash = NumericHash(Resolved());
   EXPECT_EQ(hash.size(), 16u);
-  for (const char* same : {"name=x", "data.path=y", "training.max_steps=9",
-                           "spectrum.every_steps=7", "parallel.threads=3", "parallel.plan=ROW_WISE",
-                           "data.shape.numeric_fields=2", "optimizer.beta1=0.9"}) {
+  for (const char* same :
+       {"name=x", "data.path=y", "training.max_steps=9", "spectrum.every_steps=7",
+        "parallel.threads=3", "parallel.plan=ROW_WISE", "data.shape.numeric_fields=2",
+        "optimizer.beta1=0.9", "training.monitor.weighted=false"}) {
     EXPECT_EQ(NumericHash(Resolved({same})), hash) << same;
   }
   for (const char* different :
        {"training.seed=1", "model.tokens=14", "optimizer.beta1=0.8", "optimizer.beta1=0",
-        "parallel.virtual_shards=32", "data.order=FILE_ORDER"}) {
+        "parallel.virtual_shards=32", "data.order=FILE_ORDER", "training.monitor.weighted=true"}) {
     EXPECT_NE(NumericHash(Resolved({different})), hash) << different;
   }
 }

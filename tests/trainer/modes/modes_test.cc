@@ -100,6 +100,15 @@ TEST(ModesTest, AModeTakesNoFlagThatItsRowDoesNotName) {
   }
 }
 
+TEST(ModesTest, LogitsStandBesidePredictions) {
+  const std::vector<std::string> train = {"--experiment=missing", "--output_dir=none", "--logits"};
+  EXPECT_EQ(StatusOf(train).message(),
+            "--logits: a column of predictions.csv; expected --predictions beside it");
+  EXPECT_EQ(StatusOf({"--mode=evaluate", "--model=m", "--output_dir=none", "--logits"}).message(),
+            "--logits: only --mode=train and predict writes predictions; found --mode=evaluate");
+  EXPECT_TRUE(StatusOf({"--mode=predict", "--input=rows.tsv", "--model=m", "--logits"}).ok());
+}
+
 TEST(ModesTest, RawRowsAreScoredByThePartOfPredictThatNeedsNoData) {
   const std::string message =
       StatusOf({"--mode=predict", "--input=rows.tsv", "--experiment=e", "--model=m"}).message();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/scratch.h"
+#include "trainer/data/data_statistics.h"
 
 namespace elastor {
 namespace {
@@ -426,6 +427,7 @@ TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
     options.warn = [&](const std::string& message) { warnings.push_back(message); };
     const auto report = Prepare(options);
     EXPECT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(WarningsOf(options.output_dir), warnings);  // for trainings
     return warnings;
   };
   const std::string user = "fields { name: 'user' type: CATEGORICAL } ";

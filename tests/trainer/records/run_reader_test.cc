@@ -299,7 +299,8 @@ TEST(MetricsCsvTest, ColumnsStay) {
   EXPECT_EQ(MetricsCsvHeader(),
             "event,step,epoch,split,label,loss,l2,learning_rate,gradient_norm,samples_per_s,field,"
             "id,value,scheduled,rows,positives,auc,logloss,normalized_entropy,calibration,gauc,"
-            "gauc_groups,label_count,accuracy,bits_per_label,stage,samples,max_rank,"
+            "gauc_groups,ungrouped_rows,weighted_auc,weighted_gauc,label_count,accuracy,"
+            "bits_per_label,stage,samples,max_rank,"
             "stable_rank_mean,stable_rank_stddev,entropy_rank_mean,entropy_rank_stddev,matrices,"
             "layer,outputs,parameters,lambda_max,lambda_min,condition_number,rank,path,base,digest,"
             "blocked_s,write_s\n");

@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -51,7 +53,7 @@ class RunLogTest : public testing::Test {
 
   // Claims the directory, and fills it when that may be done.
   StatusOr<std::unique_ptr<RunLog>> Claim(Use use, int64_t step = 0, int rank = 0) {
-    return RunLog::Open(directory_, experiment_, rank, use, step);
+    return RunLog::Open(directory_, experiment_, rank, use, step, std::nullopt, command_);
   }
   StatusOr<std::unique_ptr<RunLog>> Open(int rank, Use use = Use::kTraining, int64_t step = 0) {
     auto log = Claim(use, step, rank);
@@ -71,6 +73,7 @@ class RunLogTest : public testing::Test {
 
   std::string directory_;
   Experiment experiment_;
+  std::string command_;
   bool tensorboard_ = false;
 };
 
@@ -385,6 +388,45 @@ TEST_F(RunLogTest, TheSameModeWorksAgainAfterADeath) {
   EXPECT_TRUE(Claim(Use::kInference).ok());
   ASSERT_TRUE(WriteFileAtomically(directory_ + "/predictions.csv", "0,1").ok());
   EXPECT_THAT(Mistake(Use::kInference), HasSubstr("holds 'predictions.csv'"));
+}
+
+// One that was killed while it filled its folder: before its first record, before its summary, or
+// just behind it.
+TEST_F(RunLogTest, AnInferenceTakesUpWhatADeathHasLeft) {
+  ResolveDefaults(&experiment_);
+  EvalRecord record;
+  record.step = 7;
+  command_ = "mode predict, model m";
+  for (int records = 0; records < 3; ++records) {
+    const auto dies = Claim(Use::kInference);
+    ASSERT_TRUE(dies.ok()) << dies.status().message();
+    ASSERT_TRUE((*dies)->BeginFilling().ok());
+    ASSERT_TRUE(WriteFileAtomically(directory_ + "/predictions.csv", "0,1").ok());
+    if (records == 0) continue;
+    ASSERT_TRUE((*dies)->Begin("a table\n").ok());
+    for (int i = 0; i < records; ++i) ASSERT_TRUE((*dies)->Append(record).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory_ + "/summary.json", "{}").ok());
+  }
+  EXPECT_THAT(Mistake(Use::kTraining), HasSubstr("holds a run already"));
+  command_ = "mode predict, model n";
+  const std::string another = "--output_dir=" + directory_ +
+                              ": holds what another command has left (unfinished.txt); expected "
+                              "the same command, or a new or empty directory";
+  EXPECT_EQ(Mistake(Use::kInference), another);
+  command_ = "mode predict, model m";
+  experiment_.mutable_evaluation()->set_iterations(3);
+  EXPECT_EQ(Mistake(Use::kInference), another);
+  experiment_.mutable_evaluation()->clear_iterations();
+
+  const auto log = Open(0, Use::kInference);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_FALSE(Exists("summary.json"));
+  ASSERT_TRUE((*log)->Append(record).ok());
+  ASSERT_TRUE((*log)->Finish(Summary()).ok());
+  const std::string metrics = Read("metrics.jsonl");
+  EXPECT_EQ(std::ranges::count(metrics, '\n'), 1) << metrics;
+  EXPECT_FALSE(Exists("unfinished.txt"));
+  EXPECT_THAT(Mistake(Use::kInference), HasSubstr("is writing there"));
 }
 
 // Without a checkpoint only the file says whose run it is.

@@ -79,6 +79,24 @@ TEST(ControlTest, PositionsAndScheduledEvaluations) {
   EXPECT_EQ(control.record().step(), 40);
 }
 
+// A signal may stop the run within it. Whoever goes on from the record makes it first.
+TEST(ControlTest, AnEvaluationIsDueUntilItIsTold) {
+  Plan plan;
+  plan.training.set_eval_every_steps(1);
+  TrainingControl control = plan.Start();
+  EXPECT_FALSE(control.EvaluationDue());
+  control.StepDone();
+  control.SetSpectrumDue(true);
+  TrainingControl resumed(plan.optimizer, plan.training, kEpoch, control.record());
+  EXPECT_TRUE(resumed.EvaluationDue());
+  EXPECT_TRUE(resumed.SpectrumDue());
+  EXPECT_TRUE(resumed.Evaluated(0.7));
+  EXPECT_FALSE(resumed.EvaluationDue());
+  resumed.StepDone();
+  resumed.Evaluated(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_FALSE(resumed.EvaluationDue());
+}
+
 // The published recipe: every evaluation without improvement lowers the rate by 10, the second in a
 // row ends the run.
 TEST(ControlTest, PlateauAndEarlyStop) {

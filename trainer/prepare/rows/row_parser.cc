@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "trainer/data/record_scanner.h"
+#include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/line_scanner.h"
 #include "trainer/prepare/rows/row_builder.h"
@@ -99,11 +100,11 @@ class SplitColumns {
 }  // namespace
 
 struct RowParser::Plan {
-  bool libsvm = false;
+  bool pairs = false;              // lines of index:value pairs, not of columns
   bool zero_based = false;         // the first numeric index is 0
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
-  int64_t columns = 0;  // of a DELIMITED line
+  int64_t columns = 0;  // of a line
   std::string delimiter;
   bool quoted = false;
   std::vector<std::string> nulls;
@@ -123,7 +124,7 @@ struct RowParser::Plan {
   bool IsNull(std::string_view text) const { return std::ranges::find(nulls, text) != nulls.end(); }
   std::string CountHint(std::string_view line, int64_t found) const;
   std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
-  void ParseLibsvm(ParsedChunk* chunk) const;
+  void ParsePairLines(ParsedChunk* chunk) const;
   void ParsePairs(std::string_view line, RowBuilder* row) const;
   bool ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const;
   bool CheckIndex(int64_t number, std::string_view index, RowBuilder* row) const;
@@ -145,7 +146,7 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
   plan->labels = labels;
-  plan->libsvm = schema.layout() == Schema::LIBSVM;
+  plan->pairs = SourceOf(schema.layout()) == RowSource::kPairs;
   plan->zero_based = schema.zero_based();
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
@@ -155,7 +156,7 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
     ELASTOR_ASSIGN_OR_RETURN(plan->names, ColumnNames(schema, header, source));
   }
   std::vector<int64_t> columns;
-  if (plan->libsvm) {
+  if (plan->pairs) {
     for (int i = 0; i < schema.fields_size(); ++i) columns.push_back(i + 1);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfFields(schema, plan->names, source));
@@ -197,8 +198,8 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->times.clear();
   chunk->split_hashes.clear();
   chunk->bad.clear();
-  if (plan_->libsvm) {
-    plan_->ParseLibsvm(chunk);
+  if (plan_->pairs) {
+    plan_->ParsePairLines(chunk);
   } else {
     plan_->ParseDelimited(chunk);
   }
@@ -303,7 +304,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
   }
 }
 
-void RowParser::Plan::ParseLibsvm(ParsedChunk* chunk) const {
+void RowParser::Plan::ParsePairLines(ParsedChunk* chunk) const {
   RowBuilder row(fields, labels == Labels::kOptional, chunk);
   for (size_t begin = 0; begin < chunk->text.size();) {
     const size_t feed = chunk->text.find('\n', begin);

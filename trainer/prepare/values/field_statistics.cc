@@ -91,12 +91,14 @@ double HistogramDivergence(const std::vector<int64_t>& a, const std::vector<int6
 }
 
 std::string StatisticsJson(const PreparePlan& plan, const Measures& measures,
-                           const RankedValues& ranked, int64_t bad_rows) {
+                           const RankedValues& ranked, int64_t bad_rows,
+                           const std::vector<std::string>& warnings) {
   Json json;
   json["format"] = "elastor-statistics";
   json["version"] = 1;
   json["name"] = plan.schema.name();
   json["bad_rows"] = bad_rows;
+  for (const std::string& line : warnings) json["warnings"].push_back(line);
   for (int split = 0; split < 3; ++split) {
     const SplitTally& tally = measures.splits[split];
     Json& part = json["splits"][SplitName(split)];
