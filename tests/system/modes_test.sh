@@ -325,6 +325,49 @@ for file in projections.csv projections_auc.svg stages.csv; do
   [[ -s cut/$file ]] || fail "spectra_report: no $file, only $(ls cut)"
 done
 
+# Rows of training in their stored order and without dropout, of a set whose validation rows are the
+# training rows: both splits have the same figures, where all rows are training rows.
+cat >twice.textproto <<'SCHEMA'
+layout: DELIMITED
+delimiter: ","
+fields { name: "y" type: LABEL }
+fields { name: "x" type: NUMERIC }
+fields { name: "c" type: CATEGORICAL }
+SCHEMA
+awk 'BEGIN { srand(5); for (i = 0; i < 600; ++i) printf "%d,%.3f,%d\n", rand() < .3, rand(), 40 * rand() }' >rows.csv
+cp rows.csv again.csv
+"$prepare" --schema=twice.textproto --input=rows.csv --validation_input=again.csv --output_dir=twice \
+  >/dev/null || exit 1
+twice=(--set=data.path=twice --set=data.train_rows=500)
+run 1 learned "${twice[@]}" --set=training.epochs=3
+for split in train validation; do
+  of_split=("${twice[@]}" --model=learned/model --split=$split)
+  run 3 predicted_$split "${of_split[@]}" --mode=predict
+  run 2 ranks_$split "${of_split[@]}" --mode=spectra --per_sample
+  run 3 kernel_$split "${of_split[@]}" --mode=ntk --rows=90
+done
+cmp predicted_train/predictions.csv <(head --lines=501 predicted_validation/predictions.csv) ||
+  fail '--split=train: other predictions'
+cmp ranks_train/spectra_samples.csv <(head --lines=501 ranks_validation/spectra_samples.csv) ||
+  fail '--split=train: other effective ranks'
+cmp kernel_train/ntk_spectrum.csv kernel_validation/ntk_spectrum.csv ||
+  fail '--split=train: another kernel'
+expect_same '--split=train: labels' "$(head --lines=500 rows.csv | cut --delimiter=, --fields=1)" \
+  "$(tail --lines=+2 predicted_train/predictions.csv | cut --delimiter=, --fields=2)"
+run 1 evaluated_train "${twice[@]}" --model=learned/model --split=train --mode=evaluate
+expect_same '--split=train: eval' "$(last_eval predicted_train)" "$(last_eval evaluated_train)"
+expect_same '--split=train: logloss' \
+  "$(printf '%.6f' "$(last_eval evaluated_train | sed 's/.*"logloss":\([^,]*\),.*/\1/')")" \
+  "$(awk -F, "$logloss_of" predicted_train/predictions.csv)"
+run 1 all_kernels "${twice[@]}" --model=learned/model --split=train --mode=ntk
+expect_same '--split=train: rows of the kernel' 500 \
+  "$(($(sed --quiet 's/.*"layer":"whole","rows":\([0-9]*\),.*/\1/p' all_kernels/ntk.jsonl) +
+    $(sed --quiet 's/ rows left out that .*//p' all_kernels.log | grep . || echo 0)))"
+"$spectra_report" ranks_train --output_dir=report_train >report.log || fail 'spectra_report of training rows'
+expect_mistake 1 '--split=train: expected validation or test' --split=train
+expect_mistake 1 'data.train_rows: 601; expected at most the 600 rows' "${twice[@]}" \
+  --set=data.train_rows=601 --mode=evaluate --model=learned/model --split=train
+
 # More iterations than in training are another function of the same weights.
 run 1 longer "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=5
 run 1 as_trained "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=3

@@ -118,7 +118,6 @@ Evaluation::Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* 
 
 Status Evaluation::ForEachBatch(Split split, int64_t rows,
                                 const std::function<Status(const LocalBatch&)>& work) {
-  const RowOrder file_order{.shuffled = false};
   const int64_t fields = static_cast<int64_t>(dataset_->info().categorical.size());
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
@@ -127,9 +126,9 @@ Status Evaluation::ForEachBatch(Split split, int64_t rows,
   for (int64_t at = 0; at < rows; at += options_.batch_rows) {
     const int64_t count = std::min(options_.batch_rows, rows - at);
     const Range own = LocalPositions(count, rank, ranks, options_.leaves);
-    ELASTOR_RETURN_IF_ERROR(
-        AgreeOnStatus(*communicator_,
-                      dataset_->Read(split, file_order, 0, {at + own.begin, at + own.end}, &read)));
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+        *communicator_,
+        dataset_->Read(split, order(split), 0, {at + own.begin, at + own.end}, &read)));
     FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
     LayOutSequences(graph_->features().sequences, &batch);
     ELASTOR_RETURN_IF_ERROR(work(batch));
@@ -143,11 +142,10 @@ StatusOr<const Evaluation::NamedSlices*> Evaluation::SlicesOf(Split split) {
   Slices slices(options_.slices, dataset_->info());
   StatusOr<std::vector<std::string>> texts(std::vector<std::string>{});
   if (slices.any_field()) {
-    ELASTOR_RETURN_IF_ERROR(
-        ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) {
-          slices.Count(batch.sparse);
-          return OkStatus();
-        }));
+    ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, rows(split), [&](const LocalBatch& batch) {
+      slices.Count(batch.sparse);
+      return OkStatus();
+    }));
     ELASTOR_RETURN_IF_ERROR(slices.Choose(*communicator_));
     if (communicator_->rank() == 0) texts = TextsOf(slices);
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator_, texts.status()));
@@ -202,7 +200,7 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predi
                   .slices = row_slices});
     return predicted ? predicted(batch.first_index, batch.labels, logits) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, dataset_->rows(split), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, rows(split), work));
   ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> all, metrics->Reduce(*communicator_));
   for (MetricValues& values : all) {
     for (size_t s = 0; s < values.slices.size(); ++s) {
@@ -224,7 +222,7 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
 }
 
 Status Evaluation::VisitBatches(Split split, const VisitBatch& visit) {
-  return ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) {
+  return ForEachBatch(split, rows(split), [&](const LocalBatch& batch) {
     return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) { visit(batch, pass); });
   });
 }
@@ -243,7 +241,7 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     return measured ? measured(batch.first_index, ranks) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, std::min(samples, dataset_->rows(split)), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, std::min(samples, rows(split)), work));
 
   std::vector<SpectrumStatistics> statistics = workers.Merged();
   std::vector<int64_t> words;

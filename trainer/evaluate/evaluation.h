@@ -28,13 +28,20 @@ class Evaluation {
   struct Options {
     Task task = {};
     int64_t leaves = 16;
-    int64_t batch_rows = 4096;      // over all ranks
+    int64_t batch_rows = 4096;  // over all ranks
+    int64_t train_rows = 0;  // the training split ends after this many rows; 0: it has all of them
     SliceOptions slices = {};       // REQUIRES: ValidateSlices accepts them
     std::string dataset_path = {};  // source of the texts of slices' values; empty: no texts
   };
   // dataset, communicator, graph and step outlive the object.
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,
              Communicator* communicator, const Options& options);
+
+  // Returns file order, in which a split is passed over, with the number of its rows.
+  RowOrder order(Split split) const {
+    return {.shuffled = false, .first_rows = split == Split::kTrain ? options_.train_rows : 0};
+  }
+  int64_t rows(Split split) const { return dataset_->rows(split, order(split)); }
 
   // Measures every learned label over all rows and slices, with gAUC if the data set has groups.
   // The first call chooses the split's slices in a separate pass over its ids; only rank 0 knows

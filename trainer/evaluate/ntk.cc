@@ -57,15 +57,17 @@ struct DistinctRows {
   int64_t duplicates = 0;
 };
 
-StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, int64_t count) {
+StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, const RowOrder& order,
+                                        int64_t count) {
   const int64_t numeric_fields = dataset.info().numeric_count();
   const auto fields = static_cast<int64_t>(dataset.info().categorical.size());
   DistinctRows found;
   std::set<std::string> seen;
   Rows read;
-  for (int64_t at = 0; at < dataset.rows(split); at += kReadRows) {
-    const int64_t end = std::min(at + kReadRows, dataset.rows(split));
-    ELASTOR_RETURN_IF_ERROR(dataset.Read(split, {.shuffled = false}, 0, {at, end}, &read));
+  const int64_t rows = dataset.rows(split, order);
+  for (int64_t at = 0; at < rows; at += kReadRows) {
+    const int64_t end = std::min(at + kReadRows, rows);
+    ELASTOR_RETURN_IF_ERROR(dataset.Read(split, order, 0, {at, end}, &read));
     for (int64_t row = 0; row < end - at; ++row) {
       if (static_cast<int64_t>(found.rows.size()) == count) return found;
       Rows one;
@@ -559,10 +561,11 @@ NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const Fiel
 }
 
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
-                                    int64_t rows, const NtkKernelVisit& kernel,
-                                    Communicator* communicator, ThreadPool* pool) {
+                                    const RowOrder& order, int64_t rows,
+                                    const NtkKernelVisit& kernel, Communicator* communicator,
+                                    ThreadPool* pool) {
   ELASTOR_RETURN_IF_ERROR(CheckPerSampleGradients(*model.graph));
-  StatusOr<DistinctRows> distinct = ReadDistinctRows(dataset, split, rows);
+  StatusOr<DistinctRows> distinct = ReadDistinctRows(dataset, split, order, rows);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, distinct.status()));
   NtkMeasurement measured;
   measured.rows = static_cast<int64_t>(distinct->rows.size());

@@ -34,11 +34,12 @@ struct RunOptions {
   // Folder of the model or checkpoint, for modes that read one. Empty in mode ntk: the initial
   // weights.
   std::string model_dir;
-  Split split = Split::kValidation;  // the split to evaluate: validation or test
-  bool predictions = false;          // mode train: the last evaluation writes predictions.csv
-  bool per_sample = false;           // mode spectra: also the ranks of every row
-  int64_t ntk_rows = 0;              // mode ntk: rows of the split; others: 0
-  bool tensorboard = false;          // the records go into a file for TensorBoard, too
+  // The split to evaluate. In mode train: validation or test.
+  Split split = Split::kValidation;
+  bool predictions = false;  // mode train: the last evaluation writes predictions.csv
+  bool per_sample = false;   // mode spectra: also the ranks of every row
+  int64_t ntk_rows = 0;      // mode ntk: rows of the split; others: 0
+  bool tensorboard = false;  // the records go into a file for TensorBoard, too
   RunDevice device = RunDevice::kCpu;
   std::string numerics = {};  // NumericsFingerprint of the device
 

@@ -464,11 +464,7 @@ Status TrainingRun::MeasureSpectrum() {
   if (training_samples == 0) return OkStatus();
   ELASTOR_ASSIGN_OR_RETURN(
       const std::vector<SpectrumRecord> training,
-      context_.evaluation().MeasureSpectrum(
-          Split::kTrain,
-          std::min(training_samples,
-                   context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_))),
-          {}));
+      context_.evaluation().MeasureSpectrum(Split::kTrain, training_samples, {}));
   for (const SpectrumRecord& record : training) ELASTOR_RETURN_IF_ERROR(log_.Append(record));
   return OkStatus();
 }

@@ -500,7 +500,8 @@ StatusOr<NtkMeasurement> MeasureBags(const Dataset& data, int64_t rows, int64_t 
                      .fields = fields,
                      .embedding = &model.embedding,
                      .most_eigenvalues = most_eigenvalues},
-                    data, Split::kValidation, rows, kernel, model.communicator.get(), &model.pool);
+                    data, Split::kValidation, {.shuffled = false}, rows, kernel,
+                    model.communicator.get(), &model.pool);
 }
 
 // The gradient of a row's logit, by name, from what steps of SGD on the row alone change.
