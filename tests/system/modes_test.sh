@@ -25,7 +25,7 @@ expect_same() {
   if [[ -z $2 || $2 != "$3" ]]; then fail "$1: expected '$2', found '$3'"; fi
 }
 last_eval() {
-  grep '"event":"eval"' "$1/metrics.jsonl" | tail --lines=1 | sed 's/"scheduled":[a-z]*,//'
+  grep '"event":"[a-z_]*eval"' "$1/metrics.jsonl" | tail --lines=1 | sed 's/"scheduled":[a-z]*,//'
 }
 # expect_mistake RANKS PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN, and
 # no folder.
@@ -365,6 +365,27 @@ expect_same '--split=train: rows of the kernel' 500 \
     $(sed --quiet 's/ rows left out that .*//p' all_kernels.log | grep . || echo 0)))"
 "$spectra_report" ranks_train --output_dir=report_train >report.log || fail 'spectra_report of training rows'
 expect_mistake 1 '--split=train: expected validation or test' --split=train
+
+# Training rows beside every scheduled evaluation: rows 5, 15, ..., 495 of 500, by the weights of that
+# step. Nothing else changes.
+beside=("${twice[@]}" --set=training.epochs=3 --set=evaluation.train_rows=50)
+run 1 beside "${beside[@]}"
+run 3 beside_on_three "${beside[@]}" --set=training.eval_batch_size=7
+training_evals() { grep '"event":"training_eval"' "$1/metrics.jsonl"; }
+expect_same 'evaluation.train_rows: ranks' "$(training_evals beside)" "$(training_evals beside_on_three)"
+expect_same 'evaluation.train_rows: digest' "$(digest_of learned)" "$(digest_of beside)"
+expect_same 'evaluation.train_rows: hash' "$(grep numeric_hash learned/summary.json)" \
+  "$(grep numeric_hash beside/summary.json)"
+expect_same 'evaluation.train_rows: other evaluations' "$(grep '"event":"eval"' learned/metrics.jsonl)" \
+  "$(grep '"event":"eval"' beside/metrics.jsonl)"
+expect_same 'evaluation.train_rows: metrics.csv' '2 train 4 train 6 train' \
+  "$(awk -F, '$1 == "training_eval" { print $2, $4 }' beside/metrics.csv | xargs)"
+expect_same 'evaluation.train_rows: logloss' \
+  "$(training_evals beside | tail --lines=1 | sed 's/.*"rows":50,.*"logloss":\([0-9]*\.[0-9]\{6\}\).*/\1/')" \
+  "$(awk -F, 'NR > 1 && $1 % 10 == 5 { n += 1; sum -= log($2 == 1 ? $3 : 1 - $3) }
+    END { printf "%.8s", sum / n }' predicted_train/predictions.csv)"
+plot beside
+grep --quiet '>training rows<' beside/report/logloss.svg || fail 'plot: no curve of training rows'
 expect_mistake 1 'data.train_rows: 601; expected at most the 600 rows' "${twice[@]}" \
   --set=data.train_rows=601 --mode=evaluate --model=learned/model --split=train
 

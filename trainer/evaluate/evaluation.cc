@@ -116,7 +116,7 @@ Evaluation::Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* 
       communicator_(communicator),
       options_(options) {}
 
-Status Evaluation::ForEachBatch(Split split, int64_t rows,
+Status Evaluation::ForEachBatch(Split split, const RowOrder& order, int64_t rows,
                                 const std::function<Status(const LocalBatch&)>& work) {
   const int64_t fields = static_cast<int64_t>(dataset_->info().categorical.size());
   const int rank = communicator_->rank();
@@ -127,8 +127,7 @@ Status Evaluation::ForEachBatch(Split split, int64_t rows,
     const int64_t count = std::min(options_.batch_rows, rows - at);
     const Range own = LocalPositions(count, rank, ranks, options_.leaves);
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
-        *communicator_,
-        dataset_->Read(split, order(split), 0, {at + own.begin, at + own.end}, &read)));
+        *communicator_, dataset_->Read(split, order, 0, {at + own.begin, at + own.end}, &read)));
     FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
     LayOutSequences(graph_->features().sequences, &batch);
     ELASTOR_RETURN_IF_ERROR(work(batch));
@@ -142,10 +141,11 @@ StatusOr<const Evaluation::NamedSlices*> Evaluation::SlicesOf(Split split) {
   Slices slices(options_.slices, dataset_->info());
   StatusOr<std::vector<std::string>> texts(std::vector<std::string>{});
   if (slices.any_field()) {
-    ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, rows(split), [&](const LocalBatch& batch) {
-      slices.Count(batch.sparse);
-      return OkStatus();
-    }));
+    ELASTOR_RETURN_IF_ERROR(
+        ForEachBatch(split, order(split), rows(split), [&](const LocalBatch& batch) {
+          slices.Count(batch.sparse);
+          return OkStatus();
+        }));
     ELASTOR_RETURN_IF_ERROR(slices.Choose(*communicator_));
     if (communicator_->rank() == 0) texts = TextsOf(slices);
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator_, texts.status()));
@@ -171,7 +171,18 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
 
 StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
-  const Slices& slices = named->slices;
+  return Measure(split, order(split), *named, predicted);
+}
+
+StatusOr<std::vector<MetricValues>> Evaluation::MeasureTrainingRows(int64_t count) {
+  const NamedSlices none = {Slices({}, dataset_->info()), {}};
+  return Measure(Split::kTrain, training_order(count), none, {});
+}
+
+StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const RowOrder& order,
+                                                        const NamedSlices& named,
+                                                        const Predicted& predicted) {
+  const Slices& slices = named.slices;
   const std::unique_ptr<Metrics> metrics = MakeMetrics(
       options_.task, static_cast<int64_t>(slices.slices().size()), dataset_->info().has_groups);
   const int64_t outputs = options_.task.outputs();
@@ -200,21 +211,21 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predi
                   .slices = row_slices});
     return predicted ? predicted(batch.first_index, batch.labels, logits) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, rows(split), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, order, dataset_->rows(split, order), work));
   ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> all, metrics->Reduce(*communicator_));
   for (MetricValues& values : all) {
     for (size_t s = 0; s < values.slices.size(); ++s) {
       const Slices::Slice& slice = slices.slices()[s];
       values.slices[s].field = dataset_->info().categorical[slice.field].name;
       values.slices[s].id = slice.id;
-      if (!named->texts.empty()) values.slices[s].value = named->texts[s];
+      if (!named.texts.empty()) values.slices[s].value = named.texts[s];
     }
   }
   return all;
 }
 
 Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
-  return ForEachBatch(split, rows, [&](const LocalBatch& batch) {
+  return ForEachBatch(split, order(split), rows, [&](const LocalBatch& batch) {
     return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) {
       visit(batch.first_index + pass.begin, pass);
     });
@@ -222,7 +233,7 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
 }
 
 Status Evaluation::VisitBatches(Split split, const VisitBatch& visit) {
-  return ForEachBatch(split, rows(split), [&](const LocalBatch& batch) {
+  return ForEachBatch(split, order(split), rows(split), [&](const LocalBatch& batch) {
     return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) { visit(batch, pass); });
   });
 }
@@ -241,7 +252,7 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     return measured ? measured(batch.first_index, ranks) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, std::min(samples, rows(split)), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, order(split), std::min(samples, rows(split)), work));
 
   std::vector<SpectrumStatistics> statistics = workers.Merged();
   std::vector<int64_t> words;

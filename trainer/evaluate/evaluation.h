@@ -52,6 +52,17 @@ class Evaluation {
                                          const std::vector<float>& logits)>;
   StatusOr<std::vector<MetricValues>> Measure(Split split, const Predicted& predicted);
 
+  // Measures every learned label over `count` rows of the training split, or all if there are
+  // fewer. They are spread evenly (RowOrder::spread_rows), so their mean stands for the split's
+  // where rows change with time. No slices are measured. REQUIRES: count > 0.
+  StatusOr<std::vector<MetricValues>> MeasureTrainingRows(int64_t count);
+  // Returns the order of these rows.
+  RowOrder training_order(int64_t count) const {
+    RowOrder spread = order(Split::kTrain);
+    spread.spread_rows = count;
+    return spread;
+  }
+
   // Calls visit with every pass over this rank's rows among the first `rows` of a split. Calls run
   // on the computing threads, several at once. first_row is the index in the split of the pass's
   // first row. REQUIRES: the split has as many rows.
@@ -71,14 +82,16 @@ class Evaluation {
                                                         const RanksMeasured& measured);
 
  private:
-  // Calls work with this rank's part of each batch of the first `rows`.
-  Status ForEachBatch(Split split, int64_t rows,
+  // Calls work with this rank's part of each batch of the order's first `rows`.
+  Status ForEachBatch(Split split, const RowOrder& order, int64_t rows,
                       const std::function<Status(const LocalBatch&)>& work);
   // Slices and, on rank 0, the texts of their values.
   struct NamedSlices {
     Slices slices;
     std::vector<std::string> texts;
   };
+  StatusOr<std::vector<MetricValues>> Measure(Split split, const RowOrder& order,
+                                              const NamedSlices& named, const Predicted& predicted);
   StatusOr<const NamedSlices*> SlicesOf(Split split);
   StatusOr<std::vector<std::string>> TextsOf(const Slices& slices) const;
 

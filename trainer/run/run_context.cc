@@ -182,11 +182,27 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
 
 StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predicted& predicted) {
   communicator->Enter(Activity::kEvaluate);
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> labels,
+                           evaluation_->Measure(split, predicted));
+  return MakeEvalRecord(split, evaluation_->rows(split), std::move(labels));
+}
+
+StatusOr<EvalRecord> RunContext::EvaluateTrainingRows() {
+  communicator->Enter(Activity::kEvaluate);
+  const int64_t count = experiment.evaluation().train_rows();
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> labels,
+                           evaluation_->MeasureTrainingRows(count));
+  const int64_t rows = dataset->rows(Split::kTrain, evaluation_->training_order(count));
+  return MakeEvalRecord(Split::kTrain, rows, std::move(labels));
+}
+
+EvalRecord RunContext::MakeEvalRecord(Split split, int64_t rows,
+                                      std::vector<MetricValues> labels) const {
   EvalRecord record;
-  ELASTOR_ASSIGN_OR_RETURN(record.labels, evaluation_->Measure(split, predicted));
+  record.labels = std::move(labels);
   record.split = SplitName(split);
   record.step = step().steps();
-  record.rows = evaluation_->rows(split);
+  record.rows = rows;
   record.metrics = record.labels[MonitoredLabel(experiment, model.task)];
   if (record.labels.size() == 1) record.labels.clear();
   return record;

@@ -67,6 +67,8 @@ struct RunContext {
   StatusOr<Summary> MakeSummary();
   // Evaluates the model as it is now. Collective, as Evaluation::Measure.
   StatusOr<EvalRecord> Evaluate(Split split, const Evaluation::Predicted& predicted);
+  // Evaluates it on evaluation.train_rows rows of the training split. Collective.
+  StatusOr<EvalRecord> EvaluateTrainingRows();
   // User error if the neural tangent kernel cannot be measured. Collective.
   Status CheckNtk() const;
   // Measures the neural tangent kernel of the model as it is now. Collective, as MeasureNtk of
@@ -103,6 +105,8 @@ struct RunContext {
   ThreadPool pool;
 
  private:
+  // Returns the record of all labels' metrics.
+  EvalRecord MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels) const;
   // The last part of Open.
   Status MakeBackend(const RunOptions& options);
 

@@ -406,6 +406,10 @@ void TrainingRun::ShowProgress(double loss) {
 // The only evaluation that decides anything.
 Status TrainingRun::ScheduledEvaluation() {
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  if (experiment_.evaluation().train_rows() > 0) {
+    ELASTOR_ASSIGN_OR_RETURN(const EvalRecord training, context_.EvaluateTrainingRows());
+    ELASTOR_RETURN_IF_ERROR(log_.Append(training));
+  }
   ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
   const double metric = MonitoredMetric(monitor.metric(), evaluated_.metrics);
