@@ -596,6 +596,16 @@ TEST(NtkTest, LanczosFindsTheLargestEigenvalue) {
   EXPECT_NEAR(found.lambda_max, expected.lambda_max,
               *found.residual + kRounding * expected.lambda_max);
   EXPECT_GT(expected.lambda_max, 1.1 * expected.eigenvalues[1]) << "the test could not fail";
+  // The trace is the eigenvalues' sum; the densities of the starting vectors have it up to their
+  // error.
+  const double trace =
+      std::accumulate(expected.eigenvalues.begin(), expected.eigenvalues.end(), 0.0);
+  EXPECT_NEAR(*found.trace, trace, 1e-12 * trace);
+  EXPECT_GT(*found.trace_standard_error, 1e-6 * trace);
+  EXPECT_NEAR(*found.trace_of_density, trace, 6 * *found.trace_standard_error);
+  double shares[kNtkStarts] = {};
+  for (const auto& [eigenvalue, share, start] : found.density) shares[start - 1] += share;
+  for (const double share : shares) EXPECT_NEAR(share, 1.0 / kNtkStarts, 1e-12);
 }
 
 }  // namespace
