@@ -213,6 +213,13 @@ std::string TuningLines(const Plan& plan, std::set<std::string>* said) {
   return lines;
 }
 
+// A line for a sweep whose gap tests will find no training rows.
+std::string GapLine(const Sweep& sweep) {
+  if (sweep.gap_test().empty() || sweep.base().evaluation().train_rows() > 0) return "";
+  return "warning: gap_test: base.evaluation.train_rows: 0; expected training rows to evaluate, "
+         "without which no gap is tested\n";
+}
+
 bool HasRunsToDo(const Plan& plan, const SweepFiles& files) {
   return std::ranges::any_of(plan.runs, [&](const PlannedRun& run) {
     const RunState state = ReadStatus(run, files).state;
@@ -264,8 +271,8 @@ class SweepRunner {
       Sweep named = sweep_;
       named.set_name(plan.name);
       ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(files_.Sweep(), SweepText(named)));
-      ELASTOR_RETURN_IF_ERROR(
-          WriteToStdout((first ? ChangeLine(change) : "") + TuningLines(plan, &said)));
+      ELASTOR_RETURN_IF_ERROR(WriteToStdout((first ? ChangeLine(change) + GapLine(sweep_) : "") +
+                                            TuningLines(plan, &said)));
       if (first && FLAGS_retry_failed) {
         for (const PlannedRun& run : plan.runs) {
           if (ReadStatus(run, files_).state != RunState::kFailed) continue;

@@ -5,17 +5,21 @@
 # the first step and after the last, and the validation logloss meanwhile. docs/results/reproduce_ntk_models.md
 # has the figures. From the top of the repository:
 #
-#   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--rows=1024] [--rate=1e-3]
-#       [--arms=ARM,ARM,...]
+#   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--first_seed=1] [--rows=1024]
+#       [--rate=1e-3] [--arms=ARM,ARM,...] [--targets=LOSS,LOSS,...]
 #
 # ARM: MODEL_FFN, of elastor, identity (without mixing; not small, not with ReLU) and mixer; gated, plain,
-#     small and with ReLU in the place of GELU relu_gated, relu_plain. Default: all. The logloss to whose
-#     first step the runs are compared is what every run of the arms reaches.
+#     small and with ReLU in the place of GELU relu_gated, relu_plain. Default: all.
+# --targets: the runs are compared at the first steps with these validation loglosses. The default was set
+#     before the runs. The p of steps are corrected for all targets and pairs of arms of the command: of all
+#     ways to swap the arms of seeds (beyond 12 seeds of 4,096), the share whose largest |t| of any comparison
+#     is no smaller. A target that not every run of a pair reaches is not compared.
 # --rate: the learning rate of all, instead of each its own.
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
 set -euo pipefail
-data='' output='' seeds=10 rows=1024 rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
+data='' output='' seeds=10 first_seed=1 rows=1024 targets=0.51,0.505,0.5,0.495,0.49,0.485,0.4825
+rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
 all=({elastor,mixer}_{gated,plain,small,relu_gated,relu_plain} identity_{gated,plain})
 arms=("${all[@]}")
 for argument in "$@"; do
@@ -23,6 +27,8 @@ for argument in "$@"; do
     --data=*) data=${argument#*=} ;;
     --output=*) output=${argument#*=} ;;
     --seeds=*) seeds=${argument#*=} ;;
+    --first_seed=*) first_seed=${argument#*=} ;;
+    --targets=*) targets=${argument#*=} ;;
     --rows=*) rows=${argument#*=} ;;
     --rate=*) rates=("${argument#*=}") ;;
     --arms=*) IFS=, read -ra arms <<<"${argument#*=}" ;;
@@ -91,7 +97,7 @@ for arm in "${arms[@]}"; do
     rate=$(sort --general-numeric-sort <<<"${best%$'\n'}" | awk 'NR == 1 { print $2 }')
   done
   chosen+="$arm $rate"$'\n'
-  for ((seed = 1; seed <= seeds; ++seed)); do
+  for ((seed = first_seed; seed < first_seed + seeds; ++seed)); do
     train "$arm-$rate-$seed" "$arm" "$rate" "$seed" --set=spectrum.at_start=true \
       --set=spectrum.every_steps=1000000 --set=spectrum.samples=16 --set=spectrum.ntk_rows="$rows" \
       --set=training.eval_every_steps=3
@@ -99,10 +105,10 @@ for arm in "${arms[@]}"; do
 done
 printf '%s' "$chosen" >"$output/rates.txt"
 
-# One line a run: arm, seed, then log10 of the condition numbers, then step:logloss pairs.
+# One line a run: arm, seed from 1 on, then log10 of the condition numbers, then step:logloss pairs.
 while read -r arm rate; do
-  for ((seed = 1; seed <= seeds; ++seed)); do
-    awk -v arm="$arm" -v seed="$seed" '
+  for ((seed = first_seed; seed < first_seed + seeds; ++seed)); do
+    awk -v arm="$arm" -v seed="$((seed - first_seed + 1))" '
       function field(name) {
         if (!match($0, "\"" name "\":[^,}]*")) return ""
         value = substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
@@ -121,7 +127,7 @@ while read -r arm rate; do
   done
 done <"$output/rates.txt" >"$output/runs.txt"
 
-awk '
+awk -v targets="$targets" '
   # 97.5 % quantiles of Student t with n - 1 degrees of freedom.
   function quantile(n) {
     split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145", t, " ")
@@ -135,8 +141,53 @@ awk '
     for (i = 1; i <= n; ++i) squares += (values[i] - mean) ^ 2
     half = n > 1 ? quantile(n) * sqrt(squares / (n - 1) / n) : 0
   }
-  # A line of one quantity: gated, plain, and over the seeds gated - plain.
-  function compare(name, gated, plain,    s, n, a, b, d) {
+  # The step at which a run first has the target or less; 0: never.
+  function steps_to(arm, seed, target,    i) {
+    for (i = 1; i <= evaluations[arm, seed]; ++i) if (loss[arm, seed, i] <= target) return step[arm, seed, i]
+    return 0
+  }
+  # Adds a pair and target to the compared steps, if every run of both arms reaches it. scaled[c, s] are
+  # the differences over the root of their sum of squares, whose |sum| grows with |t|.
+  function add_steps(gated, plain, target,    s, name, squares) {
+    name = "steps to " target
+    for (s = 1; s <= seeds; ++s) if (!steps_to(gated, s, target) || !steps_to(plain, s, target)) return
+    ++comparisons
+    number[gated, plain, target] = comparisons
+    for (s = 1; s <= seeds; ++s) {
+      value[gated, s, name] = steps_to(gated, s, target)
+      value[plain, s, name] = steps_to(plain, s, target)
+      scaled[comparisons, s] = value[gated, s, name] - value[plain, s, name]
+      squares += scaled[comparisons, s] ^ 2
+    }
+    for (s = 1; s <= seeds; ++s) scaled[comparisons, s] /= squares > 0 ? sqrt(squares) : 1
+  }
+  # Fills largest[1..swaps]: the largest |sum| of any comparison when the arms of some seeds are swapped.
+  # The first swaps none.
+  function swap_arms(    w, s, c, sum, sign, rest) {
+    swaps = seeds <= 12 ? 2 ^ seeds : 4096
+    srand(1)
+    for (w = 1; w <= swaps; ++w) {
+      rest = w - 1
+      for (s = 1; s <= seeds; ++s) {
+        if (seeds <= 12) { sign[s] = rest % 2 ? -1 : 1; rest = int(rest / 2) }
+        else sign[s] = w > 1 && rand() < 0.5 ? -1 : 1
+      }
+      largest[w] = 0
+      for (c = 1; c <= comparisons; ++c) {
+        sum = 0
+        for (s = 1; s <= seeds; ++s) sum += sign[s] * scaled[c, s]
+        if (sum < 0) sum = -sum
+        if (w == 1) own[c] = sum
+        if (sum > largest[w]) largest[w] = sum
+      }
+    }
+  }
+  function corrected(c,    w, count) {
+    for (w = 1; w <= swaps; ++w) count += largest[w] >= own[c] - 1e-9
+    return count / swaps
+  }
+  # A line of one quantity: gated, plain, and over the seeds gated - plain. With a p that decides.
+  function compare(name, gated, plain, p,    s, n, a, b, d) {
     n = 0
     for (s = 1; s <= seeds; ++s) {
       if (!((gated SUBSEP s SUBSEP name) in value)) continue
@@ -146,8 +197,10 @@ awk '
     if (n < 2) { printf "  %-24s unresolved\n", name; return }
     summarize(a, n); printf "  %-24s %9.4f +- %-8.4f", name, mean, half
     summarize(b, n); printf " %9.4f +- %-8.4f", mean, half
-    summarize(d, n); printf " %9.4f +- %-8.4f %s (%d seeds)\n", mean, half,
-      (mean - half > 0 ? "gated larger" : mean + half < 0 ? "gated smaller" : "not told apart"), n
+    summarize(d, n)
+    if (p == "" ? mean - half <= 0 && mean + half >= 0 : p > 0.05) verdict = "not told apart"
+    else verdict = mean > 0 ? "gated larger" : "gated smaller"
+    printf " %9.4f +- %-8.4f %s (%d seeds%s)\n", mean, half, verdict, n, p == "" ? "" : sprintf(", p %.4f", p)
   }
   {
     arm = $1; seed = $2
@@ -166,24 +219,31 @@ awk '
       }
     }
     value[arm, seed, "best logloss"] = low
-    if (low > target) target = low
   }
   END {
-    for (key in evaluations) {
-      split(key, part, SUBSEP)
-      for (i = 1; loss[part[1], part[2], i] > target; ++i) {}
-      value[part[1], part[2], "steps to target"] = step[part[1], part[2], i]
-    }
-    printf "target: logloss %.5f, which every run reaches\n", target
+    target_count = split(targets, target, ",")
     count = split("elastor_gated elastor_plain elastor_gated elastor_small elastor_relu_gated elastor_relu_plain " \
       "identity_gated identity_plain mixer_gated mixer_plain mixer_gated mixer_small " \
       "mixer_relu_gated mixer_relu_plain", pair, " ")
     order = split("initial.whole initial.block0.ffn initial.block1.ffn trained.whole trained.block0.ffn trained.block1.ffn", layer, " ")
     for (p = 1; p < count; p += 2) {
-      if (!((pair[p] SUBSEP 1) in evaluations) || !((pair[p + 1] SUBSEP 1) in evaluations)) continue
+      here[p] = ((pair[p] SUBSEP 1) in evaluations) && ((pair[p + 1] SUBSEP 1) in evaluations)
+      for (i = 1; here[p] && i <= target_count; ++i) add_steps(pair[p], pair[p + 1], target[i])
+    }
+    swap_arms()
+    printf "steps: p corrected for %d comparisons; targets were set before the runs\n", comparisons
+    for (p = 1; p < count; p += 2) {
+      if (!here[p]) continue
       printf "%s, %s, difference over the seeds\n", pair[p], pair[p + 1]
       for (i = 1; i <= order; ++i) compare("log10 " layer[i], pair[p], pair[p + 1])
-      compare("steps to target", pair[p], pair[p + 1])
+      for (i = 1; i <= target_count; ++i) {
+        if (!((pair[p] SUBSEP pair[p + 1] SUBSEP target[i]) in number)) {
+          printf "  %-24s not reached by all runs\n", "steps to " target[i]
+          continue
+        }
+        compare("steps to " target[i], pair[p], pair[p + 1],
+          corrected(number[pair[p], pair[p + 1], target[i]]))
+      }
       compare("best logloss", pair[p], pair[p + 1])
     }
   }' "$output/runs.txt" | tee "$output/gates.txt"

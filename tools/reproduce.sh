@@ -10,6 +10,7 @@
 #   table3    full mixing and the gated P-FFN, each taken away
 #   options   one choice of RankElastor changed at a time: block mixing, gates, expansion, norms, ...
 #   figures   figures 1, 2, 5 and 6: effective ranks stage by stage, ten seeds
+#   equal_tokens    the same at equal T and D, with the paper's RankMixer and with one of as many weights
 #   figure4   seconds an epoch, samples a second, memory, weights and multiply-adds of all models
 #   theory    the paper's theorems on random, initial and trained representations (--mode=theory)
 #   frappe    the published recipes on Frappe, five seeds
@@ -18,6 +19,8 @@
 #   conditioning    condition numbers of gated networks: figures 2, 4, 5 and 6 and the claims
 #   gates     kernels of trained CTR models, gated against plain, and figure 7 on CTR data
 #   images    figures 3 and 7 to 12: ViT and MLP-Mixer on images, a transformer on text
+#   gaps      figures 7 to 12 without kernels: generalisation gaps on CTR data (Adam, AdamW, SGD), images
+#             (AdamW, SGD) and text
 # --data: has the prepared sets criteo, avazu, frappe, anarchism, fashion_mnist and text (of 16 pages of
 #     anarchism) as folders. What is missing is named with the command that makes it, and left out; the
 #     exit code is then 2.
@@ -30,8 +33,8 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
   exit
 fi
-all=(planted table2 table3 options figures figure4 theory frappe heads matrix_thinker conditioning gates
-  images)
+all=(planted table2 table3 options figures equal_tokens figure4 theory frappe heads matrix_thinker
+  conditioning gates images gaps)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -121,6 +124,18 @@ options() {
 figures() {
   if has_criteo; then tools/collapse.sh criteo "$data/criteo" "$output/figures_criteo"; fi
   if has_avazu; then tools/collapse.sh avazu "$data/avazu" "$output/figures_avazu"; fi
+}
+
+equal_tokens() {
+  local shapes
+  for shapes in tokens both; do
+    if has_criteo; then
+      tools/collapse.sh criteo "$data/criteo" "$output/figures_criteo_$shapes" 10 $shapes
+    fi
+    if has_avazu; then
+      tools/collapse.sh avazu "$data/avazu" "$output/figures_avazu_$shapes" 10 $shapes
+    fi
+  done
 }
 
 # One run a model, one after the other, and its costs from the launcher's table.
@@ -237,6 +252,32 @@ images() {
     launch configs/sweeps/gated_transformer.textproto "$data/text" "$output/gated_transformer" \
       "${flags[@]}"
   fi
+}
+
+# gap SWEEP SET FOLDER FLAG...: a sweep of arms without kernels.
+gap() {
+  launch "configs/sweeps/$1.textproto" "$data/$2" "$output/gaps_$3" \
+    --set=base.spectrum.disabled=true "${@:4}" "${flags[@]}"
+}
+
+gaps() {
+  local sweep sgd=(--set=base.optimizer.dense=SGD --set=base.optimizer.learning_rate=0.1)
+  if has_criteo; then
+    gap gated_ctr criteo criteo
+    gap gated_ctr criteo criteo_adamw --set=base.optimizer.decoupled_decay=0.1
+    gap gated_ctr criteo criteo_sgd "${sgd[@]}" --set=base.optimizer.sparse=SPARSE_SGD
+  fi
+  if has_avazu; then
+    gap gated_ctr avazu avazu --set=base.training.batch_size=256 --set=base.training.eval_every_steps=18 \
+      --set=gap_test.from_step=36
+  fi
+  if has_images; then
+    for sweep in images_vit images_mixer; do
+      gap $sweep fashion_mnist $sweep
+      gap $sweep fashion_mnist ${sweep}_sgd "${sgd[@]}" --set=base.optimizer.decoupled_decay=0
+    done
+  fi
+  if has_text text; then gap gated_transformer text text; fi
 }
 
 for name in "${names[@]}"; do "$name"; done

@@ -12,10 +12,12 @@ namespace elastor {
 // Limits and memory of the measurement of a model's neural tangent kernel (trainer/evaluate/ntk.h).
 
 // With more than kMaxNtkEigenvalues rows, all eigenvalues would take minutes. Then only the largest
-// eigenvalue and the density are computed, by kNtkLanczosSteps steps of Lanczos' method.
+// eigenvalue and the density are computed, by kNtkLanczosSteps steps of Lanczos' method from each
+// of kNtkStarts random vectors, whose spread tells the density's error.
 inline constexpr int64_t kMaxNtkEigenvalues = 4096;
 inline constexpr int64_t kMaxNtkRows = 100'000;
 inline constexpr int kNtkLanczosSteps = 32;
+inline constexpr int kNtkStarts = 4;
 // How many elements of its gradient every row holds at once: 128 KiB.
 inline constexpr int64_t kNtkRowElements = 16384;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -147,20 +148,13 @@ Labellings LabellingsOf(std::span<const LossAndGapRun> first, std::span<const Lo
           options};
 }
 
-// Mean gaps of the runs, in units of the largest.
-class MeanGaps {
+// A gap of every run, in units of the largest; the first arm's runs come first.
+class RunGaps {
  public:
-  MeanGaps(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
-    for (const auto& arm : {first, second}) {
-      for (const LossAndGapRun& run : arm) {
-        double sum = 0;
-        for (const LossAndGap& point : run) sum += point.gap;
-        means_.push_back(sum / static_cast<double>(run.size()));
-      }
-    }
-    for (const double mean : means_) unit_ = std::max(unit_, std::abs(mean));
+  explicit RunGaps(std::vector<double> gaps) : gaps_(std::move(gaps)) {
+    for (const double gap : gaps_) unit_ = std::max(unit_, std::abs(gap));
     if (unit_ == 0) unit_ = 1;
-    for (double& mean : means_) mean /= unit_;
+    for (double& gap : gaps_) gap /= unit_;
   }
 
   double unit() const { return unit_; }
@@ -172,48 +166,27 @@ class MeanGaps {
   double Difference(const std::vector<int32_t>& labels, const std::vector<int32_t>& in_first,
                     double shift) const {
     double sums[2] = {0, 0}, counts[2] = {0, 0};
-    for (size_t i = 0; i < means_.size(); ++i) {
-      sums[labels[i]] += means_[i] - (in_first[i] ? 0 : shift);
+    for (size_t i = 0; i < gaps_.size(); ++i) {
+      sums[labels[i]] += gaps_[i] - (in_first[i] ? 0 : shift);
       ++counts[labels[i]];
     }
     return sums[0] / counts[0] - sums[1] / counts[1];
   }
 
  private:
-  std::vector<double> means_;
+  std::vector<double> gaps_;
   double unit_ = 0;
 };
 
-}  // namespace
-
-double EnergyDistance(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
-  std::vector<int32_t> in_first(first.size() + second.size(), 0);
-  std::fill_n(in_first.begin(), first.size(), 1);
-  return RunDistances(first, second).Energy(in_first);
-}
-
-double PermutationPValue(std::span<const LossAndGapRun> first,
-                         std::span<const LossAndGapRun> second, const EnergyTestOptions& options) {
-  return LabellingsOf(first, second, options).PValue(RunDistances(first, second));
-}
-
-EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
-                              std::span<const LossAndGapRun> second,
-                              const EnergyTestOptions& options) {
-  const Labellings labellings = LabellingsOf(first, second, options);
+GapDifference TestGaps(std::vector<double> gaps_of_runs, const Labellings& labellings,
+                       double level) {
   const std::vector<int32_t>& own = labellings.labels()[0];
-  EnergyTest test;
-  test.distance = EnergyDistance(first, second);
-  test.p = labellings.PValue(RunDistances(first, second));
-  test.exact = labellings.exact();
-  test.labellings = static_cast<int64_t>(labellings.labels().size());
-
-  const MeanGaps gaps(first, second);
+  const RunGaps gaps(std::move(gaps_of_runs));
   const double difference = gaps.Difference(own);
   const auto rejects = [&](double shift) {
     return labellings.PValue([&](const std::vector<int32_t>& labels) {
       return std::abs(gaps.Difference(labels, own, shift));
-    }) <= options.level;
+    }) <= level;
   };
   // The difference itself is never rejected; away from it every shift is, from some size on.
   const auto end = [&](double direction) {
@@ -231,10 +204,67 @@ EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
     }
     return (difference + direction * inside) * gaps.unit();
   };
-  test.gap_difference = difference * gaps.unit();
-  test.gap_interval = {end(-1), end(1)};
-  test.equivalence_bound =
-      std::max(std::abs(test.gap_interval.low), std::abs(test.gap_interval.high));
+  return {difference * gaps.unit(), {end(-1), end(1)}};
+}
+
+double MeanGap(const LossAndGapRun& run) {
+  double sum = 0;
+  for (const LossAndGap& point : run) sum += point.gap;
+  return sum / static_cast<double>(run.size());
+}
+
+}  // namespace
+
+double EnergyDistance(std::span<const LossAndGapRun> first, std::span<const LossAndGapRun> second) {
+  std::vector<int32_t> in_first(first.size() + second.size(), 0);
+  std::fill_n(in_first.begin(), first.size(), 1);
+  return RunDistances(first, second).Energy(in_first);
+}
+
+double PermutationPValue(std::span<const LossAndGapRun> first,
+                         std::span<const LossAndGapRun> second, const EnergyTestOptions& options) {
+  return LabellingsOf(first, second, options).PValue(RunDistances(first, second));
+}
+
+std::optional<double> GapAtLoss(const LossAndGapRun& run, double loss) {
+  const auto after =
+      std::ranges::find_if(run, [&](const LossAndGap& point) { return point.loss <= loss; });
+  if (after == run.end()) return std::nullopt;
+  if (after->loss == loss) return after->gap;
+  if (after == run.begin()) return std::nullopt;
+  const LossAndGap& before = *std::prev(after);
+  const double part = (before.loss - loss) / (before.loss - after->loss);
+  return before.gap + part * (after->gap - before.gap);
+}
+
+EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
+                              std::span<const LossAndGapRun> second,
+                              const EnergyTestOptions& options) {
+  const Labellings labellings = LabellingsOf(first, second, options);
+  EnergyTest test;
+  test.distance = EnergyDistance(first, second);
+  test.p = labellings.PValue(RunDistances(first, second));
+  test.exact = labellings.exact();
+  test.labellings = static_cast<int64_t>(labellings.labels().size());
+
+  std::vector<LossAndGapRun> all(first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
+  double loss = -kInfinity;  // the largest of the runs' smallest losses
+  std::vector<double> means, last, at_loss;
+  for (const LossAndGapRun& run : all) {
+    means.push_back(MeanGap(run));
+    last.push_back(run.back().gap);
+    loss = std::max(loss, std::ranges::min(run, {}, &LossAndGap::loss).loss);
+  }
+  for (const LossAndGapRun& run : all) {
+    const std::optional<double> gap = GapAtLoss(run, loss);
+    if (gap) at_loss.push_back(*gap);
+  }
+  test.mean = TestGaps(std::move(means), labellings, options.level);
+  test.last = TestGaps(std::move(last), labellings, options.level);
+  if (at_loss.size() == all.size()) {
+    test.equal_loss = {loss, TestGaps(std::move(at_loss), labellings, options.level)};
+  }
   return test;
 }
 

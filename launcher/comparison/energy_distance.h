@@ -1,7 +1,10 @@
 #ifndef ELASTOR_LAUNCHER_COMPARISON_ENERGY_DISTANCE_H_
 #define ELASTOR_LAUNCHER_COMPARISON_ENERGY_DISTANCE_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,20 +41,39 @@ double PermutationPValue(std::span<const LossAndGapRun> first,
                          std::span<const LossAndGapRun> second,
                          const EnergyTestOptions& options = {});
 
+// A gap of the second arm's runs, by their mean, minus the first arm's.
+struct GapDifference {
+  double value = 0;
+  // The differences that the same labellings of the runs do not reject at the level. The ends are
+  // infinite if the labellings can reject no difference.
+  Interval interval = {};
+  // Returns the larger absolute value of the interval's ends. The gaps are equivalent within it,
+  // which p alone never shows.
+  double equivalence_bound() const {
+    return std::max(std::abs(interval.low), std::abs(interval.high));
+  }
+};
+
 struct EnergyTest {
   double distance = 0;
   double p = 1;            // PermutationPValue
   bool exact = false;      // whether all labellings were tried
   int64_t labellings = 0;  // number of labellings tried
-  // Mean gap of the second arm's runs minus the first arm's, and the interval of differences that
-  // the same labellings of the runs' means do not reject at the level. Its ends are infinite if the
-  // labellings can reject no difference.
-  double gap_difference = 0;
-  Interval gap_interval = {};
-  // Returns the larger absolute value of the interval's ends. The gaps are equivalent within it,
-  // which p alone never shows.
-  double equivalence_bound = 0;
+  GapDifference mean;      // of a run's mean gap over its points
+  GapDifference last;      // of the gap at a run's last point
+  // Of the gap at a training loss that is the same for all runs: the smallest that every run
+  // reached. None if a run was below it from its first point on.
+  struct EqualLoss {
+    double loss = 0;
+    GapDifference gap;
+  };
+  std::optional<EqualLoss> equal_loss;
 };
+
+// Returns the gap of a run where its training loss first fell to `loss`, linear between the points
+// before and after. None if it never did, or was below from its first point on.
+std::optional<double> GapAtLoss(const LossAndGapRun& run, double loss);
+
 EnergyTest TestEnergyDistance(std::span<const LossAndGapRun> first,
                               std::span<const LossAndGapRun> second,
                               const EnergyTestOptions& options = {});

@@ -10,10 +10,10 @@
 namespace elastor {
 
 // Reads loss and gap from the metrics.jsonl in a run's folder. Each scheduled evaluation of the
-// validation split is a point. Its loss is the mean over the training records since the previous
-// evaluation, its gap the logloss minus that mean. Evaluations before `from_step` are left out:
-// while the loss falls fast, a mean over steps is far above the loss at their end. User error
-// without such an evaluation.
+// validation split from `from_step` on is a point. Its loss is the logloss of the training rows
+// (evaluation.train_rows) by the same weights, its gap the validation logloss minus that. The loss
+// of the steps is no such loss: it is of rows before they were learned, with dropout. User error
+// without such an evaluation, and where one has no training rows beside it.
 StatusOr<LossAndGapRun> ReadLossAndGap(const std::string& folder, int64_t from_step);
 
 }  // namespace elastor

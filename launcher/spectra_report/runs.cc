@@ -46,7 +46,7 @@ Status AddScoring(const ScoringRecord& record, SpectraRun* run) {
   return OkStatus();
 }
 
-// Returns the spectra of validation or test rows, and those of training rows if any were measured.
+// Returns the spectra of validation or test rows and those of training rows, where measured.
 StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
   ELASTOR_ASSIGN_OR_RETURN(const RunName name, ReadRunName(folder));
   SpectraRun run;
@@ -62,12 +62,14 @@ StatusOr<std::vector<SpectraRun>> ReadSpectraRuns(const std::string& folder) {
     const auto* scoring = std::get_if<ScoringRecord>(&record.values);
     return scoring ? AddScoring(*scoring, &run) : OkStatus();
   }));
-  if (run.stages.empty()) {
+  if (run.stages.empty() && training.stages.empty()) {
     return UserError(folder + "/" + kMetricsFile +
                      ": holds no effective ranks; expected lines whose event is spectrum");
   }
-  std::vector<SpectraRun> runs = {std::move(run)};
-  if (!training.stages.empty()) runs.push_back(std::move(training));
+  std::vector<SpectraRun> runs;
+  for (SpectraRun* measured : {&run, &training}) {
+    if (!measured->stages.empty()) runs.push_back(std::move(*measured));
+  }
   // A run that was stopped may lack stages of its last measurement.
   for (SpectraRun& of_rows : runs) {
     for (auto& means : of_rows.means) {

@@ -465,8 +465,8 @@ FigureGroup ThroughputFigures(const SweepData& data) {
 FigureGroup GapFigures(const SweepData& data) {
   FigureGroup group = {.heading = "",
                        .caption =
-                           "A point is a scheduled evaluation of the validation split; its "
-                           "training loss is the mean since the evaluation before.",
+                           "A point is a scheduled evaluation: the logloss of training rows by "
+                           "the weights of that step, and the validation logloss less that.",
                        .figures = {}};
   for (const TestedGap& gap : data.gaps) {
     group.figures.push_back(GapFigure(gap, group.figures.size() + 1));

@@ -243,6 +243,11 @@ std::string SpectraHtml(const SweepData& data) {
       rows, /*sortable=*/true);
 }
 
+std::string GapText(const GapDifference& gap) {
+  return SignedNumber(gap.value) + " [" + SignedNumber(gap.interval.low) + ", " +
+         SignedNumber(gap.interval.high) + "]";
+}
+
 std::string GapTable(const SweepData& data) {
   std::vector<std::vector<Cell>> rows;
   for (const TestedGap& gap : data.gaps) {
@@ -251,7 +256,7 @@ std::string GapTable(const SweepData& data) {
     row.push_back({.text = Format("%zu, %zu", gap.arms[0].runs.size(), gap.arms[1].runs.size())});
     if (!gap.why_not.empty()) {
       row.push_back({.text = "not tested: " + gap.why_not});
-      row.resize(7);
+      row.resize(9);
       continue;
     }
     const EnergyTest& test = gap.test;
@@ -259,20 +264,25 @@ std::string GapTable(const SweepData& data) {
     row.push_back(NumberCell(Format("%.3g", test.p), test.p));
     row.push_back({.text = Format("%s %lld", test.exact ? "all" : "drawn",
                                   static_cast<long long>(test.labellings))});
-    row.push_back({.text = SignedNumber(test.gap_difference) + " [" +
-                           SignedNumber(test.gap_interval.low) + ", " +
-                           SignedNumber(test.gap_interval.high) + "]",
+    row.push_back({.text = GapText(test.mean), .number = true});
+    const double bound = test.mean.equivalence_bound();
+    row.push_back(NumberCell(Format("%.4f", bound), bound));
+    row.push_back({.text = GapText(test.last), .number = true});
+    const auto& equal = test.equal_loss;
+    row.push_back({.text = equal ? GapText(equal->gap) + Format(" at %.4f", equal->loss) : "none",
                    .number = true});
-    row.push_back(NumberCell(Format("%.4f", test.equivalence_bound), test.equivalence_bound));
   }
   return Table(
       "Have two arms the same training loss and generalisation gap? Whole runs are permuted; p is "
       "the share of labellings with an energy distance no smaller than the arms' own. A p of 0.05 "
-      "or more does not show that gaps are equal: the bound says within what they are. The "
-      "difference is second less first, with the 95 % interval of the same labellings.",
+      "or more does not show that gaps are equal: the bound says within what they are. Differences "
+      "are second less first, with the 95 % interval of the same labellings: of a run's mean over "
+      "its evaluations, at its last one, and where its training loss reached what all runs "
+      "reached.",
       {Heading("arms"), Heading("runs"), Heading("energy distance", true), Heading("p", true),
-       Heading("labellings"), Heading("difference of the gaps", true),
-       Heading("equivalence bound", true)},
+       Heading("labellings"), Heading("difference of the mean gaps", true),
+       Heading("equivalence bound", true), Heading("of the last", true),
+       Heading("at equal training loss", true)},
       rows, /*sortable=*/false);
 }
 

@@ -179,7 +179,9 @@ std::string SpectraCsv(const SweepData& data) {
 std::string GapsCsv(const SweepData& data) {
   Csv csv(
       "first,second,first_runs,second_runs,energy_distance,p,labellings_are,labellings,"
-      "gap_difference,gap_low,gap_high,equivalence_bound,why_not");
+      "gap_difference,gap_low,gap_high,equivalence_bound,last_gap_difference,last_gap_low,"
+      "last_gap_high,equal_loss,equal_loss_gap_difference,equal_loss_gap_low,equal_loss_gap_high,"
+      "why_not");
   for (const TestedGap& gap : data.gaps) {
     for (const TestedGap::Arm& arm : gap.arms) csv.Add(arm.name);
     for (const TestedGap::Arm& arm : gap.arms) csv.Add(static_cast<double>(arm.runs.size()));
@@ -188,11 +190,18 @@ std::string GapsCsv(const SweepData& data) {
           .Add(gap.test.p)
           .Add(gap.test.exact ? "all" : "drawn")
           .Add(static_cast<double>(gap.test.labellings))
-          .Add(gap.test.gap_difference)
-          .Add(gap.test.gap_interval)
-          .Add(gap.test.equivalence_bound);
+          .Add(gap.test.mean.value)
+          .Add(gap.test.mean.interval)
+          .Add(gap.test.mean.equivalence_bound())
+          .Add(gap.test.last.value)
+          .Add(gap.test.last.interval);
+      if (const auto& equal = gap.test.equal_loss) {
+        csv.Add(equal->loss).Add(equal->gap.value).Add(equal->gap.interval);
+      } else {
+        csv.Skip(4);
+      }
     } else {
-      csv.Skip(8);
+      csv.Skip(15);
     }
     csv.Add(gap.why_not).End();
   }

@@ -25,7 +25,7 @@ expect_same() {
   if [[ -z $2 || $2 != "$3" ]]; then fail "$1: expected '$2', found '$3'"; fi
 }
 last_eval() {
-  grep '"event":"eval"' "$1/metrics.jsonl" | tail --lines=1 | sed 's/"scheduled":[a-z]*,//'
+  grep '"event":"[a-z_]*eval"' "$1/metrics.jsonl" | tail --lines=1 | sed 's/"scheduled":[a-z]*,//'
 }
 # expect_mistake RANKS PATTERN FLAGS...: exit code 2 and one line that holds the fixed text PATTERN, and
 # no folder.
@@ -324,6 +324,70 @@ awk -F, '$1 == 0 { loss = $5 } $1 == 1 { one = $5 } $1 == 4 { full = $5 }
 for file in projections.csv projections_auc.svg stages.csv; do
   [[ -s cut/$file ]] || fail "spectra_report: no $file, only $(ls cut)"
 done
+
+# Rows of training in their stored order and without dropout, of a set whose validation rows are the
+# training rows: both splits have the same figures, where all rows are training rows.
+cat >twice.textproto <<'SCHEMA'
+layout: DELIMITED
+delimiter: ","
+fields { name: "y" type: LABEL }
+fields { name: "x" type: NUMERIC }
+fields { name: "c" type: CATEGORICAL }
+SCHEMA
+awk 'BEGIN { srand(5); for (i = 0; i < 600; ++i) printf "%d,%.3f,%d\n", rand() < .3, rand(), 40 * rand() }' >rows.csv
+cp rows.csv again.csv
+"$prepare" --schema=twice.textproto --input=rows.csv --validation_input=again.csv --output_dir=twice \
+  >/dev/null || exit 1
+twice=(--set=data.path=twice --set=data.train_rows=500)
+run 1 learned "${twice[@]}" --set=training.epochs=3
+for split in train validation; do
+  of_split=("${twice[@]}" --model=learned/model --split=$split)
+  run 3 predicted_$split "${of_split[@]}" --mode=predict
+  run 2 ranks_$split "${of_split[@]}" --mode=spectra --per_sample
+  run 3 kernel_$split "${of_split[@]}" --mode=ntk --rows=90
+done
+cmp predicted_train/predictions.csv <(head --lines=501 predicted_validation/predictions.csv) ||
+  fail '--split=train: other predictions'
+cmp ranks_train/spectra_samples.csv <(head --lines=501 ranks_validation/spectra_samples.csv) ||
+  fail '--split=train: other effective ranks'
+cmp kernel_train/ntk_spectrum.csv kernel_validation/ntk_spectrum.csv ||
+  fail '--split=train: another kernel'
+expect_same '--split=train: labels' "$(head --lines=500 rows.csv | cut --delimiter=, --fields=1)" \
+  "$(tail --lines=+2 predicted_train/predictions.csv | cut --delimiter=, --fields=2)"
+run 1 evaluated_train "${twice[@]}" --model=learned/model --split=train --mode=evaluate
+expect_same '--split=train: eval' "$(last_eval predicted_train)" "$(last_eval evaluated_train)"
+expect_same '--split=train: logloss' \
+  "$(printf '%.6f' "$(last_eval evaluated_train | sed 's/.*"logloss":\([^,]*\),.*/\1/')")" \
+  "$(awk -F, "$logloss_of" predicted_train/predictions.csv)"
+run 1 all_kernels "${twice[@]}" --model=learned/model --split=train --mode=ntk
+expect_same '--split=train: rows of the kernel' 500 \
+  "$(($(sed --quiet 's/.*"layer":"whole","rows":\([0-9]*\),.*/\1/p' all_kernels/ntk.jsonl) +
+    $(sed --quiet 's/ rows left out that .*//p' all_kernels.log | grep . || echo 0)))"
+"$spectra_report" ranks_train --output_dir=report_train >report.log || fail 'spectra_report of training rows'
+expect_mistake 1 '--split=train: expected validation or test' --split=train
+
+# Training rows beside every scheduled evaluation: rows 5, 15, ..., 495 of 500, by the weights of that
+# step. Nothing else changes.
+beside=("${twice[@]}" --set=training.epochs=3 --set=evaluation.train_rows=50)
+run 1 beside "${beside[@]}"
+run 3 beside_on_three "${beside[@]}" --set=training.eval_batch_size=7
+training_evals() { grep '"event":"training_eval"' "$1/metrics.jsonl"; }
+expect_same 'evaluation.train_rows: ranks' "$(training_evals beside)" "$(training_evals beside_on_three)"
+expect_same 'evaluation.train_rows: digest' "$(digest_of learned)" "$(digest_of beside)"
+expect_same 'evaluation.train_rows: hash' "$(grep numeric_hash learned/summary.json)" \
+  "$(grep numeric_hash beside/summary.json)"
+expect_same 'evaluation.train_rows: other evaluations' "$(grep '"event":"eval"' learned/metrics.jsonl)" \
+  "$(grep '"event":"eval"' beside/metrics.jsonl)"
+expect_same 'evaluation.train_rows: metrics.csv' '2 train 4 train 6 train' \
+  "$(awk -F, '$1 == "training_eval" { print $2, $4 }' beside/metrics.csv | xargs)"
+expect_same 'evaluation.train_rows: logloss' \
+  "$(training_evals beside | tail --lines=1 | sed 's/.*"rows":50,.*"logloss":\([0-9]*\.[0-9]\{6\}\).*/\1/')" \
+  "$(awk -F, 'NR > 1 && $1 % 10 == 5 { n += 1; sum -= log($2 == 1 ? $3 : 1 - $3) }
+    END { printf "%.8s", sum / n }' predicted_train/predictions.csv)"
+plot beside
+grep --quiet '>training rows<' beside/report/logloss.svg || fail 'plot: no curve of training rows'
+expect_mistake 1 'data.train_rows: 601; expected at most the 600 rows' "${twice[@]}" \
+  --set=data.train_rows=601 --mode=evaluate --model=learned/model --split=train
 
 # More iterations than in training are another function of the same weights.
 run 1 longer "${refined[@]}" --mode=evaluate --model=refined/model --set=evaluation.iterations=5

@@ -43,22 +43,29 @@ namespace {
 
 // How an epoch's order walks one split.
 class OrderWalk {
+  using Wide = __int128;
+
  public:
-  OrderWalk(const RowOrder& order, int64_t epoch, int64_t rows, int64_t rows_per_block)
+  OrderWalk(const RowOrder& order, int64_t epoch, int64_t split_rows, int64_t rows_per_block)
       : order_(order),
         key_(MakeRandomKey(order.seed, RandomPurpose::kDataOrder, static_cast<uint32_t>(epoch))),
-        rows_(rows),
+        rows_(order.choices(split_rows)),
+        positions_(order.positions(split_rows)),
         rows_per_block_(rows_per_block),
-        full_blocks_(rows / rows_per_block),
+        full_blocks_(rows_ / rows_per_block),
         blocks_(key_, 0, std::max<int64_t>(full_blocks_, 1)),
         window_(key_, 1, 1) {
     CHECK_GE(order.window_blocks, 1);
+    CHECK(!order.shuffled || order.spread_rows == 0);
   }
 
   int64_t RowAt(int64_t position) {
     CHECK_GE(position, 0);
-    CHECK_LT(position, rows_);
-    if (!order_.shuffled) return position;
+    CHECK_LT(position, positions_);
+    if (!order_.shuffled) {
+      if (positions_ == rows_) return position;
+      return static_cast<int64_t>((2 * Wide{position} + 1) * rows_ / (2 * Wide{positions_}));
+    }
     if (position < window_begin_ || position >= window_end_) EnterWindow(position);
     const int64_t shuffled = window_begin_ + window_(position - window_begin_);
     const int64_t place = shuffled / rows_per_block_;
@@ -78,6 +85,7 @@ class OrderWalk {
   const RowOrder& order_;
   const uint64_t key_;
   const int64_t rows_;
+  const int64_t positions_;
   const int64_t rows_per_block_;
   const int64_t full_blocks_;
   const Permutation blocks_;
@@ -244,7 +252,7 @@ Status Dataset::VerifyOtherFiles() const {
 }
 
 int64_t Dataset::RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const {
-  return OrderWalk(order, epoch, rows(split, order), info_.rows_per_block).RowAt(position);
+  return OrderWalk(order, epoch, rows(split), info_.rows_per_block).RowAt(position);
 }
 
 Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Range& positions,
@@ -253,7 +261,7 @@ Status Dataset::Read(Split split, const RowOrder& order, int64_t epoch, const Ra
   CHECK_LE(positions.begin, positions.end);
   // Calls use(block, row in the block) for every position, whose blocks are verified.
   const auto visit = [&](uint32_t contents, const auto& use) -> Status {
-    OrderWalk walk(order, epoch, this->rows(split, order), info_.rows_per_block);
+    OrderWalk walk(order, epoch, this->rows(split), info_.rows_per_block);
     for (int64_t position = positions.begin; position < positions.end; ++position) {
       const int64_t row = walk.RowAt(position);
       const int64_t block = row / info_.rows_per_block;

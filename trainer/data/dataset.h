@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_DATA_DATASET_H_
 #define ELASTOR_TRAINER_DATA_DATASET_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -123,6 +124,16 @@ struct RowOrder {
   // If above 0, the order is the one of a split that ends after this many rows. REQUIRES: the split
   // has as many rows. 0: all rows.
   int64_t first_rows = 0;
+  // If above 0 and below the number of rows R, the order has only this many, S: position p is the
+  // row floor((2 p + 1) R / (2 S)), the middle of the p-th of S equal parts. REQUIRES: not
+  // shuffled.
+  int64_t spread_rows = 0;
+
+  // Of a split of `rows` rows: how many the order can choose, and how many positions it has.
+  int64_t choices(int64_t rows) const { return first_rows > 0 ? first_rows : rows; }
+  int64_t positions(int64_t rows) const {
+    return spread_rows > 0 ? std::min(spread_rows, choices(rows)) : choices(rows);
+  }
 };
 
 // A prepared data set, memory-mapped; thread-safe. A block is verified (XXH3-64, ids in their
@@ -146,9 +157,7 @@ class Dataset {
   const std::string& fingerprint() const { return fingerprint_; }
   int64_t rows(Split split) const { return info_.rows[static_cast<int>(split)]; }
   // Number of positions in an epoch's order.
-  int64_t rows(Split split, const RowOrder& order) const {
-    return order.first_rows > 0 ? order.first_rows : rows(split);
-  }
+  int64_t rows(Split split, const RowOrder& order) const { return order.positions(rows(split)); }
 
   // Returns the row (in file order) at `position` of the epoch's order.
   int64_t RowAt(Split split, const RowOrder& order, int64_t epoch, int64_t position) const;

@@ -116,9 +116,8 @@ Evaluation::Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* 
       communicator_(communicator),
       options_(options) {}
 
-Status Evaluation::ForEachBatch(Split split, int64_t rows,
+Status Evaluation::ForEachBatch(Split split, const RowOrder& order, int64_t rows,
                                 const std::function<Status(const LocalBatch&)>& work) {
-  const RowOrder file_order{.shuffled = false};
   const int64_t fields = static_cast<int64_t>(dataset_->info().categorical.size());
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
@@ -127,7 +126,7 @@ Status Evaluation::ForEachBatch(Split split, int64_t rows,
   for (int64_t at = 0; at < rows; at += options_.batch_rows) {
     const int64_t count = std::min(options_.batch_rows, rows - at);
     const Range own = LocalPositions(count, rank, ranks, options_.leaves);
-    Status ready = dataset_->Read(split, file_order, 0, {at + own.begin, at + own.end}, &read);
+    Status ready = dataset_->Read(split, order, 0, {at + own.begin, at + own.end}, &read);
     if (ready.ok() && stopped_ && stopped_()) ready = StoppedBySignal("an evaluation was stopped");
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator_, ready));
     FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
@@ -144,7 +143,7 @@ StatusOr<const Evaluation::NamedSlices*> Evaluation::SlicesOf(Split split) {
   StatusOr<std::vector<std::string>> texts(std::vector<std::string>{});
   if (slices.any_field()) {
     ELASTOR_RETURN_IF_ERROR(
-        ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) {
+        ForEachBatch(split, order(split), rows(split), [&](const LocalBatch& batch) {
           slices.Count(batch.sparse);
           return OkStatus();
         }));
@@ -173,7 +172,18 @@ StatusOr<std::vector<std::string>> Evaluation::TextsOf(const Slices& slices) con
 
 StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predicted& predicted) {
   ELASTOR_ASSIGN_OR_RETURN(const NamedSlices* const named, SlicesOf(split));
-  const Slices& slices = named->slices;
+  return Measure(split, order(split), *named, predicted);
+}
+
+StatusOr<std::vector<MetricValues>> Evaluation::MeasureTrainingRows(int64_t count) {
+  const NamedSlices none = {Slices({}, dataset_->info()), {}};
+  return Measure(Split::kTrain, training_order(count), none, {});
+}
+
+StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const RowOrder& order,
+                                                        const NamedSlices& named,
+                                                        const Predicted& predicted) {
+  const Slices& slices = named.slices;
   const std::unique_ptr<Metrics> metrics =
       MakeMetrics(options_.task, {.slices = static_cast<int64_t>(slices.slices().size()),
                                   .grouped = dataset_->info().has_groups,
@@ -204,21 +214,21 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const Predi
                   .slices = row_slices});
     return predicted ? predicted(batch.first_index, batch.labels, logits) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, dataset_->rows(split), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, order, dataset_->rows(split, order), work));
   ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> all, metrics->Reduce(*communicator_));
   for (MetricValues& values : all) {
     for (size_t s = 0; s < values.slices.size(); ++s) {
       const Slices::Slice& slice = slices.slices()[s];
       values.slices[s].field = dataset_->info().categorical[slice.field].name;
       values.slices[s].id = slice.id;
-      if (!named->texts.empty()) values.slices[s].value = named->texts[s];
+      if (!named.texts.empty()) values.slices[s].value = named.texts[s];
     }
   }
   return all;
 }
 
 Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
-  return ForEachBatch(split, rows, [&](const LocalBatch& batch) {
+  return ForEachBatch(split, order(split), rows, [&](const LocalBatch& batch) {
     return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) {
       visit(batch.first_index + pass.begin, pass);
     });
@@ -226,7 +236,7 @@ Status Evaluation::VisitRows(Split split, int64_t rows, const Visit& visit) {
 }
 
 Status Evaluation::VisitBatches(Split split, const VisitBatch& visit) {
-  return ForEachBatch(split, dataset_->rows(split), [&](const LocalBatch& batch) {
+  return ForEachBatch(split, order(split), rows(split), [&](const LocalBatch& batch) {
     return step_->Evaluate(batch, [&](const EvaluatedRows<float>& pass) { visit(batch, pass); });
   });
 }
@@ -245,7 +255,7 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
     ELASTOR_RETURN_IF_ERROR(step_->Evaluate(batch, visit));
     return measured ? measured(batch.first_index, ranks) : OkStatus();
   };
-  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, std::min(samples, dataset_->rows(split)), work));
+  ELASTOR_RETURN_IF_ERROR(ForEachBatch(split, order(split), std::min(samples, rows(split)), work));
 
   std::vector<SpectrumStatistics> statistics = workers.Merged();
   std::vector<int64_t> words;

@@ -57,15 +57,17 @@ struct DistinctRows {
   int64_t duplicates = 0;
 };
 
-StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, int64_t count) {
+StatusOr<DistinctRows> ReadDistinctRows(const Dataset& dataset, Split split, const RowOrder& order,
+                                        int64_t count) {
   const int64_t numeric_fields = dataset.info().numeric_count();
   const auto fields = static_cast<int64_t>(dataset.info().categorical.size());
   DistinctRows found;
   std::set<std::string> seen;
   Rows read;
-  for (int64_t at = 0; at < dataset.rows(split); at += kReadRows) {
-    const int64_t end = std::min(at + kReadRows, dataset.rows(split));
-    ELASTOR_RETURN_IF_ERROR(dataset.Read(split, {.shuffled = false}, 0, {at, end}, &read));
+  const int64_t rows = dataset.rows(split, order);
+  for (int64_t at = 0; at < rows; at += kReadRows) {
+    const int64_t end = std::min(at + kReadRows, rows);
+    ELASTOR_RETURN_IF_ERROR(dataset.Read(split, order, 0, {at, end}, &read));
     for (int64_t row = 0; row < end - at; ++row) {
       if (static_cast<int64_t>(found.rows.size()) == count) return found;
       Rows one;
@@ -365,6 +367,7 @@ class Lanczos {
         rows_(rows),
         own_(own),
         communicator_(communicator),
+        pool_(pool),
         outputs_(NtkOutputs(model.graph->outputs())),
         product_(*model.graph, model.weights, pool) {}
 
@@ -376,21 +379,87 @@ class Lanczos {
                         .outputs = static_cast<int64_t>(outputs_.size()),
                         .parameters = model_.graph->parameters().element_count() +
                                       static_cast<int64_t>(keys_.size()) * width};
+    ELASTOR_ASSIGN_OR_RETURN(record.trace, Trace());
     std::mt19937_64 random(/*seed=*/1);
-    for (int probe = 0; probe < kProbes; ++probe) {
-      std::vector<double> start(rows_);
-      for (double& x : start) x = (random() & 1) != 0 ? 1 : -1;
-      ELASTOR_RETURN_IF_ERROR(RunProbe(std::move(start), &record));
+    for (int start = 1; start <= kNtkStarts; ++start) {
+      std::vector<double> v(rows_);
+      for (double& x : v) x = (random() & 1) != 0 ? 1 : -1;
+      ELASTOR_RETURN_IF_ERROR(RunFrom(std::move(v), start, &record));
     }
     std::ranges::sort(record.density, std::ranges::greater(), &NtkRecord::Node::eigenvalue);
+    FindTraceOfDensity(&record);
     return record;
   }
 
  private:
-  static constexpr int kProbes = 2;
+  // The sum of the squared norms of all rows' gradients, some rows at a time.
+  StatusOr<double> Trace() {
+    const FeatureShape& features = model_.graph->features();
+    const int64_t width = features.table_features();
+    RowFactors factors(*model_.graph, model_.weights, pool_, kNtkRowElements);
+    KernelTile tile;
+    std::vector<double> of_rows, deltas(kNtkTile * width);
+    double trace = 0;
+    for (int64_t begin = 0; begin < own_.batch.rows(); begin += kNtkTile) {
+      const int64_t count = std::min(kNtkTile, own_.batch.rows() - begin);
+      const NtkRows rows = {count, own_.table_features.data() + begin * width,
+                            own_.batch.numeric.data() + begin * features.numeric_fields,
+                            own_.batch.lengths.data() + begin * features.encoded_sequences()};
+      const SparseBatch sparse = IdsOf(begin, count);
+      for (const int64_t output : outputs_) {
+        for (int r = 0; r < static_cast<int>(factors.rounds().size()); ++r) {
+          const RowFactors::Round& round = factors.rounds()[r];
+          of_rows.resize(count * round.size);
+          factors.Compute(rows, output, r, of_rows.data(), r == 0 ? deltas.data() : nullptr);
+          tile.Begin({0, count}, {0, count});
+          tile.Add(round.factors, of_rows.data(), round.size);
+          for (int64_t i = 0; i < count; ++i) trace += tile.values().At(i, i);
+        }
+        if (model_.fields.empty()) continue;
+        const NtkTableGradients gradients = TableGradients(
+            sparse, model_.fields, features.row_width(), std::span(deltas).first(count * width));
+        for (const double g : gradients.values) trace += g * g;
+      }
+    }
+    std::vector<double> of_ranks(communicator_->size());
+    of_ranks[communicator_->rank()] = trace;
+    const std::vector<int64_t> bytes(of_ranks.size(), sizeof(double));
+    ELASTOR_RETURN_IF_ERROR(communicator_->AllGatherV(
+        Phase::kMetrics, &of_ranks[communicator_->rank()], of_ranks.data(), bytes));
+    return std::reduce(of_ranks.begin(), of_ranks.end()) / static_cast<double>(outputs_.size());
+  }
+
+  // The ids of some own rows.
+  SparseBatch IdsOf(int64_t begin, int64_t count) const {
+    const SparseBatch& all = own_.batch.sparse;
+    const int64_t first = begin * all.fields, last = first + count * all.fields;
+    const auto place = [&](int64_t bag) { return all.offsets.empty() ? bag : all.offsets[bag]; };
+    SparseBatch ids;
+    ids.rows = count;
+    ids.fields = all.fields;
+    ids.ids.assign(all.ids.begin() + place(first), all.ids.begin() + place(last));
+    for (int64_t bag = first; !all.offsets.empty() && bag <= last; ++bag) {
+      ids.offsets.push_back(place(bag) - place(first));
+    }
+    return ids;
+  }
+
+  // The trace that each starting vector's density gives: the spread is the density's error.
+  static void FindTraceOfDensity(NtkRecord* record) {
+    std::vector<double> traces(kNtkStarts);
+    for (const auto& [eigenvalue, share, start] : record->density) {
+      traces[start - 1] += kNtkStarts * share * eigenvalue * static_cast<double>(record->rows);
+    }
+    double sum = 0, squares = 0;
+    for (const double trace : traces) sum += trace;
+    const double mean = sum / kNtkStarts;
+    for (const double trace : traces) squares += (trace - mean) * (trace - mean);
+    record->trace_of_density = mean;
+    record->trace_standard_error = std::sqrt(squares / (kNtkStarts - 1) / kNtkStarts);
+  }
 
   // Steps from one random vector, orthogonal to all before them.
-  Status RunProbe(std::vector<double> v, NtkRecord* record) {
+  Status RunFrom(std::vector<double> v, int start, NtkRecord* record) {
     const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
       return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
     };
@@ -424,7 +493,7 @@ class Lanczos {
     const Eigendecomposition ritz = Decompose(matrix, size);
     for (int64_t i = 0; i < size; ++i) {
       const double first = ritz.vectors[i * size];
-      record->density.push_back({ritz.values[i], first * first / kProbes});
+      record->density.push_back({ritz.values[i], first * first / kNtkStarts, start});
     }
     if (ritz.values.back() > record->lambda_max) {
       record->lambda_max = ritz.values.back();
@@ -520,6 +589,7 @@ class Lanczos {
   const int64_t rows_;
   const OwnRows& own_;
   Communicator* const communicator_;
+  ThreadPool* const pool_;
   const std::vector<int64_t> outputs_;
   KernelProduct product_;
   std::vector<NtkTableRow> keys_;
@@ -559,10 +629,11 @@ NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const Fiel
 }
 
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
-                                    int64_t rows, const NtkKernelVisit& kernel,
-                                    Communicator* communicator, ThreadPool* pool) {
+                                    const RowOrder& order, int64_t rows,
+                                    const NtkKernelVisit& kernel, Communicator* communicator,
+                                    ThreadPool* pool) {
   ELASTOR_RETURN_IF_ERROR(CheckPerSampleGradients(*model.graph));
-  StatusOr<DistinctRows> distinct = ReadDistinctRows(dataset, split, rows);
+  StatusOr<DistinctRows> distinct = ReadDistinctRows(dataset, split, order, rows);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, distinct.status()));
   NtkMeasurement measured;
   measured.rows = static_cast<int64_t>(distinct->rows.size());

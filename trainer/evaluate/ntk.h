@@ -39,18 +39,19 @@ struct NtkMeasurement {
 
 // Measures the empirical neural tangent kernel of the model's logit, K_ij = <df(x_i)/d(theta),
 // df(x_j)/d(theta)>, for each layer and for the whole model. Takes the first `rows` different rows
-// of a split, or as many as there are. With several outputs it takes the mean of the kernels of
-// NtkOutputs. Computes in double from float weights; the bits are the same on any number of ranks
-// and threads. With more than most_eigenvalues rows, measures only the whole model, by stochastic
-// Lanczos quadrature (Ubaru, Chen & Saad 2017) without forming the kernel: two random vectors, 32
-// steps each; other numbers of ranks agree up to rounding. `kernel` (may be empty) is called on
-// rank 0 with every layer's [rows, rows]. User error if the model's rows depend on each other.
-// Collective.
+// of a split in `order`, or as many as there are. With several outputs it takes the mean of the
+// kernels of NtkOutputs. Computes in double from float weights; the bits are the same on any number
+// of ranks and threads. With more than most_eigenvalues rows, measures only the whole model, by
+// stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) without forming the kernel: four random
+// vectors, 32 steps each, and the exact trace; other numbers of ranks agree up to rounding.
+// `kernel` (may be empty) is called on rank 0 with every layer's [rows, rows]. User error if the
+// model's rows depend on each other. Collective.
 using NtkKernelVisit =
     std::function<Status(const std::string& layer, int64_t rows, std::span<const double> kernel)>;
 StatusOr<NtkMeasurement> MeasureNtk(const NtkModel& model, const Dataset& dataset, Split split,
-                                    int64_t rows, const NtkKernelVisit& kernel,
-                                    Communicator* communicator, ThreadPool* pool);
+                                    const RowOrder& order, int64_t rows,
+                                    const NtkKernelVisit& kernel, Communicator* communicator,
+                                    ThreadPool* pool);
 
 // Returns the gradients of the table rows that a batch's rows use, `width` numbers each. Computes
 // them from the gradients of the pooled features, deltas [rows][fields * width].

@@ -72,7 +72,7 @@ std::string DensitySvg(const std::string& model, const std::vector<NtkRecord>& r
     for (int64_t i = 0; i < record.rank.value_or(0); ++i) {
       add(record.eigenvalues[i], 1.0 / static_cast<double>(record.rows));
     }
-    for (const auto& [eigenvalue, share] : record.density) {
+    for (const auto& [eigenvalue, share, start] : record.density) {
       if (eigenvalue > 0) add(eigenvalue, share);
     }
     if (shares > 0) distribution.mean = sum / shares;
@@ -83,9 +83,9 @@ std::string DensitySvg(const std::string& model, const std::vector<NtkRecord>& r
 
 // By Lanczos' method.
 std::string DensityCsv(const NtkRecord& record) {
-  std::string text = "eigenvalue,share\n";
-  for (const auto& [eigenvalue, share] : record.density) {
-    text += Exact(eigenvalue) + "," + Exact(share) + "\n";
+  std::string text = "eigenvalue,share,start\n";
+  for (const auto& [eigenvalue, share, start] : record.density) {
+    StrAppend(&text, Exact(eigenvalue), ",", Exact(share), ",", start, "\n");
   }
   return text;
 }
@@ -133,6 +133,9 @@ std::string NtkText(const NtkMeasurement& measurement) {
                   lanczos ? "-" : Short(record.condition_number).c_str(),
                   lanczos ? "-" : std::to_string(*record.rank).c_str());
     text += line;
+    if (!lanczos) continue;
+    text += Format("trace %.6g; by the density %.6g, standard error %.2g\n", *record.trace,
+                   *record.trace_of_density, *record.trace_standard_error);
   }
   if (measurement.duplicates > 0) {
     StrAppend(&text, measurement.duplicates,

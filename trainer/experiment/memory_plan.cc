@@ -177,7 +177,9 @@ int64_t MemoryPlan::Steps() const {
 
 int64_t MemoryPlan::NtkRows() const {
   if (!ntk_) return 0;
-  const int64_t rows = data_->rows[static_cast<int>(options_.ntk_split)];
+  const int64_t rows = options_.ntk_split == Split::kTrain
+                           ? TrainingRows()
+                           : data_->rows[static_cast<int>(options_.ntk_split)];
   return rows > 0 ? std::min(rows, options_.ntk_rows) : options_.ntk_rows;
 }
 

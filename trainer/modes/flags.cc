@@ -21,7 +21,10 @@ DEFINE_string(
     "--output_dir");
 DEFINE_int64(max_bad_rows, -1,
              "with --input: more bad rows than this end the program; -1: as the schema says");
-DEFINE_string(split, "validation", "what the model is evaluated on: validation or test");
+DEFINE_string(
+    split, "validation",
+    "what the model is evaluated on: validation or test; but for --mode=train also train, "
+    "the rows that training reads, in their stored order and without dropout");
 DEFINE_bool(predictions, false,
             "with --mode=train: write predictions.csv of the evaluation at the end, too");
 DEFINE_bool(logits, false,

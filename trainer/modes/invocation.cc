@@ -10,6 +10,7 @@
 #include "core/kernels/cpu/isa.h"
 #include "core/process/command_line.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/data/dataset.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/config_defaults.h"
@@ -105,8 +106,10 @@ Status CheckModeFlags(const Mode& mode) {
 
 // Refuses values that no mode takes.
 Status CheckValues(const Mode& mode) {
-  constexpr const char* kSplits[] = {"validation", "test"};
-  ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, kSplits));
+  constexpr const char* kSplits[] = {"validation", "test", "train"};
+  // A training run takes its last evaluation for its result.
+  const size_t splits = &mode == &kTrain ? 2 : std::size(kSplits);
+  ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, std::span(kSplits).first(splits)));
   constexpr const char* kDevices[] = {"cpu", "cuda"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("device", FLAGS_device, kDevices));
   if (FLAGS_rows != 0 && (FLAGS_rows < 2 || FLAGS_rows > kMaxNtkRows)) {
@@ -188,6 +191,12 @@ Status CheckParallelOverrides(std::span<const std::string> overrides,
                      expected);
   }
   return OkStatus();
+}
+
+// REQUIRES: CheckValues accepts --split.
+Split ChosenSplit() {
+  if (FLAGS_split == SplitName(Split::kTrain)) return Split::kTrain;
+  return FLAGS_split == SplitName(Split::kTest) ? Split::kTest : Split::kValidation;
 }
 
 // Returns the experiment that --model was trained with, as LoadExperiment does.
@@ -278,7 +287,7 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
                   .output_dir = FLAGS_output_dir,
                   .resume = FLAGS_resume,
                   .model_dir = FLAGS_model,
-                  .split = FLAGS_split == "test" ? Split::kTest : Split::kValidation,
+                  .split = ChosenSplit(),
                   .predictions = FLAGS_predictions,
                   .logit = FLAGS_logits ? LogitColumn::kThere : LogitColumn::kLeftOut,
                   .per_sample = FLAGS_per_sample,

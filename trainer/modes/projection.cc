@@ -21,7 +21,7 @@ Status CheckHeadModel(const RunOptions& options) {
 StatusOr<Measured> MeasureProjection(const RunOptions& options, int64_t /*step*/,
                                      RunContext* context) {
   Measured measured;
-  measured.rows = context->dataset->rows(options.split);
+  measured.rows = context->evaluation().rows(options.split);
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<RankProjection> projections,
                            MeasureProjections(context->HeadModel(), options.split,
                                               &context->evaluation(), context->communicator));

@@ -12,7 +12,7 @@ namespace {
 
 // Measures every row of the split; by choice, writes the ranks of each meanwhile.
 StatusOr<std::vector<SpectrumRecord>> MeasureRows(const RunOptions& options, RunContext* context) {
-  const int64_t rows = context->dataset->rows(options.split);
+  const int64_t rows = context->evaluation().rows(options.split);
   if (!options.per_sample) return context->evaluation().MeasureSpectrum(options.split, rows, {});
   std::vector<std::string> stages;
   for (const Probe& probe : context->model.graph.probes()) stages.push_back(probe.name);

@@ -58,7 +58,7 @@ StatusOr<std::vector<TheoryRow>> MeasureTheoryTable(const RunOptions& options, i
 StatusOr<Measured> MeasureTheory(const RunOptions& options, int64_t /*step*/, RunContext* context) {
   Measured measured;
   measured.rows =
-      std::min(options.experiment.spectrum().samples(), context->dataset->rows(options.split));
+      std::min(options.experiment.spectrum().samples(), context->evaluation().rows(options.split));
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<TheoryRow> table,
                            MeasureTheoryTable(options, measured.rows, context));
   measured.csv_name = kTheoryFile;

@@ -90,8 +90,8 @@ std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
   return all;
 }
 
-// A metric of the evaluations: of one run for every split and label, of several for the validation
-// split and the label that the monitor follows.
+// A metric of the evaluations: of one run for every split and label, training rows as well, of
+// several for the validation split and the label that the monitor follows.
 template <typename Record>
 std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs,
                                           const RecordField<Record>& field) {
@@ -102,16 +102,23 @@ std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs,
     series->points.push_back(
         {.x = static_cast<double>(step), .y = field.Number(values).value_or(kNone)});
   };
+  const auto add_all = [&](const std::vector<EvalRecord>& evaluations, const std::string& rows) {
+    for (const EvalRecord& record : evaluations) {
+      const std::string name = rows.empty() ? record.split : rows;
+      if (record.labels.empty()) add(name, record.step, record.metrics);
+      for (const MetricValues& label : record.labels) {
+        add(name + " " + label.label, record.step, label);
+      }
+    }
+  };
+  if (runs.size() == 1) {
+    add_all(runs[0].evaluations, "");
+    add_all(runs[0].training_evaluations, "training rows");
+    return all;
+  }
   for (const RunHistory& run : runs) {
     for (const EvalRecord& record : run.evaluations) {
-      if (runs.size() > 1) {
-        if (record.split == "validation") add(run.name, record.step, record.metrics);
-      } else if (record.labels.empty()) {
-        add(record.split, record.step, record.metrics);
-      }
-      for (const MetricValues& label : record.labels) {
-        if (runs.size() == 1) add(record.split + " " + label.label, record.step, label);
-      }
+      if (record.split == "validation") add(run.name, record.step, record.metrics);
     }
   }
   return all;

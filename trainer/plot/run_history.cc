@@ -57,6 +57,8 @@ Status ReadMetrics(RunHistory* run) {
       run->train.push_back(*train);
     } else if (const auto* eval = std::get_if<EvalRecord>(&record.values)) {
       run->evaluations.push_back(*eval);
+    } else if (const auto* training = std::get_if<TrainingEvalRecord>(&record.values)) {
+      run->training_evaluations.push_back(*training);
     } else if (record.event == "spectrum") {
       AddSpectrum(std::get<SpectrumRecord>(record.values), run);
     }

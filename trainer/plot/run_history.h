@@ -18,6 +18,7 @@ struct RunHistory {
   std::string name;                // short name, different from the other runs' names
   std::vector<TrainRecord> train;  // in the order of metrics.jsonl, as all records
   std::vector<EvalRecord> evaluations;
+  std::vector<EvalRecord> training_evaluations;
   std::vector<std::vector<SpectrumRecord>>
       spectra;                                // measurements, each in the order of the stages
   std::string data;                           // the data set's path

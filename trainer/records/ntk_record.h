@@ -30,12 +30,17 @@ struct NtkRecord {
   std::string digest = {};               // digest of every entry's bits
   std::vector<double> eigenvalues = {};  // descending; none by Lanczos' method
   // By Lanczos' method only: how far lambda_max may lie from an eigenvalue, and the spectral
-  // density as shares of the eigenvalues at some nodes.
+  // density as shares of the eigenvalues at some nodes. Each of several starting vectors gives a
+  // density of its own; `share` is that over their number.
   struct Node {
     double eigenvalue = 0;
     double share = 0;
+    int start = 1;  // which starting vector, from 1
   };
   std::optional<double> residual = {};
+  // The kernel's exact trace; the trace by the density, the mean over the starting vectors; and its
+  // standard error by their spread.
+  std::optional<double> trace = {}, trace_of_density = {}, trace_standard_error = {};
   std::vector<Node> density = {};
 };
 
@@ -54,6 +59,15 @@ inline constexpr RecordField<NtkRecord> kNtkFields[] = {
     {.name = "digest", .value = &NtkRecord::digest, .if_empty = IfEmpty::kLeftOut, .column = false},
     {.name = "lambda_max_residual",
      .value = &NtkRecord::residual,
+     .if_empty = IfEmpty::kLeftOut,
+     .column = false},
+    {.name = "trace", .value = &NtkRecord::trace, .if_empty = IfEmpty::kLeftOut, .column = false},
+    {.name = "trace_of_density",
+     .value = &NtkRecord::trace_of_density,
+     .if_empty = IfEmpty::kLeftOut,
+     .column = false},
+    {.name = "trace_standard_error",
+     .value = &NtkRecord::trace_standard_error,
      .if_empty = IfEmpty::kLeftOut,
      .column = false},
 };

@@ -199,6 +199,7 @@ Record TakeRecord(std::span<const RecordField<Record>> fields, const JsonEntry& 
 decltype(RunRecord::values) TakeValues(const std::string& event, const JsonEntry& entry) {
   if (event == "train") return TakeTrain(entry);
   if (event == "eval") return TakeEvaluation(entry);
+  if (event == "training_eval") return TrainingEvalRecord{TakeEvaluation(entry)};
   if (event == "spectrum" || event == "training_spectrum") return TakeSpectrum(entry);
   if (event == "scoring") return TakeRecord<ScoringRecord>(kScoringFields, entry);
   if (event == "ntk") return TakeRecord<NtkRecord>(kNtkFields, entry);
@@ -216,7 +217,8 @@ std::string ToJson(const TrainRecord& record) {
 }
 
 std::string ToJson(const EvalRecord& record) {
-  Json json = EventJson<EvalRecord>("eval", kEvalFields, record);
+  const bool training = record.split == "train";
+  Json json = EventJson<EvalRecord>(training ? "training_eval" : "eval", kEvalFields, record);
   if (!record.metrics.label.empty()) json["label"] = record.metrics.label;
   AddMetrics(record.metrics, &json);
   for (const MetricValues& label : record.labels) {

@@ -29,8 +29,8 @@ struct RunRecord {
   std::string event;
   int64_t step = 0;
   // monostate: an event that this build does not know. Histograms of ranks have the written bins.
-  std::variant<std::monostate, TrainRecord, EvalRecord, SpectrumRecord, ScoringRecord, NtkRecord,
-               CheckpointRecord>
+  std::variant<std::monostate, TrainRecord, EvalRecord, TrainingEvalRecord, SpectrumRecord,
+               ScoringRecord, NtkRecord, CheckpointRecord>
       values;
 };
 

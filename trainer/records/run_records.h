@@ -61,6 +61,9 @@ struct EvalRecord {
   std::vector<MetricValues> labels = {};
   bool scheduled = false;  // whether control (plateau, early stop, best weights) acts upon it
 };
+// The same of training rows, by the weights of that step and without dropout. A type of its own:
+// readers of one take no record of the other. metrics.jsonl tells them apart by the event.
+struct TrainingEvalRecord : EvalRecord {};
 inline constexpr RecordField<EvalRecord> kEvalFields[] = {
     {.name = "split", .value = &EvalRecord::split},
     {.name = "step", .value = &EvalRecord::step},

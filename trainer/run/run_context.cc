@@ -105,7 +105,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
   const Experiment planned = ForMode(options);
   ELASTOR_ASSIGN_OR_RETURN(ResolvedModel model, ResolveModel(planned, (*dataset)->info()));
-  if (options.trains()) {
+  if (options.trains() || options.split == Split::kTrain) {
     ELASTOR_RETURN_IF_ERROR(TrainingRows(options.experiment, (*dataset)->info()).status());
   }
   ELASTOR_RETURN_IF_ERROR(
@@ -164,6 +164,7 @@ Status RunContext::MakeBackend(const RunOptions& options) {
                       Evaluation::Options{.task = model.task,
                                           .leaves = experiment.parallel().virtual_shards(),
                                           .batch_rows = experiment.training().eval_batch_size(),
+                                          .train_rows = experiment.data().train_rows(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
                                           .dataset_path = experiment.data().path(),
                                           .weighted = experiment.training().monitor().weighted()});
@@ -185,11 +186,27 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
 
 StatusOr<EvalRecord> RunContext::Evaluate(Split split, const Evaluation::Predicted& predicted) {
   communicator->Enter(Activity::kEvaluate);
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> labels,
+                           evaluation_->Measure(split, predicted));
+  return MakeEvalRecord(split, evaluation_->rows(split), std::move(labels));
+}
+
+StatusOr<EvalRecord> RunContext::EvaluateTrainingRows() {
+  communicator->Enter(Activity::kEvaluate);
+  const int64_t count = experiment.evaluation().train_rows();
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<MetricValues> labels,
+                           evaluation_->MeasureTrainingRows(count));
+  const int64_t rows = dataset->rows(Split::kTrain, evaluation_->training_order(count));
+  return MakeEvalRecord(Split::kTrain, rows, std::move(labels));
+}
+
+EvalRecord RunContext::MakeEvalRecord(Split split, int64_t rows,
+                                      std::vector<MetricValues> labels) const {
   EvalRecord record;
-  ELASTOR_ASSIGN_OR_RETURN(record.labels, evaluation_->Measure(split, predicted));
+  record.labels = std::move(labels);
   record.split = SplitName(split);
   record.step = step().steps();
-  record.rows = dataset->rows(split);
+  record.rows = rows;
   record.metrics = record.labels[MonitoredLabel(experiment, model.task)];
   if (record.metrics.ungrouped_rows > 0 && !std::exchange(told_of_ungrouped_, true)) {
     log->ShowLine(StrCat(record.split, ": ", record.metrics.ungrouped_rows, " of ", record.rows,
@@ -213,9 +230,9 @@ StatusOr<NtkMeasurement> RunContext::MeasureNtk(Split split, int64_t rows,
                         .fields = model.fields,
                         .embedding = backend_->host_embedding(),
                         .leaves = experiment.parallel().virtual_shards()};
-  ELASTOR_ASSIGN_OR_RETURN(
-      NtkMeasurement measured,
-      elastor::MeasureNtk(ntk, *dataset, split, rows, kernel, communicator, &pool));
+  ELASTOR_ASSIGN_OR_RETURN(NtkMeasurement measured,
+                           elastor::MeasureNtk(ntk, *dataset, split, evaluation_->order(split),
+                                               rows, kernel, communicator, &pool));
   for (NtkRecord& record : measured.records) record.step = step().steps();
   return measured;
 }
@@ -241,11 +258,14 @@ void RunContext::AddEvaluation(const EvalRecord& record, Summary* summary) const
   summary->unlabelled = record.metrics.rows == 0;
   summary->metrics = record.metrics;
   summary->metrics.slices.clear();
+  // The teacher's are bounds for rows that the model did not learn.
+  const bool learned = record.split == SplitName(Split::kTrain);
+  if (learned) summary->best_auc = summary->best_gauc = std::nullopt;
   for (size_t i = 0; i < record.labels.size(); ++i) {
     Summary::Label& label = summary->labels.emplace_back();
     label.metrics = record.labels[i];
     label.metrics.slices.clear();
-    label.best_auc = BestAuc(dataset->info(), model.task.learned[i]);
+    if (!learned) label.best_auc = BestAuc(dataset->info(), model.task.learned[i]);
   }
 }
 

@@ -35,8 +35,9 @@ struct RunOptions {
   // Folder of the model or checkpoint, for modes that read one. Empty in mode ntk: the initial
   // weights.
   std::string model_dir;
-  Split split = Split::kValidation;  // the split to evaluate: validation or test
-  bool predictions = false;          // mode train: the last evaluation writes predictions.csv
+  // The split to evaluate. In mode train: validation or test.
+  Split split = Split::kValidation;
+  bool predictions = false;  // mode train: the last evaluation writes predictions.csv
   LogitColumn logit = LogitColumn::kLeftOut;  // of predictions.csv
   bool per_sample = false;                    // mode spectra: also the ranks of every row
   int64_t ntk_rows = 0;                       // mode ntk: rows of the split; others: 0
@@ -68,6 +69,8 @@ struct RunContext {
   StatusOr<Summary> MakeSummary();
   // Evaluates the model as it is now. Collective, as Evaluation::Measure.
   StatusOr<EvalRecord> Evaluate(Split split, const Evaluation::Predicted& predicted);
+  // Evaluates it on evaluation.train_rows rows of the training split. Collective.
+  StatusOr<EvalRecord> EvaluateTrainingRows();
   // User error if the neural tangent kernel cannot be measured. Collective.
   Status CheckNtk() const;
   // Measures the neural tangent kernel of the model as it is now. Collective, as MeasureNtk of
@@ -104,6 +107,8 @@ struct RunContext {
   ThreadPool pool;
 
  private:
+  // Returns the record of all labels' metrics.
+  EvalRecord MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels) const;
   // The last part of Open.
   Status MakeBackend(const RunOptions& options);
 

@@ -65,7 +65,6 @@ class TrainingRun {
   // What is due after the step just done, or was when the run stopped there.
   Status MeasureWhatIsDue();
   Status ScheduledEvaluation();
-  Status Evaluate(Split split, bool scheduled);
   Status EvaluateAtEnd();
   Status Record(EvalRecord evaluated, bool scheduled);
   Status MeasureSpectrum();
@@ -266,7 +265,9 @@ Status TrainingRun::BeginWriting() {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   }
   if (!experiment_.evaluation().at_start()) return OkStatus();
-  return Evaluate(Split::kValidation, /*scheduled=*/false);
+  if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, context_.Evaluate(Split::kValidation, {}));
+  return Record(std::move(evaluated), /*scheduled=*/false);
 }
 
 // What runs, on what.
@@ -432,7 +433,14 @@ Status TrainingRun::ScheduledEvaluation() {
     control_->Evaluated(std::numeric_limits<double>::quiet_NaN());
     return OkStatus();
   }
-  ELASTOR_RETURN_IF_ERROR(Evaluate(Split::kValidation, /*scheduled=*/true));
+  // Nothing is recorded before all is measured.
+  std::optional<EvalRecord> training;
+  if (experiment_.evaluation().train_rows() > 0) {
+    ELASTOR_ASSIGN_OR_RETURN(training, context_.EvaluateTrainingRows());
+  }
+  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, context_.Evaluate(Split::kValidation, {}));
+  if (training.has_value()) ELASTOR_RETURN_IF_ERROR(log_.Append(*training));
+  ELASTOR_RETURN_IF_ERROR(Record(std::move(evaluated), /*scheduled=*/true));
   const MonitorConfig& monitor = experiment_.training().monitor();
   const double metric = MonitoredMetric(monitor, evaluated_.metrics);
   if (std::isnan(metric) && !std::exchange(told_of_no_metric_, true)) {
@@ -445,18 +453,12 @@ Status TrainingRun::ScheduledEvaluation() {
   return checkpoints_.StartBest(control_->record());
 }
 
-Status TrainingRun::Evaluate(Split split, bool scheduled) {
-  if (context_.dataset->rows(split) == 0) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, context_.Evaluate(split, {}));
-  return Record(std::move(evaluated), scheduled);
-}
-
 Status TrainingRun::EvaluateAtEnd() {
   const Split split = options_.split;
-  if (!options_.predictions || context_.dataset->rows(split) == 0) {
-    return Evaluate(split, /*scheduled=*/false);
-  }
-  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, MeasureAndPredict(options_, &context_));
+  if (context_.dataset->rows(split) == 0) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(EvalRecord evaluated, options_.predictions
+                                                     ? MeasureAndPredict(options_, &context_)
+                                                     : context_.Evaluate(split, {}));
   return Record(std::move(evaluated), /*scheduled=*/false);
 }
 
@@ -482,10 +484,8 @@ Status TrainingRun::MeasureSpectrum() {
       context_.evaluation().MeasureSpectrum(Split::kValidation, config.samples(), {}));
   std::vector<SpectrumRecord> training;
   if (config.training_samples() > 0) {
-    const int64_t rows = context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_));
-    ELASTOR_ASSIGN_OR_RETURN(training,
-                             context_.evaluation().MeasureSpectrum(
-                                 Split::kTrain, std::min(config.training_samples(), rows), {}));
+    ELASTOR_ASSIGN_OR_RETURN(training, context_.evaluation().MeasureSpectrum(
+                                           Split::kTrain, config.training_samples(), {}));
   }
   NtkMeasurement ntk;
   if (config.ntk_rows() > 0) {

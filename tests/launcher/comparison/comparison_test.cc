@@ -363,19 +363,42 @@ TEST(EnergyDistanceTest, EquivalenceBound) {
   for (uint64_t draw = 0; draw < kDraws; ++draw) {
     const EnergyTest test =
         TestEnergyDistance(NullRuns(6, 2 * draw), NullRuns(6, 2 * draw + 1, kShift));
-    covered += test.gap_interval.low <= kShift && kShift <= test.gap_interval.high;
-    EXPECT_LT(test.gap_interval.low, test.gap_difference);
-    EXPECT_GT(test.gap_interval.high, test.gap_difference);
-    EXPECT_LT(test.equivalence_bound, 4);
-    EXPECT_GE(test.equivalence_bound, std::abs(test.gap_difference));
+    covered += test.mean.interval.low <= kShift && kShift <= test.mean.interval.high;
+    EXPECT_LT(test.mean.interval.low, test.mean.value);
+    EXPECT_GT(test.mean.interval.high, test.mean.value);
+    EXPECT_LT(test.mean.equivalence_bound(), 4);
+    EXPECT_GE(test.mean.equivalence_bound(), std::abs(test.mean.value));
   }
   EXPECT_NEAR(covered, 0.95 * kDraws, 3 * std::sqrt(kDraws * 0.05 * 0.95));
   // Three runs an arm have 20 labellings: no p is below 0.1, and nothing is shown.
   const EnergyTest few = TestEnergyDistance(NullRuns(3, 1), NullRuns(3, 2));
   EXPECT_GT(few.p, 0.05);
-  EXPECT_TRUE(std::isinf(few.equivalence_bound));
+  EXPECT_TRUE(std::isinf(few.mean.equivalence_bound()));
 }
 
+// Gaps by numpy.interp: where each run's training loss fell to 0.25, which all of them reached.
+TEST(EnergyDistanceTest, GapsAtTheEndAndAtEqualLoss) {
+  const std::vector<LossAndGapRun> first = {{{0.5, 0.125}, {0.25, 0.25}},
+                                            {{0.5, 0}, {0.375, 0.125}, {0.125, 0.375}}};
+  const std::vector<LossAndGapRun> second = {{{1, 0.25}, {0.5, 0.5}, {0.125, 2}},
+                                             {{0.75, 0.5}, {0.25, 0.5}, {0.375, 9}, {0.125, 1}}};
+  const EnergyTest test = TestEnergyDistance(first, second);
+  EXPECT_NEAR(test.mean.value, (2.75 / 3 + 11.0 / 4) / 2 - (0.375 / 2 + 0.5 / 3) / 2, 1e-12);
+  EXPECT_NEAR(test.last.value, (2.0 + 1.0) / 2 - (0.25 + 0.375) / 2, 1e-12);
+  ASSERT_TRUE(test.equal_loss);
+  EXPECT_EQ(test.equal_loss->loss, 0.25);
+  EXPECT_NEAR(test.equal_loss->gap.value, (1.5 + 0.5) / 2 - (0.25 + 0.25) / 2, 1e-12);
+  // Four runs have six labellings: none shows a difference.
+  EXPECT_TRUE(std::isinf(test.equal_loss->gap.equivalence_bound()));
+
+  EXPECT_EQ(GapAtLoss(first[1], 0.1), std::nullopt);
+  EXPECT_EQ(GapAtLoss(first[1], 0.6), std::nullopt);
+  // A run that begins below what another one reached has no gap there.
+  const std::vector<LossAndGapRun> low = {{{0.1, 1}}, {{0.05, 1}}};
+  EXPECT_FALSE(TestEnergyDistance(first, low).equal_loss);
+}
+
+// Losses by the weights of the evaluation alone: those of the steps, 7, are of no concern.
 TEST(LossAndGapTest, PointsOfARun) {
   const auto read = [](const std::string& metrics, int64_t from_step) {
     const std::string folder = testing::TempDir() + "/loss_and_gap";
@@ -383,42 +406,45 @@ TEST(LossAndGapTest, PointsOfARun) {
     EXPECT_TRUE(WriteFileAtomically(folder + "/metrics.jsonl", metrics).ok());
     return ReadLossAndGap(folder, from_step);
   };
-  const std::string start =
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":0,\"logloss\":9}\n";
-  const std::string metrics =
-      "{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n"
-      "{\"event\":\"train\",\"step\":2,\"loss\":0.25}\n"
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":2,\"logloss\":0.5}"
-      "\n"
-      "{\"event\":\"checkpoint\",\"step\":2}\n{\"event\":\"train\",\"step\":3,\"loss\":0.125}\n"
-      "{\"event\":\"eval\",\"split\":\"test\",\"scheduled\":false,\"step\":3,\"logloss\":7}\n"
-      "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":true,\"step\":3,\"logloss\":0.25}"
-      "\n";
-  for (const std::string& text : {start + metrics, metrics}) {
-    const StatusOr<LossAndGapRun> run = read(text, /*from_step=*/0);
-    ASSERT_TRUE(run.ok()) << run.status().message();
-    ASSERT_EQ(run->size(), 2u);
-    EXPECT_EQ((*run)[0].loss, 0.375);
-    EXPECT_EQ((*run)[0].gap, 0.125);
-    EXPECT_EQ((*run)[1].loss, 0.125);
-    EXPECT_EQ((*run)[1].gap, 0.125);
-  }
-  const StatusOr<LossAndGapRun> late = read(metrics, /*from_step=*/3);
+  const auto eval = [](const std::string& split, int64_t step, const std::string& logloss) {
+    return std::string(split == "train" ? R"({"event":"training_eval")" : R"({"event":"eval")") +
+           R"(,"split":")" + split + R"(","scheduled":)" +
+           (split == "validation" ? "true" : "false") + R"(,"step":)" + std::to_string(step) +
+           R"(,"logloss":)" + logloss + "}\n";
+  };
+  const std::string step_loss = "{\"event\":\"train\",\"step\":2,\"loss\":7}\n";
+  const std::string metrics = step_loss + eval("train", 2, "0.375") + eval("validation", 2, "0.5") +
+                              step_loss + eval("train", 3, "0.125") +
+                              eval("validation", 3, "0.25") + eval("test", 3, "9");
+  const StatusOr<LossAndGapRun> run = read(metrics, /*from_step=*/0);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  ASSERT_EQ(run->size(), 2u);
+  EXPECT_EQ((*run)[0].loss, 0.375);
+  EXPECT_EQ((*run)[0].gap, 0.125);
+  EXPECT_EQ((*run)[1].loss, 0.125);
+  EXPECT_EQ((*run)[1].gap, 0.125);
+  const StatusOr<LossAndGapRun> late = read(eval("validation", 1, "1") + metrics, /*from_step=*/3);
   ASSERT_TRUE(late.ok()) << late.status().message();
   ASSERT_EQ(late->size(), 1u);
   EXPECT_EQ((*late)[0].loss, 0.125);
-  const std::string message =
-      read("{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n", 0).status().message();
-  EXPECT_NE(message.find("no scheduled evaluation"), std::string::npos) << message;
+
+  const auto error = [&](const std::string& text) { return read(text, 0).status().message(); };
+  EXPECT_TRUE(error(step_loss).ends_with(
+      "/metrics.jsonl: no scheduled evaluation of the validation split from step 0 on; expected "
+      "one (training.eval_every_steps)"))
+      << error(step_loss);
+  for (const std::string& before : {std::string(), eval("train", 1, "1")}) {
+    const std::string found = error(before + step_loss + eval("validation", 2, "0.5"));
+    EXPECT_TRUE(found.ends_with(
+        (before.empty() ? "/metrics.jsonl:2" : "/metrics.jsonl:3") +
+        std::string(": no training rows were evaluated at step 2; expected a run with "
+                    "evaluation.train_rows")))
+        << found;
+  }
   // Each is a number, their difference is none.
-  const std::string infinite = read(
-                                   "{\"event\":\"train\",\"step\":1,\"loss\":-1.7e308}\n"
-                                   "{\"event\":\"eval\",\"split\":\"validation\",\"scheduled\":"
-                                   "true,\"step\":2,\"logloss\":1.7e308}\n",
-                                   0)
-                                   .status()
-                                   .message();
-  EXPECT_NE(infinite.find(":2: gap of logloss to loss: found none"), std::string::npos) << infinite;
+  const std::string infinite =
+      error(eval("train", 2, "-1.7e308") + eval("validation", 2, "1.7e308"));
+  EXPECT_NE(infinite.find(":2: gap of the loglosses: found none"), std::string::npos) << infinite;
 }
 
 }  // namespace

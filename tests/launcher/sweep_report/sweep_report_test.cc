@@ -253,13 +253,14 @@ TEST_F(SweepReportTest, ArmsAndKernels) {
     const bool mixer = i >= 6;
     const double seed = 0.001 * static_cast<double>(i % 6);
     std::string metrics;
-    for (const int step : {5, 10}) {
-      metrics += Json{{"event", "train"}, {"step", step}, {"loss", 0.5 + seed}}.dump() + "\n";
+    for (const int step : {5, 10, 15}) {
+      const double loss = 0.7 - 0.02 * step + seed;
+      metrics += Json{{"event", "training_eval"}, {"step", step}, {"logloss", loss}}.dump() + "\n";
       metrics += Json{{"event", "eval"},
                       {"split", "validation"},
                       {"scheduled", true},
                       {"step", step},
-                      {"logloss", 0.5 + 2 * seed + (mixer ? 0.1 : 0)}}
+                      {"logloss", loss + seed + (mixer ? 0.1 : 0)}}
                      .dump() +
                  "\n";
     }
@@ -288,7 +289,10 @@ TEST_F(SweepReportTest, ArmsAndKernels) {
   const std::string gaps = Read("gaps.csv");
   // Of all 924 labellings only the arms' own and the exchanged one are so far apart.
   EXPECT_NEAR(std::stod(Field(gaps, "Elastor,Mixer", "p")), 2.0 / 924, 1e-6);
-  EXPECT_NEAR(std::stod(Field(gaps, "Elastor,Mixer", "gap_difference")), 0.1, 1e-9);
+  for (const char* difference :
+       {"gap_difference", "last_gap_difference", "equal_loss_gap_difference"}) {
+    EXPECT_NEAR(std::stod(Field(gaps, "Elastor,Mixer", difference)), 0.1, 1e-9) << difference;
+  }
   EXPECT_EQ(Field(gaps, "Elastor,Mixer", "labellings_are"), "all");
   EXPECT_EQ(Field(gaps, "Mixer,Elastor", "p"), "");
   EXPECT_TRUE(Holds(page, "no scheduled evaluation of the validation split from step 99"));
@@ -348,7 +352,7 @@ TEST_F(SweepReportTest, ThinnedClouds) {
   for (size_t i = 0; i < plan_.runs.size(); ++i) {
     std::string metrics;
     for (int step = 1; step <= (i < 3 ? 400 : 300); ++step) {
-      metrics += Json{{"event", "train"}, {"step", step}, {"loss", 0.5}}.dump() + "\n" +
+      metrics += Json{{"event", "training_eval"}, {"step", step}, {"logloss", 0.5}}.dump() + "\n" +
                  Json{{"event", "eval"},
                       {"split", "validation"},
                       {"scheduled", true},

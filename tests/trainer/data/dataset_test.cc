@@ -282,6 +282,30 @@ TEST(DatasetTest, WindowsHoldWholeBlocks) {
   }
 }
 
+// The middles of equal parts, as numpy's floor((2 p + 1) R / (2 S)) has them: of 57 rows, and of
+// the first 20 of them.
+TEST(DatasetTest, RowsThatAreSpreadEvenly) {
+  const auto dataset = OpenOrDie(WriteSmall(57));
+  const auto rows_of = [&](const RowOrder& order) {
+    std::vector<int64_t> found;
+    for (int64_t p = 0; p < dataset->rows(Split::kTrain, order); ++p) {
+      found.push_back(dataset->RowAt(Split::kTrain, order, 0, p));
+    }
+    Rows rows;
+    const auto count = static_cast<int64_t>(found.size());
+    EXPECT_TRUE(dataset->Read(Split::kTrain, order, 0, {0, count}, &rows).ok());
+    EXPECT_EQ(rows.rows, count);
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(rows.ids[2 * i], found[i]);
+    return found;
+  };
+  using Found = std::vector<int64_t>;
+  EXPECT_EQ(rows_of({.shuffled = false, .spread_rows = 5}), (Found{5, 17, 28, 39, 51}));
+  EXPECT_EQ(rows_of({.shuffled = false, .first_rows = 20, .spread_rows = 3}), (Found{3, 10, 16}));
+  const Found all = rows_of({.shuffled = false, .spread_rows = 60});
+  ASSERT_EQ(all.size(), 57u);
+  for (int64_t row = 0; row < 57; ++row) EXPECT_EQ(all[row], row);
+}
+
 TEST(DatasetTest, OrderDependsOnEpochAndSeed) {
   const auto dataset = OpenOrDie(WriteSmall(400));
   const RowOrder order = {.shuffled = true, .seed = 1, .window_blocks = 64};

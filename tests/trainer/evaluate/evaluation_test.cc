@@ -508,7 +508,8 @@ StatusOr<NtkMeasurement> MeasureBags(const Dataset& data, int64_t rows, int64_t 
                      .fields = fields,
                      .embedding = &model.embedding,
                      .most_eigenvalues = most_eigenvalues},
-                    data, Split::kValidation, rows, kernel, model.communicator.get(), &model.pool);
+                    data, Split::kValidation, {.shuffled = false}, rows, kernel,
+                    model.communicator.get(), &model.pool);
 }
 
 // The gradient of a row's logit, by name, from what steps of SGD on the row alone change.
@@ -603,6 +604,16 @@ TEST(NtkTest, LanczosFindsTheLargestEigenvalue) {
   EXPECT_NEAR(found.lambda_max, expected.lambda_max,
               *found.residual + kRounding * expected.lambda_max);
   EXPECT_GT(expected.lambda_max, 1.1 * expected.eigenvalues[1]) << "the test could not fail";
+  // The trace is the eigenvalues' sum; the densities of the starting vectors have it up to their
+  // error.
+  const double trace =
+      std::accumulate(expected.eigenvalues.begin(), expected.eigenvalues.end(), 0.0);
+  EXPECT_NEAR(*found.trace, trace, 1e-12 * trace);
+  EXPECT_GT(*found.trace_standard_error, 1e-6 * trace);
+  EXPECT_NEAR(*found.trace_of_density, trace, 6 * *found.trace_standard_error);
+  double shares[kNtkStarts] = {};
+  for (const auto& [eigenvalue, share, start] : found.density) shares[start - 1] += share;
+  for (const double share : shares) EXPECT_NEAR(share, 1.0 / kNtkStarts, 1e-12);
 }
 
 }  // namespace

@@ -270,8 +270,11 @@ TEST(ProgressReaderTest, FollowsARun) {
   };
   const std::string evaluation =
       "{\"event\":\"eval\",\"split\":\"validation\",\"step\":3,\"auc\":0.75,\"logloss\":0.5}\n";
-  // The evaluation is far from the end, in the first line that is not read at once.
-  append(train(2) + evaluation);
+  // The evaluation is far from the end, among the first lines, which are not read at once. One of
+  // training rows is passed over.
+  append(
+      train(2) + evaluation +
+      "{\"event\":\"training_eval\",\"split\":\"train\",\"step\":3,\"auc\":0.9,\"logloss\":0.1}\n");
   for (int step = 4; step < 4000; ++step) append(train(step));
   EXPECT_EQ(reader.Read().step, 3999);
   EXPECT_EQ(reader.Read().samples_per_s, 39990.5);

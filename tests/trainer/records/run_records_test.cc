@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "gtest/gtest.h"
+#include "trainer/records/metrics_csv.h"
 #include "trainer/records/record_json.h"
 #include "trainer/records/record_text.h"
 
@@ -152,6 +153,20 @@ TEST(RunRecordsTest, Spectrum) {
                 "\"profile\":[1.0,0.5,0.25]}");
   record.split = "train";
   EXPECT_TRUE(ToJson(record).starts_with("{\"event\":\"training_spectrum\",\"step\":3,"));
+}
+
+// Of training rows under an event and as a type of their own, with the split that they are of.
+TEST(RunRecordsTest, EvaluationsOfTrainingRows) {
+  const std::string line = ToJson(EvalRecord{.split = "train", .step = 3, .metrics = {}});
+  EXPECT_TRUE(line.starts_with(R"({"event":"training_eval","split":"train","step":3,)")) << line;
+  const StatusOr<RunRecord> record = ParseRecord(line);
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(std::get_if<EvalRecord>(&record->values), nullptr);
+  const auto* training = std::get_if<TrainingEvalRecord>(&record->values);
+  ASSERT_NE(training, nullptr);
+  EXPECT_EQ(training->split, "train");
+  EXPECT_EQ(training->step, 3);
+  EXPECT_TRUE(MetricsCsvLines(line).starts_with("training_eval,3,,train,"));
 }
 
 TEST(RunRecordsTest, Scoring) {
