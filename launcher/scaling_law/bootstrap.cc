@@ -13,6 +13,9 @@ namespace {
 
 // Nodes a size of the grid in a replicate, whose optimum lies near that of the data.
 constexpr int kReplicateNodes[] = {12, 6, 4};
+// Largest standard deviation of a replicate's logarithms. Few degrees of freedom give some scales
+// beyond all bounds, and their values must be doubles.
+constexpr double kMostSpread = 30;
 // Philox's counter: a replicate's draws for its configurations' runs, and for new runs.
 constexpr uint32_t kOfRuns = 0, kOfNewRuns = 1;
 
@@ -40,15 +43,15 @@ class Draws {
   std::array<double, 4> normals_ = {};
 };
 
-// sqrt(freedom / chi-square); 1 where nothing tells of the noise.
-double DrawScale(int freedom, Draws* draws) {
+// sqrt(freedom / chi-square), at most `most`; 1 where nothing tells of the noise.
+double DrawScale(int freedom, double most, Draws* draws) {
   if (freedom == 0) return 1;
   double chi_square = 0;
   for (int i = 0; i < freedom; ++i) {
     const double normal = draws->Normal();
     chi_square += normal * normal;
   }
-  return std::sqrt(freedom / chi_square);
+  return std::min(most, std::sqrt(freedom / chi_square));
 }
 
 // The value at a place between 0 and the last, between two values on the line through them.
@@ -80,10 +83,11 @@ LawBootstrap::LawBootstrap(std::span<const Configuration> configurations, const 
   // Huber's threshold is to a replicate's noise what it is to that of the data.
   const double delta =
       noise_.spread() > 0 ? fitted.delta * noise_.drawn_spread() / noise_.spread() : fitted.delta;
+  const double most_scale = kMostSpread / noise_.drawn_spread();
   const int nodes = kReplicateNodes[law.exponents.size() - 1];
   for (int r = 0; r < replicates; ++r) {
     Draws draws(key, r, kOfRuns);
-    const double scale = DrawScale(noise_.freedom, &draws);
+    const double scale = DrawScale(noise_.freedom, most_scale, &draws);
     for (double& effect : effects) effect = scale * noise_.drawn_size_spread * draws.Normal();
     std::vector<std::vector<double>> log_values(configurations.size());
     for (size_t c = 0; c < configurations.size(); ++c) {

@@ -9,8 +9,10 @@
 namespace elastor {
 namespace {
 
-// Huber's threshold in standard deviations: 95 % efficient for normal noise.
-constexpr double kHuberDeviations = 1.345;
+// Huber's threshold in standard deviations: 99 % efficient for normal noise. At 1.345, which is
+// 95 % efficient, the sizes' means scatter about the fit by 10 % more than about that of least
+// squares, and Student's intervals are too wide.
+constexpr double kHuberDeviations = 2;
 // As a threshold: least squares.
 constexpr double kNoThreshold = 1e3;
 // The spread that is assumed where seeds differ in nothing.

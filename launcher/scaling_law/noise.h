@@ -60,8 +60,8 @@ struct FittedLaw {
   LawNoise noise;
 };
 
-// Fits a law with the weights of its noise. Without `delta`, Huber's threshold is 1.345
-// sqrt(sigma^2 + tau^2), 95 % efficient for normal noise. REQUIRES: as LawFitter; delta, or a
+// Fits a law with the weights of its noise. Without `delta`, Huber's threshold is
+// 2 sqrt(sigma^2 + tau^2), 99 % efficient for normal noise. REQUIRES: as LawFitter; delta, or a
 // configuration with two seeds.
 FittedLaw FitLaw(std::span<const Configuration> configurations, std::optional<double> delta,
                  int nodes);
