@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 
 #include "core/base/random.h"
+#include "launcher/scaling_law/sizes.h"
 
 namespace elastor {
 namespace {
 
-// Huber's threshold in standard deviations: 95 % efficient for normal noise.
-constexpr double kHuberDeviations = 1.345;
-// The spread that is assumed where seeds differ in nothing.
-constexpr double kLeastSpread = 1e-9;
 // Nodes of the grid of starts, by the number of sizes: 64, 576 and 1,728 starts.
 constexpr int kNodes[] = {64, 24, 12};
 
@@ -25,10 +21,11 @@ struct Axis {
 };
 
 Axis AxisOf(std::span<const Configuration> configurations, size_t k) {
-  std::set<double> sizes;
-  for (const Configuration& configuration : configurations) sizes.insert(configuration.sizes[k]);
-  const double least = *sizes.begin(), most = *sizes.rbegin();
-  return {least, most, std::pow(most / least, 1 / static_cast<double>(sizes.size() - 1))};
+  const auto size = [k](const Configuration& configuration) { return configuration.sizes[k]; };
+  const double least = size(std::ranges::min(configurations, {}, size));
+  const double most = size(std::ranges::max(configurations, {}, size));
+  const int steps = std::max(1, DifferentSizes(configurations, k) - 1);
+  return {least, most, std::pow(most / least, 1.0 / steps)};
 }
 
 Prediction Predict(const Analysis& analysis, const std::vector<double>& sizes) {
@@ -59,27 +56,25 @@ void AddPredictions(Analysis* analysis) {
 Analysis Analyse(const std::string& model, std::span<const std::string> size_names,
                  std::span<const Configuration> configurations, const AnalysisOptions& options) {
   const int nodes = kNodes[size_names.size() - 1];
-  const std::optional<double> seed_spread = SeedSpread(configurations);
-  const double delta = options.delta
-                           ? *options.delta
-                           : kHuberDeviations * std::max(kLeastSpread, seed_spread.value_or(0));
   // Every model has draws of its own: differences between models must not share their noise.
   const uint64_t key = MakeRandomKey(options.seed, RandomPurpose::kSynthetic, HashName(model));
-  const LawFitter::Fit fit = LawFitter(configurations, delta).Minimise(nodes);
+  const FittedLaw fitted = FitLaw(configurations, options.delta, nodes);
   Analysis analysis = {
       .model = model,
       .size_names = {size_names.begin(), size_names.end()},
       .configurations = {configurations.begin(), configurations.end()},
-      .seed_spread = seed_spread,
-      .delta = delta,
-      .fit = fit,
-      .tenth_of_delta = LawFitter(configurations, delta / 10).Minimise(nodes).law,
-      .ten_times_delta = LawFitter(configurations, delta * 10).Minimise(nodes).law,
-      .bootstrap = LawBootstrap(configurations, fit.law, delta, options.replicates, key),
+      .seed_spread = SeedSpread(configurations),
+      .delta = fitted.delta,
+      .fit = fitted.fit,
+      .noise = fitted.noise,
+      .tenth_of_delta = FitLaw(configurations, fitted.delta / 10, nodes).fit.law,
+      .ten_times_delta = FitLaw(configurations, fitted.delta * 10, nodes).fit.law,
+      .bootstrap = LawBootstrap(configurations, fitted, options.replicates, key),
       .predictions = {},
       .identification = {},
-      .hold_out = HoldOutLargest(configurations, delta, nodes, options.replicates, key)};
-  analysis.identification = Identify(configurations, size_names, delta, fit, analysis.bootstrap);
+      .hold_out = HoldOutLargest(configurations, options.delta, nodes, options.replicates, key)};
+  analysis.identification =
+      Identify(configurations, size_names, fitted, analysis.bootstrap, analysis.hold_out);
   AddPredictions(&analysis);
   return analysis;
 }

@@ -11,11 +11,12 @@
 #include "launcher/scaling_law/hold_out.h"
 #include "launcher/scaling_law/identification.h"
 #include "launcher/scaling_law/law_fit.h"
+#include "launcher/scaling_law/noise.h"
 
 namespace elastor {
 
 struct AnalysisOptions {
-  std::optional<double> delta;  // Huber's threshold; none: from the seeds
+  std::optional<double> delta;  // Huber's threshold; none: from the noise
   int replicates = 1000;        // number of replicates of each bootstrap
   uint64_t seed = 1;            // seed of the bootstraps' draws
 };
@@ -35,6 +36,7 @@ struct Analysis {
   std::optional<double> seed_spread;  // relative standard deviation of a run
   double delta = 0;
   LawFitter::Fit fit;
+  LawNoise noise;
   Law tenth_of_delta, ten_times_delta;  // fitted with these instead
   LawBootstrap bootstrap;
   // Predictions at every configuration, then one and two steps beyond the largest sizes. A step is

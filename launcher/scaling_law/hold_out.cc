@@ -7,11 +7,16 @@
 #include <set>
 
 #include "core/base/canonical_math.h"
+#include "launcher/scaling_law/noise.h"
+#include "launcher/scaling_law/sizes.h"
 
 namespace elastor {
 namespace {
 
 constexpr size_t kLeastSizes = 3;
+// Sizes beyond the parameters of the law that others are predicted with: with one alone, Student's
+// quantile is 12.7.
+constexpr int kWantedFreedom = 2;
 
 double MeanValue(const Configuration& configuration) {
   return std::accumulate(configuration.values.begin(), configuration.values.end(), 0.0) /
@@ -68,31 +73,37 @@ double HoldOut::RootMeanSquare(double HeldOut::*error) const {
   return std::sqrt(squares / static_cast<double>(held_out.size()));
 }
 
-std::optional<HoldOut> HoldOutLargest(std::span<const Configuration> configurations, double delta,
-                                      int nodes, int replicates, uint64_t key) {
+std::optional<HoldOut> HoldOutLargest(std::span<const Configuration> configurations,
+                                      std::optional<double> delta, int nodes, int replicates,
+                                      uint64_t key) {
   std::vector<Configuration> ordered(configurations.begin(), configurations.end());
   std::ranges::stable_sort(ordered, {}, LogProduct);
-  // With one configuration more than parameters the law can be contradicted.
-  const size_t wanted = 2 + 2 * ordered.front().sizes.size();
-  const size_t spare = ordered.size() > wanted ? ordered.size() - wanted : 1;
-  const size_t held = std::min((ordered.size() + 3) / 4, spare);
-  const std::span<const Configuration> fitted(ordered.data(), ordered.size() - held);
+  const std::vector<int> group_of = GroupsOf(ordered);
+  const int groups = 1 + std::ranges::max(group_of);
+  const int parameters = static_cast<int>(1 + 2 * ordered.front().sizes.size());
+  const int spare = std::max(1, groups - parameters - kWantedFreedom);
+  const int first_held = groups - std::min((groups + 3) / 4, spare);
+  if (first_held <= parameters) return std::nullopt;
+  std::vector<Configuration> fitted, held;
+  for (size_t c = 0; c < ordered.size(); ++c) {
+    (group_of[c] < first_held ? fitted : held).push_back(ordered[c]);
+  }
   if (!EnoughFor(fitted)) return std::nullopt;
-  const Law law = LawFitter(fitted, delta).Minimise(nodes).law;
-  const LawBootstrap bootstrap(fitted, law, delta, replicates, key);
+  const FittedLaw law = FitLaw(fitted, delta, nodes);
+  const LawBootstrap bootstrap(fitted, law, replicates, key);
+  const std::vector<Interval> intervals = bootstrap.OfNewRuns(held);
   const Eigen::VectorXd line = FitLogLinear(fitted);
   HoldOut result;
   result.fitted = static_cast<int>(fitted.size());
-  result.seed_spread = bootstrap.noise().seed_spread;
-  for (size_t c = fitted.size(); c < ordered.size(); ++c) {
-    const Configuration& configuration = ordered[c];
+  result.seed_spread = law.noise.seed_spread;
+  result.size_spread = law.noise.size_spread;
+  for (size_t c = 0; c < held.size(); ++c) {
+    const Configuration& configuration = held[c];
     HeldOut& out = result.held_out.emplace_back();
     out.sizes = configuration.sizes;
     out.observed = MeanValue(configuration);
-    out.predicted = law.At(configuration.sizes);
-    out.interval =
-        bootstrap.OfNewRuns(configuration.sizes, static_cast<int>(configuration.values.size()),
-                            kTails / static_cast<double>(held));
+    out.predicted = law.fit.law.At(configuration.sizes);
+    out.interval = intervals[c];
     out.error = out.predicted / out.observed - 1;
     out.last_value_error = MeanValue(fitted.back()) / out.observed - 1;
     out.log_linear_error = LogTerms(configuration).dot(line) / out.observed - 1;

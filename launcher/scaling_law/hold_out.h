@@ -17,8 +17,8 @@ struct HeldOut {
   std::vector<double> sizes;
   double observed = 0;   // mean over the seeds
   double predicted = 0;  // by the law
-  // Interval of the mean of as many runs. All held-out means lie in their intervals at once in at
-  // least 95 % of the cases.
+  // Interval of the mean of as many runs. All held-out means lie in their intervals at once in 95 %
+  // of the cases.
   Interval interval;
   double error = 0;             // error of the law
   double last_value_error = 0;  // error of the mean at the largest fitted configuration
@@ -30,6 +30,7 @@ struct HeldOut {
 struct HoldOut {
   int fitted = 0;          // number of fitted configurations
   double seed_spread = 0;  // relative standard deviation of a run
+  double size_spread = 0;  // and of a size about the law, beyond its seeds
   std::vector<HeldOut> held_out;
 
   bool breaks_law() const;
@@ -37,11 +38,13 @@ struct HoldOut {
   double RootMeanSquare(double HeldOut::*error) const;
 };
 
-// Holds out a quarter of the configurations, rounded up: those with the largest product of sizes.
-// Holds out fewer, but at least one, if the rest would not exceed the law's number of parameters.
-// Holds out none if that one is needed too.
-std::optional<HoldOut> HoldOutLargest(std::span<const Configuration> configurations, double delta,
-                                      int nodes, int replicates, uint64_t key);
+// Holds out a quarter of the sizes, rounded up: those with the largest product. Holds out fewer,
+// but at least one, if fewer than two would be left beyond the law's parameters. Holds out none if
+// none would be left beyond them: then nothing tells how sizes scatter. Sizes within kSameSize are
+// held out together.
+std::optional<HoldOut> HoldOutLargest(std::span<const Configuration> configurations,
+                                      std::optional<double> delta, int nodes, int replicates,
+                                      uint64_t key);
 
 // Returns whether a law can be fitted: it needs as many configurations as it has parameters, and
 // three different sizes of each kind.

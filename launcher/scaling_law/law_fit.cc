@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/base/canonical_math.h"
 #include "core/base/log.h"
@@ -13,7 +14,8 @@ namespace elastor {
 namespace {
 
 // Reweighting ends when no prediction moves by more than this share of delta; Q errs by its square.
-constexpr double kReweightingTolerance = 1e-4;
+// Nodes of the grid are only told apart.
+constexpr double kReweightingTolerance = 1e-4, kNodeTolerance = 1e-2;
 constexpr int kMostReweightings = 30;
 // A descent ends when its simplex is this small in log(exponent).
 constexpr double kDescentTolerance = 1e-6;
@@ -98,6 +100,51 @@ Solution NonNegativeLeastSquares(int rows, int unknowns, Columns* columns) {
     for (int i = 0; i + 1 < count; ++i) best[chosen[i]] = x[i];
   }
   return best;
+}
+
+// The minimum of a function of one number between `low` and `high`, from `middle`, where it is
+// lower than at both, by Brent's method (Algorithms for Minimization without Derivatives, 1973,
+// 5.8): parabolas through the three lowest points, golden sections where these go astray.
+template <typename Function>
+double MinimumBetween(const Function& function, double low, double middle, double high) {
+  constexpr double kGolden = 0.3819660112501051;
+  struct Point {
+    double at, value;
+  };
+  Point best = {middle, function(middle)}, second = best, third = best;
+  double step = 0, step_before = 0;
+  for (int steps = 0; steps < kMostDescentSteps; ++steps) {
+    const double centre = 0.5 * (low + high);
+    if (std::abs(best.at - centre) + 0.5 * (high - low) <= 2 * kDescentTolerance) break;
+    const double r = (best.at - second.at) * (best.value - third.value);
+    const double q = (best.at - third.at) * (best.value - second.value);
+    const double numerator = (best.at - third.at) * q - (best.at - second.at) * r;
+    const double parabola = numerator / (2 * (r - q));
+    const double next = best.at + parabola;
+    // NaN and infinity, of points on a line, fail too.
+    if (std::abs(parabola) < 0.5 * std::abs(step_before) && next > low && next < high) {
+      step_before = std::exchange(step, parabola);
+    } else {
+      step_before = (best.at < centre ? high : low) - best.at;
+      step = kGolden * step_before;
+    }
+    if (std::abs(step) < kDescentTolerance) {
+      step = best.at < centre ? kDescentTolerance : -kDescentTolerance;
+    }
+    const Point tried = {best.at + step, function(best.at + step)};
+    if (tried.value <= best.value) {
+      (tried.at < best.at ? high : low) = best.at;
+      third = std::exchange(second, std::exchange(best, tried));
+    } else {
+      (tried.at < best.at ? low : high) = tried.at;
+      if (tried.value <= second.value || second.at == best.at) {
+        third = std::exchange(second, tried);
+      } else if (tried.value <= third.value || third.at == best.at || third.at == second.at) {
+        third = tried;
+      }
+    }
+  }
+  return best.at;
 }
 
 struct Descent {
@@ -196,11 +243,14 @@ std::optional<double> SeedSpread(std::span<const Configuration> configurations) 
   return std::sqrt(squares / static_cast<double>(freedom));
 }
 
-LawFitter::LawFitter(std::span<const Configuration> configurations, double delta)
-    : sizes_(static_cast<int>(configurations.front().sizes.size())), delta_(delta) {
-  CHECK_GT(delta, 0);
+LawFitter::LawFitter(std::span<const Configuration> configurations, double delta,
+                     std::span<const double> weights)
+    : sizes_(static_cast<int>(configurations.front().sizes.size())),
+      weights_(weights.begin(), weights.end()) {
   CHECK_LE(sizes_, kMostLawSizes);
+  weights_.resize(configurations.size(), 1);
   std::vector<double> mean_logs(sizes_, 0);
+  std::vector<std::vector<double>> log_values;
   for (const Configuration& configuration : configurations) {
     std::vector<double> logs;
     for (double size : configuration.sizes) logs.push_back(CanonicalLog(size));
@@ -208,18 +258,32 @@ LawFitter::LawFitter(std::span<const Configuration> configurations, double delta
       mean_logs[k] += logs[k] / static_cast<double>(configurations.size());
     }
     log_sizes_.push_back(logs);
-    std::vector<double>& values = log_values_.emplace_back();
+    std::vector<double>& values = log_values.emplace_back();
     for (double value : configuration.values) values.push_back(CanonicalLog(value));
-    mean_values_.push_back(CanonicalExp(std::accumulate(values.begin(), values.end(), 0.0) /
-                                        static_cast<double>(values.size())));
   }
   for (std::vector<double>& logs : log_sizes_) {
     for (int k = 0; k < sizes_; ++k) logs[k] -= mean_logs[k];
   }
   for (double mean : mean_logs) references_.push_back(CanonicalExp(mean));
+  Replace(std::move(log_values), delta);
+}
+
+void LawFitter::Replace(std::vector<std::vector<double>> log_values, double delta) {
+  CHECK_GT(delta, 0);
+  delta_ = delta;
+  log_values_ = std::move(log_values);
+  mean_values_.clear();
+  for (const std::vector<double>& values : log_values_) {
+    mean_values_.push_back(CanonicalExp(std::accumulate(values.begin(), values.end(), 0.0) /
+                                        static_cast<double>(values.size())));
+  }
 }
 
 LawFitter::Fit LawFitter::AtExponents(std::span<const double> exponents) const {
+  return Reweight(exponents, kReweightingTolerance);
+}
+
+LawFitter::Fit LawFitter::Reweight(std::span<const double> exponents, double tolerance) const {
   const int rows = static_cast<int>(log_sizes_.size());
   const int unknowns = sizes_ + 1;
   Columns terms(rows * unknowns, 1.0);
@@ -238,7 +302,8 @@ LawFitter::Fit LawFitter::AtExponents(std::span<const double> exponents) const {
       double weights = 0, residuals = 0;
       for (double log_value : log_values_[c]) {
         const double residual = log_value - log_predicted;
-        const double weight = std::abs(residual) <= delta_ ? 1 : delta_ / std::abs(residual);
+        const double weight =
+            weights_[c] * (std::abs(residual) <= delta_ ? 1 : delta_ / std::abs(residual));
         weights += weight;
         residuals += weight * residual;
       }
@@ -258,13 +323,13 @@ LawFitter::Fit LawFitter::AtExponents(std::span<const double> exponents) const {
       moved = std::max(moved, std::abs(next - predicted[c]) / predicted[c]);
       predicted[c] = next;
     }
-    if (moved < kReweightingTolerance * delta_) break;
+    if (moved < tolerance * delta_) break;
   }
   Fit fit;
   for (int c = 0; c < rows; ++c) {
     const double log_predicted = CanonicalLog(predicted[c]);
     for (double log_value : log_values_[c]) {
-      fit.objective += HuberLoss(log_value - log_predicted, delta_);
+      fit.objective += weights_[c] * HuberLoss(log_value - log_predicted, delta_);
     }
   }
   fit.law.limit = linear[0];
@@ -305,7 +370,9 @@ LawFitter::Fit LawFitter::Search(int fixed, double value, int nodes) const {
     return logs;
   };
   std::vector<double> values(count);
-  for (int node = 0; node < count; ++node) values[node] = objective(logs_of(node));
+  for (int node = 0; node < count; ++node) {
+    values[node] = Reweight(exponents_at(logs_of(node)), kNodeTolerance).objective;
+  }
 
   std::vector<Fit> optima;
   for (int node = 0; node < count; ++node) {
@@ -317,7 +384,16 @@ LawFitter::Fit LawFitter::Search(int fixed, double value, int nodes) const {
       if (digit + 1 < nodes && values[node + stride] < values[node]) lowest = false;
     }
     if (!lowest) continue;
-    Fit fit = AtExponents(exponents_at(Descend(objective, logs_of(node), 0.5 * step).at));
+    const std::vector<double> start = logs_of(node);
+    Fit fit;
+    if (searched == 1) {
+      const auto along = [&](double log) { return objective({log}); };
+      const double at = MinimumBetween(along, std::max(low, start[0] - step), start[0],
+                                       std::min(high, start[0] + step));
+      fit = AtExponents(exponents_at({at}));
+    } else {
+      fit = AtExponents(exponents_at(Descend(objective, start, 0.5 * step).at));
+    }
     const auto same = std::ranges::find_if(
         optima, [&](const Fit& other) { return SameOptimum(fit.law, other.law); });
     if (same == optima.end()) {

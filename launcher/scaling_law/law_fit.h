@@ -20,6 +20,8 @@ struct Law {
   std::vector<double> references;    // [d] r_k
 
   double At(std::span<const double> sizes) const;
+  // Number of parameters, 1 + 2 d.
+  int parameters() const { return static_cast<int>(1 + 2 * exponents.size()); }
 };
 
 // All runs of the same sizes; they differ in their seeds.
@@ -39,15 +41,20 @@ inline constexpr double kMostExponent = 4;
 // none when every configuration has one seed.
 std::optional<double> SeedSpread(std::span<const Configuration> configurations);
 
-// Minimises Q = sum over runs of Huber_delta(log value - log L(sizes)) by variable projection: for
-// given exponents, E and A_k are the solution of a non-negative least-squares problem (reweighted
-// until Huber's weights and the logarithm's slope are those of the solution), so that only the d
-// exponents are searched. Everything is a pure function of its arguments, to the last bit.
+// Minimises Q = sum over runs of weight * Huber_delta(log value - log L(sizes)) by variable
+// projection: for given exponents, E and A_k are the solution of a non-negative least-squares
+// problem (reweighted until Huber's weights and the logarithm's slope are those of the solution),
+// so that only the d exponents are searched. Everything is a pure function of its arguments, to the
+// last bit.
 class LawFitter {
  public:
-  // REQUIRES: configurations not empty, all with the same d sizes, 1 to
-  // kMostLawSizes, and a value; delta > 0.
-  LawFitter(std::span<const Configuration> configurations, double delta);
+  // `weights` are those of a run of every configuration; empty: all 1. REQUIRES: configurations not
+  // empty, all with the same d sizes, 1 to kMostLawSizes, and a value; delta > 0; weights > 0.
+  LawFitter(std::span<const Configuration> configurations, double delta,
+            std::span<const double> weights = {});
+
+  // Takes other values, log(value) of every run, and another delta.
+  void Replace(std::vector<std::vector<double>> log_values, double delta);
 
   struct Fit {
     Law law;
@@ -57,8 +64,8 @@ class LawFitter {
   };
 
   // Fits the law. Searches a grid with `nodes` exponents per size, in equal ratios, and starts one
-  // descent by Nelder and Mead's method at every node that is lower than its neighbours. REQUIRES:
-  // nodes >= 3.
+  // descent at every node that is lower than its neighbours: by Brent's method along one exponent,
+  // by Nelder and Mead's over several. REQUIRES: nodes >= 3.
   Fit Minimise(int nodes) const;
   // Fits with exponent `fixed` held at `value`, which gives a point of its profile.
   Fit MinimiseWithFixed(int fixed, double value, int nodes) const;
@@ -67,9 +74,11 @@ class LawFitter {
 
  private:
   Fit Search(int fixed, double value, int nodes) const;
+  Fit Reweight(std::span<const double> exponents, double tolerance) const;
 
   int sizes_;  // d
   double delta_;
+  std::vector<double> weights_;  // [configuration]
   std::vector<double> references_;
   std::vector<std::vector<double>> log_sizes_;   // [configuration][d] log(size / reference)
   std::vector<std::vector<double>> log_values_;  // [configuration][seed]

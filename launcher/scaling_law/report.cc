@@ -4,6 +4,7 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "launcher/scaling_law/sizes.h"
 
 namespace elastor {
 namespace {
@@ -18,14 +19,6 @@ std::string LawText(const Analysis& analysis) {
   for (size_t k = 0; k < law.exponents.size(); ++k) {
     text += Format(" + %.4g %s^-%.3f", PlainCoefficient(law, k), analysis.size_names[k].c_str(),
                    law.exponents[k]);
-  }
-  return text;
-}
-
-std::string SizesText(const Analysis& analysis, const std::vector<double>& sizes) {
-  std::string text;
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    text += Format("%s%s %.6g", k == 0 ? "" : ", ", analysis.size_names[k].c_str(), sizes[k]);
   }
   return text;
 }
@@ -58,14 +51,15 @@ std::string HoldOutText(const Analysis& analysis) {
                             hold_out.fitted, analysis.configurations.size());
   for (const HeldOut& held : hold_out.held_out) {
     text += Format("    %s: observed %.5g, predicted %.5g [%.5g, %.5g], %+.3f %%\n",
-                   SizesText(analysis, held.sizes).c_str(), held.observed, held.predicted,
-                   held.interval.low, held.interval.high, 100 * held.error);
+                   SizesText(analysis.size_names, held.sizes).c_str(), held.observed,
+                   held.predicted, held.interval.low, held.interval.high, 100 * held.error);
     text += Format("      last value %+.3f %%, log-linear %+.3f %%\n", 100 * held.last_value_error,
                    100 * held.log_linear_error);
   }
   text += hold_out.breaks_law() ? "    the largest sizes BREAK the law of the smaller ones"
                                 : "    the largest sizes follow the law of the smaller ones";
-  text += Format(" (seeds' spread %.3f %%)\n", 100 * hold_out.seed_spread);
+  text += Format(" (seeds' spread %.3f %%, sizes' %.3f %%)\n", 100 * hold_out.seed_spread,
+                 100 * hold_out.size_spread);
   const double law = hold_out.RootMeanSquare(&HeldOut::error);
   const bool beats_last = law < hold_out.RootMeanSquare(&HeldOut::last_value_error);
   const bool beats_line = law < hold_out.RootMeanSquare(&HeldOut::log_linear_error);
@@ -86,6 +80,10 @@ std::string AnalysisText(const Analysis& analysis, Metric metric) {
   std::string text = analysis.model + ": " + LossName(metric) + " = " + LawText(analysis) + "\n";
   text += Format("  %zu runs of %zu sizes", runs, analysis.configurations.size());
   if (analysis.seed_spread) text += Format(", seeds' spread %.3f %%", 100 * *analysis.seed_spread);
+  const LawNoise& noise = analysis.noise;
+  text += noise.size_freedom > 0 ? Format("; sizes' spread %.3f %%, %d beyond the law's parameters",
+                                          100 * noise.size_spread, noise.size_freedom)
+                                 : std::string("; no size beyond the law's parameters");
   const Interval limit = LimitInterval(analysis);
   text += Format("\n  95 %% intervals: E [%.5g, %.5g]", limit.low, limit.high);
   for (size_t k = 0; k < analysis.size_names.size(); ++k) {
@@ -103,7 +101,7 @@ std::string AnalysisText(const Analysis& analysis, Metric metric) {
   for (size_t i = 0; i < 3; ++i) {
     const Prediction& prediction = analysis.predictions[analysis.predictions.size() - 3 + i];
     text += Format("  predicted, %s: %s: %.5g [%.5g, %.5g]\n", places[i],
-                   SizesText(analysis, prediction.sizes).c_str(), prediction.value,
+                   SizesText(analysis.size_names, prediction.sizes).c_str(), prediction.value,
                    prediction.interval.low, prediction.interval.high);
   }
   text += HoldOutText(analysis);
@@ -144,6 +142,7 @@ Json JsonOf(const Law& law) {
 Json JsonOf(const HoldOut& hold_out) {
   Json json = {{"fitted_configurations", hold_out.fitted},
                {"seed_spread", hold_out.seed_spread},
+               {"size_spread", hold_out.size_spread},
                {"breaks_law", hold_out.breaks_law()},
                {"held_out", Json::array()}};
   for (const HeldOut& held : hold_out.held_out) {
@@ -164,6 +163,8 @@ Json JsonOf(const Analysis& analysis) {
                {"sizes", analysis.size_names},
                {"configurations", Json::array()},
                {"seed_spread", analysis.seed_spread ? Json(*analysis.seed_spread) : Json(nullptr)},
+               {"size_spread", analysis.noise.size_spread},
+               {"size_freedom", analysis.noise.size_freedom},
                {"delta", analysis.delta},
                {"law", JsonOf(analysis.fit.law)}};
   for (const Configuration& configuration : analysis.configurations) {

@@ -27,7 +27,7 @@ DEFINE_string(
     "the sizes, comma separated, one to three of dense_parameters, width, depth, samples, "
     "train_rows, multiply_adds");
 DEFINE_string(json, "", "a file for all figures, as JSON");
-DEFINE_double(delta, 0, "Huber's threshold on relative residuals; 0: from the spread of the seeds");
+DEFINE_double(delta, 0, "Huber's threshold on relative residuals; 0: from the runs' noise");
 DEFINE_int32(replicates, 1000, "fits to replicates of the data that intervals are made from");
 DEFINE_uint64(seed, 1, "of these replicates");
 

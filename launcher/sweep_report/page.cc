@@ -493,13 +493,14 @@ std::string FitSettings(const SweepReport& report) {
                  "Huber's on log(observed) \u2212 log(fitted), over runs; E and A by "
                  "non-negative least squares inside a search over \u03b1 (variable projection)");
   text += Definition("Huber's \u03b4",
-                     deltas.empty() ? "no law was fitted"
-                                    : "1.345 times the seeds' spread. Of the logloss: " + deltas);
+                     deltas.empty()
+                         ? "no law was fitted"
+                         : "Twice the runs' spread about the law. Of the logloss: " + deltas);
   text += Definition("Starts and optima",
                      starts.empty() ? "no law was fitted" : "Of the logloss: " + starts);
   text += Definition(
       "Intervals",
-      Format("%d replicates with the noise of whole configurations and of seeds, "
+      Format("%d replicates with the noise of sizes and of seeds, "
              "percentiles; draws of seed %llu",
              report.options.replicates, static_cast<unsigned long long>(report.options.seed)));
   text += Definition("Left out of the fits", without_value > 0

@@ -102,7 +102,8 @@ TEST(Analysis, IntervalsOfJointPredictionsCover) {
   EXPECT_GE(mean, 0.95 - 1.5 / draws);
 }
 
-// One that is always wide enough is too wide: half of it is about 1.96 times the error's deviation.
+// One that is always wide enough is too wide: half of it is Student's quantile, 3.18, times an
+// estimate of the error's deviation, and about 1.5 times as wide as 1.96 deviations.
 TEST(Analysis, IntervalsAreAsWideAsTheErrors) {
   const DrawnPlan plan = {.range = 31.6, .sizes = 6};
   double width = 0, squares = 0;
@@ -113,15 +114,15 @@ TEST(Analysis, IntervalsAreAsWideAsTheErrors) {
   }
   const double ratio = width / (2 * 1.96 * std::sqrt(squares));
   std::printf("width of the intervals over that of the errors: %.2f\n", ratio);
-  EXPECT_GT(ratio, 0.7);
-  EXPECT_LT(ratio, 1.7);
+  EXPECT_GT(ratio, 1);
+  EXPECT_LT(ratio, 2.2);
 }
 
 // Configurations that miss the law by twice the spread of their seeds.
 TEST(Analysis, IntervalsKnowOfMisfits) {
   const std::vector<double> shares =
       Coverage({.range = 31.6, .sizes = 6, .seed_spread = 5e-4, .misfit_spread = 1e-3});
-  for (const double share : shares) EXPECT_GE(share, LeastShare() - 0.05);
+  for (const double share : shares) EXPECT_GE(share, LeastShare());
 }
 
 TEST(Analysis, WideRangesIdentifyTheLaw) {
@@ -166,7 +167,7 @@ TEST(Analysis, HoldOutIsNotFittedTo) {
   ASSERT_EQ(analysis.hold_out->held_out.size(), 2u);
   std::vector<Configuration> points = DrawPoints({}, 1);
   points[7].values.assign(5, 0.3);
-  const std::optional<HoldOut> other = HoldOutLargest(points, analysis.delta, 64, 10, 1);
+  const std::optional<HoldOut> other = HoldOutLargest(points, {}, 64, 10, 1);
   EXPECT_EQ(other->held_out[1].predicted, analysis.hold_out->held_out[1].predicted);
   EXPECT_EQ(other->held_out[1].observed, 0.3);
   EXPECT_LT(analysis.hold_out->RootMeanSquare(&HeldOut::error),
@@ -195,6 +196,147 @@ TEST(Analysis, SaysWhyNotIdentified) {
   EXPECT_NE(reasons(points).find("the limit E may be 0"), std::string::npos);
   for (size_t i = 0; i < points.size(); ++i) points[i].values.assign(2, 1 - 0.001 * i * i);
   EXPECT_NE(reasons(points).find("at a bound of the search, 0.02"), std::string::npos);
+}
+
+// Adversaries: points that fit no law, or fit several. A verdict never stands beside figures that
+// contradict it.
+class Adversary {
+ public:
+  // `points` of a draw. Analyses a few draws.
+  explicit Adversary(const std::function<std::vector<Configuration>(uint64_t)>& points) {
+    for (uint64_t draw = 0; draw < 4; ++draw) {
+      analyses_.push_back(
+          Analyse("model", kNames, points(draw), {.delta = {}, .replicates = 100, .seed = draw}));
+      const Analysis& analysis = analyses_.back();
+      if (!analysis.identification.identified()) continue;
+      const Interval exponent =
+          analysis.bootstrap.Of([](const Law& law) { return law.exponents[0]; });
+      const Interval limit = analysis.bootstrap.Of([](const Law& law) { return law.limit; });
+      EXPECT_LE(exponent.high, kWidestInterval * exponent.low);
+      EXPECT_LE(limit.high, kWidestInterval * limit.low);
+      EXPECT_GT(exponent.low, kLeastExponent);
+      EXPECT_LT(exponent.high, kMostExponent * 0.999);
+      EXPECT_FALSE(analysis.hold_out && analysis.hold_out->breaks_law());
+    }
+  }
+
+  const std::vector<Analysis>& analyses() const { return analyses_; }
+  int identified() const {
+    return static_cast<int>(std::ranges::count_if(
+        analyses_, [](const Analysis& each) { return each.identification.identified(); }));
+  }
+  // The number of draws with a reason that begins so.
+  int Reasons(const std::string& begin) const {
+    return static_cast<int>(std::ranges::count_if(analyses_, [&](const Analysis& each) {
+      return std::ranges::any_of(each.identification.reasons, [&](const std::string& reason) {
+        return reason.starts_with(begin);
+      });
+    }));
+  }
+
+ private:
+  std::vector<Analysis> analyses_;
+};
+
+// The draws of a plan whose values are multiplied by a function of the size's number.
+std::function<std::vector<Configuration>(uint64_t)> Bent(
+    const DrawnPlan& plan, const std::function<double(int, double)>& bend) {
+  return [=](uint64_t draw) {
+    std::vector<Configuration> points = DrawPoints(plan, draw);
+    for (int i = 0; i < plan.sizes; ++i) {
+      for (double& value : points[i].values) value *= bend(i, TrueLaw().At(points[i].sizes));
+    }
+    return points;
+  };
+}
+
+const DrawnPlan kSix = {.range = 31.6, .sizes = 6};
+
+TEST(Adversaries, OneRunThatWentWrong) {
+  DrawnPlan plan = kSix;
+  plan.outlier = 0.05;
+  const Adversary adversary([&](uint64_t draw) { return DrawPoints(plan, draw); });
+  EXPECT_EQ(adversary.identified(), 0);
+  EXPECT_GE(adversary.Reasons("the 95 % interval of the exponent of dense_parameters is"), 3);
+}
+
+// One run, one size.
+TEST(Adversaries, OneSizeThatDecides) {
+  const Adversary run([&](uint64_t draw) {
+    std::vector<Configuration> points = DrawPoints({.seeds = 2, .seed_spread = 1e-5}, draw);
+    for (size_t i = 1; i < points.size(); ++i) points[i].values = {points[i].values[0]};
+    points[0].values[0] *= 1.2;
+    return points;
+  });
+  EXPECT_EQ(run.identified(), 0);
+  EXPECT_EQ(run.Reasons("one run decides: without the run with 0.5"), 4);
+  // All that bends is the smallest size.
+  const Adversary size(Bent({.sizes = 6, .seed_spread = 1e-4},
+                            [](int i, double law) { return i == 0 ? 1 : 0.45 / law; }));
+  EXPECT_EQ(size.identified(), 0);
+  EXPECT_GE(size.Reasons("one size decides: without dense_parameters 100000 "), 3);
+}
+
+TEST(Adversaries, NearDuplicatesCountOnce) {
+  const Adversary adversary([](uint64_t draw) {
+    std::vector<Configuration> points =
+        DrawPoints({.range = 100, .sizes = 3, .seed_spread = 1e-6}, draw);
+    for (int i = 0; i < 3; ++i) {
+      points.push_back(points[i]);
+      points.back().sizes[0] *= 1.05;
+      for (double& value : points.back().values) {
+        value *= TrueLaw().At(points.back().sizes) / TrueLaw().At(points[i].sizes);
+      }
+    }
+    return points;
+  });
+  EXPECT_EQ(adversary.identified(), 0);
+  EXPECT_EQ(adversary.Reasons("dense_parameters has 3 different sizes; expected 4"), 4);
+  for (const Analysis& analysis : adversary.analyses()) {
+    EXPECT_EQ(analysis.noise.size_freedom, 0);
+    EXPECT_FALSE(analysis.hold_out.has_value());
+  }
+}
+
+TEST(Adversaries, Break) {
+  const Adversary adversary(
+      [](uint64_t draw) { return DrawPoints({.break_of_largest = 0.01}, draw); });
+  EXPECT_EQ(adversary.identified(), 0);
+  EXPECT_EQ(adversary.Reasons("the largest sizes break the law"), 4);
+}
+
+TEST(Adversaries, UShape) {
+  const Adversary adversary(
+      Bent({}, [](int i, double) { return 1 + 0.002 * (i - 3.5) * (i - 3.5); }));
+  EXPECT_EQ(adversary.identified(), 0);
+}
+
+TEST(Adversaries, Saturation) {
+  const Adversary adversary(Bent({}, [](int, double law) { return std::max(law, 0.455) / law; }));
+  EXPECT_EQ(adversary.identified(), 0);
+}
+
+TEST(Adversaries, NegativeExponent) {
+  const Adversary adversary(Bent({}, [](int i, double law) { return (0.4 + 0.01 * i) / law; }));
+  EXPECT_EQ(adversary.identified(), 0);
+  EXPECT_EQ(adversary.Reasons("the value does not fall with dense_parameters"), 4);
+}
+
+// 1 - AUC near 0: the law is one of relative errors, and of a million times smaller values alike.
+TEST(Adversaries, AucNearOne) {
+  const Adversary plain(Bent(kSix, [](int, double) { return 1; }));
+  const Adversary small(Bent(kSix, [](int, double) { return 1e-6; }));
+  EXPECT_EQ(small.identified(), plain.identified());
+  for (size_t i = 0; i < plain.analyses().size(); ++i) {
+    const Analysis& a = plain.analyses()[i];
+    const Analysis& b = small.analyses()[i];
+    EXPECT_NEAR(b.fit.law.exponents[0], a.fit.law.exponents[0], 1e-4);
+    EXPECT_NEAR(b.fit.law.limit, 1e-6 * a.fit.law.limit, 1e-10);
+  }
+  // With a limit of 0, and seeds that differ by a third.
+  const Adversary none(
+      Bent({.seed_spread = 0.3}, [](int, double law) { return 1e-4 * (law - 0.44) / law; }));
+  EXPECT_EQ(none.identified(), 0);
 }
 
 TEST(Analysis, SameBits) {

@@ -21,6 +21,8 @@ struct DrawnPlan {
   double seed_spread = 1e-3;    // relative standard deviation of a run
   double misfit_spread = 0;     // of a configuration
   double break_of_largest = 0;  // the two largest sizes' values are this share higher
+  double outlier = 0;           // a run of the third size is this share higher
+  bool uneven = false;          // sizes have 1, 2, ..., `seeds`, 1, ... seeds instead
 };
 
 // Values of the true law with normal noise; draw `draw` of the plan, the same every time.
@@ -36,11 +38,13 @@ inline std::vector<Configuration> DrawPoints(const DrawnPlan& plan, uint64_t dra
     const double broken = i >= plan.sizes - 2 ? 1 + plan.break_of_largest : 1;
     const double mean = TrueLaw().At(configuration.sizes) * broken *
                         std::exp(plan.misfit_spread * normals[runs + i]);
-    for (int seed = 0; seed < plan.seeds; ++seed) {
+    const int seeds = plan.uneven ? 1 + i % plan.seeds : plan.seeds;
+    for (int seed = 0; seed < seeds; ++seed) {
       configuration.values.push_back(mean *
                                      std::exp(plan.seed_spread * normals[i * plan.seeds + seed]));
     }
   }
+  configurations[2].values[0] *= 1 + plan.outlier;
   return configurations;
 }
 

@@ -1,6 +1,8 @@
 #include "launcher/scaling_law/law_fit.h"
 
 #include "gtest/gtest.h"
+#include "launcher/scaling_law/noise.h"
+#include "launcher/scaling_law/sizes.h"
 #include "tests/launcher/scaling_law/drawn_points.h"
 
 namespace elastor {
@@ -84,6 +86,65 @@ TEST(LawFit, SpreadIsPooledOverConfigurations) {
       {{1}, {std::exp(0.1), std::exp(-0.1)}}, {{2}, {1.0, 1.0, 1.0}}, {{3}, {5.0}}};
   EXPECT_NEAR(*SeedSpread(points), std::sqrt(0.02 / 3), 1e-15);
   EXPECT_FALSE(SeedSpread(std::span(points).last(1)).has_value());
+}
+
+// Sizes 1, 2, 4, ... whose runs have these logarithms.
+std::vector<Configuration> PointsOf(const std::vector<std::vector<double>>& logs) {
+  std::vector<Configuration> points;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    points.push_back({{std::pow(2.0, i)}, {}});
+    for (const double log : logs[i]) points.back().values.push_back(std::exp(log));
+  }
+  return points;
+}
+
+// About the law L = 1; the right values are from a script of Python's floats: an analysis of
+// variance where sizes have equally many runs, Paule and Mandel's equation by bisection where not.
+TEST(Noise, IsOfSizesAndOfSeeds) {
+  const Law one = {1, {0}, {1}, {1}};
+  const LawNoise even = NoiseOf(
+      PointsOf({{.010, .014}, {-.021, -.019}, {.004, 0}, {.013, .010}, {-.009, -.012}}), one);
+  EXPECT_EQ(even.size_freedom, 2);
+  EXPECT_EQ(even.freedom, 2);
+  EXPECT_NEAR(even.seed_spread, 0.0023237900077, 1e-12);
+  EXPECT_NEAR(even.size_spread, 0.0198128746021, 1e-11);
+  EXPECT_EQ(even.drawn_size_spread, even.size_spread);
+  const LawNoise uneven = NoiseOf(
+      PointsOf(
+          {{.010, .014, .011, .015}, {-.021, -.019}, {.004}, {.013, .010, .011}, {-.009, -.012}}),
+      one);
+  EXPECT_NEAR(uneven.seed_spread, 0.0020059435495, 1e-12);
+  EXPECT_NEAR(uneven.size_spread, 0.0200928184261, 1e-11);
+  // Means that differ less than the seeds allow.
+  const LawNoise less = NoiseOf(
+      PointsOf({{.010, -.011}, {-.021, .019}, {.004, -.003}, {.013, -.010}, {-.009, .012}}), one);
+  EXPECT_EQ(less.size_spread, 0);
+  EXPECT_NEAR(less.seed_spread, 0.0174928556845, 1e-12);
+  EXPECT_NEAR(less.drawn_seed_spread, 0.0024494897428, 1e-12);
+  // No size beyond three parameters: the seeds' freedom.
+  const LawNoise three = NoiseOf(PointsOf({{.010, .014}, {-.021, -.019}, {.004, 0}}), one);
+  EXPECT_EQ(three.size_freedom, 0);
+  EXPECT_EQ(three.freedom, 3);
+}
+
+TEST(Noise, WeighsSizesByTheirVariance) {
+  const std::vector<Configuration> points = PointsOf({{0, 0, 0, 0}, {0, 0}});
+  // The variances of the means are as 1/4 + 1/2 and 1/2 + 1/2.
+  const std::vector<double> weights = WeightsOf(points, 0.5);
+  EXPECT_NEAR(4 * weights[0] / (2 * weights[1]), 4.0 / 3, 1e-12);
+  EXPECT_NEAR(4 * weights[0] + 2 * weights[1], 6, 1e-12);
+  EXPECT_EQ(WeightsOf(points, 0), (std::vector<double>{1, 1}));
+}
+
+TEST(Sizes, NearDuplicatesAreOne) {
+  const auto groups = [](const std::vector<std::vector<double>>& sizes) {
+    std::vector<Configuration> points;
+    for (const std::vector<double>& each : sizes) points.push_back({each, {1}});
+    return GroupsOf(points);
+  };
+  EXPECT_EQ(groups({{100}, {300}, {109}, {111}, {290}, {121}}),
+            (std::vector<int>{0, 1, 0, 2, 1, 2}));
+  EXPECT_EQ(groups({{16, 1}, {17, 1}, {16, 2}, {32, 1}}), (std::vector<int>{0, 0, 1, 2}));
 }
 
 }  // namespace
