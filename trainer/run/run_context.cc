@@ -200,8 +200,7 @@ StatusOr<EvalRecord> RunContext::EvaluateTrainingRows() {
   return MakeEvalRecord(Split::kTrain, rows, std::move(labels));
 }
 
-EvalRecord RunContext::MakeEvalRecord(Split split, int64_t rows,
-                                      std::vector<MetricValues> labels) const {
+EvalRecord RunContext::MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels) {
   EvalRecord record;
   record.labels = std::move(labels);
   record.split = SplitName(split);

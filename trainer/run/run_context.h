@@ -108,7 +108,7 @@ struct RunContext {
 
  private:
   // Returns the record of all labels' metrics.
-  EvalRecord MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels) const;
+  EvalRecord MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels);
   // The last part of Open.
   Status MakeBackend(const RunOptions& options);
 
