@@ -168,8 +168,8 @@ interrupt USR1 75 "$work/d" '"event":"train","step":30,'
 must_train "after a signal" 2 "$work/d" --resume
 same_as_whole "$work/d" "stopped by a signal"
 
-# Stopped within an evaluation or a measurement of spectra, as both follow every step: made first when the run goes on. So
-# it is where the run ends with that step, whose checkpoint is then written anew.
+# Stopped within an evaluation or a measurement of spectra, as both follow every step. It is made first when the run goes
+# on, also where the run ends with that step, whose checkpoint is then written anew.
 often=(--set=training.eval_every_steps=1 --set=training.epochs=1 --set=spectrum.every_steps=1)
 interrupt TERM 75 "$work/g" '"event":"train","step":5,' "${often[@]}"
 stop=$(echo "$work"/g/checkpoints/step-* | sed 's/.*step-0*//')
