@@ -168,13 +168,13 @@ interrupt USR1 75 "$work/d" '"event":"train","step":30,'
 must_train "after a signal" 2 "$work/d" --resume
 same_as_whole "$work/d" "stopped by a signal"
 
-# Stopped within an evaluation, as one follows every step: it is cut short, and made first when the run goes on. So
-# it is where the run ends with that step, whose checkpoint is then written anew.
+# Stopped within an evaluation or a measurement of spectra, as both follow every step. It is made first when the run goes
+# on, also where the run ends with that step, whose checkpoint is then written anew.
 often=(--set=training.eval_every_steps=1 --set=training.epochs=1 --set=spectrum.every_steps=1)
 interrupt TERM 75 "$work/g" '"event":"train","step":5,' "${often[@]}"
 stop=$(echo "$work"/g/checkpoints/step-* | sed 's/.*step-0*//')
-grep --quiet '"evaluation_pending": *true' "$work"/g/checkpoints/step-*/manifest.json ||
-  fail "the evaluation after step $stop was not cut short"
+grep --quiet --extended-regexp '"(evaluation|spectrum)_pending": *true' "$work"/g/checkpoints/step-*/manifest.json ||
+  fail "no measurement after step $stop was cut short"
 must_train "the whole run" 1 "$work/often" --set=checkpoint.disabled=true "${often[@]}"
 must_train "the run to step $stop" 1 "$work/often_to_stop" --set=checkpoint.disabled=true "${often[@]}" \
   --set=training.max_steps="$stop"
