@@ -130,6 +130,7 @@ FittedLaw FitLaw(std::span<const Configuration> configurations, std::optional<do
   FittedLaw fitted;
   fitted.delta = delta.value_or(kNoThreshold);
   for (int pass = 0; pass < kMostPasses; ++pass) {
+    if (pass > 0 && !delta) fitted.delta = kHuberDeviations * fitted.noise.spread();
     const double ratio = fitted.noise.ratio;
     const std::vector<double> weights = WeightsOf(configurations, ratio);
     fitted.fit = LawFitter(configurations, fitted.delta, weights).Minimise(nodes);
@@ -138,7 +139,6 @@ FittedLaw FitLaw(std::span<const Configuration> configurations, std::optional<do
         std::ranges::equal(weights, WeightsOf(configurations, fitted.noise.ratio),
                            [](double a, double b) { return std::abs(a - b) <= kSameWeight * b; });
     if (pass > 0 && same_weights) break;
-    if (!delta) fitted.delta = kHuberDeviations * fitted.noise.spread();
   }
   if (fitted.noise.freedom == 0) {
     // Nothing but the threshold tells of the noise.

@@ -498,11 +498,10 @@ std::string FitSettings(const SweepReport& report) {
                          : "Twice the runs' spread about the law. Of the logloss: " + deltas);
   text += Definition("Starts and optima",
                      starts.empty() ? "no law was fitted" : "Of the logloss: " + starts);
-  text += Definition(
-      "Intervals",
-      Format("%d replicates with the noise of sizes and of seeds, "
-             "percentiles; draws of seed %llu",
-             report.options.replicates, static_cast<unsigned long long>(report.options.seed)));
+  text += Definition("Intervals", Format("%d replicates with the noise of sizes and of seeds, "
+                                         "percentiles; draws of seed %llu",
+                                         report.options.replicates,
+                                         static_cast<unsigned long long>(report.options.seed)));
   text += Definition("Left out of the fits", without_value > 0
                                                  ? StrCat(without_value,
                                                           " finished runs without the metric, and "

@@ -53,6 +53,26 @@ std::vector<double> Coverage(const DrawnPlan& plan) {
   return covered;
 }
 
+// The right values are scipy's (curve_fit of log L to the sizes' means, Student's quantile of three
+// degrees of freedom) and an analysis of variance by numpy. An interval of the exponent is that of
+// a linearised law there, so that its ends are near and not the same.
+TEST(Analysis, AgreesWithScipy) {
+  const Analysis analysis =
+      Analyse("model", kNames, DrawPoints({.range = 31.6, .sizes = 6, .misfit_spread = 1e-3}, 2),
+              {.delta = 1, .replicates = 1000});
+  EXPECT_NEAR(analysis.fit.law.exponents[0], 0.417769, 1e-5);
+  EXPECT_NEAR(analysis.fit.law.limit, 0.4436512, 1e-6);
+  EXPECT_NEAR(analysis.noise.seed_spread, 8.37494e-4, 1e-8);
+  EXPECT_NEAR(analysis.noise.size_spread, 9.52102e-4, 1e-8);
+  EXPECT_EQ(analysis.noise.size_freedom, 3);
+  const Interval exponent = analysis.bootstrap.Of([](const Law& law) { return law.exponents[0]; });
+  EXPECT_NEAR(exponent.low, 0.2967, 0.02);
+  EXPECT_NEAR(exponent.high, 0.5388, 0.02);
+  const Interval largest = analysis.predictions[5].interval;
+  EXPECT_NEAR(largest.low, 0.452324, 3e-4);
+  EXPECT_NEAR(largest.high, 0.454818, 3e-4);
+}
+
 // Of n draws of probability 0.95, a share this low comes up once in 10,000 times.
 double LeastShare() { return 0.95 - 3.7 * std::sqrt(0.95 * 0.05 / FLAGS_draws); }
 
@@ -155,9 +175,13 @@ TEST(Analysis, HoldOutSeesALawThatBreaks) {
   const auto breaks = [](const Analysis& analysis) { return analysis.hold_out->breaks_law(); };
   const double told = Share({.break_of_largest = 0.01}, breaks);
   const double false_alarms = Share({}, breaks);
-  std::printf("hold-out: told %.3f of breaks by 1 %%, false alarms %.3f\n", told, false_alarms);
+  const double with_scatter = Share({.misfit_spread = 1e-3}, breaks);
+  std::printf(
+      "hold-out: told %.3f of breaks by 1 %%, false alarms %.3f, %.3f where sizes scatter\n", told,
+      false_alarms, with_scatter);
   EXPECT_GE(told, 0.95);
-  EXPECT_LE(false_alarms, 0.25);
+  EXPECT_LE(false_alarms, 1 - LeastShare());
+  EXPECT_LE(with_scatter, 1 - LeastShare());
 }
 
 TEST(Analysis, HoldOutIsNotFittedTo) {
