@@ -15,7 +15,7 @@ packages=(
   ca-certificates
   g++
   git
-  libboost-context-dev
+  libboost1.74-dev
   libeigen3-dev
   libfast-float-dev
   libgflags-dev

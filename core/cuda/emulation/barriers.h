@@ -17,8 +17,8 @@ enum class WarpBarrier { kSync, kShuffle, kBallot };
 const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
 // Waits for all threads of the block.
 void WaitForBlock();
-// Returns the lane of the running thread in its warp.
-int CurrentLane();
+// The lane of the running thread in its warp.
+inline int current_lane;
 // Ends the process with a message that names the running thread.
 [[noreturn]] void DieOfKernel(const char* what);
 

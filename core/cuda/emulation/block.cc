@@ -1,49 +1,76 @@
 #include "core/cuda/emulation/block.h"
 
-#include <alloca.h>
+#include <sys/mman.h>
 
-#include <boost/context/fiber.hpp>
-#include <boost/context/protected_fixedsize_stack.hpp>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/emulation/sequence.h"
 #include "core/cuda/emulation/shared_memory.h"
 
+// Saves the registers that a call must keep on the present stack, and its top in *from; goes on
+// with the stack of `top`, where an earlier call returns. Unlike Boost.Context it leaves the
+// floating point's modes alone, which all threads share, and returns by `ret`, so that the CPU
+// predicts where.
+extern "C" void ElastorSwitchStack(void** from, void* top);
+asm(R"(
+  .text
+  .type ElastorSwitchStack, @function
+ElastorSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size ElastorSwitchStack, . - ElastorSwitchStack
+)");
+
 namespace elastor::cuda::emulation {
 namespace {
-
-using boost::context::fiber;
 
 constexpr int kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kGuardBytes = 4096;
 constexpr int kStackShifts = 61;
-constexpr int kCacheLine = 64;
+constexpr size_t kStackShiftBytes = 64;  // a line of the cache
+constexpr int kSavedRegisters = 6;
 
-// A fiber that runs threads of a block: one after another, as long as none of them waits.
+// A stack that runs threads of a block: one after another, as long as none of them waits.
 struct Worker {
-  int number = 0;
-  fiber here;
-  fiber scheduler;
+  void* top = nullptr;  // of the stack while it does not run, below the registers it has saved
 };
-
-enum class ThreadState { kFinished, kRunnable, kWaitsForWarp, kWaitsForBlock };
 
 struct Thread {
   uint3 index;
-  ThreadState state;
-  Worker* worker;
+  Worker* worker = nullptr;  // null before it starts and after it ends
   WarpBarrier barrier;
   unsigned mask;
   uint64_t value;
 };
 
+// The threads of a warp in sets of bits: one of them runs, or they are in one of these sets, or
+// they have ended.
 struct Warp {
   int begin;  // first thread
-  int count;  // threads
-  bool started;
+  unsigned can_run;
+  unsigned waits_for_warp;
+  unsigned waits_for_block;
   uint64_t delivered[kLanes];
 };
 
@@ -53,23 +80,23 @@ class Executor {
 
   const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
   void WaitForBlock();
-  int lane() const { return static_cast<int>((current_ - threads_.data()) % kLanes); }
   SharedMemory& shared() { return shared_; }
   bool running() const { return running_; }
 
  private:
   void Prepare(dim3 block, size_t shared_bytes);
   void RunBlock();
-  bool RunWarp(Warp& warp);
-  void StartLanes(Warp& warp);
+  void RunWarp(Warp* warp);
+  void StartTurn();
   bool ReleaseLanes(Warp& warp);
   bool MaskIsThere(const Warp& warp, const Thread& thread) const;
   void ReleaseBlock();
 
+  static void EnterStack();
   Worker* IdleWorker();
   void Work(Worker* self);
-  void Resume(Thread* thread);
-  void Suspend();
+  Worker* Next();
+  void GoOn(Worker* self);
 
   Body body_;
   std::vector<Thread> threads_;
@@ -77,17 +104,18 @@ class Executor {
   Sequence block_order_, warp_order_, lane_order_;
   int workers_ = 0;
   std::vector<Worker*> idle_;
+  Worker host_;  // the stack that called Run
+  // The lanes of the warp take turns in this order.
+  Warp* warp_ = nullptr;
+  const int* next_lane_ = nullptr;
+  const int* end_of_turn_ = nullptr;
   Thread* current_ = nullptr;
-  // Lanes that the workers shall start, in this order.
-  Warp* starting_ = nullptr;
-  std::vector<int> to_start_;
-  size_t next_to_start_ = 0;
   int finished_ = 0;
   bool running_ = false;
   SharedMemory shared_;
 };
 
-// Never destroyed: its fibers never return.
+// Never destroyed: its workers never return.
 Executor& TheExecutor() {
   static Executor* const executor = new Executor;
   return *executor;
@@ -134,172 +162,149 @@ void Executor::Prepare(dim3 block, size_t shared_bytes) {
 void Executor::RunBlock() {
   shared_.StartBlock();
   const int count = static_cast<int>(threads_.size());
-  for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
   for (size_t w = 0; w < warps_.size(); ++w) {
     const int begin = static_cast<int>(w) * kLanes;
     warps_[w].begin = begin;
-    warps_[w].count = std::min(kLanes, count - begin);
-    warps_[w].started = false;
+    warps_[w].can_run = ~0u >> std::max(0, kLanes - (count - begin));
+    warps_[w].waits_for_warp = warps_[w].waits_for_block = 0;
   }
   finished_ = 0;
   while (true) {
-    for (const int w : warp_order_.Next()) {
-      while (RunWarp(warps_[w])) {
-      }
-    }
+    for (const int w : warp_order_.Next()) RunWarp(&warps_[w]);
     if (finished_ == count) return;
     ReleaseBlock();
   }
 }
 
-// Runs every lane that can until it waits. False when none could.
-bool Executor::RunWarp(Warp& warp) {
-  bool ran = false;
-  if (!warp.started) {
-    warp.started = true;
-    StartLanes(warp);
-    ran = true;
-  } else {
-    for (const int lane : lane_order_.Next()) {
-      if (lane >= warp.count) continue;
-      Thread* const thread = &threads_[warp.begin + lane];
-      if (thread->state != ThreadState::kRunnable) continue;
-      Resume(thread);
-      ran = true;
-    }
-  }
-  return ran && ReleaseLanes(warp);
+// Runs the warp until every lane has ended or waits for the block.
+void Executor::RunWarp(Warp* warp) {
+  warp_ = warp;
+  StartTurn();
+  GoOn(&host_);
 }
 
-void Executor::StartLanes(Warp& warp) {
-  starting_ = &warp;
-  to_start_.clear();
-  for (const int lane : lane_order_.Next()) {
-    if (lane < warp.count) to_start_.push_back(lane);
-  }
-  next_to_start_ = 0;
-  while (next_to_start_ < to_start_.size()) {
-    Worker* const worker = IdleWorker();
-    worker->here = std::move(worker->here).resume();
-  }
+void Executor::StartTurn() {
+  const std::vector<int>& order = lane_order_.Next();
+  next_lane_ = order.data();
+  end_of_turn_ = next_lane_ + order.size();
 }
 
 // Whether all lanes of the thread's mask have come to its barrier.
 bool Executor::MaskIsThere(const Warp& warp, const Thread& thread) const {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((thread.mask >> lane & 1) == 0) continue;
-    if (lane >= warp.count) return false;
-    const Thread& other = threads_[warp.begin + lane];
-    if (other.state != ThreadState::kWaitsForWarp || other.barrier != thread.barrier ||
-        other.mask != thread.mask) {
-      return false;
-    }
+  if ((thread.mask & ~warp.waits_for_warp) != 0) return false;
+  for (unsigned rest = thread.mask; rest != 0; rest &= rest - 1) {
+    const Thread& other = threads_[warp.begin + std::countr_zero(rest)];
+    if (other.barrier != thread.barrier || other.mask != thread.mask) return false;
   }
   return true;
 }
 
 // No lane of the warp can run. True when some can now.
 bool Executor::ReleaseLanes(Warp& warp) {
-  bool waits = false, completed = false;
-  for (int first = 0; first < warp.count; ++first) {
-    Thread& thread = threads_[warp.begin + first];
-    if (thread.state != ThreadState::kWaitsForWarp) continue;
-    waits = true;
-    if (!MaskIsThere(warp, thread)) continue;
-    completed = true;
-    const unsigned mask = thread.mask;
-    for (int lane = 0; lane < warp.count; ++lane) {
-      if ((mask >> lane & 1) == 0) continue;
-      Thread& other = threads_[warp.begin + lane];
-      warp.delivered[lane] = other.value;
-      other.state = ThreadState::kRunnable;
+  for (unsigned rest = warp.waits_for_warp; rest != 0;) {
+    const Thread& first = threads_[warp.begin + std::countr_zero(rest)];
+    rest &= rest - 1;
+    if (!MaskIsThere(warp, first)) continue;
+    const unsigned mask = first.mask;
+    for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
+      const int lane = std::countr_zero(lanes);
+      warp.delivered[lane] = threads_[warp.begin + lane].value;
     }
+    warp.waits_for_warp &= ~mask;
+    warp.can_run |= mask;
+    rest &= ~mask;
   }
-  if (waits && !completed) {
-    for (int lane = 0; lane < warp.count; ++lane) {
-      current_ = &threads_[warp.begin + lane];
-      if (current_->state == ThreadState::kWaitsForWarp) break;
-    }
+  if (warp.can_run != 0) return true;
+  if (warp.waits_for_warp != 0) {
+    current_ = &threads_[warp.begin + std::countr_zero(warp.waits_for_warp)];
     threadIdx = current_->index;
     DieOfKernel("waits for lanes of its mask that exited or wait for something else");
   }
-  return completed;
+  return false;
 }
 
-// Every thread has exited or waits for the block.
+// Every thread has ended or waits for the block.
 void Executor::ReleaseBlock() {
-  if (finished_ > 0) {
-    for (Thread& thread : threads_) {
-      current_ = &thread;
-      if (thread.state == ThreadState::kWaitsForBlock) break;
+  for (Warp& warp : warps_) {
+    if (finished_ > 0 && warp.waits_for_block != 0) {
+      threadIdx = threads_[warp.begin + std::countr_zero(warp.waits_for_block)].index;
+      DieOfKernel("waits at __syncthreads, which other threads of the block have passed by");
     }
-    threadIdx = current_->index;
-    DieOfKernel("waits at __syncthreads, which other threads of the block have passed by");
+    warp.can_run = std::exchange(warp.waits_for_block, 0);
   }
-  for (Thread& thread : threads_) thread.state = ThreadState::kRunnable;
 }
 
+// A new stack looks as if ElastorSwitchStack had been called on it just before EnterStack.
 Worker* Executor::IdleWorker() {
   if (!idle_.empty()) {
     Worker* const worker = idle_.back();
     idle_.pop_back();
     return worker;
   }
-  Worker* const worker = new Worker;
-  worker->number = workers_++;
-  worker->here = fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
-                       [this, worker](fiber&& scheduler) {
-                         worker->scheduler = std::move(scheduler);
-                         // Otherwise all stacks compete for the same lines of the cache.
-                         void* const shift = alloca(worker->number % kStackShifts * kCacheLine);
-                         asm volatile("" ::"r"(shift) : "memory");
-                         Work(worker);
-                         return fiber();
-                       });
-  return worker;
+  void* const map = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (map == MAP_FAILED || mprotect(map, kGuardBytes, PROT_NONE) != 0) {
+    DieOfLaunch("no memory for the stacks of its threads");
+  }
+  // Without a shift, all stacks compete for the same lines of the cache.
+  const size_t shift = workers_++ % kStackShifts * kStackShiftBytes;
+  void** top =
+      reinterpret_cast<void**>(static_cast<char*>(map) + kGuardBytes + kStackBytes - shift);
+  *--top = nullptr;  // EnterStack never returns
+  *--top = reinterpret_cast<void*>(&Executor::EnterStack);
+  return new Worker{top - kSavedRegisters};
 }
+
+void Executor::EnterStack() { TheExecutor().Work(TheExecutor().current_->worker); }
 
 // Never returns: an idle worker sleeps in its last line.
 void Executor::Work(Worker* self) {
   while (true) {
-    while (next_to_start_ < to_start_.size()) {
-      current_ = &threads_[starting_->begin + to_start_[next_to_start_++]];
-      current_->worker = self;
-      threadIdx = current_->index;
-      body_.run(body_.context);
-      current_->state = ThreadState::kFinished;
-      ++finished_;
-    }
+    body_.run(body_.context);
+    current_->worker = nullptr;
+    ++finished_;
     idle_.push_back(self);
-    self->scheduler = std::move(self->scheduler).resume();
+    GoOn(self);
   }
 }
 
-void Executor::Resume(Thread* thread) {
-  current_ = thread;
-  threadIdx = thread->index;
-  Worker* const worker = thread->worker;
-  worker->here = std::move(worker->here).resume();
+// Chooses the next lane of the warp, and returns its stack; the host's when none can run.
+Worker* Executor::Next() {
+  do {
+    while (next_lane_ != end_of_turn_) {
+      const int lane = *next_lane_++;
+      if ((warp_->can_run >> lane & 1) == 0) continue;
+      warp_->can_run &= ~(1u << lane);
+      current_lane = lane;
+      current_ = &threads_[warp_->begin + lane];
+      threadIdx = current_->index;
+      if (current_->worker == nullptr) current_->worker = IdleWorker();
+      return current_->worker;
+    }
+    if (!ReleaseLanes(*warp_)) return &host_;
+    StartTurn();
+  } while (true);
 }
 
-void Executor::Suspend() {
-  Worker* const self = current_->worker;
-  self->scheduler = std::move(self->scheduler).resume();
+// Runs the next lane; returns when it is the turn of the caller, whose stack is `self`.
+void Executor::GoOn(Worker* self) {
+  Worker* const next = Next();
+  if (next != self) ElastorSwitchStack(&self->top, next->top);
 }
 
 const uint64_t* Executor::WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) {
-  if ((mask >> lane() & 1) == 0) DieOfKernel("is not in the mask that it gives");
+  if ((mask >> current_lane & 1) == 0) DieOfKernel("is not in the mask that it gives");
   current_->barrier = barrier;
   current_->mask = mask;
   current_->value = value;
-  current_->state = ThreadState::kWaitsForWarp;
-  Suspend();
-  return warps_[(current_ - threads_.data()) / kLanes].delivered;
+  warp_->waits_for_warp |= 1u << current_lane;
+  GoOn(current_->worker);
+  return warp_->delivered;
 }
 
 void Executor::WaitForBlock() {
-  current_->state = ThreadState::kWaitsForBlock;
-  Suspend();
+  warp_->waits_for_block |= 1u << current_lane;
+  GoOn(current_->worker);
 }
 
 }  // namespace
@@ -315,8 +320,6 @@ const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) 
 }
 
 void WaitForBlock() { TheExecutor().WaitForBlock(); }
-
-int CurrentLane() { return TheExecutor().lane(); }
 
 void PoisonSharedBytes(void* variable, size_t bytes) {
   TheExecutor().shared().Declare(variable, bytes);

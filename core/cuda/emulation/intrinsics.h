@@ -25,20 +25,20 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
   namespace emulation = elastor::cuda::emulation;
-  const int own = emulation::CurrentLane();
+  const int own = emulation::current_lane;
   return emulation::Shuffle(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
   namespace emulation = elastor::cuda::emulation;
-  const int own = emulation::CurrentLane();
+  const int own = emulation::current_lane;
   const int source = own + static_cast<int>(delta);
   return emulation::Shuffle(mask, value, source > (own | (width - 1)) ? own : source);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
   namespace emulation = elastor::cuda::emulation;
-  const int own = emulation::CurrentLane();
+  const int own = emulation::current_lane;
   const int source = own ^ lane_mask;
   return emulation::Shuffle(mask, value, source > (own | (width - 1)) ? own : source);
 }

@@ -112,20 +112,21 @@ class DeviceExecutorTest : public testing::TestWithParam<ModelCase> {
   const std::vector<float> weights_ = MakeWeights(graph_.parameters());
 };
 
+// The third leaf is absent.
 TEST_P(DeviceExecutorTest, EqualsTheHosts) {
-  const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
+  const LeafBatch batch = Batch({7, 6, 0, 5}, kLeafRows);
   const PassResult host = RunOnCpu(batch);
-  ExpectNear(Run<float>(batch, 0, 4, Precision::kFloat32), host, graph_, LargestDifference,
-             kFloatBound);
+  PassResult device = Run<float>(batch, 0, 4, Precision::kFloat32);
+  device.gradients[2].clear();
+  ExpectNear(device, host, graph_, LargestDifference, kFloatBound);
 }
 
-// A leaf of more rows than a chunk of the column sums has, beside an absent one.
-TEST_P(DeviceExecutorTest, LongLeavesAndAnAbsentOne) {
-  const LeafBatch batch = Batch({70, 0, 69}, /*leaf_rows=*/70);
+// Of more rows than a chunk of the column sums has.
+TEST_P(DeviceExecutorTest, LongLeaves) {
+  const LeafBatch batch = Batch({70, 69}, /*leaf_rows=*/70);
   const PassResult host = RunOnCpu(batch);
-  PassResult device = Run<float>(batch, 0, 3, Precision::kFloat32);
-  device.gradients[1].clear();
-  ExpectNear(device, host, graph_, LargestDifference, kFloatBound);
+  ExpectNear(Run<float>(batch, 0, 2, Precision::kFloat32), host, graph_, LargestDifference,
+             kFloatBound);
 }
 
 // A row for which a ReLU falls on the other side has another gradient: such rows are found by dE,
@@ -136,8 +137,8 @@ TEST_P(DeviceExecutorTest, RoundedProducts) {
     LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
     const auto host = [&] { return RunOnCpu(batch); };
     const auto device = [&] { return Run<A>(batch, 0, 4, precision); };
-    const PassResult exact = host();
-    const PassResult rounded = device();
+    PassResult exact = host();
+    PassResult rounded = device();
     int flipped = 0;
     for (int64_t row = 0; row < batch.rows(); ++row) {
       const auto part = [&](const PassResult& result) {
@@ -150,7 +151,11 @@ TEST_P(DeviceExecutorTest, RoundedProducts) {
       ++flipped;
     }
     EXPECT_LE(flipped, kMostFlippedRows);
-    ExpectNear(device(), host(), graph_, RootMeanSquareDifference, bound);
+    if (flipped > 0) {
+      exact = host();
+      rounded = device();
+    }
+    ExpectNear(rounded, exact, graph_, RootMeanSquareDifference, bound);
   };
   check(float{}, Precision::kTf32, kTf32Bound);
   check(BFloat16{}, Precision::kBFloat16, kBFloat16Bound);
