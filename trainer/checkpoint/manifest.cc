@@ -39,7 +39,11 @@ Json ControlJson(const ControlRecord& control) {
   std::string text;
   const auto printed = google::protobuf::util::MessageToJsonString(control, &text, options);
   CHECK(printed.ok()) << printed.message().ToString();
-  return Json::parse(text);
+  Json json = Json::parse(text);
+  // Earlier builds refuse fields that they do not know. Only a run that was cut short has these.
+  if (!control.evaluation_pending()) json.erase("evaluation_pending");
+  if (!control.spectrum_pending()) json.erase("spectrum_pending");
+  return json;
 }
 
 Json TableJson(const StoredTable& table) {

@@ -175,6 +175,7 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
   CheckpointMetadata metadata;
   metadata.contents = contents;
   metadata.control = control;
+  if (contents == Contents::kWeights) metadata.control.clear_spectrum_pending();  // is of states
   metadata.numerics = numerics;
   metadata.model_hash = MakeModelHash(Identity());
   metadata.numeric_hash = NumericHash(experiment);
