@@ -20,11 +20,23 @@ make_tiny_data 1000
 tiny=("$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data")
 new=--output_dir=$work/new
 
+# Jobs that end by themselves run side by side, since each waits more than it computes.
+# expect_beside, like expect_line; all_beside: waits for all of them and counts those that failed.
+beside=()
+expect_beside() {
+  (failures=0; expect_line "$@"; exit "$failures") &
+  beside+=($!)
+}
+all_beside() {
+  local process
+  for process in "${beside[@]}"; do wait "$process" || failures=$((failures + 1)); done
+}
+
 # differs LINE ARGUMENT...: of two ranks the second has these arguments besides; the line may be a part.
 differs() {
   local line=$1
   shift
-  expect_line 2 "rank 1: $line" mpi 1 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new" "$@"
+  expect_beside 2 "rank 1: $line" mpi 1 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new" "$@"
 }
 # Each of these would otherwise make the second rank call something else sooner or later. Every other field
 # of the experiment: start_agreement_test.
@@ -33,6 +45,18 @@ differs "parallel.plan is REPLICATED, expected rank 0's AUTO" --set=parallel.pla
 differs "--resume is 'true', expected rank 0's 'false'" --resume
 differs "--mode is 'evaluate', expected rank 0's 'train'" --mode=evaluate --model=nowhere
 differs "--output_dir is '$work/elsewhere', expected rank 0's '$work/new'" --output_dir="$work/elsewhere"
+
+# The job ends although the process that is no trainer would not.
+soon=(--set=parallel.start_seconds=1)
+expect_beside 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
+  mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep infinity
+
+# A rank that may not even start the thread that keeps MPI's start from waiting for ever. The other one does not wait
+# until its own deadline, which would be a second line.
+expect_beside 3 "cannot start thread 1 of 1 for the deadline of MPI_Init and MPI_Finalize: Resource temporarily unavailable" \
+  mpi 1 prlimit --as=40000000000 --stack=64000000000 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new"
+
+all_beside
 [[ ! -e $work/new ]] || fail 'a refused run left its folder'
 
 # What may differ between ranks changes no bit.
@@ -43,16 +67,6 @@ mpi 1 "${run[@]}" : -np 1 "${run[@]}" --set=data.path="$work/copy" --set=data.re
   --set=parallel.threads=3 >"$work/log" 2>&1 || fail "fields of a rank's own: $(cat "$work/log")"
 [[ $(digest_of "$work/together") == "$(digest_of "$work/alone")" ]] ||
   fail 'fields of a rank'\''s own: another digest'
-
-# The job ends although the process that is no trainer would not.
-soon=(--set=parallel.start_seconds=1)
-expect_line 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \
-  mpi 1 "${tiny[@]}" "$new" "${soon[@]}" : -np 1 sleep infinity
-
-# A rank that may not even start the thread that keeps MPI's start from waiting for ever. The other one does not wait
-# until its own deadline, which would be a second line.
-expect_line 3 "cannot start thread 1 of 1 for the deadline of MPI_Init and MPI_Finalize: Resource temporarily unavailable" \
-  mpi 1 prlimit --as=40000000000 --stack=64000000000 "${tiny[@]}" "$new" : -np 1 "${tiny[@]}" "$new"
 
 # begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
 begin() {

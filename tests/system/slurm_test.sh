@@ -153,26 +153,9 @@ for host in 1 2; do
 done
 on 0 sbatch --partition=high --nodes=2 --exclusive --output=/dev/null --wrap='sleep 1' >/dev/null
 wait_for 'preemption' grep --quiet '"exit_code":75' "$work"/long/attempts/*
-wait "$follower" || fail "two nodes: $(<"$work/long.log")"
-[[ $(digest_of "$work"/long/runs/*) == "$(digest_of "$work"/long_whole/runs/*)" ]] || fail 'two nodes: another digest'
-[[ $(starts "$work/long") -eq 2 ]] || fail "two nodes: $(cat "$work"/long/attempts/*)"
-grep --quiet "_0 restart 1 on $prefix\[1-2\]" "$work"/long/attempts/* || fail "two nodes: $(cat "$work"/long/attempts/*)"
 
-# A node is cut off in mid-run, and what it ran lives on, frozen so that it cannot end by itself. It gives
-# way to the attempt on another node. Meanwhile, below, others use what is left of the cluster.
-lost=(--set=base.training.epochs=60)
-without_slurm "$work/lost_whole" "${lost[@]}"
-sweep "$work/lost" "${lost[@]}" >"$work/lost.log" 2>&1 &
-follower=$!
-wait_for 'a run to lose' trains "$work/lost"
-for host in 1 2; do
-  old=$(ip netns pids "$prefix$host" | xargs --no-run-if-empty ps -o pid=,comm= --pid | sed --quiet 's/ trainer$//p')
-  [[ -n $old ]] && break
-done
-kill -STOP $old && cut_link "$host"
-
-# An element that waits is cancelled, nobody watches: the others end, the launcher's own job writes the
-# table. The user's next command starts the cancelled one again.
+# Meanwhile others use what is left of the cluster. An element that waits is cancelled, nobody watches: the
+# others end, the launcher's own job writes the table. The user's next command starts the cancelled one again.
 sweep=$work/sweep.textproto
 sweep "$work/cancelled" --detach --set=slurm.throttle=1 >"$work/log" 2>&1 || fail "--detach: $(<"$work/log")"
 on 0 scancel "$(id_of "$work/cancelled" 1)_2"
@@ -213,7 +196,27 @@ expect_line 2 'needs 2 nodes; expected' launch --trainer="$trainer" --sweep="$sw
 sweep "$new" --dry_run --set=resources.threads=4000 >"$work/log" 2>&1 || fail "--dry_run: $(<"$work/log")"
 grep --quiet '4 runs to submit, job arrays: 2' "$work/log" || fail "--dry_run: $(<"$work/log")"
 
-# The node that was cut off.
+# The run of two nodes.
+wait "$follower" || fail "two nodes: $(<"$work/long.log")"
+[[ $(digest_of "$work"/long/runs/*) == "$(digest_of "$work"/long_whole/runs/*)" ]] || fail 'two nodes: another digest'
+[[ $(starts "$work/long") -eq 2 ]] || fail "two nodes: $(cat "$work"/long/attempts/*)"
+grep --quiet "_0 restart 1 on $prefix\[1-2\]" "$work"/long/attempts/* || fail "two nodes: $(cat "$work"/long/attempts/*)"
+
+# A node is cut off in mid-run, and what it ran lives on, frozen so that it cannot end by itself. It gives
+# way to the attempt on another node.
+sweep=$work/one.textproto
+lost=(--set=base.training.epochs=60)
+without_slurm "$work/lost_whole" "${lost[@]}"
+sweep "$work/lost" "${lost[@]}" >"$work/lost.log" 2>&1 &
+follower=$!
+wait_for 'a run to lose' trains "$work/lost"
+for host in 1 2; do
+  old=$(ip netns pids "$prefix$host" | xargs --no-run-if-empty ps -o pid=,comm= --pid | sed --quiet 's/ trainer$//p')
+  [[ -n $old ]] && break
+done
+kill -STOP $old && cut_link "$host"
+# Slurm would find out by itself, half a minute later.
+on 0 scontrol update nodename="$prefix$host" state=down reason=cut || fail 'a lost node: scontrol'
 wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
 [[ $(digest_of "$work"/lost/runs/*) == "$(digest_of "$work"/lost_whole/runs/*)" ]] || fail 'a lost node: another digest'
 grep --quiet 'superseded by a later attempt' "$work"/lost/slurm/array-1.log || fail "a lost node: $(cat "$work"/lost/slurm/array-1.log)"
