@@ -29,12 +29,14 @@ void AppendPointer(std::string* text, const volatile void* value);
 
 template <typename T>
 void AppendValue(std::string* text, const T& value) {
-  if constexpr (std::convertible_to<const T&, std::string_view>) {
+  if constexpr (std::is_null_pointer_v<T>) {
+    AppendPointer(text, value);
+  } else if constexpr (std::convertible_to<const T&, std::string_view>) {
     StrAppend(text, value);
+  } else if constexpr (std::is_pointer_v<T>) {
+    AppendPointer(text, value);
   } else if constexpr (std::is_enum_v<T>) {
     AppendValue(text, static_cast<std::underlying_type_t<T>>(value));
-  } else if constexpr (std::is_pointer_v<T> || std::is_null_pointer_v<T>) {
-    AppendPointer(text, value);
   } else if constexpr (std::is_floating_point_v<T>) {
     AppendReal(text, value);
   } else if constexpr (sizeof(T) == 1) {
