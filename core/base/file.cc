@@ -247,6 +247,7 @@ Status MakeDirectory(const std::string& path) {
 }
 
 Status MakeOwnDirectory(const std::string& path) {
+  ELASTOR_RETURN_IF_ERROR(MakeDirectory(ParentOf(path)));
   if (mkdir(path.c_str(), 0777) != 0) return SystemError(path, "mkdir");
   return SyncDirectory(ParentOf(path));
 }

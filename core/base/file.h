@@ -51,8 +51,8 @@ StatusOr<std::set<std::string>> NamesIn(const std::string& directory);
 // exist already.
 Status MakeDirectory(const std::string& path);
 
-// Makes the directory, whose parent exists, for files that nobody else decides on: an error if
-// anything is there, as a link or a folder that another user has put there.
+// Makes the directory, and its parents, for files that nobody else decides on: an error if anything
+// is there, as a link or a folder that another user has put there.
 Status MakeOwnDirectory(const std::string& path);
 
 // Renames the directory `from` to its final name `to`, atomically and on the disk on return. After
