@@ -15,7 +15,7 @@ packages=(
   ca-certificates
   g++
   git
-  libboost1.74-dev
+  libboost-dev
   libeigen3-dev
   libfast-float-dev
   libgflags-dev
