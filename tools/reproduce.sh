@@ -21,6 +21,7 @@
 #   images    figures 3 and 7 to 12: ViT and MLP-Mixer on images, a transformer on text
 #   gaps      figures 7 to 12 without kernels: generalisation gaps on CTR data (Adam, AdamW, SGD), images
 #             (AdamW, SGD) and text
+#   scaling   figures 7 and 8: width, depth and both, on planted rows and on Criteo, with fitted laws
 # --data: has the prepared sets criteo, avazu, frappe, anarchism, fashion_mnist and text (of 16 pages of
 #     anarchism) as folders. What is missing is named with the command that makes it, and left out; the
 #     exit code is then 2.
@@ -34,7 +35,7 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   exit
 fi
 all=(planted table2 table3 options figures equal_tokens figure4 theory frappe heads matrix_thinker
-  conditioning gates images gaps)
+  conditioning gates images gaps scaling)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -54,8 +55,8 @@ done
 [[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
-  bazel build //launcher:launcher //launcher/comparison //launcher/conditioning //launcher/spectra_report \
-    //trainer:trainer //trainer/prepare:prepare
+  bazel build //launcher:launcher //launcher/comparison //launcher/conditioning //launcher/scaling_law \
+    //launcher/spectra_report //trainer:trainer //trainer/prepare:prepare
 fi
 export ELASTOR_PROGRAMS=${ELASTOR_PROGRAMS:-bazel-bin}
 mkdir -p "$output"
@@ -98,12 +99,15 @@ compared() {
     --markdown="$folder/comparison.md" --csv="$folder/comparison.csv"
 }
 
-planted() {
-  local set=$data/planted
-  [[ -e $set/meta.json ]] ||
-    "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$set" \
+make_planted() {
+  [[ -e $data/planted/meta.json ]] ||
+    "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$data/planted" \
       --schema=configs/planted/coordinate_mixing_schema.textproto
-  compared planted_mixing "$set"
+}
+
+planted() {
+  make_planted
+  compared planted_mixing "$data/planted"
 }
 
 table2() {
@@ -278,6 +282,26 @@ gaps() {
     done
   fi
   if has_text text; then gap gated_transformer text text; fi
+}
+
+# law SHAPE SET FLAG...: a sweep of sizes, and a law for each model and metric.
+law() {
+  local metric folder=$output/scaling_$2_$1
+  launch "configs/sweeps/scaling_$1.textproto" "$data/$2" "$folder" "${@:3}" "${flags[@]}"
+  for metric in logloss auc; do
+    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" "$folder" --metric=$metric \
+      --json="$folder/law_$metric.json" | tee "$folder/law_$metric.txt"
+  done
+}
+
+scaling() {
+  local shape criteo=(--set=base.model.tokens=13 --set=base.model.token_width=13
+    --set=base.embedding.width=16 --set=base.training.batch_size=1024 --set=base.training.epochs=1)
+  make_planted
+  for shape in width depth joint; do law $shape planted; done
+  has_criteo || return 0
+  law width criteo "${criteo[@]}" --set=axis.model.feed_forward.expansion=1,2,6,16,36,110
+  for shape in depth joint; do law $shape criteo "${criteo[@]}"; done
 }
 
 for name in "${names[@]}"; do "$name"; done
