@@ -4,7 +4,7 @@
 #
 #   tools/reproduce.sh [NAME...] [--data=runs/data] [--output=runs/reproduce] [-- FLAG...]
 #
-# NAME: all (the default), or some of
+# NAME: all (the default; not bytes), or some of
 #   planted   full mixing against block transpose on rows that tell them apart; needs no data
 #   table2    all models on Criteo and Avazu
 #   table3    full mixing and the gated P-FFN, each taken away
@@ -16,14 +16,15 @@
 #   frappe    the published recipes on Frappe, five seeds
 #   heads     the note on output heads: head swap over iterations and blocks, projections, probes
 #   matrix_thinker  its language model's three runs, matched
+#   bytes     the note author's byte model on two texts, by name only: some 7 hours of one core
 #   conditioning    condition numbers of gated networks: figures 2, 4, 5 and 6 and the claims
 #   gates     kernels of trained CTR models, gated against plain, and figure 7 on CTR data
 #   images    figures 3 and 7 to 12: ViT and MLP-Mixer on images, a transformer on text
 #   gaps      figures 7 to 12 without kernels: generalisation gaps on CTR data (Adam, AdamW, SGD), images
 #             (AdamW, SGD) and text
 #   scaling   figures 7 and 8: width, depth and both, on planted rows and on Criteo, with fitted laws
-# --data: has the prepared sets criteo, avazu, frappe, anarchism, fashion_mnist and text (of 16 pages of
-#     anarchism) as folders. What is missing is named with the command that makes it, and left out; the
+# --data: has the prepared sets criteo, avazu, frappe, anarchism, shakespeare, fashion_mnist and text (of 16
+#     pages of anarchism) as folders. What is missing is named with the command that makes it, and left out; the
 #     exit code is then 2.
 # FLAG: for the launcher: --set=axis.training.seed=1,2,3, --set=base.training.batch_size=4096
 #
@@ -44,9 +45,10 @@ while [[ $# -gt 0 ]]; do
     --output=*) output=${1#*=} ;;
     --) shift; flags=("$@"); break ;;
     all) names+=("${all[@]}") ;;
+    bytes) names+=(bytes) ;;
     *)
       [[ " ${all[*]} " == *" $1 "* ]] ||
-        { echo "reproduce: $1: expected all, ${all[*]}, --data or --output" >&2; exit 2; }
+        { echo "reproduce: $1: expected all, ${all[*]}, bytes, --data or --output" >&2; exit 2; }
       names+=("$1")
       ;;
   esac
@@ -78,8 +80,8 @@ has_frappe() {
 has_images() {
   has fashion_mnist '--input=IMAGES,LABELS --test_input=IMAGES,LABELS' images/fashion_mnist_schema
 }
-# has_text SET
-has_text() { has "$1" --input=PAGE,PAGE,... matrix_thinker/anarchism_schema; }
+# has_text SET [SCHEMA]
+has_text() { has "$1" --input=PAGE,PAGE,... "matrix_thinker/${2:-anarchism}_schema"; }
 
 # launch SWEEP SET OUTPUT FLAG...
 launch() {
@@ -230,6 +232,16 @@ heads() {
 
 matrix_thinker() {
   if has_text anarchism; then ranked matrix_thinker "$data/anarchism"; fi
+}
+
+bytes() {
+  local set
+  echo 'name: "bytes" base_file: "configs/matrix_thinker/author.textproto"' >"$output/bytes.textproto"
+  for set in anarchism shakespeare; do
+    if has_text $set $set; then
+      launch "$output/bytes.textproto" "$data/$set" "$output/bytes_$set" "${flags[@]}"
+    fi
+  done
 }
 
 conditioning() {
