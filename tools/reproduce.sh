@@ -296,24 +296,32 @@ gaps() {
   if has_text text; then gap gated_transformer text text; fi
 }
 
-# law SHAPE SET FLAG...: a sweep of sizes, and a law for each model and metric.
-law() {
-  local metric folder=$output/scaling_$2_$1
-  launch "configs/sweeps/scaling_$1.textproto" "$data/$2" "$folder" "${@:3}" "${flags[@]}"
+# laws SET: of width, depth and both, for each model, compared with each other.
+laws() {
+  local metric folder=$output/scaling_$1
   for metric in logloss auc; do
-    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" "$folder" --metric=$metric \
-      --json="$folder/law_$metric.json" | tee "$folder/law_$metric.txt"
+    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" "$folder"_{width,depth,joint} --metric=$metric \
+      --json="$folder.$metric.json" | tee "$folder.$metric.txt"
   done
 }
 
 scaling() {
-  local shape criteo=(--set=base.model.tokens=13 --set=base.model.token_width=13
+  local shape wide=() criteo=(--set=base.model.tokens=13 --set=base.model.token_width=13
     --set=base.embedding.width=16 --set=base.training.batch_size=1024 --set=base.training.epochs=1)
   make_planted
-  for shape in width depth joint; do law $shape planted; done
+  for shape in width depth joint; do
+    launch configs/sweeps/scaling_$shape.textproto "$data/planted" "$output/scaling_planted_$shape" "${flags[@]}"
+  done
+  laws planted
   has_criteo || return 0
-  law width criteo "${criteo[@]}" --set=axis.model.feed_forward.expansion=1,2,6,16,36,110
-  for shape in depth joint; do law $shape criteo "${criteo[@]}"; done
+  for shape in width depth joint; do
+    # Full mixing has a larger part of the weights here.
+    [[ $shape != width ]] || wide=(--set=axis.model.feed_forward.expansion=1,2,6,16,36,110)
+    launch configs/sweeps/scaling_$shape.textproto "$data/criteo" "$output/scaling_criteo_$shape" \
+      "${criteo[@]}" "${wide[@]}" "${flags[@]}"
+    wide=()
+  done
+  laws criteo
 }
 
 for name in "${names[@]}"; do "$name"; done
