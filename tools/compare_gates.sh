@@ -6,7 +6,7 @@
 # has the figures. From the top of the repository:
 #
 #   tools/compare_gates.sh --data=runs/data/criteo --output=runs/gates [--seeds=10] [--first_seed=1] [--rows=1024]
-#       [--rate=1e-3] [--arms=ARM,ARM,...] [--targets=LOSS,LOSS,...]
+#       [--rates=1e-3] [--arms=ARM,ARM,...] [--targets=LOSS,LOSS,...]
 #
 # ARM: MODEL_FFN, of elastor, identity (without mixing; not small, not with ReLU) and mixer; gated, plain,
 #     small and with ReLU in the place of GELU relu_gated, relu_plain. Default: all.
@@ -14,12 +14,14 @@
 #     before the runs. The p of steps are corrected for all targets and pairs of arms of the command: of all
 #     ways to swap the arms of seeds (beyond 12 seeds of 4,096), the share whose largest |t| of any comparison
 #     is no smaller. A target that not every run of a pair reaches is not compared.
-# --rate: the learning rate of all, instead of each its own.
+# --rates: no tuning: one learning rate of all, or one an arm in the order of --arms.
+# --rows: validation rows of the kernels; 0: no kernels.
 # The same command again goes on where it was. ELASTOR_PROGRAMS: where the programs are; default:
 # bazel-bin, built first.
 set -euo pipefail
 data='' output='' seeds=10 first_seed=1 rows=1024 targets=0.51,0.505,0.5,0.495,0.49,0.485,0.4825
-rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
+tried_rates=(2.5e-4 5e-4 1e-3 2e-3 4e-3 8e-3)
+rates=()
 all=({elastor,mixer}_{gated,plain,small,relu_gated,relu_plain} identity_{gated,plain})
 arms=("${all[@]}")
 for argument in "$@"; do
@@ -30,7 +32,7 @@ for argument in "$@"; do
     --first_seed=*) first_seed=${argument#*=} ;;
     --targets=*) targets=${argument#*=} ;;
     --rows=*) rows=${argument#*=} ;;
-    --rate=*) rates=("${argument#*=}") ;;
+    --rates=*) IFS=, read -ra rates <<<"${argument#*=}" ;;
     --arms=*) IFS=, read -ra arms <<<"${argument#*=}" ;;
     *) sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"; [[ $argument == --help ]] && exit || exit 2 ;;
   esac
@@ -41,6 +43,11 @@ for arm in "${arms[@]}"; do
   [[ $arm != *[[:space:]]* && " ${all[*]} " == *" $arm "* ]] ||
     { echo "compare_gates: --arms: found '$arm'; expected some of ${all[*]}" >&2; exit 2; }
 done
+case ${#rates[@]} in
+  0 | "${#arms[@]}") ;;
+  1) for ((i = 1; i < ${#arms[@]}; ++i)); do rates+=("${rates[0]}"); done ;;
+  *) echo "compare_gates: --rates: expected one, or ${#arms[@]}, one an arm" >&2; exit 2 ;;
+esac
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
   bazel build //trainer:trainer
@@ -82,11 +89,12 @@ logloss() { sed --quiet 's/^  "logloss": \([0-9.e-]*\),*$/\1/p' "$output/$1/summ
 
 mkdir -p "$output"
 chosen=''
-for arm in "${arms[@]}"; do
+for i in "${!arms[@]}"; do
+  arm=${arms[i]}
+  rate=${rates[i]:-}
   best=''
-  rate=${rates[0]}
-  for tried in "${rates[@]}"; do
-    [[ ${#rates[@]} -gt 1 ]] || break
+  for tried in "${tried_rates[@]}"; do
+    [[ ${#rates[@]} -eq 0 ]] || break
     losses=()
     for seed in "${tuning_seeds[@]}"; do
       train "tuning-$arm-$tried-$seed" "$arm" "$tried" "$seed" --set=spectrum.disabled=true

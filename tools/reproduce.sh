@@ -4,7 +4,7 @@
 #
 #   tools/reproduce.sh [NAME...] [--data=runs/data] [--output=runs/reproduce] [-- FLAG...]
 #
-# NAME: all (the default), or some of
+# NAME: all (the default; not bytes), or some of
 #   planted   full mixing against block transpose on rows that tell them apart; needs no data
 #   table2    all models on Criteo and Avazu
 #   table3    full mixing and the gated P-FFN, each taken away
@@ -16,13 +16,15 @@
 #   frappe    the published recipes on Frappe, five seeds
 #   heads     the note on output heads: head swap over iterations and blocks, projections, probes
 #   matrix_thinker  its language model's three runs, matched
+#   bytes     the note author's byte model on two texts, by name only: some 7 hours of one core
 #   conditioning    condition numbers of gated networks: figures 2, 4, 5 and 6 and the claims
 #   gates     kernels of trained CTR models, gated against plain, and figure 7 on CTR data
 #   images    figures 3 and 7 to 12: ViT and MLP-Mixer on images, a transformer on text
 #   gaps      figures 7 to 12 without kernels: generalisation gaps on CTR data (Adam, AdamW, SGD), images
 #             (AdamW, SGD) and text
-# --data: has the prepared sets criteo, avazu, frappe, anarchism, fashion_mnist and text (of 16 pages of
-#     anarchism) as folders. What is missing is named with the command that makes it, and left out; the
+#   scaling   figures 7 and 8: width, depth and both, on planted rows and on Criteo, with fitted laws
+# --data: has the prepared sets criteo, avazu, frappe, anarchism, shakespeare, fashion_mnist and text (of 16
+#     pages of anarchism) as folders. What is missing is named with the command that makes it, and left out; the
 #     exit code is then 2.
 # FLAG: for the launcher: --set=axis.training.seed=1,2,3, --set=base.training.batch_size=4096
 #
@@ -34,7 +36,7 @@ if [[ " $* " =~ \ (-h|--help)\  ]]; then
   exit
 fi
 all=(planted table2 table3 options figures equal_tokens figure4 theory frappe heads matrix_thinker
-  conditioning gates images gaps)
+  conditioning gates images gaps scaling)
 names=() flags=()
 data=runs/data output=runs/reproduce
 while [[ $# -gt 0 ]]; do
@@ -43,9 +45,10 @@ while [[ $# -gt 0 ]]; do
     --output=*) output=${1#*=} ;;
     --) shift; flags=("$@"); break ;;
     all) names+=("${all[@]}") ;;
+    bytes) names+=(bytes) ;;
     *)
       [[ " ${all[*]} " == *" $1 "* ]] ||
-        { echo "reproduce: $1: expected all, ${all[*]}, --data or --output" >&2; exit 2; }
+        { echo "reproduce: $1: expected all, ${all[*]}, bytes, --data or --output" >&2; exit 2; }
       names+=("$1")
       ;;
   esac
@@ -54,8 +57,8 @@ done
 [[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 if [[ -z ${ELASTOR_PROGRAMS:-} ]]; then
   source tools/environment.sh
-  bazel build //launcher:launcher //launcher/comparison //launcher/conditioning //launcher/spectra_report \
-    //trainer:trainer //trainer/prepare:prepare
+  bazel build //launcher:launcher //launcher/comparison //launcher/conditioning //launcher/scaling_law \
+    //launcher/spectra_report //trainer:trainer //trainer/prepare:prepare
 fi
 export ELASTOR_PROGRAMS=${ELASTOR_PROGRAMS:-bazel-bin}
 mkdir -p "$output"
@@ -77,8 +80,8 @@ has_frappe() {
 has_images() {
   has fashion_mnist '--input=IMAGES,LABELS --test_input=IMAGES,LABELS' images/fashion_mnist_schema
 }
-# has_text SET
-has_text() { has "$1" --input=PAGE,PAGE,... matrix_thinker/anarchism_schema; }
+# has_text SET [SCHEMA]
+has_text() { has "$1" --input=PAGE,PAGE,... "matrix_thinker/${2:-anarchism}_schema"; }
 
 # launch SWEEP SET OUTPUT FLAG...
 launch() {
@@ -98,12 +101,15 @@ compared() {
     --markdown="$folder/comparison.md" --csv="$folder/comparison.csv"
 }
 
-planted() {
-  local set=$data/planted
-  [[ -e $set/meta.json ]] ||
-    "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$set" \
+make_planted() {
+  [[ -e $data/planted/meta.json ]] ||
+    "$ELASTOR_PROGRAMS/trainer/prepare/prepare" --output_dir="$data/planted" \
       --schema=configs/planted/coordinate_mixing_schema.textproto
-  compared planted_mixing "$set"
+}
+
+planted() {
+  make_planted
+  compared planted_mixing "$data/planted"
 }
 
 table2() {
@@ -228,6 +234,16 @@ matrix_thinker() {
   if has_text anarchism; then ranked matrix_thinker "$data/anarchism"; fi
 }
 
+bytes() {
+  local set
+  echo 'name: "bytes" base_file: "configs/matrix_thinker/author.textproto"' >"$output/bytes.textproto"
+  for set in anarchism shakespeare; do
+    if has_text $set $set; then
+      launch "$output/bytes.textproto" "$data/$set" "$output/bytes_$set" "${flags[@]}"
+    fi
+  done
+}
+
 conditioning() {
   local images=()
   if has_images; then images=(--images="$data/fashion_mnist"); fi
@@ -278,6 +294,34 @@ gaps() {
     done
   fi
   if has_text text; then gap gated_transformer text text; fi
+}
+
+# laws SET: of width, depth and both, for each model, compared with each other.
+laws() {
+  local metric folder=$output/scaling_$1
+  for metric in logloss auc; do
+    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" "$folder"_{width,depth,joint} --metric=$metric \
+      --json="$folder.$metric.json" | tee "$folder.$metric.txt"
+  done
+}
+
+scaling() {
+  local shape wide=() criteo=(--set=base.model.tokens=13 --set=base.model.token_width=13
+    --set=base.embedding.width=16 --set=base.training.batch_size=1024 --set=base.training.epochs=1)
+  make_planted
+  for shape in width depth joint; do
+    launch configs/sweeps/scaling_$shape.textproto "$data/planted" "$output/scaling_planted_$shape" "${flags[@]}"
+  done
+  laws planted
+  has_criteo || return 0
+  for shape in width depth joint; do
+    # Full mixing has a larger part of the weights here.
+    [[ $shape != width ]] || wide=(--set=axis.model.feed_forward.expansion=1,2,6,16,36,110)
+    launch configs/sweeps/scaling_$shape.textproto "$data/criteo" "$output/scaling_criteo_$shape" \
+      "${criteo[@]}" "${wide[@]}" "${flags[@]}"
+    wide=()
+  done
+  laws criteo
 }
 
 for name in "${names[@]}"; do "$name"; done

@@ -35,7 +35,7 @@ awk -v delay="$delay" 'BEGIN {
 echo '{}' >"$output/summary.json"
 TRAINER
 chmod +x programs/trainer/trainer
-ELASTOR_PROGRAMS=programs "$script" --data=data --output=out --seeds=6 --first_seed=201 --rate=1e-3 \
+ELASTOR_PROGRAMS=programs "$script" --data=data --output=out --seeds=6 --first_seed=201 --rates=1e-3 \
   --arms=elastor_gated,elastor_plain,mixer_gated,mixer_plain --targets=0.55,0.4905,0.3 >log 2>&1 ||
   { cat log; exit 1; }
 
