@@ -32,6 +32,7 @@ packages=(
   openmpi-bin
   procps
   protobuf-compiler
+  python3-numpy
   zlib1g-dev
 )
 

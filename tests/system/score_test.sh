@@ -9,6 +9,7 @@ trainer=$PWD/$1
 prepare=$PWD/$2
 client=$PWD/$3
 oracle=$(cd "$(dirname "$0")" && pwd)/onnx_oracle.py
+export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
 source "$(dirname "$0")/spread_run.sh"
 cd "$TEST_TMPDIR" || exit 1
 
@@ -261,6 +262,11 @@ for head in MEAN_POOL FLATTEN_LINEAR FLATTEN_MLP MULTI_PROBE VECTOR_COLLAPSE; do
 done
 export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
 export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
+for layout in csv libsvm; do  # bags, hashes, hours
+  "$trainer" --mode=export --model=$layout/model --output_dir=$layout.onnx >export.log 2>&1 ||
+    fail "$layout: $(cat export.log)"
+  "$python" "$oracle" $layout.onnx test.$layout ${layout}_predicted/predictions.csv || fail "$layout as ONNX"
+done
 expect_line 2 "--output_dir=MLP.onnx: holds 'embeddings.safetensors'; expected a new or empty directory" \
   "$trainer" --mode=export --model=MLP/model --output_dir=MLP.onnx
 expect_line 2 "reads what the model's folder tells" \

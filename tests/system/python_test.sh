@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# tools/python reads what the programs write: encoded rows, vectors, records and predictions equal theirs, and mistakes
+# get one line each (python_reader.py). Arguments: the trainer, prepare.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+top=$PWD
+checks=$(cd "$(dirname "$0")" && pwd)/python_reader.py
+export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+
+# step WHAT COMMAND...
+step() {
+  "${@:2}" >log 2>&1 || fail "$1: $(cat log)"
+}
+
+step 'rows' python3 "$checks" make
+for layout in csv libsvm; do
+  step "prepare $layout" "$prepare" --schema=$layout.textproto --input=train.$layout \
+    --validation_input=validation.$layout --test_input=test.$layout --output_dir=$layout.data
+done
+
+# Of two ranks. It stops at step 20, and the resumed run goes on from there.
+train() {
+  on_ranks 2 "$trainer" --experiment=csv.experiment --set=data.path=csv.data --output_dir=csv "$@"
+}
+step 'train' train --set=training.max_steps=20
+cp --recursive csv/metrics.jsonl unfinished.jsonl
+step 'resume' train --resume
+step 'train libsvm' "$trainer" --experiment=csv.experiment --set=data.path=libsvm.data --output_dir=libsvm \
+  --set=model.batch_norm=false --set=evaluation.slice_by=
+for layout in csv libsvm; do
+  step "export $layout" "$trainer" --mode=export --model=$layout/model --output_dir=$layout.onnx
+  step "predict $layout" "$trainer" --mode=predict --model=$layout/model --input=test.$layout \
+    --output_dir=$layout.scored --logits
+done
+step 'planted data' "$prepare" --schema=planted.textproto --output_dir=planted.data
+# With deltas, as few of its rows change between two checkpoints.
+step 'planted run' "$trainer" --experiment=csv.experiment --set=data.path=planted.data --output_dir=planted \
+  --set=evaluation.slice_by= --set=checkpoint.delta_every_steps=2 --set=checkpoint.keep=9 --set=training.epochs=1
+delta=$(grep --files-with-matches '^  "base"' planted/checkpoints/step-*/manifest.json | head --lines=1 | xargs dirname)
+step 'compact' "$trainer" --mode=compact --model="$delta" --output_dir="whole/${delta##*/}"
+step 'export of planted data' "$trainer" --mode=export --model=planted/model --output_dir=planted.onnx
+
+ELASTOR_TOP=$top python3 "$checks" check || fail 'python_reader.py'
+exit "$((failures > 0))"
