@@ -35,7 +35,8 @@ awk -v delay="$delay" 'BEGIN {
 echo '{}' >"$output/summary.json"
 TRAINER
 chmod +x programs/trainer/trainer
-ELASTOR_PROGRAMS=programs "$script" --data=data --output=out --seeds=6 --first_seed=201 --rates=1e-3 \
+ELASTOR_PROGRAMS=programs "$script" --data=data --output=out --seeds=6 --first_seed=201 \
+  --rates=1e-3,1e-3,2e-3,2e-3 \
   --arms=elastor_gated,elastor_plain,mixer_gated,mixer_plain --targets=0.55,0.4905,0.3 >log 2>&1 ||
   { cat log; exit 1; }
 
@@ -53,5 +54,9 @@ expect 'steps to 0.4905 20.8333 +- 1.5450 25.1667 +- 2.4315 -4.3333 +- 2.0639 ga
 expect 'steps to 0.3 not reached by all runs'
 # One difference of 1 has a statistic that every swap reaches.
 expect 'steps to 0.55 10.8333 +- 1.5450 11.0000 +- 1.4844 -0.1667 +- 0.4285 not told apart (6 seeds, p 1.0000)'
+# Each arm trained with its own rate.
+[[ -e out/elastor_plain-1e-3-201 && -e out/mixer_gated-2e-3-201 ]] || { ls out >>log; failures=1; }
+ELASTOR_PROGRAMS=programs "$script" --data=data --output=out --rates=1e-3,2e-3 --arms=mixer_small >log2 2>&1
+[[ $? -eq 2 && $(<log2) == *'expected one, or 1, one an arm' ]] || { cat log2 >>log; failures=1; }
 [[ $failures -eq 0 ]] || cat log
 exit $failures
