@@ -63,6 +63,48 @@ def _joined(name, srcs, testonly = False, **kwargs):
         **kwargs
     )
 
+def _stamped_binary_impl(ctx):
+    copy = ctx.actions.declare_file(ctx.label.name)
+    program = ctx.executable.program
+    ctx.actions.run(
+        executable = ctx.executable._stamp,
+        arguments = [program.path, ctx.info_file.path, copy.path],
+        inputs = [program, ctx.info_file],
+        outputs = [copy],
+        mnemonic = "Stamp",
+    )
+    return [DefaultInfo(
+        executable = copy,
+        runfiles = ctx.attr.program[DefaultInfo].default_runfiles,
+    )]
+
+_stamped_binary = rule(
+    implementation = _stamped_binary_impl,
+    attrs = {
+        "program": attr.label(cfg = "target", executable = True, mandatory = True),
+        "_stamp": attr.label(
+            default = "//:stamp",
+            cfg = "exec",
+            executable = True,
+        ),
+    },
+    executable = True,
+)
+
+def program(name, visibility = None, **kwargs):
+    """A program for users, `name`, and the same without its commit for tests, `unstamped/name`.
+
+    Tests run the second, so a new commit alone leaves their results cached. The first is a copy that
+    tells the commit (tools/stamp.sh); a new commit costs one copy and links nothing.
+
+    Args:
+      name: Of the program.
+      visibility: Of both.
+      **kwargs: As of cc_binary.
+    """
+    native.cc_binary(name = "unstamped/" + name, visibility = visibility, **kwargs)
+    _stamped_binary(name = name, program = "unstamped/" + name, visibility = visibility)
+
 def unit_test(name, deps, **kwargs):
     """A cc_test of name.cc with GoogleTest's main.
 

@@ -150,6 +150,9 @@ std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(
 // Whether mpirun, or srun with PMIx, started this process (PMIx/PMI variables present).
 bool IsStartedByMpi();
 
+// Returns name and version of the MPI library that this process has loaded, in one line.
+std::string MpiLibrary();
+
 // Makes the communicator of MPI_COMM_WORLD. Initialises MPI when IsStartedByMpi() and finalises it
 // when destroyed, once every rank has reached that point; otherwise returns Self, so that a program
 // runs alone without MPI's help. The creating thread owns MPI initially; ownership may move to one

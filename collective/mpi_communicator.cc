@@ -28,6 +28,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -731,6 +732,14 @@ bool IsStartedByMpi() {
   constexpr const char* kSigns[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
   return std::any_of(std::begin(kSigns), std::end(kSigns),
                      [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+std::string MpiLibrary() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);  // allowed before MPI_Init
+  const std::string_view name(text, length);
+  return std::string(name.substr(0, name.find_first_of(",\n")));
 }
 
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options) {

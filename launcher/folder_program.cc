@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/base/log.h"
+#include "core/process/build_info.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 
@@ -20,6 +21,8 @@ int RunFolderProgram(int argc, char** argv, const std::string& name, const std::
     status = parsed.status();
   } else if (parsed.value().help) {
     status = WriteToStdout(name + " " + usage + "\n" + FlagsHelp(source_file));
+  } else if (parsed.value().version) {
+    status = WriteToStdout(VersionText(name));
   } else {
     status = run(parsed.value().folders);
   }

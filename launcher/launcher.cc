@@ -19,6 +19,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/process/build_info.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
@@ -410,6 +411,7 @@ Status Run(const std::vector<std::string>& arguments) {
         "launcher: runs a sweep of training runs on this machine or through Slurm\n" +
         FlagsHelp(kSourceFile));
   }
+  if (command_line.version) return WriteToStdout(VersionText("launcher"));
   ELASTOR_RETURN_IF_ERROR(CheckFlags());
   std::error_code none;
   // One name for one folder, with or without a slash at its end.

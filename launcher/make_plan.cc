@@ -325,7 +325,7 @@ class Planner {
   const SweepFiles& files_;
   Plan& plan_;
   std::string seed_axis_;  // its name; empty: there is none
-  const std::string numerics_ = NumericsFingerprint(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
+  const std::string numerics_ = NumericsInHashes(sweep_.resources().gpus() > 0 ? "cuda" : "cpu");
   std::map<std::string, std::string> there_;         // FoldersByHash
   std::map<std::string, std::string> runs_by_hash_;  // their folders
   // The configuration's trials: maps the values that a trial sets to its folder in the last rung so

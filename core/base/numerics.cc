@@ -1,5 +1,7 @@
 #include "core/base/numerics.h"
 
+#include <string_view>
+
 namespace elastor {
 namespace {
 
@@ -7,7 +9,10 @@ namespace {
 static_assert(__AVX2__ == 1 && __FMA__ == 1);
 constexpr char kInstructions[] = "x86-64-v3";
 
-constexpr char kCompiler[] = "gcc-" __VERSION__;
+// Earlier fingerprints named the compiler of the build. Bits do not depend on it
+// (docs/inside/design.md), and hashes of runs keep the one that the first runs have.
+constexpr char kCompilerInHashes[] = "gcc-12.2.0";
+constexpr std::string_view kCompilerMark = " gcc-";
 
 // The class of CPU kernels: sample panels of 16 lanes, the orders of core/kernels/matmul.h. Change
 // it when an order of additions or a polynomial changes.
@@ -16,7 +21,19 @@ constexpr char kKernels[] = "panels16";
 }  // namespace
 
 std::string NumericsFingerprint(const std::string& device) {
-  return std::string(kInstructions) + " " + kCompiler + " " + kKernels + " " + device;
+  return std::string(kInstructions) + " " + kKernels + " " + device;
+}
+
+std::string NumericsInHashes(const std::string& device) {
+  return std::string(kInstructions) + " " + kCompilerInHashes + " " + kKernels + " " + device;
+}
+
+std::string WithoutCompiler(const std::string& fingerprint) {
+  const size_t begin = fingerprint.find(kCompilerMark);
+  // The name of the compiler may have blanks.
+  const size_t end = fingerprint.find(" panels");
+  if (begin == fingerprint.npos || end == fingerprint.npos || end < begin) return fingerprint;
+  return fingerprint.substr(0, begin) + fingerprint.substr(end);
 }
 
 }  // namespace elastor

@@ -122,6 +122,10 @@ class Parser {
       if (value != "true") result_.help_topic = value;
       return OkStatus();
     }
+    if (flag.name == "version" && value == "true") {
+      result_.version = true;
+      return OkStatus();
+    }
     std::string whole = value;
     if (std::ranges::find(lists_, flag.name) != lists_.end() && !flag.current_value.empty()) {
       whole = flag.current_value + "," + value;
@@ -194,7 +198,9 @@ std::string FlagsHelp(const std::string& source_file) {
     if (!flag.default_value.empty()) help += " (default: " + flag.default_value + ")";
     help += "\n";
   }
-  return help + "  --flagfile  a file with one flag a line, put in its place\n";
+  return help +
+         "  --flagfile  a file with one flag a line, put in its place\n"
+         "  --version  version and commit of this program, its compiler and its numerics\n";
 }
 
 }  // namespace elastor

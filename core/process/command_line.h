@@ -13,6 +13,7 @@ struct CommandLine {
   std::vector<std::string> overrides;  // the values of all --set, in order
   bool help = false;                   // --help was given
   std::string help_topic;              // TOPIC of --help=TOPIC; empty without one
+  bool version = false;                // --version was given
   std::vector<std::string> folders;    // arguments that are not flags
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/numerics.h"
 #include "core/base/text.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/plan_file.h"
@@ -75,7 +76,8 @@ class Provenance {
       return number > 0 ? std::to_string(number) : std::string();
     };
     data_.Add(DataFingerprintOf(folder));
-    numerics_.Add(summary.numerics);
+    build_.Add(summary.build);
+    numerics_.Add(WithoutCompiler(summary.numerics));
     isa_.Add(summary.isa);
     ranks_.Add(count(summary.ranks));
     virtual_shards_.Add(count(summary.virtual_shards));
@@ -89,6 +91,7 @@ class Provenance {
         {"Data set", paths_.Text()},
         {"Fingerprint of the data", data_.Text()},
         {"Measured on", evaluated_.Text()},
+        {"Build", build_.Text()},
         {"Numerics of the build", numerics_.Text()},
         {"Instruction set of the kernels", isa_.Text()},
         {"Ranks", ranks_.Text()},
@@ -99,7 +102,7 @@ class Provenance {
   }
 
  private:
-  Values paths_, data_, evaluated_, numerics_, isa_, ranks_, virtual_shards_, steps_;
+  Values paths_, data_, evaluated_, build_, numerics_, isa_, ranks_, virtual_shards_, steps_;
 };
 
 // What is known of a run before it has begun; returns the model's kind.

@@ -46,6 +46,31 @@ differs "--resume is 'true', expected rank 0's 'false'" --resume
 differs "--mode is 'evaluate', expected rank 0's 'train'" --mode=evaluate --model=nowhere
 differs "--output_dir is '$work/elsewhere', expected rank 0's '$work/new'" --output_dir="$work/elsewhere"
 
+# build NAME COMMIT [BYTES]: a trainer of that commit, by another compiler if there are bytes.
+build() {
+  echo "STABLE_ELASTOR_COMMIT $2" >"$work/$1.status"
+  tools/stamp.sh "$trainer" "$work/$1.status" "$work/$1" || fail "stamp $1"
+  printf '%s' "${3:-}" >>"$work/$1"
+}
+# together PROGRAM PROGRAM ARGUMENT...: a job of two ranks
+together() {
+  local flags=("${tiny[@]:1}" "${@:3}")
+  mpi 1 "$work/$1" "${flags[@]}" : -np 1 "$work/$2" "${flags[@]}"
+}
+build here 0123456789ab
+build there 0123456789ab other
+build later fedcba987654
+build changed '0123456789ab, dirty'
+build changed_too '0123456789ab, dirty' other
+here="$(<VERSION) (0123456789ab)"
+expect_beside 2 "rank 1: the build is '$(<VERSION) (fedcba987654)', expected rank 0's '$here'" together here later "$new"
+expect_beside 2 "rank 1: the build is '$(<VERSION) (0123456789ab, dirty), checksum" together changed changed_too "$new"
+together here there --output_dir="$work/two_builds" --set=training.max_steps=2 >"$work/log" 2>&1 ||
+  fail "two builds of one commit: $(<"$work/log")"
+for file in summary.json model/manifest.json; do
+  grep --quiet --fixed-strings "\"build\": \"$here\"" "$work/two_builds/$file" || fail "$file does not name its build"
+done
+
 # The job ends although the process that is no trainer would not.
 soon=(--set=parallel.start_seconds=1)
 expect_beside 3 'rank 0: MPI_Init did not complete within 1 s; is every rank of the job this program?' \

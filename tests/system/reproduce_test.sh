@@ -3,9 +3,13 @@
 # again, what is missing; and the mistakes of who compares. The programs lie as in bazel-bin.
 set -uo pipefail
 
-export ELASTOR_PROGRAMS=$PWD
-prepare=$PWD/trainer/prepare/prepare
 work=$TEST_TMPDIR
+export ELASTOR_PROGRAMS=$work/programs
+for program in trainer/trainer trainer/prepare/prepare launcher/launcher launcher/comparison/comparison; do
+  mkdir --parents "$ELASTOR_PROGRAMS/${program%/*}"
+  ln --symbolic "$PWD/${program%/*}/unstamped/${program##*/}" "$ELASTOR_PROGRAMS/$program"
+done
+prepare=$ELASTOR_PROGRAMS/trainer/prepare/prepare
 source tests/system/spread_run.sh
 compare() { "$ELASTOR_PROGRAMS/launcher/comparison/comparison" "$@"; }
 # expect_text FILE PATTERN

@@ -18,6 +18,10 @@ warns() {
   grep '^W' log | grep --quiet --fixed-strings -- "$1" || fail "expected a warning with '$1', found: $(cat log)"
 }
 
+# Its numerics name the compiler too, which changes no bit.
+grep --quiet '"numerics": "x86-64-v3 gcc-12.2.0 panels16 cpu"' old/mlp/model/manifest.json || fail 'other stored numerics'
+same_numerics() { grep 'under the numerics' log && fail "$1: a warning of other numerics"; }
+
 # goes_on MODEL DIGEST AUC LOGLOSS
 goes_on() {
   local old=old/$1 digest=$2 metrics="\"auc\":$3,\"logloss\":$4"
@@ -31,6 +35,7 @@ goes_on() {
 
   must 2 --output_dir="$1.evaluated" --mode=evaluate --model="$old/model"
   warns "$old/model/manifest.json: of an earlier version"
+  same_numerics "$1 evaluated"
   grep --quiet --fixed-strings "$metrics" "$1.evaluated/metrics.jsonl" ||
     fail "$1: expected $metrics, found $(cat "$1.evaluated/metrics.jsonl")"
   must 1 --output_dir="$1.warm" --set=training.warm_start.path="$state"
@@ -47,6 +52,7 @@ goes_on() {
 
   must 3 --output_dir="$1" --resume --set=training.max_steps=16
   warns "$1/checkpoints/step-0000000013/manifest.json: of an earlier version"
+  same_numerics "$1 resumed"
   # On the data set as it was, too.
   must 2 --output_dir="$1" --resume --set=training.max_steps=0 --set=data.path=old/data
   warns "old/data: version 2 of the format"

@@ -24,6 +24,7 @@ struct CheckpointMetadata {
   ControlRecord control;     // step, epoch, position, ...
   std::string state_digest;  // of weights, slots and control. kState: filled in by the writer;
                              // kWeights: the caller's, of the state that the weights are part of
+  std::string build;         // BuildName of the trainer; empty: an earlier one did not tell it
   std::string numerics;      // fingerprint of the build that trained
   std::string model_hash;    // MakeModelHash
   std::string numeric_hash;  // NumericHash of the experiment

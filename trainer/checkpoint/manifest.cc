@@ -12,6 +12,7 @@
 #include "core/base/json_entry.h"
 #include "core/base/log.h"
 #include "core/base/mapped_file.h"
+#include "core/base/numerics.h"
 #include "core/base/text.h"
 #include "embedding/shard_plan.h"
 #include "google/protobuf/util/json_util.h"
@@ -149,7 +150,8 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
   CheckpointMetadata metadata = {contents == "state" ? Contents::kState : Contents::kWeights,
                                  ParseControl(json.Member("control")),
                                  json.Member("state_digest").Text(),
-                                 json.Member("numerics").Text(),
+                                 json.Has("build") ? json.Member("build").Text() : "",
+                                 WithoutCompiler(json.Member("numerics").Text()),
                                  json.Member("model_hash").Text(),
                                  json.Member("numeric_hash").Text(),
                                  json.Member("experiment").Text(),
@@ -244,6 +246,7 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   head.update({{"contents", ContentsName(metadata.contents)},
                {"control", ControlJson(metadata.control)},
                {"state_digest", metadata.state_digest},
+               {"build", metadata.build},
                {"numerics", metadata.numerics},
                {"model_hash", metadata.model_hash},
                {"numeric_hash", metadata.numeric_hash},

@@ -6,8 +6,10 @@
 #include <span>
 #include <utility>
 
+#include "collective/communicator.h"
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/process/build_info.h"
 #include "core/process/command_line.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
@@ -265,6 +267,8 @@ StatusOr<Invocation> ReadInvocation(std::span<const std::string> arguments) {
     ELASTOR_ASSIGN_OR_RETURN(invocation.help, HelpOn("Experiment", command_line.help_topic));
   } else if (command_line.help) {
     invocation.help = Help();
+  } else if (command_line.version) {
+    invocation.help = VersionText("trainer") + "MPI: " + MpiLibrary() + "\n";
   }
   if (!invocation.help.empty()) return invocation;
   ELASTOR_ASSIGN_OR_RETURN(const Mode* const mode, ChosenMode());

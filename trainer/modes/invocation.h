@@ -13,7 +13,7 @@ namespace elastor {
 
 // What the command line asks for.
 struct Invocation {
-  std::string help;            // what --help or --list_models prints; empty: neither was given
+  std::string help;  // what --help, --version or --list_models prints; empty: none was given
   const Mode* mode = nullptr;  // null beside help
   ModeCall call;
   std::vector<Host> hosts;  // with --supervise

@@ -12,6 +12,7 @@ Status RunVerify(const ModeCall& call, Communicator& communicator) {
   const char* contents = metadata.contents == Contents::kState ? "training state" : "model weights";
   return PrintOnce(StrCat(folder, ": whole\n  contents: ", contents, "\n  step: ",
                           metadata.control.step(), "\n  state digest: ", metadata.state_digest,
+                          metadata.build.empty() ? "" : "\n  build: ", metadata.build,
                           "\n  numerics: ", metadata.numerics, "\n"),
                    communicator);
 }

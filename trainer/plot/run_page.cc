@@ -196,7 +196,7 @@ std::string ProvenanceHtml(const RunHistory& run) {
   std::string text = "<dl>\n" + Definition("Folder", run.folder) + Definition("Data set", run.data);
   if (run.summary) {
     const Summary& summary = *run.summary;
-    text += Definition("State digest", summary.state_digest) +
+    text += Definition("State digest", summary.state_digest) + Definition("Build", summary.build) +
             Definition("Numerics of the build", summary.numerics) +
             Definition("Instruction set of the kernels", summary.isa) +
             Definition("Ranks", StrCat(summary.ranks)) +

@@ -12,6 +12,7 @@
 #include "core/base/exhausted.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/process/build_info.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "trainer/data/dataset.h"
@@ -178,6 +179,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
     return WriteToStdout(help);
   }
   if (command_line.help) return WriteToStdout(HelpText());
+  if (command_line.version) return WriteToStdout(VersionText("prepare"));
   if (!command_line.folders.empty()) {
     return UserError("unexpected argument '" + command_line.folders[0] +
                      "'; several files are --input=A,B");

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/process/build_info.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -176,6 +177,7 @@ CheckpointMetadata RunContext::MakeMetadata(Contents contents, const ControlReco
   metadata.contents = contents;
   metadata.control = control;
   if (contents == Contents::kWeights) metadata.control.clear_spectrum_pending();  // is of states
+  metadata.build = BuildName();
   metadata.numerics = numerics;
   metadata.model_hash = MakeModelHash(Identity());
   metadata.numeric_hash = NumericHash(experiment);
@@ -280,6 +282,7 @@ StatusOr<Summary> RunContext::MakeSummary() {
   summary.dense_parameters = model.graph.parameters().element_count();
   for (const TableSpec& table : model.tables)
     summary.embedding_parameters += table.rows * table.width;
+  summary.build = BuildName();
   summary.numerics = numerics;
   summary.isa = IsaName(ActiveIsa());
   summary.numeric_hash = NumericHash(experiment);

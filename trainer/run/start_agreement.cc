@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/process/build_info.h"
 #include "core/process/stop_signals.h"
 #include "trainer/experiment/config.h"
 #include "xxhash.h"
@@ -14,12 +15,20 @@
 namespace elastor {
 
 Status AgreeOnProgram(Communicator& communicator) {
-  const StatusOr<std::string> program = ReadFile("/proc/self/exe");
-  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, program.status()));
-  char checksum[17];
-  std::snprintf(checksum, sizeof checksum, "%016llx",
-                static_cast<unsigned long long>(XXH3_64bits(program->data(), program->size())));
-  return AgreeOnText(communicator, "the program's checksum", checksum);
+  std::string mine = BuildName();
+  Status status;
+  if (!IsBuiltFromCommit()) {
+    const StatusOr<std::string> program = ReadFile("/proc/self/exe");
+    status = program.status();
+    if (program.ok()) {
+      char checksum[17];
+      std::snprintf(checksum, sizeof checksum, "%016llx",
+                    static_cast<unsigned long long>(XXH3_64bits(program->data(), program->size())));
+      StrAppend(&mine, ", checksum ", checksum);
+    }
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
+  return AgreeOnText(communicator, "the build", mine);
 }
 
 Status AgreeOnExperiment(const Experiment& experiment, Communicator& communicator) {

@@ -11,7 +11,8 @@ namespace elastor {
 // same calls with different numbers. All functions are collective, and every rank returns the same
 // status: a user error that names a rank, its value and rank 0's value.
 
-// Checks that all ranks run the same program, to the byte.
+// Checks that all ranks run programs of one version and commit, which may come from two compilers.
+// A program whose commit does not tell its sources must be the same to the byte.
 Status AgreeOnProgram(Communicator& communicator);
 
 // Checks that all ranks have the same resolved experiment, except for fields marked `per_rank`.

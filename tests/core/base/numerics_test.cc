@@ -9,12 +9,21 @@
 namespace elastor {
 namespace {
 
-TEST(NumericsTest, FingerprintNamesInstructionsCompilerAndKernels) {
-  const std::string fingerprint = NumericsFingerprint("cpu");
-  EXPECT_EQ(fingerprint.find("x86-64-v3 gcc-"), 0u) << fingerprint;
-  EXPECT_NE(fingerprint.find(" panels" + std::to_string(kPanelRows) + " "), std::string::npos)
-      << fingerprint;
-  EXPECT_TRUE(fingerprint.ends_with(" cpu")) << fingerprint;
+TEST(NumericsTest, FingerprintNamesInstructionsKernelsAndDevice) {
+  const std::string kernels = "panels" + std::to_string(kPanelRows);
+  EXPECT_EQ(NumericsFingerprint("cpu"), "x86-64-v3 " + kernels + " cpu");
+  // As in the names of runs that are there.
+  EXPECT_EQ(NumericsInHashes("cpu"), "x86-64-v3 gcc-12.2.0 " + kernels + " cpu");
+}
+
+TEST(NumericsTest, StoredFingerprintsLoseTheirCompiler) {
+  for (const char* compiler : {"gcc-12.2.0", "gcc-Debian Clang 14.0.6", "gcc-14.2.0"}) {
+    EXPECT_EQ(WithoutCompiler(std::string("x86-64-v3 ") + compiler + " panels16 cpu vdpbf16ps"),
+              "x86-64-v3 panels16 cpu vdpbf16ps");
+  }
+  for (const char* other : {"x86-64-v3 panels16 cpu", "numerics", "", "x86-64-v4 gcc-12.2.0"}) {
+    EXPECT_EQ(WithoutCompiler(other), other);
+  }
 }
 
 // The bits depend on the compiler not fusing a product and a sum by itself (-ffp-contract=off).

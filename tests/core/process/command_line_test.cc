@@ -83,6 +83,8 @@ TEST_F(CommandLineTest, AllForms) {
 
   ASSERT_TRUE(Parse({"--nofast"}).ok());
   EXPECT_FALSE(FLAGS_fast);
+  EXPECT_TRUE(Parse({"--version"}).value().version);
+  EXPECT_FALSE(Parse({"--fast"}).value().version);
   EXPECT_TRUE(Parse({"--help"}).value().help);
 }
 
@@ -157,7 +159,8 @@ TEST_F(CommandLineTest, HelpNamesOwnFlags) {
             "  --count  a number (default: 1)\n"
             "  --fast  a switch (default: false)\n"
             "  --set  collected\n"
-            "  --flagfile  a file with one flag a line, put in its place\n");
+            "  --flagfile  a file with one flag a line, put in its place\n"
+            "  --version  version and commit of this program, its compiler and its numerics\n");
 }
 
 }  // namespace
