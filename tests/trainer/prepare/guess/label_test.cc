@@ -81,8 +81,11 @@ TEST(LabelTest, ASecondLabelIsNoInput) {
       Sample({ColumnOf("click", {"0", "1"}), ColumnOf("conversion", {"0", "1"})});
   EXPECT_EQ(LabelDoubt(sample, Candidates(sample), false),
             "taken for the label; 'conversion' can be it, too");
-  EXPECT_TRUE(IsSecondLabel(sample.columns[1]));
-  EXPECT_FALSE(IsSecondLabel(ColumnOf("clicks", {"0", "1", "7"})));
+  EXPECT_TRUE(IsSecondLabel(sample.columns[1], LabelName::kYes));
+  EXPECT_FALSE(IsSecondLabel(ColumnOf("clicks", {"0", "1", "7"}), LabelName::kYes));
+  const SampleColumn flagged = ColumnOf("isFlaggedFraud", {"0", "1"});
+  EXPECT_FALSE(IsSecondLabel(flagged, LabelName::kYes));
+  EXPECT_TRUE(IsSecondLabel(flagged, LabelName::kPartly));
 }
 
 TEST(LabelTest, OnePositiveOfTenThousandIsNoLabelUnlessItsNameSaysSo) {
@@ -104,6 +107,7 @@ TEST(LabelTest, HowValuesBecomeZeroAndOneIsDoubtedWhereItIsAGuess) {
   EXPECT_EQ(doubt_of("rating", {"1", "2", "4", "5"}),
             "taken for the label, though its name is none; numbers from 4 on count as 1");
   EXPECT_EQ(doubt_of("label", {"0", "1", "-1"}), "has 0, 1 and -1; -1 counts as 0");
+  EXPECT_EQ(doubt_of("label", {"0", "1", "1.0"}), "");
   EXPECT_EQ(doubt_of("target", {"yes", "no", "open"}), "all values but 'yes' count as 0");
 }
 
@@ -159,6 +163,21 @@ TEST(LabelTest, FindsColumnsThatTellTheLabel) {
   EXPECT_THAT(
       FindTelling(schema, text, sample.columns, 0),
       ElementsAre(Telling::kNothing, Telling::kValue, Telling::kNothing, Telling::kPresence));
+}
+
+// As logs write -1 for what follows a conversion where there was none.
+TEST(LabelTest, AMarkOfAllRowsOfOneClassTellsTheLabel) {
+  Schema schema;
+  schema.set_delimiter(",");
+  const std::vector<std::string> rows = {"0,-1,-1,0", "1,812,7,0", "0,-1,4,3", "1,945,4,9"};
+  TextSample text{{"f"}, {rows}};
+  for (int i = 0; i < 3; ++i) text.lines[0].insert(text.lines[0].end(), rows.begin(), rows.end());
+  SampleColumns sample = ReadColumns(schema, {"y", "when", "rows", "count"}, text);
+  for (SampleColumn& column : sample.columns) column.Summarise({});
+  EXPECT_THAT(FindTelling(schema, text, sample.columns, 0),
+              ElementsAre(Telling::kNothing, Telling::kMark, Telling::kNothing, Telling::kNothing));
+  EXPECT_EQ(CommonestValue(sample.columns[1]), "-1");
+  EXPECT_EQ(CommonestValue(ColumnOf("a", {"b", "c", "b", "c", "d"})), "b");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Texts Materials(const std::string& between) {
 }
 
 TEST(ListsTest, FindsWhatStandsBetweenItems) {
-  for (const std::string between : {"|", "^", ";", ",", " ", "/", "\x01"}) {
+  for (const std::string between : {"|", "^", ";", ",", " ", "/", "#", "$", "@", "\x01"}) {
     const ListFinding found = Find(Materials(between));
     EXPECT_EQ(found.kind, ListFinding::kList) << between;
     EXPECT_EQ(found.separator, between[0]);
@@ -55,6 +55,19 @@ TEST(ListsTest, NoSchemaReadsBracketsBlanksAroundItemsOrParts) {
     const ListFinding found = Find(values);
     EXPECT_EQ(found.kind, ListFinding::kUnreadable) << values[0];
     EXPECT_NE(found.doubt, "") << values[0];
+  }
+}
+
+// Each value of its own, as places are.
+TEST(ListsTest, NoSchemaReadsCoordinates) {
+  for (const std::string between : {",", ";", " "}) {
+    Texts places;
+    for (int i = 0; i < 30; ++i) {
+      places.push_back("4" + std::to_string(i) + ".25" + between + "-7." + std::to_string(90 - i));
+    }
+    const ListFinding found = Find(places);
+    EXPECT_EQ(found.kind, ListFinding::kUnreadable) << between;
+    EXPECT_NE(found.doubt.find("several numbers"), found.doubt.npos) << found.doubt;
   }
 }
 
