@@ -20,6 +20,7 @@ constexpr size_t kMostTexts = 10;      // of a label that its name tells
 constexpr size_t kMostNumbers = 100;   // the same
 constexpr double kMostMissing = 0.5;   // rows that lack a label that its name tells
 constexpr double kFewMissing = 0.05;   // and another label
+constexpr double kSomeMissing = 0.1;   // and one of 0 and 1, which is doubted then
 constexpr double kLeastShare = 0.001;  // of the rarer class of a label that its name does not tell
 
 constexpr size_t kMostStars = 5;
@@ -97,12 +98,14 @@ int LabelScore(const SampleColumn& column, bool named) {
   const bool known = name == LabelName::kYes;
   const double missing =
       static_cast<double>(column.missing) / static_cast<double>(column.missing + column.count);
-  if (form == LabelForm::kNone || missing > (known ? kMostMissing : kFewMissing)) return 0;
+  const bool some = form == LabelForm::kZeroOne && !known && missing > kFewMissing;
+  const double most = known ? kMostMissing : some ? kSomeMissing : kFewMissing;
+  if (form == LabelForm::kNone || missing > most) return 0;
   const bool two =
       form == LabelForm::kZeroOne || form == LabelForm::kTwoTexts || form == LabelForm::kTwoNumbers;
   if (!known && two && HasRareClass(column)) return 0;
   const int more = (name == LabelName::kPartly ? 2 : 0) - (!known && column.missing > 0);
-  if (form == LabelForm::kZeroOne) return known ? 9 : 4 + more;
+  if (form == LabelForm::kZeroOne) return known ? 9 : some ? kNumbersScore : 4 + more;
   if (form == LabelForm::kTwoTexts) return known ? 8 : AreSexes(column) ? 1 : kTextsScore + more;
   if (form == LabelForm::kTwoNumbers) return known ? 7 : kNumbersScore + more;
   const bool alone = known && IsLabelNameAlone(column.name);

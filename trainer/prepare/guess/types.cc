@@ -168,7 +168,7 @@ std::string QuantityType(const SampleColumn& column) {
 }
 
 // Whether how often a column's numbers occur goes up and down slowly along the numbers, as of ages,
-// and is not the same for all. Ids occur as often as it happens.
+// and is not the same for all. Ids occur as often as it happens, or the newest the most.
 bool GoesSlowly(const SampleColumn& column) {
   if (column.count < kLeastRowsOfShape) return false;
   std::map<double, int64_t> rows_of;
@@ -187,6 +187,11 @@ bool GoesSlowly(const SampleColumn& column) {
     steps += (now - before) * (now - before) / 2;
     before = now;
   }
+  int64_t last = 0;
+  size_t tenth = rows_of.size() / 10 + 1;
+  const auto numbers = static_cast<double>(tenth);
+  for (auto each = rows_of.rbegin(); tenth > 0; ++each, --tenth) last += each->second;
+  if (static_cast<double>(last) > numbers * mean) return false;
   // By chance alone both are as large as the mean.
   return spread > kChangingRows * mean * distinct && steps < kSlowSteps * mean * distinct;
 }

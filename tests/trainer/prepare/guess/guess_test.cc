@@ -47,8 +47,9 @@ TEST(GuessTest, AHeaderWithAFaultStillNamesFields) {
 }
 
 TEST(GuessTest, WithoutItsNameTheLabelIsDoubted) {
-  const std::string schema = Guess("id,u,click,x\na,1,5\nb,0,1\nc,1,2\nd,0,2\ne,1,3\nf,1,7\n"
-                                   "g,0,9\nh,1,2\ni,0,4\nk,1,6\nl,0,8\n");
+  const std::string schema = Guess(
+      "id,u,click,x\na,1,5\nb,0,1\nc,1,2\nd,0,2\ne,1,3\nf,1,7\n"
+      "g,0,9\nh,1,2\ni,0,4\nk,1,6\nl,0,8\n");
   EXPECT_THAT(schema, HasSubstr("not by the header: it has 4 names for 3 columns.\n"));
   EXPECT_THAT(schema, HasSubstr("# check c2: taken for the label without its name\n"));
 }

@@ -64,6 +64,19 @@ TEST(LabelTest, AFewMissingClicksDoNotMakeSexTheLabel) {
   EXPECT_THAT(Candidates(sample), ElementsAre(1, 0));
 }
 
+TEST(LabelTest, ZeroAndOneThatAreMissingInSomeRowsAreADoubtedLabel) {
+  std::vector<std::string> clicks(92, "0");
+  clicks.resize(100, "1");
+  for (int i = 0; i < 8; ++i) clicks[i] = "";
+  SampleColumns sample =
+      Sample({ColumnOf("a", clicks), ColumnOf("b", std::vector<std::string>(100, "x"))});
+  sample.named = false;
+  EXPECT_THAT(Candidates(sample), ElementsAre(0));
+  EXPECT_EQ(LabelDoubt(sample, {0}, false), "taken for the label");
+  for (int i = 8; i < 11; ++i) clicks[i] = "";
+  EXPECT_EQ(LabelScore(ColumnOf("a", clicks), false), 0);
+}
+
 TEST(LabelTest, WhereNoNameHelpsAllThatMayBeItAreDoubted) {
   const SampleColumns sample = Sample({ColumnOf("sex", {"f", "m"}), ColumnOf("town", {"b", "c"}),
                                        ColumnOf("id", {"20", "30"}), ColumnOf("u", {"0", "1"})});

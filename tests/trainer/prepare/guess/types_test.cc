@@ -166,6 +166,12 @@ TEST(TypesTest, IntegersWithAShapeAreQuantities) {
     }
   }
   ExpectCertain(ColumnOf("v", ages), kNumber);
+  // The newest ids are the commonest.
+  Texts newest;
+  for (int value = 0; value < 80; ++value) {
+    for (int row = 0; row < value; ++row) newest.push_back(std::to_string(value + 20));
+  }
+  EXPECT_NE(Propose(ColumnOf("v", newest)).doubt, "");
   EXPECT_NE(Propose(ColumnOf("v", ids)).doubt, "");
 }
 
