@@ -19,6 +19,7 @@
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
@@ -304,7 +305,7 @@ class SweepRunner {
 
   // Submits, and follows unless told otherwise.
   StatusOr<Progress> Submit(const Plan& plan, bool first) {
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files_.Slurm()));
+    ELASTOR_RETURN_IF_ERROR(MakeWithin(files_.Slurm()));
     std::error_code none;
     const SlurmSweep slurm = {
         plan,
@@ -342,7 +343,7 @@ class SweepRunner {
 // The folders that runs need.
 Status MakeFolders(const SweepFiles& files) {
   for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root + directory));
+    ELASTOR_RETURN_IF_ERROR(MakeWithin(files.root + directory));
   }
   return OkStatus();
 }
