@@ -25,14 +25,26 @@ def joined_library(name, srcs = None, **kwargs):
     if srcs == None:
         srcs = native.glob(["*.cc"])
     kwargs.setdefault("hdrs", native.glob(["*.h"]))
+    native.cc_library(name = name, **_joined(name, srcs, kwargs))
+
+def _joined(name, srcs, kwargs):
+    """Joins sources into one.
+
+    Args:
+      name: Of the target that they make.
+      srcs: The sources.
+      kwargs: Attributes of the target.
+    Returns:
+      `kwargs` with `srcs` and `copts`.
+    """
     native.genrule(
         name = name + "_joined",
         srcs = srcs,
         outs = [name + "_joined.cc"],
+        testonly = kwargs.get("testonly", False),
         cmd = "for file in $(SRCS); do printf '#line 1 \"%s\"\\n' $$file; cat $$file; done > $@",
     )
-    native.cc_library(
-        name = name,
+    return dict(
         srcs = select({
             "//:apart": srcs,
             "//conditions:default": [name + "_joined.cc"],
@@ -52,6 +64,19 @@ def unit_test(name, deps, **kwargs):
     """
     kwargs.setdefault("srcs", [name + ".cc"])
     native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
+
+def joined_test(name, deps, srcs = None, **kwargs):
+    """A cc_test of several unit tests, compiled as one as in joined_library, with GoogleTest's main.
+
+    Args:
+      name: Of the test.
+      deps: What it tests.
+      srcs: The tests; None: all of the folder.
+      **kwargs: As of cc_test.
+    """
+    if srcs == None:
+        srcs = native.glob(["*_test.cc"])
+    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **_joined(name, srcs, kwargs))
 
 # The folders of trainer/, the lowest first. A folder uses only folders before it.
 _ROOMS = [
