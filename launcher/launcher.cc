@@ -288,8 +288,8 @@ class SweepRunner {
       ELASTOR_RETURN_IF_ERROR(progress.status());
       ELASTOR_RETURN_IF_ERROR(written);
       if (*progress == Progress::kRan && (ThroughSlurm() || !plan.tuned.empty())) continue;
-      ELASTOR_RETURN_IF_ERROR(
-          WriteToStdout("sweep " + plan.name + ": the results are in " + files_.Table() + "\n"));
+      ELASTOR_RETURN_IF_ERROR(WriteToStdout("sweep " + plan.name + ": the results are in " +
+                                            WithoutControls(files_.Table()) + "\n"));
       ELASTOR_RETURN_IF_ERROR(WriteReport(files_));
       return Outcome(plan, files_);
     }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "trainer/prepare/guess/text_sample.h"
@@ -105,7 +106,7 @@ constexpr size_t kMostNameBytes = 72;
 
 bool IsName(const std::string& text) {
   return !text.empty() && text.size() <= kMostNameBytes && IsUtf8(text) &&
-         std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+         text.find('\t') == text.npos && WithoutControls(text) == text;
 }
 
 // What a schema cannot have among the names of a header; empty: nothing.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/report/csv.h"
 #include "google/protobuf/stubs/strutil.h"
@@ -375,7 +376,13 @@ ColumnProposal ProposeColumn(const SampleColumn& column, bool named, int64_t row
 }
 
 std::string ProtoQuoted(std::string_view text) {
-  return "\"" + google::protobuf::strings::Utf8SafeCEscape(std::string(text)) + "\"";
+  const std::string plain(text);
+  // Characters that steer a terminal are escaped, too.
+  const bool steers = WithoutControls(plain) != plain;
+  return StrCat(
+      "\"",
+      steers ? google::protobuf::CEscape(plain) : google::protobuf::strings::Utf8SafeCEscape(plain),
+      "\"");
 }
 
 std::string NumberText(double value) { return Format("%.6g", value); }

@@ -82,6 +82,12 @@ TEST(HeaderTest, HeadersWithMoreNamesThanColumnsNameNone) {
   EXPECT_EQ(trailing.fault, "it has a delimiter behind the last name");
 }
 
+TEST(HeaderTest, NamesThatSteerATerminalAreRepaired) {
+  for (const std::string name : {"a\x1b[31m", "a\xc2\x9b", "a\u202e", "a\tb"}) {
+    EXPECT_EQ(Find({name + ",b", "1,2"}).names, (Texts{"c1", "b"})) << name;
+  }
+}
+
 // They would name a vocabulary's file.
 TEST(HeaderTest, LongNamesAreRepaired) {
   EXPECT_EQ(Find({std::string(72, 'a') + ",b", "1,2"}).names[0].size(), 72u);

@@ -212,6 +212,11 @@ TEST(TypesTest, ListsComeBeforeWhatEveryRowHasOfItsOwn) {
   EXPECT_THAT(cut.doubt, StartsWith("lists of up to 300 items"));
 }
 
+TEST(TypesTest, TextsThatSteerATerminalAreEscaped) {
+  EXPECT_EQ(ProtoQuoted("caf\u00e9"), "\"caf\u00e9\"");
+  EXPECT_EQ(ProtoQuoted("a\u202eb"), "\"a\\342\\200\\256b\"");
+}
+
 TEST(TypesTest, ALabelSaysWhatIsPositive) {
   EXPECT_EQ(LabelType(ColumnOf("a", {"0", "1"})), "LABEL");
   EXPECT_EQ(LabelType(ColumnOf("a", {"no", "yes"})), "LABEL positive: \"yes\" negative: \"no\"");
