@@ -59,6 +59,14 @@ TEST(GuessTest, LinesOfJsonAreRefused) {
               HasSubstr("f: lines of JSON, which no schema reads; expected delimited text"));
 }
 
+// As prepare ends there.
+TEST(GuessTest, AQuoteThatStaysOpenIsRefused) {
+  std::string csv = "click,a\n";
+  for (int i = 0; i < 30; ++i) csv += std::to_string(i % 2) + ",\"x, y\"\n";
+  EXPECT_THAT(Guess(csv + "1,\"open\n0,b\n"),
+              HasSubstr("f: a quote opens a value of the row '1,\"open?0,b?', and none closes it"));
+}
+
 TEST(GuessTest, FilesPutTogetherRepeatTheirHeader) {
   const std::string schema = Guess("click,a\n1,.5\n0,.25\nclick,a\n1,.75\n");
   EXPECT_THAT(schema, HasSubstr("\n# 3 rows, 1 bad ones; 2 columns"));
