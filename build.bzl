@@ -25,32 +25,41 @@ def joined_library(name, srcs = None, **kwargs):
     if srcs == None:
         srcs = native.glob(["*.cc"])
     kwargs.setdefault("hdrs", native.glob(["*.h"]))
-    native.cc_library(name = name, **_joined(name, srcs, kwargs))
+    native.cc_library(name = name, **_joined(name, srcs, **kwargs))
 
-def _joined(name, srcs, kwargs):
-    """Joins sources into one.
+# GCC takes all but the first of the joined files for headers.
+JOINED_FLAGS = ["-Wno-subobject-linkage"]
+
+def join_sources(name, srcs, suffix, testonly = False):
+    """Makes one file of several sources.
 
     Args:
-      name: Of the target that they make.
+      name: Of the target that compiles it.
       srcs: The sources.
-      kwargs: Attributes of the target.
+      suffix: Of their names.
+      testonly: As of genrule.
     Returns:
-      `kwargs` with `srcs` and `copts`.
+      The name of the file.
     """
+    joined = name + "_joined" + suffix
     native.genrule(
         name = name + "_joined",
         srcs = srcs,
-        outs = [name + "_joined.cc"],
-        testonly = kwargs.get("testonly", False),
+        outs = [joined],
+        testonly = testonly,
         cmd = "for file in $(SRCS); do printf '#line 1 \"%s\"\\n' $$file; cat $$file; done > $@",
     )
+    return joined
+
+def _joined(name, srcs, testonly = False, **kwargs):
+    """The attributes of a target that compiles sources as one; `kwargs` are others."""
     return dict(
         srcs = select({
             "//:apart": srcs,
-            "//conditions:default": [name + "_joined.cc"],
+            "//conditions:default": [join_sources(name, srcs, ".cc", testonly)],
         }),
-        # GCC takes all but the first of the joined files for headers.
-        copts = ["-Wno-subobject-linkage"],
+        copts = JOINED_FLAGS,
+        testonly = testonly,
         **kwargs
     )
 
@@ -76,7 +85,7 @@ def joined_test(name, deps, srcs = None, **kwargs):
     """
     if srcs == None:
         srcs = native.glob(["*_test.cc"])
-    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **_joined(name, srcs, kwargs))
+    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **_joined(name, srcs, testonly = True, **kwargs))
 
 # The folders of trainer/, the lowest first. A folder uses only folders before it.
 _ROOMS = [

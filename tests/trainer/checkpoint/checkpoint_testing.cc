@@ -16,6 +16,7 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kBucketElements = 1024;
+constexpr int64_t kLeaves = 16;
 
 // Different for every (seed, kind of value, place).
 float ValueAt(int seed, int kind, int64_t place) {
