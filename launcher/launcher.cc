@@ -20,6 +20,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/process/build_info.h"
+#include "core/process/claimed_folder.h"
 #include "core/process/command_line.h"
 #include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
@@ -288,8 +289,8 @@ class SweepRunner {
       ELASTOR_RETURN_IF_ERROR(progress.status());
       ELASTOR_RETURN_IF_ERROR(written);
       if (*progress == Progress::kRan && (ThroughSlurm() || !plan.tuned.empty())) continue;
-      ELASTOR_RETURN_IF_ERROR(
-          WriteToStdout("sweep " + plan.name + ": the results are in " + files_.Table() + "\n"));
+      ELASTOR_RETURN_IF_ERROR(WriteToStdout("sweep " + plan.name + ": the results are in " +
+                                            WithoutControls(files_.Table()) + "\n"));
       ELASTOR_RETURN_IF_ERROR(WriteReport(files_));
       return Outcome(plan, files_);
     }
@@ -305,7 +306,7 @@ class SweepRunner {
 
   // Submits, and follows unless told otherwise.
   StatusOr<Progress> Submit(const Plan& plan, bool first) {
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files_.Slurm()));
+    ELASTOR_RETURN_IF_ERROR(MakeWithin(files_.Slurm()));
     std::error_code none;
     const SlurmSweep slurm = {
         plan,
@@ -343,7 +344,7 @@ class SweepRunner {
 // The folders that runs need.
 Status MakeFolders(const SweepFiles& files) {
   for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files.root + directory));
+    ELASTOR_RETURN_IF_ERROR(MakeWithin(files.root + directory));
   }
   return OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/process/claimed_folder.h"
 #include "launcher/attempt.h"
 #include "launcher/slurm_array.h"
 #include "launcher/slurm_client.h"
@@ -97,7 +98,7 @@ class Submission {
 
   StatusOr<int> Run() {
     ELASTOR_ASSIGN_OR_RETURN(most_elements_, MaxArraySize());
-    ELASTOR_RETURN_IF_ERROR(MakeDirectory(files_.Slurm()));
+    ELASTOR_RETURN_IF_ERROR(MakeWithin(files_.Slurm()));
     ELASTOR_ASSIGN_OR_RETURN(view_, LookUntilSure(files_));
     ELASTOR_RETURN_IF_ERROR(NoteEnds());
     for (const OpenArray& array : view_.arrays) {

@@ -92,6 +92,17 @@ Status ClaimedFolder::CheckIsEmpty(const std::string& expected, std::string_view
 
 StatusOr<bool> ClaimedFolder::IsInPlace() const { return LeadsTo(path_, lock_); }
 
+Status MakeWithin(const std::string& path) {
+  const Status made = MakeOwnDirectory(path);
+  struct stat facts;
+  if (made.ok() || lstat(path.c_str(), &facts) != 0) return made;
+  if (S_ISLNK(facts.st_mode)) {
+    if (facts.st_uid == geteuid() || facts.st_uid == 0) return MakeDirectory(path);
+    return UserError(path + ": a symbolic link of another user; expected a folder, or nothing");
+  }
+  return S_ISDIR(facts.st_mode) ? OkStatus() : made;
+}
+
 StatusOr<bool> LeadsTo(const std::string& path, int descriptor) {
   struct stat opened, now;
   if (fstat(descriptor, &opened) != 0) return SystemError(path, "stat");

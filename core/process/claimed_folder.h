@@ -44,6 +44,11 @@ class ClaimedFolder {
   int lock_ = -1;
 };
 
+// Makes a folder within one that this process writes, unless it is there. Error if something else
+// is there, as a symbolic link of another user, who may write in the folder and would decide where
+// files go. A link of this user's or root's is followed.
+Status MakeWithin(const std::string& path);
+
 // Returns whether a path still leads to the open file.
 StatusOr<bool> LeadsTo(const std::string& path, int descriptor);
 

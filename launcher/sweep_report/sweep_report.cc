@@ -80,7 +80,7 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
   }
   const std::string page = directory + "report.html";
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(page, ToHtml(report)));
-  return "report: " + page + "\n" +
+  return "report: " + WithoutControls(page) + "\n" +
          (converts ? ""
                    : "report: no PNG files, for want of a working rsvg-convert (librsvg2-bin)\n");
 }

@@ -195,6 +195,16 @@ interrupt_with 'rm -rf gone' --set=checkpoint.every_steps=20 --set=training.log_
 expect_end 3 'gone' 'a folder that was removed, with checkpoints'
 interrupt_with 'touch gone/checkpoints' --set=checkpoint.every_steps=1000
 expect_end 3 'gone/checkpoints: mkdir: File exists' 'a file in the place of checkpoints'
+# Only root can plant a link of another user's here.
+plant_link() {
+  mkdir --parents others && ln --symbolic ../others planted && chown --no-dereference 65534 planted &&
+    mv --no-target-directory planted gone/checkpoints
+}
+if [[ $(id --user) -eq 0 ]]; then
+  interrupt_with plant_link --set=checkpoint.every_steps=1000
+  expect_end 3 'gone/checkpoints: a symbolic link of another user; expected a folder, or nothing' 'a planted link'
+  [[ -z $(ls others) ]] || fail "a planted link was followed: $(find others)"
+fi
 interrupt_with 'rm gone/metrics.jsonl'
 expect_end 3 'gone/metrics.jsonl: was removed or replaced' 'metrics.jsonl removed'
 

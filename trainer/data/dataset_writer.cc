@@ -170,7 +170,7 @@ Status DatasetWriter::Clear() {
     if (error) break;
   }
   if (error) return MachineError(partial_path_ + ": cannot clear: " + error.message());
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(work_path()));
+  ELASTOR_RETURN_IF_ERROR(MakeWithin(work_path()));
   return OpenFiles();
 }
 

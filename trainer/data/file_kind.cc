@@ -1,6 +1,7 @@
 #include "trainer/data/file_kind.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "core/base/text.h"
@@ -52,17 +53,21 @@ std::string_view WithoutSpace(std::string_view head) {
   return head;
 }
 
-std::string_view WithoutComments(std::string_view head) {
-  for (head = WithoutSpace(head); head.starts_with("<!--"); head = WithoutSpace(head)) {
-    head.remove_prefix(std::min(head.find("-->"), head.size() - 3) + 3);
-  }
-  return head;
-}
-
 bool BeginsDocument(std::string_view head) {
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"<!doctype html", "<html", "<?xml"},
       [&](std::string_view begin) { return LowerCase(head.substr(0, begin.size())) == begin; });
+}
+
+// What stands behind comments and instructions to other programs, such as <?php ... ?>.
+std::string_view WithoutComments(std::string_view head) {
+  while (true) {
+    head = WithoutSpace(head);
+    const bool comment = head.starts_with("<!--");
+    if (!comment && (!head.starts_with("<?") || BeginsDocument(head))) return head;
+    const std::string_view end = comment ? "-->" : "?>";
+    head.remove_prefix(std::min(head.find(end), head.size() - end.size()) + end.size());
+  }
 }
 
 constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
@@ -79,15 +84,20 @@ bool IsZstd(std::string_view head) {
 }
 
 bool IsPage(std::string_view head) {
-  constexpr std::string_view kElements[] = {"<head", "<script", "<iframe", "<h1",    "<div",
-                                            "<font", "<table",  "<a",      "<style", "<title",
-                                            "<b",    "<body",   "<br",     "<p"};
+  constexpr std::string_view kElements[] = {
+      "a",      "article", "aside",  "b",     "base",   "blockquote", "body",   "br",
+      "center", "dl",      "div",    "em",    "font",   "form",       "footer", "frameset",
+      "h1",     "h2",      "h3",     "h4",    "h5",     "h6",         "head",   "header",
+      "hr",     "i",       "iframe", "img",   "li",     "link",       "main",   "meta",
+      "nav",    "ol",      "p",      "pre",   "script", "section",    "small",  "span",
+      "strong", "style",   "svg",    "table", "title",  "tt",         "u",      "ul"};
   head = WithoutComments(head);
   if (BeginsDocument(head)) return true;
-  return std::ranges::any_of(kElements, [&](std::string_view element) {
-    return LowerCase(head.substr(0, element.size())) == element && head.size() > element.size() &&
-           std::string_view(" \t\r\n>").find(head[element.size()]) != std::string_view::npos;
-  });
+  if (!head.starts_with('<')) return false;
+  head.remove_prefix(1);
+  const size_t end = head.find_first_of(" \t\r\n/>");
+  return end != head.npos &&
+         std::ranges::find(kElements, LowerCase(head.substr(0, end))) != std::end(kElements);
 }
 
 const FileKind* KindOfFile(std::string_view head) {

@@ -20,8 +20,8 @@ inline constexpr size_t kKindBytes = 512;
 const FileKind* KindOfFile(std::string_view head);
 bool IsGzip(std::string_view head);
 bool IsZstd(std::string_view head);
-// Returns whether a text is HTML or XML. Behind comments it begins with a document's first line or,
-// as browsers tell, with an element that parts of pages begin with.
+// Returns whether a text is HTML or XML. Behind comments and instructions such as <?php ... ?> it
+// begins with a document's first line, or with an element that parts of pages begin with.
 bool IsPage(std::string_view head);
 
 // The byte order mark, with which many programs begin UTF-8 text.

@@ -10,7 +10,7 @@ Status RunVerify(const ModeCall& call, Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata,
                            VerifyCheckpoint(folder, communicator));
   const char* contents = metadata.contents == Contents::kState ? "training state" : "model weights";
-  return PrintOnce(StrCat(folder, ": whole\n  contents: ", contents, "\n  step: ",
+  return PrintOnce(StrCat(WithoutControls(folder), ": whole\n  contents: ", contents, "\n  step: ",
                           metadata.control.step(), "\n  state digest: ", metadata.state_digest,
                           metadata.build.empty() ? "" : "\n  build: ", metadata.build,
                           "\n  numerics: ", metadata.numerics, "\n"),

@@ -55,7 +55,7 @@ Status PlotRuns(const std::vector<std::string>& folders, const std::string& outp
           WriteFileAtomically(directory + "/" + figure.name + ".svg", figure.svg));
     }
   }
-  return WriteToStdout("report: " + page + "\n");
+  return WriteToStdout("report: " + WithoutControls(page) + "\n");
 }
 
 }  // namespace elastor

@@ -18,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/base/utf8.h"
+#include "core/process/claimed_folder.h"
 #include "trainer/data/block_format.h"
 #include "trainer/data/dataset_writer.h"
 #include "trainer/data/saved_vocabulary.h"
@@ -139,7 +140,7 @@ StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const 
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFile> scratch,
                            WorkFile::Open(Work("scratch")));
   const std::string folder = VocabularyFolder();
-  ELASTOR_RETURN_IF_ERROR(MakeDirectory(folder));
+  ELASTOR_RETURN_IF_ERROR(MakeWithin(folder));
   ELASTOR_ASSIGN_OR_RETURN(
       const RankedValues ranked,
       RankValues(options_, plan_, text, measures, given,

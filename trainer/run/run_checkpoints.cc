@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/process/claimed_folder.h"
 #include "trainer/experiment/config.h"
 
 namespace elastor {
@@ -126,7 +127,7 @@ Status RunCheckpoints::StartWriting(Kind kind, const ControlRecord& control,
   ELASTOR_RETURN_IF_ERROR(Finish());
   const Clock::time_point start = Clock::now();
   Status made = context_.log->CheckInPlace();
-  if (made.ok() && context_.communicator->rank() == 0) made = MakeDirectory(directory_);
+  if (made.ok() && context_.communicator->rank() == 0) made = MakeWithin(directory_);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, InMidRun(made)));
   path_ = path;
   metadata_ = context_.MakeMetadata(kind == Kind::kWeights ? Contents::kWeights : Contents::kState,

@@ -164,8 +164,11 @@ TEST(LayoutsTest, PagesBeginWithCommentsToo) {
   };
   EXPECT_THAT(text_of("<!-- saved --> <!-- twice -->\n<p>a page</p>"),
               testing::StartsWith("a page"));
+  EXPECT_THAT(text_of("<?php echo '<p>'; ?>\n<!-- saved -->\n<h2>a page</h2>"),
+              testing::AllOf(testing::HasSubstr("page"), testing::Not(testing::HasSubstr("<"))));
+  EXPECT_THAT(text_of("<article><p>a page</p></article>"), testing::Not(testing::HasSubstr("<")));
   EXPECT_THAT(text_of("<!-- a note -->\nno page < p"), testing::StartsWith("<!-- a note -->\nno"));
-  EXPECT_THAT(text_of("<pre is no element of the list"), testing::StartsWith("<pre is"));
+  EXPECT_THAT(text_of("<premise is no element"), testing::StartsWith("<premise is"));
   const Status table =
       Prepare(OptionsOf("fields { name: 'y' type: LABEL }",
                         {WriteScratch("in", "<!-- x --><html><p>404</p></html>")}, "table"))

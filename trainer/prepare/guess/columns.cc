@@ -2,30 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "trainer/prepare/guess/dialect.h"
 #include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
-namespace {
-
-// Integers are times from 1990 to 2040, as no others can be told from other numbers.
-bool IsTime(std::string_view text, Field::TimeFormat format) {
-  constexpr int64_t kYear1900 = -2208988800, kYear1990 = 631152000, kYear2000 = 946684800,
-                    kYear2040 = 2208988800, kYear2100 = 4102444800;
-  int64_t seconds;
-  if (!ParseTime(text, format, &seconds)) return false;
-  const int64_t least = format == Field::YYYY_MM_DD_HH_MM_SS ? kYear1900
-                        : format == Field::UNIX_SECONDS      ? kYear1990
-                                                             : kYear2000;
-  return seconds >= least &&
-         seconds < (format == Field::YYYY_MM_DD_HH_MM_SS ? kYear2100 : kYear2040);
-}
-
-}  // namespace
-
 void SampleColumn::Add(const std::string& value) {
   if (value.empty()) {
     ++missing;
@@ -59,10 +41,22 @@ void SampleColumn::Summarise(const std::vector<std::string>& null_texts) {
       written_numbers += rows;
     }
     for (int format = 0; format < 3; ++format) {
-      times[format] += IsTime(value, static_cast<Field::TimeFormat>(format)) ? rows : 0;
+      times[format] += IsLikelyTime(value, static_cast<Field::TimeFormat>(format)) ? rows : 0;
     }
     if (IsWrittenTime(value)) written_times += rows;
   }
+}
+
+bool IsLikelyTime(std::string_view text, Field::TimeFormat format) {
+  constexpr int64_t kYear1900 = -2208988800, kYear1990 = 631152000, kYear2000 = 946684800,
+                    kYear2040 = 2208988800, kYear2100 = 4102444800;
+  int64_t seconds;
+  if (!ParseTime(text, format, &seconds)) return false;
+  const int64_t least = format == Field::YYYY_MM_DD_HH_MM_SS ? kYear1900
+                        : format == Field::UNIX_SECONDS      ? kYear1990
+                                                             : kYear2000;
+  return seconds >= least &&
+         seconds < (format == Field::YYYY_MM_DD_HH_MM_SS ? kYear2100 : kYear2040);
 }
 
 void ForEachRow(const Schema& schema, const TextSample& sample,
@@ -77,7 +71,8 @@ SampleColumns ReadColumns(const Schema& schema, const std::vector<std::string>& 
   SampleColumns result;
   for (const std::string& name : names) result.columns.emplace_back().name = name;
   ForEachRow(schema, sample, [&](const std::vector<std::string>& row) {
-    if (row.size() != names.size()) return;
+    // Files put together repeat their header, which prepare counts as a bad row.
+    if (row.size() != names.size() || row == names) return;
     ++result.rows;
     for (size_t i = 0; i < names.size(); ++i) result.columns[i].Add(row[i]);
   });

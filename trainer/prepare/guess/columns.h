@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,10 @@ struct SampleColumn {
   bool integral() const { return count > 0 && integers == count; }
   double mean() const { return sum / static_cast<double>(numbers); }
 };
+
+// Whether `text` is a time that data of users have: integers from 1990 to 2040, as no others can be
+// told from other numbers, and dates from 1900 to 2099.
+bool IsLikelyTime(std::string_view text, Field::TimeFormat format);
 
 struct SampleColumns {
   std::vector<SampleColumn> columns;

@@ -1,5 +1,6 @@
 #include "trainer/prepare/guess/guess.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -17,6 +18,16 @@
 
 namespace elastor {
 namespace {
+
+// Whether nearly all of the first lines are objects of JSON.
+bool AreObjects(const std::vector<std::string>& lines) {
+  const size_t count = std::min(lines.size(), kLayoutLines);
+  const auto objects = std::count_if(
+      lines.begin(), lines.begin() + static_cast<ptrdiff_t>(count), [](const std::string& line) {
+        return line.starts_with('{') && line.ends_with('}') && line.find("\":") != line.npos;
+      });
+  return static_cast<double>(objects) >= kLayoutShare * static_cast<double>(count);
+}
 
 StatusOr<std::vector<size_t>> ChooseLabel(const SampleColumns& sample, const std::string& given,
                                           const std::string& path) {
@@ -71,6 +82,11 @@ StatusOr<std::string> ProposeLibsvm(const TextSample& text, const std::string& g
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
   ELASTOR_ASSIGN_OR_RETURN(TextSample text, ReadTextSample(paths));
+  if (AreObjects(text.lines[0])) {
+    return UserError(StrCat(paths[0],
+                            ": lines of JSON, which no schema reads; expected delimited "
+                            "text, as jq --raw-output '[.a, .b] | @csv' writes it"));
+  }
   return IsLibsvm(text.lines[0]) ? ProposeLibsvm(text, label)
                                  : ProposeDelimited(std::move(text), label);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "trainer/prepare/guess/text_sample.h"
@@ -42,7 +43,7 @@ std::vector<Below> LookBelow(const Dialect& dialect, const Texts& records, const
   const size_t end = std::min(records.size(), kLayoutLines);
   for (size_t i = dialect.skipped + 1; i < end; ++i) {
     const Texts row = SplitLine(dialect.schema, records[i]);
-    if (row.size() != names.size()) continue;
+    if (row.size() != names.size() || row == names) continue;  // files put together
     for (size_t column = 0; column < row.size(); ++column) {
       below[column].Add(row[column], names[column]);
     }
@@ -100,9 +101,12 @@ bool IsHeader(const Dialect& dialect, const Texts& records, const Texts& names) 
   return true;
 }
 
+// A vocabulary's file is named after its field, with three bytes for some characters.
+constexpr size_t kMostNameBytes = 72;
+
 bool IsName(const std::string& text) {
-  return !text.empty() && IsUtf8(text) &&
-         std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return !text.empty() && text.size() <= kMostNameBytes && IsUtf8(text) &&
+         text.find('\t') == text.npos && WithoutControls(text) == text;
 }
 
 // What a schema cannot have among the names of a header; empty: nothing.
@@ -145,15 +149,17 @@ bool LastIsEmpty(const Dialect& dialect, const Texts& records) {
   return true;
 }
 
-// Whether the last skipped record names all columns but one.
-bool HasShortHeader(const Dialect& dialect, const Texts& records, Texts* names) {
-  if (dialect.skipped == 0) return false;
-  *names = SplitLine(dialect.schema, records[dialect.skipped - 1]);
+// The names in the last skipped record, but for an empty last one; none where it is no header.
+Texts SkippedNames(const Dialect& dialect, const Texts& records) {
+  if (dialect.skipped == 0) return {};
+  Texts names = SplitLine(dialect.schema, records[dialect.skipped - 1]);
+  if (names.size() > 1 && names.back().empty()) names.pop_back();
   double number;
-  return names->size() + 1 == dialect.columns && FaultOf(*names).empty() &&
-         std::ranges::none_of(*names, [&](const std::string& name) {
-           return name.empty() || ParseNumber(name, &number);
-         });
+  const bool are_names = names.size() > 1 && FaultOf(names).empty() &&
+                         std::ranges::none_of(names, [&](const auto& name) {
+                           return name.empty() || ParseNumber(name, &number);
+                         });
+  return are_names ? names : Texts();
 }
 
 }  // namespace
@@ -162,8 +168,19 @@ Header FindHeader(const Dialect& dialect, const Texts& records) {
   Header header;
   header.schema = dialect.schema;
   header.first_row = dialect.skipped;
-  Texts names;
-  if (HasShortHeader(dialect, records, &names)) {
+  Texts names = SkippedNames(dialect, records);
+  if (names.size() == dialect.columns) {
+    header.named = true;
+    header.fault = "it has a delimiter behind the last name";
+    header.names = Repaired(names, dialect.columns);
+    return header;
+  }
+  if (names.size() > dialect.columns) {
+    header.fault = StrCat("it has ", names.size(), " names for ", dialect.columns, " columns");
+    header.names = Repaired({}, dialect.columns);
+    return header;
+  }
+  if (names.size() + 1 == dialect.columns) {
     header.named = true;
     const bool last = LastIsEmpty(dialect, records);
     if (!last) names.insert(names.begin(), "");

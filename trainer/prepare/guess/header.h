@@ -22,9 +22,9 @@ struct Header {
 // Finds the line that names the columns: the first one after skip_lines, whose texts stand over
 // numbers, or are no numbers and in no row. Names may be the numbers of the columns. The first name
 // may be empty: R writes the names of rows in such a column. Where the names are no names for a
-// schema (one stands twice, one is missing, the line has one fewer as R's), the line counts as
-// skipped and fields get repaired names by their places. REQUIRES: `dialect` of FindDialect, and
-// more records than it skips.
+// schema (one stands twice, one is missing or long, the line has one fewer as R's), the line counts
+// as skipped and fields get repaired names by their places. A line of more names than there are
+// columns names none. REQUIRES: `dialect` of FindDialect, and more records than it skips.
 Header FindHeader(const Dialect& dialect, const std::vector<std::string>& records);
 
 }  // namespace elastor

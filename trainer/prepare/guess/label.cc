@@ -20,9 +20,11 @@ constexpr size_t kMostTexts = 10;      // of a label that its name tells
 constexpr size_t kMostNumbers = 100;   // the same
 constexpr double kMostMissing = 0.5;   // rows that lack a label that its name tells
 constexpr double kFewMissing = 0.05;   // and another label
+constexpr double kSomeMissing = 0.1;   // and one of 0 and 1, which is doubted then
 constexpr double kLeastShare = 0.001;  // of the rarer class of a label that its name does not tell
 
 constexpr size_t kMostStars = 5;
+constexpr int64_t kLeastMarkedRows = 5;  // of either class, that tell a mark from chance
 
 constexpr int kRatingsScore = 7;
 constexpr int kTextsScore = 3;
@@ -96,12 +98,14 @@ int LabelScore(const SampleColumn& column, bool named) {
   const bool known = name == LabelName::kYes;
   const double missing =
       static_cast<double>(column.missing) / static_cast<double>(column.missing + column.count);
-  if (form == LabelForm::kNone || missing > (known ? kMostMissing : kFewMissing)) return 0;
+  const bool some = form == LabelForm::kZeroOne && !known && missing > kFewMissing;
+  const double most = known ? kMostMissing : some ? kSomeMissing : kFewMissing;
+  if (form == LabelForm::kNone || missing > most) return 0;
   const bool two =
       form == LabelForm::kZeroOne || form == LabelForm::kTwoTexts || form == LabelForm::kTwoNumbers;
   if (!known && two && HasRareClass(column)) return 0;
   const int more = (name == LabelName::kPartly ? 2 : 0) - (!known && column.missing > 0);
-  if (form == LabelForm::kZeroOne) return known ? 9 : 4 + more;
+  if (form == LabelForm::kZeroOne) return known ? 9 : some ? kNumbersScore : 4 + more;
   if (form == LabelForm::kTwoTexts) return known ? 8 : AreSexes(column) ? 1 : kTextsScore + more;
   if (form == LabelForm::kTwoNumbers) return known ? 7 : kNumbersScore + more;
   const bool alone = known && IsLabelNameAlone(column.name);
@@ -185,7 +189,7 @@ std::string LabelDoubt(const SampleColumns& sample, const std::vector<size_t>& c
     doubts.push_back(StrCat(Shown(PositiveText(label)), " counts as 1, as the rarest value"));
   } else if (form == LabelForm::kTexts) {
     doubts.push_back(StrCat("all values but ", Shown(PositiveText(label)), " count as 0"));
-  } else if (label.values.size() > 2) {
+  } else if (label.values.size() > 2 && label.least < 0) {
     doubts.emplace_back("has 0, 1 and -1; -1 counts as 0");
   }
   if (HasRareClass(label)) {
@@ -207,10 +211,10 @@ bool MayBeLabel(const SampleColumns& sample, const std::vector<size_t>& candidat
          (!has_name(candidates[0]) && score >= kNumbersScore);
 }
 
-bool IsSecondLabel(const SampleColumn& column) {
+bool IsSecondLabel(const SampleColumn& column, LabelName name) {
   const LabelForm form = LabelFormOf(column);
   const bool two = form == LabelForm::kZeroOne || form == LabelForm::kTwoTexts;
-  return two && LabelNameOf(column.name) == LabelName::kYes;
+  return two && LabelNameOf(column.name) == name;
 }
 
 std::string PositiveText(const SampleColumn& label) {
@@ -256,39 +260,62 @@ double PositiveRate(const SampleColumn& label) {
 
 std::vector<Telling> FindTelling(const Schema& schema, const TextSample& sample,
                                  const std::vector<SampleColumn>& columns, size_t label) {
-  // By column: the label that goes with a value, and with its presence.
-  struct Seen {
-    bool value, presence;
-    std::map<std::string, std::string> by_value;
-    std::map<bool, std::string> by_presence;
+  // The label that goes with whether a column has a mark.
+  struct Mark {
+    bool tells;
+    std::map<bool, std::string> label_of;
+
+    void Add(bool marked, const std::string& label) {
+      tells = tells && label_of.try_emplace(marked, label).first->second == label;
+    }
+    bool TellsTwo() const { return tells && label_of.size() == 2; }
   };
-  std::vector<Seen> seen(columns.size());
+  struct Seen {
+    bool value;
+    std::map<std::string, std::string> by_value;
+    Mark commonest, missing;
+    const std::string* common;
+  };
+  std::vector<Seen> seen;
+  const bool two = columns[label].values.size() == 2;
+  const bool many = two && RarerRows(columns[label]) >= kLeastMarkedRows;
   for (size_t i = 0; i < columns.size(); ++i) {
-    seen[i].value = i != label && columns[i].values.size() == columns[label].values.size();
-    seen[i].presence = i != label && columns[i].missing > 0 && columns[i].count > 0;
+    const SampleColumn& column = columns[i];
+    const bool other = i != label && column.count > 0;
+    seen.push_back({i != label && column.values.size() == columns[label].values.size(),
+                    {},
+                    {many && other && column.values.size() > 1, {}},
+                    {two && other && column.missing > 0, {}},
+                    other ? &CommonestValue(column) : nullptr});
   }
   const auto is_missing = [](const SampleColumn& column, const std::string& text) {
     return text.empty() || column.nulls.contains(text);
   };
-  const bool two = columns[label].values.size() == 2;
   ForEachRow(schema, sample, [&](const std::vector<std::string>& row) {
     if (row.size() != columns.size() || is_missing(columns[label], row[label])) return;
     for (size_t i = 0; i < columns.size(); ++i) {
       Seen& of = seen[i];
       const std::string& own = row[label];
       of.value = of.value && of.by_value.try_emplace(row[i], own).first->second == own;
-      if (!of.presence) continue;
-      const bool missing = is_missing(columns[i], row[i]);
-      of.presence = of.by_presence.try_emplace(missing, own).first->second == own;
+      if (of.commonest.tells) of.commonest.Add(row[i] == *of.common, own);
+      if (of.missing.tells) of.missing.Add(is_missing(columns[i], row[i]), own);
     }
   });
   std::vector<Telling> telling;
   for (const Seen& of : seen) {
-    telling.push_back(of.value                                           ? Telling::kValue
-                      : two && of.presence && of.by_presence.size() == 2 ? Telling::kPresence
-                                                                         : Telling::kNothing);
+    telling.push_back(of.value                  ? Telling::kValue
+                      : of.missing.TellsTwo()   ? Telling::kPresence
+                      : of.commonest.TellsTwo() ? Telling::kMark
+                                                : Telling::kNothing);
   }
   return telling;
+}
+
+const std::string& CommonestValue(const SampleColumn& column) {
+  const auto less = [](const auto& a, const auto& b) {
+    return a.second < b.second || (a.second == b.second && a.first > b.first);
+  };
+  return std::ranges::max_element(column.values, less)->first;
 }
 
 }  // namespace elastor

@@ -8,6 +8,7 @@
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
 #include "trainer/prepare/guess/columns.h"
+#include "trainer/prepare/guess/name_hints.h"
 #include "trainer/prepare/guess/text_sample.h"
 
 namespace elastor {
@@ -43,8 +44,9 @@ std::string LabelDoubt(const SampleColumns& sample, const std::vector<size_t>& c
 // `place`: of the column.
 bool MayBeLabel(const SampleColumns& sample, const std::vector<size_t>& candidates, size_t place);
 
-// Whether a column's name says that it is a label as the chosen one is, known only afterwards.
-bool IsSecondLabel(const SampleColumn& column);
+// Whether a column with two values has a name of this kind: kYes is a label as the chosen one is,
+// known only afterwards, and kPartly may be one. REQUIRES: `name` is not kNo.
+bool IsSecondLabel(const SampleColumn& column, LabelName name);
 
 // Returns the text that counts as 1: by its meaning, else the rarer one.
 std::string PositiveText(const SampleColumn& label);
@@ -57,8 +59,11 @@ double PositiveRate(const SampleColumn& label);
 enum class Telling {
   kNothing,
   kValue,    // its value tells the label, as the label's opposite does
+  kMark,     // its commonest value does, as the -1 of all rows without a conversion
   kPresence  // whether it is missing does, as the time of a conversion's
 };
+// Returns the value of the most rows; of several, the least text. REQUIRES: there is a value.
+const std::string& CommonestValue(const SampleColumn& column);
 // Returns that of every column; kNothing of the label's own.
 std::vector<Telling> FindTelling(const Schema& schema, const TextSample& sample,
                                  const std::vector<SampleColumn>& columns, size_t label);

@@ -14,11 +14,14 @@ namespace {
 
 // In this order: what stands within the items of a list comes later. Control characters separate
 // items in tables of Hive.
-constexpr std::string_view kSeparators = "\x01\x02\x03|^;,/+&~ :_-";
+constexpr std::string_view kSeparators = "\x01\x02\x03|^;,/+&~ :_-#$@";
 constexpr std::string_view kSure = "\x01\x02\x03|^";  // stand between items only
 constexpr std::string_view kUsual = ";,";
 constexpr std::string_view kWithinNumbers = "/:_-";  // of dates, telephones, codes
 
+constexpr std::string_view kBetweenNumbers = "|;, ";
+
+constexpr size_t kFewTuples = 20;
 constexpr double kBracketShare = 0.9;
 constexpr double kListShare = 0.02;    // of the values of a list have several items
 constexpr double kRecurShare = 0.9;    // of these consist of items that other values have
@@ -43,6 +46,10 @@ struct Items {
   bool alike = true;  // all items are integers, or the same letters before digits
 
   bool varies() const { return least < most; }
+  // Whether the values are coordinates or other numbers with fractions, as many in each.
+  bool AreNumbers() const {
+    return fractions > 0 && numbers == distinct && several == values && values > kFewTuples;
+  }
 };
 
 // Calls `add` for each item of a value that is not empty.
@@ -212,6 +219,12 @@ ListFinding FindList(const SampleColumn& column, bool named, std::string_view de
     if (delimiter == std::string_view(&separator, 1)) continue;
     if (separator == '/' && ArePaths(column)) continue;
     const Items items = ItemsOf(column, separator);
+    if (items.AreNumbers() && IsOneOf(kBetweenNumbers, separator)) {
+      found.kind = ListFinding::kUnreadable;
+      found.doubt = StrCat("several numbers with ", Named(separator),
+                           " between them, which no schema reads; left out");
+      return found;
+    }
     ListFinding::Kind kind = KindOf(items, separator, column.count);
     if (kind == ListFinding::kMaybe && named && items.varies() && IsListName(column.name)) {
       kind = ListFinding::kList;

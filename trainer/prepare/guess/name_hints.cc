@@ -23,9 +23,11 @@ constexpr std::string_view kLabels[] = {
     "canceled",  "cancelled", "attrition", "defaulted", "responded"};
 // Names of labels that are names of inputs as well.
 constexpr std::string_view kTwoValuedLabels[] = {
-    "class",   "response", "default", "income", "revenue",    "deposit",    "like",      "liked",
-    "finish",  "follow",   "share",   "order",  "ordered",    "readmitted", "diagnosis", "approved",
-    "success", "spam",     "died",    "event",  "downloaded", "opened",     "result",    "engaged"};
+    "class",     "response", "default",  "income",   "revenue",    "deposit", "like",
+    "liked",     "finish",   "follow",   "share",    "order",      "ordered", "readmitted",
+    "diagnosis", "approved", "success",  "spam",     "died",       "event",   "downloaded",
+    "opened",    "result",   "engaged",  "forward",  "forwarded",  "comment", "commented",
+    "hate",      "favorite", "returned", "refunded", "attribution"};
 // Words around a label's name that add nothing.
 constexpr std::string_view kFillers[] = {"is",    "has",  "was", "did", "flag",   "ind",
                                          "on",    "ad",   "ads", "the", "binary", "bool",

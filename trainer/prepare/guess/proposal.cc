@@ -145,12 +145,16 @@ std::string FieldsText(const DelimitedFindings& found) {
   const SampleColumns& sample = found.sample;
   const size_t label = found.candidates[0];
   const std::string delimiter = found.schema.quoted() ? "" : found.schema.delimiter();
+  const bool unnamed = !sample.named && !found.header_fault.empty();
   std::vector<ColumnProposal> proposals(sample.columns.size());
   for (size_t i = 0; i < proposals.size(); ++i) {
     ColumnProposal& proposal = proposals[i];
     if (i == label) {
       proposal.type = LabelType(sample.columns[i]);
       proposal.doubt = LabelDoubt(sample, found.candidates, found.given_label);
+      if (proposal.doubt.empty() && !found.given_label && unnamed) {
+        proposal.doubt = "taken for the label without its name";
+      }
     } else {
       proposal =
           ProposeColumn(sample.columns[i], sample.named, sample.rows, found.telling[i], delimiter);

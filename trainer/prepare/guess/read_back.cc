@@ -2,12 +2,31 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "core/base/text.h"
+#include "trainer/data/record_scanner.h"
+#include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/parsed_chunk.h"
 #include "trainer/prepare/rows/row_parser.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
+
+namespace {
+
+// The beginning of the record whose quote stays open to the end of the text; empty: all end.
+std::string_view OpenRecord(const Schema& schema, std::string_view text) {
+  bool is_open = false;
+  for (size_t begin = 0; schema.quoted() && begin < text.size();) {
+    const size_t end = EndOfRecord(text, begin, DelimiterOf(schema), &is_open);
+    if (end == text.npos) return is_open ? text.substr(begin) : "";
+    begin = end;
+  }
+  return "";
+}
+
+}  // namespace
 
 StatusOr<ReadBack> ReadSampleBack(const Schema& schema, const TextSample& sample) {
   const auto header_of = [&](size_t file) -> std::string {
@@ -24,6 +43,11 @@ StatusOr<ReadBack> ReadSampleBack(const Schema& schema, const TextSample& sample
     ParsedChunk chunk;
     for (size_t i = sample.first_row; i < sample.lines[file].size(); ++i) {
       StrAppend(&chunk.text, sample.lines[file][i], "\n");
+    }
+    const std::string_view open = sample.whole ? OpenRecord(schema, chunk.text) : "";
+    if (!open.empty()) {
+      return UserError(StrCat(sample.paths[file], ": a quote opens a value of the row ",
+                              Shown(open), ", and none closes it; expected a closing quote"));
     }
     parser->Parse(&chunk);
     read.rows += chunk.rows;

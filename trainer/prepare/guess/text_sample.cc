@@ -36,7 +36,9 @@ StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     ELASTOR_ASSIGN_OR_RETURN(const auto source, TextSource::Open(path));
     std::string text;
-    ELASTOR_RETURN_IF_ERROR(source->Next(kSampleBytes / static_cast<int64_t>(paths.size()), &text));
+    const int64_t most = kSampleBytes / static_cast<int64_t>(paths.size());
+    ELASTOR_RETURN_IF_ERROR(source->Next(most, &text));
+    sample.whole = sample.whole && static_cast<int64_t>(text.size()) < most / 2;
     if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     if (text.empty()) return UserError(StrCat(path, ": is empty, expected rows"));
     sample.lines.push_back(SplitLines(text));

@@ -20,6 +20,7 @@ struct TextSample {
   std::vector<std::string> paths;
   std::vector<std::vector<std::string>> lines;  // by file; no file is without lines
   size_t first_row = 0;  // the place of every file's first row, behind skipped lines and header
+  bool whole = true;     // the lines are all that the files have
 
   int64_t bytes() const;  // of all lines, an ending counted as one byte
 };

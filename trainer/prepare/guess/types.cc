@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/report/csv.h"
 #include "google/protobuf/stubs/strutil.h"
@@ -23,6 +29,8 @@ constexpr double kLargestGap = 20;
 constexpr double kHeavyTail = 5;       // the largest of counts is as many times their mean
 constexpr double kTailOfCounts = 0.3;  // the mean of different counts, by the largest
 constexpr double kMostShare = 0.8;     // of a column's values have one kind, and the others are odd
+constexpr size_t kMostMarks = 2;       // texts for missing values beside numbers
+constexpr size_t kMostUnits = 3;       // of a column's numbers: k, M
 constexpr int64_t kLeastRowsOfShape = 500;  // tell the shape of a histogram from chance
 constexpr double kChangingRows = 2;         // variance of the rows of a number, by their mean
 constexpr double kSlowSteps = 1.4;          // the same from one number to the next
@@ -49,21 +57,31 @@ bool ThinsOut(const SampleColumn& column) {
   return sum < kTailOfCounts * column.largest * static_cast<double>(column.values.size());
 }
 
-// Counts the values that are neither numbers nor, without `numbers`, times; and shows one.
-std::string OddTexts(const SampleColumn& column, bool numbers) {
-  std::string least;
-  size_t odd = 0;
-  for (const auto& [value, rows] : column.values) {
-    double number;
-    int64_t seconds;
-    const bool good = numbers ? ParseNumber(value, &number)
-                              : ParseTime(value, Field::YYYY_MM_DD_HH_MM_SS, &seconds);
-    if (good) continue;
-    ++odd;
-    if (least.empty() || value < least) least = value;
-  }
-  return StrCat(CountText(static_cast<int64_t>(odd), "other text"), " such as ", Shown(least));
+bool IsNumberText(std::string_view text) {
+  double number;
+  return ParseNumber(text, &number);
 }
+bool IsDateText(std::string_view text) { return IsLikelyTime(text, Field::YYYY_MM_DD_HH_MM_SS); }
+
+// The values of a column that are not of the kind of all others.
+struct OddTexts {
+  size_t count = 0;
+  std::string least;
+
+  OddTexts(const SampleColumn& column, bool (*is)(std::string_view)) {
+    for (const auto& [value, rows] : column.values) {
+      if (is(value)) continue;
+      if (++count == 1 || value < least) least = value;
+    }
+  }
+  // Whether they are so few that they can be marks of missing values, in however many rows.
+  bool AreMarks(const SampleColumn& column) const {
+    return count <= kMostMarks && column.values.size() > kFewValues + count;
+  }
+  std::string Text() const {
+    return StrCat(CountText(static_cast<int64_t>(count), "other text"), " such as ", Shown(least));
+  }
+};
 
 // Shows the first value in order that `is` of the kind asked for. REQUIRES: there is one.
 std::string FirstText(const SampleColumn& column, bool (*is)(std::string_view)) {
@@ -151,7 +169,7 @@ std::string QuantityType(const SampleColumn& column) {
 }
 
 // Whether how often a column's numbers occur goes up and down slowly along the numbers, as of ages,
-// and is not the same for all. Ids occur as often as it happens.
+// and is not the same for all. Ids occur as often as it happens, or the newest the most.
 bool GoesSlowly(const SampleColumn& column) {
   if (column.count < kLeastRowsOfShape) return false;
   std::map<double, int64_t> rows_of;
@@ -170,6 +188,11 @@ bool GoesSlowly(const SampleColumn& column) {
     steps += (now - before) * (now - before) / 2;
     before = now;
   }
+  int64_t last = 0;
+  size_t tenth = rows_of.size() / 10 + 1;
+  const auto numbers = static_cast<double>(tenth);
+  for (auto each = rows_of.rbegin(); tenth > 0; ++each, --tenth) last += each->second;
+  if (static_cast<double>(last) > numbers * mean) return false;
   // By chance alone both are as large as the mean.
   return spread > kChangingRows * mean * distinct && steps < kSlowSteps * mean * distinct;
 }
@@ -210,13 +233,57 @@ ColumnProposal ProposeWhole(const SampleColumn& column, bool named, int64_t rows
   return {CategoryType(column, rows), "", "taken for names of things; may be a quantity", {}};
 }
 
+// Doubts a number such as -999 or 9999 that stands further from all others than they do from one
+// another. Empty: there is none.
+std::string MarkDoubt(const SampleColumn& column) {
+  constexpr double kMarks[] = {99, 999, 9999, 99999, 999999};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double end : {column.least, column.largest}) {
+    if (std::ranges::find(kMarks, std::abs(end)) == std::end(kMarks)) continue;
+    double least = kInfinity, largest = -kInfinity;
+    for (const auto& [value, rows] : column.values) {
+      double number = 0;
+      ParseNumber(value, &number);
+      if (number == end) continue;
+      least = std::min(least, number);
+      largest = std::max(largest, number);
+    }
+    if (std::max(least - end, end - largest) > largest - least) {
+      return StrCat(CsvNumber(end), " is far from all other numbers, and may mean missing");
+    }
+  }
+  return "";
+}
+
 ColumnProposal ProposeNumeric(const SampleColumn& column, bool named, int64_t rows) {
   std::string doubt;
   if (auto time = ProposeNumericTime(column, named, &doubt)) return *time;
   ColumnProposal proposal = column.whole() ? ProposeWhole(column, named, rows)
                                            : ColumnProposal{QuantityType(column), "", "", {}};
   if (!doubt.empty()) proposal.doubt = doubt;
+  if (proposal.doubt.empty() && proposal.type.starts_with("NUMERIC")) {
+    proposal.doubt = MarkDoubt(column);
+  }
   return proposal;
+}
+
+bool HasUnit(std::string_view text) { return !UnitOf(text).empty(); }
+
+// Whether nearly all values are numbers, many of them with one of a few units behind or signs
+// before them. With few values they are names, as 36 months and 60 months.
+bool HaveUnits(const SampleColumn& column) {
+  if (column.values.size() <= kFewValues) return false;
+  std::map<std::string, int64_t> rows_of;
+  for (const auto& [value, rows] : column.values) {
+    if (std::string unit = UnitOf(value); !unit.empty()) rows_of[std::move(unit)] += rows;
+  }
+  std::vector<int64_t> rows;
+  for (const auto& [unit, count] : rows_of) rows.push_back(count);
+  std::ranges::sort(rows, std::greater<>());
+  rows.resize(std::min(rows.size(), kMostUnits));
+  const int64_t with = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  return with > 0 && static_cast<double>(with + column.numbers) >=
+                         kMostShare * static_cast<double>(column.count);
 }
 
 // Texts of one kind that no schema reads, wholly or but for a few. Nothing: they are of none.
@@ -229,15 +296,20 @@ std::optional<ColumnProposal> ProposeOdd(const SampleColumn& column) {
     return LeftOut(StrCat("times such as ", FirstText(column, IsWrittenTime),
                           ", which no time_format reads; left out"));
   }
-  if (dates < column.count && share(dates) >= kMostShare) {
-    return LeftOut(StrCat("times but for ", OddTexts(column, false), "; left out"));
+  const OddTexts no_dates(column, IsDateText), no_numbers(column, IsNumberText);
+  if (dates > 0 && (share(dates) >= kMostShare || no_dates.AreMarks(column))) {
+    return LeftOut(StrCat("times but for ", no_dates.Text(), "; left out"));
   }
   if (column.written_numbers > 0 && share(column.written_numbers + column.numbers) >= kMostShare) {
     return LeftOut(StrCat("numbers such as ", FirstText(column, IsWrittenNumber),
                           ", which no schema reads so; left out"));
   }
-  if (share(column.numbers) < kMostShare) return std::nullopt;
-  const std::string odd = StrCat("numbers but for ", OddTexts(column, true));
+  if (share(column.numbers) < kMostShare && !no_numbers.AreMarks(column)) {
+    return HaveUnits(column) ? LeftOut(StrCat("numbers such as ", FirstText(column, HasUnit),
+                                              ", which no schema reads so; left out"))
+                             : std::optional<ColumnProposal>();
+  }
+  const std::string odd = StrCat("numbers but for ", no_numbers.Text());
   if (column.wholes < column.numbers) return LeftOut(StrCat(odd, "; left out"));
   return ColumnProposal{"CATEGORICAL", "", StrCat(odd, "; taken for texts"), {}};
 }
@@ -278,24 +350,39 @@ ColumnProposal ProposeColumn(const SampleColumn& column, bool named, int64_t row
                              std::string_view delimiter) {
   if (column.values.empty()) return Ignored("missing in all rows");
   if (telling == Telling::kValue) return Ignored("tells the label");
+  if (telling == Telling::kMark) {
+    return LeftOut(StrCat(Shown(CommonestValue(column)),
+                          " in all rows where the label has one value, in none where it has the "
+                          "other; may be known only afterwards; left out"));
+  }
   if (telling == Telling::kPresence) {
     return LeftOut(
         "missing where the label has one value, there where it has the other; may be "
         "known only afterwards; left out");
   }
-  if (named && IsSecondLabel(column)) {
+  if (named && IsSecondLabel(column, LabelName::kYes)) {
     return LeftOut("may be a second label, known only afterwards; left out");
   }
   if (column.values.size() == 1) {
     if (column.missing == 0) return Ignored("the same in all rows");
     return {"CATEGORICAL", "", "", {}};
   }
-  return column.numeric() ? ProposeNumeric(column, named, rows)
-                          : ProposeText(column, named, rows, delimiter);
+  ColumnProposal proposal = column.numeric() ? ProposeNumeric(column, named, rows)
+                                             : ProposeText(column, named, rows, delimiter);
+  if (proposal.doubt.empty() && named && IsSecondLabel(column, LabelName::kPartly)) {
+    proposal.doubt = "may be a second label, known only afterwards";
+  }
+  return proposal;
 }
 
 std::string ProtoQuoted(std::string_view text) {
-  return "\"" + google::protobuf::strings::Utf8SafeCEscape(std::string(text)) + "\"";
+  const std::string plain(text);
+  // Characters that steer a terminal are escaped, too.
+  const bool steers = WithoutControls(plain) != plain;
+  return StrCat(
+      "\"",
+      steers ? google::protobuf::CEscape(plain) : google::protobuf::strings::Utf8SafeCEscape(plain),
+      "\"");
 }
 
 std::string NumberText(double value) { return Format("%.6g", value); }

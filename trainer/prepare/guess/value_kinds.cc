@@ -54,9 +54,13 @@ bool IsGrouped(std::string_view text, std::string_view between) {
 
 // Whether `text` is digits with a decimal comma, thousands between points, or groups of thousands.
 bool IsPunctuatedNumber(std::string_view text) {
-  for (const std::string_view between : {",", ".", "'", " ", "_", "\xc2\xa0"}) {
-    const char decimal = between == "," ? '.' : ',';
-    const size_t point = std::min(text.rfind(decimal), text.size());
+  // Besides plain signs: the narrow blank, the blank that breaks no line, the typographic
+  // apostrophe.
+  for (const std::string_view between :
+       {",", ".", "'", " ", "_", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x99"}) {
+    const std::string_view decimals = between == "," ? "." : between == "." ? "," : ".,";
+    const size_t point = std::min(text.find_last_of(decimals), text.size());
+    const char decimal = point < text.size() ? text[point] : '\0';
     const std::string_view fraction = text.substr(std::min(point + 1, text.size()));
     if (!std::ranges::all_of(fraction, IsDigit)) continue;
     if (IsGrouped(text.substr(0, point), between)) return true;
@@ -197,6 +201,24 @@ bool IsWrittenNumber(std::string_view text) {
   return ParseNumber(text, &number) || IsPunctuatedNumber(text) || IsInfinity(text);
 }
 
+std::string UnitOf(std::string_view text) {
+  constexpr std::string_view kBefore[] = {"~",      "<=",     ">=",     "<",      ">",
+                                          "\u2248", "\u2264", "\u2265", "\u00b1", "\u2212"};
+  constexpr size_t kMostBytes = 8;
+  text = Trimmed(text);
+  const auto* const before =
+      std::ranges::find_if(kBefore, [&](std::string_view sign) { return text.starts_with(sign); });
+  const std::string_view front = before == std::end(kBefore) ? "" : *before;
+  text = Trimmed(text.substr(front.size()));
+  const size_t end = text.find_last_of("0123456789") + 1;
+  const std::string_view back = Trimmed(text.substr(end));
+  const std::string_view number = text.substr(0, end);
+  double value;
+  if (back.size() > kMostBytes || (front.empty() && back.empty())) return "";
+  if (!ParseNumber(number, &value) && !IsPunctuatedNumber(number)) return "";
+  return StrCat(front, "0", back);
+}
+
 bool IsWrittenTime(std::string_view text) {
   int64_t seconds;
   const bool parts = text.size() <= kMostTimeBytes && text.find_first_of(":/-. ") != text.npos &&
@@ -214,7 +236,8 @@ bool IsWrittenTime(std::string_view text) {
 
 bool LooksMissing(std::string_view text) {
   constexpr std::string_view kTexts[] = {"<na>", "#n/a", "nat", "(null)", ".", "--", "<null>"};
-  return MeansMissing(text) || std::ranges::find(kTexts, LowerCase(text)) != std::end(kTexts);
+  return MeansMissing(text) || Trimmed(text).empty() ||
+         std::ranges::find(kTexts, LowerCase(text)) != std::end(kTexts);
 }
 
 bool MayBeValue(std::string_view text) {

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_PREPARE_GUESS_VALUE_KINDS_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace elastor {
@@ -11,6 +12,10 @@ namespace elastor {
 // Whether `text` is a number as people write it, which ParseNumber refuses: 12,50, 1,234.50, 12%,
 // $3.20, (7.5), a number between blanks or single quotes, inf.
 bool IsWrittenNumber(std::string_view text);
+
+// Returns a number with the text around it, the number replaced by 0: "0kg" of 23.2 kg, "~0" of
+// ~50. Empty: there is no such text, or it is long, or there is more than one number.
+std::string UnitOf(std::string_view text);
 
 // Whether `text` is a time in a form that ParseTime refuses: 21.10.2014, 10/21/14 5:00 PM,
 // 2014-10-21T05:00Z, 21 Oct 2014.

@@ -12,6 +12,7 @@
 
 #include "core/base/canonical_math.h"
 #include "core/base/log.h"
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 
@@ -174,7 +175,8 @@ std::string Shown(std::string_view text) {
       std::snprintf(escape, sizeof(escape), "\\x%02x", byte);
       shown += escape;
     } else {
-      shown += byte < 0x20 || byte == 0x7f ? "?" : text.substr(at, bytes);
+      shown +=
+          byte < 0x20 || byte == 0x7f ? "?" : WithoutControls(std::string(text.substr(at, bytes)));
     }
     at += std::max(bytes, 1);
   }

@@ -46,6 +46,34 @@ TEST(GuessTest, AHeaderWithAFaultStillNamesFields) {
   EXPECT_THAT(schema, HasSubstr("fields { name: \"click\" type: LABEL }"));
 }
 
+TEST(GuessTest, WithoutItsNameTheLabelIsDoubted) {
+  const std::string schema = Guess(
+      "id,u,click,x\na,1,5\nb,0,1\nc,1,2\nd,0,2\ne,1,3\nf,1,7\n"
+      "g,0,9\nh,1,2\ni,0,4\nk,1,6\nl,0,8\n");
+  EXPECT_THAT(schema, HasSubstr("not by the header: it has 4 names for 3 columns.\n"));
+  EXPECT_THAT(schema, HasSubstr("# check c2: taken for the label without its name\n"));
+}
+
+TEST(GuessTest, LinesOfJsonAreRefused) {
+  EXPECT_THAT(Guess("{\"u\": \"a, b\", \"click\": 1}\n{\"u\": \"c, d\", \"click\": 0}\n"),
+              HasSubstr("f: lines of JSON, which no schema reads; expected delimited text"));
+}
+
+// As prepare ends there.
+TEST(GuessTest, AQuoteThatStaysOpenIsRefused) {
+  std::string csv = "click,a\n";
+  for (int i = 0; i < 30; ++i) csv += std::to_string(i % 2) + ",\"x, y\"\n";
+  EXPECT_THAT(Guess(csv + "1,\"open\n0,b\n"),
+              HasSubstr("f: a quote opens a value of the row '1,\"open?0,b?', and none closes it"));
+}
+
+TEST(GuessTest, FilesPutTogetherRepeatTheirHeader) {
+  const std::string schema = Guess("click,a\n1,.5\n0,.25\nclick,a\n1,.75\n");
+  EXPECT_THAT(schema, HasSubstr("\n# 3 rows, 1 bad ones; 2 columns"));
+  EXPECT_THAT(schema, HasSubstr("fields { name: \"click\" type: LABEL }"));
+  EXPECT_THAT(schema, HasSubstr("fields { name: \"a\" type: NUMERIC "));
+}
+
 TEST(GuessTest, AProposalThatLosesAClassIsRefused) {
   EXPECT_THAT(Guess("a,click\nx,1\ny,1\nz,1\n", "click"),
               HasSubstr("--label=click: found 1 value"));

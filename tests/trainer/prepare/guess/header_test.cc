@@ -71,6 +71,29 @@ TEST(HeaderTest, ShortHeadersOfRNameNoRowNames) {
   EXPECT_EQ(trailing.names, (Texts{"x", "y", "c3"}));
 }
 
+TEST(HeaderTest, HeadersWithMoreNamesThanColumnsNameNone) {
+  const Header header = Find({"x,y,z", "1,5", "2,7"}, 2, 1);
+  EXPECT_FALSE(header.named);
+  EXPECT_EQ(header.names, (Texts{"c1", "c2"}));
+  EXPECT_EQ(header.fault, "it has 3 names for 2 columns");
+  const Header trailing = Find({"x,y,", "1,5", "2,7"}, 2, 1);
+  EXPECT_TRUE(trailing.named);
+  EXPECT_EQ(trailing.names, (Texts{"x", "y"}));
+  EXPECT_EQ(trailing.fault, "it has a delimiter behind the last name");
+}
+
+TEST(HeaderTest, NamesThatSteerATerminalAreRepaired) {
+  for (const std::string name : {"a\x1b[31m", "a\xc2\x9b", "a\u202e", "a\tb"}) {
+    EXPECT_EQ(Find({name + ",b", "1,2"}).names, (Texts{"c1", "b"})) << name;
+  }
+}
+
+// They would name a vocabulary's file.
+TEST(HeaderTest, LongNamesAreRepaired) {
+  EXPECT_EQ(Find({std::string(72, 'a') + ",b", "1,2"}).names[0].size(), 72u);
+  EXPECT_EQ(Find({std::string(73, 'a') + ",b", "1,2"}).names, (Texts{"c1", "b"}));
+}
+
 TEST(HeaderTest, StandsBehindSkippedLines) {
   EXPECT_TRUE(HasHeader({"1,2,3", "a,b", "1,2"}, 2, 1));
   EXPECT_FALSE(HasHeader({"a,b,c", "1,2", "3,4"}, 2, 1));

@@ -58,6 +58,19 @@ TEST(LabelTest, AFewMissingClicksDoNotMakeSexTheLabel) {
   EXPECT_THAT(Candidates(sample), ElementsAre(1, 0));
 }
 
+TEST(LabelTest, ZeroAndOneThatAreMissingInSomeRowsAreADoubtedLabel) {
+  std::vector<std::string> clicks(92, "0");
+  clicks.resize(100, "1");
+  for (int i = 0; i < 8; ++i) clicks[i] = "";
+  SampleColumns sample =
+      Sample({ColumnOf("a", clicks), ColumnOf("b", std::vector<std::string>(100, "x"))});
+  sample.named = false;
+  EXPECT_THAT(Candidates(sample), ElementsAre(0));
+  EXPECT_EQ(LabelDoubt(sample, {0}, false), "taken for the label");
+  for (int i = 8; i < 11; ++i) clicks[i] = "";
+  EXPECT_EQ(LabelScore(ColumnOf("a", clicks), false), 0);
+}
+
 TEST(LabelTest, WhereNoNameHelpsAllThatMayBeItAreDoubted) {
   const SampleColumns sample = Sample({ColumnOf("sex", {"f", "m"}), ColumnOf("town", {"b", "c"}),
                                        ColumnOf("id", {"20", "30"}), ColumnOf("u", {"0", "1"})});
@@ -75,8 +88,11 @@ TEST(LabelTest, ASecondLabelIsNoInput) {
       Sample({ColumnOf("click", {"0", "1"}), ColumnOf("conversion", {"0", "1"})});
   EXPECT_EQ(LabelDoubt(sample, Candidates(sample), false),
             "taken for the label; 'conversion' can be it, too");
-  EXPECT_TRUE(IsSecondLabel(sample.columns[1]));
-  EXPECT_FALSE(IsSecondLabel(ColumnOf("clicks", {"0", "1", "7"})));
+  EXPECT_TRUE(IsSecondLabel(sample.columns[1], LabelName::kYes));
+  EXPECT_FALSE(IsSecondLabel(ColumnOf("clicks", {"0", "1", "7"}), LabelName::kYes));
+  const SampleColumn flagged = ColumnOf("isFlaggedFraud", {"0", "1"});
+  EXPECT_FALSE(IsSecondLabel(flagged, LabelName::kYes));
+  EXPECT_TRUE(IsSecondLabel(flagged, LabelName::kPartly));
 }
 
 TEST(LabelTest, OnePositiveOfTenThousandIsNoLabelUnlessItsNameSaysSo) {
@@ -98,6 +114,7 @@ TEST(LabelTest, HowValuesBecomeZeroAndOneIsDoubtedWhereItIsAGuess) {
   EXPECT_EQ(doubt_of("rating", {"1", "2", "4", "5"}),
             "taken for the label, though its name is none; numbers from 4 on count as 1");
   EXPECT_EQ(doubt_of("label", {"0", "1", "-1"}), "has 0, 1 and -1; -1 counts as 0");
+  EXPECT_EQ(doubt_of("label", {"0", "1", "1.0"}), "");
   EXPECT_EQ(doubt_of("target", {"yes", "no", "open"}), "all values but 'yes' count as 0");
 }
 
@@ -153,6 +170,21 @@ TEST(LabelTest, FindsColumnsThatTellTheLabel) {
   EXPECT_THAT(
       FindTelling(schema, text, sample.columns, 0),
       ElementsAre(Telling::kNothing, Telling::kValue, Telling::kNothing, Telling::kPresence));
+}
+
+// As logs write -1 for what follows a conversion where there was none.
+TEST(LabelTest, AMarkOfAllRowsOfOneClassTellsTheLabel) {
+  Schema schema;
+  schema.set_delimiter(",");
+  const std::vector<std::string> rows = {"0,-1,-1,0", "1,812,7,0", "0,-1,4,3", "1,945,4,9"};
+  TextSample text{{"f"}, {rows}};
+  for (int i = 0; i < 3; ++i) text.lines[0].insert(text.lines[0].end(), rows.begin(), rows.end());
+  SampleColumns sample = ReadColumns(schema, {"y", "when", "rows", "count"}, text);
+  for (SampleColumn& column : sample.columns) column.Summarise({});
+  EXPECT_THAT(FindTelling(schema, text, sample.columns, 0),
+              ElementsAre(Telling::kNothing, Telling::kMark, Telling::kNothing, Telling::kNothing));
+  EXPECT_EQ(CommonestValue(sample.columns[1]), "-1");
+  EXPECT_EQ(CommonestValue(ColumnOf("a", {"b", "c", "b", "c", "d"})), "b");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Texts Materials(const std::string& between) {
 }
 
 TEST(ListsTest, FindsWhatStandsBetweenItems) {
-  for (const std::string between : {"|", "^", ";", ",", " ", "/", "\x01"}) {
+  for (const std::string between : {"|", "^", ";", ",", " ", "/", "#", "$", "@", "\x01"}) {
     const ListFinding found = FindIn(Materials(between));
     EXPECT_EQ(found.kind, ListFinding::kList) << between;
     EXPECT_EQ(found.separator, between[0]);
@@ -47,6 +47,19 @@ TEST(ListsTest, NoSchemaReadsBracketsBlanksAroundItemsOrParts) {
     const ListFinding found = FindIn(values);
     EXPECT_EQ(found.kind, ListFinding::kUnreadable) << values[0];
     EXPECT_NE(found.doubt, "") << values[0];
+  }
+}
+
+// Each value of its own, as places are.
+TEST(ListsTest, NoSchemaReadsCoordinates) {
+  for (const std::string between : {",", ";", " "}) {
+    Texts places;
+    for (int i = 0; i < 30; ++i) {
+      places.push_back("4" + std::to_string(i) + ".25" + between + "-7." + std::to_string(90 - i));
+    }
+    const ListFinding found = FindIn(places);
+    EXPECT_EQ(found.kind, ListFinding::kUnreadable) << between;
+    EXPECT_NE(found.doubt.find("several numbers"), found.doubt.npos) << found.doubt;
   }
 }
 

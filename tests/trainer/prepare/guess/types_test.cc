@@ -83,6 +83,48 @@ TEST(TypesTest, NumbersAsPeopleWriteThemAreLeftOut) {
                 "numbers but for 1 other text such as 'many'");
 }
 
+// Each of `count` numbers with a fraction, with `before` and `after` around it, and texts in half
+// as many rows.
+SampleColumn Written(int count, const std::string& before, const std::string& after,
+                     const std::string& text = "") {
+  Texts values;
+  for (int i = 0; i < count; ++i) {
+    values.push_back(before + std::to_string(i) + ".25" + after);
+    if (i % 2 == 0 && !text.empty()) values.push_back(text);
+  }
+  return ColumnOf("v", values);
+}
+
+TEST(TypesTest, NumbersWithUnitsAreLeftOut) {
+  ExpectLeftOut(Written(21, "", " kg"), "numbers such as '0.25 kg'");
+  ExpectLeftOut(Written(21, "~", ""), "numbers such as '~0.25'");
+  ExpectCertain(Written(20, "", " kg"), "CATEGORICAL min_count: 2");
+  ExpectCertain(Written(30, "n", ""), "CATEGORICAL min_count: 2");
+}
+
+TEST(TypesTest, ATextInManyRowsOfNumbersIsAMark) {
+  ExpectLeftOut(Written(40, "", "", "unknown"), "numbers but for 1 other text such as 'unknown'");
+  Texts days;
+  for (int i = 1; i < 29; ++i) {
+    days.push_back((i < 10 ? "2020-01-0" : "2020-01-") + std::to_string(i));
+    days.emplace_back("9999-12-31");
+  }
+  ExpectLeftOut(ColumnOf("v", days), "times but for 1 other text such as '9999-12-31'");
+}
+
+TEST(TypesTest, NumbersFarFromAllOthersMayMeanMissing) {
+  const Texts numbers = {"0.5", "1.5", "2.5", "9.5", "0.5", "3.5"};
+  for (const std::string mark : {"999", "-999.0", "9999"}) {
+    Texts values = numbers;
+    values.push_back(mark);
+    EXPECT_THAT(Propose(ColumnOf("v", values)).doubt, HasSubstr("may mean missing")) << mark;
+  }
+  Texts others = numbers;
+  others.emplace_back("998");
+  ExpectCertain(ColumnOf("v", others), kNumber);
+  ExpectCertain(ColumnOf("v", {"999", "0.5", "700.5"}), kNumber);
+}
+
 TEST(TypesTest, FractionsAreNumbersAndNeverLogarithms) {
   ExpectCertain(ColumnOf("a", {"0.5", "1", "2"}), kNumber);
   ExpectCertain(ColumnOf("a", {"0.5", "1", "1", "1", "1", "1", "1", "1", "1", "900"}), kNumber);
@@ -116,6 +158,12 @@ TEST(TypesTest, IntegersWithAShapeAreQuantities) {
     }
   }
   ExpectCertain(ColumnOf("v", ages), kNumber);
+  // The newest ids are the commonest.
+  Texts newest;
+  for (int value = 0; value < 80; ++value) {
+    for (int row = 0; row < value; ++row) newest.push_back(std::to_string(value + 20));
+  }
+  EXPECT_NE(Propose(ColumnOf("v", newest)).doubt, "");
   EXPECT_NE(Propose(ColumnOf("v", ids)).doubt, "");
 }
 
@@ -138,6 +186,11 @@ TEST(TypesTest, ColumnsThatTellNothingOrTooMuchAreIgnored) {
   EXPECT_EQ(ProposeColumn(ColumnOf("a", {"x", ""}), true, 2, Telling::kPresence, ",").type,
             "IGNORED");
   ExpectLeftOut(ColumnOf("conversion", {"0", "1"}), "second label");
+  EXPECT_THAT(Propose(ColumnOf("isFlaggedFraud", {"0", "1"})).doubt, HasSubstr("second label"));
+  const ColumnProposal marked =
+      ProposeColumn(ColumnOf("a", {"-1", "-1", "7"}), true, 3, Telling::kMark, ",");
+  EXPECT_EQ(marked.type, "IGNORED");
+  EXPECT_THAT(marked.doubt, StartsWith("'-1' in all rows where the label has one value"));
 }
 
 TEST(TypesTest, ListsComeBeforeWhatEveryRowHasOfItsOwn) {
@@ -157,6 +210,11 @@ TEST(TypesTest, ListsComeBeforeWhatEveryRowHasOfItsOwn) {
   const ColumnProposal cut = Propose(ColumnOf("tags", {longest, "t1", "t1|t2"}));
   EXPECT_THAT(cut.type, HasSubstr("max_length: 256"));
   EXPECT_THAT(cut.doubt, StartsWith("lists of up to 300 items"));
+}
+
+TEST(TypesTest, TextsThatSteerATerminalAreEscaped) {
+  EXPECT_EQ(ProtoQuoted("caf\u00e9"), "\"caf\u00e9\"");
+  EXPECT_EQ(ProtoQuoted("a\u202eb"), "\"a\\342\\200\\256b\"");
 }
 
 TEST(TypesTest, ALabelSaysWhatIsPositive) {

@@ -6,16 +6,46 @@ namespace elastor {
 namespace {
 
 TEST(ValueKindsTest, NumbersAsPeopleWriteThem) {
-  for (const char* text : {"12,50", "1,234.50", "1.234,50", "1,234,567", "12.5%", "$3.20", "-$3",
-                           "(7.5)", " 3.2 ", "'12'", "$+4.5", "1_000", "inf", "-Infinity", "5 EUR",
+  for (const char* text : {"12,50",
+                           "1,234.50",
+                           "1.234,50",
+                           "1,234,567",
+                           "12.5%",
+                           "$3.20",
+                           "-$3",
+                           "(7.5)",
+                           " 3.2 ",
+                           "'12'",
+                           "$+4.5",
+                           "1_000",
+                           "inf",
+                           "-Infinity",
+                           "5 EUR",
                            "\xe2\x82\xac"
                            "9,99",
-                           "1 234 567,8"}) {
+                           "1 234 567,8",
+                           "85'030.28",
+                           "1 234.5",
+                           "1\u202f234.5"}) {
     EXPECT_TRUE(IsWrittenNumber(text)) << text;
   }
   for (const char* text : {"", "12", "-1.5e3", "+4.5", "1,2,3", "12,", "1.2.3", "3 pieces", "$",
                            "%", "()", "1,23,456", "infant", "A-1"}) {
     EXPECT_FALSE(IsWrittenNumber(text)) << text;
+  }
+}
+
+TEST(ValueKindsTest, UnitsAroundNumbers) {
+  EXPECT_EQ(UnitOf("23.2 kg"), "0kg");
+  EXPECT_EQ(UnitOf("1,582 CC"), "0CC");
+  EXPECT_EQ(UnitOf("66.7K"), "0K");
+  EXPECT_EQ(UnitOf("597-"), "0-");
+  EXPECT_EQ(UnitOf("~50"), "~0");
+  EXPECT_EQ(UnitOf("<= 5 min"), "<=0min");
+  EXPECT_EQ(UnitOf("\u22127.05"), "\u22120");
+  for (const char* text :
+       {"12", "-1.5", "A12", "#12", "10.0.0.6", "18-24", "a", "~", "12 High Street", "PT46M35S"}) {
+    EXPECT_EQ(UnitOf(text), "") << text;
   }
 }
 
@@ -34,7 +64,7 @@ TEST(ValueKindsTest, TimesAsPeopleWriteThem) {
 }
 
 TEST(ValueKindsTest, TextsThatMeanMissing) {
-  for (const char* text : {"NA", "null", "\\N", "NaT", "<NA>", "?", "-"}) {
+  for (const char* text : {"NA", "null", "\\N", "NaT", "<NA>", "?", "-", " ", "  "}) {
     EXPECT_TRUE(LooksMissing(text)) << text;
   }
   EXPECT_FALSE(LooksMissing("no"));

@@ -58,6 +58,7 @@ TEST(ValueTextTest, ShownIsShortAndPrintable) {
 TEST(ValueTextTest, ShownIsWholeCharactersAndNamesOtherBytes) {
   EXPECT_EQ(Shown("a\tb\x7f"), "'a?b?'");
   EXPECT_EQ(Shown("caf\xe9 \xc3\xa9"), "'caf\\xe9 \xc3\xa9'");
+  EXPECT_EQ(Shown("a\u202eb\xc2\x9b"), "'a\\u202eb\\u009b'");
   EXPECT_EQ(Shown(std::string(39, 'a') + "\xc3\xa9"), "'" + std::string(39, 'a') + "\xc3\xa9'");
   EXPECT_EQ(Shown(std::string(41, 'a')), "'" + std::string(40, 'a') + "...'");
 }
