@@ -222,11 +222,38 @@ wait "$follower" || fail "a lost node: $(<"$work/lost.log")"
 grep --quiet 'superseded by a later attempt' "$work"/lost/slurm/array-1.log || fail "a lost node: $(cat "$work"/lost/slurm/array-1.log)"
 kill -0 $old 2>/dev/null && fail 'a lost node: its rank lives on'
 
-# A supervised run in an allocation: a node is cut off, and the run goes on on the other one.
+# One run by the script, with a site's settings: after a signal Slurm queues it again, and it goes on.
 mend_link "$host"
 wait_for 'both nodes' all_idle
 mkdir --parents "$work/programs/trainer"
 ln --symbolic "$trainer" "$work/programs/trainer/trainer"
+one_run=(--experiment="$(echo "$work"/long_whole/runs/*/experiment.textproto)" --set=training.max_steps=2000)
+"$trainer" "${one_run[@]}" --output_dir="$work/one_run" >"$work/log" 2>&1 || fail "one run: $(<"$work/log")"
+script=$PWD/configs/slurm/train.sbatch
+# submit NAME VARIABLE=VALUE...: prints its job's id; its log is $work/NAME.log.
+submit() {
+  (cd "$work" && on 0 env "${@:2}" sbatch --parsable --nodes=2 --ntasks-per-node=1 --output="$work/$1.log" \
+    "$script" "${one_run[@]}" --output_dir="$work/$1")
+}
+has_left() { [[ -z $(on 0 squeue --noheader --job="$1" 2>/dev/null) ]]; }
+for starter in 'srun --mpi=pmix --kill-on-bad-exit=1' 'mpirun -q --bind-to none'; do
+  name=by_${starter%% *}
+  job=$(submit "$name" ELASTOR_PROGRAMS="$work/programs" ELASTOR_STARTER="$starter" ELASTOR_CONTAINER='env SITE=1' \
+    ELASTOR_SETUP='module() { echo "module $*"; }; module load "site/1.0"')
+  wait_for "$name" grep --quiet '"event":"train"' "$work/$name/metrics.jsonl"
+  on 0 scancel --signal=USR1 --batch "$job"
+  wait_for "the end of $name" test -e "$work/$name/summary.json"
+  wait_for "no job of $name" has_left "$job"
+  [[ $(digest_of "$work/$name") == "$(digest_of "$work/one_run")" ]] || fail "$name: another digest: $(<"$work/$name.log")"
+  [[ $(grep --count '^module load site/1.0' "$work/$name.log") -eq 2 ]] || fail "$name: not queued again: $(<"$work/$name.log")"
+done
+submit no_programs ELASTOR_PROGRAMS=nowhere >/dev/null
+job=$(submit no_module ELASTOR_PROGRAMS="$work/programs" ELASTOR_STARTER=no_mpirun)
+wait_for 'no programs' grep --quiet 'nowhere/trainer: no such program; set ELASTOR_PROGRAMS' "$work/no_programs.log"
+wait_for 'no module' grep --quiet 'no_mpirun: not found; set ELASTOR_SETUP' "$work/no_module.log"
+
+# A supervised run in an allocation: a node is cut off, and the run goes on on the other one.
+wait_for 'no job of no_module' has_left "$job"
 supervised=$work/supervised
 script=$PWD/configs/slurm/supervised.sbatch
 (cd "$work" && ELASTOR_PROGRAMS=$work/programs on 0 sbatch --ntasks-per-node=1 --output="$supervised.log" "$script" \
