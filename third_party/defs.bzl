@@ -1,4 +1,18 @@
-"""proto_cc_library: a .proto compiled by Debian's protoc and linked like any cc_library."""
+"""proto_cc_library: a .proto compiled by Debian's protoc and linked like any cc_library. links: a library of Debian's."""
+
+def links(library, archives = []):
+    """The linker's options for a library: its shared object, or with --config=release its archive and C++'s.
+
+    Args:
+      library: Its name.
+      archives: Names of those that its archive needs besides.
+    Returns:
+      A value for `linkopts`.
+    """
+    return select({
+        "@elastor//:release": ["-l:lib{}.a".format(name) for name in [library] + archives + ["stdc++"]],
+        "//conditions:default": ["-l" + library],
+    })
 
 def proto_cc_library(name, src, deps = [], proto_deps = [], **kwargs):
     """Compiles `src` (a file of this package). `proto_deps` are the .proto files it imports."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show: parity of device and CPU, NCCL, speed beside its floors and
-# beside PyTorch in the same run, compute-sanitizer. Runs from a bundle made by tools/bundle.sh
-# --tests, with python3 and torch on the machine, and needs nothing else. One call on any machine,
+# beside PyTorch in the same run, compute-sanitizer. Runs from a release made by tools/release.sh
+# --cuda --with-mpi --tests, with python3 and torch on the machine, and needs nothing else. One call on any machine,
 # then three on the GPU machine of under 8 minutes each:
 #
 #   tools/gpu_check.sh reference [OUTPUT_DIR [PREPARED_DATA]]
@@ -127,7 +127,7 @@ part() {
 
 # --- what the parts do
 
-# Every device test of the bundle, some at a time, under ELASTOR_RUN_WITH: its exit code, and 77
+# Every device test of the release, some at a time, under ELASTOR_RUN_WITH: its exit code, and 77
 # when none of its tests ran.
 on_tests() { # logs' prefix, seconds for each, arguments...
   local prefix=$1 seconds=$2

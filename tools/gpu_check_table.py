@@ -92,8 +92,8 @@ def expect_parts(report):
 
 
 def expect_device_tests(report, names, prefixes):
-    """Every device test of the bundle, by name, under every prefix."""
-    report.expect("device tests are in the bundle", len(names) > 0, f"{len(names)} of them")
+    """Every device test of the release, by name, under every prefix."""
+    report.expect("device tests are in the release", len(names) > 0, f"{len(names)} of them")
     ends = {"0": None, "77": "no test of it ran", "124": "did not end in its time",
             "137": "did not end in its time", None: "did not start"}
     for prefix in prefixes:

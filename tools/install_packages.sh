@@ -30,6 +30,7 @@ packages=(
   libzstd-dev
   nlohmann-json3-dev
   openmpi-bin
+  pkgconf
   procps
   protobuf-compiler
   python3-numpy

@@ -75,7 +75,10 @@ class RunDistances {
   static double MeanDistance(const LossAndGapRun& a, const LossAndGapRun& b) {
     double sum = 0;
     for (const LossAndGap& x : a) {
-      for (const LossAndGap& y : b) sum += std::hypot(x.loss - y.loss, x.gap - y.gap);
+      for (const LossAndGap& y : b) {
+        const double loss = x.loss - y.loss, gap = x.gap - y.gap;
+        sum += std::sqrt(loss * loss + gap * gap);  // std::hypot's last bit depends on glibc
+      }
     }
     return sum / (static_cast<double>(a.size()) * static_cast<double>(b.size()));
   }

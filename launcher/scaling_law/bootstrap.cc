@@ -122,8 +122,10 @@ std::vector<Interval> LawBootstrap::OfNewRuns(std::span<const Configuration> con
   }
   for (const Configuration& configuration : configurations) {
     const double runs = static_cast<double>(configuration.values.size());
-    const double spread =
-        std::hypot(noise_.drawn_size_spread, noise_.drawn_seed_spread / std::sqrt(runs));
+    const double of_size = noise_.drawn_size_spread;
+    const double of_mean = noise_.drawn_seed_spread / std::sqrt(runs);
+    // Not std::hypot, whose last bit depends on glibc.
+    const double spread = std::sqrt(of_size * of_size + of_mean * of_mean);
     std::vector<double> values;
     for (size_t r = 0; r < count; ++r) {
       values.push_back(laws_[r].At(configuration.sizes) *

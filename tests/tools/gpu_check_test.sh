@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# tools/gpu_check.sh and its table in a bundle whose programs are fakes: every call passes when all
+# tools/gpu_check.sh and its table in a release whose programs are fakes: every call passes when all
 # that is expected is there, and fails, naming it, when any of it fails, is skipped, hangs, never
 # starts or is missing; and nothing that a call started is left behind.
 set -uo pipefail
 
 sources=$PWD/tools
-bundle=$TEST_TMPDIR/bundle
-mkdir --parents "$bundle"/{bin,tools/peers,libexec/tests,path}
-cp --dereference "$sources"/gpu_check.sh "$sources"/gpu_check_table.py "$bundle/tools/"
-cp --dereference "$sources/bundle_run.sh" "$bundle/bin/run"
-chmod +x "$bundle"/bin/run
+release=$TEST_TMPDIR/release
+mkdir --parents "$release"/{bin,tools/peers,libexec/tests,path}
+cp --dereference "$sources"/gpu_check.sh "$sources"/gpu_check_table.py "$release/tools/"
+cp --dereference "$sources/release_run.sh" "$release/bin/run"
+chmod +x "$release"/bin/run
 failures=0
 fail() {
   echo "FAILED: $*"
   failures=$((failures + 1))
 }
 
-# program PATH: a script of the bundle, from stdin. FAULT in the environment says what goes wrong.
+# program PATH: a script of the release, from stdin. FAULT in the environment says what goes wrong.
 program() {
-  { echo '#!/usr/bin/env bash' && cat; } >"$bundle/$1"
-  chmod +x "$bundle/$1"
+  { echo '#!/usr/bin/env bash' && cat; } >"$release/$1"
+  chmod +x "$release/$1"
 }
-for name in trainer prepare mpirun; do ln -s run "$bundle/bin/$name"; done
+for name in trainer prepare mpirun; do ln -s run "$release/bin/$name"; done
 program libexec/prepare <<<':'
 program libexec/mpirun <<'FAKE'
 while [[ $1 != -np ]]; do shift; done
@@ -43,7 +43,7 @@ echo '{"auc": '$auc', "logloss": 0.5, "samples_per_s": 7, "state_digest": "'$dig
 printf 'index,label,probability\n0,1,%s\n1,0,0.5\n' $probability >"$out/predictions.csv"
 FAKE
 tests=(a_test b_test c_test d_test e_test device_communicator_test)
-printf '%s\n' "${tests[@]}" >"$bundle/libexec/tests/device_tests"
+printf '%s\n' "${tests[@]}" >"$release/libexec/tests/device_tests"
 for name in "${tests[@]}"; do
   program "libexec/tests/$name" <<'FAKE'
 name=${0##*/}
@@ -90,8 +90,8 @@ echo samples_per_s=$rate
 printf '%s_ms=1\n' lookup compute reduce route_gradients scalars update
 echo ms_per_step=70
 FAKE
-cat >"$bundle/tools/peers/torch_embedding.py" <<<'print("peer=torch pass=forward width=16 useful_gb_per_s=1000")'
-cat >"$bundle/tools/peers/torch_train_step.py" <<'FAKE'
+cat >"$release/tools/peers/torch_embedding.py" <<<'print("peer=torch pass=forward width=16 useful_gb_per_s=1000")'
+cat >"$release/tools/peers/torch_train_step.py" <<'FAKE'
 import os
 for mode in ("eager", "compile"):
     for precision in ("fp32", "tf32", "bf16"):
@@ -106,14 +106,14 @@ while [[ $1 != /* ]]; do shift; done
 exec "$@"
 FAKE
 # Without the toolkit's folder a sanitizer of the machine would take the place of a missing fake.
-PATH=$bundle/path:/usr/bin:/bin
+PATH=$release/path:/usr/bin:/bin
 export PROCESSES=$TEST_TMPDIR/processes
 
 # expect CODE LINE CALL [FAULT [SECONDS]]: the call's exit code, and a line that begins like that.
 expect() {
   local line
   : >"$PROCESSES"
-  FAULT=${4:-} GPU_CHECK_SECONDS=${5:-60} "$bundle/tools/gpu_check.sh" "$3" "$TEST_TMPDIR/out" \
+  FAULT=${4:-} GPU_CHECK_SECONDS=${5:-60} "$release/tools/gpu_check.sh" "$3" "$TEST_TMPDIR/out" \
     >"$TEST_TMPDIR/log" 2>&1
   local code=$?
   line=$(grep --fixed-strings --max-count=1 -- "$2" "$TEST_TMPDIR/log")
@@ -153,16 +153,16 @@ expect_no_process 'tests that hang'
 for line in 'test: a_test did not end in its time' 'part nccl ended well: NO (left_out)'; do
   grep --quiet --fixed-strings "$line" "$TEST_TMPDIR/log" || fail "no '$line'"
 done
-mv "$bundle/libexec/tests/c_test" "$TEST_TMPDIR/"
+mv "$release/libexec/tests/c_test" "$TEST_TMPDIR/"
 expect 1 'test: c_test failed with 2' tests
-mv "$TEST_TMPDIR/c_test" "$bundle/libexec/tests/"
-mv "$bundle/libexec/tests/device_tests" "$TEST_TMPDIR/"
-expect 1 'device tests are in the bundle: NO' tests
-mv "$TEST_TMPDIR/device_tests" "$bundle/libexec/tests/"
+mv "$TEST_TMPDIR/c_test" "$release/libexec/tests/"
+mv "$release/libexec/tests/device_tests" "$TEST_TMPDIR/"
+expect 1 'device tests are in the release: NO' tests
+mv "$TEST_TMPDIR/device_tests" "$release/libexec/tests/"
 
 # A call that is ended ends what it started.
 : >"$PROCESSES"
-FAULT='hang a_test' "$bundle/tools/gpu_check.sh" tests "$TEST_TMPDIR/out" >/dev/null 2>&1 &
+FAULT='hang a_test' "$release/tools/gpu_check.sh" tests "$TEST_TMPDIR/out" >/dev/null 2>&1 &
 check=$!
 until [[ -s $PROCESSES ]]; do sleep 0.05; done
 kill -TERM $check
@@ -194,6 +194,6 @@ expect 0 'synccheck: every device test ran and passed: yes (6 of 6)' sanitizers
 expect 1 'racecheck: d_test failed with 9' sanitizers 'hazard racecheck d_test'
 expect 1 'initcheck: a_test did not end in its time' sanitizers 'hang a_test' 2
 expect_no_process 'sanitizers that hang'
-mv "$bundle/path/compute-sanitizer" "$TEST_TMPDIR/"
+mv "$release/path/compute-sanitizer" "$TEST_TMPDIR/"
 expect 1 'memcheck: a_test did not start' sanitizers
 exit $((failures > 0))

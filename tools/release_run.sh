@@ -1,12 +1,12 @@
 #!/bin/sh
-# bin/run of a bundle (tools/bundle.sh): runs one of its programs with its libraries. Called by the
+# bin/run of a release with MPI or CUDA (tools/release.sh): runs one of its programs with its libraries. Called by the
 # program's name (bin/trainer is a link), or as bin/run PROGRAM [ARGUMENT...] with a path below
 # libexec. ELASTOR_RUN_WITH in the environment: a command that is put before the program, such as
 # "compute-sanitizer --tool memcheck".
 self=$(readlink -f "$0")
 root=${self%/bin/run}
 program=${0##*/}
-if [ "$program" = run ] || [ "$program" = bundle_run.sh ]; then
+if [ "$program" = run ] || [ "$program" = release_run.sh ]; then
   case ${1:-} in
     -h | --help)
       sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$self"
@@ -50,7 +50,7 @@ for root in sys.path:
   done
 }
 
-# CUDA's libraries: in the bundle, in what the caller names, in the usual places, in Python's.
+# CUDA's libraries: in the release, in what the caller names, in the usual places, in Python's.
 path=$root/lib
 if [ "$program" != mpirun ] && [ "$program" != orted ] && [ -e "$root/lib/cuda-libraries" ]; then
   places=$root/lib:${LD_LIBRARY_PATH:-}:${CUDA_HOME:+$CUDA_HOME/lib64:$CUDA_HOME/lib}
@@ -63,8 +63,8 @@ if [ "$program" != mpirun ] && [ "$program" != orted ] && [ -e "$root/lib/cuda-l
       find_library "$library" "$places"
     fi
     if [ -z "$found" ]; then
-      echo "elastor: $library: not in this bundle, LD_LIBRARY_PATH, CUDA_HOME, /usr/local/cuda or" \
-        "the packages of python3; install CUDA 13's libraries, or use a bundle made" \
+      echo "elastor: $library: not in this release, LD_LIBRARY_PATH, CUDA_HOME, /usr/local/cuda or" \
+        "the packages of python3; install CUDA 13's libraries, or use a release made" \
         "--with-cuda-libraries" >&2
       exit 3
     fi
@@ -74,18 +74,16 @@ if [ "$program" != mpirun ] && [ "$program" != orted ] && [ -e "$root/lib/cuda-l
     esac
   done <"$root/lib/cuda-libraries"
 fi
-# The host's C++ library unless it is older than what the programs were built with.
-newest=GLIBCXX_3.4.30
-grep -qs $newest /usr/lib/x86_64-linux-gnu/libstdc++.so.6 /usr/lib64/libstdc++.so.6 ||
-  path=$path:$root/lib/fallback
 export LD_LIBRARY_PATH="$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# Where Open MPI and PMIx were built for is not where they are.
-export OPAL_PREFIX="$root" OPAL_BINDIR="$root/bin" OPAL_LIBDIR="$root/lib"
-export OPAL_PKGLIBDIR="$root/lib/openmpi" OPAL_PKGDATADIR="$root/share/openmpi"
-export OPAL_SYSCONFDIR="$root/etc/openmpi" OMPI_MCA_orte_launch_agent="$root/bin/orted"
-export PMIX_PREFIX="$root" PMIX_LIBDIR="$root/lib" PMIX_PKGLIBDIR="$root/lib/pmix"
-export PMIX_PKGDATADIR="$root/share/pmix"
+# Where the release's Open MPI and PMIx were built for is not where they are.
+if [ -e "$root/libexec/mpirun" ]; then
+  export OPAL_PREFIX="$root" OPAL_BINDIR="$root/bin" OPAL_LIBDIR="$root/lib"
+  export OPAL_PKGLIBDIR="$root/lib/openmpi" OPAL_PKGDATADIR="$root/share/openmpi"
+  export OPAL_SYSCONFDIR="$root/etc/openmpi" OMPI_MCA_orte_launch_agent="$root/bin/orted"
+  export PMIX_PREFIX="$root" PMIX_LIBDIR="$root/lib" PMIX_PKGLIBDIR="$root/lib/pmix"
+  export PMIX_PKGDATADIR="$root/share/pmix"
+fi
 
 # mpirun without a way to other hosts refuses even this one unless told to stay.
 if [ "$program" = mpirun ] && ! command -v ssh >/dev/null && ! command -v rsh >/dev/null; then

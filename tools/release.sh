@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# Makes a release: a folder, a .tar.gz and, without options, a .deb of it, for any x86-64 Linux with glibc 2.34 or
+# newer (with MPI 2.36). Programs, libelastor_score, configs, docs and licenses are in it; glibc, MPI and the NVIDIA
+# driver are not. libelastor_score also takes libstdc++ from the host. The same commit gives the same bytes on the same
+# system (docs/use/install.md).
+#
+#   tools/release.sh [--with-mpi] [--cuda [--with-cuda-libraries] [--tests]] OUTPUT_DIR
+#
+#   --with-mpi             also Open MPI with mpirun; all programs then start through bin/run
+#   --cuda                 a build with CUDA, whose libraries bin/run finds on the host (docs/use/gpus.md)
+#   --with-cuda-libraries  also libcudart, libcublas, libcublasLt and libnccl (about 1 GB)
+#   --tests                also the device tests, benchmarks and tools/gpu_check.sh
+#
+# BAZEL_STARTUP, BAZEL_OPTIONS: more options for Bazel.
+set -euo pipefail
+if [[ " $* " =~ \ (-h|--help)\  ]]; then
+  sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  exit
+fi
+cd "$(dirname "$0")/.."
+source tools/environment.sh
+
+kind=cpu mpi=0 tests=0 cuda_libraries=0 output=
+for argument in "$@"; do
+  case $argument in
+    --with-mpi) mpi=1 ;;
+    --cuda) kind=cuda ;;
+    --tests) tests=1 ;;
+    --with-cuda-libraries) cuda_libraries=1 ;;
+    -*) output= && break ;;
+    *) output=$argument ;;
+  esac
+done
+if [[ -z $output || ($kind == cpu && $tests$cuda_libraries != 00) ]]; then
+  echo "usage: $0 [--with-mpi] [--cuda [--with-cuda-libraries] [--tests]] OUTPUT_DIR" >&2
+  exit 2
+fi
+version=$(<VERSION)
+name=elastor-$version-x86_64
+[[ $kind == cpu ]] || name+=-cuda
+[[ $mpi == 0 ]] || name+=-mpi
+root=$output/$name
+if [[ -e $root ]]; then
+  echo "$0: $root exists; expected a new folder" >&2
+  exit 2
+fi
+umask 022
+mkdir -p "$root"/{bin,include,lib/pkgconfig,libexec,licenses,programs}
+
+read -ra startup <<<"${BAZEL_STARTUP:-}"
+read -ra options <<<"${BAZEL_OPTIONS:-}"
+[[ $kind == cpu ]] || options+=(--config=cuda)
+run_bazel() { bazel "${startup[@]}" "$@"; }
+
+# Paths below bazel-bin, where the programs lie as in programs/.
+programs=(trainer/trainer trainer/prepare/prepare launcher/launcher)
+for program in comparison conditioning scaling_law spectra_report; do programs+=("launcher/$program/$program"); done
+library=trainer/score/shared/libelastor_score.so
+labels() { for path in "$@"; do echo "//${path%/*}:${path##*/}"; done; }
+
+build() {
+  run_bazel build "${options[@]}" "$@"
+  bin=$(run_bazel info "${options[@]}" bazel-bin 2>/dev/null)
+}
+
+# Files that programs open by their path from the top of the repository lie there in the release.
+copy_data() {
+  local runfiles=$1 file
+  [[ -d $runfiles ]] || return 0
+  while read -r file; do
+    mkdir -p "$root/$(dirname "$file")"
+    cp -L --no-preserve=mode "$runfiles/$file" "$root/$file"
+  done < <(cd "$runfiles" && find . -type l \
+    \( -name '*.flags' -o -name '*.json' -o -name '*.textproto' \) -printf '%P\n')
+}
+
+make_programs() {
+  local path label file wanted test_programs=()
+  if [[ $tests == 1 ]]; then
+    mapfile -t test_programs < <(run_bazel query --noshow_progress \
+      'attr(tags, "\bdevice\b", kind(cc_test, //tests/...))
+       union kind(cc_binary, filter("cuda|device|train_step", //tests/bench/...))')
+  fi
+  mapfile -t wanted < <(labels "${programs[@]}")
+  build --config=release "${wanted[@]}" "${test_programs[@]}"
+  for path in "${programs[@]}"; do
+    install -D -m 755 -s "$bin/$path" "$root/programs/$path"
+    if [[ $kind$mpi == cpu0 ]]; then
+      ln -s "../programs/$path" "$root/bin/${path##*/}"
+    else
+      ln -s "../programs/$path" "$root/libexec/${path##*/}"
+      ln -s run "$root/bin/${path##*/}"
+    fi
+  done
+  [[ $kind$mpi == cpu0 ]] || install -m 755 tools/release_run.sh "$root/bin/run"
+  [[ $tests == 1 ]] || return 0
+  for label in "${test_programs[@]}"; do
+    file=${label#//}
+    file=$bin/${file/://}
+    install -D -m 755 -s "$file" "$root/libexec/tests/${label##*:}"
+    copy_data "$file.runfiles/elastor"
+  done
+  # What tools/gpu_check.sh expects to run.
+  printf '%s\n' "${test_programs[@]##*:}" | grep '_test$' >"$root/libexec/tests/device_tests"
+  mkdir -p "$root/tools"
+  cp -r tools/gpu_check.sh tools/gpu_check_table.py tools/peers "$root/tools/"
+}
+
+# Debian's archives cannot be part of a shared library, so their shared objects lie beside it.
+make_library() {
+  local needed
+  build "$(labels $library)"
+  install -m 644 -s "$bin/$library" "$root/lib/libelastor_score.so.1"
+  while read -r needed; do
+    mkdir -p "$root/lib/elastor"
+    cp -L --no-preserve=mode "$needed" "$root/lib/elastor/"
+  done < <(ldd "$bin/$library" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so/ { print $3 }')
+  ln -s libelastor_score.so.1 "$root/lib/libelastor_score.so"
+  install -m 644 trainer/score/elastor_score.h "$root/include/"
+  cat >"$root/lib/pkgconfig/elastor_score.pc" <<PC
+prefix=\${pcfiledir}/../..
+libdir=\${prefix}/lib
+
+Name: elastor_score
+Description: Scores rows by a model that Elastor has trained
+Version: $version
+Libs: -L\${libdir} -lelastor_score
+Cflags: -I\${prefix}/include
+PC
+}
+
+copy_texts() {
+  cp -r configs docs README.md CHANGELOG.md VERSION LICENSE "$root/"
+  find "$root/configs" -type f ! -name '*.textproto' ! -name '*.flags' ! -name '*.sbatch' ! -name '*.md' -delete
+  find "$root/configs" -type d -empty -delete
+  cp LICENSE "$root/licenses/elastor"
+  # Those of what is linked in, by the packages that own the archives and headers.
+  local package
+  for package in libboost-dev libeigen3-dev libfast-float-dev libgflags-dev libgoogle-glog-dev libicu-dev liblzma-dev \
+    libonnx-dev libprotobuf-dev libunwind-dev libxml2-dev libxxhash-dev libzstd-dev nlohmann-json3-dev zlib1g-dev; do
+    cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+  done
+  cp -L "/usr/share/doc/libstdc++6/copyright" "$root/licenses/libstdc++6"
+}
+
+# What mpirun and MPI_Init load by name, for shared memory and TCP. Left out: other networks, MPI's files, and
+# OpenSHMEM; nothing here uses them.
+copy_mpi() {
+  local components program pmix
+  mpi_path() { ompi_info --parsable --path "$1" | sed -n "s/^path:$1://p" | head -n 1; }
+  components=$(mpi_path pkglibdir)
+  mkdir -p "$root"/{etc,lib/openmpi,share}
+  cp "$components"/mca_*.so "$root/lib/openmpi/"
+  (cd "$root/lib/openmpi" && rm -f mca_{btl_o,mtl_,pml_ucx,pml_cm,atomic_,scoll_,memheap_,spml_}* \
+    mca_{sshmem_,io_,fs_,fbtl_,fcoll_,sharedfp_,vprotocol_,pmix_flux,schizo_flux}* \
+    mca_osc_* mca_*monitoring*)
+  cp -rL "$(mpi_path pkgdatadir)" "$root/share/openmpi"
+  cp -rL "$(mpi_path sysconfdir)" "$root/etc/openmpi"
+  for program in mpirun orted; do
+    install -m 755 -s "$(readlink -f "$(command -v $program)")" "$root/libexec/$program"
+    ln -s run "$root/bin/$program"
+  done
+  pmix=$(readlink -f "$(ldd "$components/mca_pmix_ext3x.so" | awk '/libpmix/ { print $3 }')")
+  cp -rL "$(dirname "$pmix")/pmix" "$root/lib/pmix"
+  cp -rL "$(dirname "$pmix")/../share/pmix" "$root/share/pmix"
+  cp -L /usr/share/doc/openmpi-bin/copyright "$root/licenses/openmpi-bin"
+}
+
+# The shared libraries that all of that is linked with, MPI's only with MPI.
+copy_libraries() {
+  local library path package
+  while read -r library; do
+    case ${library##*/} in
+      libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libutil.so* | libresolv.so*)
+        continue ;; # glibc's
+      libcuda.so*) continue ;; # the driver's
+      libcudart.so* | libcublas.so* | libcublasLt.so* | libnccl.so*)
+        echo "${library##*/}" >>"$root/lib/cuda-libraries"
+        [[ $cuda_libraries == 1 ]] || continue ;;
+      *) [[ $mpi == 1 ]] || continue ;;
+    esac
+    cp -L --no-preserve=mode "$library" "$root/lib/"
+    for path in "$library" "/usr$library" "$(readlink -f "$library")"; do
+      package=$(dpkg-query --search "$path" 2>/dev/null | head -n 1 | cut --delimiter=: --fields=1 || true)
+      [[ -n $package ]] || continue
+      cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+      break
+    done
+  done < <(find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |
+    awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u)
+}
+
+make_deb() {
+  local tree=$output/deb
+  mkdir -p "$tree/DEBIAN" "$tree/opt"
+  cp -r "$root" "$tree/opt/elastor"
+  cat >"$tree/DEBIAN/control" <<CONTROL
+Package: elastor
+Version: $version
+Architecture: amd64
+Maintainer: Elastor
+Depends: libc6 (>= 2.34)
+Recommends: openmpi-bin
+Section: science
+Priority: optional
+Description: distributed trainer of CTR and recommendation models
+ Everything lies below /opt/elastor.
+CONTROL
+  dpkg-deb --root-owner-group --build "$tree" "$output/$name.deb" >/dev/null
+  rm -r "$tree"
+}
+
+# Debian 12's libevent, which Open MPI needs, asks for 2.36.
+glibc=2.34
+[[ $mpi == 0 ]] || glibc=2.36
+# Files have the time of the commit.
+commit_time=$(git -c safe.directory="$PWD" log -1 --format=%ct 2>/dev/null) || commit_time=0
+export SOURCE_DATE_EPOCH=$commit_time
+make_programs
+make_library
+copy_texts
+[[ $mpi == 0 ]] || copy_mpi
+[[ $kind$mpi == cpu0 ]] || copy_libraries
+find "$output/$name" -exec touch --no-dereference --date="@$commit_time" {} +
+tools/check_symbols.sh "$root" "$glibc"
+tar --create --sort=name --owner=0 --group=0 --numeric-owner --directory="$output" "$name" |
+  gzip --no-name --best >"$root.tar.gz"
+made=("$root" "$root.tar.gz")
+if [[ $kind$mpi == cpu0 ]]; then
+  make_deb
+  made+=("$root.deb")
+fi
+for path in "${made[@]}"; do
+  echo "$path: $(du --summarize --apparent-size --block-size=1M "$path" | cut --fields=1) MiB"
+done
