@@ -154,6 +154,8 @@ def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     output, page = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    if not page.is_file():
+        sys.exit(f"{page}: is no file; expected a page")
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as profile:
         browser = Browser(sys.argv[1], profile)

@@ -47,6 +47,8 @@ struct LineChart {
   // Bars of several series stand side by side at a category.
   Interval interval = Interval::kBars;
   bool half = false;  // half as wide, to stand side by side and on a telephone
+  // A value that is right, such as 1 for a calibration: a dashed line across. NaN: none.
+  double level = std::numeric_limits<double>::quiet_NaN();
 };
 std::string ToSvg(const LineChart& chart);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kWidth = 480;
 constexpr double kMargin = 14;
-constexpr double kRow = 46;
-constexpr double kCap = 4;  // half an interval's end
+constexpr double kRow = 46, kName = 21;  // of a row, and of the name in it
+constexpr double kCap = 4;               // half an interval's end
 constexpr double kTextSize = 13;
 
 std::string SignedText(double value) {
@@ -82,12 +82,20 @@ std::string ToSvg(const ForestChart& chart) {
     svg.Text({kMargin, head + 18 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label",
              subtitle[i]);
   }
+  // Lines leave the names free.
+  const auto vertical = [&](double at, const char* css) {
+    for (size_t r = 0; r < chart.rows.size(); ++r) {
+      const double foot = top + kRow * static_cast<double>(r + 1);
+      svg.Line({at, foot - kRow + kName}, {at, foot}, css);
+    }
+    svg.Line({at, bottom - 8}, {at, bottom}, css);
+  };
   for (const Scale::Tick& tick : x.ticks()) {
-    svg.Line({tick.at, top}, {tick.at, bottom}, "grid");
+    vertical(tick.at, "grid");
     svg.Text({tick.at, bottom + 17}, TextAnchor::kMiddle, "label", tick.label);
   }
   svg.Line({left, bottom}, {right, bottom}, "axis");
-  svg.Line({x.At(0), top}, {x.At(0), bottom}, "axis");
+  vertical(x.At(0), "axis");
   svg.Text({(left + right) / 2, bottom + 37}, TextAnchor::kMiddle, "", chart.x_title);
   const auto inside = [&](double value) { return std::clamp(x.At(value), left, right); };
   double y = top;

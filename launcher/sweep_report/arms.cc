@@ -574,7 +574,7 @@ std::string SettingTable(const SweepArms& arms) {
   for (const char* name : {"parameters", "multiply-adds", "steps", "seconds"}) {
     headings.push_back(Heading(name, true));
   }
-  if (tuned) headings.push_back(Heading("tuned"));
+  if (tuned) headings.push_back(Heading("tuned", true));
   std::vector<double> best;
   for (const Column& column : columns) {
     double at = NAN;
@@ -612,7 +612,7 @@ std::string SettingTable(const SweepArms& arms) {
     const double steps = MeanOver(setting, StepsOf), seconds = MeanOver(setting, SecondsOf);
     row.push_back(NumberCell(NumberText(steps, 0), steps));
     row.push_back(NumberCell(Format("%.1f", seconds), seconds));
-    if (tuned) row.push_back({.text = setting.tuned});
+    if (tuned) row.push_back({.text = setting.tuned, .number = true});
   }
   if (rows.empty()) return "";
   return Table(

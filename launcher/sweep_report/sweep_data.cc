@@ -269,6 +269,8 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     if (sweep.ok()) run.plan.predictions = sweep->predictions();
     run.status = ReadStatus(run.plan, files);
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
+    // A run that has not begun has no experiment yet.
+    if (kinds.back().empty()) kinds.back() = LowerCase(run.plan.model);
     run.command = Join(LocalCommand(run.plan, files, "trainer"), " ");
     if (!run.done()) continue;
     ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder), &run));
