@@ -19,6 +19,7 @@
 #include "core/base/json.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/rename_label.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_report/sweep_data.h"
 
@@ -523,6 +524,26 @@ TEST_F(AnswerTest, OneArmAhead) {
   EXPECT_TRUE(Holds(Read("differences.csv"), "auc,validation,A,B,,3,yes,"));
   EXPECT_TRUE(Holds(Read("settings.csv"), "\nB,B,,3,1000,2000,,"));
   EXPECT_TRUE(Holds(Read("lead_auc.svg"), "of C: +0.0200 [+0.0195, +0.0205], told apart."));
+}
+
+TEST_F(AnswerTest, ANewNameForALabel) {
+  for (int s = 0; s < 2; ++s) {
+    Add("A", "mlp", 1, s, 0.8);
+    Add("B", "dcn_v2", 1, s, 0.81);
+  }
+  ASSERT_TRUE(WritePlan(plan_, files_).ok());
+  Write(files_.Sweep(),
+        "base { }\naxis { name: \"model\" point { label: \"A\" set: \"name=A\" } "
+        "point { label: \"B\" } }\n");
+  ASSERT_TRUE(RenameLabel(files_, {"A", "Alpha & co"}).ok());
+  const std::string page = Report();
+  EXPECT_TRUE(Holds(page, "B is ahead of Alpha &amp; co by 0.0100 AUC"));
+  EXPECT_TRUE(Holds(page, "<td>Alpha &amp; co, seed 1</td>"));
+  EXPECT_TRUE(Holds(*ReadFile(files_.Table()), plan_.runs[0].folder + ",Alpha & co,mlp,"));
+  EXPECT_TRUE(Holds(*ReadFile(files_.Sweep()), "name=Alpha & co"));
+  EXPECT_TRUE(Holds(RenameLabel(files_, {"A", "C"}).message(),
+                    "--rename=A=C: the sweep has no label 'A'; it has: Alpha & co, B"));
+  EXPECT_TRUE(Holds(RenameLabel(files_, {"B", "Alpha & co"}).message(), "expected a new name"));
 }
 
 TEST_F(AnswerTest, OneSeed) {
