@@ -157,7 +157,7 @@ def main():
     if not page.is_file():
         sys.exit(f"{page}: is no file; expected a page")
     output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(sys.argv[1], profile)
         try:
             faults = look(browser, output, page)

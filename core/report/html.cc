@@ -50,6 +50,7 @@ table{border-collapse:collapse;font-size:13.5px;line-height:1.4;font-variant-num
 th,td{padding:5px 14px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th{font-weight:600;vertical-align:bottom;border-bottom:1.5px solid var(--dim)}
 .n{text-align:right}
+td:first-child{min-width:min(9em,36vw)}td.n:first-child{min-width:0}
 td.n{white-space:nowrap}
 th[aria-sort]{cursor:pointer}
 th[aria-sort]::after{content:'\2195';color:var(--dim);margin-left:4px;font-weight:400}

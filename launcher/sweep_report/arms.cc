@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kSeed[] = "training.seed";
 constexpr size_t kMostArms = 60;     // more are not compared pair by pair
-constexpr size_t kMostForest = 12;   // rows of a forest plot
+constexpr size_t kMostForest = 8;    // rows of a forest plot
 constexpr size_t kMostTuned = 12;    // pictures of trials
 constexpr size_t kMostTrials = 300;  // rows of their table
 constexpr size_t kMostTableRows = 200;
@@ -507,7 +507,7 @@ FigureGroup ForestFigures(const SweepArms& arms) {
 
 FigureGroup GridFigures(const SweepArms& arms) {
   FigureGroup group = {.heading = "Both axes",
-                       .caption = "The darker, the better; the best is framed.",
+                       .caption = "The stronger the colour, the better; the best is framed.",
                        .figures = {}};
   if (arms.axes.size() != 2) return group;
   std::vector<std::string> series;

@@ -625,9 +625,9 @@ std::string ToHtml(const SweepReport& report) {
             "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
             "href=\"#provenance\">Provenance</a></nav>\n</header>\n");
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
-  body += "<section id=\"compared\">\n<h2>The settings compared</h2>\n" +
-          SettingTable(report.arms) + FiguresHtml(report.forest) + FiguresHtml(report.grid) +
-          DifferenceTable(report.arms) + "</section>\n";
+  body += "<section id=\"compared\">\n<h2>The settings compared</h2>\n" + FiguresHtml(report.grid) +
+          SettingTable(report.arms) + FiguresHtml(report.forest) + DifferenceTable(report.arms) +
+          "</section>\n";
   if (!data.trials.empty()) {
     body += "<section id=\"tuning\">\n<h2>Tuning</h2>\n" + FiguresHtml(report.tuning) +
             TrialTable(data) + "</section>\n";
