@@ -25,20 +25,41 @@ def joined_library(name, srcs = None, **kwargs):
     if srcs == None:
         srcs = native.glob(["*.cc"])
     kwargs.setdefault("hdrs", native.glob(["*.h"]))
+    native.cc_library(name = name, **_joined(name, srcs, **kwargs))
+
+# GCC takes all but the first of the joined files for headers.
+JOINED_FLAGS = ["-Wno-subobject-linkage"]
+
+def join_sources(name, srcs, suffix, testonly = False):
+    """Makes one file of several sources.
+
+    Args:
+      name: Of the target that compiles it.
+      srcs: The sources.
+      suffix: Of their names.
+      testonly: As of genrule.
+    Returns:
+      The name of the file.
+    """
+    joined = name + "_joined" + suffix
     native.genrule(
         name = name + "_joined",
         srcs = srcs,
-        outs = [name + "_joined.cc"],
+        outs = [joined],
+        testonly = testonly,
         cmd = "for file in $(SRCS); do printf '#line 1 \"%s\"\\n' $$file; cat $$file; done > $@",
     )
-    native.cc_library(
-        name = name,
+    return joined
+
+def _joined(name, srcs, testonly = False, **kwargs):
+    """The attributes of a target that compiles sources as one; `kwargs` are others."""
+    return dict(
         srcs = select({
             "//:apart": srcs,
-            "//conditions:default": [name + "_joined.cc"],
+            "//conditions:default": [join_sources(name, srcs, ".cc", testonly)],
         }),
-        # GCC takes all but the first of the joined files for headers.
-        copts = ["-Wno-subobject-linkage"],
+        copts = JOINED_FLAGS,
+        testonly = testonly,
         **kwargs
     )
 
@@ -52,6 +73,19 @@ def unit_test(name, deps, **kwargs):
     """
     kwargs.setdefault("srcs", [name + ".cc"])
     native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
+
+def joined_test(name, deps, srcs = None, **kwargs):
+    """A cc_test of several unit tests, compiled as one as in joined_library, with GoogleTest's main.
+
+    Args:
+      name: Of the test.
+      deps: What it tests.
+      srcs: The tests; None: all of the folder.
+      **kwargs: As of cc_test.
+    """
+    if srcs == None:
+        srcs = native.glob(["*_test.cc"])
+    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **_joined(name, srcs, testonly = True, **kwargs))
 
 # The folders of trainer/, the lowest first. A folder uses only folders before it.
 _ROOMS = [

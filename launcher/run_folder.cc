@@ -26,7 +26,6 @@ namespace {
 
 constexpr size_t kHashDigits = 16;
 constexpr size_t kMostLabelBytes = 120;
-constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 
 Json ParseObject(std::string_view text) {
   Json json = Json::parse(text);
@@ -172,8 +171,8 @@ Attempts ReadAttempts(const std::string& path) {
       attempts.exit_code = static_cast<int>(IntegerOf(json, "exit_code"));
       attempts.last_line = TextOf(json, "last_line");
       if (json.value("stopped_by_launcher", Json()) == true) {
-        attempts.exit_code = kStopped;
-      } else if (attempts.exit_code == kStopped) {
+        attempts.exit_code = kStoppedCode;
+      } else if (attempts.exit_code == kStoppedCode) {
         ++(rehearsal ? attempts.rehearsed : attempts.stopped);
       } else if (EndOf(attempts.exit_code) == JobEnd::kMachine) {
         ++attempts.machine;

@@ -97,6 +97,12 @@ Status AppendEnd(const std::string& path, int exit_code, bool stopped_by_launche
 Status AppendCancelled(const std::string& path);
 Status AppendForgiveness(const std::string& path);
 
+// Exit codes of an attempt.
+inline constexpr int kMistakeCode = static_cast<int>(StatusCode::kUser);
+inline constexpr int kMachineCode = static_cast<int>(StatusCode::kMachine);
+inline constexpr int kDivergedCode = static_cast<int>(StatusCode::kDiverged);
+inline constexpr int kStoppedCode = static_cast<int>(StatusCode::kStopped);
+
 // Returns whether a run may be tried again after an end (EndOf in core/process/job_process.h,
 // docs/use/sweeps.md):
 //   stopped, or in Slurm lost with its node or preempted: up to kMostStops times; stops by

@@ -25,12 +25,8 @@ constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
 // attempt without an end: the file system may show a line some seconds late.
 constexpr double kLookSeconds = 5, kFenceSeconds = 12;
 // parallel.deadline_seconds: so long ranks without their peers may live.
-constexpr double kMostSecondsLocked = 300;
+constexpr double kMostSecondsOfOlderAttempt = 300;
 constexpr double kRequeueSeconds = 120;
-constexpr int kMistake = static_cast<int>(StatusCode::kUser);
-constexpr int kMachine = static_cast<int>(StatusCode::kMachine);
-constexpr int kDiverged = static_cast<int>(StatusCode::kDiverged);
-constexpr int kStopped = static_cast<int>(StatusCode::kStopped);
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -59,7 +55,7 @@ class Element {
     if (before == RunState::kDone || before == RunState::kFailed) return OkStatus();
     ELASTOR_ASSIGN_OR_RETURN(Attempt attempt,
                              Attempt::Claim(run_.folder, files_, {.slurm = Here()}));
-    int exit_code = kStopped;
+    int exit_code = kStoppedCode;
     std::string last_line;
     if (WaitForOlder(attempt)) {
       const Status started = attempt.Start(element->command);
@@ -70,7 +66,7 @@ class Element {
       last_line = started.ok() ? attempt.LastLine() : started.message();
       if (!started.ok()) Say(last_line);
     } else if (!told_) {
-      exit_code = kMachine;
+      exit_code = kMachineCode;
     }
     ELASTOR_RETURN_IF_ERROR(attempt.End(exit_code, /*stopped_by_launcher=*/false, last_line));
     return Ended(exit_code);
@@ -98,7 +94,7 @@ class Element {
     while (!told_) {
       const bool fence = attempt.follows_open() && SecondsSince(start) < kFenceSeconds;
       if (!fence && !IsLocked(files_.Run(run_.folder)).value_or(false)) return true;
-      if (SecondsSince(start) > kMostSecondsLocked) {
+      if (SecondsSince(start) > kMostSecondsOfOlderAttempt) {
         Say(run_.folder + ": its folder is locked by an older attempt");
         return false;
       }
@@ -124,8 +120,8 @@ class Element {
     }
     // mpirun may die of the signal, or of the one that Slurm sends to all of a job.
     const int exit_code = ExitCodeOf(status);
-    const bool own = exit_code == kMistake || exit_code == kDiverged;
-    return told_ && !own ? kStopped : exit_code;
+    const bool own = exit_code == kMistakeCode || exit_code == kDivergedCode;
+    return told_ && !own ? kStoppedCode : exit_code;
   }
 
   Status Ended(int exit_code) {
@@ -139,7 +135,8 @@ class Element {
       const Clock::time_point start = Clock::now();
       while (requeued.ok() && SecondsSince(start) < kRequeueSeconds) WaitForSignal();
     }
-    const bool known = exit_code == kMistake || exit_code == kDiverged || exit_code == kStopped;
+    const bool known =
+        exit_code == kMistakeCode || exit_code == kDivergedCode || exit_code == kStoppedCode;
     return Status(known ? static_cast<StatusCode>(exit_code) : StatusCode::kMachine, what);
   }
 

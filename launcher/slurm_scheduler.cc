@@ -30,8 +30,8 @@ constexpr int kSubmissions = 3;  // of one array, when Slurm does not answer
 constexpr int kAssumedArraySize = 1001;
 constexpr double kLeastPollSeconds = 2, kMostPollSeconds = 60;
 
-// Exit codes that stand for what Slurm says of an element that left no word itself.
-constexpr int kMachine = 3, kStopped = 75, kKilled = 128 + SIGKILL;
+// The exit code that stands for what Slurm says of an element that left no word itself.
+constexpr int kKilledCode = 128 + SIGKILL;
 
 // What Slurm has of a sweep, and what the folder expects of it.
 struct SlurmView {
@@ -161,7 +161,9 @@ class Submission {
     if (!began && state == "COMPLETED") return OkStatus();  // it found nothing to do
     const bool lost =
         state.empty() || Is(state, {"TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"});
-    const int exit_code = lost ? kStopped : began || state == "OUT_OF_MEMORY" ? kKilled : kMachine;
+    const int exit_code = lost                                ? kStoppedCode
+                          : began || state == "OUT_OF_MEMORY" ? kKilledCode
+                                                              : kMachineCode;
     const std::string why = state.empty() ? "and Slurm knows it no more" : "as " + state;
     return AppendEnd(path, exit_code, /*stopped_by_launcher=*/false, 0,
                      "job " + id + " ended without a word, " + why + "; see " + files_.Slurm());

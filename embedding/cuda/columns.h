@@ -12,6 +12,8 @@
 
 namespace elastor::cuda {
 
+inline constexpr unsigned kWholeWarp = 0xffffffffu;
+
 // How many columns a thread takes: 4, where widths and memory allow loads of 4, or 1.
 inline constexpr int kVector = 4;
 

@@ -9,7 +9,6 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr int kQuad = 4;         // threads of a row: the lanes of SumOfSquares (core/optimizer)
 constexpr int kRowsPerQuad = 4;  // together; then each lane adds one to the sums
 constexpr int kQuads = kGroupThreads / kQuad;

@@ -8,8 +8,6 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr unsigned kWholeWarp = 0xffffffffu;
-
 // What a rule needs besides its columns: RowWiseAdagrad's rate. The first lane of a row brings the
 // slot up to date; the whole warp calls it.
 template <typename Rule>

@@ -229,7 +229,7 @@ Plan Planned(const std::string& tuning, const SweepFiles& files) {
   return plan.ok() ? *plan : Plan();
 }
 
-std::vector<std::string> Labels(const Plan& plan) {
+std::vector<std::string> PlannedLabels(const Plan& plan) {
   std::vector<std::string> labels;
   for (const PlannedRun& run : plan.runs) {
     labels.push_back(run.folder.substr(0, run.folder.rfind('-')));
@@ -259,12 +259,12 @@ TEST(TunedPlanTest, FilesAloneSayHowFarItIs) {
   const std::string tuning =
       R"(tuning { field { values: "1e-3" values: "2e-3" values: "4e-3" } rungs: 2 extensions: 0 })";
   const Plan first = Planned(tuning, files);
-  EXPECT_THAT(Labels(first), ElementsAre("tune_blocks1_learning_rate1e-3_rung1_seed0",
-                                         "tune_blocks1_learning_rate2e-3_rung1_seed0",
-                                         "tune_blocks1_learning_rate4e-3_rung1_seed0",
-                                         "tune_blocks2_learning_rate1e-3_rung1_seed0",
-                                         "tune_blocks2_learning_rate2e-3_rung1_seed0",
-                                         "tune_blocks2_learning_rate4e-3_rung1_seed0"));
+  EXPECT_THAT(PlannedLabels(first), ElementsAre("tune_blocks1_learning_rate1e-3_rung1_seed0",
+                                                "tune_blocks1_learning_rate2e-3_rung1_seed0",
+                                                "tune_blocks1_learning_rate4e-3_rung1_seed0",
+                                                "tune_blocks2_learning_rate1e-3_rung1_seed0",
+                                                "tune_blocks2_learning_rate2e-3_rung1_seed0",
+                                                "tune_blocks2_learning_rate4e-3_rung1_seed0"));
   EXPECT_THAT(first.columns, ElementsAre("training.seed", "model.blocks", "stage",
                                          "optimizer.learning_rate", "tuning_warning"));
   EXPECT_THAT(first.runs[4].columns, ElementsAre("0", "2", "tune", "2e-3", ""));
@@ -284,23 +284,23 @@ TEST(TunedPlanTest, FilesAloneSayHowFarItIs) {
   Finish(files, first.runs[3].folder, 0.4);
   const Plan second = Planned(tuning, files);
   ASSERT_EQ(second.runs.size(), 8u);
-  EXPECT_EQ(Labels(second)[3], "tune_blocks1_learning_rate4e-3_rung2_seed0");
-  EXPECT_EQ(Labels(second)[4], "tune_blocks1_learning_rate2e-3_rung2_seed0");
+  EXPECT_EQ(PlannedLabels(second)[3], "tune_blocks1_learning_rate4e-3_rung2_seed0");
+  EXPECT_EQ(PlannedLabels(second)[4], "tune_blocks1_learning_rate2e-3_rung2_seed0");
   EXPECT_EQ(second.runs[3].steps, 36);
   EXPECT_EQ(second.runs[3].continues, first.runs[2].folder);
   EXPECT_EQ(second.runs[4].continues, first.runs[1].folder);
   EXPECT_EQ(second.runs[5].continues, "");
   EXPECT_THAT(second.runs[3].experiment,
               AllOf(::testing::Not(HasSubstr("max_steps: 36")), HasSubstr("disabled: true")));
-  EXPECT_EQ(Labels(Planned(tuning, files)), Labels(second));
+  EXPECT_EQ(PlannedLabels(Planned(tuning, files)), PlannedLabels(second));
 
   // The last rung chooses; the final runs follow at once.
   Finish(files, second.runs[3].folder, 0.45);
   Finish(files, second.runs[4].folder, 0.35);
   const Plan third = Planned(tuning, files);
   ASSERT_EQ(third.runs.size(), 10u);
-  EXPECT_EQ(Labels(third)[5], "blocks1_seed1");
-  EXPECT_EQ(Labels(third)[6], "blocks1_seed2");
+  EXPECT_EQ(PlannedLabels(third)[5], "blocks1_seed1");
+  EXPECT_EQ(PlannedLabels(third)[6], "blocks1_seed2");
   EXPECT_EQ(third.runs[6].stage, Stage::kFinal);
   EXPECT_THAT(third.runs[6].columns, ElementsAre("2", "1", "final", "2e-3", ""));
   EXPECT_THAT(third.runs[6].experiment,
@@ -341,7 +341,7 @@ TEST(TunedPlanTest, SeveralFieldsAndSeeds) {
   })";
   const Plan first = Planned(tuning, files);
   ASSERT_EQ(first.runs.size(), 16u);
-  EXPECT_EQ(Labels(first)[3], "tune_blocks1_learning_rate1e-3_dropout0.1_rung1_seed9");
+  EXPECT_EQ(PlannedLabels(first)[3], "tune_blocks1_learning_rate1e-3_dropout0.1_rung1_seed9");
   // The mean counts: the best single trial does not win.
   for (size_t i = 0; i < 8; ++i) Finish(files, first.runs[i].folder, 0.5);
   Finish(files, first.runs[2].folder, 0.1);
@@ -349,7 +349,7 @@ TEST(TunedPlanTest, SeveralFieldsAndSeeds) {
   Finish(files, first.runs[6].folder, 0.3);
   const Plan second = Planned(tuning, files);
   ASSERT_EQ(second.tuned[0].chosen, "");  // the learning rate was at the edge
-  EXPECT_EQ(Labels(second)[8], "tune_blocks1_learning_rate0.004_dropout0.1_rung1_seed8");
+  EXPECT_EQ(PlannedLabels(second)[8], "tune_blocks1_learning_rate0.004_dropout0.1_rung1_seed8");
 }
 
 TEST(TunedPlanTest, MistakesAreOneLine) {

@@ -1,5 +1,6 @@
 """Programs in which one line of the code has a mistake, for tests that must notice it."""
 
+load("//:build.bzl", "JOINED_FLAGS")
 load("//third_party/cuda:defs.bzl", "EMULATION_FLAGS", "if_cuda")
 
 # Mutants of kernels are compiled for the emulation alone: no platform has this constraint.
@@ -83,7 +84,7 @@ def mutant_library(name, srcs, deps, emulated = False):
             ":leaf_stack_mutant.h",
             ":mistake.h",
         ],
-        copts = (EMULATION_FLAGS if emulated else []) + [
+        copts = JOINED_FLAGS + (EMULATION_FLAGS if emulated else []) + [
             "-include tests/mutation/mistake.h",
             "-include tests/mutation/leaf_stack_mutant.h",
         ],

@@ -1,5 +1,7 @@
 """cuda_library: .cu files, compiled by nvcc for the device or by the host's compiler for its emulation."""
 
+load("//:build.bzl", "JOINED_FLAGS", "join_sources")
+
 def if_cuda(enabled, emulated = []):
     """`enabled` with --config=cuda, else `emulated`."""
     return select({
@@ -146,7 +148,7 @@ def emulated_sources(name, srcs, testonly = False):
     return emulated
 
 def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False, **kwargs):
-    """A cc_library with device code.
+    """A cc_library with device code. Its .cu files are compiled as one (build.bzl says what that asks of names).
 
     Args:
       srcs: .cu files (core/cuda/launch.h says what they may use), and .cc and .h files as ever.
@@ -155,6 +157,9 @@ def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False,
     device_srcs = [src for src in srcs if src.endswith(".cu")]
     host_srcs = [src for src in srcs if not src.endswith(".cu")]
     host_hdrs = [src for src in host_srcs if src.endswith(".h")]
+    if len(device_srcs) > 1:
+        device_srcs = [join_sources(name, device_srcs, ".cu", testonly)]
+        copts = copts + JOINED_FLAGS
 
     # Manual: `//...` must not ask for nvcc where the select below does not.
     _cuda_objects(

@@ -71,6 +71,11 @@ struct Activations {
   }
 };
 
+template <typename A, typename B>
+void CheckSameShape(const Activations<A>& a, const Activations<B>& b) {
+  CHECK(a.rows == b.rows && a.tokens == b.tokens && a.features == b.features);
+}
+
 }  // namespace elastor::cuda
 
 #endif  // ELASTOR_CORE_KERNELS_CUDA_ACTIVATIONS_H_

@@ -12,8 +12,8 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kBlockWarps = kThreads / kWarp;
+constexpr int kAttentionThreads = 128;
+constexpr int kAttentionWarps = kAttentionThreads / kWarp;
 
 // A warp's shared memory: weights, slopes and gradients of one query.
 constexpr int kWarpArrays = 3;
@@ -57,7 +57,7 @@ struct WarpPlace {
 
   __device__ WarpPlace(const AttentionShape& shape, int64_t tokens) {
     lane = static_cast<int>(threadIdx.x) % kWarp;
-    const int64_t warp = static_cast<int64_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarp;
+    const int64_t warp = static_cast<int64_t>(blockIdx.x) * kAttentionWarps + threadIdx.x / kWarp;
     token = warp % tokens;
     head = warp / tokens % shape.heads;
     row = warp / tokens / shape.heads;
@@ -151,7 +151,7 @@ __device__ void WeightedSum(const WarpPlace& at, const float* factors, int64_t s
 
 // A warp: a query of a head of a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kAttentionThreads)
     AttentionForwardKernel(const AttentionArguments<A> a, const Activations<A> y) {
   const AttentionShape& shape = a.shape;
   const WarpPlace at(shape, shape.queries);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // A warp: a query of a head of a row. Writes dq, its weights and the gradients of its scores.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kAttentionThreads)
     AttentionQueriesBackwardKernel(const AttentionArguments<A> a, const Activations<const A> dy,
                                    const Activations<A> dq, float* weights, float* gradients) {
   const AttentionShape& shape = a.shape;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // A warp: a key of a head of a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kAttentionThreads)
     AttentionKeysBackwardKernel(const AttentionArguments<A> a, const Activations<const A> dy,
                                 const Activations<A> dk, const Activations<A> dv,
                                 const float* weights, const float* gradients) {
@@ -219,10 +219,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A thread: a difference of positions of a row.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kAttentionThreads)
     AttentionPositionsBackwardKernel(const AttentionShape shape, int64_t rows,
                                      const float* gradients, float* dposition_bias) {
-  const int64_t element = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t element = static_cast<int64_t>(blockIdx.x) * kAttentionThreads + threadIdx.x;
   const int64_t row = element / shape.differences();
   if (row >= rows) return;
   const int64_t difference = element % shape.differences() + shape.first_difference();
@@ -251,9 +251,9 @@ void LaunchWarps(Stream& stream, const AttentionShape& shape, int64_t rows, int6
                  void (*kernel)(Parameters...), const Arguments&... arguments) {
   if (rows == 0) return;
   const int64_t shared =
-      kBlockWarps * kWarpArrays * shape.keys * static_cast<int64_t>(sizeof(float));
-  LaunchWithSharedMemory(stream, Blocks(rows * shape.heads * tokens, kBlockWarps), kThreads, shared,
-                         kernel, arguments...);
+      kAttentionWarps * kWarpArrays * shape.keys * static_cast<int64_t>(sizeof(float));
+  LaunchWithSharedMemory(stream, Blocks(rows * shape.heads * tokens, kAttentionWarps),
+                         kAttentionThreads, shared, kernel, arguments...);
 }
 
 }  // namespace
@@ -278,7 +278,7 @@ void AttentionBackward(Stream& stream, const AttentionShape& shape, Activations<
   LaunchWarps(stream, shape, q.rows, shape.keys, AttentionKeysBackwardKernel<A>, arguments, dy, dk,
               dv, weights, gradients);
   if (dposition_bias == nullptr || q.rows == 0) return;
-  Launch(stream, Blocks(q.rows * shape.differences(), kThreads), kThreads,
+  Launch(stream, Blocks(q.rows * shape.differences(), kAttentionThreads), kAttentionThreads,
          AttentionPositionsBackwardKernel, shape, q.rows, gradients, dposition_bias);
 }
 

@@ -6,14 +6,14 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kLossThreads = 256;
 
 // A thread: one device row.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     BceKernel(int64_t rows, const BceLabel column, const float* logits, const float* labels,
               const float* weights, const float* inverse_weight, const int32_t* local_row,
               double* losses, float* dlogits) {
-  const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
   if (device_row >= rows) return;
   const int64_t at = device_row * column.outputs + column.output;
   const int64_t row = local_row[device_row];
@@ -38,11 +38,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A thread: one label of a device row.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     CrossEntropyKernel(int64_t rows, const ClassLabels task, const float* logits,
                        const float* labels, const float* weights, const float* inverse_weight,
                        const int32_t* local_row, double* losses, float* dlogits) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
   if (at >= rows * task.count) return;
   const int64_t row = local_row[at / task.count];
   const float* const of_row = labels + row * task.count;
@@ -83,16 +83,16 @@ void SoftmaxCrossEntropy(Stream& stream, int64_t rows, const ClassLabels& task, 
                          const float* labels, const float* weights, const float* inverse_weight,
                          const int32_t* local_row, double* losses, float* dlogits) {
   if (rows == 0) return;
-  Launch(stream, Blocks(rows * task.count, kThreads), kThreads, CrossEntropyKernel, rows, task,
-         logits, labels, weights, inverse_weight, local_row, losses, dlogits);
+  Launch(stream, Blocks(rows * task.count, kLossThreads), kLossThreads, CrossEntropyKernel, rows,
+         task, logits, labels, weights, inverse_weight, local_row, losses, dlogits);
 }
 
 void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const float* logits,
                    const float* labels, const float* weights, const float* inverse_weight,
                    const int32_t* local_row, double* losses, float* dlogits) {
   if (rows == 0) return;
-  Launch(stream, Blocks(rows, kThreads), kThreads, BceKernel, rows, label, logits, labels, weights,
-         inverse_weight, local_row, losses, dlogits);
+  Launch(stream, Blocks(rows, kLossThreads), kLossThreads, BceKernel, rows, label, logits, labels,
+         weights, inverse_weight, local_row, losses, dlogits);
 }
 
 }  // namespace elastor::cuda

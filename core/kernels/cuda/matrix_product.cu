@@ -8,10 +8,10 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kProductThreads = 256;
 
 __device__ inline int64_t ThreadIndex() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  return static_cast<int64_t>(blockIdx.x) * kProductThreads + threadIdx.x;
 }
 
 template <typename A>
@@ -21,7 +21,7 @@ __device__ inline A* Matrix(const DeviceMatrices<A>& of, int64_t row, int64_t p)
 
 // A thread: one element of c, of a sum over p all of its terms.
 template <typename A, typename C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kProductThreads)
     ProductKernel(int64_t rows, const ProductShape shape, const DeviceMatrices<const A> a,
                   const DeviceMatrices<const A> b, const DeviceMatrices<C> c) {
   const int64_t index = ThreadIndex();
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kProductThreads)
     PositionKernel(const float* p, int64_t count, float scale, const Activations<const A> x,
                    const Activations<A> y) {
   const int64_t index = ThreadIndex();
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
   StoreValues<1>(y.data + row * y.row_stride + feature, value);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kProductThreads)
     ScaleKernel(int64_t leaves, int64_t count, int64_t stride, float scale, float* values) {
   const int64_t index = ThreadIndex();
   if (index < leaves * count) values[index / count * stride + index % count] *= scale;
@@ -73,7 +73,8 @@ void MatrixProducts(Stream& stream, int64_t rows, const ProductShape& shape,
                     const DeviceMatrices<C>& c) {
   const int64_t elements = rows * (c.step == 0 ? 1 : shape.count) * shape.rows * shape.columns;
   if (elements == 0) return;
-  Launch(stream, Blocks(elements, kThreads), kThreads, ProductKernel<A, C>, rows, shape, a, b, c);
+  Launch(stream, Blocks(elements, kProductThreads), kProductThreads, ProductKernel<A, C>, rows,
+         shape, a, b, c);
 }
 
 template <typename A>
@@ -81,15 +82,15 @@ void AddPositions(Stream& stream, const float* p, int64_t count, float scale,
                   Activations<const A> x, Activations<A> y) {
   CHECK(x.rows == y.rows && x.features == y.features && x.tokens == 1 && y.tokens == 1);
   if (y.rows == 0) return;
-  Launch(stream, Blocks(y.rows * y.features, kThreads), kThreads, PositionKernel<A>, p, count,
-         scale, x, y);
+  Launch(stream, Blocks(y.rows * y.features, kProductThreads), kProductThreads, PositionKernel<A>,
+         p, count, scale, x, y);
 }
 
 void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, float scale,
                  float* values) {
   if (leaves == 0) return;
-  Launch(stream, Blocks(leaves * count, kThreads), kThreads, ScaleKernel, leaves, count, stride,
-         scale, values);
+  Launch(stream, Blocks(leaves * count, kProductThreads), kProductThreads, ScaleKernel, leaves,
+         count, stride, scale, values);
 }
 
 ELASTOR_INSTANTIATE_FOR(MatrixProducts, float, float)

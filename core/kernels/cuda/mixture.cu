@@ -10,13 +10,13 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMixtureThreads = 256;
 
 // A thread: the weights of one mixture of a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
-    WeightsKernel(const MixtureShape shape, const Activations<const A> gates, float* p) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kMixtureThreads)
+    MixtureWeightsKernel(const MixtureShape shape, const Activations<const A> gates, float* p) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * kMixtureThreads + threadIdx.x;
   if (number >= gates.rows * shape.mixtures) return;
   const int64_t row = number / shape.mixtures;
   const int64_t first = number % shape.mixtures * shape.experts;
@@ -36,10 +36,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: dp of one expert in one mixture of a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
-    WeightGradientKernel(const MixtureShape shape, const Activations<const A> x,
-                         const Activations<const A> dy, float* dp) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kMixtureThreads)
+    MixtureWeightGradientKernel(const MixtureShape shape, const Activations<const A> x,
+                                const Activations<const A> dy, float* dp) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * kMixtureThreads + threadIdx.x;
   if (number >= x.rows * shape.mixtures * shape.experts) return;
   const int64_t mixture = number / shape.experts;
   const int64_t row = mixture / shape.mixtures;
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: dgates of one mixture of a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMixtureThreads)
     GateGradientKernel(const MixtureShape shape, const float* p, const float* dp,
                        const Activations<A> dgates) {
-  const int64_t number = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * kMixtureThreads + threadIdx.x;
   if (number >= dgates.rows * shape.mixtures) return;
   p += number * shape.experts;
   dp += number * shape.experts;
@@ -117,8 +117,8 @@ template <typename A>
 void Mixture(Stream& stream, const MixtureShape& shape, Activations<const A> x,
              Activations<const A> gates, float* p, Activations<A> y) {
   if (x.rows == 0) return;
-  Launch(stream, Blocks(x.rows * shape.mixtures, kThreads), kThreads, WeightsKernel<A>, shape,
-         gates, p);
+  Launch(stream, Blocks(x.rows * shape.mixtures, kMixtureThreads), kMixtureThreads,
+         MixtureWeightsKernel<A>, shape, gates, p);
   WeightedSum<A>(stream, {x, p, shape.mixtures * shape.experts, shape.experts, 1, y});
 }
 
@@ -128,10 +128,10 @@ void MixtureBackward(Stream& stream, const MixtureShape& shape, Activations<cons
                      Activations<A> dgates) {
   if (x.rows == 0) return;
   const int64_t row_weights = shape.mixtures * shape.experts;
-  Launch(stream, Blocks(x.rows * row_weights, kThreads), kThreads, WeightGradientKernel<A>, shape,
-         x, dy, dp);
-  Launch(stream, Blocks(x.rows * shape.mixtures, kThreads), kThreads, GateGradientKernel<A>, shape,
-         p, static_cast<const float*>(dp), dgates);
+  Launch(stream, Blocks(x.rows * row_weights, kMixtureThreads), kMixtureThreads,
+         MixtureWeightGradientKernel<A>, shape, x, dy, dp);
+  Launch(stream, Blocks(x.rows * shape.mixtures, kMixtureThreads), kMixtureThreads,
+         GateGradientKernel<A>, shape, p, static_cast<const float*>(dp), dgates);
   WeightedSum<A>(stream, {dy, p, row_weights, 1, shape.experts, dx});
 }
 

@@ -7,10 +7,10 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kBackwardThreads = 256;
 // Chains of the sums of a chunk: run r of the chunk, counted through its rows and their tokens, is
-// an addend of chain r % kChains.
-constexpr int kChains = kThreads / kWarp;
+// an addend of chain r % kBackwardChains.
+constexpr int kBackwardChains = kBackwardThreads / kWarp;
 
 template <typename A>
 struct NormBackwardArguments {
@@ -86,33 +86,34 @@ struct BackwardSums {
 
 // sums[warp][f] of all warps, in order, to partial[f] for f in [first, first + kColumns).
 template <int kColumns>
-__device__ inline void CombineChains(const float (&sums)[kChains][kColumns], int64_t first,
+__device__ inline void CombineChains(const float (&sums)[kBackwardChains][kColumns], int64_t first,
                                      int64_t width, float* partial) {
   const int column = static_cast<int>(threadIdx.x);
   if (column >= kColumns || first + column >= width) return;
   float sum = sums[0][column];
-  for (int chain = 1; chain < kChains; ++chain) sum += sums[chain][column];
+  for (int chain = 1; chain < kBackwardChains; ++chain) sum += sums[chain][column];
   partial[first + column] = sum;
 }
 
 // A block: a chunk. A warp: a chain, kRuns of its runs at a time; lane i holds features i, i + 32,
 // ... of a run, and their sums, in registers.
 template <typename A, int kSlots, int kRuns>
-__global__ void __launch_bounds__(kThreads) NormBackwardKernel(const NormBackwardArguments<A> a) {
+__global__ void __launch_bounds__(kBackwardThreads)
+    NormBackwardKernel(const NormBackwardArguments<A> a) {
   constexpr int kSlabSlots = kSlots < 8 ? kSlots : 8;
-  __shared__ float shared_dgain[kChains][kSlabSlots * kWarp];
-  __shared__ float shared_dbias[kChains][kSlabSlots * kWarp];
+  __shared__ float shared_dgain[kBackwardChains][kSlabSlots * kWarp];
+  __shared__ float shared_dbias[kBackwardChains][kSlabSlots * kWarp];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const uint32_t warp = threadIdx.x / kWarp;
   const ChunkRows chunk(a, blockIdx.x);
   float dgain[kSlots] = {};
   float dbias[kSlots] = {};
-  for (uint32_t first = warp; first < chunk.runs; first += kRuns * kChains) {
+  for (uint32_t first = warp; first < chunk.runs; first += kRuns * kBackwardChains) {
     float n[kRuns][kSlots];
     float scaled_dy[kRuns][kSlots];
 #pragma unroll
     for (int r = 0; r < kRuns; ++r) {
-      const uint32_t number = first + r * kChains;
+      const uint32_t number = first + r * kBackwardChains;
       const bool present = number < chunk.runs;
       const BackwardRun<A> run(a, chunk.first_row, present ? number : first);
 #pragma unroll
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) NormBackwardKernel(const NormBackwar
       }
       BackwardSums sums{SumOverLanes(along) * a.inverse_width, 0.0f};
       if (a.centred) sums.mean = SumOverLanes(sum) * a.inverse_width;
-      const uint32_t number = first + r * kChains;
+      const uint32_t number = first + r * kBackwardChains;
       if (number >= chunk.runs) continue;
       const BackwardRun<A> run(a, chunk.first_row, number);
       const float scale = *run.scale;
@@ -163,19 +164,19 @@ __global__ void __launch_bounds__(kThreads) NormBackwardKernel(const NormBackwar
   }
 }
 
-// Runs that registers do not hold: two kernels. A block: kThreads features of a chunk (blockIdx.x:
-// the chunk), a thread all chains of one.
+// Runs that registers do not hold: two kernels. A block: kBackwardThreads features of a chunk
+// (blockIdx.x: the chunk), a thread all chains of one.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kBackwardThreads)
     WideParameterSumsKernel(const NormBackwardArguments<A> a) {
-  const int64_t f = static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x;
+  const int64_t f = static_cast<int64_t>(blockIdx.y) * kBackwardThreads + threadIdx.x;
   if (f >= a.width) return;
   const ChunkRows chunk(a, blockIdx.x);
-  float dgain[kChains] = {};
-  float dbias[kChains] = {};
-  for (uint32_t first = 0; first < chunk.runs; first += kChains) {
+  float dgain[kBackwardChains] = {};
+  float dbias[kBackwardChains] = {};
+  for (uint32_t first = 0; first < chunk.runs; first += kBackwardChains) {
 #pragma unroll
-    for (int chain = 0; chain < kChains; ++chain) {
+    for (int chain = 0; chain < kBackwardChains; ++chain) {
       if (first + chain >= chunk.runs) continue;
       const BackwardRun<A> run(a, chunk.first_row, first + chain);
       const float dy = static_cast<float>(run.dy[f]);
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 #pragma unroll
-  for (int chain = 1; chain < kChains; ++chain) {
+  for (int chain = 1; chain < kBackwardChains; ++chain) {
     dgain[0] += dgain[chain];
     dbias[0] += dbias[chain];
   }
@@ -195,10 +196,11 @@ __global__ void __launch_bounds__(kThreads)
 
 // A block: a chunk. A warp: a run at a time, read twice.
 template <typename A>
-__global__ void __launch_bounds__(kThreads) WideBackwardKernel(const NormBackwardArguments<A> a) {
+__global__ void __launch_bounds__(kBackwardThreads)
+    WideBackwardKernel(const NormBackwardArguments<A> a) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const ChunkRows chunk(a, blockIdx.x);
-  for (uint32_t number = threadIdx.x / kWarp; number < chunk.runs; number += kChains) {
+  for (uint32_t number = threadIdx.x / kWarp; number < chunk.runs; number += kBackwardChains) {
     const BackwardRun<A> run(a, chunk.first_row, number);
     const auto scaled_dy = [&](int64_t f) { return static_cast<float>(run.dy[f]) * a.gain[f]; };
     const auto n = [&](int64_t f) { return static_cast<float>(run.normalized[f]); };
@@ -222,19 +224,14 @@ void LaunchBackward(Stream& stream, int64_t chunks, const NormBackwardArguments<
     constexpr int kSlots = slots;
     if constexpr (kSlots == 0) {
       // First the sums: dx may be dy.
-      Launch(stream, dim3(blocks, Blocks(arguments.width, kThreads)), kThreads,
+      Launch(stream, dim3(blocks, Blocks(arguments.width, kBackwardThreads)), kBackwardThreads,
              WideParameterSumsKernel<A>, arguments);
-      Launch(stream, blocks, kThreads, WideBackwardKernel<A>, arguments);
+      Launch(stream, blocks, kBackwardThreads, WideBackwardKernel<A>, arguments);
     } else {
       constexpr int kRuns = kSlots <= 4 ? 8 / kSlots : 1;
-      Launch(stream, blocks, kThreads, NormBackwardKernel<A, kSlots, kRuns>, arguments);
+      Launch(stream, blocks, kBackwardThreads, NormBackwardKernel<A, kSlots, kRuns>, arguments);
     }
   });
-}
-
-template <typename A>
-void CheckSameShape(const Activations<A>& view, const Activations<const A>& dy) {
-  CHECK(view.rows == dy.rows && view.tokens == dy.tokens && view.features == dy.features);
 }
 
 }  // namespace
@@ -246,9 +243,9 @@ void NormBackward(Stream& stream, const NormShape& shape, const LeafShape& leave
                   float* dgain, float* dbias, int64_t leaf_stride, float* scratch) {
   CHECK_EQ(shape.width, dy.features);
   CHECK_EQ(leaves.rows(), dy.rows);
-  CheckSameShape<const A>(normalized, dy);
-  CheckSameShape<A>(dx, dy);
-  if (residual.data != nullptr) CheckSameShape<const A>(residual, dy);
+  CheckSameShape(normalized, dy);
+  CheckSameShape(dx, dy);
+  if (residual.data != nullptr) CheckSameShape(residual, dy);
   const int64_t chunks = SumChunks(leaves);
   if (leaves.leaves * chunks > 0) {
     LaunchBackward<A>(

@@ -6,8 +6,8 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kBlockWarps = kThreads / kWarp;
+constexpr int kForwardThreads = 256;
+constexpr int kBlockWarps = kForwardThreads / kWarp;
 
 template <typename A>
 struct NormArguments {
@@ -79,7 +79,7 @@ __device__ inline float ScaleOf(const NormArguments<A>& a, float square_sum) {
 
 // A warp: kRuns neighbouring runs, of which lane i holds features i, i + 32, ... in registers.
 template <typename A, int kSlots, int kRuns>
-__global__ void __launch_bounds__(kThreads) NormForwardKernel(const NormArguments<A> a) {
+__global__ void __launch_bounds__(kForwardThreads) NormForwardKernel(const NormArguments<A> a) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarp;
   const int64_t first = warp * kRuns;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) NormForwardKernel(const NormArgument
 
 // Runs that registers do not hold. A warp: one run, read three times.
 template <typename A>
-__global__ void __launch_bounds__(kThreads) NormForwardWideKernel(const NormArguments<A> a) {
+__global__ void __launch_bounds__(kForwardThreads) NormForwardWideKernel(const NormArguments<A> a) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t warp = static_cast<int64_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarp;
   if (warp >= a.runs()) return;
@@ -155,18 +155,14 @@ void LaunchForward(Stream& stream, int64_t runs, const NormArguments<A>& argumen
   WithSlots(arguments.width, [&](auto slots) {
     constexpr int kSlots = slots;
     if constexpr (kSlots == 0) {
-      Launch(stream, Blocks(runs, kBlockWarps), kThreads, NormForwardWideKernel<A>, arguments);
+      Launch(stream, Blocks(runs, kBlockWarps), kForwardThreads, NormForwardWideKernel<A>,
+             arguments);
     } else {
       constexpr int kRuns = kSlots <= 4 ? 4 / kSlots : 1;
-      Launch(stream, Blocks(runs, kBlockWarps * kRuns), kThreads,
+      Launch(stream, Blocks(runs, kBlockWarps * kRuns), kForwardThreads,
              NormForwardKernel<A, kSlots, kRuns>, arguments);
     }
   });
-}
-
-template <typename A>
-void CheckSameShape(const Activations<A>& view, const Activations<const A>& x) {
-  CHECK(view.rows == x.rows && view.tokens == x.tokens && view.features == x.features);
 }
 
 }  // namespace
@@ -176,10 +172,10 @@ void NormForward(Stream& stream, const NormShape& shape, Activations<const A> x,
                  Activations<const A> residual, Activations<A> sum, const float* gain,
                  const float* bias, Activations<A> y, Activations<A> normalized, float* scale) {
   CHECK_EQ(shape.width, x.features);
-  CheckSameShape<A>(y, x);
-  CheckSameShape<A>(normalized, x);
-  if (residual.data != nullptr) CheckSameShape<const A>(residual, x);
-  if (sum.data != nullptr) CheckSameShape<A>(sum, x);
+  CheckSameShape(y, x);
+  CheckSameShape(normalized, x);
+  if (residual.data != nullptr) CheckSameShape(residual, x);
+  if (sum.data != nullptr) CheckSameShape(sum, x);
   const int64_t runs = x.rows * x.tokens;
   if (runs == 0) return;
   CHECK_LT(runs, int64_t{1} << 31);

@@ -47,7 +47,7 @@ struct NumericEmbeddingOp {
 };
 
 // Rows that a thread has under way.
-constexpr int kBatch = 8;
+constexpr int kRowBatch = 8;
 
 // An item is a chunk of rows (as row) and kCount features of one field.
 template <typename A>
@@ -72,11 +72,11 @@ struct ChunkGradientOp {
     const int64_t first = leaf * leaf_rows + begin;
     const int64_t field = fields.FieldOf(index.feature);
     Inputs<kCount> sums = {};
-    for (int64_t row = 0; row < rows; row += kBatch) {
-      float values[kBatch];
-      Values<kCount> d[kBatch];
+    for (int64_t row = 0; row < rows; row += kRowBatch) {
+      float values[kRowBatch];
+      Values<kCount> d[kRowBatch];
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
+      for (int i = 0; i < kRowBatch; ++i) {
         values[i] = 0;
         d[i] = {};  // +0 leaves a sum that began at +0 as it is
         if (row + i >= rows) continue;
@@ -84,7 +84,7 @@ struct ChunkGradientOp {
         d[i] = LoadValues<kCount>(At(dy, {first + row + i, 0, index.feature}));
       }
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
+      for (int i = 0; i < kRowBatch; ++i) {
         const bool is_missing = values[i] != values[i];
         for (int j = 0; j < kCount; ++j) {
           sums.dvectors.v[j] = fmaf(d[i].v[j], is_missing ? 0.0f : values[i], sums.dvectors.v[j]);

@@ -8,18 +8,18 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kBlockWarps = kThreads / kWarp;
+constexpr int kOutputThreads = 256;
+constexpr int kOutputWarps = kOutputThreads / kWarp;
 constexpr int kChains = 8;
-static_assert(kChains == kBlockWarps);
+static_assert(kChains == kOutputWarps);
 
 // A warp: one row and token.
 template <typename A, typename Out>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kOutputThreads)
     ForwardKernel(const Activations<const A> x, const A* w, const SingleOutputEpilogue epilogue,
                   const Activations<Out> y) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int64_t run = static_cast<int64_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarp;
+  const int64_t run = static_cast<int64_t>(blockIdx.x) * kOutputWarps + threadIdx.x / kWarp;
   if (run >= x.rows * x.tokens) return;
   const int64_t row = run / x.tokens;
   const int64_t token = run % x.tokens;
@@ -77,7 +77,7 @@ struct GradientArguments {
 
 // A block: 32 features of one leaf and token; warp c has the chains c, its lanes the features.
 template <typename A>
-__global__ void __launch_bounds__(kThreads) GradientKernel(const GradientArguments<A> a) {
+__global__ void __launch_bounds__(kOutputThreads) GradientKernel(const GradientArguments<A> a) {
   __shared__ float chains[kChains][kWarp];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int chain = static_cast<int>(threadIdx.x) / kWarp;
@@ -114,7 +114,8 @@ void SingleOutputForward(Stream& stream, Activations<const A> x, const A* w,
   CHECK(epilogue.bias == nullptr || x.tokens == 1) << "a bias goes with one token";
   const int64_t runs = x.rows * x.tokens;
   if (runs == 0) return;
-  Launch(stream, Blocks(runs, kBlockWarps), kThreads, ForwardKernel<A, Out>, x, w, epilogue, y);
+  Launch(stream, Blocks(runs, kOutputWarps), kOutputThreads, ForwardKernel<A, Out>, x, w, epilogue,
+         y);
 }
 
 template <typename A>
@@ -134,7 +135,7 @@ void SingleOutputGradient(Stream& stream, const LeafShape& shape, Activations<co
   const int64_t blocks = shape.leaves * x.tokens * feature_blocks;
   if (blocks == 0) return;
   CHECK_LT(blocks, int64_t{1} << 31);
-  Launch(stream, static_cast<unsigned>(blocks), kThreads, GradientKernel<A>,
+  Launch(stream, static_cast<unsigned>(blocks), kOutputThreads, GradientKernel<A>,
          GradientArguments<A>{shape, dy, x, dw, map_stride, leaf_stride, feature_blocks});
 }
 

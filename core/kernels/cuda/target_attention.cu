@@ -8,10 +8,10 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kTargetThreads = 256;
 
 __device__ inline int64_t Item() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  return static_cast<int64_t>(blockIdx.x) * kTargetThreads + threadIdx.x;
 }
 
 // Element f of a row's target and of its position t.
@@ -28,7 +28,7 @@ __device__ inline float PositionAt(const TargetAttentionShape& shape, const Acti
 
 // A thread: an element of a position.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTargetThreads)
     InputsKernel(const TargetAttentionShape shape, const Activations<const A> x, int64_t items,
                  A* inputs) {
   const int64_t item = Item();
@@ -46,9 +46,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A thread: a row.
-__global__ void __launch_bounds__(kThreads)
-    WeightsKernel(const TargetAttentionShape shape, int64_t rows, bool softmax, const float* scores,
-                  float* weights) {
+__global__ void __launch_bounds__(kTargetThreads)
+    TargetWeightsKernel(const TargetAttentionShape shape, int64_t rows, bool softmax,
+                        const float* scores, float* weights) {
   const int64_t row = Item();
   if (row >= rows) return;
   const int64_t length = shape.lengths.Of(row);
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: an element of y.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTargetThreads)
     OutputKernel(const TargetAttentionShape shape, const Activations<const A> x,
                  const float* weights, int64_t items, const Activations<A> y) {
   const int64_t item = Item();
@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: a position.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
-    WeightGradientKernel(const TargetAttentionShape shape, const Activations<const A> x,
-                         const Activations<const A> dy, int64_t items, float* dweights) {
+__global__ void __launch_bounds__(kTargetThreads)
+    TargetWeightGradientKernel(const TargetAttentionShape shape, const Activations<const A> x,
+                               const Activations<const A> dy, int64_t items, float* dweights) {
   const int64_t item = Item();
   if (item >= items) return;
   const int64_t row = item / shape.positions;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: a row.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTargetThreads)
     ScoreGradientKernel(const TargetAttentionShape shape, bool softmax, const float* weights,
                         const float* dweights, int64_t rows, A* dscores) {
   const int64_t row = Item();
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: an element of the fields' part of dx; those of the target write the positions' too.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTargetThreads)
     InputGradientKernel(const TargetAttentionShape shape, const Activations<const A> x,
                         const float* weights, const Activations<const A> dy, const A* dinputs,
                         int64_t items, const Activations<A> dx) {
@@ -161,14 +161,15 @@ void TargetAttentionInputs(Stream& stream, const TargetAttentionShape& shape,
                            Activations<const A> x, Activations<A> inputs) {
   const int64_t items = x.rows * shape.positions * shape.width;
   if (items == 0) return;
-  Launch(stream, Blocks(items, kThreads), kThreads, InputsKernel<A>, shape, x, items, inputs.data);
+  Launch(stream, Blocks(items, kTargetThreads), kTargetThreads, InputsKernel<A>, shape, x, items,
+         inputs.data);
 }
 
 void TargetAttentionWeights(Stream& stream, const TargetAttentionShape& shape, int64_t rows,
                             bool softmax, const float* scores, float* weights) {
   if (rows == 0) return;
-  Launch(stream, Blocks(rows, kThreads), kThreads, WeightsKernel, shape, rows, softmax, scores,
-         weights);
+  Launch(stream, Blocks(rows, kTargetThreads), kTargetThreads, TargetWeightsKernel, shape, rows,
+         softmax, scores, weights);
 }
 
 template <typename A>
@@ -176,7 +177,8 @@ void TargetAttentionOutput(Stream& stream, const TargetAttentionShape& shape,
                            Activations<const A> x, const float* weights, Activations<A> y) {
   const int64_t items = y.rows * y.features;
   if (items == 0) return;
-  Launch(stream, Blocks(items, kThreads), kThreads, OutputKernel<A>, shape, x, weights, items, y);
+  Launch(stream, Blocks(items, kTargetThreads), kTargetThreads, OutputKernel<A>, shape, x, weights,
+         items, y);
 }
 
 template <typename A>
@@ -186,10 +188,10 @@ void TargetAttentionScoreGradients(Stream& stream, const TargetAttentionShape& s
                                    Activations<A> dscores) {
   const int64_t items = x.rows * shape.positions;
   if (items == 0) return;
-  Launch(stream, Blocks(items, kThreads), kThreads, WeightGradientKernel<A>, shape, x, dy, items,
-         dweights);
-  Launch(stream, Blocks(x.rows, kThreads), kThreads, ScoreGradientKernel<A>, shape, softmax,
-         weights, static_cast<const float*>(dweights), x.rows, dscores.data);
+  Launch(stream, Blocks(items, kTargetThreads), kTargetThreads, TargetWeightGradientKernel<A>,
+         shape, x, dy, items, dweights);
+  Launch(stream, Blocks(x.rows, kTargetThreads), kTargetThreads, ScoreGradientKernel<A>, shape,
+         softmax, weights, static_cast<const float*>(dweights), x.rows, dscores.data);
 }
 
 template <typename A>
@@ -199,8 +201,8 @@ void TargetAttentionInputGradients(Stream& stream, const TargetAttentionShape& s
                                    Activations<A> dx) {
   const int64_t items = dy.rows * dy.features;
   if (items == 0) return;
-  Launch(stream, Blocks(items, kThreads), kThreads, InputGradientKernel<A>, shape, x, weights, dy,
-         dinputs.data, items, dx);
+  Launch(stream, Blocks(items, kTargetThreads), kTargetThreads, InputGradientKernel<A>, shape, x,
+         weights, dy, dinputs.data, items, dx);
 }
 
 ELASTOR_INSTANTIATE(TargetAttentionInputs, float, BFloat16)

@@ -5,16 +5,16 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kTokenThreads = 256;
 
 // An element of a view of vectors, k features each: of which vector, and which feature of it.
-struct Element {
+struct TokenElement {
   int64_t row;
   int64_t vector;
   int64_t feature;
 
-  __device__ Element(int64_t features, int64_t width) {
-    const int64_t item = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  __device__ TokenElement(int64_t features, int64_t width) {
+    const int64_t item = static_cast<int64_t>(blockIdx.x) * kTokenThreads + threadIdx.x;
     row = item / features;
     vector = item % features / width;
     feature = item % width;
@@ -30,10 +30,10 @@ __device__ A& At(const TargetTokenShape& shape, const Activations<A>& view, int6
 
 // A thread: an element of x.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTokenThreads)
     AppendKernel(const TargetTokenShape shape, const Activations<const A> e,
                  const Activations<A> x) {
-  const auto [row, t, f] = Element(x.features, shape.width);
+  const auto [row, t, f] = TokenElement(x.features, shape.width);
   if (row >= x.rows) return;
   const int64_t length = shape.lengths.Of(row);
   A value = static_cast<A>(0.0f);
@@ -43,10 +43,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: an element of de.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTokenThreads)
     AppendBackwardKernel(const TargetTokenShape shape, const Activations<const A> dx,
                          const Activations<A> de) {
-  const auto [row, vector, f] = Element(de.features, shape.width);
+  const auto [row, vector, f] = TokenElement(de.features, shape.width);
   if (row >= de.rows) return;
   const int64_t length = shape.lengths.Of(row);
   const int64_t t = vector == shape.field ? length : vector - shape.fields;
@@ -56,10 +56,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: an element of y.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTokenThreads)
     ReadKernel(const TargetTokenShape shape, const Activations<const A> e,
                const Activations<const A> x, const Activations<A> y) {
-  const auto [row, vector, f] = Element(y.features, shape.width);
+  const auto [row, vector, f] = TokenElement(y.features, shape.width);
   if (row >= y.rows) return;
   At(shape, y, row, vector, f) = vector == shape.field ? At(shape, x, row, shape.lengths.Of(row), f)
                                                        : At(shape, e, row, vector, f);
@@ -67,10 +67,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread: an element of de and, behind these, of dx.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTokenThreads)
     ReadBackwardKernel(const TargetTokenShape shape, const Activations<const A> dy,
                        const Activations<A> de, const Activations<A> dx) {
-  const auto [row, vector, f] = Element(de.features + dx.features, shape.width);
+  const auto [row, vector, f] = TokenElement(de.features + dx.features, shape.width);
   if (row >= de.rows) return;
   const int64_t t = vector - shape.fields - shape.positions;
   if (t < 0) {
@@ -87,7 +87,7 @@ template <typename... Parameters, typename... Arguments>
 void LaunchElements(Stream& stream, int64_t rows, int64_t features, void (*kernel)(Parameters...),
                     const Arguments&... arguments) {
   if (rows == 0) return;
-  Launch(stream, Blocks(rows * features, kThreads), kThreads, kernel, arguments...);
+  Launch(stream, Blocks(rows * features, kTokenThreads), kTokenThreads, kernel, arguments...);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kCopyThreads = 256;
 // Elements of a block, at least one row.
 constexpr int64_t kBlockElements = 2048;
 // Shared memory that every launch may have.
@@ -58,12 +58,12 @@ struct BlockRows {
 
 // Elements are read where they lie.
 template <typename E>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCopyThreads)
     GatherKernel(const RowTranspose transpose, int64_t rows, int64_t block_rows, const E* x,
                  int64_t x_stride, E* y, int64_t y_stride) {
   const uint32_t elements = transpose.by_elements.divisor();
   const BlockRows<E> block(rows, block_rows, elements, x, x_stride, y, y_stride);
-  for (uint32_t item = threadIdx.x; item < block.items; item += kThreads) {
+  for (uint32_t item = threadIdx.x; item < block.items; item += kCopyThreads) {
     const uint32_t row = transpose.by_elements.Divide(item);
     const uint32_t to = item - row * elements;
     block.y[row * y_stride + to] = block.x[row * x_stride + transpose.Source(to)];
@@ -76,19 +76,19 @@ ELASTOR_HOST_DEVICE inline uint32_t Padded(uint32_t index) { return index + (ind
 // A block's rows go through shared memory (Padded(elements of the rows) floats), so that reads and
 // writes are in the order of memory.
 template <typename A>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCopyThreads)
     StagedKernel(const RowTranspose transpose, int64_t rows, int64_t block_rows, const A* x,
                  int64_t x_stride, A* y, int64_t y_stride) {
   float* const staged = SharedMemory<float>();
   const uint32_t elements = transpose.by_elements.divisor();
   const BlockRows<A> block(rows, block_rows, elements, x, x_stride, y, y_stride);
-  for (uint32_t item = threadIdx.x; item < block.items; item += kThreads) {
+  for (uint32_t item = threadIdx.x; item < block.items; item += kCopyThreads) {
     const uint32_t row = transpose.by_elements.Divide(item);
     const uint32_t from = item - row * elements;
     staged[Padded(item)] = static_cast<float>(block.x[row * x_stride + from]);
   }
   __syncthreads();
-  for (uint32_t item = threadIdx.x; item < block.items; item += kThreads) {
+  for (uint32_t item = threadIdx.x; item < block.items; item += kCopyThreads) {
     const uint32_t row = transpose.by_elements.Divide(item);
     const uint32_t to = item - row * elements;
     block.y[row * y_stride + to] =
@@ -117,15 +117,15 @@ void TransposeRows(Stream& stream, int64_t outer, int64_t inner, int64_t run,
       (block_rows * elements * 33 / 32 + 1) * static_cast<int64_t>(sizeof(float));
   if (HasPacks(x, run, kPack) && HasPacks(y, run, kPack)) {
     using P = Pack<A, kPack>;
-    Launch(stream, blocks, kThreads, GatherKernel<P>, RowTranspose(outer, inner, run / kPack),
+    Launch(stream, blocks, kCopyThreads, GatherKernel<P>, RowTranspose(outer, inner, run / kPack),
            x.rows, block_rows, reinterpret_cast<const P*>(x.data), x.row_stride / kPack,
            reinterpret_cast<P*>(y.data), y.row_stride / kPack);
   } else if (shared_bytes <= kMostSharedBytes) {
-    LaunchWithSharedMemory(stream, blocks, kThreads, shared_bytes, StagedKernel<A>,
+    LaunchWithSharedMemory(stream, blocks, kCopyThreads, shared_bytes, StagedKernel<A>,
                            RowTranspose(outer, inner, run), x.rows, block_rows, x.data,
                            x.row_stride, y.data, y.row_stride);
   } else {
-    Launch(stream, blocks, kThreads, GatherKernel<A>, RowTranspose(outer, inner, run), x.rows,
+    Launch(stream, blocks, kCopyThreads, GatherKernel<A>, RowTranspose(outer, inner, run), x.rows,
            block_rows, x.data, x.row_stride, y.data, y.row_stride);
   }
 }

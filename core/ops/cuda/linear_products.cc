@@ -96,12 +96,12 @@ void LinearProducts<A>::WeightGradient(const KernelPass& pass, Activations<const
 template class LinearProducts<float>;
 template class LinearProducts<BFloat16>;
 
-#define ELASTOR_INSTANTIATE(A, Out)                                                 \
+#define ELASTOR_INSTANTIATE_PRODUCTS(A, Out)                                        \
   template void LinearProducts<A>::Forward(const DevicePass&, Activations<const A>, \
                                            Activations<Out>, const Epilogue&);
-ELASTOR_INSTANTIATE(float, float)
-ELASTOR_INSTANTIATE(BFloat16, BFloat16)
-ELASTOR_INSTANTIATE(BFloat16, float)
-#undef ELASTOR_INSTANTIATE
+ELASTOR_INSTANTIATE_PRODUCTS(float, float)
+ELASTOR_INSTANTIATE_PRODUCTS(BFloat16, BFloat16)
+ELASTOR_INSTANTIATE_PRODUCTS(BFloat16, float)
+#undef ELASTOR_INSTANTIATE_PRODUCTS
 
 }  // namespace elastor::cuda

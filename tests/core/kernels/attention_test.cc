@@ -58,10 +58,10 @@ std::vector<Case> Cases() {
 float Exp(float x) { return cuda::Exp(x); }
 double Exp(double x) { return std::exp(x); }
 cuda::ValueAndSlope Silu(float x) { return cuda::Swish(x); }
-struct ValueAndSlope {
+struct ExactValueAndSlope {
   double value, slope;
 };
-ValueAndSlope Silu(double x) {
+ExactValueAndSlope Silu(double x) {
   const double e = std::exp(-std::fabs(x));
   const double sigmoid = (x < 0 ? e : 1.0) / (1.0 + e);
   const double value = x * sigmoid;

@@ -11,13 +11,13 @@
 namespace elastor {
 namespace {
 
-struct Case {
+struct NormCase {
   NormKind kind;
   int64_t rows, width, groups;
 };
-const Case kCases[] = {{NormKind::kLayer, 5, 26, 3}, {NormKind::kLayer, 17, 1, 2},
-                       {NormKind::kLayer, 33, 7, 1}, {NormKind::kRms, 16, 26, 2},
-                       {NormKind::kRms, 3, 5, 4},    {NormKind::kLayer, 1, 390, 1}};
+const NormCase kNormCases[] = {{NormKind::kLayer, 5, 26, 3}, {NormKind::kLayer, 17, 1, 2},
+                               {NormKind::kLayer, 33, 7, 1}, {NormKind::kRms, 16, 26, 2},
+                               {NormKind::kRms, 3, 5, 4},    {NormKind::kLayer, 1, 390, 1}};
 
 template <typename T>
 struct Forward {
@@ -25,7 +25,7 @@ struct Forward {
   std::vector<T> gain, bias;
   NormShape shape;
 
-  explicit Forward(const Case& c)
+  explicit Forward(const NormCase& c)
       : x(c.rows, c.width * c.groups, 1),
         y(c.rows, c.width * c.groups, 2),
         normalized(c.rows, c.width * c.groups, 3),
@@ -42,7 +42,7 @@ struct Forward {
 };
 
 TEST(NormTest, ForwardIsTheFormula) {
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     Forward<double> f(c);
     f.Run();
     for (int64_t row = 0; row < c.rows; ++row) {
@@ -68,7 +68,7 @@ TEST(NormTest, ForwardIsTheFormula) {
 
 TEST(NormTest, FloatIsCloseToDouble) {
   constexpr float kTolerance = 2e-5f;  // sums of 390 numbers near 1, then a division
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     if (c.width == 1) continue;  // 0 / sqrt(eps): rounding of the mean, magnified
     Forward<float> single(c);
     Forward<double> twice(c);
@@ -83,7 +83,7 @@ TEST(NormTest, FloatIsCloseToDouble) {
 }
 
 TEST(NormTest, InPlaceAndAloneGiveTheSameBits) {
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     Forward<float> f(c);
     f.Run();
     Forward<float> in_place(c);
@@ -117,7 +117,7 @@ double Difference(double& parameter, const std::function<double()>& loss) {
 
 TEST(NormTest, BackwardIsTheDerivative) {
   constexpr double kTolerance = 1e-6;
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     if (c.width == 1) continue;  // y is constant up to eps: differences of nothing
     Forward<double> f(c);
     const int64_t features = c.width * c.groups;
@@ -158,7 +158,7 @@ TEST(NormTest, BackwardIsTheDerivative) {
 
 // Eight chains over rows for every feature of every group, then groups ascending.
 TEST(NormTest, ParameterGradientsAddInTheDocumentedOrder) {
-  for (const Case& c : kCases) {
+  for (const NormCase& c : kNormCases) {
     const int64_t features = c.width * c.groups;
     Forward<float> f(c);
     f.Run();

@@ -15,7 +15,7 @@ namespace {
 
 using Eigen::MatrixXd;
 
-constexpr double kTolerance = 1e-14;  // of the largest, times n
+constexpr double kRelativeError = 1e-14;  // of the largest, times n
 
 MatrixXd RandomSymmetric(int64_t n, uint64_t stream) {
   MatrixXd matrix(n, n);
@@ -42,7 +42,7 @@ void ExpectEigenvalues(const std::vector<MatrixXd>& matrices) {
     const double scale = expected.cwiseAbs().maxCoeff();
     for (int64_t i = 0; i < n; ++i) {
       EXPECT_NEAR(solver.Value(i)[lane], expected[n - 1 - i],
-                  kTolerance * static_cast<double>(n) * scale)
+                  kRelativeError * static_cast<double>(n) * scale)
           << "matrix " << lane << " of size " << n << ", value " << i;
     }
   }

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint_testing.h"
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/manifest.h"
 #include "xxhash.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint_testing.h"
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace elastor {
@@ -18,8 +18,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-
-constexpr int64_t kStaging = int64_t{1} << 30;
 
 const Layout kLayouts[] = {{1, PlanKind::kRowWise, 2},
                            {3, PlanKind::kTableWise},

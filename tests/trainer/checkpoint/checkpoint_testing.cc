@@ -1,4 +1,4 @@
-#include "checkpoint_testing.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 
 #include <filesystem>
 #include <thread>
@@ -16,7 +16,6 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kBucketElements = 1024;
-constexpr int64_t kStaging = int64_t{1} << 30;
 constexpr int64_t kLeaves = 16;
 
 // Different for every (seed, kind of value, place).

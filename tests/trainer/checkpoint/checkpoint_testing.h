@@ -34,6 +34,9 @@ struct Layout {
   int threads = 1;
 };
 
+// Bytes that a writer may hold; more than any test has.
+inline constexpr int64_t kStaging = int64_t{1} << 30;
+
 // What SomeFacts is of.
 ModelIdentity SomeModel();
 

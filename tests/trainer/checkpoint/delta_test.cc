@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint_testing.h"
 #include "collective/communicator.h"
 #include "core/base/file.h"
 #include "core/process/claimed_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/compact.h"
 #include "trainer/checkpoint/manifest.h"
@@ -18,12 +18,10 @@
 namespace elastor {
 namespace {
 
-constexpr int64_t kStaging = int64_t{1} << 30;
-
-const Layout kLayouts[] = {{1, PlanKind::kRowWise, 2},
-                           {3, PlanKind::kTableWise},
-                           {5, PlanKind::kReplicated, 2},
-                           {16, PlanKind::kRowWise}};
+const Layout kDeltaLayouts[] = {{1, PlanKind::kRowWise, 2},
+                                {3, PlanKind::kTableWise},
+                                {5, PlanKind::kReplicated, 2},
+                                {16, PlanKind::kRowWise}};
 
 // Fill(2) makes the rows whose key is 2 modulo 3.
 std::vector<int64_t> Keys(int64_t begin, int64_t end, int64_t stride) {
@@ -135,7 +133,7 @@ TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
   for (const OptimizerKind sparse :
        {OptimizerKind::kLazyAdam, OptimizerKind::kRowWiseAdagrad, OptimizerKind::kSgd}) {
     model_.sparse = sparse;
-    for (const Layout& writers : kLayouts) {
+    for (const Layout& writers : kDeltaLayouts) {
       if (sparse == OptimizerKind::kLazyAdam) {
         ASSERT_EQ(WriteAll(writers).message(), "") << writers.ranks;
         EXPECT_EQ(RowsIn(1), 3333 + 3);
@@ -152,8 +150,8 @@ TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
         });
         ASSERT_EQ(status.message(), "") << writers.ranks;
       }
-      for (const Layout& readers : kLayouts) ExpectRead(2, readers);
-      if (sparse == OptimizerKind::kLazyAdam) ExpectRead(3, kLayouts[1]);
+      for (const Layout& readers : kDeltaLayouts) ExpectRead(2, readers);
+      if (sparse == OptimizerKind::kLazyAdam) ExpectRead(3, kDeltaLayouts[1]);
     }
   }
 }

@@ -2,10 +2,10 @@
 #include <set>
 #include <string>
 
-#include "checkpoint_testing.h"
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/checkpoint.h"
 
 namespace elastor {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint_testing.h"
 #include "configs/proto/control.pb.h"
 #include "core/base/digest.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/digest_records.h"
 
 namespace elastor {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trainer/checkpoint/checkpoint_testing.h"
 #include "trainer/checkpoint/checkpoint.h"
 
 namespace elastor {

@@ -498,7 +498,7 @@ TEST(MetricsTest, SlicesAreTheMetricsOfTheirRows) {
 TEST(MetricsTest, ExtremeScoresKeepTheirOrder) {
   Predictions predictions;
   const float huge = std::numeric_limits<float>::max();
-  const float tiny = std::numeric_limits<float>::denorm_min();
+  const float tiny = std::numeric_limits<float>::min();
   const float ascending[] = {-huge, -1.0f, -tiny, 0.0f, tiny, 1.0f, huge};
   for (size_t i = 0; i < std::size(ascending); ++i) predictions.Add(ascending[i], i >= 3);
   for (const int ranks : kRankCounts) EXPECT_EQ(ReduceOver(ranks, predictions).value().auc, 1.0);

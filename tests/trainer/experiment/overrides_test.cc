@@ -90,7 +90,7 @@ TEST(OverridesTest, WithoutAModelFieldsAreRankElastors) {
   EXPECT_TRUE(experiment.model().has_mlp());
 }
 
-struct Mistake {
+struct WrongAssignment {
   const char* assignment;
   std::string message;
 };
@@ -111,7 +111,7 @@ std::string UpperCase(std::string text) {
 }
 
 TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
-  const Mistake mistakes[] = {
+  const WrongAssignment mistakes[] = {
       {"training.steps=3",
        "--set=training.steps=3: TrainingConfig has no field 'steps'; it has: seed, batch_size, "
        "epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, schedule, monitor, "
@@ -152,7 +152,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"model.tokens", "--set=model.tokens: expected path.to.field=value"},
       {"=4", "--set==4: expected path.to.field=value"},
   };
-  for (const Mistake& mistake : mistakes) {
+  for (const WrongAssignment& mistake : mistakes) {
     Experiment experiment;
     experiment.mutable_model()->mutable_rank_elastor()->set_tokens(15);
     const std::string before = experiment.SerializeAsString();

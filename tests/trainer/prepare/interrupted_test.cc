@@ -23,13 +23,13 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kRows = 50000;  // several chunks of text
+constexpr int64_t kFileRows = 50000;  // several chunks of text
 
 const std::string kSeriesSchema =
     std::string(kRawSchema) + "split { train: 0.6 validation: 0.1 test: 0.3 }";
 
-PrepareOptions SeriesOptions(const std::string& output_name) {
-  const std::string text = RawTexts(0, kRows);
+PrepareOptions TwoFileOptions(const std::string& output_name) {
+  const std::string text = RawTexts(0, kFileRows);
   const size_t cut = text.find('\n', text.size() / 3) + 1;
   PrepareOptions options = OptionsOf(
       kSeriesSchema,
@@ -65,7 +65,7 @@ bool PrepareKilledAt(PrepareOptions options, int calls) {
 }
 
 TEST(InterruptedTest, KilledAnywhereThenRunAgainGivesTheSameBytes) {
-  PrepareOptions options = SeriesOptions("whole");
+  PrepareOptions options = TwoFileOptions("whole");
   const auto whole = Prepare(options);
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   const std::string whole_dir = options.output_dir;
@@ -87,7 +87,7 @@ TEST(InterruptedTest, KilledAnywhereThenRunAgainGivesTheSameBytes) {
 }
 
 TEST(InterruptedTest, WhatIsFinishedIsNotDoneAgain) {
-  PrepareOptions options = SeriesOptions("whole");
+  PrepareOptions options = TwoFileOptions("whole");
   int64_t reading_calls = 0, calls = 0;
   options.progress = [&](const PrepareProgress& now) {
     ++calls;
@@ -106,7 +106,7 @@ TEST(InterruptedTest, WhatIsFinishedIsNotDoneAgain) {
   ASSERT_TRUE(PrepareKilledAt(killed, static_cast<int>(reading_calls)));
   ASSERT_TRUE(Prepare(options).ok());
   EXPECT_GT(rows_read, 0);
-  EXPECT_LT(rows_read, kRows / reading_calls * 2);
+  EXPECT_LT(rows_read, kFileRows / reading_calls * 2);
   ExpectSameSets(whole_dir, options.output_dir);
   // After a part of the blocks: no text, and not these blocks.
   std::filesystem::remove_all(options.output_dir);
@@ -115,12 +115,12 @@ TEST(InterruptedTest, WhatIsFinishedIsNotDoneAgain) {
   ASSERT_TRUE(Prepare(options).ok());
   EXPECT_EQ(rows_read, 0);
   EXPECT_GT(rows_written, 0);
-  EXPECT_LT(rows_written, kRows / 2);
+  EXPECT_LT(rows_written, kFileRows / 2);
   ExpectSameSets(whole_dir, options.output_dir);
 }
 
 TEST(InterruptedTest, AnotherSchemaInputOrOptionIsRefusedUntilRestart) {
-  PrepareOptions options = SeriesOptions("out");
+  PrepareOptions options = TwoFileOptions("out");
   std::filesystem::remove_all(options.output_dir + ".partial");
   ASSERT_TRUE(PrepareKilledAt(options, 3));
   const auto message_of = [](const PrepareOptions& changed) {
@@ -150,11 +150,11 @@ TEST(InterruptedTest, AnotherSchemaInputOrOptionIsRefusedUntilRestart) {
   options.restart = true;
   const auto report = Prepare(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(report->rows[0] + report->rows[1] + report->rows[2], kRows + 1);
+  EXPECT_EQ(report->rows[0] + report->rows[1] + report->rows[2], kFileRows + 1);
 }
 
 TEST(InterruptedTest, ADamagedWorkingFileIsNoticed) {
-  PrepareOptions options = SeriesOptions("out");
+  PrepareOptions options = TwoFileOptions("out");
   int calls = 0;
   options.progress = [&](const PrepareProgress& now) { calls += now.phase == "reading"; };
   ASSERT_TRUE(Prepare(options).ok());
@@ -177,7 +177,7 @@ TEST(InterruptedTest, ADamagedWorkingFileIsNoticed) {
 
 // A killed run whose ids and encoding are complete, in `output_dir`.partial.
 PrepareOptions KilledWhileWriting(const std::string& name) {
-  PrepareOptions options = SeriesOptions(name);
+  PrepareOptions options = TwoFileOptions(name);
   std::filesystem::remove_all(options.output_dir + ".partial");
   int calls = 0;
   options.progress = [&](const PrepareProgress&) { ++calls; };
@@ -273,7 +273,7 @@ TEST(InterruptedTest, AWorkingFileCutOffUnderItsReaderEndsWithALine) {
   for (const auto& [phase, file] :
        {std::pair("ranking values", "values"), std::pair("ranking values", "counts"),
         std::pair("writing", "ids")}) {
-    PrepareOptions options = SeriesOptions("out");
+    PrepareOptions options = TwoFileOptions("out");
     std::filesystem::remove_all(options.output_dir + ".partial");
     const std::string path = options.output_dir + ".partial/work/" + file;
     std::string said;
@@ -287,7 +287,7 @@ TEST(InterruptedTest, AWorkingFileCutOffUnderItsReaderEndsWithALine) {
 
 TEST(InterruptedTest, AFolderMovedOrTakenMeanwhileIsTheMachines) {
   for (const std::string phase : {"measuring", "writing"}) {
-    PrepareOptions options = SeriesOptions("moved");
+    PrepareOptions options = TwoFileOptions("moved");
     std::filesystem::remove_all(options.output_dir + ".partial");
     const std::string partial = options.output_dir + ".partial", other = ScratchPath("other");
     std::string said;
@@ -297,7 +297,7 @@ TEST(InterruptedTest, AFolderMovedOrTakenMeanwhileIsTheMachines) {
     EXPECT_THAT(said, HasSubstr("moved.partial: moved or removed while it was written"));
   }
   // What is complete when its name turns out to be taken is kept.
-  PrepareOptions options = SeriesOptions("taken");
+  PrepareOptions options = TwoFileOptions("taken");
   std::filesystem::remove_all(options.output_dir + ".partial");
   std::string said;
   const int state = PrepareDisturbed(
@@ -317,7 +317,7 @@ TEST(InterruptedTest, AnInputThatChangesMeanwhileIsAnError) {
       [](const std::string& path) { std::filesystem::resize_file(path, 1000); },
       [](const std::string& path) { std::filesystem::remove(path); }};
   for (const auto& change : kChanges) {
-    PrepareOptions options = SeriesOptions("out");
+    PrepareOptions options = TwoFileOptions("out");
     bool changed = false;
     options.progress = [&](const PrepareProgress&) {
       if (!std::exchange(changed, true)) change(options.inputs[1]);
@@ -344,7 +344,7 @@ int PrepareWithFilesUpTo(const PrepareOptions& options, int64_t bytes) {
 }
 
 TEST(InterruptedTest, NoSpaceIsAMachineErrorAndTheNextRunGoesOn) {
-  PrepareOptions options = SeriesOptions("whole");
+  PrepareOptions options = TwoFileOptions("whole");
   ASSERT_TRUE(Prepare(options).ok());
   const std::string whole_dir = options.output_dir;
   int refused = 0;
@@ -411,10 +411,10 @@ std::string PrepareFed(const std::string& feed, const PrepareOptions& options,
 }
 
 TEST(InterruptedTest, StdinIsAnInputLikeOthers) {
-  PrepareOptions options = SeriesOptions("files");
+  PrepareOptions options = TwoFileOptions("files");
   ASSERT_TRUE(Prepare(options).ok());
   const std::string files = options.output_dir, a = options.inputs[0], b = options.inputs[1];
-  const std::string both = WriteScratch("both", Zstd(RawTexts(0, kRows)));
+  const std::string both = WriteScratch("both", Zstd(RawTexts(0, kFileRows)));
   for (const std::string& feed :
        {"(zcat " + a + "; cat " + b + ") | ", "cat " + both + " | ", "< " + both + " "}) {
     options.output_dir = ScratchPath("fed");

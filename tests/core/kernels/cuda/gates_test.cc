@@ -5,7 +5,7 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr Shape kShapes[] = {{5, 3, 26}, {1, 2, 33}, {6, 1, 1}, {9, 4, 16}, {3, 1, 104}};
+constexpr Shape kGateShapes[] = {{5, 3, 26}, {1, 2, 33}, {6, 1, 1}, {9, 4, 16}, {3, 1, 104}};
 constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu,
                                        Activation::kGelu,     Activation::kSwish,
                                        Activation::kTanh,     Activation::kSigmoid};
@@ -44,7 +44,7 @@ class GatesTest : public DeviceOpTest<A> {
   // body(shape, activation, layout)
   template <typename Body>
   void ForEachCase(Body body) {
-    for (const Shape& shape : kShapes) {
+    for (const Shape& shape : kGateShapes) {
       for (const Activation activation : kActivations) {
         for (const Layout layout : kLayouts) {
           SCOPED_TRACE(testing::Message()

@@ -8,7 +8,7 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr Shape kShapes[] = {{1, 1, 1}, {5, 1, 390}, {37, 3, 26}, {16, 2, 64}, {9, 1, 33}};
+constexpr Shape kOutputShapes[] = {{1, 1, 1}, {5, 1, 390}, {37, 3, 26}, {16, 2, 64}, {9, 1, 33}};
 
 // By the header's order: a chain a lane, then lanes by halves.
 float Dot(const float* x, const float* w, int64_t features) {
@@ -42,7 +42,7 @@ class SingleOutputTest : public DeviceOpTest<A> {
 
   template <typename Out>
   void ExpectForward() {
-    for (const Shape& shape : kShapes) {
+    for (const Shape& shape : kOutputShapes) {
       const Case c(shape);
       const Buffer<A> w = Weights(c);
       const Buffer<float> bias = elastor::cuda::Upload(this->stream_, std::vector<float>{0.3f});
@@ -80,7 +80,7 @@ TYPED_TEST(SingleOutputTest, ForwardInTheStatedOrder) {
 
 TYPED_TEST(SingleOutputTest, BackwardIsOneProductAnElement) {
   using A = TypeParam;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kOutputShapes) {
     const typename TestFixture::Case c(shape);
     const Buffer<A> w = this->Weights(c);
     for (const bool add : {false, true}) {

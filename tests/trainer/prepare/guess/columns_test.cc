@@ -5,8 +5,8 @@
 namespace elastor {
 namespace {
 
-SampleColumn ColumnOf(const std::vector<std::string>& values,
-                      const std::vector<std::string>& nulls = {}) {
+SampleColumn Summarised(const std::vector<std::string>& values,
+                        const std::vector<std::string>& nulls = {}) {
   SampleColumn column;
   for (const std::string& value : values) column.Add(value);
   column.Summarise(nulls);
@@ -14,7 +14,7 @@ SampleColumn ColumnOf(const std::vector<std::string>& values,
 }
 
 TEST(ColumnsTest, CountsNumbersIntegersAndMissingValues) {
-  const SampleColumn column = ColumnOf({"3", "-1", "2.5", "", "NA", "3"}, {"NA", "null"});
+  const SampleColumn column = Summarised({"3", "-1", "2.5", "", "NA", "3"}, {"NA", "null"});
   EXPECT_EQ(column.count, 4);
   EXPECT_EQ(column.missing, 2);
   EXPECT_EQ(column.nulls.size(), 1u);
@@ -30,22 +30,22 @@ TEST(ColumnsTest, CountsNumbersIntegersAndMissingValues) {
 }
 
 TEST(ColumnsTest, TellsWholeNumbersFromIntegersAndZerosInFront) {
-  const SampleColumn points = ColumnOf({"3.0", "1e2"});
+  const SampleColumn points = Summarised({"3.0", "1e2"});
   EXPECT_TRUE(points.whole());
   EXPECT_FALSE(points.integral());
-  EXPECT_TRUE(ColumnOf({"007", "12"}).leading_zeros);
-  EXPECT_FALSE(ColumnOf({"0", "-5", "0.5"}).leading_zeros);
+  EXPECT_TRUE(Summarised({"007", "12"}).leading_zeros);
+  EXPECT_FALSE(Summarised({"0", "-5", "0.5"}).leading_zeros);
 }
 
 // Dates of birth are times, and integers only where times of data of users lie.
 TEST(ColumnsTest, CountsTimesByFormat) {
-  const SampleColumn dates = ColumnOf({"1931-02-03", "2014-10-21 05:00:00", "0031-02-03"});
+  const SampleColumn dates = Summarised({"1931-02-03", "2014-10-21 05:00:00", "0031-02-03"});
   EXPECT_EQ(dates.times[Field::YYYY_MM_DD_HH_MM_SS], 2);
-  const SampleColumn seconds = ColumnOf({"874724710", "1500000000", "12", "14102105"});
+  const SampleColumn seconds = Summarised({"874724710", "1500000000", "12", "14102105"});
   EXPECT_EQ(seconds.times[Field::UNIX_SECONDS], 2);
   EXPECT_EQ(seconds.times[Field::YYMMDDHH], 1);
-  EXPECT_EQ(ColumnOf({"21.10.2014", "$5"}).written_times, 1);
-  EXPECT_EQ(ColumnOf({"21.10.2014", "$5"}).written_numbers, 1);
+  EXPECT_EQ(Summarised({"21.10.2014", "$5"}).written_times, 1);
+  EXPECT_EQ(Summarised({"21.10.2014", "$5"}).written_numbers, 1);
 }
 
 TEST(ColumnsTest, ReadsRowsOfAllFilesFromTheFirstRowOn) {

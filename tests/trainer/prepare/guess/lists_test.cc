@@ -2,20 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/trainer/prepare/guess/column_of.h"
+
 namespace elastor {
 namespace {
 
-using Texts = std::vector<std::string>;
-
-SampleColumn ColumnOf(const Texts& values, const std::string& name = "a") {
-  SampleColumn column;
-  column.name = name;
-  for (const std::string& value : values) column.Add(value);
-  column.Summarise({});
-  return column;
-}
-
-ListFinding Find(const Texts& values) { return FindList(ColumnOf(values), false, ""); }
+ListFinding FindIn(const Texts& values) { return FindList(ColumnOf("a", values), false, ""); }
 
 // One to three of six words in a row, in all ways.
 Texts Materials(const std::string& between) {
@@ -32,7 +24,7 @@ Texts Materials(const std::string& between) {
 
 TEST(ListsTest, FindsWhatStandsBetweenItems) {
   for (const std::string between : {"|", "^", ";", ",", " ", "/", "\x01"}) {
-    const ListFinding found = Find(Materials(between));
+    const ListFinding found = FindIn(Materials(between));
     EXPECT_EQ(found.kind, ListFinding::kList) << between;
     EXPECT_EQ(found.separator, between[0]);
     EXPECT_EQ(found.longest, 3);
@@ -41,18 +33,18 @@ TEST(ListsTest, FindsWhatStandsBetweenItems) {
 }
 
 TEST(ListsTest, HistoriesOfIdsHardlyRepeat) {
-  const ListFinding found = Find({"N1 N52 N7", "N88 N3", "N4", "N61 N5 N9 N17"});
+  const ListFinding found = FindIn({"N1 N52 N7", "N88 N3", "N4", "N61 N5 N9 N17"});
   EXPECT_EQ(found.kind, ListFinding::kList);
   EXPECT_EQ(found.separator, ' ');
   EXPECT_EQ(found.longest, 4);
-  EXPECT_EQ(Find({"i7", "i41 i9", "i3", "i12 i40"}).kind, ListFinding::kList);
+  EXPECT_EQ(FindIn({"i7", "i41 i9", "i3", "i12 i40"}).kind, ListFinding::kList);
 }
 
 TEST(ListsTest, NoSchemaReadsBracketsBlanksAroundItemsOrParts) {
   for (const Texts& values : {Texts{"['a', 'b']", "['b']"}, Materials(" | "), Materials(", "),
                               Texts{"a:1|b:2|c:3", "b:2|a:1", "c:3", "a:1"},
                               Texts{"0.5|1.25|3", "0.5|2.5|1.25", "2.5"}}) {
-    const ListFinding found = Find(values);
+    const ListFinding found = FindIn(values);
     EXPECT_EQ(found.kind, ListFinding::kUnreadable) << values[0];
     EXPECT_NE(found.doubt, "") << values[0];
   }
@@ -64,26 +56,26 @@ TEST(ListsTest, NamesAndPhrasesAreNoLists) {
   const Texts people = {"Braund, Mr. Owen", "Heikkinen, Miss. Laina", "Allen, Mr. William"};
   const Texts paths = {"/a/b", "/a/c", "/b/c", "/c/a", "/b", "/a"};
   for (const Texts& values : {cities, statuses, people, paths, Texts{"1", "2"}, Texts{"a|b"}}) {
-    EXPECT_EQ(Find(values).kind, ListFinding::kNone) << values[0];
+    EXPECT_EQ(FindIn(values).kind, ListFinding::kNone) << values[0];
   }
 }
 
 // Colours with shades have parts that recur, as lists have; all of two parts may be names.
 TEST(ListsTest, WhatMayBeEitherIsDoubted) {
   const ListFinding shades =
-      Find({"red", "blue", "dark red", "light red", "dark blue", "light blue"});
+      FindIn({"red", "blue", "dark red", "light red", "dark blue", "light blue"});
   EXPECT_EQ(shades.kind, ListFinding::kMaybe);
   EXPECT_NE(shades.doubt, "");
-  const ListFinding pairs = Find({"a|x", "a|y", "b|x", "b|y", "c|x", "c|y"});
+  const ListFinding pairs = FindIn({"a|x", "a|y", "b|x", "b|y", "c|x", "c|y"});
   EXPECT_EQ(pairs.kind, ListFinding::kList);
   EXPECT_NE(pairs.doubt, "");
 }
 
 TEST(ListsTest, ANameOrTheDelimiterDecides) {
   const Texts few = {"lamp", "desk/chair", "sofa", "bed/lamp"};
-  EXPECT_EQ(FindList(ColumnOf(few, "tags"), true, "").kind, ListFinding::kList);
-  EXPECT_EQ(FindList(ColumnOf(few, "tags"), false, "").kind, ListFinding::kMaybe);
-  EXPECT_EQ(FindList(ColumnOf(Materials("|")), false, "|").kind, ListFinding::kNone);
+  EXPECT_EQ(FindList(ColumnOf("tags", few), true, "").kind, ListFinding::kList);
+  EXPECT_EQ(FindList(ColumnOf("tags", few), false, "").kind, ListFinding::kMaybe);
+  EXPECT_EQ(FindList(ColumnOf("a", Materials("|")), false, "|").kind, ListFinding::kNone);
 }
 
 }  // namespace

@@ -3,19 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainer/prepare/guess/column_of.h"
+
 namespace elastor {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::StartsWith;
-
-SampleColumn ColumnOf(const std::string& name, const std::vector<std::string>& values) {
-  SampleColumn column;
-  column.name = name;
-  for (const std::string& value : values) column.Add(value);
-  return column;
-}
 
 TEST(NullsTest, NamibiaIsACountry) {
   const Nulls nulls =

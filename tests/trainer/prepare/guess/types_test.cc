@@ -6,21 +6,13 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "tests/trainer/prepare/guess/column_of.h"
+
 namespace elastor {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-using Texts = std::vector<std::string>;
-
-SampleColumn ColumnOf(const std::string& name, const Texts& values) {
-  SampleColumn column;
-  column.name = name;
-  for (const std::string& value : values) column.Add(value);
-  column.Summarise({});
-  return column;
-}
 
 // Integers first, first + step, ..., each in `rows` rows.
 SampleColumn Integers(const std::string& name, int count, int64_t step, int64_t first = 0,
