@@ -274,8 +274,8 @@ std::string SizeSentence(const SweepArms& arms, const std::vector<SweepLaw>& law
            ", but not beyond seed noise better than " + Size(groups[groups.size() - 2].size) + ".";
   }
   if (*trend.p_of_best <= kLevel) {
-    return text + "The best size was " + best + "; larger ones are worse, " +
-           Size(groups.back().size) + " by " +
+    return text + "The best size was " + best + "; the largest, " + Size(groups.back().size) +
+           ", is worse by " +
            Format("%.4f %s", std::abs(mean(trend.best) - mean(groups.size() - 1)), metric.c_str()) +
            ".";
   }

@@ -602,7 +602,7 @@ TEST_F(AnswerTest, SizesOfOneModel) {
             "The largest size was best, 160k (AUC 0.8101), but not beyond seed noise better than "
             "40k.");
   EXPECT_EQ(plant({0.79, 0.82, 0.8}, 1)[0],
-            "The best size was 40k (AUC 0.8200); larger ones are worse, 160k by 0.0200 AUC.");
+            "The best size was 40k (AUC 0.8200); the largest, 160k, is worse by 0.0200 AUC.");
   EXPECT_EQ(plant({0.79, 0.8101, 0.81}, 1)[0],
             "The best size was 40k (AUC 0.8101); the largest, 160k, cannot be told from it.");
   EXPECT_EQ(plant({0.79, 0.8}, 1, 1)[0],
