@@ -32,6 +32,7 @@
 #include "launcher/make_plan.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/rename_label.h"
 #include "launcher/run_command.h"
 #include "launcher/run_folder.h"
 #include "launcher/slurm_array.h"
@@ -56,6 +57,9 @@ DEFINE_bool(calibrate, false,
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
 DEFINE_bool(report, false,
             "write the report of the sweep in --output_dir as far as it is; needs no --sweep");
+DEFINE_string(rename, "",
+              "OLD=NEW: give a label of the sweep in --output_dir another name, in its tables and "
+              "its report; needs no --sweep");
 DEFINE_bool(retry_failed, false, "try failed runs again, also those that would not be");
 DEFINE_string(scheduler, "local", "where runs go: local, this machine, or slurm, job arrays");
 DEFINE_bool(
@@ -146,13 +150,16 @@ Status CheckFlags() {
   if (FLAGS_rehearse_preemption && FLAGS_scheduler != "local") {
     return UserError("--rehearse_preemption: expected --scheduler=local with it");
   }
-  const bool acts_alone = FLAGS_status || FLAGS_report || FLAGS_stop || FLAGS_element > 0;
+  const bool renames = !FLAGS_rename.empty();
+  const bool acts_alone =
+      FLAGS_status || FLAGS_report || FLAGS_stop || renames || FLAGS_element > 0;
   if (FLAGS_sweep.empty() && !acts_alone) {
     return UserError("--sweep: missing; expected a file, as configs/sweeps/quick.textproto");
   }
-  if (FLAGS_status + FLAGS_dry_run + FLAGS_report + FLAGS_stop + FLAGS_detach > 1) {
+  if (FLAGS_status + FLAGS_dry_run + FLAGS_report + FLAGS_stop + FLAGS_detach + renames > 1) {
     return UserError(
-        "--status, --dry_run, --report, --stop and --detach: expected one of them at most");
+        "--status, --dry_run, --report, --rename, --stop and --detach: expected one of them at "
+        "most");
   }
   return OkStatus();
 }
@@ -400,6 +407,16 @@ Status Stop(const SweepFiles& files) {
   return CancelJobs(files);
 }
 
+Status Rename(const SweepFiles& files) {
+  ELASTOR_ASSIGN_OR_RETURN(const Renaming renaming, ParseRenaming(FLAGS_rename));
+  ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
+  // A launcher at work would write its own names over the new ones.
+  FolderLock lock;
+  ELASTOR_RETURN_IF_ERROR(lock.Take(files));
+  ELASTOR_RETURN_IF_ERROR(RenameLabel(files, renaming));
+  return WriteReport(files);
+}
+
 Status Run(const std::vector<std::string>& arguments) {
   ELASTOR_ASSIGN_OR_RETURN(const CommandLine command_line,
                            ParseCommandLine(arguments, kSourceFile));
@@ -422,6 +439,7 @@ Status Run(const std::vector<std::string>& arguments) {
   if (FLAGS_stop) return Stop(files);
   if (FLAGS_status) return PrintStatus(files);
   if (FLAGS_report) return WriteReport(files);
+  if (!FLAGS_rename.empty()) return Rename(files);
   return Sweeps(files, command_line.overrides);
 }
 

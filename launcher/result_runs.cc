@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/rename_label.h"
 #include "launcher/run_folder.h"
 
 namespace elastor {
@@ -28,6 +29,8 @@ class Finder {
       ++left_out_[std::filesystem::path(around.root).lexically_normal()].trials;
     } else {
       runs_.folders.push_back(folder);
+      const auto name = names_[around.root].find(path.filename());
+      runs_.names.push_back(name == names_[around.root].end() ? "" : name->second);
     }
     return OkStatus();
   }
@@ -63,6 +66,7 @@ class Finder {
         ++left_out.trials;
       } else if (ReadResult(files, run.folder)) {
         runs_.folders.push_back(files.Run(run.folder));
+        runs_.names.push_back(NameInSweep(plan, run));
       } else {
         ++left_out.unfinished;
       }
@@ -80,7 +84,11 @@ class Finder {
     if (!is_new || !IsSweep(files)) return &trials->second;
     ELASTOR_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(files));
     for (const PlannedRun& run : plan.runs) {
-      if (run.stage == Stage::kTune) trials->second.insert(run.folder);
+      if (run.stage == Stage::kTune) {
+        trials->second.insert(run.folder);
+      } else {
+        names_[files.root][run.folder] = NameInSweep(plan, run);
+      }
     }
     return &trials->second;
   }
@@ -88,6 +96,8 @@ class Finder {
   ResultRuns runs_;
   std::map<std::string, LeftOut> left_out_;              // by sweep
   std::map<std::string, std::set<std::string>> trials_;  // by sweep
+  // Names of the final runs, by sweep and folder.
+  std::map<std::string, std::map<std::string, std::string>> names_;
 };
 
 }  // namespace

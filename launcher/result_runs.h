@@ -13,6 +13,8 @@ namespace elastor {
 // stands for its finished final runs. Tuning runs are never results, even if the user names them.
 struct ResultRuns {
   std::vector<std::string> folders;
+  // Names of the runs in their sweeps (NameInSweep), one for each folder. Empty: of no sweep.
+  std::vector<std::string> names;
   // Notes for people, one line per sweep: "runs/quick: 30 tuning runs and 2 unfinished ones are
   // left out".
   std::string left_out;

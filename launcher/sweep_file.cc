@@ -46,17 +46,28 @@ Status CompleteAxis(Axis* axis) {
   if (axis->field().empty()) {
     if (axis->name().empty()) return UserError("name: missing; expected one, for axes with points");
     if (!axis->values().empty()) return UserError("has values and no field");
+    if (!axis->label().empty()) return UserError("has label and no field; expected it in points");
     for (const Point& point : axis->point()) {
       if (point.label().empty()) return UserError("label: missing; expected one for every point");
     }
     return OkStatus();
   }
   if (axis->values().empty()) return UserError("values: empty; expected some of " + axis->field());
+  if (!axis->label().empty()) {
+    if (axis->label_size() != axis->values_size()) {
+      return UserError(StrCat("label: has ", axis->label_size(), " for ", axis->values_size(),
+                              " values; expected one each"));
+    }
+    if (axis->name().empty() || axis->name() == axis->field()) {
+      return UserError("name: missing; expected one, for labels");
+    }
+  }
   if (axis->name().empty()) axis->set_name(axis->field());
   const std::string last = axis->field().substr(axis->field().rfind('.') + 1);
-  for (const std::string& value : axis->values()) {
+  for (int i = 0; i < axis->values_size(); ++i) {
+    const std::string& value = axis->values(i);
     Point* point = axis->add_point();
-    point->set_label(last + value);
+    point->set_label(axis->label().empty() ? last + value : axis->label(i));
     point->add_set(axis->field() + "=" + value);
   }
   return OkStatus();
@@ -99,6 +110,7 @@ Status SetAxis(const std::string& assignment, Sweep* sweep) {
     if (!axis.field().empty()) fields.push_back(axis.field());
     if (axis.field() != field) continue;
     axis.clear_values();
+    axis.clear_label();
     std::istringstream in(assignment.substr(equals + 1));
     for (std::string value; std::getline(in, value, ',');) axis.add_values(value);
     return OkStatus();

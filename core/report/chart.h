@@ -47,6 +47,8 @@ struct LineChart {
   // Bars of several series stand side by side at a category.
   Interval interval = Interval::kBars;
   bool half = false;  // half as wide, to stand side by side and on a telephone
+  // A value that is right, such as 1 for a calibration: a dashed line across. NaN: none.
+  double level = std::numeric_limits<double>::quiet_NaN();
 };
 std::string ToSvg(const LineChart& chart);
 
@@ -67,7 +69,6 @@ struct ScalingSeries {
   std::vector<ScalingPoint> points;
   std::vector<ChartPoint> curve = {};                             // the fitted curve, with its band
   double fitted_until = std::numeric_limits<double>::infinity();  // dashed beyond this x
-  bool joined = false;                                            // draws lines between the points
 };
 
 // Values over sizes with fitted laws and, if there are laws, below them the residuals: the points
@@ -120,6 +121,41 @@ struct HeatMap {
   std::vector<Matrix> matrices;
 };
 std::string ToSvg(const HeatMap& map);
+
+// One estimate with its interval: a name above it, its numbers at the right.
+struct ForestRow {
+  std::string name;
+  double value = 0;
+  double low =
+      std::numeric_limits<double>::quiet_NaN();  // no interval if low or high is not finite
+  double high = std::numeric_limits<double>::quiet_NaN();
+  bool told_apart = false;  // filled and coloured; else hollow and grey
+};
+
+// Estimates below each other beside a line at 0. Half as wide as the others.
+struct ForestChart {
+  std::string title;
+  std::string subtitle;
+  std::string x_title;
+  std::vector<ForestRow> rows;
+};
+std::string ToSvg(const ForestChart& chart);
+
+// A table of values as a heat map: the better, the darker, and the best is framed.
+struct GridCell {
+  double value = std::numeric_limits<double>::quiet_NaN();  // not finite: an empty cell
+  std::string text;
+  std::string note = {};  // small, below the text
+};
+struct GridChart {
+  std::string title;
+  std::string subtitle;
+  std::string x_title, y_title;
+  std::vector<std::string> columns, rows;  // names
+  std::vector<GridCell> cells;             // row-major
+  bool larger_is_better = true;
+};
+std::string ToSvg(const GridChart& chart);
 
 }  // namespace elastor
 

@@ -53,7 +53,7 @@ std::string ToSvg(const HeatMap& map) {
       const auto column = static_cast<double>(i % static_cast<size_t>(columns));
       const double share =
           matrix.values[i] > 0 && std::isfinite(matrix.values[i]) ? matrix.values[i] / largest : 0;
-      svg.Cell({left + column * side, top + row * side}, side, share);
+      svg.Cell({left + column * side, top + row * side}, side, side, share);
     }
     const double down = top + side * static_cast<double>(rows);
     svg.Polyline(
@@ -66,7 +66,7 @@ std::string ToSvg(const HeatMap& map) {
   const double scale_left = kChartMargin + 20, scale_top = bottom + 22;
   svg.Text({scale_left - 8, scale_top + 9}, TextAnchor::kEnd, "label", "0");
   for (int i = 0; i < kScaleCells; ++i) {
-    svg.Cell({scale_left + i * kCell, scale_top}, kCell, (i + 0.5) / kScaleCells);
+    svg.Cell({scale_left + i * kCell, scale_top}, kCell, kCell, (i + 0.5) / kScaleCells);
   }
   svg.Text({scale_left + kScaleCells * kCell + 8, scale_top + 9}, TextAnchor::kStart, "label",
            ShortNumber(largest));

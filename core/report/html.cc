@@ -20,7 +20,7 @@ constexpr char kStyle[] = R"(<style>
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}
-main{max-width:1040px;margin:0 auto;padding:40px 24px 64px}
+main{max-width:1160px;margin:0 auto;padding:40px 24px 64px}
 h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em}
 h2{font-size:21px;line-height:1.3;margin:52px 0 10px;padding-top:14px;border-top:1px solid var(--line)}
 h3{font-size:17px;line-height:1.35;margin:30px 0 4px}
@@ -45,10 +45,12 @@ figure{margin:6px 0 26px}
 .wide{overflow-x:auto;margin:12px 0 20px}
 .wide:focus-visible,th:focus-visible,summary:focus-visible,a:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:13.5px;line-height:1.4;font-variant-numeric:tabular-nums}
-caption{text-align:left;color:var(--dim);font-size:14px;padding:0 0 8px;max-width:84ch}
+.cap{color:var(--dim);font-size:14px;line-height:1.4;margin:14px 0 0;max-width:84ch}
+.cap+.wide{margin-top:6px}
 th,td{padding:5px 14px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th{font-weight:600;vertical-align:bottom;border-bottom:1.5px solid var(--dim)}
 .n{text-align:right}
+td:first-child{min-width:min(9em,36vw)}td.n:first-child{min-width:0}
 td.n{white-space:nowrap}
 th[aria-sort]{cursor:pointer}
 th[aria-sort]::after{content:'\2195';color:var(--dim);margin-left:4px;font-weight:400}
@@ -206,10 +208,11 @@ Cell NumberCell(const std::string& text, double value) {
 
 std::string Table(const std::string& caption, const std::vector<Cell>& headings,
                   const std::vector<std::vector<Cell>>& rows, bool sortable) {
-  std::string text = "<div class=\"wide\" tabindex=\"0\" role=\"region\"" +
+  // Outside of what scrolls, so that a narrow window shows all of the caption.
+  std::string text = "<p class=\"cap\">" + Escaped(caption) +
+                     "</p>\n<div class=\"wide\" tabindex=\"0\" role=\"region\"" +
                      Attribute("aria-label", caption) + "><table" +
-                     (sortable ? " data-sortable" : "") + "><caption>" + Escaped(caption) +
-                     "</caption>\n<thead><tr>";
+                     (sortable ? " data-sortable" : "") + ">\n<thead><tr>";
   for (const Cell& cell : headings) {
     text += "<th scope=\"col\"" + CellClass(cell) + Attribute("title", cell.title) + ">" +
             Escaped(cell.text) + "</th>";

@@ -161,6 +161,7 @@ std::string ToSvg(const LineChart& chart) {
       ys.insert(ys.end(), {point.y, point.low, point.high});
     }
   }
+  if (IsDrawable(chart.level, chart.y)) ys.push_back(chart.level);
   const double legend_top = HeadHeight(chart.subtitle, WidthOf(chart)) + 10;
   const std::vector<SvgPoint> legend = LegendPlaces(chart, legend_top);
   const double top = (legend.empty() ? legend_top - kLegendRow : legend.back().y) + kLegendRow;
@@ -196,6 +197,9 @@ std::string ToSvg(const LineChart& chart) {
   // A category needs no line: its points stand above its name.
   DrawBottomAxis(x, chart.x.title, left, right, chart.x.categories.empty() ? top : bottom - 4,
                  bottom, turned, &svg);
+  if (IsDrawable(chart.level, chart.y)) {
+    svg.Line({left, y.At(chart.level)}, {right, y.At(chart.level)}, "ghost");
+  }
   for (size_t s = 0; s < chart.series.size(); ++s)
     SeriesDrawer(chart, x, y, s, &svg).DrawInterval();
   for (size_t s = 0; s < chart.series.size(); ++s) SeriesDrawer(chart, x, y, s, &svg).DrawLine();

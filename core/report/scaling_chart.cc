@@ -94,13 +94,6 @@ void DrawMarker(const Panel& panel, const ScalingPoint& point, size_t color, Svg
 }
 
 void DrawPoints(const Panel& panel, const ScalingSeries& series, size_t color, SvgWriter* svg) {
-  if (series.joined) {
-    std::vector<SvgPoint> line;
-    for (const ScalingPoint& point : series.points) {
-      if (panel.Draws(point.mean)) line.push_back(panel.At(point.mean));
-    }
-    if (line.size() > 1) svg->Polyline(line, ColorClass(color, "line"));
-  }
   for (const ScalingPoint& point : series.points) {
     if (!panel.Draws(point.mean)) continue;
     svg->BeginGroup(point.tip);
@@ -237,7 +230,7 @@ std::string ToSvg(const ScalingChart& chart) {
   }
   for (size_t s = 0; s < legend.size(); ++s) {
     const auto [at_x, at_y] = legend[s];
-    if (!chart.series[s].curve.empty() || chart.series[s].joined) {
+    if (!chart.series[s].curve.empty()) {
       svg.Line({at_x, at_y}, {at_x + 22, at_y}, ColorClass(s, "line"));
     }
     svg.Marker({at_x + 11, at_y}, static_cast<int>(s), ColorClass(s, "marker"));

@@ -158,13 +158,13 @@ void SvgWriter::Dot(SvgPoint at, std::string_view css_class) {
            Attribute("cy", Number(at.y)) + " r=\"2.2\"/>\n";
 }
 
-void SvgWriter::Cell(SvgPoint corner, double side, double opacity) {
+void SvgWriter::Cell(SvgPoint corner, double width, double height, double opacity) {
   const auto hundredths = static_cast<int>(std::lround(100 * opacity));
   if (hundredths == 0) return;
   const std::string digits = std::to_string(100 + hundredths % 100).substr(1);
   text_ += "<rect class=\"cell\"" + Attribute("x", Number(corner.x)) +
-           Attribute("y", Number(corner.y)) + Attribute("width", Number(side)) +
-           Attribute("height", Number(side)) +
+           Attribute("y", Number(corner.y)) + Attribute("width", Number(width)) +
+           Attribute("height", Number(height)) +
            Attribute("fill-opacity", hundredths == 100 ? "1" : "." + digits) + "/>\n";
 }
 
@@ -192,8 +192,17 @@ std::vector<std::string> WrapText(std::string_view text, double font_size, doubl
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word(text.substr(begin, end - begin));
+    std::string word(text.substr(begin, end - begin));
     begin = end + 1;
+    while (TextWidth(word, font_size) > width && word.size() > 1) {
+      size_t fits = word.size();
+      do {
+        --fits;
+      } while (fits > 1 && ((static_cast<unsigned char>(word[fits]) & 0xc0) == 0x80 ||
+                            TextWidth(word.substr(0, fits), font_size) > width));
+      lines.push_back(word.substr(0, fits));
+      word.erase(0, fits);
+    }
     if (!lines.empty() && TextWidth(lines.back() + " " + word, font_size) <= width) {
       lines.back() += " " + word;
     } else {

@@ -38,8 +38,8 @@ class SvgWriter {
   void Marker(SvgPoint at, int shape, std::string_view css_class);
 
   void Dot(SvgPoint at, std::string_view css_class);
-  // Draws a filled square; opacity in [0, 1], written to a hundredth.
-  void Cell(SvgPoint corner, double side, double opacity);
+  // Draws a filled rectangle; opacity in [0, 1], written to a hundredth.
+  void Cell(SvgPoint corner, double width, double height, double opacity);
   // Begins a group: everything drawn until EndGroup shows the text `tip` under a pointer.
   void BeginGroup(std::string_view tip);
   void EndGroup();
@@ -55,7 +55,8 @@ class SvgWriter {
 // Returns an estimate of a text's width in pixels at a font size, rather too large than too small.
 double TextWidth(std::string_view text, double font_size);
 
-// Returns `text` as lines of at most `width` pixels, broken at spaces.
+// Returns `text` as lines of at most `width` pixels, broken at spaces, and
+// within words that are longer than a line.
 std::vector<std::string> WrapText(std::string_view text, double font_size, double width);
 
 }  // namespace elastor

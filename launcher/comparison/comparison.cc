@@ -1,7 +1,6 @@
 #include "launcher/comparison/comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include "core/base/log.h"
 #include "launcher/comparison/row_statistics.h"
+#include "launcher/comparison/significance.h"
 
 namespace elastor {
 namespace {
@@ -48,11 +48,15 @@ Interval Around(double value, double half_width) {
   return {value - half_width, value + half_width};
 }
 
-// Variance of the rows known, those of the seeds estimated.
+// Variance of the rows known, those of the seeds estimated. Of few, the next lower whole number
+// counts, which widens an interval.
 double DegreesOfFreedom(const std::vector<SeedVariance>& seeds, double variance) {
   double share = 0;
   for (const SeedVariance& each : seeds) share += each.of_mean * each.of_mean / each.freedom;
-  return share > 0 ? variance * variance / share : std::numeric_limits<double>::infinity();
+  constexpr double kFew = 8;
+  const double freedom =
+      share > 0 ? variance * variance / share : std::numeric_limits<double>::infinity();
+  return freedom < kFew ? std::max(1.0, std::floor(freedom)) : freedom;
 }
 
 Uncertain WithIntervals(const Metric& metric, double row_variance) {
@@ -68,10 +72,12 @@ Uncertain WithIntervals(const Metric& metric, double row_variance) {
   const auto half_width = [&](double variance) {
     return StudentQuantile(DegreesOfFreedom(metric.seeds, variance)) * std::sqrt(variance);
   };
-  const double both = half_width(row_variance + seed_variance);
+  const double variance = row_variance + seed_variance, both = half_width(variance);
   uncertain.seeds = Around(metric.value, half_width(seed_variance));
   uncertain.both = Around(metric.value, both);
-  uncertain.smallest = both + kPower * std::sqrt(row_variance + seed_variance);
+  uncertain.smallest = both + kPower * std::sqrt(variance);
+  uncertain.p =
+      StudentP(metric.value / std::sqrt(variance), DegreesOfFreedom(metric.seeds, variance));
   return uncertain;
 }
 
@@ -140,6 +146,18 @@ class ModelMetrics {
   std::vector<double> gaucs_;
 };
 
+void Correct(Uncertain PairFigures::*metric, std::vector<PairFigures>* pairs) {
+  std::vector<double> p_values;
+  for (PairFigures& pair : *pairs) {
+    if ((pair.*metric).p) p_values.push_back(*(pair.*metric).p);
+  }
+  const std::vector<double> adjusted = HolmAdjusted(p_values);
+  size_t next = 0;
+  for (PairFigures& pair : *pairs) {
+    if ((pair.*metric).p) (pair.*metric).holm = adjusted[next++];
+  }
+}
+
 }  // namespace
 
 Comparison Compare(const std::vector<uint8_t>& labels, const std::vector<ComparedModel>& models,
@@ -164,6 +182,8 @@ Comparison Compare(const std::vector<uint8_t>& labels, const std::vector<Compare
     for (size_t i = 0; i < models.size(); ++i) {
       for (size_t j = i + 1; j < models.size(); ++j) add_pair(i, j);
     }
+    Correct(&PairFigures::auc, &comparison.pairs);
+    Correct(&PairFigures::logloss, &comparison.pairs);
     return comparison;
   }
   const auto against = std::ranges::find(models, options.against, &ComparedModel::name);
@@ -172,23 +192,9 @@ Comparison Compare(const std::vector<uint8_t>& labels, const std::vector<Compare
   for (size_t i = 0; i < models.size(); ++i) {
     if (i != first) add_pair(first, i);
   }
+  Correct(&PairFigures::auc, &comparison.pairs);
+  Correct(&PairFigures::logloss, &comparison.pairs);
   return comparison;
-}
-
-// Beyond the table Cornish and Fisher's expansion.
-double StudentQuantile(double degrees_of_freedom) {
-  constexpr std::array<double, 8> kTable = {12.7062, 4.30265, 3.18245, 2.77645,
-                                            2.57058, 2.44691, 2.36462, 2.30600};
-  CHECK_GE(degrees_of_freedom, 1 - 1e-9);
-  if (degrees_of_freedom < static_cast<double>(kTable.size())) {
-    // Between whole numbers the lower one: a wider interval.
-    const auto whole = static_cast<size_t>(std::max(1.0, degrees_of_freedom));
-    return kTable[whole - 1];
-  }
-  const double z = kTwoSided, n = degrees_of_freedom;
-  const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
 }
 
 }  // namespace elastor

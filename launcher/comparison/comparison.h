@@ -32,7 +32,7 @@ struct ComparedModel {
 // approximation, with DeLong's variance for the AUC and the variance of a mean for the logloss. For
 // the seeds, runs are independent: `seeds` is Student's interval, or Welch's for a difference.
 // `both` adds the two variances, with the degrees of freedom of Welch and Satterthwaite; an order
-// of models is claimed by it.
+// of models is claimed by it, with Holm's correction for the number of pairs.
 struct Uncertain {
   double value = 0;
   std::optional<Interval> rows;  // without resamples: none
@@ -42,9 +42,12 @@ struct Uncertain {
   // The true difference from 0 that a sample like this one detects with a probability of 80 %: the
   // half-width of `both` plus 0.84 standard errors.
   std::optional<double> smallest;
+  // Two-sided p-value of 0 by `both`, and of a difference the same after Holm's correction for all
+  // pairs of the comparison.
+  std::optional<double> p, holm;
 
-  // Returns whether `both` is known and does not contain 0.
-  bool differs_from_0() const { return both && (both->low > 0 || both->high < 0); }
+  // Returns whether the difference is told from 0 by the corrected p.
+  bool differs_from_0() const { return holm && *holm <= 0.05; }
 };
 
 struct ModelFigures {
@@ -76,10 +79,6 @@ struct Comparison {
 // a model or is empty.
 Comparison Compare(const std::vector<uint8_t>& labels, const std::vector<ComparedModel>& models,
                    const ComparisonOptions& options);
-
-// Returns the 97.5 % quantile of Student's distribution with at least one degree of freedom;
-// infinity gives the normal distribution's. Exact to 0.1 %.
-double StudentQuantile(double degrees_of_freedom);
 
 }  // namespace elastor
 

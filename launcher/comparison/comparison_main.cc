@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "launcher/comparison/comparison.h"
 #include "launcher/comparison/report.h"
 #include "launcher/comparison/runs.h"
 #include "launcher/folder_program.h"
+#include "launcher/rename_label.h"
 #include "launcher/result_runs.h"
 
 DEFINE_string(markdown, "", "a file for the tables, which are printed, too");
 DEFINE_string(csv, "", "a file for all figures");
+DEFINE_string(rename, "", "OLD=NEW, another name for a model");
 DEFINE_string(against, "", "compare this model with all others; default: every pair");
 DEFINE_int32(resamples, 1000, "of the rows, for the bootstrap; 0: none");
 DEFINE_uint64(seed, 1, "of the resamples");
@@ -35,11 +38,26 @@ Status CheckFlags(const std::vector<std::string>& folders) {
                    std::to_string(kLeastResamples) + " to " + std::to_string(kMostResamples));
 }
 
+Status Rename(ComparedRuns* runs) {
+  if (FLAGS_rename.empty()) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const Renaming renaming, ParseRenaming(FLAGS_rename));
+  std::vector<std::string> names;
+  for (const ComparedModel& model : runs->models) names.push_back(model.name);
+  const auto from = std::ranges::find(names, renaming.from);
+  if (from == names.end() || std::ranges::find(names, renaming.to) != names.end()) {
+    return UserError("--rename=" + FLAGS_rename + ": expected one of " + Join(names, ", ") +
+                     ", and a new name");
+  }
+  runs->models[from - names.begin()].name = renaming.to;
+  return OkStatus();
+}
+
 Status Run(const std::vector<std::string>& folders) {
   ELASTOR_RETURN_IF_ERROR(CheckFlags(folders));
   ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
   std::fputs(results.left_out.c_str(), stderr);
-  ELASTOR_ASSIGN_OR_RETURN(const ComparedRuns runs, ReadComparedRuns(results.folders));
+  ELASTOR_ASSIGN_OR_RETURN(ComparedRuns runs, ReadComparedRuns(results.folders, results.names));
+  ELASTOR_RETURN_IF_ERROR(Rename(&runs));
   std::string names;
   bool known = FLAGS_against.empty();
   for (const ComparedModel& model : runs.models) {

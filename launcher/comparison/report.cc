@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/report/csv.h"
+#include "launcher/comparison/arm_sentences.h"
 
 namespace elastor {
 namespace {
@@ -60,7 +61,8 @@ std::string ModelTable(const ComparedRuns& runs, const Comparison& comparison) {
 // `larger_is_better`: of the metric.
 std::string Order(const Uncertain& difference, bool larger_is_better, const std::string& first,
                   const std::string& second) {
-  if (!difference.differs_from_0()) return "none";
+  const bool alone = difference.both && (difference.both->low > 0 || difference.both->high < 0);
+  if (!difference.differs_from_0()) return alone ? "none, corrected" : "none";
   return (difference.value > 0) == larger_is_better ? first + " is better" : second + " is better";
 }
 
@@ -68,7 +70,7 @@ std::string PairTable(const ComparedRuns& runs, const Comparison& comparison,
                       const Uncertain PairFigures::*metric, bool larger_is_better) {
   std::vector<Row> rows = {{"difference", "value", "over rows, bootstrap",
                             larger_is_better ? "over rows, DeLong" : "over rows, normal",
-                            "over seeds", "over both", "order", "smallest shown"}};
+                            "over seeds", "over both", "p, Holm", "order", "smallest shown"}};
   for (const PairFigures& pair : comparison.pairs) {
     const Uncertain& figures = pair.*metric;
     const std::string& first = runs.models[pair.first].name;
@@ -76,6 +78,7 @@ std::string PairTable(const ComparedRuns& runs, const Comparison& comparison,
     rows.push_back({first + " - " + second, Format("%+.5f", figures.value),
                     Shown("%+.5f", figures.rows), Shown("%+.5f", figures.delong),
                     Shown("%+.5f", figures.seeds), Shown("%+.5f", figures.both),
+                    figures.holm ? Format("%.4f", *figures.holm) : "-",
                     Order(figures, larger_is_better, first, second),
                     figures.smallest ? Format("%.5f", *figures.smallest) : "-"});
   }
@@ -100,22 +103,60 @@ std::string CsvLine(const std::string& metric, const std::string& first, const s
          (figures.smallest ? Digits(*figures.smallest) : "") + "\n";
 }
 
+// The answer, before all tables.
+std::string Answer(const ComparedRuns& runs, const Comparison& comparison) {
+  const auto told = [&](const char* name, bool larger_is_better, const Uncertain ModelFigures::*own,
+                        const Uncertain PairFigures::*of_pair) {
+    ToldMetric metric = {.name = name,
+                         .larger_is_better = larger_is_better,
+                         .arms = {},
+                         .means = {},
+                         .comparison = {}};
+    for (size_t i = 0; i < runs.models.size(); ++i) {
+      metric.arms.push_back(runs.models[i].name);
+      metric.means.push_back((comparison.models[i].*own).value);
+    }
+    for (const PairFigures& pair : comparison.pairs) {
+      const Uncertain& figures = pair.*of_pair;
+      metric.comparison.overall.push_back(
+          {.first = pair.first,
+           .second = pair.second,
+           .level = {},
+           .seeds = static_cast<int64_t>(
+               std::min(runs.models[pair.first].runs.size(), runs.models[pair.second].runs.size())),
+           .value = figures.value,
+           .interval = figures.both,
+           .p = figures.p,
+           .holm = figures.holm});
+    }
+    return metric;
+  };
+  const ToldMetric auc = told("AUC", true, &ModelFigures::auc, &PairFigures::auc);
+  const ToldMetric logloss = told("logloss", false, &ModelFigures::logloss, &PairFigures::logloss);
+  std::string text = WhoIsAhead(auc);
+  if (!text.empty()) text += "\n" + WhoIsAheadToo(auc, logloss) + "\n\n";
+  return text;
+}
+
 }  // namespace
 
 std::string ToMarkdown(const ComparedRuns& runs, const Comparison& comparison) {
   const auto positives = std::ranges::count(runs.labels, 1);
-  std::string text = Format("%zu rows of the %s split, %zu positives; intervals of 95 %%.\n\n",
-                            runs.labels.size(), runs.split.c_str(), static_cast<size_t>(positives));
+  std::string text = Answer(runs, comparison);
+  text += Format("%zu rows of the %s split, %zu positives; intervals of 95 %%.\n\n",
+                 runs.labels.size(), runs.split.c_str(), static_cast<size_t>(positives));
   text += ModelTable(runs, comparison);
   if (comparison.pairs.empty()) return text;
   text += "\nAUC, pair by pair:\n\n" + PairTable(runs, comparison, &PairFigures::auc, true);
   text +=
       "\nlogloss, pair by pair:\n\n" + PairTable(runs, comparison, &PairFigures::logloss, false);
   text += Format(
-      "\nAn order is claimed where 0 lies outside the interval over both, rows and seeds; of %zu "
-      "pairs, %.1f would\nbe ordered by chance. The smallest shown: a true difference of this size "
-      "is seen in 80 %% of such samples.\n",
-      comparison.pairs.size(), 0.05 * static_cast<double>(comparison.pairs.size()));
+      "\nAn order is claimed where p, by the interval over both, rows and seeds, is at most 0.05 "
+      "after "
+      "Holm's correction\nfor %s; \"none, corrected\": the pair's own interval leaves 0 out. The "
+      "smallest shown: a true\ndifference of this size is seen in 80 %% of such samples, without "
+      "the correction.\n",
+      CountText(static_cast<int64_t>(comparison.pairs.size()), "pair").c_str());
   return text;
 }
 

@@ -8,7 +8,8 @@
 
 namespace elastor {
 
-// Returns tables of models and pairs for people, in Markdown that is padded for terminals.
+// Returns who is ahead, then tables of models and pairs, for people, in Markdown that is padded for
+// terminals.
 std::string ToMarkdown(const ComparedRuns& runs, const Comparison& comparison);
 
 // Returns CSV for programs: one line for every metric of a model and of a pair, with all digits.

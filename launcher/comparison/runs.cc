@@ -75,9 +75,10 @@ StatusOr<Predictions> ReadPredictions(const std::string& folder) {
 
 class Reader {
  public:
-  Status Add(const std::string& folder) {
+  Status Add(const std::string& folder, const std::string& name) {
     ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadComparedSummary(folder));
     ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadRunExperiment(folder));
+    if (!name.empty()) experiment.set_name(name);
     ELASTOR_ASSIGN_OR_RETURN(Predictions predictions, ReadPredictions(folder));
     ELASTOR_RETURN_IF_ERROR(CheckRows(folder, summary, predictions));
     ComparedRun run = {.seed = experiment.training().seed(),
@@ -139,9 +140,12 @@ class Reader {
 
 }  // namespace
 
-StatusOr<ComparedRuns> ReadComparedRuns(std::span<const std::string> folders) {
+StatusOr<ComparedRuns> ReadComparedRuns(std::span<const std::string> folders,
+                                        std::span<const std::string> names) {
   Reader reader;
-  for (const std::string& folder : folders) ELASTOR_RETURN_IF_ERROR(reader.Add(folder));
+  for (size_t i = 0; i < folders.size(); ++i) {
+    ELASTOR_RETURN_IF_ERROR(reader.Add(folders[i], names[i]));
+  }
   return reader.Take();
 }
 

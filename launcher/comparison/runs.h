@@ -18,12 +18,14 @@ struct ComparedRuns {
 };
 
 // Reads the runs in these folders, which come from training with --predictions or from
-// --mode=predict, from experiment.textproto, summary.json and predictions.csv. Runs with the same
-// `name` form one model. User error when a folder holds no whole run with predictions; when the
-// predictions are not the run's own (their AUC differs from the summary's); when two runs have
-// different rows; and when two runs of one name have the same seed or differ in another numeric
-// field.
-StatusOr<ComparedRuns> ReadComparedRuns(std::span<const std::string> folders);
+// --mode=predict, from experiment.textproto, summary.json and predictions.csv. `names` has a name
+// for each; an empty one stands for the experiment's `name`. Runs with the same name form one
+// model. User error when a folder holds no whole run with predictions; when the predictions are not
+// the run's own (their AUC differs from the summary's); when two runs have different rows; and when
+// two runs of one name have the same seed or differ in another numeric field. REQUIRES: as many
+// names as folders.
+StatusOr<ComparedRuns> ReadComparedRuns(std::span<const std::string> folders,
+                                        std::span<const std::string> names);
 
 }  // namespace elastor
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/report/axis.h"
@@ -13,6 +15,7 @@ namespace {
 
 // More pairs of models are in the table alone.
 constexpr size_t kMostPairs = 3;
+constexpr double kLevel = 0.05;
 
 const SweepLaw* Find(const std::vector<SweepLaw>& laws, Metric metric, const std::string& size) {
   for (const SweepLaw& law : laws) {
@@ -182,6 +185,132 @@ std::string SeriesText(const SweepLaw& law, const SeriesLaw& series) {
   return text + HoldOutText(series, law.metric, law.sizes[0]);
 }
 
+// The runs of one setting of a series, by its size.
+struct SizeGroup {
+  double size = 0;
+  std::vector<double> aucs, loglosses;  // AUCs: of the runs that have it
+};
+
+// By dense parameters; where these are equal, by training samples.
+std::vector<SizeGroup> GroupsOf(const SweepArms& arms, const std::string& series,
+                                std::string* size_name) {
+  std::vector<SizeGroup> groups;
+  for (const char* name : {"dense_parameters", "samples"}) {
+    *size_name = name;
+    std::map<std::pair<double, size_t>, SizeGroup> by_size;
+    for (size_t s = 0; s < arms.settings.size(); ++s) {
+      if (arms.settings[s].series != series) continue;
+      for (const SweepRun* run : arms.settings[s].runs) {
+        const auto size = run->sizes.find(name);
+        if (size == run->sizes.end()) continue;
+        SizeGroup& group = by_size[{size->second, s}];
+        group.size = size->second;
+        if (const auto logloss = run->Loss(Metric::kLogloss)) group.loglosses.push_back(*logloss);
+        if (const auto loss = run->Loss(Metric::kAuc)) group.aucs.push_back(1 - *loss);
+      }
+    }
+    groups.clear();
+    for (auto& [size, group] : by_size) {
+      if (!group.loglosses.empty()) groups.push_back(std::move(group));
+    }
+    if (groups.size() > 1 && groups.front().size < groups.back().size) return groups;
+  }
+  return {};
+}
+
+std::string LawSentence(const std::vector<SweepLaw>& laws, const std::string& series,
+                        const std::string& size) {
+  const SweepLaw* law = Find(laws, Metric::kLogloss, size);
+  if (law == nullptr) return "";
+  const auto found = std::ranges::find(law->series, series, &SeriesLaw::series);
+  if (found == law->series.end() || !found->analysis) return "";
+  const Analysis& analysis = *found->analysis;
+  if (analysis.hold_out && analysis.hold_out->breaks_law()) {
+    return "The law breaks: the largest sizes lie outside what the smaller ones predict.";
+  }
+  if (!analysis.identification.identified()) return "";
+  return "Logloss follows the law " + LawText(*law, analysis) + " in " + SizeTitle(size) + ".";
+}
+
+// What size does to one series.
+std::string SizeSentence(const SweepArms& arms, const std::vector<SweepLaw>& laws,
+                         const std::string& series) {
+  std::string size_name;
+  const std::vector<SizeGroup> groups = GroupsOf(arms, series, &size_name);
+  if (groups.size() < 2) return "";
+  const bool by_auc = std::ranges::all_of(
+      groups, [](const SizeGroup& group) { return group.aucs.size() == group.loglosses.size(); });
+  std::vector<std::vector<double>> values;
+  for (const SizeGroup& group : groups) {
+    std::vector<double>& gains = values.emplace_back(by_auc ? group.aucs : group.loglosses);
+    if (!by_auc) std::ranges::transform(gains, gains.begin(), std::negate<>());
+  }
+  const auto mean = [&](size_t g) {
+    double sum = 0;
+    for (const double value : by_auc ? groups[g].aucs : groups[g].loglosses) sum += value;
+    return sum / static_cast<double>(values[g].size());
+  };
+  const SizeTrend trend = TrendOf(values);
+  const std::string title = SizeTitle(size_name), metric = by_auc ? "AUC" : "logloss";
+  const std::string range =
+      "between " + Size(groups.front().size) + " and " + Size(groups.back().size) + " " + title;
+  const std::string best =
+      Size(groups[trend.best].size) + " (" + metric + " " + Format("%.4f", mean(trend.best)) + ")";
+  if (!trend.p) {
+    return "One seed of every size: what size does " + range +
+           " cannot be told from the luck of a seed; the best was " + best + ".";
+  }
+  if (*trend.p > kLevel) {
+    return "Size makes no difference beyond seed noise " + range + ": no law can be fitted.";
+  }
+  const std::string law = LawSentence(laws, series, size_name);
+  std::string text = law.empty() ? "" : law + " ";
+  if (trend.best + 1 == groups.size()) {
+    if (*trend.p_of_last_step <= kLevel) {
+      return text + "The largest size was best, " + best +
+             ", and was still improving: go on to larger ones.";
+    }
+    return text + "The largest size was best, " + best +
+           ", but not beyond seed noise better than " + Size(groups[groups.size() - 2].size) + ".";
+  }
+  if (*trend.p_of_best <= kLevel) {
+    return text + "The best size was " + best + "; the largest, " + Size(groups.back().size) +
+           ", is worse by " +
+           Format("%.4f %s", std::abs(mean(trend.best) - mean(groups.size() - 1)), metric.c_str()) +
+           ".";
+  }
+  return text + "The best size was " + best + "; the largest, " + Size(groups.back().size) +
+         ", cannot be told from it.";
+}
+
+void AddLead(const SweepData& data, const SweepArms& arms, const std::vector<SweepLaw>& laws,
+             std::vector<std::string>* lead) {
+  const auto add = [lead](std::string text) {
+    if (!text.empty()) lead->push_back(std::move(text));
+  };
+  // Settings of one series that are sizes are told by the trend.
+  std::string none;
+  const bool sizes = data.series.size() == 1 && GroupsOf(arms, data.series[0], &none).size() > 1;
+  for (size_t m = 0; m < arms.metrics.size() && !sizes; ++m) {
+    add(m == 0 ? WhoIsAhead(arms.metrics[0]) : WhoIsAheadToo(arms.metrics[0], arms.metrics[m]));
+  }
+  for (size_t s = 0; s < std::min(data.series.size(), kMostSeries); ++s) {
+    const std::string text = SizeSentence(arms, laws, data.series[s]);
+    if (!text.empty()) add(data.series.size() > 1 ? data.series[s] + ": " + text : text);
+  }
+  if (sizes && !arms.metrics.empty() && !arms.axes.empty()) {
+    const ToldMetric& metric = arms.metrics[0];
+    const size_t best = BestArm(metric);
+    add("The best setting was " + metric.arms[best] + ", " + metric.name + " " +
+        Format("%.4f", metric.means[best]) + ".");
+  }
+  const int failed = data.Count(RunState::kFailed);
+  if (failed > 0 && !lead->empty()) {
+    add(CountText(failed, "run") + " failed and " + (failed == 1 ? "is" : "are") +
+        " in none of these figures.");
+  }
+}
+
 }  // namespace
 
 std::string SignedNumber(double value) { return Signed("%.4f", value); }
@@ -227,8 +356,9 @@ std::string ProgressText(const SweepData& data) {
   return text;
 }
 
-Answer MakeAnswer(const SweepData& data, const std::vector<SweepLaw>& laws) {
+Answer MakeAnswer(const SweepData& data, const SweepArms& arms, const std::vector<SweepLaw>& laws) {
   Answer answer;
+  AddLead(data, arms, laws, &answer.lead);
   for (const char* size : {"dense_parameters", "multiply_adds"}) {
     const SweepLaw* logloss = Find(laws, Metric::kLogloss, size);
     const SweepLaw* auc = Find(laws, Metric::kAuc, size);
@@ -238,16 +368,16 @@ Answer MakeAnswer(const SweepData& data, const std::vector<SweepLaw>& laws) {
       for (const ModelComparison& each : auc->comparisons) {
         if (each.first == comparison.first && each.second == comparison.second) other = &each;
       }
-      answer.lead += (answer.lead.empty() ? "" : " ") + Compared(comparison, other);
+      answer.at_size.push_back(Compared(comparison, other));
     }
   }
   const SweepLaw* law = Find(laws, Metric::kLogloss, "dense_parameters");
   if (law == nullptr) return answer;
   for (const SeriesLaw& series : law->series) {
-    answer.sentences.push_back(series.series + ": " + SeriesText(*law, series));
+    answer.details.push_back(series.series + ": " + SeriesText(*law, series));
   }
   if (data.series.size() > kMostSeries) {
-    answer.sentences.push_back(
+    answer.details.push_back(
         Format("%zu more series are in the tables alone.", data.series.size() - kMostSeries));
   }
   return answer;

@@ -4,17 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "launcher/sweep_report/arms.h"
 #include "launcher/sweep_report/laws.h"
 #include "launcher/sweep_report/sweep_data.h"
 
 namespace elastor {
 
-// The laws' statements in sentences of plain text.
+// What the sweep shows, in sentences of plain text that rules make from its statistics.
 struct Answer {
-  std::string lead;                    // who is ahead; empty: there is nobody to compare
-  std::vector<std::string> sentences;  // one a series
+  std::vector<std::string> lead;     // who is ahead, and what size does
+  std::vector<std::string> at_size;  // models at equal sizes by their laws
+  std::vector<std::string> details;  // the laws, one sentence a series
 };
-Answer MakeAnswer(const SweepData& data, const std::vector<SweepLaw>& laws);
+Answer MakeAnswer(const SweepData& data, const SweepArms& arms, const std::vector<SweepLaw>& laws);
 
 // Returns "12 of 20 runs are done, 1 failed, 7 are waiting."
 std::string ProgressText(const SweepData& data);

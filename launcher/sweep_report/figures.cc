@@ -146,31 +146,6 @@ Figure SingleFigure(const SweepLaw& law) {
   return {FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0])), ToSvg(chart)};
 }
 
-// A joint law: one line for each value of the second size.
-Figure JointFigure(const SweepLaw& law, const SeriesLaw& of_series) {
-  ScalingChart chart;
-  chart.title = TitleOf(law) + ", " + of_series.series;
-  chart.x = SizeAxis(law.sizes[0]);
-  chart.y = MetricAxis(law.metric);
-  std::map<double, ScalingSeries> by_second;
-  for (const Configuration& configuration : of_series.configurations) {
-    by_second[configuration.sizes[1]].points.push_back(
-        PointOf(of_series, configuration, law.metric, law.sizes[0]));
-  }
-  std::vector<double> seconds;
-  for (const auto& entry : by_second) seconds.push_back(entry.first);
-  Thin(kMostSeries, &seconds);
-  for (const double second : seconds) {
-    ScalingSeries& series = chart.series.emplace_back(std::move(by_second[second]));
-    series.name = StrCat(SizeTitle(law.sizes[1]), " ", PrefixedNumber(second, 3));
-    if (of_series.analysis) AddCurve(of_series, law.metric, {0, second}, &series);
-    FinishSeries(&series);
-  }
-  return {FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0], "_and_", law.sizes[1], "_",
-                          of_series.series)),
-          ToSvg(chart)};
-}
-
 // `explains`: what is drawn, and not only what differs from figure to figure.
 std::string CaptionOf(const SweepLaw& law, bool explains) {
   bool held = false, fitted = false, undetermined = false;
@@ -331,7 +306,6 @@ Figure SpeedFigure(const SweepData& data, const std::string& name, const std::st
   for (size_t s = 0; s < std::min(data.series.size(), kMostSeries); ++s) {
     ScalingSeries& series = chart.series.emplace_back();
     series.name = data.series[s];
-    series.joined = true;
     std::map<double, std::vector<double>> speeds;
     for (const SweepRun& run : data.runs) {
       if (run.series != series.name || !run.done() || !(speed(run) > 0)) continue;
@@ -385,23 +359,19 @@ std::vector<FigureGroup> LawFigures(const std::vector<SweepLaw>& laws) {
   for (const SweepLaw& law : laws) {
     const bool any = std::ranges::any_of(
         law.series, [](const SeriesLaw& series) { return !series.configurations.empty(); });
-    if (!any) continue;
+    // Laws of several sizes are in the table; the heat map shows their points.
+    if (!any || law.sizes.size() > 1) continue;
     if (law.metric == Metric::kNormalizedEntropy) {
-      if (law.sizes.size() == 1) entropy.figures.push_back(SingleFigure(law));
+      entropy.figures.push_back(SingleFigure(law));
       continue;
     }
     FigureGroup& group = by_sizes[law.sizes];
     if (group.figures.empty()) {
       order.push_back(law.sizes);
       group.heading = std::string("Quality against ") + SizeTitle(law.sizes[0]);
-      if (law.sizes.size() > 1) group.heading += std::string(" and ") + SizeTitle(law.sizes[1]);
       group.caption = CaptionOf(law, /*explains=*/order.size() == 1);
     }
-    if (law.sizes.size() == 1) {
-      group.figures.push_back(SingleFigure(law));
-      continue;
-    }
-    for (const SeriesLaw& series : law.series) group.figures.push_back(JointFigure(law, series));
+    group.figures.push_back(SingleFigure(law));
   }
   std::vector<FigureGroup> groups;
   for (const std::vector<std::string>& sizes : order) groups.push_back(by_sizes[sizes]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/base/json.h"
@@ -132,20 +133,32 @@ std::string ComparisonTable(const SweepReport& report) {
 }
 
 std::string AnswerHtml(const SweepReport& report) {
-  const Answer answer = MakeAnswer(report.data, report.laws);
+  const Answer answer = MakeAnswer(report.data, report.arms, report.laws);
   std::string text = "<div class=\"answer\">\n";
-  if (!answer.lead.empty()) {
-    text += "<p class=\"lead\">" + Escaped(answer.lead) + "</p>\n";
+  for (size_t i = 0; i < answer.lead.size(); ++i) {
+    text += (i == 0 ? "<p class=\"lead\">" : "<p>") + EscapedFormula(answer.lead[i]) + "</p>\n";
   }
-  text += "<ul>\n";
-  for (const std::string& sentence : answer.sentences) {
+  for (const std::string& sentence : answer.at_size) text += Paragraph(sentence);
+  text += "<details><summary>The laws in words</summary>\n<ul>\n";
+  for (const std::string& sentence : answer.details) {
     const size_t colon = sentence.find(": ");
     text += colon == sentence.npos ? "<li>" + EscapedFormula(sentence)
                                    : "<li><strong>" + Escaped(sentence.substr(0, colon)) +
                                          "</strong>" + EscapedFormula(sentence.substr(colon));
     text += "</li>\n";
   }
-  return text + "</ul>\n</div>\n";
+  return text + "</ul>\n</details>\n</div>\n";
+}
+
+// Names of the finished runs: their setting and their seed.
+std::map<const SweepRun*, std::string> RunNames(const SweepArms& arms) {
+  std::map<const SweepRun*, std::string> names;
+  for (const Setting& setting : arms.settings) {
+    for (const SweepRun* run : setting.runs) {
+      names[run] = setting.name + (setting.planned > 1 ? StrCat(", seed ", run->seed) : "");
+    }
+  }
+  return names;
 }
 
 // Ranks over the stages, as a line of 150 by 28 pixels: dashed at the first measurement.
@@ -328,7 +341,9 @@ std::vector<const SweepRun*> ListedRuns(const SweepData& data) {
   return listed;
 }
 
-std::string RunsHtml(const SweepData& data) {
+std::string RunsHtml(const SweepReport& report) {
+  const SweepData& data = report.data;
+  std::map<const SweepRun*, std::string> names = RunNames(report.arms);
   const std::vector<const SweepRun*> listed = ListedRuns(data);
   if (listed.empty()) return Paragraph("No run is done yet.");
   const bool grouped = std::ranges::any_of(
@@ -338,7 +353,8 @@ std::string RunsHtml(const SweepData& data) {
   for (size_t c = 0; c < data.columns.size(); ++c) {
     if (data.columns[c].find('.') != std::string::npos) fields.push_back(c);
   }
-  std::vector<Cell> headings = {Heading("run"), Heading("logloss", true), Heading("AUC", true)};
+  std::vector<Cell> headings = {Heading("run"), Heading("split"), Heading("logloss", true),
+                                Heading("AUC", true)};
   if (grouped) headings.push_back(Heading("gAUC", true));
   for (const char* name : {"parameters", "multiply-adds", "seconds", "samples/s"}) {
     headings.push_back(Heading(name, true));
@@ -351,7 +367,8 @@ std::string RunsHtml(const SweepData& data) {
   std::vector<std::vector<Cell>> rows;
   for (const SweepRun* run : listed) {
     const Summary& result = *run->status.result;
-    std::vector<Cell> row = {{.text = run->plan.folder, .code = true},
+    std::vector<Cell> row = {{.text = names[run]},
+                             {.text = result.split},
                              Measured(Finite(result.metrics.logloss)),
                              Measured(result.metrics.auc)};
     if (grouped) row.push_back(Measured(result.metrics.gauc));
@@ -513,6 +530,20 @@ std::string FitSettings(const SweepReport& report) {
   return text + "</dl>\n";
 }
 
+// Folders are named by labels and a hash when runs begin, whatever the labels are now.
+std::string FolderTable(const SweepReport& report, const std::vector<const SweepRun*>& listed) {
+  std::map<const SweepRun*, std::string> names = RunNames(report.arms);
+  std::vector<std::vector<Cell>> rows;
+  for (const SweepRun* run : listed) {
+    rows.push_back({{.text = names[run]}, {.text = run->plan.folder, .code = true}});
+  }
+  if (rows.empty()) return "";
+  return "<details><summary>The runs' folders</summary>\n" +
+         Table("Folders in runs/.", {Heading("run"), Heading("folder")}, rows,
+               /*sortable=*/false) +
+         "</details>\n";
+}
+
 std::string ProvenanceHtml(const SweepReport& report) {
   const SweepData& data = report.data;
   std::string text = "<dl>\n";
@@ -531,6 +562,7 @@ std::string ProvenanceHtml(const SweepReport& report) {
   std::string commands;
   const std::vector<const SweepRun*> listed = ListedRuns(data);
   for (const SweepRun* run : listed) commands += Escaped(run->command) + "\n";
+  text += FolderTable(report, listed);
   text += "<h3>To repeat a run</h3>\n" +
           Paragraph(
               "Into another --output_dir: on any machine, with any ranks and threads, the "
@@ -577,13 +609,15 @@ std::string ToHtml(const SweepReport& report) {
                      "</h1>\n<p class=\"state\">" + Escaped(progress) +
                      (data.evaluated.empty() ? "" : ", measured on " + Escaped(data.evaluated)) +
                      ".</p>\n";
+  if (!data.made.empty()) body += "<p class=\"note\">" + Escaped(data.made) + "</p>\n";
   if (!whole) {
     body +=
         "<p class=\"no\">The sweep is not complete: what follows is of the runs that are "
         "done.</p>\n";
   }
-  StrAppend(&body,
-            "<nav aria-label=\"Sections\"><a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
+  StrAppend(&body, "<nav aria-label=\"Sections\"><a href=\"#compared\">Compared</a> ",
+            data.trials.empty() ? "" : "<a href=\"#tuning\">Tuning</a> ",
+            "<a href=\"#laws\">Laws</a> <a href=\"#cost\">Cost</a> <a "
             "href=\"#ranks\">Effective ranks</a> ",
             data.gaps.empty() ? "" : "<a href=\"#gaps\">Generalisation gaps</a> ",
             report.kernels.figures.empty() ? "" : "<a href=\"#kernels\">Condition numbers</a> ",
@@ -591,9 +625,17 @@ std::string ToHtml(const SweepReport& report) {
             "href=\"#runs\">Runs</a> <a href=\"#failures\">Failures</a> <a "
             "href=\"#provenance\">Provenance</a></nav>\n</header>\n");
   body += "<section aria-label=\"Answer\">\n" + AnswerHtml(report) + "</section>\n";
+  body += "<section id=\"compared\">\n<h2>The settings compared</h2>\n" + FiguresHtml(report.grid) +
+          SettingTable(report.arms) + FiguresHtml(report.forest) + DifferenceTable(report.arms) +
+          "</section>\n";
+  if (!data.trials.empty()) {
+    body += "<section id=\"tuning\">\n<h2>Tuning</h2>\n" + FiguresHtml(report.tuning) +
+            TrialTable(data) + "</section>\n";
+  }
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
   for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);
-  body += ComparisonTable(report) + LawTable(report) + "</section>\n";
+  body += ComparisonTable(report) + "<details><summary>Details of the fits</summary>\n" +
+          LawTable(report) + "</details>\n</section>\n";
   body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + FiguresHtml(report.pareto) +
           "</section>\n";
   body += "<section id=\"ranks\">\n<h2>Effective ranks</h2>\n" + SpectraHtml(data) + "</section>\n";
@@ -607,7 +649,7 @@ std::string ToHtml(const SweepReport& report) {
   }
   body += "<section id=\"throughput\">\n<h2>Throughput</h2>\n" + FiguresHtml(report.throughput) +
           "</section>\n";
-  body += "<section id=\"runs\">\n<h2>Runs</h2>\n" + RunsHtml(data) + "</section>\n";
+  body += "<section id=\"runs\">\n<h2>Runs</h2>\n" + RunsHtml(report) + "</section>\n";
   body += "<section id=\"failures\">\n<h2>Failures</h2>\n" + UnfinishedHtml(data) + "</section>\n";
   body += "<section id=\"provenance\">\n<h2>Provenance</h2>\n" + ProvenanceHtml(report) +
           "</section>\n";

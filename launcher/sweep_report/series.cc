@@ -6,6 +6,7 @@
 #include <span>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "launcher/sweep_report/sweep_data.h"
 
@@ -56,29 +57,35 @@ class SeriesFinder {
       (numeric ? numeric_ : keys_).push_back(c);
     }
     AddCollidingColumns();
+    AddStructure();
   }
 
   Key KeyOf(size_t run) const {
     Key key = {kinds_[run]};
     for (const size_t c : keys_) key.push_back(data_.runs[run].plan.columns[c]);
+    if (structure_) key.push_back(StructureOf(run));
     return key;
   }
 
-  // The label that all of a series have, and no other; without one the kind of model and the fields
-  // that differ from series to series.
+  // The label that all of a series have, and no other. Without one: labels of which each series has
+  // one, or the kind of model, and the fields that still differ from series to series.
   std::vector<std::string> Names(const std::vector<Key>& of_runs) const {
     std::vector<std::string> names(of_runs.size());
     for (size_t c = 0; c < data_.columns.size(); ++c) {
-      if (IsField(data_.columns[c]) || !Names(of_runs, c)) continue;
+      if (!IsLabel(c) || !Names(of_runs, c)) continue;
       for (size_t r = 0; r < names.size(); ++r) names[r] = data_.runs[r].plan.columns[c];
       return names;
     }
+    const std::vector<std::string> begins = Begins(of_runs);
+    std::map<std::pair<std::string, size_t>, std::set<std::string>> values;  // of a begin and a key
     for (size_t r = 0; r < names.size(); ++r) {
-      names[r] = kinds_[r].empty() ? "runs" : Spoken(kinds_[r]);
+      for (size_t k = 0; k < keys_.size(); ++k) values[{begins[r], k}].insert(of_runs[r][k + 1]);
+    }
+    for (size_t r = 0; r < names.size(); ++r) {
+      names[r] = begins[r];
       for (size_t k = 0; k < keys_.size(); ++k) {
         const std::string& column = data_.columns[keys_[k]];
-        const bool differs = std::ranges::any_of(
-            of_runs, [&](const Key& key) { return key[k + 1] != of_runs[r][k + 1]; });
+        const bool differs = values.at({begins[r], k}).size() > 1;
         if (!differs || column == "model.kind" || of_runs[r][k + 1].empty()) continue;
         names[r] += ", " + LastPart(column) + " " + of_runs[r][k + 1];
       }
@@ -87,6 +94,52 @@ class SeriesFinder {
   }
 
  private:
+  bool IsLabel(size_t column) const {
+    return !IsField(data_.columns[column]) && !data_.IsOfTuning(column);
+  }
+
+  // Labels that series have one of each; without any, the kind of model.
+  std::vector<std::string> Begins(const std::vector<Key>& of_runs) const {
+    std::vector<std::string> begins(of_runs.size());
+    for (size_t c = 0; c < data_.columns.size(); ++c) {
+      if (!IsLabel(c)) continue;
+      std::map<Key, std::string> label_of;
+      bool of_series = true;
+      for (size_t r = 0; r < of_runs.size(); ++r) {
+        const std::string& label = data_.runs[r].plan.columns[c];
+        of_series = of_series && !label.empty() &&
+                    label_of.emplace(of_runs[r], label).first->second == label;
+      }
+      for (size_t r = 0; r < begins.size() && of_series; ++r) {
+        const std::string& label = data_.runs[r].plan.columns[c];
+        if (begins[r] != label) begins[r] += (begins[r].empty() ? "" : ", ") + label;
+      }
+    }
+    for (size_t r = 0; r < begins.size(); ++r) {
+      if (begins[r].empty()) begins[r] = kinds_[r].empty() ? "runs" : Spoken(kinds_[r]);
+    }
+    return begins;
+  }
+
+  // Which numeric fields the run's points set.
+  std::string StructureOf(size_t run) const {
+    std::string set;
+    for (const size_t c : numeric_) set += data_.runs[run].plan.columns[c].empty() ? '0' : '1';
+    return set;
+  }
+
+  // Points with labels that set different fields are no sizes of one series, if the labels tell
+  // them apart.
+  void AddStructure() {
+    structure_ = true;
+    std::vector<Key> keys;
+    for (size_t r = 0; r < data_.runs.size(); ++r) keys.push_back(KeyOf(r));
+    for (size_t c = 0; c < data_.columns.size(); ++c) {
+      if (IsLabel(c) && Names(keys, c)) return;
+    }
+    structure_ = false;
+  }
+
   // Numeric fields in which runs of one series, sizes and seed differ.
   void AddCollidingColumns() {
     std::map<std::tuple<Key, std::map<std::string, double>, int64_t>, size_t> first;
@@ -118,6 +171,7 @@ class SeriesFinder {
   const std::vector<std::string>& kinds_;
   const SweepData& data_;
   std::vector<size_t> keys_, numeric_;  // columns
+  bool structure_ = false;              // whether keys have the structure
 };
 
 }  // namespace

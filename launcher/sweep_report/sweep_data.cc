@@ -1,9 +1,14 @@
 #include "launcher/sweep_report/sweep_data.h"
 
 #include <algorithm>
+#include <ctime>
 #include <set>
+#include <sstream>
+#include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/json_entry.h"
 #include "core/base/numerics.h"
 #include "core/base/text.h"
 #include "launcher/comparison/loss_and_gap.h"
@@ -18,12 +23,16 @@ namespace {
 
 // Beyond so many, values that differ from run to run are counted instead of listed.
 constexpr size_t kMostListed = 3;
+constexpr int64_t kMostTime = int64_t{1} << 40;
 
 Status ReadMetrics(const std::string& folder, SweepRun* run) {
   std::map<int64_t, std::vector<StageRank>> ranks;
   ELASTOR_RETURN_IF_ERROR(ReadRecords(folder, [&](const RunRecord& record) {
     if (const auto* eval = std::get_if<EvalRecord>(&record.values)) {
       run->normalized_entropy = eval->metrics.normalized_entropy;
+      const std::optional<int64_t> best = run->status.result->best_step;
+      const bool skipped = run->best_weights && best && eval->scheduled && record.step != *best;
+      if (!eval->split.empty() && !skipped) run->splits[eval->split] = eval->metrics;
     } else if (record.event == "spectrum") {
       const auto& spectrum = std::get<SpectrumRecord>(record.values);
       ranks[record.step].push_back({spectrum.stage, Finite(spectrum.stable.mean).value_or(0),
@@ -40,6 +49,7 @@ Status ReadMetrics(const std::string& folder, SweepRun* run) {
     }
     return OkStatus();
   }));
+  run->splits[run->status.result->split] = run->status.result->metrics;
   if (ranks.empty()) return OkStatus();
   run->first_step = ranks.begin()->first;
   run->last_step = ranks.rbegin()->first;
@@ -105,6 +115,63 @@ class Provenance {
   Values paths_, data_, evaluated_, build_, numerics_, isa_, ranks_, virtual_shards_, steps_;
 };
 
+// First start and last end of the attempts, in seconds since 1970.
+struct Span {
+  int64_t first = 0, last = 0;
+
+  // A line that is damaged counts as none, as for the state of a run.
+  void Add(const std::string& path) {
+    const StatusOr<std::string> text = ReadFile(path);
+    if (!text.ok()) return;
+    std::istringstream lines(*text);
+    int64_t start = 0;
+    for (std::string line; std::getline(lines, line);) {
+      try {
+        const Json json = ParseJson(line);
+        const JsonEntry entry(json);
+        const std::string event = entry.Member("event").Text();
+        if (event == "start") {
+          start = entry.Member("time").Integer(0, kMostTime);
+          if (first == 0 || start < first) first = start;
+        } else if (event == "end") {
+          last = std::max(last, start + static_cast<int64_t>(entry.Member("seconds").Number()));
+        }
+      } catch (const std::string&) {
+      }
+    }
+  }
+};
+
+std::string TimeText(int64_t seconds, const char* format) {
+  const std::time_t time = seconds;
+  std::tm utc = {};
+  char text[64];
+  gmtime_r(&time, &utc);
+  return {text, std::strftime(text, sizeof(text), format, &utc)};
+}
+
+// "Trained on 26 November 2026, 04:12 to 04:19 UTC, on host a; launcher --sweep=..."
+std::string MadeText(const Span& span, const SweepFiles& files) {
+  std::string text;
+  if (span.first > 0) {
+    constexpr char kDay[] = "%Y-%m-%d", kTime[] = "%H:%M";
+    const int64_t last = std::max(span.first, span.last);
+    text = "Trained from " + TimeText(span.first, kDay) + " " + TimeText(span.first, kTime) +
+           " to " +
+           (TimeText(span.first, kDay) == TimeText(last, kDay) ? "" : TimeText(last, kDay) + " ") +
+           TimeText(last, kTime) + " UTC";
+  }
+  constexpr std::string_view kOnHost = " on host ";
+  const StatusOr<std::string> owner = ReadFile(files.Lock());
+  const std::string lock = owner.ok() ? *owner : "";
+  const size_t host = lock.find(kOnHost);
+  if (!text.empty() && host != lock.npos) {
+    text += lock.substr(host, lock.find_first_of(" \n", host + kOnHost.size()) - host);
+  }
+  if (!text.empty()) text += ". ";
+  return text + "Command: launcher --sweep=" + files.Sweep() + " --output_dir=" + files.root;
+}
+
 // What is known of a run before it has begun; returns the model's kind.
 std::string ReadExperimentOf(const std::string& path, SweepRun* run, Provenance* provenance) {
   run->sizes = {{"dense_parameters", static_cast<double>(run->plan.dense_parameters)},
@@ -117,6 +184,7 @@ std::string ReadExperimentOf(const std::string& path, SweepRun* run, Provenance*
   if (!experiment.ok()) return "";
   run->seed = static_cast<int64_t>(experiment->training().seed());
   run->learning_rate = experiment->optimizer().learning_rate();
+  run->best_weights = experiment->training().monitor().best_weights();
   AddModelSizes(experiment->model(), &run->sizes);
   provenance->AddPath(experiment->data().path());
   return ModelName(experiment->model());
@@ -158,6 +226,23 @@ std::optional<double> SweepRun::Loss(Metric metric) const {
   return 1 - *metrics.auc;
 }
 
+std::vector<size_t> SweepData::TunedColumns() const {
+  std::vector<size_t> tuned;
+  const auto stage = std::ranges::find(columns, "stage");
+  const auto warning = std::ranges::find(columns, "tuning_warning");
+  if (stage == columns.end() || warning == columns.end()) return tuned;
+  for (auto column = stage + 1; column < warning; ++column) {
+    tuned.push_back(column - columns.begin());
+  }
+  return tuned;
+}
+
+bool SweepData::IsOfTuning(size_t column) const {
+  if (columns[column] == "stage" || columns[column] == "tuning_warning") return true;
+  const std::vector<size_t> tuned = TunedColumns();
+  return std::ranges::find(tuned, column) != tuned.end();
+}
+
 int SweepData::Count(RunState state) const {
   return static_cast<int>(
       std::ranges::count(runs, state, [](const SweepRun& run) { return run.status.state; }));
@@ -173,10 +258,13 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   const StatusOr<Sweep> sweep = LoadSweep(files.Sweep(), {});
   Provenance provenance;
   std::vector<std::string> kinds;
-  int trials = 0;
+  Span span;
   for (PlannedRun& planned : plan.runs) {
+    span.Add(files.Attempts(planned.folder));
     if (planned.stage == Stage::kTune) {
-      ++trials;
+      SweepRun& trial = data.trials.emplace_back();
+      trial.plan = std::move(planned);
+      trial.status = ReadStatus(trial.plan, files);
       continue;
     }
     SweepRun& run = data.runs.emplace_back();
@@ -184,6 +272,8 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
     if (sweep.ok()) run.plan.predictions = sweep->predictions();
     run.status = ReadStatus(run.plan, files);
     kinds.push_back(ReadExperimentOf(files.Experiment(run.plan.folder), &run, &provenance));
+    // A run that has not begun has no experiment yet.
+    if (kinds.back().empty()) kinds.back() = LowerCase(run.plan.model);
     run.command = Join(LocalCommand(run.plan, files, "trainer"), " ");
     if (!run.done()) continue;
     ELASTOR_RETURN_IF_ERROR(ReadMetrics(files.Run(run.plan.folder), &run));
@@ -195,15 +285,17 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   }
   data.evaluated = provenance.Evaluated();
   data.provenance = provenance.Entries();
-  if (trials > 0) {
-    data.provenance.emplace_back("tuning",
-                                 std::to_string(trials) + " trials, which runs.csv lists");
+  if (!data.trials.empty()) {
+    data.provenance.emplace_back(
+        "tuning", std::to_string(data.trials.size()) + " trials, which runs.csv lists");
   }
   for (const TunedConfiguration& tuned : plan.tuned) {
     const std::string outcome = tuned.failure.empty() ? tuned.chosen : tuned.failure;
     data.provenance.emplace_back("tuning of " + tuned.name,
                                  outcome + (tuned.warning.empty() ? "" : ": " + tuned.warning));
   }
+  data.tuned = std::move(plan.tuned);
+  data.made = MadeText(span, files);
   return data;
 }
 

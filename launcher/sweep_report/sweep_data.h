@@ -56,6 +56,10 @@ struct SweepRun {
   std::map<std::string, double> sizes;
   std::optional<double> learning_rate;
   std::optional<double> normalized_entropy;
+  // Metrics of the final weights, by split: those of the summary, and of the last evaluation of
+  // another split (with best weights put back: of the evaluation that found them).
+  std::map<std::string, MetricValues> splits;
+  bool best_weights = false;
   int64_t first_step = 0, last_step = 0;                // steps of first_ranks and last_ranks
   std::vector<StageRank> first_ranks, last_ranks;       // in the model's order
   std::map<int64_t, std::vector<LayerKernel>> kernels;  // by step, layers in the model's order
@@ -71,14 +75,21 @@ struct SweepRun {
 struct SweepData {
   std::string name;
   std::vector<std::string> columns;  // the plan's columns
-  std::vector<SweepRun> runs;        // the final ones, in the plan's order
-  std::vector<std::string> series;   // in the order of their first runs
+  // Returns the tuned fields' columns: those between "stage" and "tuning_warning".
+  std::vector<size_t> TunedColumns() const;
+  // Returns whether a column says how a run was tuned, and not what it is.
+  bool IsOfTuning(size_t column) const;
+  std::vector<SweepRun> runs;    // the final ones, in the plan's order
+  std::vector<SweepRun> trials;  // those of the tuning; only plan and status are set
+  std::vector<TunedConfiguration> tuned;
+  std::vector<std::string> series;  // in the order of their first runs
   std::string root;
   std::string sweep_text;  // sweep.textproto, as run
   // Names and values, over all runs, that tell the reader how the numbers were made.
   std::vector<std::pair<std::string, std::string>> provenance;
   std::string evaluated;  // "13,714 rows of the validation split"
   std::vector<TestedGap> gaps;
+  std::string made;  // when, where and by which command the runs were made, a sentence
 
   int Count(RunState state) const;
 };

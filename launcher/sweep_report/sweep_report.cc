@@ -54,6 +54,10 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
   ELASTOR_ASSIGN_OR_RETURN(report.data, ReadSweepData(files));
   report.options = options;
   report.options.replicates = std::min(options.replicates, MostReplicates(report.data));
+  report.arms = CompareSettings(report.data);
+  report.forest = ForestFigures(report.arms);
+  report.grid = GridFigures(report.arms);
+  report.tuning = TuningFigures(report.data);
   report.laws = FitLaws(report.data, report.options);
   report.law_figures = LawFigures(report.laws);
   report.pareto = ParetoFigures(report.data);
@@ -69,7 +73,8 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(directory + name, text));
   }
   std::vector<FigureGroup> groups = report.law_figures;
-  groups.insert(groups.end(), {report.pareto, report.throughput, report.gaps, report.kernels});
+  groups.insert(groups.end(), {report.forest, report.grid, report.tuning, report.pareto,
+                               report.throughput, report.gaps, report.kernels});
   bool converts = true;
   for (const FigureGroup& group : groups) {
     for (const Figure& figure : group.figures) {

@@ -235,9 +235,12 @@ std::string KernelsCsv(const SweepData& data) {
 
 std::vector<std::pair<std::string, std::string>> Tables(const SweepReport& report) {
   std::vector<std::pair<std::string, std::string>> tables = {
+      {"settings.csv", SettingsCsv(report.arms)},
+      {"differences.csv", DifferencesCsv(report.arms)},
       {"fits.csv", FitsCsv(report)},
       {"points.csv", PointsCsv(report)},
       {"spectra.csv", SpectraCsv(report.data)}};
+  if (!report.data.trials.empty()) tables.emplace_back("trials.csv", TrialsCsv(report.data));
   if (!report.gaps.figures.empty()) tables.emplace_back("gaps.csv", GapsCsv(report.data));
   if (!report.kernels.figures.empty()) tables.emplace_back("kernels.csv", KernelsCsv(report.data));
   return tables;

@@ -83,6 +83,15 @@ TEST(PlanTest, AxesMultiplyAndPointsZip) {
   EXPECT_EQ(plan.runs[0].embedding_parameters, 4 * 50 * 4);
 }
 
+TEST(PlanTest, NamesOfValues) {
+  const Plan plan = Planned(R"(
+    axis { name: "size" field: "model.blocks" values: "1" values: "2" label: "small" label: "large" }
+  )");
+  EXPECT_THAT(Labels(plan), ElementsAre("small", "large"));
+  EXPECT_THAT(plan.columns, ElementsAre("size", "model.blocks"));
+  EXPECT_THAT(plan.runs[1].columns, ElementsAre("large", "2"));
+}
+
 TEST(PlanTest, AnAxisOfModels) {
   const Plan plan = Planned(R"(
     axis { field: "model.blocks" values: "1" values: "2" }
@@ -133,6 +142,11 @@ TEST(PlanTest, MistakesAreOneLine) {
               StartsWith("S: run blocks-1: model.rank_elastor.blocks: "));
   EXPECT_THAT(ErrorOf(base + R"(axis { field: "model.blocks" values: "1" values: "1" })"),
               HasSubstr("axis 'model.blocks': has the point 'blocks1' twice"));
+  const std::string two = R"(field: "model.blocks" values: "1" values: "2" label: "a" )";
+  EXPECT_THAT(ErrorOf(base + "axis { name: \"n\" " + two + "}"),
+              HasSubstr("axis 'n': label: has 1 for 2 values; expected one each"));
+  EXPECT_THAT(ErrorOf(base + "axis { " + two + "label: \"b\" }"),
+              HasSubstr("axis 'model.blocks': name: missing; expected one, for labels"));
   EXPECT_THAT(ErrorOf(base + R"(axis { field: "parallel.threads" values: "1" values: "2" })"),
               HasSubstr("differ in no field that changes a result"));
   EXPECT_THAT(ErrorOf(base + R"(axis { name: "x" })"), HasSubstr("expected a field with values"));

@@ -245,7 +245,23 @@ expect_no_plot '--mode=plot: no run; expected the folders'
 expect_no_plot 'nowhere: holds no run (no metrics.jsonl)' nowhere
 expect_no_plot 'one_on_three: is of mode evaluate; expected a training run' measured one_on_three
 expect_no_plot 'measured/.: is given twice' measured measured/.
-expect_no_plot '7 runs; expected at most 6' 1 2 3 4 5 6 7
+# Seven runs that differ in the learning rate are too many curves; two seeds of each of three are
+# three curves.
+copies=()
+for i in 1 2 3 4 5 6 7; do
+  mkdir "copy$i"
+  cp measured/{experiment.textproto,metrics.jsonl,summary.json} "copy$i"
+  sed --in-place "s/ learning_rate: .*/ learning_rate: 0.0$i/" "copy$i/experiment.textproto"
+  copies+=("copy$i")
+done
+expect_no_plot '7 runs; expected at most 6' "${copies[@]}"
+for i in 4 5 6; do
+  sed --in-place "s/ learning_rate: .*/ learning_rate: 0.0$((i - 3))/; s/ seed: .*/ seed: 99/" \
+    "copy$i/experiment.textproto"
+done
+plot "${copies[@]:0:6}" --output_dir=seeds
+grep --quiet --fixed-strings '6 runs in 3 groups; runs of a group differ in their seed alone' seeds/report.html || fail 'plot: 6 runs in 3 groups; runs of a group differ in their seed alone'
+grep --quiet --fixed-strings 'learning_rate 0.02 (2 seeds)' seeds/report.html || fail 'plot: learning_rate 0.02 (2 seeds)'
 expect_no_plot '--set=training.seed=4: --mode=plot shows runs as they are' measured --set=training.seed=4
 expect_no_plot '--experiment: --mode=plot reads what the runs' --experiment=tiny.textproto measured
 expect_line 2 '--output_dir: missing; expected a new directory for the report of 2 runs' \

@@ -11,7 +11,6 @@
 namespace elastor {
 namespace {
 
-constexpr size_t kMostRuns = 6;  // that the pictures' colours tell apart
 constexpr char kPage[] = "report.html";
 
 // Nothing but a report may be overwritten.
@@ -31,15 +30,19 @@ Status PlotRuns(const std::vector<std::string>& folders, const std::string& outp
         "--mode=plot: no run; expected the folders of training runs, as in trainer "
         "--mode=plot RUN");
   }
-  if (folders.size() > kMostRuns) {
-    return UserError("--mode=plot: " + std::to_string(folders.size()) + " runs; expected at most " +
-                     std::to_string(kMostRuns));
-  }
   if (folders.size() > 1 && output_dir.empty()) {
     return UserError("--output_dir: missing; expected a new directory for the report of " +
                      std::to_string(folders.size()) + " runs");
   }
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<RunHistory> runs, ReadRuns(folders));
+  const size_t groups_drawn = GroupsOf(runs).size();
+  const size_t curves = groups_drawn > 0 ? groups_drawn : runs.size();
+  if (curves > kMostCurves) {
+    return UserError(
+        "--mode=plot: " + std::to_string(curves) +
+        (groups_drawn > 0 ? " groups of runs, which differ in more than their seeds" : " runs") +
+        "; expected at most " + std::to_string(kMostCurves));
+  }
   const std::string directory = output_dir.empty() ? folders[0] + "/report" : output_dir;
   ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(directory));
   ELASTOR_RETURN_IF_ERROR(CheckOutput(directory, claimed));

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "core/base/student_t.h"
 #include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
@@ -19,6 +22,7 @@ constexpr const char* kKinds[] = {"stable", "entropy"};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 // The two curves that share a picture of one run.
 constexpr std::string_view kLoss = "loss", kLogloss = "logloss";
+constexpr std::string_view kCalibration = "calibration";  // right where it is 1
 
 // Replaces neighbouring points by their mean, with the least and the largest value as the interval.
 std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
@@ -28,15 +32,60 @@ std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
   for (size_t begin = 0; begin < points.size(); begin += together) {
     const size_t end = std::min(begin + together, points.size());
     ChartPoint mean = {.x = 0, .y = 0, .low = points[begin].y, .high = points[begin].y};
+    double low = 0, high = 0;  // means of the points' own intervals
     for (size_t i = begin; i < end; ++i) {
-      mean.x += points[i].x / static_cast<double>(end - begin);
-      mean.y += points[i].y / static_cast<double>(end - begin);
+      const auto count = static_cast<double>(end - begin);
+      mean.x += points[i].x / count;
+      mean.y += points[i].y / count;
+      low += points[i].low / count;
+      high += points[i].high / count;
       mean.low = std::min(mean.low, points[i].y);
       mean.high = std::max(mean.high, points[i].y);
+    }
+    if (std::isfinite(low) && std::isfinite(high)) {
+      mean.low = low;
+      mean.high = high;
     }
     thinned.push_back(mean);
   }
   return thinned;
+}
+
+// Joins the curves of runs that differ in their seed alone: their mean at every x that two or more
+// of them have, with its 95 % interval over the seeds by Student's t.
+void JoinSeeds(const std::vector<RunHistory>& runs, std::vector<ChartSeries>* curves) {
+  if (GroupsOf(runs).empty()) return;
+  std::map<std::string, std::map<double, std::vector<double>>> by_group;
+  std::map<std::string, int> sizes;
+  std::vector<std::string> order;
+  for (const ChartSeries& curve : *curves) {
+    const auto run = std::ranges::find(runs, curve.name, &RunHistory::name);
+    if (run == runs.end()) continue;
+    if (sizes[run->group]++ == 0) order.push_back(run->group);
+    for (const ChartPoint& point : curve.points) {
+      if (std::isfinite(point.y)) by_group[run->group][point.x].push_back(point.y);
+    }
+  }
+  curves->clear();
+  for (const std::string& group : order) {
+    ChartSeries& joined = curves->emplace_back();
+    joined.name = sizes[group] > 1 ? StrCat(group, " (", sizes[group], " seeds)") : group;
+    for (const auto& [x, values] : by_group[group]) {
+      const auto count = static_cast<int64_t>(values.size());
+      if (count < std::min(2, sizes[group])) continue;
+      double mean = 0, squares = 0;
+      for (const double value : values) mean += value / static_cast<double>(count);
+      for (const double value : values) squares += (value - mean) * (value - mean);
+      ChartPoint point = {.x = x, .y = mean};
+      if (count > 1) {
+        const double half =
+            MeanHalfWidth(std::sqrt(squares / static_cast<double>(count - 1)), count);
+        point.low = mean - half;
+        point.high = mean + half;
+      }
+      joined.points.push_back(point);
+    }
+  }
 }
 
 std::string FileName(std::string name) {
@@ -58,7 +107,7 @@ LineChart HalfChart(const std::string& title, const std::string& y_title) {
 
 // Over the steps; not drawn when no series has a number.
 void AddCurves(const std::string& name, const std::string& title, const std::string& y_title,
-               std::vector<ChartSeries> series, FigureGroup* group) {
+               std::vector<ChartSeries> series, FigureGroup* group, double level = kNone) {
   std::erase_if(series, [](const ChartSeries& each) {
     return std::ranges::none_of(each.points,
                                 [](const ChartPoint& point) { return std::isfinite(point.y); });
@@ -68,6 +117,7 @@ void AddCurves(const std::string& name, const std::string& title, const std::str
   chart.x = {.title = "step", .prefixes = true};
   chart.series = std::move(series);
   chart.interval = LineChart::Interval::kBand;
+  chart.level = level;
   group->figures.push_back({name, ToSvg(chart)});
 }
 
@@ -80,9 +130,10 @@ std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
       series.points.push_back(
           {.x = static_cast<double>(record.step), .y = field.Number(record).value_or(kNone)});
     }
-    series.points = Thinned(series.points);
     all.push_back(std::move(series));
   }
+  JoinSeeds(runs, &all);
+  for (ChartSeries& series : all) series.points = Thinned(series.points);
   if (!field.picture.unless_zero) return all;
   std::erase_if(all, [](const ChartSeries& series) {
     return std::ranges::all_of(series.points, [](const ChartPoint& point) { return point.y == 0; });
@@ -121,6 +172,7 @@ std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs,
       if (record.split == "validation") add(run.name, record.step, record.metrics);
     }
   }
+  JoinSeeds(runs, &all);
   return all;
 }
 
@@ -131,6 +183,11 @@ FigureGroup QualityFigures(const std::vector<RunHistory>& runs) {
       std::to_string(kMostPoints) +
       " records, neighbouring ones are drawn as their mean, and the band reaches from the least "
       "to the largest of them.";
+  if (!GroupsOf(runs).empty()) {
+    group.caption +=
+        " Runs that differ in their seed alone are one curve, their mean, with a band: its 95 % "
+        "interval over the seeds (Student's), of neighbouring records the mean of the bands.";
+  }
   const std::string split = runs.size() == 1 ? "" : ", validation";
   FigureGroup metrics;
   std::vector<ChartSeries> logloss;
@@ -140,7 +197,7 @@ FigureGroup QualityFigures(const std::vector<RunHistory>& runs) {
       std::vector<ChartSeries> curves = EvaluationCurves(runs, field);
       if (field.name == kLogloss) logloss = curves;
       AddCurves(field.name, field.picture.title + split, field.picture.y_title, std::move(curves),
-                &metrics);
+                &metrics, field.name == kCalibration ? 1 : kNone);
     }
   };
   draw(kBinaryFields);
@@ -195,10 +252,29 @@ void AddDrift(const RunHistory& run, const std::string& kind, const std::string&
             group);
 }
 
+// No line leads across a category that the series lacks.
+void BreakAtMissing(size_t categories, ChartSeries* series) {
+  for (size_t c = 0; c < categories; ++c) {
+    const auto x = static_cast<double>(c);
+    if (std::ranges::find(series->points, x, &ChartPoint::x) != series->points.end()) continue;
+    series->points.push_back({.x = x, .y = kNone});
+  }
+  std::ranges::stable_sort(series->points, {}, &ChartPoint::x);
+}
+
 // Means at the last measurement, stage by stage, a line a run.
 void AddStages(const std::vector<RunHistory>& runs, const std::string& kind, FigureGroup* group) {
-  LineChart chart = HalfChart("Mean " + kind + " rank by stage", kind + " rank");
+  // Matrices of other sizes can have other ranks: then shares of what is possible are compared.
+  std::set<int64_t> most;
+  for (const RunHistory& run : runs) {
+    if (run.spectra.empty()) continue;
+    for (const SpectrumRecord& record : run.spectra.back()) most.insert(record.max_rank);
+  }
+  const bool shares = most.size() > 1 && *most.begin() > 0;
+  LineChart chart = HalfChart("Mean " + kind + " rank by stage",
+                              kind + " rank" + (shares ? ", share of the largest possible" : ""));
   chart.subtitle = "At each run's last measurement.";
+  chart.interval = LineChart::Interval::kBand;
   for (const RunHistory& run : runs) {
     if (run.spectra.empty()) continue;
     ChartSeries& series = chart.series.emplace_back();
@@ -208,9 +284,12 @@ void AddStages(const std::vector<RunHistory>& runs, const std::string& kind, Fig
       auto place = std::ranges::find(stages, record.stage);
       if (place == stages.end()) place = stages.insert(place, record.stage);
       series.points.push_back(
-          {.x = static_cast<double>(place - stages.begin()), .y = RankOf(record, kind).mean});
+          {.x = static_cast<double>(place - stages.begin()),
+           .y = RankOf(record, kind).mean / (shares ? static_cast<double>(record.max_rank) : 1)});
     }
   }
+  JoinSeeds(runs, &chart.series);
+  for (ChartSeries& series : chart.series) BreakAtMissing(chart.x.categories.size(), &series);
   if (!chart.series.empty()) group->figures.push_back({kind + "_rank", ToSvg(chart)});
 }
 
@@ -239,6 +318,7 @@ void AddProfiles(const std::vector<RunHistory>& runs, FigureGroup* group) {
       chart.series.push_back(ProfileOf(record.stage, record));
     }
   }
+  if (runs.size() > 1) JoinSeeds(runs, &chart.series);
   if (!chart.series.empty()) group->figures.push_back({"singular_values", ToSvg(chart)});
 }
 
@@ -271,6 +351,8 @@ std::vector<FigureGroup> RankFigures(const std::vector<RunHistory>& runs) {
     one ? AddDrift(runs[0], kind, "", &means) : AddStages(runs, kind, &means);
   }
   AddProfiles(runs, &means);
+  // Those of single runs are in the runs' own reports.
+  if (!GroupsOf(runs).empty()) return groups;
   for (const RunHistory& run : runs) {
     if (run.spectra.empty()) continue;
     const std::string suffix = one ? "" : "_" + FileName(run.name);

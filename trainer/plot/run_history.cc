@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,10 @@ void AddFields(const Message& message, const std::string& path,
     const std::string name = path + field->name();
     if (field->message_type() != nullptr) {
       AddFields(reflection.GetMessage(message, field), name + ".", fields);
+      continue;
+    }
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && !field->is_repeated()) {
+      (*fields)[name] = reflection.GetString(message, field);
       continue;
     }
     const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
@@ -111,7 +116,76 @@ void NameByFolders(std::vector<RunHistory>* runs) {
   }
 }
 
+// The last part of a field's path and its value.
+std::string FieldText(const std::string& field, const std::string& value) {
+  return field.substr(field.rfind('.') + 1) + " " + value;
+}
+
+// "MLP" of a sweep's folder "MLP_seed1-594404f56ce49a4b"; empty: it has no such name.
+std::string LabelOfFolder(const std::string& folder) {
+  static const std::regex pattern("(.+)_seed[^_/-]*-[0-9a-f]{16}/?");
+  std::smatch parts;
+  const std::string name = (std::filesystem::path(folder) / "").parent_path().filename();
+  return std::regex_match(name, parts, pattern) ? parts[1].str() : "";
+}
+
+// Names groups by the labels in a sweep's folders or by the experiments' `name`, where these tell
+// them apart, else by the fields in which they differ.
+void NameGroups(std::vector<RunHistory>* runs) {
+  constexpr size_t kMostFields = 3;
+  using Fields = std::map<std::string, std::string>;
+  std::map<Fields, std::set<std::string>> names_of;
+  std::vector<Fields> keys;
+  for (const RunHistory& run : *runs) {
+    Fields& key = keys.emplace_back(run.fields);
+    key.erase("training.seed");
+    key.erase("name");
+    const auto name = run.fields.find("name");
+    const std::string label = LabelOfFolder(run.folder);
+    names_of[key].insert(!label.empty() ? label : name == run.fields.end() ? "" : name->second);
+  }
+  if (names_of.size() == runs->size()) return;
+  // A few seeds and nothing else are looked at one by one.
+  if (names_of.size() == 1 && runs->size() <= kMostCurves) return;
+  std::set<std::string> names, differing;
+  bool named = true;
+  const Fields& first = names_of.begin()->first;
+  for (const auto& [key, of_group] : names_of) {
+    named = named && of_group.size() == 1 && names.insert(*of_group.begin()).second;
+    for (const auto& [field, value] : key) {
+      const auto same = first.find(field);
+      if (same == first.end() || same->second != value) differing.insert(field);
+    }
+    for (const auto& [field, value] : first) {
+      if (!key.contains(field)) differing.insert(field);
+    }
+  }
+  std::map<std::string, Fields> taken;
+  for (size_t i = 0; i < runs->size(); ++i) {
+    std::vector<std::string> parts;
+    for (const std::string& field : differing) {
+      const auto value = keys[i].find(field);
+      if (value != keys[i].end()) parts.push_back(FieldText(field, value->second));
+    }
+    if (parts.size() > kMostFields) parts.resize(kMostFields);
+    std::string name = named ? *names_of[keys[i]].begin() : Join(parts, ", ");
+    if (name.empty()) name = names_of.size() == 1 ? "all runs" : "the others";
+    // Groups that the first few fields leave alike.
+    while (taken.emplace(name, keys[i]).first->second != keys[i]) name += "\u2032";
+    (*runs)[i].group = name;
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> GroupsOf(const std::vector<RunHistory>& runs) {
+  std::vector<std::string> groups;
+  for (const RunHistory& run : runs) {
+    if (run.group.empty() || std::ranges::find(groups, run.group) != groups.end()) continue;
+    groups.push_back(run.group);
+  }
+  return groups;
+}
 
 int64_t RunHistory::steps() const {
   return std::max(train.empty() ? 0 : train.back().step,
@@ -130,7 +204,10 @@ StatusOr<std::vector<RunHistory>> ReadRuns(const std::vector<std::string>& folde
     ELASTOR_ASSIGN_OR_RETURN(RunHistory run, ReadRun(folder));
     runs.push_back(std::move(run));
   }
-  if (runs.size() > 1) NameByFolders(&runs);
+  if (runs.size() > 1) {
+    NameByFolders(&runs);
+    NameGroups(&runs);
+  }
   return runs;
 }
 

@@ -84,15 +84,24 @@ std::string DifferencesTable(const std::vector<RunHistory>& runs) {
   for (const RunHistory& run : runs) {
     for (const auto& [name, value] : run.fields) names.insert(name);
   }
+  // Of a group its first run.
+  std::vector<const RunHistory*> shown;
+  std::set<std::string> groups;
+  for (const RunHistory& run : runs) {
+    if (run.group.empty() || groups.insert(run.group).second) shown.push_back(&run);
+  }
+  if (!groups.empty()) names.erase("training.seed");
   std::vector<Cell> headings = {Heading("field")};
-  for (const RunHistory& run : runs) headings.push_back(Heading(Name(run)));
+  for (const RunHistory* run : shown) {
+    headings.push_back(Heading(run->group.empty() ? Name(*run) : run->group));
+  }
   std::vector<std::vector<Cell>> rows;
   for (const std::string& name : names) {
     std::vector<Cell> row = {{.text = name, .code = true}};
     std::set<std::string> values;
-    for (const RunHistory& run : runs) {
-      const auto field = run.fields.find(name);
-      row.push_back({.text = field == run.fields.end() ? "" : field->second});
+    for (const RunHistory* run : shown) {
+      const auto field = run->fields.find(name);
+      row.push_back({.text = field == run->fields.end() ? "" : field->second});
       values.insert(row.back().text);
     }
     if (values.size() > 1) rows.push_back(std::move(row));
@@ -228,9 +237,15 @@ std::string DataJson(const std::vector<RunHistory>& runs) {
 
 std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figures) {
   const bool one = runs.size() == 1;
-  std::string title = Name(runs[0]);
-  for (size_t i = 1; i < runs.size(); ++i)
-    title += (i + 1 == runs.size() ? " and " : ", ") + Name(runs[i]);
+  const std::vector<std::string> groups = GroupsOf(runs);
+  std::vector<std::string> titles = groups;
+  if (groups.empty()) {
+    for (const RunHistory& run : runs) titles.push_back(Name(run));
+  }
+  std::string title = titles[0];
+  for (size_t i = 1; i < titles.size(); ++i) {
+    title += (i + 1 == titles.size() ? " and " : ", ") + titles[i];
+  }
   std::string ranks;
   for (const FigureGroup& group : figures.ranks) ranks += FiguresHtml(group);
   std::string tables = RunsTable(runs), provenance;
@@ -245,7 +260,15 @@ std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figure
   const std::string kicker = one ? "Elastor run" : "Elastor runs compared";
   std::string body =
       "<header>\n<p class=\"kicker\">" + kicker + "</p>\n<h1>" + Escaped(title) + "</h1>\n";
+  if (!groups.empty()) {
+    body += "<p class=\"state\">" +
+            Escaped(StrCat(CountText(static_cast<int64_t>(runs.size()), "run"), " in ",
+                           CountText(static_cast<int64_t>(groups.size()), "group"),
+                           "; runs of a group differ in their seed alone.")) +
+            "</p>\n";
+  }
   for (const RunHistory& run : runs) {
+    if (!groups.empty()) break;
     body +=
         "<p class=\"state\">" + Escaped((one ? "" : Name(run) + ": ") + StateText(run)) + ".</p>\n";
   }

@@ -10,9 +10,12 @@
 
 #include "core/base/file.h"
 #include "core/base/random.h"
+#include "launcher/comparison/arm_sentences.h"
+#include "launcher/comparison/arms.h"
 #include "launcher/comparison/energy_distance.h"
 #include "launcher/comparison/loss_and_gap.h"
 #include "launcher/comparison/row_statistics.h"
+#include "launcher/comparison/significance.h"
 
 namespace elastor {
 namespace {
@@ -137,7 +140,97 @@ TEST(ComparisonTest, StudentQuantiles) {
     EXPECT_NEAR(StudentQuantile(freedom), quantile, 1e-3 * quantile) << freedom;
   }
   EXPECT_NEAR(StudentQuantile(std::numeric_limits<double>::infinity()), 1.959964, 1e-6);
-  EXPECT_EQ(StudentQuantile(4.9), StudentQuantile(4));
+  // Between whole numbers, by integration of the density.
+  EXPECT_NEAR(StudentQuantile(1.5), 6.01666, 6e-3);
+  EXPECT_NEAR(StudentQuantile(4.5), 2.65891, 3e-3);
+}
+
+// Below 8 degrees of freedom the comparison takes the next lower whole number.
+double Few(double freedom) { return freedom < 8 ? std::floor(freedom) : freedom; }
+
+double Width(const Interval& interval) { return interval.high - interval.low; }
+
+// Values of tables (Abramowitz and Stegun, 26.7 and 26.9) and of closed forms.
+TEST(SignificanceTest, KnownProbabilities) {
+  EXPECT_NEAR(StudentP(1, 1), 0.5, 1e-12);
+  EXPECT_NEAR(StudentP(-12.7062047, 1), 0.05, 1e-8);
+  EXPECT_NEAR(StudentP(2, 2), 1 - 2 / std::sqrt(6.0), 1e-12);
+  EXPECT_NEAR(StudentP(2.2281389, 10), 0.05, 1e-8);
+  EXPECT_NEAR(StudentP(1.959964, INFINITY), 0.05, 1e-7);
+  EXPECT_EQ(StudentP(0, 5), 1);
+  // Fisher's with 2 and n degrees of freedom is (1 + 2 f / n)^(-n / 2); with 1 it is Student's.
+  EXPECT_NEAR(FisherP(3, 2, 10), std::pow(1.6, -5), 1e-12);
+  EXPECT_NEAR(FisherP(4, 1, 7), StudentP(2, 7), 1e-12);
+  EXPECT_EQ(FisherP(0, 3, 4), 1);
+}
+
+TEST(SignificanceTest, HolmsCorrection) {
+  const std::vector<double> adjusted = HolmAdjusted({0.01, 0.04, 0.03, 0.005});
+  const double expected[] = {0.03, 0.06, 0.06, 0.02};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(adjusted[i], expected[i], 1e-15) << i;
+  EXPECT_EQ(HolmAdjusted({0.8, 0.7}), (std::vector<double>{1, 1}));
+}
+
+// Differences 1, 2 and 3 of three pairs, whatever their seeds do to both arms: Student's with two
+// degrees of freedom.
+TEST(ArmsTest, PairsBySeed) {
+  const Arm first = {"first", {{"", {{1, 11}, {2, 52}, {3, 33}, {9, 1000}}}}};
+  const Arm second = {"second", {{"", {{3, 30}, {2, 50}, {1, 10}}}}};
+  const ArmComparison comparison = CompareArms({first, second});
+  ASSERT_EQ(comparison.overall.size(), 1u);
+  EXPECT_TRUE(comparison.by_level.empty());
+  const ArmDifference& difference = comparison.overall[0];
+  EXPECT_TRUE(difference.paired);
+  EXPECT_EQ(difference.seeds, 3);
+  EXPECT_NEAR(difference.value, 2, 1e-12);
+  const double error = 1 / std::sqrt(3.0);
+  EXPECT_NEAR(difference.interval->high, 2 + 4.30265 * error, 1e-9);
+  const double t = 2 / error;
+  EXPECT_NEAR(*difference.p, 1 - t / std::sqrt(2 + t * t), 1e-9);
+  EXPECT_EQ(*difference.holm, *difference.p);
+}
+
+// Two levels with the spreads 1 and 3 of two pairs each: one spread of two degrees of freedom.
+TEST(ArmsTest, LevelsShareTheirSpread) {
+  const Arm first = {"first", {{"a", {{1, 1}, {2, 3}}}, {"b", {{1, 0}, {2, 6}}}, {"c", {{1, 5}}}}};
+  const Arm second = {"second", {{"b", {{1, 0}, {2, 0}}}, {"a", {{1, 0}, {2, 0}}}}};
+  const ArmComparison comparison = CompareArms({first, second});
+  ASSERT_EQ(comparison.by_level.size(), 2u);
+  EXPECT_EQ(comparison.by_level[0].level, "a");
+  EXPECT_NEAR(comparison.by_level[0].value, 2, 1e-12);
+  EXPECT_NEAR(comparison.by_level[1].value, 3, 1e-12);
+  EXPECT_NEAR(comparison.overall[0].value, 2.5, 1e-12);
+  // s^2 = (2 + 18) / 2; a level's mean of two pairs has s^2 / 2, the mean of both s^2 / 4.
+  EXPECT_NEAR(Width(*comparison.by_level[0].interval), 2 * 4.30265 * std::sqrt(5.0), 1e-8);
+  EXPECT_NEAR(Width(*comparison.overall[0].interval), 2 * 4.30265 * std::sqrt(2.5), 1e-8);
+}
+
+TEST(ArmsTest, OneSeedAndOtherSeeds) {
+  const ArmComparison single =
+      CompareArms({{"a", {{"", {{1, 3}}}}}, {"b", {{"", {{1, 1}}}}}, {"c", {{"x", {{1, 1}}}}}});
+  ASSERT_EQ(single.overall.size(), 1u);  // c has no level in common
+  EXPECT_FALSE(single.overall[0].interval || single.overall[0].holm);
+  EXPECT_FALSE(single.overall[0].told_apart());
+  // Welch's: variances of means 1 and 1/3, with 1 and 2 degrees of freedom.
+  const ArmComparison apart =
+      CompareArms({{"a", {{"", {{1, 1}, {2, 3}}}}}, {"b", {{"", {{3, 0}, {4, 1}, {5, 2}}}}}});
+  const double variance = 4.0 / 3, freedom = variance * variance / (1 + 1.0 / 18);
+  EXPECT_FALSE(apart.overall[0].paired);
+  EXPECT_NEAR(apart.overall[0].interval->high - 1, StudentQuantile(freedom) * std::sqrt(variance),
+              1e-12);
+}
+
+TEST(ArmsTest, Trends) {
+  // Means 1, 2 and 6; within 2 each of 3 degrees of freedom; between 2 (4 + 1 + 9).
+  const SizeTrend rising = TrendOf({{0, 2}, {1, 3}, {5, 7}});
+  EXPECT_EQ(rising.best, 2u);
+  EXPECT_NEAR(*rising.p, FisherP(28.0 / 2 / 2, 2, 3), 1e-12);
+  EXPECT_NEAR(rising.last_step->high - 4, 3.18245 * std::sqrt(2.0), 1e-8);
+  EXPECT_FALSE(rising.p_of_best.has_value());
+  const SizeTrend peak = TrendOf({{0, 2}, {5, 7}, {1, 3}});
+  EXPECT_EQ(peak.best, 1u);
+  EXPECT_NEAR(*peak.p_of_best, 2 * StudentP(4 / std::sqrt(2.0), 3), 1e-12);
+  EXPECT_FALSE(TrendOf({{1}, {2}}).p.has_value());
 }
 
 // Rows of the logit `signal`, which models see with noise of their own, alike in all their runs
@@ -171,8 +264,6 @@ struct Drawn {
     return model;
   }
 };
-
-double Width(const Interval& interval) { return interval.high - interval.low; }
 
 TEST(ComparisonTest, ABetterModelIsOrderedAndAnEqualOneIsNot) {
   const Drawn drawn(2000, /*key=*/1);
@@ -224,7 +315,7 @@ TEST(ComparisonTest, IntervalsOverSeedsAndOverBoth) {
     variance += of_mean;
     share += of_mean * of_mean / (aucs.size() - 1);
   }
-  const double half = StudentQuantile(variance * variance / share) * std::sqrt(variance);
+  const double half = StudentQuantile(Few(variance * variance / share)) * std::sqrt(variance);
   const Uncertain& difference = comparison.pairs[0].auc;
   EXPECT_NEAR(difference.value, value, 1e-12);
   EXPECT_NEAR(difference.seeds->low, value - half, 1e-12);
@@ -233,7 +324,7 @@ TEST(ComparisonTest, IntervalsOverSeedsAndOverBoth) {
 
   const double row_error = Width(difference.delong) / 2 / StudentQuantile(INFINITY);
   const double both = row_error * row_error + variance;
-  const double half_of_both = StudentQuantile(both * both / share) * std::sqrt(both);
+  const double half_of_both = StudentQuantile(Few(both * both / share)) * std::sqrt(both);
   EXPECT_GT(both, 1.2 * row_error * row_error);
   EXPECT_NEAR(difference.both->low, value - half_of_both, 1e-12);
   EXPECT_NEAR(difference.both->high, value + half_of_both, 1e-12);

@@ -19,6 +19,7 @@
 #include "core/base/json.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/rename_label.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_report/sweep_data.h"
 
@@ -442,13 +443,213 @@ TEST(SeriesTest, WhatIsComparedAsOne) {
   add("large", "16", "0.001", "a");
   EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor"}));
   add("small", "8", "0.02", "a");
-  EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor, learning_rate 0.01",
-                                                "RankElastor, learning_rate 0.001",
-                                                "RankElastor, learning_rate 0.02"}));
+  EXPECT_EQ(series(), (std::vector<std::string>{"small, learning_rate 0.01", "large",
+                                                "small, learning_rate 0.02"}));
   data.runs.pop_back();
   kinds.pop_back();
   add("small", "8", "0.01", "b");
   EXPECT_EQ(series(), (std::vector<std::string>{"RankElastor, path a", "RankElastor, path b"}));
+}
+
+// Runs with AUCs that are given, of settings with a label each, sizes in dense parameters.
+class AnswerTest : public SweepReportTest {
+ protected:
+  AnswerTest() { plan_.columns = {"model", "model.kind", "model.blocks", "training.seed"}; }
+
+  void Add(const std::string& label, const char* kind, int blocks, int seed, double auc,
+           int64_t parameters = 1000) {
+    PlannedRun run;
+    run.columns = {label, kind, std::to_string(blocks), std::to_string(seed)};
+    char hash[17];
+    std::snprintf(hash, sizeof(hash), "%016zx", plan_.runs.size());
+    run.folder = FolderName({label, "b" + std::to_string(blocks)}, hash);
+    run.dense_parameters = parameters;
+    run.multiply_adds = 2 * parameters;
+    run.steps = 10;
+    run.samples = 640;
+    Write(files_.Experiment(run.folder), std::string("data { path: \"/data\" }\nmodel { ") + kind +
+                                             " { } }\ntraining { seed: " + std::to_string(seed) +
+                                             " }\n");
+    if (auc > 0) AddResults(run, 1.2 - auc);
+    plan_.runs.push_back(run);
+  }
+
+  // The paragraphs of the answer.
+  std::vector<std::string> Answer() {
+    EXPECT_TRUE(WritePlan(plan_, files_).ok());
+    const std::string page = Report();
+    EXPECT_EQ(HtmlMistake(page), "");
+    std::vector<std::string> paragraphs;
+    const size_t end = page.find("<details>");
+    for (size_t at = page.find("<div class=\"answer\">"); at < end; ++at) {
+      at = page.find("<p", at);
+      if (at >= end) break;
+      at = page.find('>', at) + 1;
+      paragraphs.push_back(page.substr(at, page.find("</p>", at) - at));
+    }
+    paragraphs.resize(std::max<size_t>(paragraphs.size(), 2));
+    return paragraphs;
+  }
+};
+
+// Deviations of three seeds that add up to 0.
+constexpr double kSeeds[] = {-1e-3, 0, 1e-3};
+
+TEST_F(AnswerTest, NoEffect) {
+  for (int s = 0; s < 3; ++s) {
+    Add("A", "mlp", 1, s, 0.8 + kSeeds[s]);
+    Add("B", "dcn_v2", 1, s, 0.8 + 1e-4 - 2 * kSeeds[s]);
+  }
+  const std::vector<std::string> said = Answer();
+  // Differences -2.9e-3, 1e-4 and 3.1e-3 have the spread 3e-3: 0.0001 -+ 4.30265 3e-3 / sqrt 3.
+  EXPECT_EQ(
+      said[0],
+      "B and A cannot be told apart by AUC: B is better by 0.0001 [\u22120.0074, 0.0076] over "
+      "3 seeds.");
+  EXPECT_EQ(said[1], "By logloss nobody can be told from the best either.");
+}
+
+TEST_F(AnswerTest, OneArmAhead) {
+  for (int s = 0; s < 3; ++s) {
+    Add("A", "mlp", 1, s, 0.8 + 10 * kSeeds[s]);
+    Add("B", "dcn_v2", 1, s, 0.81 + 10 * kSeeds[s] + 0.1 * kSeeds[s]);
+    Add("C", "auto_int", 1, s, 0.79 + 10 * kSeeds[s] - 0.1 * kSeeds[s]);
+  }
+  std::vector<std::string> said = Answer();
+  EXPECT_EQ(
+      said[0],
+      "B is ahead of all others in AUC over 3 seeds: of A by 0.0100 [0.0098, 0.0102] and C by "
+      "0.0200 [0.0195, 0.0205].");
+  EXPECT_EQ(said[1], "It is the same by logloss.");
+  EXPECT_TRUE(Holds(Read("differences.csv"), "auc,validation,A,B,,3,yes,"));
+  EXPECT_TRUE(Holds(Read("settings.csv"), "\nB,B,,3,1000,2000,,"));
+  EXPECT_TRUE(Holds(Read("lead_auc.svg"), "of C: +0.0200 [+0.0195, +0.0205], told apart."));
+}
+
+TEST_F(AnswerTest, ANewNameForALabel) {
+  for (int s = 0; s < 2; ++s) {
+    Add("A", "mlp", 1, s, 0.8);
+    Add("B", "dcn_v2", 1, s, 0.81);
+  }
+  ASSERT_TRUE(WritePlan(plan_, files_).ok());
+  Write(files_.Sweep(),
+        "base { }\naxis { name: \"model\" point { label: \"A\" set: \"name=A\" } "
+        "point { label: \"B\" } }\n");
+  ASSERT_TRUE(RenameLabel(files_, {"A", "Alpha & co"}).ok());
+  const std::string page = Report();
+  EXPECT_TRUE(Holds(page, "B is ahead of Alpha &amp; co by 0.0100 AUC"));
+  EXPECT_TRUE(Holds(page, "<td>Alpha &amp; co, seed 1</td>"));
+  EXPECT_TRUE(Holds(*ReadFile(files_.Table()), plan_.runs[0].folder + ",Alpha & co,mlp,"));
+  EXPECT_TRUE(Holds(*ReadFile(files_.Sweep()), "name=Alpha & co"));
+  EXPECT_TRUE(Holds(RenameLabel(files_, {"A", "C"}).message(),
+                    "--rename=A=C: the sweep has no label 'A'; it has: Alpha & co, B"));
+  EXPECT_TRUE(Holds(RenameLabel(files_, {"B", "Alpha & co"}).message(), "expected a new name"));
+}
+
+TEST_F(AnswerTest, OneSeed) {
+  Add("A", "mlp", 1, 1, 0.8);
+  Add("B", "dcn_v2", 1, 1, 0.81);
+  EXPECT_EQ(Answer()[0],
+            "B has the better AUC, by 0.0100 over A, but with one seed nothing tells this from the "
+            "luck of a seed.");
+}
+
+TEST_F(AnswerTest, ARunFailed) {
+  for (int s = 0; s < 3; ++s) {
+    Add("A", "mlp", 1, s, 0.8 + kSeeds[s]);
+    Add("B", "dcn_v2", 1, s, s == 1 ? 0 : 0.82 + kSeeds[s]);
+  }
+  ASSERT_TRUE(AppendStart(files_.Attempts(plan_.runs[3].folder), 1, {.cores = {0}}).ok());
+  ASSERT_TRUE(AppendEnd(files_.Attempts(plan_.runs[3].folder), 4, false, 1, "diverged").ok());
+  const std::vector<std::string> said = Answer();
+  EXPECT_EQ(said[0], "B is ahead of A by 0.0200 AUC [0.0200, 0.0200] over 2 seeds.");
+  EXPECT_EQ(said[2], "1 run failed and is in none of these figures.");
+}
+
+TEST_F(AnswerTest, ArmsThatCross) {
+  for (int s = 0; s < 3; ++s) {
+    for (const int blocks : {1, 2}) {
+      Add("A", "mlp", blocks, s, 0.8 + 0.01 * blocks + kSeeds[s], 1000 * blocks);
+      Add("B", "dcn_v2", blocks, s, 0.83 - 0.01 * blocks + 1.1 * kSeeds[s], 1000 * blocks);
+    }
+  }
+  // At one block 0.81 and 0.82, at two 0.82 and 0.81.
+  EXPECT_EQ(Answer()[0], "A and B cross in AUC: A is ahead at blocks 2, B at blocks 1.");
+}
+
+TEST_F(AnswerTest, SizesOfOneModel) {
+  const auto plant = [&](const std::vector<double>& means, double noise, int seeds = 3) {
+    plan_.runs.clear();
+    for (const char* folder : {"/runs", "/attempts"}) {
+      std::filesystem::remove_all(files_.root + folder);
+      std::filesystem::create_directories(files_.root + folder);
+    }
+    for (size_t i = 0; i < means.size(); ++i) {
+      for (int s = 0; s < seeds; ++s) {
+        Add("A", "mlp", static_cast<int>(i) + 1, s, means[i] + noise * kSeeds[(s + i) % 3],
+            std::llround(1e4 * std::pow(4, i)));
+      }
+    }
+    return Answer();
+  };
+  EXPECT_EQ(plant({0.8, 0.8001, 0.8}, 1)[0],
+            "Size makes no difference beyond seed noise between 10k and 160k dense parameters: no "
+            "law can be fitted.");
+  EXPECT_EQ(plant({0.79, 0.8, 0.81}, 1)[0],
+            "The largest size was best, 160k (AUC 0.8100), and was still improving: go on to "
+            "larger ones.");
+  EXPECT_EQ(plant({0.79, 0.81, 0.8101}, 1)[0],
+            "The largest size was best, 160k (AUC 0.8101), but not beyond seed noise better than "
+            "40k.");
+  EXPECT_EQ(plant({0.79, 0.82, 0.8}, 1)[0],
+            "The best size was 40k (AUC 0.8200); the largest, 160k, is worse by 0.0200 AUC.");
+  EXPECT_EQ(plant({0.79, 0.8101, 0.81}, 1)[0],
+            "The best size was 40k (AUC 0.8101); the largest, 160k, cannot be told from it.");
+  EXPECT_EQ(plant({0.79, 0.8}, 1, 1)[0],
+            "One seed of every size: what size does between 10k and 40k dense parameters cannot be "
+            "told from the luck of a seed; the best was 40k (AUC 0.8000).");
+  EXPECT_EQ(plant({0.79, 0.8}, 1)[1], "The best setting was blocks 2, AUC 0.8000.");
+}
+
+TEST_F(SweepReportTest, ALawAndABrokenLaw) {
+  Plant({.sizes = 8, .ratio = 3});
+  std::string page = Report();
+  EXPECT_TRUE(Holds(page, "Elastor: Logloss follows the law 0.44 + "));
+  EXPECT_TRUE(Holds(page, "The largest size was best, 21.9M (AUC "));
+  // The two largest sizes are worse than the law of the others by far.
+  for (size_t i = 0; i < plan_.runs.size(); ++i) {
+    if (i % 16 < 12) continue;
+    AddResults(plan_.runs[i], 0.449 + 1e-5 * static_cast<double>(i % 2));
+  }
+  page = Report();
+  EXPECT_TRUE(Holds(page,
+                    "Elastor: The law breaks: the largest sizes lie outside what the smaller "
+                    "ones predict."));
+  EXPECT_FALSE(Holds(page, "Elastor: Logloss follows the law"));
+}
+
+// Points with labels that set different fields are arms, though all that they set are numbers.
+TEST(SeriesTest, LabelsOfPointsThatSetOtherFields) {
+  SweepData data;
+  data.columns = {
+      "model",         "model.hidden", "sequence.heads", "stage", "optimizer.learning_rate",
+      "tuning_warning"};
+  const std::vector<std::string> kinds(2, "mlp");
+  for (const bool attends : {false, true}) {
+    SweepRun& run = data.runs.emplace_back();
+    run.plan.columns = {
+        attends ? "DIN" : "MLP", attends ? "" : "64", attends ? "2" : "", "final", "0.1", ""};
+    run.sizes = {{"dense_parameters", attends ? 200.0 : 100.0}};
+  }
+  AssignSeries(kinds, &data);
+  EXPECT_EQ(data.series, (std::vector<std::string>{"MLP", "DIN"}));
+  // One model, tuned: its name is no stage.
+  data.runs.pop_back();
+  data.columns[0] = "model.tokens";
+  data.runs[0].plan.columns[0] = "3";
+  data.series.clear();
+  AssignSeries({"mlp"}, &data);
+  EXPECT_EQ(data.series, (std::vector<std::string>{"Mlp"}));
 }
 
 TEST_F(SweepReportTest, TenThousandRuns) {
