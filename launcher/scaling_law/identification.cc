@@ -26,7 +26,7 @@ constexpr int kProfileNodes = 6;
 // Nodes a size of the grid when something is left out.
 constexpr int kNodesWithout[] = {12, 6, 4};
 // Different sizes of each kind: three determine a term, a fourth can be left out.
-constexpr int kLeastSizes = 4;
+constexpr int kLeastIdentifiedSizes = 4;
 
 double ConditionNumber(std::span<const Configuration> configurations, const Law& law) {
   const Eigen::Index sizes = static_cast<Eigen::Index>(law.exponents.size());
@@ -213,11 +213,11 @@ Identification Identify(std::span<const Configuration> configurations,
     if (std::log10(ratio) < kLeastDecades) {
       object(Format("%s spans a factor of %.3g; expected a decade at least", name, ratio));
     }
-    if (const int sizes = DifferentSizes(configurations, k); sizes < kLeastSizes) {
+    if (const int sizes = DifferentSizes(configurations, k); sizes < kLeastIdentifiedSizes) {
       object(
           Format("%s has %d different sizes; expected %d, so that one can be left out (sizes "
                  "within a factor of %g count once)",
-                 name, sizes, kLeastSizes, kSameSize));
+                 name, sizes, kLeastIdentifiedSizes, kSameSize));
     }
     const double exponent = law.exponents[k];
     const Interval profile = {
