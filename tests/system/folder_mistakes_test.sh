@@ -125,7 +125,7 @@ compact="compact --model=parts/checkpoints/step-0000000004"
 for mode in "export $model" "$compact"; do
   out=made_by_${mode%% *}
   mkdir --parents $out $out.partial/vocabulary
-  if [[ $mode == "$compact" ]]; then left=dense.safetensors; else left=features.json.tmp; fi
+  if [[ $mode == "$compact" ]]; then left=manifest.json.tmp; else left=features.json.tmp; fi
   echo half >$out.partial/$left
   # shellcheck disable=SC2206 # words
   command=("$trainer" --mode=$mode --output_dir=$out)

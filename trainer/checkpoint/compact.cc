@@ -1,9 +1,11 @@
 #include "trainer/checkpoint/compact.h"
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -124,13 +126,16 @@ class LoadedState {
 };
 
 // Runs on rank 0, which looks for all ranks. The writer removes what stands beside `to` under its
-// own names: the remains of another writer that was killed, but nobody's checkpoint.
-StatusOr<ClaimedFolder> ClaimNew(const std::string& to) {
+// own names: the remains of another writer that was killed, but not the checkpoint `from` itself.
+StatusOr<ClaimedFolder> ClaimNew(const std::string& from, const std::string& to) {
   ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(to));
   ELASTOR_RETURN_IF_ERROR(claimed.CheckIsEmpty("a new or empty directory"));
   const auto nothing = [](std::string_view) { return false; };
-  const auto unfinished = [](std::string_view name) {
-    return name == kDenseFile || name == kVocabularyFolder || name.starts_with("embedding-");
+  std::error_code none;
+  const bool is_read = std::filesystem::equivalent(from, to + ".partial", none);
+  const auto unfinished = [&](std::string_view name) {
+    return name == kDenseFile || (name == kManifestFile && !is_read) || name == kVocabularyFolder ||
+           name.starts_with("embedding-");
   };
   ELASTOR_RETURN_IF_ERROR(RemoveRemains(to + ".old", nothing));
   ELASTOR_RETURN_IF_ERROR(RemoveRemains(to + ".partial", unfinished));
@@ -145,7 +150,7 @@ StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::str
   std::optional<ClaimedFolder> claimed;
   Status status;
   if (communicator.rank() == 0) {
-    StatusOr<ClaimedFolder> folder = ClaimNew(to);
+    StatusOr<ClaimedFolder> folder = ClaimNew(path, to);
     if (folder.ok()) claimed.emplace(std::move(folder).value());
     status = folder.status();
   }

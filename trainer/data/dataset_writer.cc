@@ -319,7 +319,9 @@ Status DatasetWriter::FinishSplit(int split) {
 StatusOr<std::map<std::string, FileFacts>> DatasetWriter::OtherFiles() const {
   namespace fs = std::filesystem;
   std::map<std::string, FileFacts> files;
-  std::set<std::string> left_out = {kBegunFile, kJournalFile, kMetaFile};
+  // A process that was killed may have left a part of meta.json.
+  std::set<std::string> left_out = {kBegunFile, kJournalFile, kMetaFile,
+                                    std::string(kMetaFile) + ".tmp"};
   for (int split = 0; split < 3; ++split) left_out.insert(SplitFileName(static_cast<Split>(split)));
   std::error_code error;
   fs::recursive_directory_iterator at(partial_path_, error);

@@ -145,6 +145,19 @@ TEST(DatasetTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(rows.rows, 0);
 }
 
+// A process that was killed while it wrote meta.json leaves its temporary file, which is written
+// anew.
+TEST(DatasetTest, APartOfMetaFromAKilledProcessIsNoFileOfTheSet) {
+  const std::string path = FreshPath();
+  auto writer = DatasetWriter::Create(path, SmallInfo());
+  ASSERT_TRUE(writer.ok()) << writer.status().message();
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, SmallRows(0, 10)).ok());
+  std::ofstream(path + ".partial/meta.json.tmp") << "{";
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  const auto set = Dataset::Open(path);
+  EXPECT_TRUE(set.ok()) << set.status().message();
+}
+
 TEST(DatasetTest, MultiHotBagsAndWideIds) {
   const std::string path = FreshPath();
   DatasetInfo info;
