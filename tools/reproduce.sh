@@ -298,10 +298,17 @@ gaps() {
 
 # laws SET: of width, depth and both, for each model, compared with each other.
 laws() {
-  local metric folder=$output/scaling_$1
+  local metric shape points=$output/scaling_$1
   for metric in logloss auc; do
-    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" "$folder"_{width,depth,joint} --metric=$metric \
-      --json="$folder.$metric.json" | tee "$folder.$metric.txt"
+    for shape in width depth joint; do
+      sed 's/"[^"]*"//g' "$output/scaling_$1_$shape/runs.csv" | awk -F, -v metric=$metric '
+        NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i }
+        $column["stage"] == "final" && $column["state"] == "done" {
+          print $column["name"] "," $column["training.seed"] "," $column["dense_parameters"] "," $column[metric]
+        }'
+    done | { echo "model,seed,dense_parameters,$metric"; cat; } >"$points.$metric.csv"
+    "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" --points="$points.$metric.csv" --metric=$metric \
+      --json="$points.$metric.json" | tee "$points.$metric.txt"
   done
 }
 
