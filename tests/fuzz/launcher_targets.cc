@@ -155,6 +155,7 @@ struct OneRun {
   std::string name = "r-0123456789abcdef";
   std::string folder = files.Run(name);
   std::vector<std::string> folders = {folder};
+  std::vector<std::string> names = {""};  // of the experiment
 
   OneRun() {
     std::filesystem::create_directories(folder);
@@ -222,7 +223,7 @@ bool FuzzMetrics(std::string_view bytes) {
 bool FuzzSummary(std::string_view bytes) {
   static const OneRun kRun;
   kRun.WriteSummary(bytes);
-  const auto compared = ReadComparedRuns(kRun.folders);
+  const auto compared = ReadComparedRuns(kRun.folders, kRun.names);
   if (!compared.ok()) CheckOneLine(compared.status());
   return ReadRun(kRun);
 }
@@ -230,7 +231,7 @@ bool FuzzSummary(std::string_view bytes) {
 bool FuzzPredictions(std::string_view bytes) {
   static const OneRun kRun;
   kRun.WritePredictions(bytes);
-  const auto compared = ReadComparedRuns(kRun.folders);
+  const auto compared = ReadComparedRuns(kRun.folders, kRun.names);
   return compared.ok() || CheckOneLine(compared.status());
 }
 

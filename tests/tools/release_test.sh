@@ -51,7 +51,7 @@ done
 [[ ! -e $root/configs/BUILD.bazel ]] || fail 'a file of Bazel'
 "$root/bin/scaling_law"
 [[ $? -eq 7 ]] || fail 'a program does not run'
-dpkg-deb --contents "$root.deb" | grep --quiet ' ./opt/elastor/programs/trainer/trainer$' || fail 'the .deb'
+dpkg-deb --contents "$root.deb" | grep ' ./opt/elastor/programs/trainer/trainer$' >/dev/null || fail 'the .deb'
 
 release "$work/first" && fail 'made over an earlier one'
 grep --quiet "$root exists; expected a new folder" "$work/log" || fail "over an earlier one: $(<"$work/log")"
