@@ -11,6 +11,9 @@ export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
 source "$(dirname "$0")/spread_run.sh"
 cd "$TEST_TMPDIR" || exit 1
 
+version=$(sed --quiet 's/^version = "\(.*\)"/\1/p' "$top/tools/python/pyproject.toml")
+[[ $version == "$(<"$top/VERSION")" ]] || fail "pyproject.toml has version $version, expected that of VERSION"
+
 # step WHAT COMMAND...
 step() {
   "${@:2}" >log 2>&1 || fail "$1: $(cat log)"
