@@ -105,29 +105,60 @@ def program(name, visibility = None, **kwargs):
     native.cc_binary(name = "unstamped/" + name, visibility = visibility, **kwargs)
     _stamped_binary(name = name, program = "unstamped/" + name, visibility = visibility)
 
-def unit_test(name, deps, **kwargs):
-    """A cc_test of name.cc with GoogleTest's main.
+def cases_test(name, deps, mains, mutated, data = [], env = {}, tags = [], **kwargs):
+    """A cc_test whose cases may be a library of their own, NAME_cases: tests/mutation runs them without compiling them again.
+
+    Args:
+      name: Of the test.
+      deps: What it tests.
+      mains: Libraries with its main.
+      mutated: Whether tests/mutation runs it with mistakes in the code.
+      data: As of cc_test.
+      env: As of cc_test.
+      tags: As of cc_test.
+      **kwargs: As of cc_library.
+    """
+    if mutated:
+        native.cc_library(
+            name = name + "_cases",
+            visibility = ["//tests/mutation:__pkg__"],
+            deps = deps + ["@system//:gtest"],
+            alwayslink = True,
+            **dict(kwargs, testonly = True)
+        )
+        deps = [name + "_cases"]
+        kwargs = {}
+    native.cc_test(name = name, data = data, env = env, tags = tags, deps = deps + mains, **kwargs)
+
+_MAIN = ["@system//:gtest_main"]
+
+def unit_test(name, deps, mains = _MAIN, mutated = False, **kwargs):
+    """A cc_test of name.cc, by GoogleTest's main.
 
     Args:
       name: The stem of the file.
       deps: What it tests.
+      mains: Libraries with another main.
+      mutated: Whether tests/mutation runs it with mistakes in the code.
       **kwargs: As of cc_test.
     """
     kwargs.setdefault("srcs", [name + ".cc"])
-    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **kwargs)
+    cases_test(name, deps, mains, mutated, **kwargs)
 
-def joined_test(name, deps, srcs = None, **kwargs):
-    """A cc_test of several unit tests, compiled as one as in joined_library, with GoogleTest's main.
+def joined_test(name, deps, srcs = None, mains = _MAIN, mutated = False, **kwargs):
+    """A unit_test of several files, compiled as one as in joined_library.
 
     Args:
       name: Of the test.
       deps: What it tests.
       srcs: The tests; None: all of the folder.
+      mains: As of unit_test.
+      mutated: As of unit_test.
       **kwargs: As of cc_test.
     """
     if srcs == None:
         srcs = native.glob(["*_test.cc"])
-    native.cc_test(name = name, deps = deps + ["@system//:gtest_main"], **_joined(name, srcs, testonly = True, **kwargs))
+    cases_test(name, deps, mains, mutated, **dict(_joined(name, srcs, testonly = True), **kwargs))
 
 # The folders of trainer/, the lowest first. A folder uses only folders before it.
 _ROOMS = [

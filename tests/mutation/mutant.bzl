@@ -93,29 +93,27 @@ def mutant_library(name, srcs, deps, emulated = False):
         alwayslink = True,
     )
 
-def mutant_test(name, src, cases, mutants, deps = [], mistakes = ["chain", "shifted", "greedy"], device = False):
+def mutant_test(name, cases, filter, mutants, mistakes = ["chain", "shifted", "greedy"], device = False):
     """A test passes, linked with mutants that make no mistake, and fails with each mistake.
 
     Args:
       name: of the target.
-      src: label of the test's source.
-      cases: which of its cases run, as --gtest_filter has it.
+      cases: label of the test's cases (build.bzl, cases_test).
+      filter: which of them run, as --gtest_filter has it.
       mutants: mutant_library targets of the code that it tests.
-      deps: what else the test needs.
       mistakes: names of mistakes.
       device: whether it is a device_test.
     """
     native.cc_binary(
         name = name + "_program",
         testonly = True,
-        srcs = [src],
         target_compatible_with = _EMULATION_ONLY if device else [],
-        deps = mutants + deps + (["//tests/core/cuda:device_test_main"] if device else ["@system//:gtest_main"]),
+        deps = mutants + [cases] + (["//tests/core/cuda:device_test_main"] if device else ["@system//:gtest_main"]),
     )
     native.sh_test(
         name = name,
         srcs = ["mutant_test.sh"],
-        args = ["$(location :%s_program)" % name, "'%s'" % cases] + mistakes,
+        args = ["$(location :%s_program)" % name, "'%s'" % filter] + mistakes,
         data = [":%s_program" % name],
         target_compatible_with = _EMULATION_ONLY if device else [],
     )

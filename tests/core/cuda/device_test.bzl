@@ -1,14 +1,15 @@
 """device_test: a GoogleTest that needs a CUDA device or its emulation."""
 
-load("//:build.bzl", "JOINED_FLAGS", "join_sources")
+load("//:build.bzl", "JOINED_FLAGS", "cases_test", "join_sources")
 load("//third_party/cuda:defs.bzl", "cuda_library")
 
-def device_test(name, srcs, deps = [], tags = [], **kwargs):
+def device_test(name, srcs, deps = [], tags = [], mutated = False, **kwargs):
     """In the emulation every test runs under two schedules; --test_arg=--schedule=all: under all.
 
     Args:
       srcs: .cc and .h files, and .cu files with kernels for the test alone (no GoogleTest in them). Several .cc files
         are compiled as one (build.bzl).
+      mutated: As of unit_test.
     """
     device_srcs = [src for src in srcs if src.endswith(".cu")]
     host_srcs = [src for src in srcs if src.endswith(".cc")]
@@ -24,14 +25,13 @@ def device_test(name, srcs, deps = [], tags = [], **kwargs):
             deps = deps + ["//core/cuda:launch"],
         )
         deps = deps + [name + "_kernels"]
-    native.cc_test(
+    cases_test(
         name = name,
         srcs = host_srcs + hdrs,
         copts = JOINED_FLAGS,
         tags = tags + ["device"],
-        deps = deps + [
-            "//core/cuda:runtime",
-            "//tests/core/cuda:device_test_main",
-        ],
+        deps = deps + ["//core/cuda:runtime"],
+        mains = ["//tests/core/cuda:device_test_main"],
+        mutated = mutated,
         **kwargs
     )

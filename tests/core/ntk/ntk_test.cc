@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <Eigen/SVD>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,6 +19,7 @@
 #include "tests/core/graph/finite_difference.h"
 #include "tests/core/kernels/panel_testing.h"
 #include "tests/core/models/model_cases.h"
+#include "tests/core/spectrum/decompositions.h"
 
 namespace elastor {
 namespace {
@@ -254,7 +255,7 @@ TEST(NtkTest, EigenvaluesAreSquaredSingularValues) {
     }
   }
   const auto square_singular = [](const Eigen::MatrixXd& matrix) -> Eigen::VectorXd {
-    return Eigen::JacobiSVD<Eigen::MatrixXd>(matrix).singularValues().array().square();
+    return SingularValuesByEigen(matrix).array().square();
   };
   const Eigen::VectorXd expected = square_singular(jacobian);
   EXPECT_TRUE(found.resolved());

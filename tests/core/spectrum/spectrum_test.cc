@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
-#include <Eigen/SVD>
+#include <Eigen/Core>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include "core/kernels/cpu/isa.h"
 #include "core/spectrum/low_rank.h"
 #include "core/spectrum/spectrum_kernels.h"
+#include "tests/core/spectrum/decompositions.h"
 
 namespace elastor {
 namespace {
@@ -87,8 +87,8 @@ TEST(SpectrumTest, OuterProductHasRankOne) {
 
 TEST(SpectrumTest, RotatedDiagonalHasItsSingularValues) {
   const Eigen::Vector4d values(8, 4, 2, 2);
-  const MatrixXd left = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(4, 4, 3)).householderQ();
-  const MatrixXd right = Eigen::HouseholderQR<MatrixXd>(RandomMatrix(6, 6, 4)).householderQ();
+  const MatrixXd left = OrthogonalFactorByEigen(RandomMatrix(4, 4, 3));
+  const MatrixXd right = OrthogonalFactorByEigen(RandomMatrix(6, 6, 4));
   const MatrixXd matrix = left * values.asDiagonal() * right.topRows(4);
   const Measured<double> measured(matrix);
   ASSERT_EQ(measured.singular_values.size(), 4u);
@@ -106,7 +106,7 @@ TEST(SpectrumTest, AgreesWithASingularValueDecomposition) {
         std::pair{24, 48}, std::pair{2, 2}, std::pair{39, 20}}) {
     for (uint64_t stream = 0; stream < 5; ++stream) {
       const MatrixXd matrix = RandomMatrix(tokens, width, 10 + stream);
-      const Eigen::VectorXd expected = Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
+      const Eigen::VectorXd expected = SingularValuesByEigen(matrix);
       const EffectiveRank expected_rank = RanksOf(expected);
       const Measured<double> measured(matrix);
       const std::vector<double>& values = measured.singular_values;
@@ -123,7 +123,7 @@ TEST(SpectrumTest, AgreesWithASingularValueDecomposition) {
 
 TEST(SpectrumTest, RankDeficientMatrix) {
   const MatrixXd matrix = RandomMatrix(15, 4, 1) * RandomMatrix(4, 26, 2);
-  const Eigen::VectorXd expected = Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
+  const Eigen::VectorXd expected = SingularValuesByEigen(matrix);
   const Measured<double> measured(matrix);
   for (int64_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(measured.singular_values[i], expected[i], kTolerance * expected[0]);
@@ -229,15 +229,14 @@ TEST(LowRankTest, SumsOfTermsAreEigensApproximations) {
   for (const auto& [tokens, width] : {std::pair(5, 9), std::pair(9, 5), std::pair(6, 6)}) {
     for (const int64_t inner : {int64_t{2}, int64_t{6}}) {
       const RowMajor x = RandomMatrix(tokens, inner, 3) * RandomMatrix(inner, width, 4);
-      const Eigen::JacobiSVD<MatrixXd> svd(x, Eigen::ComputeThinU | Eigen::ComputeThinV);
+      const SingularValueDecomposition svd = DecomposedByEigen(x);
       LowRank terms(tokens, width);
       terms.Decompose({x.data(), static_cast<size_t>(x.size())});
       RowMajor sum = RowMajor::Zero(tokens, width);
       for (int64_t k = 1; k <= terms.max_rank(); ++k) {
         terms.AddTerm(k - 1, {sum.data(), static_cast<size_t>(sum.size())});
-        const MatrixXd best = svd.matrixU().leftCols(k) *
-                              svd.singularValues().head(k).asDiagonal() *
-                              svd.matrixV().leftCols(k).transpose();
+        const MatrixXd best = svd.left.leftCols(k) * svd.values.head(k).asDiagonal() *
+                              svd.right.leftCols(k).transpose();
         EXPECT_LT((sum - best).norm(), kTolerance * x.norm()) << k << " of " << inner;
       }
     }

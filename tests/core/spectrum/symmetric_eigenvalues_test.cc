@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
 #include "core/base/random.h"
 #include "core/spectrum/symmetric_matrix.h"
+#include "tests/core/spectrum/decompositions.h"
 
 namespace elastor {
 namespace {
@@ -37,8 +38,7 @@ void ExpectEigenvalues(const std::vector<MatrixXd>& matrices) {
   solver.Compute();
   for (size_t lane = 0; lane < matrices.size(); ++lane) {
     const Eigen::VectorXd expected =  // ascending
-        Eigen::SelfAdjointEigenSolver<MatrixXd>(matrices[lane], Eigen::EigenvaluesOnly)
-            .eigenvalues();
+        EigenvaluesByEigen(matrices[lane]);
     const double scale = expected.cwiseAbs().maxCoeff();
     for (int64_t i = 0; i < n; ++i) {
       EXPECT_NEAR(solver.Value(i)[lane], expected[n - 1 - i],

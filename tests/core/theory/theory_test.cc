@@ -2,8 +2,7 @@
 // random draws, those that fail by a counterexample with its name.
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
-#include <Eigen/SVD>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "core/theory/matrix.h"
 #include "core/theory/token_mixing.h"
 #include "tests/core/models/test_model.h"
+#include "tests/core/spectrum/decompositions.h"
 
 namespace elastor {
 namespace {
@@ -68,8 +68,7 @@ MatrixXd Kronecker(const MatrixXd& a, const MatrixXd& b) {
 MatrixXd Identity(int64_t n) { return MatrixXd::Identity(n, n); }
 // `columns` orthonormal columns.
 MatrixXd Orthonormal(int64_t rows, int64_t columns, uint64_t draw) {
-  return Eigen::HouseholderQR<MatrixXd>(ToEigen(Gaussian(rows, rows, draw))).householderQ() *
-         MatrixXd::Identity(rows, columns);
+  return OrthogonalFactorByEigen(ToEigen(Gaussian(rows, rows, draw))).leftCols(columns);
 }
 
 // How many of kDraws draws agree with what is claimed.
@@ -83,7 +82,7 @@ TEST(MatrixTest, AgreesWithEigen) {
   const Matrix a = Gaussian(15, 26, 1), b = Gaussian(26, 40, 2);
   EXPECT_LT((ToEigen(Product(a, b)) - ToEigen(a) * ToEigen(b)).norm(), kTolerance * 100);
   const Matrix low = OfRank(4, 15, 26, 3);
-  const VectorXd values = Eigen::JacobiSVD<MatrixXd>(ToEigen(low)).singularValues();
+  const VectorXd values = SingularValuesByEigen(ToEigen(low));
   const MatrixRanks ranks = RanksOf(low);
   EXPECT_EQ(ranks.algebraic, 4);
   EXPECT_NEAR(ranks.norm, values[0], kTolerance * values[0]);
@@ -402,9 +401,7 @@ double DistanceFromReach(const Matrix& x, const Matrix& z, int64_t block_width) 
   const MatrixXd blocks = ToEigen(BlocksOf(x, block_width)).transpose();  // [d*, K]
   const MatrixXd wanted =
       (ToEigen(BlocksOf(z, block_width)) - ToEigen(BlocksOf(x, block_width))).transpose();
-  Eigen::JacobiSVD<MatrixXd> decomposition(blocks, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  decomposition.setThreshold(kRankTolerance);
-  const MatrixXd w = decomposition.solve(wanted);
+  const MatrixXd w = LeastSquaresByEigen(blocks, wanted, kRankTolerance);
   return (blocks * w - wanted).norm() / Vec(z).norm();
 }
 

@@ -21,15 +21,16 @@ constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
 
 class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
-// The law of the project. Threads and overlap take turns, so that every pair of values of ranks,
-// threads, overlap and plan occurs.
+// The law of the project. A case has half of the pairs of ranks and plans. Threads and overlap take
+// turns, so that among all cases every pair of values of ranks, threads, overlap and plan occurs.
 TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
   const TinyTraining& training = GetParam().training;
   const Outcome expected = Train(training, Spread{});
+  const size_t half = GetParam().name.size() % 2;
   for (size_t r = 0; r < std::size(kRanks); ++r) {
-    for (size_t p = 0; p < std::size(kPlans); ++p) {
+    for (size_t p = (r + half) % 2; p < std::size(kPlans); p += 2) {
       const Spread spread = {.ranks = kRanks[r],
-                             .threads = (r + p) % 2 == 0 ? 1 : 2,
+                             .threads = (r / 2 + p / 2) % 2 == 0 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 1,
                              .plan = kPlans[p]};
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);

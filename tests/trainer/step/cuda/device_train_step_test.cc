@@ -60,20 +60,20 @@ TEST_P(DeviceTrainStepTest, TrainsAsTheCpuDoes) {
   EXPECT_LT(distance.logits, 2e-3);
 }
 
-// The law of the project, on devices.
+// The law of the project, on devices; half of the cases have even numbers of ranks, the other half
+// odd ones.
 TEST_P(DeviceTrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
   constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kReplicated,
                                  PlanKind::kAuto};
   const TinyTraining& training = GetParam().training;
   const Outcome& expected = OnOneRank();
-  int turn = 0;
-  for (const int ranks : {1, 2, 3, 4}) {
+  const int half = static_cast<int>(GetParam().name.size() % 2);
+  for (const int ranks : {1 + half, 3 + half}) {
     const Spread spread = {.ranks = ranks,
-                           .threads = 1 + turn % 2,
-                           .overlap = turn % 2 == 0,
-                           .plan = kPlans[turn % 4],
+                           .threads = ranks < 3 ? 2 : 1,
+                           .overlap = ranks > 2,
+                           .plan = kPlans[ranks - 1],
                            .parts = OnDevice({.device_bytes = ranks == 3 ? 4096 : 0})};
-    ++turn;
     EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
   }
 }
