@@ -1,8 +1,11 @@
 #include "core/base/json.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <variant>
 
+#include "core/base/status.h"
 #include "nlohmann/json.hpp"
 
 namespace elastor {
@@ -259,8 +262,18 @@ const Json* Json::begin() const { return is_array() ? As<Elements>(*this)->data(
 const Json* Json::end() const { return is_array() ? begin() + size() : nullptr; }
 
 std::string Json::dump(int indent) const {
-  return JsonConversion::To(*this).dump(indent, ' ', /*ensure_ascii=*/false,
-                                        Library::error_handler_t::replace);
+  const std::string text = JsonConversion::To(*this).dump(indent, ' ', /*ensure_ascii=*/false,
+                                                          Library::error_handler_t::replace);
+  // Characters that steer a terminal or the direction of writing stand in strings alone.
+  constexpr std::string_view kFirstBytes = "\xc2\xd8\xe2\x7f";
+  std::string shown;
+  size_t begin = 0;
+  for (size_t at; (at = text.find_first_of(kFirstBytes, begin)) != std::string::npos;) {
+    shown.append(text, begin, at - begin);
+    begin = at + (text[at] == '\x7f' ? 1 : text[at] == '\xe2' ? 3 : 2);
+    shown += text[at] == '\x7f' ? "\\u007f" : WithoutControls(text.substr(at, begin - at));
+  }
+  return shown.append(text, begin);
 }
 
 std::string Json::AsciiText() const {

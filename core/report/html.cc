@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/report/chart.h"
 #include "core/report/csv.h"
@@ -169,8 +170,10 @@ std::string Escaped(std::string_view text) {
       escaped += "&#39;";
     } else if (bytes == 1 && c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)) {
       escaped += ' ';
+    } else if (bytes > 1) {
+      escaped += WithoutControls(std::string(text.substr(at, bytes)));
     } else {
-      escaped += text.substr(at, bytes);
+      escaped += c;
     }
     at += bytes;
   }

@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/report/chart.h"
+#include "core/report/html.h"
 
 namespace elastor {
 namespace {
@@ -54,30 +55,6 @@ constexpr char kStyle[] =
     ".area,.run{stroke:none}.marker{stroke:#0d1117}.hollow{fill:#0d1117}.front{stroke:#7d8590}\n"
     "}\n"
     "</style>\n";
-
-// What XML cannot hold becomes a space.
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return escaped;
-}
 
 // To a tenth: "12", "12.5", "-0.3".
 std::string Number(double value) {

@@ -83,6 +83,11 @@ TEST_F(FileTest, WhatIsNoFileIsRefused) {
             "/dev/null: a device; expected a file");
   ASSERT_EQ(mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
   EXPECT_EQ(ReadFile(socket).status().message(), socket + ": a socket; expected a file");
+  // Files of /proc that wait for events, such as /proc/kmsg, are not waited for.
+  const StatusOr<int> file = OpenFile("/proc/self/status", O_RDONLY);
+  ASSERT_TRUE(file.ok());
+  EXPECT_NE(fcntl(*file, F_GETFL) & O_NONBLOCK, 0);
+  close(*file);
 }
 
 // As a shell makes for <(command).

@@ -65,6 +65,9 @@ TEST(JsonTest, TextsAreTheLibrarys) {
   }
   EXPECT_EQ(Json(std::numeric_limits<double>::quiet_NaN()).dump(), "null");
   EXPECT_EQ(Json("\xff").dump(), "\"\uFFFD\"");
+  const std::string steering = "a\u202e\u009b\x7f\u061c\\u202e\u2060\u00e9\u0640";
+  EXPECT_EQ(Json(steering).dump(), "\"a\\u202e\\u009b\\u007f\\u061c\\\\u202e\u2060\u00e9\u0640\"");
+  EXPECT_TRUE(Json::parse(Json(steering).dump()) == Json(steering));
   EXPECT_TRUE(Json::parse(std::string(200, '[') + std::string(200, ']')).is_null());
 }
 

@@ -330,6 +330,7 @@ TEST(HtmlTest, EscapesWhatIsNotText) {
   EXPECT_EQ(Escaped("<a href='x'>&\"\t\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;  ");
   EXPECT_EQ(Escaped("caf\xe9 \xc3\xa9 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82"),
             "caf\ufffd \u00e9 \ufffd\ufffd\ufffd \ufffd\ufffd\ufffd\ufffd \ufffd\ufffd");
+  EXPECT_EQ(Escaped("a\u202eb\u009b\n"), "a\\u202eb\\u009b\n");
   EXPECT_EQ(EscapedFormula("2 N^\u22120.35 < x^2"), "2 N<sup>\u22120.35</sup> &lt; x^2");
 }
 
