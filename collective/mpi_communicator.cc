@@ -1,6 +1,6 @@
-// The only file that sees MPI. Every collective is made of nonblocking messages between two ranks
-// that are polled against a deadline, because no MPI call returns an error when a peer dies: a
-// blocking one would wait for ever.
+// Ranks of MPI. Every collective is made of nonblocking messages between two ranks that are polled
+// against a deadline, because no MPI call returns an error when a peer dies: a blocking one would
+// wait for ever.
 //
 // The tag of a call's messages is a hash of all the calls that the rank has made, this one
 // included: ranks whose calls differ never exchange data, but wait. Who has waited for a while
@@ -15,7 +15,6 @@
 // that at any moment the N ranks send to N different ones. At N = 1,024 an all-to-all is up to
 // 1,023 messages out and 1,023 in per rank (none for empty blocks), and as many connections; the
 // broadcast is 10 steps with at most 10 messages from one rank.
-#include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -28,12 +27,13 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "collective/broadcast_tree.h"
 #include "collective/communicator.h"
+#include "collective/mpi_loader.h"
+#include "collective/mpi_part.h"
 #include "collective/wait_board.h"
 #include "core/base/clock.h"
 #include "core/base/exhausted.h"
@@ -88,8 +88,10 @@ constexpr double kTerminatedSeconds = 0.3;
 // Every rank may see what ends a job. The lowest one says so at once; the others leave it time, and
 // stay silent when they notice meanwhile that somebody `spoke`, or are being ended (mpirun's
 // SIGTERM comes a second after the end of the first rank).
+constexpr int kMostPatient = 4;
 void LetLowerRanksSpeak(int rank, const std::function<bool()>& spoke) {
-  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1500) * std::min(rank, 4);
+  const Clock::time_point end =
+      Clock::now() + std::chrono::milliseconds(1500) * std::min(rank, kMostPatient);
   while (Clock::now() < end) {
     if (spoke()) std::_Exit(kMachineExitCode);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -127,26 +129,69 @@ class BlockingCallWatch {
   std::thread thread_;
 };
 
+// Messages under way between this rank and others, numbered as they start. Calls that return an int
+// return MPI's error.
+class MpiMessages {
+ public:
+  explicit MpiMessages(const MpiPart& mpi) : mpi_(mpi) {}
+
+  int Send(const void* data, int bytes, int rank, int tag) {
+    return mpi_.send(data, bytes, rank, tag, Add());
+  }
+
+  int Receive(void* data, int bytes, int rank, int tag) {
+    return mpi_.receive(data, bytes, rank, tag, Add());
+  }
+
+  // Sets *done to whether all messages are; there may be none.
+  int Test(bool* done) {
+    error_ = mpi_.test(count_, requests_.data(), done, statuses_.data());
+    return error_;
+  }
+
+  // Returns the message's own error, after Test has returned one.
+  int ErrorOf(size_t i) const { return mpi_.error_of(error_, &statuses_[i * mpi_.status_bytes]); }
+  // Returns the bytes that were received, once Test has said that all messages are done.
+  int BytesOf(size_t i) const { return mpi_.bytes_of(&statuses_[i * mpi_.status_bytes]); }
+  bool IsDone(size_t i) { return mpi_.is_done(&requests_[i * mpi_.request_bytes]); }
+
+  void Clear() { count_ = 0; }
+
+ private:
+  void* Add() {
+    ++count_;
+    requests_.resize(count_ * mpi_.request_bytes);
+    statuses_.resize(count_ * mpi_.status_bytes);
+    return &requests_[(count_ - 1) * mpi_.request_bytes];
+  }
+
+  const MpiPart& mpi_;
+  int count_ = 0;
+  std::vector<char> requests_;
+  std::vector<char> statuses_;
+  int error_ = 0;  // of the last Test
+};
+
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(int rank, int size, int highest_tag, const CommunicatorOptions& options)
-      : Communicator(rank, size),
+  MpiCommunicator(const MpiPart& mpi, const CommunicatorOptions& options)
+      : Communicator(mpi.rank(), mpi.size()),
+        mpi_(mpi),
         options_(options),
-        highest_tag_(highest_tag),
-        board_(size, /*busy_ranks_speak=*/options.watchdog_seconds > 0) {
+        highest_tag_(mpi.highest_tag()),
+        messages_(mpi),
+        reports_under_way_(kObservers, MpiMessages(mpi)),
+        board_(size(), /*busy_ranks_speak=*/options.watchdog_seconds > 0) {
     CHECK_GE(options.max_message_bytes, 1);
     CHECK_LE(options.max_message_bytes, INT_MAX);
     // Peers may be other programs that happen to use MPI.
     deadline_seconds_ = options.start_seconds;
-    int length = 0;
-    char host[MPI_MAX_PROCESSOR_NAME] = "";
-    MPI_Get_processor_name(host, &length);
-    std::snprintf(host_, sizeof host_, "%s", host);
+    std::snprintf(host_, sizeof host_, "%s", mpi_.host());
     {
       const CallScope scope(this, Numbered({CallKind::kStart}));
       Meet();
       SendReports(/*hello=*/true);
-      if (rank < kObservers) board_.Add(rank, MakeReport(/*hello=*/true), Clock::now());
+      if (rank() < kObservers) board_.Add(rank(), MakeReport(/*hello=*/true), Clock::now());
     }
     deadline_seconds_ = options.deadline_seconds;
     if (options.watchdog_seconds > 0) {
@@ -163,7 +208,7 @@ class MpiCommunicator final : public Communicator {
     ReadReports(Clock::now());
     const BlockingCallWatch watch("MPI_Finalize", "", deadline_seconds_, rank(),
                                   options_.terminated);
-    MPI_Finalize();
+    mpi_.finalize();
   }
 
   void Abandon() override {
@@ -176,17 +221,14 @@ class MpiCommunicator final : public Communicator {
   void Tell() {
     told_ = MakeReport(/*hello=*/false);
     told_.told = true;
-    std::vector<MPI_Request> requests(size(), MPI_REQUEST_NULL);
+    MpiMessages messages(mpi_);
     for (int r = 0; r < size(); ++r) {
-      if (r == rank()) continue;
-      MPI_Isend(&told_, sizeof told_, MPI_BYTE, r, kReportTag, MPI_COMM_WORLD, &requests[r]);
+      if (r != rank()) messages.Send(&told_, sizeof told_, r, kReportTag);
     }
     // Messages of this size leave at once unless the network, or a stopped rank, is in the way.
     const Clock::time_point end = Clock::now() + kLookInterval;
-    int sent = 0;
-    while (!sent && Clock::now() < end) {
-      MPI_Testall(size(), requests.data(), &sent, MPI_STATUSES_IGNORE);
-    }
+    bool sent = false;
+    while (!sent && Clock::now() < end) messages.Test(&sent);
   }
 
   static constexpr int kNoPeer = -1;
@@ -376,13 +418,13 @@ class MpiCommunicator final : public Communicator {
   }
 
   void ReceivePiece(char* data, int bytes, int peer) {
-    CheckMpi(
-        MPI_Irecv(data, bytes, MPI_BYTE, peer, tag_, MPI_COMM_WORLD, AddRequest({peer, bytes})));
+    pending_.push_back({peer, bytes});
+    CheckMpi(messages_.Receive(data, bytes, peer, tag_));
   }
 
   void SendPiece(const char* data, int bytes, int peer) {
-    CheckMpi(
-        MPI_Isend(data, bytes, MPI_BYTE, peer, tag_, MPI_COMM_WORLD, AddRequest({kNoPeer, 0})));
+    pending_.push_back({kNoPeer, 0});
+    CheckMpi(messages_.Send(data, bytes, peer, tag_));
   }
 
   static void CopyOwn(const char* from, int64_t bytes, char* to) {
@@ -394,34 +436,24 @@ class MpiCommunicator final : public Communicator {
     for (const int64_t length : bytes) offsets_.push_back(offsets_.back() + length);
   }
 
-  // A request to be started at once.
-  MPI_Request* AddRequest(const Pending& pending) {
-    pending_.push_back(pending);
-    return &requests_.emplace_back(MPI_REQUEST_NULL);
-  }
-
-  // Returns when all requests are complete; ends the job at the deadline.
+  // Returns when all messages are done; ends the job at the deadline.
   void WaitAll() {
-    statuses_.resize(requests_.size());
     const Clock::time_point begin = Clock::now();
     while (true) {
-      int done = 0;
-      const int error = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                                    statuses_.data());
-      if (error != MPI_SUCCESS) EndOnRequests(error);
+      bool done = false;
+      if (const int error = messages_.Test(&done); error != 0) EndOnMessages(error);
       if (done) break;
       const Clock::time_point now = Clock::now();
       if (now >= next_look_) LookAround(now);
       PauseAfterWaiting(now - begin);
     }
-    for (size_t i = 0; i < requests_.size(); ++i) {
-      int bytes = 0;
+    for (size_t i = 0; i < pending_.size(); ++i) {
       if (pending_[i].peer == kNoPeer) continue;
-      MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
+      const int bytes = messages_.BytesOf(i);
       if (bytes != pending_[i].bytes) EndOnLength(pending_[i], std::to_string(bytes) + " bytes");
       if (rank() < kObservers) board_.Heard(pending_[i].peer, call_);
     }
-    requests_.clear();
+    messages_.Clear();
     pending_.clear();
   }
 
@@ -580,12 +612,13 @@ class MpiCommunicator final : public Communicator {
   // A report that is still under way is not followed by another.
   void SendReports(bool hello) {
     for (int observer = 0; observer < std::min(kObservers, size()); ++observer) {
-      int sent = 0;
-      MPI_Test(&report_requests_[observer], &sent, MPI_STATUS_IGNORE);
+      MpiMessages& under_way = reports_under_way_[observer];
+      bool sent = false;
+      under_way.Test(&sent);
       if (!sent || observer == rank()) continue;
+      under_way.Clear();
       reports_[observer] = MakeReport(hello);
-      MPI_Isend(&reports_[observer], sizeof(WaitReport), MPI_BYTE, observer, kReportTag,
-                MPI_COMM_WORLD, &report_requests_[observer]);
+      under_way.Send(&reports_[observer], sizeof(WaitReport), observer, kReportTag);
     }
   }
 
@@ -593,32 +626,29 @@ class MpiCommunicator final : public Communicator {
   // to have come.
   void ReadReports(Clock::time_point came) {
     while (true) {
-      int there = 0;
-      MPI_Status status;
-      CheckMpi(MPI_Iprobe(MPI_ANY_SOURCE, kReportTag, MPI_COMM_WORLD, &there, &status));
-      if (!there) return;
+      bool there = false;
+      int source = 0;
       int bytes = 0;
-      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      CheckMpi(mpi_.probe(kReportTag, &there, &source, &bytes));
+      if (!there) return;
       WaitReport report;
       if (bytes == sizeof report) {
-        CheckMpi(MPI_Recv(&report, sizeof report, MPI_BYTE, status.MPI_SOURCE, kReportTag,
-                          MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CheckMpi(mpi_.take(&report, sizeof report, source, kReportTag));
       }
       if (bytes != sizeof report || report.mark != WaitReport::kMark) {
-        End("rank " + std::to_string(rank()) + ": a message of rank " +
-            std::to_string(status.MPI_SOURCE) + " is not this program's" + kIsItThisProgram);
+        End("rank " + std::to_string(rank()) + ": a message of rank " + std::to_string(source) +
+            " is not this program's" + kIsItThisProgram);
       }
       if (report.told) std::_Exit(kMachineExitCode);
-      board_.Add(status.MPI_SOURCE, report, came);
+      board_.Add(source, report, came);
     }
   }
 
   std::vector<int> MissingRanks() {
     std::vector<int> missing;
-    for (size_t i = 0; i < requests_.size(); ++i) {
-      int done = 0;
-      MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
-      if (!done && pending_[i].peer != kNoPeer) missing.push_back(pending_[i].peer);
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      if (pending_[i].peer == kNoPeer || messages_.IsDone(i)) continue;
+      missing.push_back(pending_[i].peer);
     }
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
@@ -626,22 +656,20 @@ class MpiCommunicator final : public Communicator {
   }
 
   void CheckMpi(int error) {
-    if (error != MPI_SUCCESS) EndOnMpi(error);
+    if (error != 0) EndOnMpi(error);
   }
 
   [[noreturn]] void EndOnMpi(int error) {
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    MPI_Error_string(error, text, &length);
-    End(Describe(call_) + " failed: " + std::string(text, length));
+    End(Describe(call_) + " failed: " + mpi_.error_text(error));
   }
 
-  // `error` is that of all requests together.
-  [[noreturn]] void EndOnRequests(int error) {
-    for (size_t i = 0; error == MPI_ERR_IN_STATUS && i < statuses_.size(); ++i) {
-      const int own = statuses_[i].MPI_ERROR;
-      if (own == MPI_ERR_TRUNCATE) EndOnLength(pending_[i], "more");
-      if (own != MPI_SUCCESS && own != MPI_ERR_PENDING) EndOnMpi(own);
+  // `error` is that of all messages together.
+  [[noreturn]] void EndOnMessages(int error) {
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      const int own = messages_.ErrorOf(i);
+      if (own == 0) continue;
+      if (mpi_.is_truncation(own)) EndOnLength(pending_[i], "more");
+      EndOnMpi(own);
     }
     EndOnMpi(error);
   }
@@ -665,10 +693,11 @@ class MpiCommunicator final : public Communicator {
     });
     Print(line);
     Tell();
-    MPI_Abort(MPI_COMM_WORLD, kMachineExitCode);
+    mpi_.abort(kMachineExitCode);
     std::_Exit(kMachineExitCode);
   }
 
+  const MpiPart& mpi_;
   const CommunicatorOptions options_;
   const int highest_tag_;
   double deadline_seconds_ = 0;
@@ -683,9 +712,8 @@ class MpiCommunicator final : public Communicator {
   uint64_t history_ = 0;  // of all calls, this one included
   int tag_ = 0;
   Clock::time_point start_;
-  std::vector<MPI_Request> requests_;
-  std::vector<Pending> pending_;  // what the requests are
-  std::vector<MPI_Status> statuses_;
+  MpiMessages messages_;
+  std::vector<Pending> pending_;  // what the messages are
   std::vector<int64_t> offsets_;
   std::vector<int64_t> received_;  // a peer's values of an all-reduce
 
@@ -700,8 +728,8 @@ class MpiCommunicator final : public Communicator {
   std::optional<Clock::time_point> stalled_since_;  // this rank has said so
   WaitReport reports_[kObservers];                  // on their way, as is told_
   WaitReport told_;
-  MPI_Request report_requests_[kObservers] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-  WaitBoard board_;  // of an observer
+  std::vector<MpiMessages> reports_under_way_;  // to each observer
+  WaitBoard board_;                             // of an observer
   std::optional<Clock::time_point> terminated_at_;
   bool said_terminated_ = false;
   bool ending_ = false;
@@ -712,73 +740,55 @@ class MpiCommunicator final : public Communicator {
   bool watching_ = true;  // guarded by watching_mutex_
 };
 
-// Known before MPI_Init.
-int LaunchersRank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+// Under another MPI's launcher every rank would be alone and do the whole work.
+Status CheckSize(const LoadedMpi& mpi) {
+  if (mpi.part->size() > 1) return OkStatus();
+  for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* const started = std::getenv(name);
+    if (started == nullptr) continue;
+    if (std::atoi(started) <= 1) break;
+    return UserError(std::string("environment: ") + name + ": the launcher started " + started +
+                     " ranks, but " + mpi.name +
+                     " finds 1; expected launcher and library of one MPI (ELASTOR_MPI=openmpi or "
+                     "mpich chooses the library)");
   }
-  return 0;
+  return OkStatus();
 }
 
-int InitMpi(const CommunicatorOptions& options, int* provided) {
-  const BlockingCallWatch watch("MPI_Init", kIsItThisProgram, options.start_seconds,
-                                LaunchersRank(), options.terminated);
-  return MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, provided);
+StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(const CommunicatorOptions& options) {
+  ELASTOR_ASSIGN_OR_RETURN(const LoadedMpi mpi, LoadMpi());
+  bool serialized = false;
+  const int error = [&] {
+    const BlockingCallWatch watch("MPI_Init", kIsItThisProgram, options.start_seconds,
+                                  LaunchersRank(), options.terminated);
+    return mpi.part->init(&serialized);
+  }();
+  if (error != 0) return MachineError("MPI_Init_thread failed");
+  Status status = CheckSize(mpi);
+  if (!serialized) status = MachineError(std::string(mpi.name) + ": has no MPI_THREAD_SERIALIZED");
+  if (!status.ok()) {
+    mpi.part->finalize();
+    return status;
+  }
+  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(*mpi.part, options));
 }
 
 }  // namespace
 
-bool IsStartedByMpi() {
-  constexpr const char* kSigns[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
-  return std::any_of(std::begin(kSigns), std::end(kSigns),
-                     [](const char* name) { return std::getenv(name) != nullptr; });
-}
-
-std::string MpiLibrary() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);  // allowed before MPI_Init
-  const std::string_view name(text, length);
-  return std::string(name.substr(0, name.find_first_of(",\n")));
-}
-
 StatusOr<std::unique_ptr<Communicator>> MakeWorldCommunicator(const CommunicatorOptions& options) {
-  if (!IsStartedByMpi()) {
-    const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-    if (tasks != nullptr && std::atoi(tasks) > 1) {
-      return UserError(std::string("environment: SLURM_STEP_NUM_TASKS: expected PMIx variables "
-                                   "beside it (srun --mpi=pmix, or mpirun), found ") +
-                       tasks + " tasks without them");
-    }
-    return MakeSelfCommunicator();
+  if (IsStartedByMpi()) {
+    auto made = MakeMpiCommunicator(options);
+    // Most often all ranks meet the same: then the first one's line is enough.
+    if (!made.ok() && LaunchersRank() > 0) LetLowerRanksSpeak(kMostPatient, options.terminated);
+    return made;
   }
-  int provided = MPI_THREAD_SINGLE;
-  if (InitMpi(options, &provided) != MPI_SUCCESS) return MachineError("MPI_Init_thread failed");
-  if (provided < MPI_THREAD_SERIALIZED) {
-    MPI_Finalize();
-    return MachineError("MPI library: expected MPI_THREAD_SERIALIZED, found level " +
-                        std::to_string(provided));
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks != nullptr && std::atoi(tasks) > 1) {
+    return UserError(std::string("environment: SLURM_STEP_NUM_TASKS: expected PMIx variables "
+                                 "beside it (srun --mpi=pmix, or mpirun), found ") +
+                     tasks + " tasks without them");
   }
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  int rank = 0;
-  int size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  // Under another MPI's launcher every rank would be alone and do the whole work.
-  for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
-    const char* const started = std::getenv(name);
-    if (size > 1 || started == nullptr || std::atoi(started) <= 1) continue;
-    MPI_Finalize();
-    return UserError(
-        std::string("environment: ") + name + ": the launcher started " + started +
-        " ranks, but Open MPI finds 1; expected Open MPI's mpirun, or srun --mpi=pmix");
-  }
-  const int* highest_tag = nullptr;
-  int known = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest_tag, &known);
-  constexpr int kLeastHighestTag = 32767;  // that MPI promises
-  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(
-      rank, size, known ? *highest_tag : kLeastHighestTag, options));
+  return MakeSelfCommunicator();
 }
 
 }  // namespace elastor

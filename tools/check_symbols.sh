@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reads which versions of glibc's symbols, and which shared libraries, the programs and libraries of a release ask for.
 # Prints the newest version and a line for each file that asks for too much, and then ends with exit code 1. Expected
-# are glibc's, GCC's, MPI's and CUDA's libraries, those in the release, and for libraries that of C++.
+# are glibc's, GCC's and CUDA's libraries, those in the release, and for libraries that of C++.
 #
 #   tools/check_symbols.sh FOLDER [NEWEST_GLIBC]
 set -euo pipefail
@@ -12,7 +12,7 @@ fi
 root=$1
 newest_allowed=${2:-2.34}
 
-host='ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s|libmpi'
+host='ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s'
 host+='|libcuda|libcudart|libcublas|libcublasLt|libnccl'
 newest=0 found=0 files=0
 while IFS= read -r -d '' file; do

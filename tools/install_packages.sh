@@ -22,12 +22,14 @@ packages=(
   libgmock-dev
   libgoogle-glog-dev
   libgtest-dev
+  libmpich-dev
   libonnx-dev
   libopenmpi-dev
   libprotobuf-dev
   libxml2-dev
   libxxhash-dev
   libzstd-dev
+  mpich
   nlohmann-json3-dev
   openmpi-bin
   pkgconf

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release: a folder, a .tar.gz and, without options, a .deb of it, for any x86-64 Linux with glibc 2.34 or
 # newer (with MPI 2.36). Programs, libelastor_score, configs, docs and licenses are in it; glibc, MPI and the NVIDIA
-# driver are not. libelastor_score also takes libstdc++ from the host. The same commit gives the same bytes on the same
+# driver are not. The trainer loads Open MPI or MPICH where one starts it. libelastor_score also takes libstdc++ from the host. The same commit gives the same bytes on the same
 # system (docs/use/install.md).
 #
 #   tools/release.sh [--with-mpi] [--cuda [--with-cuda-libraries] [--tests]] OUTPUT_DIR
@@ -55,6 +55,7 @@ run_bazel() { bazel "${startup[@]}" "$@"; }
 # Paths below bazel-bin, where the programs lie as in programs/.
 programs=(trainer/trainer trainer/prepare/prepare launcher/launcher)
 for program in comparison conditioning scaling_law spectra_report; do programs+=("launcher/$program/$program"); done
+mpi_parts=(collective/libelastor_{openmpi,mpich}.so)
 library=trainer/score/shared/libelastor_score.so
 labels() { for path in "$@"; do echo "//${path%/*}:${path##*/}"; done; }
 
@@ -107,9 +108,12 @@ make_programs() {
 }
 
 # Debian's archives cannot be part of a shared library, so their shared objects lie beside it.
-make_library() {
-  local needed
-  build "$(labels $library)"
+make_libraries() {
+  local needed path shared
+  mapfile -t shared < <(labels $library "${mpi_parts[@]}")
+  build "${shared[@]}"
+  for path in "${mpi_parts[@]}"; do install -D -m 644 -s "$bin/$path" "$root/programs/$path"; done
+  ln -s ../programs/collective "$root/libexec/"
   install -m 644 -s "$bin/$library" "$root/lib/libelastor_score.so.1"
   while read -r needed; do
     mkdir -p "$root/lib/elastor"
@@ -151,6 +155,7 @@ copy_mpi() {
   components=$(mpi_path pkglibdir)
   mkdir -p "$root"/{etc,lib/openmpi,share}
   cp "$components"/mca_*.so "$root/lib/openmpi/"
+  cp -L --no-preserve=mode "$(mpi_path libdir)/libmpi.so.40" "$root/lib/"
   (cd "$root/lib/openmpi" && rm -f mca_{btl_o,mtl_,pml_ucx,pml_cm,atomic_,scoll_,memheap_,spml_}* \
     mca_{sshmem_,io_,fs_,fbtl_,fcoll_,sharedfp_,vprotocol_,pmix_flux,schizo_flux}* \
     mca_osc_* mca_*monitoring*)
@@ -200,7 +205,7 @@ Version: $version
 Architecture: amd64
 Maintainer: Elastor
 Depends: libc6 (>= 2.34)
-Recommends: openmpi-bin
+Recommends: openmpi-bin | mpich
 Section: science
 Priority: optional
 Description: distributed trainer of CTR and recommendation models
@@ -217,7 +222,7 @@ glibc=2.34
 commit_time=$(git -c safe.directory="$PWD" log -1 --format=%ct 2>/dev/null) || commit_time=0
 export SOURCE_DATE_EPOCH=$commit_time
 make_programs
-make_library
+make_libraries
 copy_texts
 [[ $mpi == 0 ]] || copy_mpi
 [[ $kind$mpi == cpu0 ]] || copy_libraries

@@ -253,8 +253,14 @@ TEST_P(CommunicatorTest, OwnershipMayMoveToAnotherThreadAndBack) {
   });
 }
 
+// The number of ranks that Open MPI's or MPICH's launcher started; null: none did.
+const char* LaunchersSize() {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return size != nullptr ? size : std::getenv("PMI_SIZE");
+}
+
 std::vector<Ranks> AllRanks() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return {{Kind::kWorld, 0}};
+  if (LaunchersSize() != nullptr) return {{Kind::kWorld, 0}};
   std::vector<Ranks> all = {{Kind::kSelf, 1}, {Kind::kWorld, 0}};
   for (const int count : {1, 2, 3, 4, 7, 8}) all.push_back({Kind::kThread, count});
   return all;
@@ -264,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, CommunicatorTest, testing::ValuesIn(AllRanks()),
                          testing::PrintToStringParamName());
 
 TEST(WorldCommunicatorTest, HasTheLaunchersSize) {
-  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* size = LaunchersSize();
   EXPECT_EQ(world->size(), size == nullptr ? 1 : std::atoi(size));
 }
 

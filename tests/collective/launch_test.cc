@@ -22,5 +22,16 @@ TEST(LaunchTest, RefusesTasksOfSrunWithoutPmix) {
   EXPECT_NE(alone.status().message().find("SLURM_STEP_NUM_TASKS"), std::string::npos);
 }
 
+TEST(LaunchTest, RefusesAnUnknownMpi) {
+  setenv("ELASTOR_MPI", "lam", 1);
+  setenv("PMI_SIZE", "1", 1);
+  const auto alone = MakeWorldCommunicator({});
+  unsetenv("PMI_SIZE");
+  unsetenv("ELASTOR_MPI");
+  EXPECT_EQ(alone.status().code(), StatusCode::kUser);
+  EXPECT_EQ(alone.status().message(),
+            "environment: ELASTOR_MPI: expected openmpi or mpich, found 'lam'");
+}
+
 }  // namespace
 }  // namespace elastor

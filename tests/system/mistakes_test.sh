@@ -63,8 +63,23 @@ expect_mistake '--device=cuda' "$trainer" "${tiny[@]}" "$new" --device=cuda
 expect_mistake '--mode=fly: expected train or evaluate or predict or spectra or theory or projection or ntk or verify or describe' "$trainer" "${tiny[@]}" "$new" --mode=fly
 expect_mistake '--ranks=4: --mode=train starts no ranks by itself; expected mpirun -np 4 before the command, or --supervise beside it' \
   "$trainer" "${tiny[@]}" "$new" --ranks=4
-expect_mistake 'environment: PMI_SIZE: the launcher started 4 ranks, but Open MPI finds 1' \
-  env PMI_SIZE=4 PMI_RANK=1 "$trainer" "${tiny[@]}" "$new"
+# Another MPI than the launcher's, none, a part of another build, and the program alone.
+expect_mistake 'environment: PMI_SIZE: the launcher started 4 ranks, but MPICH finds 1' \
+  env PMI_SIZE=4 PMI_RANK=0 "$trainer" "${tiny[@]}" "$new"
+expect_mistake 'environment: OMPI_COMM_WORLD_SIZE: the launcher started 2 ranks, but MPICH finds 1' \
+  mpi 2 env ELASTOR_MPI=mpich "$trainer" "${tiny[@]}" "$new"
+mkdir "$work"/{gone,other_part,alone}
+gcc -shared -x c - -o "$work/gone/libgone.so" </dev/null &&
+  gcc -shared -x c - -o "$work/gone/libmpi.so.40" -Wl,--no-as-needed -L"$work/gone" -lgone </dev/null || exit 1
+rm "$work/gone/libgone.so"
+cp "$(dirname "$trainer")/../../collective/libelastor_mpich.so" "$work/other_part/libelastor_openmpi.so"
+cp "$trainer" "$work/alone/"
+expect_mistake "libgone.so: cannot open shared object file: No such file or directory; expected the folder of Open MPI's library in LD_LIBRARY_PATH" \
+  env LD_LIBRARY_PATH="$work/gone" OMPI_COMM_WORLD_SIZE=2 "$trainer" "${tiny[@]}" "$new"
+expect_mistake 'libelastor_openmpi.so: is of another build than this program' \
+  env LD_LIBRARY_PATH="$work/other_part" OMPI_COMM_WORLD_SIZE=2 "$trainer" "${tiny[@]}" "$new"
+expect_mistake 'libelastor_openmpi.so: cannot open shared object file: No such file or directory; expected it beside' \
+  env OMPI_COMM_WORLD_SIZE=2 "$work/alone/trainer" "${tiny[@]}" "$new"
 expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
 expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
 expect_mistake '--experiment: missing' "$trainer"

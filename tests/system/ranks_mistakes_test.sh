@@ -57,6 +57,7 @@ together() {
   local flags=("${tiny[@]:1}" "${@:3}")
   mpi 1 "$work/$1" "${flags[@]}" : -np 1 "$work/$2" "${flags[@]}"
 }
+cp "$(dirname "$trainer")/../../collective/libelastor_openmpi.so" "$work/"
 build here 0123456789ab
 build there 0123456789ab other
 build later fedcba987654

@@ -35,6 +35,9 @@ for program in trainer/trainer trainer/prepare/prepare launcher/{launcher,compar
   launcher/{conditioning/conditioning,scaling_law/scaling_law,spectra_report/spectra_report}; do
   compiled $program <<<'int main(void) { return 7; }'
 done
+for abi in openmpi mpich; do
+  compiled collective/libelastor_$abi.so -shared -fPIC <<<'int elastor_mpi_part;'
+done
 compiled trainer/score/shared/libelastor_score.so -shared -fPIC -Wl,-soname,libelastor_score.so.1,--no-as-needed \
   -l:libglog.so.1 -l:libpthread.so.0 '-Wl,-rpath,$ORIGIN/elastor,--disable-new-dtags' \
   <<<'int elastor_open(void) { return 5; }'
@@ -44,7 +47,7 @@ release "$work/first" || fail "release: $(<"$work/log")"
 grep --quiet -- '--config=release.*//trainer/prepare:prepare' "$work/called" || fail "Bazel: $(<"$work/called")"
 name=elastor-1.2.3-x86_64
 root=$work/first/$name
-for file in bin/{trainer,launcher} programs/{trainer/prepare/prepare,launcher/comparison/comparison} VERSION \
+for file in bin/{trainer,launcher} programs/collective/libelastor_{openmpi,mpich}.so programs/{trainer/prepare/prepare,launcher/comparison/comparison} VERSION \
   docs/page.md configs/a.flags configs/slurm/train.sbatch include/elastor_score.h licenses/{elastor,libprotobuf-dev}; do
   [[ -e $root/$file ]] || fail "no $file"
 done
