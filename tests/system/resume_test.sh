@@ -186,6 +186,68 @@ diff <(decided_numbers "$work/often") <(decided_numbers "$work/g") >"$work/diffe
 diff <(grep '"event":"spectrum"' "$work/often/metrics.jsonl") <(grep '"event":"spectrum"' "$work/g/metrics.jsonl") \
   >"$work/difference" || fail "stopped within an evaluation: other spectra: $(head --lines=4 "$work/difference")"
 
+# A new run goes on from a finished one: at a constant rate its weights, slots, losses and decisions are those of one
+# long run, also with plateaus, dropout, best weights of the first run and a state that it found in mid-epoch.
+steady=(--set=training.schedule.decay=CONSTANT --set=training.schedule.plateau_patience=3)
+long=("${steady[@]}" --set=training.epochs=2)
+must_train "one long run" 1 "$work/long" "${long[@]}"
+must_train "one epoch" 2 "$work/short" "${steady[@]}" --set=training.epochs=1
+must_train "stopped in mid-epoch" 1 "$work/middle" "${long[@]}" --set=training.max_steps=51
+go_on() { on_ranks "$1" "$trainer" --continue="$2" --output_dir="$3" "${@:4}"; }
+go_on 3 "$work/short" "$work/more" --set=training.epochs=2 --set=training.max_steps=100 >"$work/log" 2>&1 ||
+  fail "go on: $(cat "$work/log")"
+go_on 1 "$work/short" "$work/more" --set=training.epochs=2 --resume >"$work/log" 2>&1 || fail "stopped: $(cat "$work/log")"
+go_on 1 "$work/middle" "$work/rest" --set=training.max_steps=0 >"$work/log" 2>&1 || fail "go on in mid-epoch: $(cat "$work/log")"
+state=checkpoints/step-0000000134
+# tensors_of RUN: all weights and slots of its last state, in one order whatever ranks wrote them.
+tensors_of() {
+  "$trainer" --mode=compact --model="$1/$state" --output_dir="$1.one" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
+  (cd "$1.one" && sha256sum ./*.safetensors)
+}
+# decisions_of RUN STEP: of steps after that one.
+decisions_of() {
+  grep --extended-regexp '"(auc|logloss|best_step|best_metric|steps)":' "$1/summary.json"
+  grep --extended-regexp '"event":"train"|"scheduled":true' "$1/metrics.jsonl" |
+    sed 's/,"samples_per_s":.*//' | awk -F'"step":' -v last="$2" '$2 + 0 > last'
+}
+tensors_of "$work/long" >"$work/long.tensors"
+for run in "more 67" "rest 51"; do
+  read -r name after <<<"$run"
+  diff "$work/long.tensors" <(tensors_of "$work/$name") >"$work/difference" ||
+    fail "$name: other weights or slots than one long run: $(cat "$work/difference")"
+  diff <(decisions_of "$work/long" "$after") <(decisions_of "$work/$name" "$after") >"$work/difference" ||
+    fail "$name: other numbers than one long run: $(head --lines=6 "$work/difference")"
+done
+# Where nothing better comes, the end puts back the best weights of the run before, which may be gone by then.
+go_on 2 "$work/short" "$work/worse" --set=training.epochs=2 --set=optimizer.learning_rate=5 >"$work/log" 2>&1 ||
+  fail "go on at another rate: $(cat "$work/log")"
+cmp "$work/short/model/dense.safetensors" "$work/worse/model/dense.safetensors" ||
+  fail "the best weights of the run before were not put back"
+# It is not to be taken for a long run.
+before=$(digest_of "$work/short")
+expect_other_digest "a run that went on" "$work/long" "$work/more"
+grep --quiet "\"continued_digest\": \"$before\"" "$work/more/summary.json" || fail "the summary lacks the state before"
+grep --quiet "\"name\": \".*-after-${before:0:8}\"" "$work/more/summary.json" || fail "the name lacks the state before"
+grep --quiet "\"continued_digest\":\"$before\"" "$work/more/$state/manifest.json" || fail "the control record lacks the state before"
+resume_longer() {
+  "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" "${long[@]}" --output_dir="$work/short" --resume
+}
+expect_line 2 'training.seed: 7; expected 0, as in the run before' go_on 1 "$work/short" "$work/no" --set=training.epochs=2 --set=training.seed=7
+for wrong in training.batch_size=36 parallel.virtual_shards=32 model.blocks=2 optimizer.dense=SGD data.train_rows=99; do
+  expect_line 2 'a run that goes on may change epochs' go_on 1 "$work/short" "$work/no" --set=training.epochs=2 --set="$wrong"
+done
+sed --in-place 's/seed: 1/seed: 2/' "$work/schema.textproto"
+"$prepare" --schema="$work/schema.textproto" --output_dir="$work/other" >"$work/log" 2>&1
+expect_line 2 'the data set of the checkpoint' go_on 1 "$work/short" "$work/no" --set=training.epochs=2 --set=data.path="$work/other"
+expect_line 2 'training.schedule.decay_steps: 0 means all epochs' go_on 1 "$work/short" "$work/no" \
+  --set=training.epochs=2 --set=training.schedule.decay=COSINE
+expect_line 2 'training.epochs: 1; the run before has done 1, expected more' go_on 1 "$work/short" "$work/no"
+expect_line 2 'training.max_steps: 51; the run before has done 51' go_on 1 "$work/middle" "$work/no"
+expect_line 2 'has no checkpoint in checkpoints/' go_on 1 "$work/other" "$work/no"
+expect_line 2 'a new run with another value goes on by --continue=RUN' resume_longer
+expect_line 2 'changes by --set' go_on 1 "$work/short" "$work/no" --experiment="$work/tiny.textproto"
+[[ -e $work/no ]] && fail "a refused run left a folder"
+
 # A run that is complete stays what it is.
 must_train "again" 2 "$work/d" --resume
 same_as_whole "$work/d" "complete"

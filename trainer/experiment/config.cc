@@ -247,6 +247,9 @@ Experiment WithAbsolutePaths(Experiment experiment) {
   if (experiment.training().has_warm_start()) {
     make_absolute(experiment.mutable_training()->mutable_warm_start()->mutable_path());
   }
+  if (experiment.training().has_continued_from()) {
+    make_absolute(experiment.mutable_training()->mutable_continued_from()->mutable_path());
+  }
   return experiment;
 }
 

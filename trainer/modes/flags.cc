@@ -57,6 +57,10 @@ DEFINE_string(launch, "",
 DEFINE_int32(max_restarts, 5,
              "with --supervise: so many starts in a row without a later checkpoint are the last");
 DEFINE_bool(resume, false, "continue the run in --output_dir from its last checkpoint");
+DEFINE_string(
+    continue, "",
+    "the folder of a run: a new run in --output_dir goes on from its last state, with its "
+    "experiment as changed by --set, as training.epochs=20");
 DEFINE_bool(list_models, false, "print the models that --set=model.kind can choose");
 
 namespace elastor {

@@ -26,6 +26,7 @@ DECLARE_string(hostfile);
 DECLARE_string(launch);
 DECLARE_int32(max_restarts);
 DECLARE_bool(resume);
+DECLARE_string(continue);
 DECLARE_bool(list_models);
 
 namespace elastor {

@@ -22,6 +22,8 @@
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/modes/supervision.h"
+#include "trainer/records/run_files.h"
+#include "trainer/records/run_reader.h"
 #include "trainer/run/inference.h"
 
 namespace elastor {
@@ -61,6 +63,7 @@ struct ModeFlag {
 Status CheckModeFlags(const Mode& mode) {
   const ModeFlag flags[] = {
       {"resume", FLAGS_resume, "can continue"},
+      {"continue", !FLAGS_continue.empty(), "can continue"},
       {"predictions", FLAGS_predictions, "writes them besides"},
       {"logits", FLAGS_logits, "writes predictions"},
       {"per_sample", FLAGS_per_sample, "has ranks of samples"},
@@ -145,8 +148,14 @@ Status CheckSources(const Mode& mode) {
                             mode.source == Mode::Source::kRuns ? " tell" : " tells",
                             "; expected none"));
   }
-  // A model tells what it was trained with.
-  const bool told = mode.model == Mode::Model::kNeeded || !FLAGS_model.empty();
+  if (!FLAGS_continue.empty() && !FLAGS_experiment.empty()) {
+    return UserError(
+        "--experiment: --continue takes the experiment of its run; expected none, and changes by "
+        "--set");
+  }
+  // A model or a run tells what it was trained with.
+  const bool told =
+      mode.model == Mode::Model::kNeeded || !FLAGS_model.empty() || !FLAGS_continue.empty();
   if (FLAGS_experiment.empty() && !ReadsFolders(mode) && !told) {
     return UserError("--experiment: missing; expected a file, or --flagfile=configs/scale.flags");
   }
@@ -212,12 +221,34 @@ StatusOr<Experiment> ExperimentOfModel(std::span<const std::string> overrides) {
   return experiment;
 }
 
-// Returns the experiment of the mode: the one that the command line names, its model's, or defaults
-// where a folder tells the rest.
+// Returns the experiment of a new run that goes on from the last state of --continue: that run's
+// with the overrides, the state, and a name that tells the state unless an override has another.
+StatusOr<Experiment> ExperimentThatGoesOn(std::span<const std::string> overrides) {
+  const std::string checkpoints = FLAGS_continue + "/" + kCheckpointsFolder;
+  ELASTOR_ASSIGN_OR_RETURN(const std::string path, LastCheckpoint(checkpoints));
+  if (path.empty()) {
+    return UserError("--continue=" + FLAGS_continue + ": has no checkpoint in " +
+                     kCheckpointsFolder + "/; expected the folder of a run that left its state");
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, ReadCheckpointMetadata(path));
+  ELASTOR_ASSIGN_OR_RETURN(Experiment experiment, ReadRunExperiment(FLAGS_continue));
+  constexpr size_t kDigits = 8;
+  experiment.set_name(experiment.name() + "-after-" + metadata.state_digest.substr(0, kDigits));
+  ContinuedFromConfig* from = experiment.mutable_training()->mutable_continued_from();
+  from->set_path(path);
+  from->set_state_digest(metadata.state_digest);
+  ELASTOR_RETURN_IF_ERROR(ApplyOverrides(overrides, &experiment));
+  ELASTOR_RETURN_IF_ERROR(ValidateExperiment(WithAbsolutePaths(experiment)));
+  return experiment;
+}
+
+// Returns the experiment of the mode: the one that the command line names, that of its run or
+// model, or defaults where a folder tells the rest.
 StatusOr<Experiment> ReadExperiment(const Mode& mode, std::span<const std::string> overrides) {
   if (!ReadsFolders(mode)) {
     ELASTOR_ASSIGN_OR_RETURN(Experiment experiment,
-                             FLAGS_experiment.empty()
+                             !FLAGS_continue.empty() ? ExperimentThatGoesOn(overrides)
+                             : FLAGS_experiment.empty()
                                  ? ExperimentOfModel(overrides)
                                  : LoadExperiment(FLAGS_experiment, overrides));
     if (const int64_t iterations = experiment.evaluation().iterations();

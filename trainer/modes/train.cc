@@ -8,9 +8,9 @@ Status RunTrain(const ModeCall& call, Communicator& communicator) {
   return RunTraining(call.options, communicator);
 }
 
-constexpr const char* kTrainFlags[] = {"hosts",        "hostfile",    "launch", "logits",
-                                       "max_restarts", "predictions", "resume", "split",
-                                       "supervise",    "tensorboard"};
+constexpr const char* kTrainFlags[] = {"continue", "hosts",        "hostfile",    "launch",
+                                       "logits",   "max_restarts", "predictions", "resume",
+                                       "split",    "supervise",    "tensorboard"};
 
 }  // namespace
 

@@ -87,6 +87,9 @@ std::string ToText(const Summary& summary) {
                      record.stage.c_str(), record.stable.mean, record.entropy.mean);
     }
   }
+  if (!summary.continued_digest.empty()) {
+    text += "goes on from the state: " + WithoutControls(summary.continued_digest) + "\n";
+  }
   if (!summary.state_digest.empty()) {
     text += Format("state digest: %s\n", summary.state_digest.c_str());
   }

@@ -133,6 +133,7 @@ struct Summary {
   int64_t dense_parameters = 0;
   int64_t embedding_parameters = 0;
   std::string state_digest = {};
+  std::string continued_digest = {};  // of the other run's state that the run goes on from
   std::string build = {};     // BuildName of the trainer; empty: an earlier one did not tell it
   std::string numerics = {};  // numerics fingerprint
   // Instruction set of rank 0's kernels, "v3" or "v4"; numbers do not depend on it.
@@ -172,6 +173,9 @@ inline constexpr RecordField<Summary> kSummaryFields[] = {
     {.name = "dense_parameters", .value = &Summary::dense_parameters},
     {.name = "embedding_parameters", .value = &Summary::embedding_parameters},
     {.name = "state_digest", .value = &Summary::state_digest},
+    {.name = "continued_digest",
+     .value = &Summary::continued_digest,
+     .if_empty = IfEmpty::kLeftOut},
     {.name = "build", .value = &Summary::build},
     {.name = "numerics", .value = &Summary::numerics},
     {.name = "isa", .value = &Summary::isa},

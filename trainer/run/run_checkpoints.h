@@ -23,6 +23,10 @@ struct Continuation {
 // system for one file. Collective.
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator);
 
+// Checks that a new run of options.experiment may go on from the state of another run that
+// training.continued_from names, if it names one. Rank 0 looks. User error in one line. Collective.
+Status CheckContinuedFrom(const RunOptions& options, Communicator& communicator);
+
 // Writes the checkpoints of a training run into output_dir/checkpoints while training goes on. They
 // are training states, full ones and deltas, every so many steps or minutes, of which the last few
 // stay, and the weights of the best evaluation. Collective: every rank makes the same calls, and
@@ -54,6 +58,9 @@ class RunCheckpoints {
   Status Finish();
   // Starts to write the weights of the best evaluation so far.
   Status StartBest(const ControlRecord& control);
+  // Writes the best weights of another run, `control`'s, whose state is in `path`, as this run's.
+  // The weights in memory are then these.
+  Status TakeBest(const std::string& path, const ControlRecord& control);
   // Checks that the best evaluation's weights are there, for a run that needs them at its end.
   Status CheckBest(const ControlRecord& control) const;
   // Replaces the current weights by those of `control`'s best evaluation.

@@ -222,7 +222,6 @@ bool RunLog::ProgressDue() { return writes_ && progress_clock_.Due(SecondsSince(
 
 void RunLog::ShowProgress(Progress progress) {
   if (!writes_) return;
-  progress.first_step = step_;
   progress.elapsed_seconds = SecondsSince(start_);
   if (columns_ == 0) return ShowLine(ProgressLine(progress));
   // A bar as wide as the terminal would wrap in some of them.

@@ -73,7 +73,7 @@ class RunLog {
   // Returns whether it is time to show progress (ProgressClock). If so, progress counts as shown.
   bool ProgressDue();
   // Shows progress: on a terminal, also mpirun's, as a bar that redraws itself, elsewhere as a
-  // line. Fills in first_step and elapsed_seconds.
+  // line. Fills in elapsed_seconds.
   void ShowProgress(Progress progress);
   // Shows a line that a bar does not overwrite.
   void ShowLine(const std::string& line);

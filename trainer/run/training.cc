@@ -53,6 +53,13 @@ class TrainingRun {
   // The state before the first step: initial, of a warm start, or of a checkpoint.
   StatusOr<ControlRecord> Begin();
   StatusOr<ControlRecord> Continue();
+  // A new run that goes on from another run's state.
+  bool GoesOn() const {
+    return checkpoint_.empty() && !experiment_.training().continued_from().path().empty();
+  }
+  StatusOr<ControlRecord> GoOn();
+  StatusOr<CheckpointMetadata> LoadOther();
+  Status CheckSomethingIsLeft() const;
   Status TrainSteps();
   Status BeginWriting();
   Status ShowOpening();
@@ -88,6 +95,7 @@ class TrainingRun {
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSource> batches_;
 
+  int64_t first_step_ = 0;    // done before this process
   Status read_;               // of the next batch, on this rank
   bool stopped_ = false;      // by a signal to any rank
   double train_seconds_ = 0;  // inside steps
@@ -152,6 +160,8 @@ Status TrainingRun::Train() {
   control_ = std::make_unique<TrainingControl>(
       experiment_.optimizer(), experiment_.training(),
       TrainingControl::Epoch{context_.dataset->rows(Split::kTrain, order), batch_rows}, record);
+  if (GoesOn()) ELASTOR_RETURN_IF_ERROR(CheckSomethingIsLeft());
+  first_step_ = record.step();
   context_.step().set_steps(record.step());
   context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
   batches_ = std::make_unique<BatchSource>(
@@ -195,6 +205,7 @@ Status TrainingRun::CheckEnd() const {
 
 StatusOr<ControlRecord> TrainingRun::Begin() {
   if (!checkpoint_.empty()) return Continue();
+  if (GoesOn()) return GoOn();
   ControlRecord record = TrainingControl::NewRecord(experiment_.training());
   const WarmStartConfig& warm_start = experiment_.training().warm_start();
   if (warm_start.path().empty()) return record;
@@ -230,6 +241,38 @@ StatusOr<ControlRecord> TrainingRun::Continue() {
   return metadata.control;
 }
 
+StatusOr<ControlRecord> TrainingRun::GoOn() {
+  context_.communicator->Enter(Activity::kCheckpointLoad);
+  ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, LoadOther());
+  ControlRecord record = metadata.control;
+  record.set_stopped_early(false);  // its patience is larger now
+  record.set_continued_digest(metadata.state_digest);
+  log_.ShowLine(StrCat("continuing at step ", record.step(), " as a new run from ",
+                       experiment_.training().continued_from().path()));
+  return record;
+}
+
+StatusOr<CheckpointMetadata> TrainingRun::LoadOther() {
+  ELASTOR_ASSIGN_OR_RETURN(
+      CheckpointMetadata metadata,
+      LoadCheckpoint(experiment_.training().continued_from().path(), Contents::kState,
+                     context_.Identity(), context_.State(), *context_.communicator));
+  context_.step().WeightsChanged();
+  return metadata;
+}
+
+Status TrainingRun::CheckSomethingIsLeft() const {
+  if (!AtEnd()) return OkStatus();
+  const TrainingConfig& training = experiment_.training();
+  if (control_->finished()) {
+    return UserError(StrCat("training.epochs: ", training.epochs(), "; the run before has done ",
+                            control_->record().epoch(),
+                            ", expected more: --set=training.epochs=N"));
+  }
+  return UserError(StrCat("training.max_steps: ", training.max_steps(),
+                          "; the run before has done ", step(), ", expected more or 0"));
+}
+
 Status TrainingRun::TrainSteps() {
   LocalBatch batch;
   LocalBatch next;
@@ -260,6 +303,13 @@ Status TrainingRun::BeginWriting() {
   ELASTOR_RETURN_IF_ERROR(ShowOpening());
   WarnOfData();
   WarnOfIdleSettings();
+  if (GoesOn() && experiment_.training().monitor().best_weights() &&
+      control_->record().has_best()) {
+    // The end must not need the other run's folder.
+    ELASTOR_RETURN_IF_ERROR(
+        checkpoints_.TakeBest(experiment_.training().continued_from().path(), control_->record()));
+    ELASTOR_RETURN_IF_ERROR(LoadOther().status());
+  }
   if (step() > 0) return OkStatus();
   if (experiment_.spectrum().at_start() && !experiment_.spectrum().disabled()) {
     ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
@@ -400,6 +450,7 @@ void TrainingRun::ShowProgress(double loss) {
   ++loss_steps_;
   if (!log_.ProgressDue() && step() != PlannedSteps()) return;
   log_.ShowProgress({.step = step(),
+                     .first_step = first_step_,
                      .total_steps = PlannedSteps(),
                      .epoch = (step() - 1) / batches_->steps_per_epoch(),
                      .epochs = experiment_.training().epochs(),
@@ -559,6 +610,7 @@ Status TrainingRun::Finish() {
     summary.samples_per_s = static_cast<double>(train_rows_) / train_seconds_;
   }
   summary.state_digest = digest;
+  summary.continued_digest = control.continued_digest();
   summary.spectrum = spectrum_;
   return AgreeOnStatus(*context_.communicator, log_.Finish(summary));
 }
@@ -590,6 +642,9 @@ Status RunTraining(const RunOptions& options, Communicator& communicator) {
   if (options.resume) {
     ELASTOR_ASSIGN_OR_RETURN(claimed, ClaimToContinue(options.output_dir, communicator));
     ELASTOR_ASSIGN_OR_RETURN(continuation, FindContinuation(options, communicator));
+  }
+  if (continuation.checkpoint.empty()) {
+    ELASTOR_RETURN_IF_ERROR(CheckContinuedFrom(options, communicator));
   }
   ELASTOR_ASSIGN_OR_RETURN(
       const std::unique_ptr<RunContext> context,

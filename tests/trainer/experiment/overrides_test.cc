@@ -115,7 +115,8 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"training.steps=3",
        "--set=training.steps=3: TrainingConfig has no field 'steps'; it has: seed, batch_size, "
        "epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, schedule, monitor, "
-       "warm_start, precision"},
+       "warm_start, precision, "
+       "continued_from"},
       {"speed=3",
        "--set=speed=3: Experiment has no field 'speed'; it has: name, data, model, embedding, "
        "optimizer, training, spectrum, parallel, evaluation, checkpoint, task"},
@@ -138,7 +139,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
       {"training.bach_size=3",
        "--set=training.bach_size=3: TrainingConfig has no field 'bach_size'; it has: seed, "
        "batch_size, epochs, max_steps, eval_every_steps, log_every_steps, eval_batch_size, "
-       "schedule, monitor, warm_start, precision; did you mean 'batch_size'?"},
+       "schedule, monitor, warm_start, precision, continued_from; did you mean 'batch_size'?"},
       {"model.hidden=400",
        "--set=model.hidden=400: TokenModelConfig has no field 'hidden'; it has: convention, "
        "tokens, token_width, blocks, tokenizer, mixing, feed_forward, head, dropout, iterations, "

@@ -686,18 +686,5 @@ TEST_F(RunLogTest, NoMoreOpenFilesIsTheMachines) {
   EXPECT_GT(refused, 3);
 }
 
-// The time left is told from the steps that this process has done: of ten million steps, one after
-// a resume is no reason to expect the end within a second.
-TEST_F(RunLogTest, AResumedRunCountsItsOwnSteps) {
-  const auto log = Continue(5'000'000);
-  ASSERT_TRUE(log.ok());
-  const Clock::time_point opened = Clock::now();
-  while (SecondsSince(opened) < 0.002) continue;
-  testing::internal::CaptureStderr();
-  (*log)->ShowProgress({.step = 5'000'001, .total_steps = 10'000'000});
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::ContainsRegex("[0-9]+:[0-9][0-9]:[0-9][0-9] left"));
-}
-
 }  // namespace
 }  // namespace elastor
