@@ -2,7 +2,7 @@
 # Trains configs/scale.flags by builds of other compilers and under other MPIs: every run must have the same digest.
 # Compiles with g++ and clang 14, runs each alone and on ranks of Open MPI and MPICH, and in one job whose ranks are both
 # builds. Prints a line for each run, and ends with exit code 1 if a digest differs. The sources must be those of a
-# commit. ROWS: a file in Criteo's layout (docs/use/install.md has the output on a sample).
+# commit. ROWS: a file in Criteo's layout (docs/use/install.md, "MPI").
 #
 #   tools/other_builds.sh ROWS OUTPUT_DIR
 #

@@ -155,7 +155,7 @@ copy_mpi() {
   components=$(mpi_path pkglibdir)
   mkdir -p "$root"/{etc,lib/openmpi,share}
   cp "$components"/mca_*.so "$root/lib/openmpi/"
-  cp -L --no-preserve=mode "$(mpi_path libdir)/libmpi.so.40" "$root/lib/"
+  cp -L --no-preserve=mode "$(mpi_path libdir)/libmpi.so" "$root/lib/libmpi.so.40"
   (cd "$root/lib/openmpi" && rm -f mca_{btl_o,mtl_,pml_ucx,pml_cm,atomic_,scoll_,memheap_,spml_}* \
     mca_{sshmem_,io_,fs_,fbtl_,fcoll_,sharedfp_,vprotocol_,pmix_flux,schizo_flux}* \
     mca_osc_* mca_*monitoring*)
