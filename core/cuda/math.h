@@ -143,6 +143,12 @@ ELASTOR_HOST_DEVICE inline ValueAndSlope Relu(float x) {
   return {AtLeast(0.0f, x), x > 0.0f ? 1.0f : 0.0f};
 }
 
+// x and 1 for x > 0, else slope * x and slope.
+ELASTOR_HOST_DEVICE inline ValueAndSlope LeakyRelu(float x, double slope) {
+  const float factor = x > 0.0f ? 1.0f : static_cast<float>(slope);
+  return {x * factor, factor};
+}
+
 }  // namespace elastor::cuda
 
 #endif  // ELASTOR_CORE_CUDA_MATH_H_

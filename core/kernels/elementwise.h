@@ -43,6 +43,20 @@ void BlockTranspose(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> 
 template <typename T>
 void SumPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
 
+// Products of every two tokens, summed (core/ops/factorization_pool.h). x: tokens * width features.
+template <typename T>
+void FactorizationPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
+// dx[t*D + d] = dy[d] * ((x[0*D + d] + x[1*D + d] + ... ascending) - x[t*D + d]).
+template <typename T>
+void FactorizationPoolBackward(int64_t tokens, int64_t width, Panels<const T> x, Panels<const T> dy,
+                               Panels<T> dx);
+
+// core/ops/joint_logit.h. x, y: [rows, 2]; may be the same memory.
+template <typename T>
+void JointLogit(Panels<const T> x, Panels<T> y);
+template <typename T>
+void JointLogitBackward(Panels<const T> x, Panels<const T> dy, Panels<T> dx);
+
 // Mean over tokens: y[d] = (x[0*D + d] + x[1*D + d] + ... ascending) * (1/T). x: tokens * width.
 template <typename T>
 void MeanPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y);
@@ -70,6 +84,13 @@ struct Strided {
 template <typename T>
 void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const float* weights,
                    T scale, Strided<double> loss, Panels<T> dlogits);
+
+// The gradient of a student z that learns the prediction of a teacher's logit, for each real row:
+//   dlogits = (sigmoid(z) - sigmoid(teacher)) * weight * scale,
+// 0 where the label is not-a-number and in padded rows. logits, teacher: [rows, 1].
+template <typename T>
+void StudentGradient(Panels<const T> logits, Panels<const T> teacher, Strided<const float> labels,
+                     const float* weights, T scale, Panels<T> dlogits);
 
 // Softmax cross-entropy of `rows` real rows. logits: [rows, classes]; a label y is a class. For
 // each real row, everything in double:

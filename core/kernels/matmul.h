@@ -95,7 +95,8 @@ class PackedMatrix {
   std::vector<T> data_;
 };
 
-enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh, kSigmoid };
+enum class Activation { kIdentity, kRelu, kGelu, kSwish, kTanh, kSigmoid, kLeakyRelu };
+inline constexpr double kLeakySlope = 0.01;  // of kLeakyRelu below 0, PyTorch's
 
 // The steps applied to the sum s of one element before it is stored, in this order:
 //   s = s + bias[j];  derivative = activation'(s);  s = activation(s);  unscaled = s;

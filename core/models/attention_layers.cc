@@ -90,6 +90,35 @@ Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& opti
   };
 }
 
+Layer Bst(GraphBuilder* graph, const std::string& name, const BstOptions& options) {
+  const auto [tokens, width] = options.input;
+  const LinearOp map = SharedMap(options.input, width);
+  const Layer query = Linear(graph, name + ".query", map);
+  const Layer key = Linear(graph, name + ".key", SharedMap(options.input, width, /*bias=*/false));
+  const Layer value = Linear(graph, name + ".value", map);
+  const Layer output = Linear(graph, name + ".output", map);
+  const Layer attention_norm = Norm(graph, name + ".attention.norm", LayerNorm(width));
+  LinearOp hidden = map;
+  hidden.activation = Activation::kLeakyRelu;
+  const Layer mlp = GatedMlp(graph, name + ".mlp", hidden, /*gated=*/false, width);
+  const Layer mlp_norm = Norm(graph, name + ".mlp.norm", LayerNorm(width));
+  AttentionOp op;
+  op.attention.queries = op.attention.keys = tokens;
+  op.attention.heads = options.heads;
+  op.attention.width = op.attention.value_width = width / options.heads;
+  op.attention.scale = 1 / std::sqrt(static_cast<double>(op.attention.width));
+  op.sequence = options.sequence;
+  op.sequences = options.sequences;
+  return [=, dropout = options.dropout](Value x) {
+    const Value q = query(x);
+    const Value k = key(x);
+    const Value inputs[] = {q, k, value(x)};
+    const Value attended = output(graph->Apply(op, inputs));
+    const Value s = attention_norm(graph->Add(x, graph->Dropout(attended, dropout)));
+    return mlp_norm(graph->Add(s, graph->Dropout(mlp(s), dropout)));
+  };
+}
+
 Layer TransformerLayer(GraphBuilder* graph, const std::string& name,
                        const TransformerOptions& options) {
   const int64_t width = options.shape.width;

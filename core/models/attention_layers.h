@@ -49,6 +49,24 @@ struct HstuOptions {
 };
 Layer Hstu(GraphBuilder* graph, const std::string& name, const HstuOptions& options);
 
+// A layer of the behaviour sequence transformer (Chen et al. 2019) on tokens [T, D], a sequence's
+// positions and behind them its target, as in Hstu above but seen in both directions:
+//
+//   s = norm(x + dropout(attention(x)));  y = norm(s + dropout(W_2 leaky_relu(W_1 s + b_1) + b_2))
+//
+// Softmax attention of scores / sqrt(D / heads) with maps shared by the tokens, "name.query",
+// ".key" without a bias, which would change no weight, ".value" and ".output"; layer norms
+// "name.attention.norm" and "name.mlp.norm"; W_1 "name.mlp.hidden" of D features, W_2
+// "name.mlp.output".
+struct BstOptions {
+  Shape input;
+  int64_t sequence = -1;  // as in HstuOptions
+  int64_t sequences = 1;
+  int64_t heads = 1;
+  double dropout = 0;
+};
+Layer Bst(GraphBuilder* graph, const std::string& name, const BstOptions& options);
+
 // A transformer's layer with norms before its sublayers (Radford et al. 2019) on tokens [T, D]:
 //
 //   x = x + dropout(attention(norm(x)));  x = x + dropout(MLP(norm(x)))

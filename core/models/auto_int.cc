@@ -4,6 +4,7 @@
 //   x_0 = E;  x_{l+1} = interacting layer(x_l)
 //   logit = linear([x_L, deep(x_0)]) (+ the sum of the first-order weights)
 #include "core/models/attention_layers.h"
+#include "core/models/deep_network.h"
 #include "core/models/models.h"
 
 namespace elastor {
@@ -33,16 +34,10 @@ Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config) {
     return config.use_wide() ? graph->Add(wide, of_all) : of_all;
   };
   if (config.hidden().empty()) return logits(x);
-  MlpOptions deep;
-  deep.inputs = graph->shape(x0).features();
-  deep.hidden.assign(config.hidden().begin(), config.hidden().end());
-  if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
-  deep.dropout = config.dropout();
-  const Value both[] = {x, Mlp(graph, "deep", deep)(x0)};
-  ConcatOp concat;
-  concat.first_features = head.in;
-  head.in += deep.hidden.back();
-  return logits(graph->Apply(concat, both));
+  const MlpOptions deep = DeepNetwork(config, graph->shape(x0).features());
+  const Value both = Concat(graph, x, Mlp(graph, "deep", deep)(x0));
+  head.in = graph->shape(both).features();
+  return logits(both);
 }
 
 }  // namespace elastor

@@ -5,7 +5,7 @@
 //   low rank:  cross_l(x) = sum over experts e of softmax(G x)_e U_le act(C_le act(V_le x)) + b_l
 //   stacked:   logits = linear(deep(x_L))
 //   parallel:  logits = linear([x_L, deep(x_0)])
-#include "core/models/layers.h"
+#include "core/models/deep_network.h"
 #include "core/models/models.h"
 
 namespace elastor {
@@ -63,25 +63,12 @@ Value DcnV2(GraphBuilder* graph, const DcnV2Config& config) {
     const Layer cross = config.rank() > 0
                             ? LowRankCross(graph, name, config, fields.features(), gates)
                             : Linear(graph, name, full);
-    const Value factors[] = {x0, cross(x)};
-    x = graph->Measure(name, graph->Add(graph->Apply(MultiplyOp{}, factors), x), fields);
+    x = graph->Measure(name, graph->Add(Multiply(graph, x0, cross(x)), x), fields);
   }
-  MlpOptions deep;
-  deep.inputs = fields.features();
-  deep.hidden.assign(config.hidden().begin(), config.hidden().end());
-  if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
-  deep.dropout = config.dropout();
   if (config.structure() == DcnV2Config::STACKED) {
-    deep.outputs = graph->outputs();
-    return Mlp(graph, "deep", deep)(x);
+    return Mlp(graph, "deep", DeepNetwork(config, fields.features(), graph->outputs()))(x);
   }
-  const Value both[] = {x, Mlp(graph, "deep", deep)(x0)};
-  ConcatOp concat;
-  concat.first_features = fields.features();
-  LinearOp head;
-  head.in = fields.features() + deep.hidden.back();
-  head.out = graph->outputs();
-  return Linear(graph, "head", head)(graph->Apply(concat, both));
+  return CrossHead(graph, x, Mlp(graph, "deep", DeepNetwork(config, fields.features()))(x0));
 }
 
 }  // namespace elastor

@@ -15,6 +15,31 @@ Value FirstOrderLogit(GraphBuilder* graph) {
   return SumPool(graph, graph->FirstOrder(), {1, graph->features().fields()});
 }
 
+Value Concat(GraphBuilder* graph, Value a, Value b) {
+  ConcatOp op;
+  op.first_features = graph->shape(a).features();
+  const Value both[] = {a, b};
+  return graph->Apply(op, both);
+}
+
+Value Multiply(GraphBuilder* graph, Value a, Value b) {
+  const Value factors[] = {a, b};
+  return graph->Apply(MultiplyOp{}, factors);
+}
+
+Value CrossHead(GraphBuilder* graph, Value crosses, Value deep) {
+  const Value both = Concat(graph, crosses, deep);
+  LinearOp head;
+  head.in = graph->shape(both).features();
+  head.out = graph->outputs();
+  return Linear(graph, "head", head)(both);
+}
+
+Value LogitSum(GraphBuilder* graph, Value x) {
+  const int bias = graph->Parameter("bias", {1}, Init::Constant(0), Decay::kNone);
+  return graph->Apply(LogitSumOp{}, x, {bias});
+}
+
 LinearOp SharedMap(const Shape& input, int64_t out, bool bias) {
   LinearOp op;
   op.tokens = input.tokens;
@@ -60,12 +85,13 @@ Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features) 
   return [=](Value x) { return graph->Apply(BatchNormOp{}, x, parameters); };
 }
 
-Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev) {
+Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev,
+                       const std::string& name) {
   PositionOp positions;
   positions.tokens = positions.positions = shape.tokens;
   positions.width = shape.width;
-  const std::vector<int> vectors = {graph->Parameter("positions", {shape.tokens, shape.width},
-                                                     Init{.stddev = stddev}, Decay::kNone)};
+  const std::vector<int> vectors = {
+      graph->Parameter(name, {shape.tokens, shape.width}, Init{.stddev = stddev}, Decay::kNone)};
   return [=](Value x) { return graph->Apply(positions, x, vectors); };
 }
 
@@ -124,6 +150,48 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
   };
 }
 
+Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count, const LinearOp& op) {
+  CHECK_EQ(op.tokens, 1);
+  LinearOp all = op;
+  all.out = count * op.out;
+  std::vector<int> parameters = {graph->Parameter(
+      name + ".weight", {count, op.out, op.in}, Init::XavierNormal(op.in, op.out), Decay::kDense)};
+  if (op.bias) {
+    parameters.push_back(
+        graph->Parameter(name + ".bias", {count, op.out}, Init::Constant(0), Decay::kNone));
+  }
+  return [=](Value x) { return graph->Apply(all, x, parameters); };
+}
+
+Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count,
+                 const MlpOptions& options) {
+  const bool hidden = !options.hidden.empty();
+  LinearOp first;
+  first.in = options.inputs;
+  first.out = hidden ? options.hidden[0] : options.outputs;
+  if (hidden) first.activation = options.activation;
+  const Layer maps = SideBySide(graph, name + (hidden ? ".hidden0" : ".output"), count, first);
+  if (!hidden) return maps;
+  LinearOp op;
+  op.tokens = count;
+  op.activation = options.activation;
+  op.in = first.out;
+  std::vector<Layer> layers = {maps};
+  for (size_t i = 1; i < options.hidden.size(); ++i) {
+    op.out = options.hidden[i];
+    layers.push_back(Linear(graph, IndexedName(name + ".hidden", static_cast<int64_t>(i)), op));
+    op.in = op.out;
+  }
+  op.out = options.outputs;
+  op.activation = Activation::kIdentity;
+  Layer output = [](Value x) { return x; };
+  if (options.outputs > 0) output = Linear(graph, name + ".output", op);
+  return [=, dropout = options.dropout](Value x) {
+    for (const Layer& layer : layers) x = graph->Dropout(layer(x), dropout);
+    return output(x);
+  };
+}
+
 Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hidden, bool gated,
                int64_t outputs, bool output_bias) {
   LinearOp map = hidden;
@@ -139,8 +207,7 @@ Layer GatedMlp(GraphBuilder* graph, const std::string& name, const LinearOp& hid
   return [=](Value x) {
     const Value y = up(x);
     if (!gate) return output(y);
-    const Value factors[] = {gate(x), y};
-    return output(graph->Apply(MultiplyOp{}, factors));
+    return output(Multiply(graph, gate(x), y));
   };
 }
 

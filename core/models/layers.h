@@ -23,6 +23,20 @@ Value SumPool(GraphBuilder* graph, Value x, Shape shape);
 // Returns the logit of the linear model: the sum of all fields' first-order weights.
 Value FirstOrderLogit(GraphBuilder* graph);
 
+// Returns [a | b] as one token.
+Value Concat(GraphBuilder* graph, Value a, Value b);
+
+// Returns a * b, element by element, in a's shape.
+Value Multiply(GraphBuilder* graph, Value a, Value b);
+
+// Returns the logits of a network of crosses with a deep network beside it, "head" of [crosses |
+// deep].
+Value CrossHead(GraphBuilder* graph, Value crosses, Value deep);
+
+// Returns the sum of x's features and of "bias" [1], zero at the start: the logit of a model
+// without a last linear map.
+Value LogitSum(GraphBuilder* graph, Value x);
+
 // Returns a linear map to `out` features that all tokens of `input` share.
 LinearOp SharedMap(const Shape& input, int64_t out, bool bias = true);
 
@@ -36,8 +50,9 @@ Layer Norm(GraphBuilder* graph, const std::string& name, const NormShape& norm);
 // "name.running_variance".
 Layer BatchNorm(GraphBuilder* graph, const std::string& name, int64_t features);
 
-// Adds P to x: a learned vector "positions" for each token, N(0, stddev^2).
-Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev);
+// Adds P to x: a learned vector "positions", or another name, for each token, N(0, stddev^2).
+Layer LearnedPositions(GraphBuilder* graph, const Shape& shape, double stddev,
+                       const std::string& name = "positions");
 
 // Computes K bilinear forms of each of `matrices` matrices [T, D] one after another, all by the
 // same probes: p_k = u_k' M v_k as [matrices, K]. "name.right.weight" [K, D], the v_k, and
@@ -64,6 +79,15 @@ struct MlpOptions {
   double dropout = 0;
 };
 Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& options);
+
+// `count` linear maps [count, out, in] of one input, side by side: [count, out]. op: a map of one
+// token.
+Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count, const LinearOp& op);
+
+// `count` networks of one input, side by side: [count, last width]. The first layer's maps are
+// SideBySide, and those of later layers are a token's own. options.tokens must be 1, without norms.
+Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count,
+                 const MlpOptions& options);
 
 // One hidden layer, plain or gated (Shazeer 2020), with maps of the tokens and weights of `hidden`:
 //   W act(V x + b) + c,   W (act(U x + a) * (V x + b)) + c

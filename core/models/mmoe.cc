@@ -10,56 +10,31 @@
 #include "core/models/models.h"
 
 namespace elastor {
-namespace {
-
-// `count` linear maps of the same input, [count, out, in], as one.
-Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count, int64_t out,
-                 Activation activation, bool bias) {
-  LinearOp op;
-  op.in = graph->features().inputs();
-  op.out = count * out;
-  op.activation = activation;
-  op.bias = bias;
-  std::vector<int> parameters = {graph->Parameter(name + ".weight", {count, out, op.in},
-                                                  Init::XavierNormal(op.in, out), Decay::kDense)};
-  if (bias) {
-    parameters.push_back(
-        graph->Parameter(name + ".bias", {count, out}, Init::Constant(0), Decay::kNone));
-  }
-  return [=](Value x) { return graph->Apply(op, x, parameters); };
-}
-
-}  // namespace
 
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config) {
   const Value e = graph->Embeddings();
   const int64_t tasks = graph->outputs();
-  const std::vector<int64_t> widths(config.expert_hidden().begin(), config.expert_hidden().end());
+  const MlpOptions expert = {
+      .inputs = graph->features().inputs(),
+      .hidden = {config.expert_hidden().begin(), config.expert_hidden().end()},
+      .dropout = config.dropout()};
+  const Value experts = SideBySide(graph, "experts", config.experts(), expert)(e);
+  const int64_t width = expert.hidden.back();
+  graph->Measure("experts", experts, {config.experts(), width});
 
-  Value experts = SideBySide(graph, "experts.hidden0", config.experts(), widths[0],
-                             Activation::kRelu, /*bias=*/true)(e);
-  experts = graph->Dropout(experts, config.dropout());
-  LinearOp layer;
-  layer.tokens = config.experts();
-  layer.activation = Activation::kRelu;
-  for (size_t i = 1; i < widths.size(); ++i) {
-    layer.in = widths[i - 1];
-    layer.out = widths[i];
-    const std::string name = IndexedName("experts.hidden", static_cast<int64_t>(i));
-    experts = graph->Dropout(Linear(graph, name, layer)(experts), config.dropout());
-  }
-  graph->Measure("experts", experts, {config.experts(), widths.back()});
-
-  const Layer gates = SideBySide(graph, "gates", tasks, config.experts(), Activation::kIdentity,
-                                 /*bias=*/false);
+  LinearOp gate;
+  gate.in = expert.inputs;
+  gate.out = config.experts();
+  gate.bias = false;
+  const Layer gates = SideBySide(graph, "gates", tasks, gate);
   const Value both[] = {experts, gates(e)};
   MixtureOp mixture;
-  mixture.mixture = {.experts = config.experts(), .width = widths.back(), .mixtures = tasks};
+  mixture.mixture = {.experts = config.experts(), .width = width, .mixtures = tasks};
   const Value mixed = graph->Measure("mixtures", graph->Apply(mixture, both));
 
   MlpOptions tower;
   tower.tokens = tasks;
-  tower.inputs = widths.back();
+  tower.inputs = width;
   tower.hidden.assign(config.tower_hidden().begin(), config.tower_hidden().end());
   tower.outputs = 1;
   tower.dropout = config.dropout();

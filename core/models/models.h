@@ -12,11 +12,27 @@ namespace elastor {
 // All models, from the embeddings to the task's logits. REQUIRES: configs are resolved and valid.
 Value RankElastor(GraphBuilder* graph, const TokenModelConfig& config);
 Value RankMixer(GraphBuilder* graph, const TokenModelConfig& config);
+Value Lr(GraphBuilder* graph, const LrConfig& config);
+Value Fm(GraphBuilder* graph, const FmConfig& config);
+Value FwFm(GraphBuilder* graph, const FwFmConfig& config);
+Value WideAndDeep(GraphBuilder* graph, const MlpConfig& config);
+Value DeepFm(GraphBuilder* graph, const MlpConfig& config);
+Value Nfm(GraphBuilder* graph, const MlpConfig& config);
+Value Ipnn(GraphBuilder* graph, const MlpConfig& config);
+Value Dcn(GraphBuilder* graph, const DcnConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
+Value Gdcn(GraphBuilder* graph, const GdcnConfig& config);
+Value FinalMlp(GraphBuilder* graph, const FinalMlpConfig& config);
+Value FinalNet(GraphBuilder* graph, const FinalNetConfig& config);
+Value MaskNet(GraphBuilder* graph, const MaskNetConfig& config);
+Value TokenMixerLarge(GraphBuilder* graph, const TokenMixerLargeConfig& config);
 Value Wukong(GraphBuilder* graph, const WukongConfig& config);
 Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
+Value SharedBottom(GraphBuilder* graph, const SharedBottomConfig& config);
+Value Ple(GraphBuilder* graph, const PleConfig& config);
+Value Esmm(GraphBuilder* graph, const EsmmConfig& config);
 Value Mmoe(GraphBuilder* graph, const MmoeConfig& config);
 Value MatrixThinker(GraphBuilder* graph, const MatrixThinkerConfig& config);
 Value Transformer(GraphBuilder* graph, const TransformerConfig& config);
@@ -36,7 +52,21 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 // Returns whether the model has a first-order weight for every id and numeric field
 // (FeatureShape::first_order).
 inline bool HasFirstOrder(const ModelConfig& config) {
-  return config.has_x_deep_fm() || config.auto_int().use_wide();
+  return config.has_fm() || config.has_wide_and_deep() || config.has_deep_fm() ||
+         config.has_nfm() || config.has_x_deep_fm() || config.auto_int().use_wide() ||
+         config.fw_fm().linear() == FwFmConfig::ID_WEIGHTS;
+}
+
+// Returns whether the model has one logit, so that it learns one label.
+inline bool HasOneLogit(const ModelConfig& config) {
+  return HasFirstOrder(config) || config.has_lr() || config.has_final_mlp() ||
+         config.has_final_net();
+}
+
+// Returns whether the model reads products of two fields' embeddings, so that it needs two fields.
+inline bool ReadsPairs(const ModelConfig& config) {
+  return config.has_fm() || config.has_fw_fm() || config.has_deep_fm() || config.has_nfm() ||
+         config.has_ipnn();
 }
 
 // Returns whether the model reads images and nothing else.
@@ -55,8 +85,34 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return RankElastor(graph, config.rank_elastor());
     case ModelConfig::kRankMixer:
       return RankMixer(graph, config.rank_mixer());
+    case ModelConfig::kLr:
+      return Lr(graph, config.lr());
+    case ModelConfig::kFm:
+      return Fm(graph, config.fm());
+    case ModelConfig::kFwFm:
+      return FwFm(graph, config.fw_fm());
+    case ModelConfig::kWideAndDeep:
+      return WideAndDeep(graph, config.wide_and_deep());
+    case ModelConfig::kDeepFm:
+      return DeepFm(graph, config.deep_fm());
+    case ModelConfig::kNfm:
+      return Nfm(graph, config.nfm());
+    case ModelConfig::kIpnn:
+      return Ipnn(graph, config.ipnn());
+    case ModelConfig::kDcn:
+      return Dcn(graph, config.dcn());
     case ModelConfig::kDcnV2:
       return DcnV2(graph, config.dcn_v2());
+    case ModelConfig::kGdcn:
+      return Gdcn(graph, config.gdcn());
+    case ModelConfig::kFinalMlp:
+      return FinalMlp(graph, config.final_mlp());
+    case ModelConfig::kFinalNet:
+      return FinalNet(graph, config.final_net());
+    case ModelConfig::kMaskNet:
+      return MaskNet(graph, config.mask_net());
+    case ModelConfig::kTokenMixerLarge:
+      return TokenMixerLarge(graph, config.token_mixer_large());
     case ModelConfig::kWukong:
       return Wukong(graph, config.wukong());
     case ModelConfig::kXDeepFm:
@@ -65,6 +121,12 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return MlpModel(graph, config.mlp());
     case ModelConfig::kAutoInt:
       return AutoInt(graph, config.auto_int());
+    case ModelConfig::kSharedBottom:
+      return SharedBottom(graph, config.shared_bottom());
+    case ModelConfig::kPle:
+      return Ple(graph, config.ple());
+    case ModelConfig::kEsmm:
+      return Esmm(graph, config.esmm());
     case ModelConfig::kMmoe:
       return Mmoe(graph, config.mmoe());
     case ModelConfig::kMatrixThinker:

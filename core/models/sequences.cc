@@ -53,26 +53,55 @@ Value TargetAttention(GraphBuilder* graph, const DinConfig& config, const LastSe
   return graph->Apply(op, e, parameters);
 }
 
+// The target behind the positions, as tokens; encode(tokens); the target's token in the field's
+// place.
+template <typename Encode>
+Value EncodeTokens(GraphBuilder* graph, const LastSequence& last, Value e, const Encode& encode) {
+  auto append = last.MakeOp<AppendTargetOp>();
+  append.target = last.target;
+  const Value x = encode(graph->Apply(append, e), append.tokens());
+  auto read = last.MakeOp<ReadTargetOp>();
+  read.field = last.field;
+  const Value both[] = {e, x};
+  return graph->Apply(read, both);
+}
+
 // HSTU (Zhai et al. 2024): blocks "hstu.FIELD.layer0", ... over the positions and the target.
 Value TargetAwareHstu(GraphBuilder* graph, const HstuConfig& config, const LastSequence& last,
                       Value e) {
-  auto append = last.MakeOp<AppendTargetOp>();
-  append.target = last.target;
-  Value x = graph->Apply(append, e);
   HstuOptions block;
-  block.input = append.tokens();
   block.sequence = last.sequence;
   block.sequences = last.sequences;
   block.heads = config.heads();
   block.width = config.attention_width();
   block.value_width = config.linear_width();
-  for (int64_t l = 0; l < config.layers(); ++l) {
-    x = Hstu(graph, IndexedName("hstu." + last.name + ".layer", l), block)(x);
-  }
-  auto read = last.MakeOp<ReadTargetOp>();
-  read.field = last.field;
-  const Value both[] = {e, x};
-  return graph->Apply(read, both);
+  return EncodeTokens(graph, last, e, [&](Value x, const Shape& tokens) {
+    block.input = tokens;
+    for (int64_t l = 0; l < config.layers(); ++l) {
+      x = Hstu(graph, IndexedName("hstu." + last.name + ".layer", l), block)(x);
+    }
+    return x;
+  });
+}
+
+// The behaviour sequence transformer (Chen et al. 2019): "bst.FIELD.positions" and layers
+// "bst.FIELD.layer0", ... over the positions and the target.
+Value TargetAwareTransformer(GraphBuilder* graph, const BstConfig& config, const LastSequence& last,
+                             Value e) {
+  BstOptions layer;
+  layer.sequence = last.sequence;
+  layer.sequences = last.sequences;
+  layer.heads = config.heads();
+  layer.dropout = config.dropout();
+  return EncodeTokens(graph, last, e, [&](Value x, const Shape& tokens) {
+    layer.input = tokens;
+    const std::string name = "bst." + last.name;
+    x = LearnedPositions(graph, tokens, graph->features().embedding_stddev, name + ".positions")(x);
+    for (int64_t l = 0; l < config.layers(); ++l) {
+      x = Bst(graph, IndexedName(name + ".layer", l), layer)(x);
+    }
+    return x;
+  });
 }
 
 }  // namespace
@@ -92,8 +121,13 @@ void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config) {
     last.field = features.numeric_fields + s->field;
     last.target = features.numeric_fields + s->target;
     --last.sequence;
-    e = config.has_hstu() ? TargetAwareHstu(graph, config.hstu(), last, e)
-                          : TargetAttention(graph, config.din(), last, e);
+    if (config.has_hstu()) {
+      e = TargetAwareHstu(graph, config.hstu(), last, e);
+    } else if (config.has_bst()) {
+      e = TargetAwareTransformer(graph, config.bst(), last, e);
+    } else {
+      e = TargetAttention(graph, config.din(), last, e);
+    }
   }
   if (features.encoded_sequences() > 0) graph->SetRows(e);
 }

@@ -50,10 +50,7 @@ Value Wukong(GraphBuilder* graph, const WukongConfig& config) {
     const Value residual = next.tokens == shape.tokens
                                ? x
                                : MapTokens(graph, name + ".residual", x, shape, next.tokens);
-    ConcatOp concat;
-    concat.first_features = graph->shape(products).features();
-    const Value both[] = {products, compressed};
-    const Value sum = graph->Add(residual, graph->Apply(concat, both));
+    const Value sum = graph->Add(residual, Concat(graph, products, compressed));
     x = graph->Dropout(Norm(graph, name + ".norm", LayerNorm(shape.width))(sum), config.dropout());
     graph->Measure(name, x, next);
     shape = next;

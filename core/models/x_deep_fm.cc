@@ -3,7 +3,7 @@
 //
 //   x_0 = E;  x_{l+1} = interaction(x_l, x_0), a layer of the compressed interaction network (CIN)
 //   logit = sum of the first-order weights + linear([pool(x_1), ..., pool(x_L)]) + deep(E)
-#include "core/models/layers.h"
+#include "core/models/deep_network.h"
 #include "core/models/models.h"
 
 namespace elastor {
@@ -37,25 +37,13 @@ Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config) {
     const std::string name = IndexedName("cin", l);
     x = graph->Measure(name, Interaction(graph, name, config.maps(l), x, x0));
     const Value sums = SumPool(graph, x, graph->shape(x));
-    if (l == 0) {
-      pooled = sums;
-      continue;
-    }
-    ConcatOp concat;
-    concat.first_features = graph->shape(pooled).features();
-    const Value both[] = {pooled, sums};
-    pooled = graph->Apply(concat, both);
+    pooled = l == 0 ? sums : Concat(graph, pooled, sums);
   }
   LinearOp output;
   output.in = graph->shape(pooled).features();
   output.out = 1;
   const Value crosses = graph->Add(linear, Linear(graph, "cin.output", output)(pooled));
-  MlpOptions deep;
-  deep.inputs = fields.features();
-  deep.hidden.assign(config.hidden().begin(), config.hidden().end());
-  deep.outputs = 1;
-  if (config.batch_norm()) deep.hidden_norm = MlpOptions::HiddenNorm::kBatch;
-  deep.dropout = config.dropout();
+  const MlpOptions deep = DeepNetwork(config, fields.features(), /*outputs=*/1);
   return graph->Add(crosses, Mlp(graph, "deep", deep)(x0));
 }
 

@@ -11,9 +11,13 @@
 #include "core/ops/concat.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding_input.h"
+#include "core/ops/factorization_pool.h"
 #include "core/ops/gated_feed_forward.h"
+#include "core/ops/joint_logit.h"
 #include "core/ops/linear.h"
+#include "core/ops/logit_sum.h"
 #include "core/ops/matrix_product.h"
+#include "core/ops/mean_logit.h"
 #include "core/ops/mean_pool.h"
 #include "core/ops/mixture.h"
 #include "core/ops/multiply.h"
@@ -28,17 +32,19 @@
 #include "core/ops/sum_pool.h"
 #include "core/ops/target_attention.h"
 #include "core/ops/target_token.h"
+#include "core/ops/upper_triangle.h"
 #include "core/ops/weighted_pool.h"
 
 namespace elastor {
 
 // All ops. To register a new op, add its name here.
-using Op =
-    std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
-                 CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp, GatedFeedForwardOp,
-                 GatedSumFeedForwardOp, LinearOp, MatrixProductOp, MeanPoolOp, MixtureOp,
-                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PatchInputOp, PositionOp, ReadTargetOp,
-                 ReluOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp, WeightedPoolOp>;
+using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+                        CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
+                        FactorizationPoolOp, GatedFeedForwardOp, GatedSumFeedForwardOp,
+                        JointLogitOp, LinearOp, LogitSumOp, MatrixProductOp, MeanLogitOp,
+                        MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp,
+                        PatchInputOp, PositionOp, ReadTargetOp, ReluOp, SliceOp, SoftmaxGateOp,
+                        SumPoolOp, TargetAttentionOp, UpperTriangleOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

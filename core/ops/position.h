@@ -6,8 +6,9 @@
 namespace elastor {
 
 // Learned positions: y is x [tokens, width] with scale * p added to its last `positions` tokens,
-// the same in every row. Parameter: p [positions, width]. dx = dy; dp = scale * the sum over the
-// rows as a linear map's bias (BiasGradient).
+// the same in every row. Without an input, x is 0 and y a learned constant. Parameter: p
+// [positions, width]. dx = dy; dp = scale * the sum over the rows as a linear map's bias
+// (BiasGradient).
 struct PositionOp : OpBase {
   static constexpr const char* kName = "position";
   int64_t tokens = 1;
@@ -18,8 +19,12 @@ struct PositionOp : OpBase {
   int64_t first_feature() const { return (tokens - positions) * width; }
   int64_t parameter_features() const { return positions * width; }
   Shape OutputShape(std::span<const Shape> inputs) const {
-    CHECK_EQ(inputs[0].features(), tokens * width);
     CHECK_LE(positions, tokens);
+    if (inputs.empty()) {
+      CHECK_EQ(positions, tokens);
+    } else {
+      CHECK_EQ(inputs[0].features(), tokens * width);
+    }
     return {tokens, width};
   }
   InputGradient gradient(int) const { return {.rule = InputGradient::Rule::kPassedOn}; }

@@ -11,7 +11,9 @@ namespace {
 template <typename T>
 class BinaryCrossEntropy final : public Loss<T> {
  public:
-  explicit BinaryCrossEntropy(const Task& task) : task_(task) {}
+  explicit BinaryCrossEntropy(const Task& task) : task_(task) {
+    CHECK(task.students == 0 || task.outputs() == 1);
+  }
   void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const override {
     for (int64_t i = 0; i < task_.outputs(); ++i) {
       const Task::Label& label = task_.learned[i];
@@ -19,6 +21,12 @@ class BinaryCrossEntropy final : public Loss<T> {
       BceWithLogits<T>(rows.outputs.Slice(i, 1), labels, rows.weights,
                        rows.scale * static_cast<T>(label.weight), {losses + i, task_.outputs()},
                        doutputs.Slice(i, 1));
+    }
+    for (int64_t s = 1; s <= task_.students; ++s) {
+      const Task::Label& label = task_.learned[0];
+      const Strided<const float> labels = {rows.labels + label.column, task_.labels()};
+      StudentGradient<T>(rows.outputs.Slice(s, 1), rows.outputs.Slice(0, 1), labels, rows.weights,
+                         rows.scale * static_cast<T>(label.weight), doutputs.Slice(s, 1));
     }
   }
 

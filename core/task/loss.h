@@ -11,7 +11,7 @@ namespace elastor {
 // Rows of a pass and the inputs of their loss.
 template <typename T>
 struct LossRows {
-  Panels<const T> outputs;         // [rows, task.outputs()]
+  Panels<const T> outputs;         // [rows, task.graph_outputs()]
   const float* labels = nullptr;   // [rows][task.labels()]
   const float* weights = nullptr;  // [rows]; null: all 1
   T scale = 1;                     // factor of the gradients

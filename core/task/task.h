@@ -32,12 +32,18 @@ struct Task {
   int64_t classes = 0;  // C; 0 if labels are binary
   int64_t row_labels = 1;
   std::vector<Label> learned = {{}};
+  // Outputs behind the label's that learn its prediction p, which is held fixed (binary, one label;
+  // FinalNet): each adds weight * cross-entropy(sigmoid(z_s), p) to what is differentiated. Losses
+  // that are reported and metrics are those of the labels alone.
+  int64_t students = 0;
 
   int64_t labels() const { return row_labels; }  // numbers per row, learned or not
   // Returns the number of losses of a row, one for each learned label.
   int64_t losses() const { return static_cast<int64_t>(learned.size()); }
   int64_t outputs_per_label() const { return kind == Kind::kClasses ? classes : 1; }
-  int64_t outputs() const { return losses() * outputs_per_label(); }  // of the graph, per row
+  // Returns the number of outputs that predict, which come first, and of all outputs of the graph.
+  int64_t outputs() const { return losses() * outputs_per_label(); }
+  int64_t graph_outputs() const { return outputs() + students; }
 
   // Returns the factor of the losses of a row with these labels. The row's loss is the sum over
   // labels of this factor times the label's weight times the label's loss.

@@ -28,20 +28,30 @@ Json ModelJson(const TestModel& test_model) {
                {"field", sequence.field},
                {"target", sequence.target},
                {"positions", sequence.positions}};
-    if (config.sequences().has_hstu()) {
+    if (config.sequences().has_bst()) {
+      encoded["encoder"] = "bst";
+      encoded["heads"] = config.sequences().bst().heads();
+    } else if (config.sequences().has_hstu()) {
+      encoded["encoder"] = "hstu";
       encoded["heads"] = config.sequences().hstu().heads();
     } else {
       const DinConfig& din = config.sequences().din();
+      encoded["encoder"] = "target_attention";
       encoded["activation"] = Lower(FeedForwardConfig::Gate_Name(din.activation()));
       encoded["softmax"] = din.softmax();
     }
   }
   const auto* const kind = config.GetDescriptor()->FindOneofByName("model");
   model["kind"] = config.GetReflection()->GetOneofFieldDescriptor(config, kind)->name();
+  model["first_order"] = test_model.features.first_order;
   if (config.has_auto_int()) {
     model["attention_layers"] = config.auto_int().attention_layers();
     model["heads"] = config.auto_int().heads();
     model["use_wide"] = config.auto_int().use_wide();
+  }
+  if (config.has_token_mixer_large()) {
+    model["tokens"] = config.token_mixer_large().tokens();
+    model["residual_every"] = config.token_mixer_large().residual_every();
   }
   if (config.has_matrix_thinker()) {
     const MatrixThinkerConfig& thinker = config.matrix_thinker();
@@ -146,6 +156,7 @@ Json StartJson() {
                                    {"sample_weights", golden.sample_weights},
                                    {"label_weights", LabelWeights(golden.task)},
                                    {"classes", golden.task.classes},
+                                   {"students", golden.task.students},
                                    {"weights", WeightsJson(golden)}};
   }
   return start;

@@ -150,6 +150,180 @@ def dcn_v2(w, x0, batch_norm):
     return linear(w.under("head"), torch.cat([x, deep], 1))
 
 
+def pooled_products(e):
+    """((sum e)^2 - sum e^2) / 2 over the fields of e [B, n, k]."""
+    return (e.sum(1) ** 2 - (e * e).sum(1)) / 2
+
+
+def dot_products(e):
+    """e_i . e_j for i < j, pair by pair."""
+    n = e.shape[1]
+    pairs = [(e[:, i] * e[:, j]).sum(1) for i in range(n) for j in range(i + 1, n)]
+    return torch.stack(pairs, 1)
+
+
+def lr(w, e, first_order, batch_norm):
+    return e.flatten(1).sum(1, keepdim=True) + w("bias")
+
+
+def fm(w, e, first_order, batch_norm):
+    return (first_order.sum(1) + pooled_products(e).sum(1))[:, None] + w("bias")
+
+
+def fw_fm(w, e, first_order, batch_norm):
+    products = dot_products(e)
+    if first_order is not None:
+        return linear(w.under("head"), products) + first_order.sum(1, keepdim=True)
+    return linear(w.under("head"), torch.cat([products, e.flatten(1)], 1))
+
+
+def wide_and_deep(w, e, first_order, batch_norm):
+    deep = mlp(w.under("deep"), e.flatten(1), torch.relu, batch_norm)
+    return deep + first_order.sum(1, keepdim=True)
+
+
+def deep_fm(w, e, first_order, batch_norm):
+    return wide_and_deep(w, e, first_order, batch_norm) + pooled_products(e).sum(1, keepdim=True)
+
+
+def nfm(w, e, first_order, batch_norm):
+    deep = mlp(w.under("deep"), pooled_products(e), torch.relu, batch_norm)
+    return deep + first_order.sum(1, keepdim=True)
+
+
+def ipnn(w, e, first_order, batch_norm):
+    return mlp(w.under("deep"), torch.cat([e.flatten(1), dot_products(e)], 1), torch.relu, batch_norm)
+
+
+def dcn(w, e, first_order, batch_norm):
+    x0 = e.flatten(1)
+    x, i = x0, 0
+    while f"cross{i}.weight" in w:
+        x = x0 * (x @ w(f"cross{i}.weight").T) + w(f"cross{i}.bias") + x
+        i += 1
+    deep = hidden_layers(w.under("deep"), x0, torch.relu, batch_norm)
+    return linear(w.under("head"), torch.cat([x, deep], 1))
+
+
+def gdcn(w, e, first_order, batch_norm):
+    x0 = e.flatten(1)
+    x, i = x0, 0
+    while f"cross{i}.weight" in w:
+        gate = torch.sigmoid(x @ w(f"cross{i}.gate.weight").T)
+        x = x0 * linear(w.under(f"cross{i}"), x) * gate + x
+        i += 1
+    if "deep.output.weight" in w:
+        return mlp(w.under("deep"), x, torch.relu, batch_norm)
+    deep = hidden_layers(w.under("deep"), x0, torch.relu, batch_norm)
+    return linear(w.under("head"), torch.cat([x, deep], 1))
+
+
+def final_mlp(w, e, first_order, batch_norm):
+    x0, streams = e.flatten(1), []
+    for s in ("1", "2"):
+        gate = w.under("gate" + s)
+        c = gate("context")[None]
+        g = 2 * torch.sigmoid(linear(gate.under("output"), torch.relu(linear(gate.under("hidden"), c))))
+        streams.append(hidden_layers(w.under("deep" + s), g * x0, torch.relu, batch_norm))
+    o1, o2 = streams
+    fusion = w("fusion.weight")  # [H, d2 / H, d1 / H]
+    heads1, heads2 = (o.unflatten(1, (len(fusion), -1)) for o in streams)
+    bilinear = torch.einsum("bhi,hji,bhj->b", heads1, fusion, heads2)[:, None]
+    return linear(w.under("head1"), o1) + linear(w.under("head2"), o2) + bilinear
+
+
+def final_net(w, e, first_order, batch_norm):
+    def network(net, x):
+        i = 0
+        while f"hidden{i}.weight" in net:
+            layer = net.under(f"hidden{i}")
+            u, v = linear(layer, x).chunk(2, 1)
+            x = torch.relu(batch_norm(layer.under("norm"), torch.cat([u, v * u], 1)))
+            i += 1
+        return linear(net.under("output"), x)
+
+    gate = torch.einsum("ij,bjd->bid", w("gate.weight"), e) + w("gate.bias")[:, None]
+    z1 = network(w.under("net1"), torch.cat([e, e * gate], 1).flatten(1))
+    z2 = network(w.under("net2"), e.flatten(1))
+    return torch.cat([(z1 + z2) / 2, z1, z2], 1)
+
+
+def mask_net(w, e, first_order, batch_norm):
+    x0 = e.flatten(1)
+    v0 = layer_norm(w.under("embedding_norm"), x0) if "embedding_norm.gain" in w else x0
+    serial, v, blocks, i = "head.weight" in w, v0, [], 0
+    while f"block{i}.weight" in w:
+        block = w.under(f"block{i}")
+        masked = mlp(block.under("mask"), x0, torch.relu) * (v if serial else v0)
+        v = torch.relu(layer_norm(block.under("norm"), masked @ block("weight").T))
+        blocks.append(v)
+        i += 1
+    if serial:
+        return linear(w.under("head"), v)
+    return mlp(w.under("deep"), torch.cat(blocks, 1), torch.relu)
+
+
+def networks(w, x, count):
+    """Networks of [count, out, in] weights, of one input x [B, in]: a list of results [B, out]."""
+    results = []
+    for i in range(count):
+        y, layer = x, 0
+        while f"hidden{layer}.weight" in w:
+            weight, bias = (w(f"hidden{layer}.{part}") for part in ("weight", "bias"))
+            weight, bias = weight.reshape(count, -1, y.shape[1]), bias.reshape(count, -1)
+            y = torch.relu(F.linear(y, weight[i], bias[i]))
+            layer += 1
+        if "output.weight" in w:
+            y = F.linear(y, w("output.weight")[i], w("output.bias")[i])
+        results.append(y)
+    return results
+
+
+def shared_bottom(w, e, first_order, batch_norm):
+    u = hidden_layers(w.under("bottom"), e.flatten(1), torch.relu)
+    return torch.cat(networks(w.under("towers"), u, len(w("towers.output.weight"))), 1)
+
+
+def ple(w, e, first_order, batch_norm):
+    """Progressive layered extraction, stream by stream; the last stream is the shared one."""
+    towers = w.under("towers")
+    names = [f"task{s}" for s in range(len(towers("output.weight")))] + ["shared"]
+    streams, layer = {name: e.flatten(1) for name in names}, 0
+    while f"layer{layer}.shared.experts.hidden0.weight" in w:
+        of_layer = w.under(f"layer{layer}")
+        experts = {
+            name: networks(of_layer.under(name + ".experts"), streams[name],
+                           len(of_layer(name + ".experts.hidden0.weight")))
+            for name in names
+        }
+        following = {}
+        for name in names:
+            gate = of_layer.under(name + ".gate")
+            if "weight" not in gate:
+                continue  # the shared one of the last layer
+            read = sum(experts.values(), []) if name == "shared" else experts[name] + experts["shared"]
+            shares = linear(gate, streams[name]).softmax(1)
+            following[name] = sum(shares[:, i : i + 1] * f for i, f in enumerate(read))
+        streams, layer = following, layer + 1
+    logits = []
+    for s, name in enumerate(names[:-1]):
+        hidden = torch.relu(F.linear(streams[name], towers("hidden0.weight")[s], towers("hidden0.bias")[s]))
+        logits.append(F.linear(hidden, towers("output.weight")[s], towers("output.bias")[s]))
+    return torch.cat(logits, 1)
+
+
+def esmm(w, e, first_order, batch_norm):
+    """The logits of p and of p v."""
+    a, b = networks(w.under("towers"), e.flatten(1), 2)
+    both = torch.sigmoid(a) * torch.sigmoid(b)
+    return torch.cat([a, torch.log(both) - torch.log1p(-both)], 1)
+
+
+# Of E [B, n, k] and the first-order weights [B, n], or None.
+OF_FIELDS = {f.__name__: f for f in (lr, fm, fw_fm, wide_and_deep, deep_fm, nfm, ipnn, dcn, gdcn,
+                                     final_mlp, final_net, mask_net, shared_bottom, ple, esmm)}
+
+
 def wukong(w, x):
     """Layers of [MLP(LN(X X^T Y)); W X] + residual, and an MLP."""
     i = 0
@@ -270,7 +444,36 @@ def mlp_mixer(w, spec, e):
     return linear(w.under("head"), layer_norm(w.under("norm"), x).mean(1))
 
 
-OF_TOKENS = {"matrix_thinker": matrix_thinker, "transformer": transformer, "vit": vit,
+def token_mixer_large(w, spec, e):
+    """Mixing and reverting, each with a SwiGLU of every token's own."""
+    tokens, every = spec["tokens"], spec["residual_every"]
+
+    def network(part, x):
+        n = rms_norm(part.under("norm"), x)
+        up, gate = (torch.einsum("btd,thd->bth", n, part(name + ".weight"))
+                    for name in ("hidden", "gate"))
+        return torch.einsum("bth,tdh->btd", F.silu(gate) * up, part("output.weight"))
+
+    def mix(x):  # part h of every token becomes token h
+        return torch.stack([part.flatten(1) for part in x.chunk(tokens, 2)], 1)
+
+    flat = e.flatten(1)
+    group = math.ceil(flat.shape[1] / (tokens - 1))
+    groups = F.pad(flat, (0, group * (tokens - 1) - flat.shape[1])).reshape(-1, tokens - 1, group)
+    first = linear(w.under("tokenizer.global"), flat)[:, None]
+    blocks = [torch.cat([first, linear(w.under("tokenizer.groups"), groups)], 1)]
+    while f"block{len(blocks) - 1}.ffn.norm.gain" in w:
+        block, last = w.under(f"block{len(blocks) - 1}"), f"block{len(blocks)}.ffn.norm.gain" not in w
+        m = mix(blocks[-1])
+        m = m + network(block.under("mixing"), m)
+        x = blocks[-1] + network(block.under("ffn"), mix(m))
+        if len(blocks) % every == 0 and not last:
+            x = x + blocks[len(blocks) - every]
+        blocks.append(x)
+    return linear(w.under("head"), blocks[-1].mean(1))
+
+
+OF_TOKENS = {"token_mixer_large": token_mixer_large, "matrix_thinker": matrix_thinker, "transformer": transformer, "vit": vit,
              "mlp_mixer": mlp_mixer}
 
 
@@ -303,6 +506,10 @@ class Model(nn.Module):
         fields = torch.cat(parts, 1)  # [B, n, k], or with a first-order weight behind each, k + 1
         if "sequence" in self.spec:
             fields = self.encode(w, fields, bags)
+        if self.spec["kind"] in OF_FIELDS:
+            first_order = fields[..., -1] if self.spec["first_order"] else None
+            e = fields[..., :-1] if self.spec["first_order"] else fields
+            return OF_FIELDS[self.spec["kind"]](w, e, first_order, self.batch_norm)
         if self.spec["kind"] == "x_deep_fm":
             return x_deep_fm(w, fields[..., :-1], fields[..., -1], self.batch_norm)
         if self.spec["kind"] == "wukong":
@@ -349,7 +556,7 @@ class Model(nn.Module):
         first = e.shape[1] - len(self.fields)  # numeric fields
         table = w("embedding/" + self.fields[spec["field"]]["table"])
         ids, offsets = bags[spec["field"]]
-        encoder = self.hstu if "heads" in spec else self.target_attention
+        encoder = getattr(self, spec["encoder"])
         rows = [
             encoder(w, spec, table[bag[-spec["positions"]:]], target)
             for bag, target in zip(torch.tensor_split(ids, offsets[1:]), e[:, first + spec["target"]])
@@ -371,6 +578,25 @@ class Model(nn.Module):
         if spec["softmax"]:
             weights = weights.softmax(0)
         return (weights * h).sum(0)
+
+    def bst(self, w, spec, h, target):
+        """The behaviour sequence transformer: the target behind the positions; what the last layer
+        gives there."""
+        blocks = w.under("bst." + spec["name"])
+        x = torch.cat([h, target[None]])  # [m + 1, k]
+        x = x + blocks("positions")[: len(x)]
+        i = 0
+        while f"layer{i}.query.weight" in blocks:
+            layer = blocks.under(f"layer{i}")
+            q, k, v = (linear(layer.under(name), x).unflatten(-1, (spec["heads"], -1)).transpose(0, 1)
+                       for name in ("query", "key", "value"))
+            weights = (q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])).softmax(-1)
+            attended = linear(layer.under("output"), (weights @ v).transpose(0, 1).flatten(1))
+            s = layer_norm(layer.under("attention.norm"), x + attended)
+            hidden = F.leaky_relu(linear(layer.under("mlp.hidden"), s))
+            x = layer_norm(layer.under("mlp.norm"), s + linear(layer.under("mlp.output"), hidden))
+            i += 1
+        return x[-1]
 
     def hstu(self, w, spec, h, target):
         """HSTU: the target behind the positions; what the last block gives there."""
@@ -490,7 +716,7 @@ def penalty(model, start):
     for name, value in model.weights().items():
         if name.startswith(("embedding/", "numeric.")):
             total = total + 0.5 * start["embedding_l2"] * (value * value).sum()
-        elif not name.endswith(("bias", "gain", "positions", "scale")):
+        elif not name.endswith(("bias", "gain", "positions", "scale", "context")):
             total = total + 0.5 * start["dense_l2"] * (value * value).sum()
     return total
 
@@ -549,11 +775,16 @@ def train(case, start):
             losses = losses.sum(1) / known
         else:
             of_labels = torch.tensor(case["label_weights"], dtype=torch.float64)
-            losses = cross_entropies(model(numeric, bags), labels) @ of_labels
+            logits, count = model(numeric, bags), len(of_labels)
+            losses = cross_entropies(logits[:, :count], labels) @ of_labels
+            teacher = torch.sigmoid(logits[:, :1].detach())
+            students = F.binary_cross_entropy_with_logits(
+                logits[:, count:], teacher.expand_as(logits[:, count:]), reduction="none").sum(1)
         loss = (weights * losses).sum() / weights.sum()
+        taught = 0 if case["classes"] else (weights * students).sum() / weights.sum()
         l2 = penalty(model, start)
         optimizer.zero_grad()
-        (loss + l2).backward()
+        (loss + taught + l2).backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), case["clip_norm"])
         optimizer.step()
         for name, value in (("loss", loss), ("l2", l2), ("gradient_norm", norm)):
@@ -564,7 +795,7 @@ def train(case, start):
     if case["classes"]:
         losses = class_cross_entropies(model(numeric, bags), labels, case["classes"])[0]
     else:
-        losses = cross_entropies(model(numeric, bags), labels)
+        losses = cross_entropies(model(numeric, bags)[:, : len(case["label_weights"])], labels)
     logloss = losses.sum() / len(labels)
     result["evaluation_logloss"] = logloss.item()
     return result

@@ -231,6 +231,41 @@ GoldenCase MlpMixerGated() {
   return golden;
 }
 
+// A model with first-order weights if it has any.
+GoldenCase OfFields(const std::string& name, const std::string& text, double clip_norm) {
+  GoldenCase golden = {name, Model(text), clip_norm};
+  golden.model.features.first_order = HasFirstOrder(golden.model.config);
+  return golden;
+}
+
+GoldenCase LrCase() {
+  GoldenCase golden = OfFields("lr", "lr { }", 0.5);
+  golden.model.features.embedding_width = 1;
+  return golden;
+}
+
+GoldenCase OfTwoLabels(const std::string& name, const std::string& text, double clip_norm) {
+  GoldenCase golden = OfFields(name, text, clip_norm);
+  golden.model.outputs = 2;
+  golden.task = {.row_labels = 2, .learned = {{"click", 0, 1}, {"conversion", 1, 0.75}}};
+  return golden;
+}
+
+// The last 3 of the bag's 0 to 3 ids, with "last" behind them.
+GoldenCase BstCase() {
+  GoldenCase golden =
+      OfFields("bst", "mlp { hidden: 8 } sequences { bst { layers: 2 heads: 1 } }", 0.5);
+  golden.model.features.sequences = {{"bag", 2, 3, 3}};
+  return golden;
+}
+
+GoldenCase FinalNetCase() {
+  GoldenCase golden = OfFields("final_net", "final_net { hidden1: 8 hidden2: [6, 4] }", 0.5);
+  golden.model.outputs = 3;
+  golden.task.students = 2;
+  return golden;
+}
+
 void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -363,20 +398,58 @@ std::vector<std::unique_ptr<Communicator>> MakeCommunicators(int ranks) {
 }  // namespace
 
 const std::vector<GoldenCase>& GoldenCases() {
-  static const auto& cases =
-      *new std::vector<GoldenCase>{RankElastorPaper(),  RankElastorPublicCode(),
-                                   RankMixerPaper(),    RankMixerPublicCode(),
-                                   RefinedMultiProbe(), VectorCollapse(),
-                                   MlpCase(),           MlpSampleWeights(),
-                                   MlpBatchNorm(),      MlpGhostBatchNorm(),
-                                   DcnV2Case(),         DcnV2LowRankCase(),
-                                   XDeepFmCase(),       AutoInt(),
-                                   AutoIntWide(),       WukongCase(),
-                                   MatrixThinkerCase(), MatrixThinkerMatrixProduct(),
-                                   TransformerCase(),   TransformerGated(),
-                                   VitCase(),           MlpMixerGated(),
-                                   MmoeTwoLabels(),     Din(),
-                                   DinSoftmax(),        Hstu()};
+  static const auto& cases = *new std::vector<GoldenCase>{
+      RankElastorPaper(),
+      RankElastorPublicCode(),
+      RankMixerPaper(),
+      RankMixerPublicCode(),
+      RefinedMultiProbe(),
+      VectorCollapse(),
+      MlpCase(),
+      MlpSampleWeights(),
+      MlpBatchNorm(),
+      MlpGhostBatchNorm(),
+      DcnV2Case(),
+      DcnV2LowRankCase(),
+      XDeepFmCase(),
+      AutoInt(),
+      AutoIntWide(),
+      WukongCase(),
+      MatrixThinkerCase(),
+      MatrixThinkerMatrixProduct(),
+      TransformerCase(),
+      TransformerGated(),
+      VitCase(),
+      MlpMixerGated(),
+      MmoeTwoLabels(),
+      Din(),
+      DinSoftmax(),
+      Hstu(),
+      LrCase(),
+      BstCase(),
+      FinalNetCase(),
+      OfFields("fm", "fm { }", 0.5),
+      OfFields("fw_fm", "fw_fm { }", 0.5),
+      OfFields("fw_fm_id_weights", "fw_fm { linear: ID_WEIGHTS }", 0.5),
+      OfFields("wide_and_deep", "wide_and_deep { hidden: 8 }", 0.5),
+      OfFields("deep_fm", "deep_fm { hidden: 8 }", 0.5),
+      OfFields("nfm", "nfm { hidden: 8 batch_norm: true }", 1.5),
+      OfFields("ipnn", "ipnn { hidden: 8 }", 0.5),
+      OfTwoLabels("dcn_two_labels", "dcn { cross_layers: 3 hidden: 8 }", 0.5),
+      OfTwoLabels("shared_bottom", "shared_bottom { bottom_hidden: 9 tower_hidden: [6, 4] }", 0.5),
+      OfTwoLabels("ple", "ple { layers: 2 experts: 2 expert_hidden: [7, 5] tower_hidden: 4 }", 0.5),
+      OfTwoLabels("esmm", "esmm { tower_hidden: 8 }", 0.5),
+      OfFields("token_mixer_large",
+               "token_mixer_large { tokens: 3 token_width: 6 blocks: 4 expansion: 2 }", 0.5),
+      OfFields("gdcn_stacked", "gdcn { cross_layers: 2 hidden: 8 }", 0.5),
+      OfFields("gdcn_parallel", "gdcn { structure: PARALLEL hidden: 8 }", 0.5),
+      OfFields("final_mlp", "final_mlp { hidden1: 6 hidden2: [8, 4] gate_hidden: 7 heads: 2 }",
+               0.5),
+      OfFields("mask_net_serial", "mask_net { blocks: [8, 6] }", 5.0),
+      OfFields("mask_net_parallel",
+               "mask_net { structure: PARALLEL blocks: [4, 6] reduction_ratio: 0.3 embedding_norm: "
+               "true hidden: 8 }",
+               2.0)};
   return cases;
 }
 

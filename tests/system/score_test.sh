@@ -254,7 +254,7 @@ export_model() {
 }
 export_model RANK_ELASTOR
 export_model gated_sum --set=model.feed_forward.kind=GATED_SUM --set=model.tokenizer.norm=NORM_RMS
-for kind in RANK_MIXER MLP DCN_V2 X_DEEP_FM WUKONG MMOE; do
+for kind in RANK_MIXER MLP DCN_V2 X_DEEP_FM WUKONG MMOE FM IPNN DCN; do
   export_model $kind --set=model.kind=$kind
 done
 for head in MEAN_POOL FLATTEN_LINEAR FLATTEN_MLP MULTI_PROBE VECTOR_COLLAPSE; do

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/models/models.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/fields/field_rules.h"
 
@@ -112,6 +113,38 @@ Status CheckAutoInt(const AutoIntConfig& model) {
                  "hidden layers for batch_norm and dropout to act on");
 }
 
+Status CheckFinalMlp(const FinalMlpConfig& model) {
+  const int32_t first = *model.hidden1().rbegin(), second = *model.hidden2().rbegin();
+  if (first % model.heads() == 0 && second % model.heads() == 0) return OkStatus();
+  return Mistake(
+      "model.final_mlp.heads", std::to_string(model.heads()),
+      StrCat("a divisor of the last hidden1 = ", first, " and the last hidden2 = ", second));
+}
+
+Status CheckFinalNet(const FinalNetConfig& model) {
+  for (const auto& [field, widths] :
+       {std::pair("hidden1", &model.hidden1()), std::pair("hidden2", &model.hidden2())}) {
+    for (const int32_t width : *widths) {
+      if (width % 2 == 0) continue;
+      return Mistake(std::string("model.final_net.") + field, std::to_string(width),
+                     "even numbers, as half of a layer's features are products");
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckTokenMixerLarge(const TokenMixerLargeConfig& model) {
+  const std::string path = "model.token_mixer_large";
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (features > kMaxTokenFeatures) {
+    return Mistake(path + ".tokens * token_width", std::to_string(features),
+                   StrCat("at most ", kMaxTokenFeatures));
+  }
+  if (model.token_width() % model.tokens() == 0) return OkStatus();
+  return Mistake(path + ".token_width", std::to_string(model.token_width()),
+                 StrCat("a multiple of tokens = ", model.tokens()));
+}
+
 // `width`: of the embeddings.
 Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
   if (width % 2 != 0) {
@@ -135,7 +168,8 @@ Status CheckVit(const VitConfig& model) {
                  StrCat("a divisor of width = ", model.width()));
 }
 
-Status CheckSequences(const SequencesConfig& sequences) {
+// `width`: of a row of the tables.
+Status CheckSequences(const SequencesConfig& sequences, int64_t width) {
   if (sequences.fields().empty()) {
     return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
   }
@@ -145,18 +179,33 @@ Status CheckSequences(const SequencesConfig& sequences) {
                           " model.sequences.fields"));
   }
   if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
-    return Mistake("model.sequences", "no encoder", "mean, din or hstu");
+    return Mistake("model.sequences", "no encoder", "mean, din, hstu or bst");
+  }
+  if (sequences.has_bst() && width % sequences.bst().heads() != 0) {
+    return Mistake("model.sequences.bst.heads", std::to_string(sequences.bst().heads()),
+                   StrCat("a divisor of ", width, ", the width of the embeddings",
+                          " with first-order weights if there are any"));
   }
   return OkStatus();
 }
 
 Status CheckModel(const ModelConfig& model, int64_t width) {
+  if (model.has_lr() && width != 1) {
+    return Mistake("embedding.width", std::to_string(width),
+                   "1, as the embeddings of model.lr are its weights");
+  }
   if (model.has_matrix_thinker()) return CheckMatrixThinker(model.matrix_thinker(), width);
   if (model.has_transformer()) return CheckTransformer(model.transformer(), width);
-  if (model.has_sequences()) ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences()));
+  if (model.has_sequences()) {
+    const int64_t row_width = width + (HasFirstOrder(model) ? 1 : 0);
+    ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences(), row_width));
+  }
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
   if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
+  if (model.has_token_mixer_large()) return CheckTokenMixerLarge(model.token_mixer_large());
+  if (model.has_final_net()) return CheckFinalNet(model.final_net());
+  if (model.has_final_mlp()) return CheckFinalMlp(model.final_mlp());
   if (model.has_vit()) return CheckVit(model.vit());
   return OkStatus();
 }

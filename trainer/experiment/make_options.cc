@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/models/models.h"
 #include "embedding/row_store.h"
+#include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/sequences.h"
 
 namespace elastor {
@@ -88,8 +89,8 @@ StatusOr<Task> ClassTask(const Experiment& experiment, const DatasetInfo& data) 
   if (experiment.training().monitor().metric() != MonitorConfig::LOGLOSS) {
     return refuse("training.monitor.metric", "LOGLOSS");
   }
-  if (HasFirstOrder(experiment.model())) {
-    return refuse("model", "a model without first-order weights");
+  if (HasOneLogit(experiment.model()) || experiment.model().has_esmm()) {
+    return refuse("model", "a model of any number of outputs");
   }
   Task task = {.kind = Task::Kind::kClasses,
                .classes = data.classes,
@@ -115,6 +116,9 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
     return UserError("model: a language model; expected data of layout TEXT, or another model");
   }
   ELASTOR_RETURN_IF_ERROR(CheckImages(experiment, data.image));
+  if (ReadsPairs(experiment.model()) && data.numeric_count() + data.categorical.size() < 2) {
+    return UserError("model: one of pairs of fields; expected two fields at least");
+  }
   if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {
@@ -144,11 +148,17 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
                             CountText(task.outputs(), "label")));
   }
   for (int i = 0; i < config.weights_size(); ++i) task.learned[i].weight = config.weights(i);
-  if (task.outputs() > 1 && HasFirstOrder(experiment.model())) {
+  if (task.outputs() > 1 && HasOneLogit(experiment.model())) {
     return UserError(StrCat("task.labels: ", task.outputs(),
-                            " are learned; expected one, as first-order weights (model.x_deep_fm, "
-                            "model.auto_int.use_wide) are of one label"));
+                            " are learned; expected one, as model.",
+                            ChosenModel(experiment.model())->name(), " has one logit",
+                            HasFirstOrder(experiment.model()) ? " (first-order weights)" : ""));
   }
+  if (experiment.model().has_esmm() && task.outputs() != 2) {
+    return UserError(StrCat("task.labels: ", task.outputs(),
+                            " learned; expected two for model.esmm, a click and a conversion"));
+  }
+  if (experiment.model().has_final_net()) task.students = 2;
   const std::string& monitored = experiment.training().monitor().label();
   if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;
   return UserError("training.monitor.label: " + monitored +
@@ -177,7 +187,7 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
                     .sequences = MakeSequences(experiment, data),
                     .first_order = HasFirstOrder(experiment.model()),
                     .image = {data.image.height, data.image.width, PatchOf(experiment.model())}},
-                   MakeTask(experiment, data).value().outputs());
+                   MakeTask(experiment, data).value().graph_outputs());
 }
 
 int64_t TableWidth(const Experiment& experiment) {

@@ -170,17 +170,32 @@ StatusOr<std::string> HelpOn(const std::string& message, const std::string& topi
 }
 
 std::string ListModels() {
-  const Descriptor& config = *CommentedDescriptors().FindMessageTypeByName("elastor.ModelConfig");
-  const auto& models = *config.FindOneofByName("model");
+  const auto& pool = CommentedDescriptors();
+  const auto& models = *pool.FindMessageTypeByName("elastor.ModelConfig")->FindOneofByName("model");
+  const auto& encoders =
+      *pool.FindMessageTypeByName("elastor.SequencesConfig")->FindOneofByName("encoder");
   size_t width = 0;
   for (int i = 0; i < models.field_count(); ++i) {
-    width = std::max(width, models.field(i)->name().size());
+    width = std::max(width, models.field(i)->name().size() + 2);
   }
   std::string list;
-  for (int i = 0; i < models.field_count(); ++i) {
-    std::string name = UpperCase(models.field(i)->name());
+  const auto add = [&](const FieldDescriptor& field, const std::string& comment) {
+    std::string name = "  " + UpperCase(field.name());
     name.resize(width + 2, ' ');
-    list += Wrapped(CommentOf(*models.field(i)), name, std::string(width + 2, ' '));
+    list += Wrapped(comment, name, std::string(width + 2, ' '));
+  };
+  std::string group;
+  for (int i = 0; i < models.field_count(); ++i) {
+    const FieldDescriptor& model = *models.field(i);
+    if (model.options().GetExtension(model_group) != group) {
+      group = model.options().GetExtension(model_group);
+      list += (list.empty() ? "" : "\n") + group + "\n";
+    }
+    add(model, CommentOf(model));
+  }
+  list += "\nencoders of sequences, for every model (model.sequences)\n";
+  for (int i = 0; i < encoders.field_count(); ++i) {
+    add(*encoders.field(i), CommentOf(*encoders.field(i)->message_type()));
   }
   return list;
 }

@@ -89,8 +89,9 @@ std::string FeaturesJson(const Scorer& scorer) {
 Status WriteFiles(const Scorer& scorer, const std::string& model_dir, const std::string& folder) {
   const ModelDescription& model = scorer.model();
   const std::string name = KindName(*ChosenModel(model.experiment.model()));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string onnx,
-                           OnnxModel(scorer.graph(), scorer.weights().data(), name));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::string onnx,
+      OnnxModel(scorer.graph(), scorer.task().outputs(), scorer.weights().data(), name));
   ELASTOR_RETURN_IF_ERROR(MakeOwnDirectory(folder));
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(StrCat(folder, "/", kGraphFile), onnx));
   ELASTOR_RETURN_IF_ERROR(WriteTables(scorer, StrCat(folder, "/", kTablesFile)));

@@ -22,8 +22,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 31;
 // [N, features].
 class OnnxWriter {
  public:
-  OnnxWriter(const Graph& graph, const float* weights, const std::string& name)
-      : graph_(graph), weights_(weights) {
+  OnnxWriter(const Graph& graph, int64_t outputs, const float* weights, const std::string& name)
+      : graph_(graph), outputs_(outputs), weights_(weights) {
     model_.set_ir_version(7);
     model_.set_producer_name("elastor");
     model_.add_opset_import()->set_version(kOnnxOpset);
@@ -41,19 +41,28 @@ class OnnxWriter {
   StatusOr<std::string> Map(const CompressedInteractionOp& op);
   StatusOr<std::string> Map(const ConcatOp&) { return Concat(input(0), input(1)); }
   StatusOr<std::string> Map(const DropoutOp&) { return Apply("Identity", {input(0)}); }
+  StatusOr<std::string> Map(const FactorizationPoolOp& op);
   StatusOr<std::string> Map(const GatedFeedForwardOp& op);
   StatusOr<std::string> Map(const GatedSumFeedForwardOp& op);
+  StatusOr<std::string> Map(const JointLogitOp&);
   StatusOr<std::string> Map(const LinearOp& op);
+  StatusOr<std::string> Map(const LogitSumOp&);
+  StatusOr<std::string> Map(const MatrixProductOp& op);
+  StatusOr<std::string> Map(const MeanLogitOp&) {
+    return Concat(Mean(input(0), 1, /*keep=*/true), input(0));
+  }
   StatusOr<std::string> Map(const MeanPoolOp& op);
   StatusOr<std::string> Map(const MixtureOp& op);
   StatusOr<std::string> Map(const MultiplyOp&) { return Apply("Mul", {input(0), input(1)}); }
   StatusOr<std::string> Map(const NormOp& op);
   StatusOr<std::string> Map(const PadOp& op);
   StatusOr<std::string> Map(const PairwiseDotOp& op);
+  StatusOr<std::string> Map(const PositionOp& op);
   StatusOr<std::string> Map(const ReluOp&) { return Apply("Relu", {input(0)}); }
   StatusOr<std::string> Map(const SliceOp& op);
   StatusOr<std::string> Map(const SoftmaxGateOp& op);
   StatusOr<std::string> Map(const SumPoolOp& op);
+  StatusOr<std::string> Map(const UpperTriangleOp& op);
   StatusOr<std::string> Map(const WeightedPoolOp& op);
   template <typename OtherOp>
   StatusOr<std::string> Map(const OtherOp&) {
@@ -113,10 +122,16 @@ class OnnxWriter {
     SetInt("keepdims", keep ? 1 : 0);
     return y;
   }
+  std::string Sum(const std::string& x, int64_t axis, bool keep) {
+    const std::string y = Apply("ReduceSum", {x, Integers({axis})});
+    SetInt("keepdims", keep ? 1 : 0);
+    return y;
+  }
   std::string Activate(Activation activation, const std::string& x);
   void Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value);
 
   const Graph& graph_;
+  const int64_t outputs_;
   const float* const weights_;
   onnx::ModelProto model_;
   std::vector<std::string> values_;  // by node of the graph
@@ -187,6 +202,8 @@ std::string OnnxWriter::Activate(Activation activation, const std::string& x) {
       return x;
     case Activation::kRelu:
       return Apply("Relu", {x});
+    case Activation::kLeakyRelu:
+      return Apply("LeakyRelu", {x});  // its default slope is ours
     case Activation::kTanh:
       return Apply("Tanh", {x});
     case Activation::kSigmoid:
@@ -255,6 +272,14 @@ StatusOr<std::string> OnnxWriter::Map(const CompressedInteractionOp& op) {
   return Flat(Apply("Add", {y, Parameter(1, {op.maps, 1})}));
 }
 
+// Half of the square of the sum less the sum of squares.
+StatusOr<std::string> OnnxWriter::Map(const FactorizationPoolOp& op) {
+  const std::string x = Reshape(input(0), {kRows, op.tokens, op.width});
+  const std::string sum = Sum(x, 1, /*keep=*/false);
+  const std::string squares = Sum(Apply("Mul", {x, x}), 1, /*keep=*/false);
+  return Apply("Mul", {Apply("Sub", {Apply("Mul", {sum, sum}), squares}), Scalar(0.5)});
+}
+
 // Tokens come first meanwhile: [T, N, D] times [T, D, H].
 StatusOr<std::string> OnnxWriter::Map(const GatedFeedForwardOp& op) {
   const int64_t t = op.tokens, d = op.width, h = op.hidden;
@@ -318,6 +343,44 @@ StatusOr<std::string> OnnxWriter::Map(const LinearOp& op) {
   return node().inputs.size() > 1 ? Apply("Add", {y, input(1)}) : y;
 }
 
+// -log(exp(softplus(-b) - a) + exp(-b)).
+StatusOr<std::string> OnnxWriter::Map(const JointLogitOp&) {
+  const auto column = [&](int64_t i) {
+    const std::string y = Apply("Gather", {input(0), Integers({i})});
+    SetInt("axis", 1);
+    return y;
+  };
+  const std::string a = column(0);
+  const std::string b = Apply("Neg", {column(1)});
+  const std::string first = Apply("Sub", {Apply("Softplus", {b}), a});
+  const std::string most = Apply("Max", {first, b});
+  const std::string least = Apply("Min", {first, b});
+  const std::string log =
+      Apply("Log", {Apply("Add", {Apply("Exp", {Apply("Sub", {least, most})}), Scalar(1)})});
+  return Concat(a, Apply("Neg", {Apply("Add", {most, log})}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const LogitSumOp&) {
+  return Apply("Add", {Sum(input(0), 1, /*keep=*/true), Parameter(0, {1})});
+}
+
+StatusOr<std::string> OnnxWriter::Map(const MatrixProductOp& op) {
+  using Shared = MatrixProductOp::Shared;
+  const ProductShape& p = op.product;
+  int read = 0;
+  const auto factor = [&](Shared place, int64_t rows, int64_t columns, bool transposed) {
+    const Dimensions stored = transposed ? Dimensions{columns, rows} : Dimensions{rows, columns};
+    if (op.shared == place) {
+      return transposed ? Transpose(Parameter(0, stored), {1, 0}) : Parameter(0, stored);
+    }
+    const std::string x = Reshape(input(read++), {kRows, p.count, stored[0], stored[1]});
+    return transposed ? Transpose(x, {0, 1, 3, 2}) : x;
+  };
+  const std::string a = factor(Shared::kFirst, p.rows, p.terms, op.first_transposed);
+  const std::string b = factor(Shared::kSecond, p.terms, p.columns, op.second_transposed);
+  return Flat(Activate(op.activation, Apply("MatMul", {a, b})));
+}
+
 StatusOr<std::string> OnnxWriter::Map(const MeanPoolOp& op) {
   return Mean(Reshape(input(0), {kRows, op.tokens, op.width}), 1, /*keep=*/false);
 }
@@ -352,6 +415,17 @@ StatusOr<std::string> OnnxWriter::Map(const PairwiseDotOp& op) {
   return Flat(Apply("MatMul", {a, Transpose(b, {0, 2, 1})}));
 }
 
+StatusOr<std::string> OnnxWriter::Map(const PositionOp& op) {
+  std::vector<float> added(op.tokens * op.width);
+  for (int64_t i = 0; i < op.parameter_features(); ++i) {
+    added[op.first_feature() + i] = static_cast<float>(op.scale) * parameter(0)[i];
+  }
+  const std::string positions = Floats({1, op.tokens * op.width}, added);
+  // A constant is one row, which the ops behind it repeat.
+  return Apply(node().inputs.empty() ? "Identity" : "Add",
+               node().inputs.empty() ? std::vector{positions} : std::vector{input(0), positions});
+}
+
 StatusOr<std::string> OnnxWriter::Map(const SliceOp& op) {
   const std::string x = Reshape(input(0), {kRows, op.tokens, op.width});
   const Dimensions end = {op.first_token + op.slice.tokens, op.first_column + op.slice.width};
@@ -365,9 +439,16 @@ StatusOr<std::string> OnnxWriter::Map(const SoftmaxGateOp& op) {
 }
 
 StatusOr<std::string> OnnxWriter::Map(const SumPoolOp& op) {
-  const std::string y =
-      Apply("ReduceSum", {Reshape(input(0), {kRows, op.tokens, op.width}), Integers({2})});
-  SetInt("keepdims", 0);
+  return Sum(Reshape(input(0), {kRows, op.tokens, op.width}), 2, /*keep=*/false);
+}
+
+StatusOr<std::string> OnnxWriter::Map(const UpperTriangleOp& op) {
+  Dimensions places;
+  for (int64_t i = 0; i < op.size; ++i) {
+    for (int64_t j = i + 1; j < op.size; ++j) places.push_back(i * op.size + j);
+  }
+  const std::string y = Apply("Gather", {input(0), Integers(places)});
+  SetInt("axis", 1);
   return y;
 }
 
@@ -400,12 +481,16 @@ StatusOr<std::string> OnnxWriter::Write() {
     ELASTOR_RETURN_IF_ERROR(value.status());
     values_.push_back(std::move(value).value());
   }
-  Apply("Identity", {values_.back()});
+  if (graph_.outputs() == outputs_) {
+    Apply("Identity", {values_.back()});
+  } else {
+    Apply("Slice", {values_.back(), Integers({0}), Integers({outputs_}), Integers({1})});
+  }
   last()->set_output(0, "logits");
   Apply("Sigmoid", {"logits"});
   last()->set_output(0, "probabilities");
-  Declare("logits", graph_.outputs(), proto()->add_output());
-  Declare("probabilities", graph_.outputs(), proto()->add_output());
+  Declare("logits", outputs_, proto()->add_output());
+  Declare("probabilities", outputs_, proto()->add_output());
   if (static_cast<int64_t>(model_.ByteSizeLong()) < kMostBytes && constant_bytes_ < kMostBytes) {
     return model_.SerializeAsString();
   }
@@ -415,8 +500,9 @@ StatusOr<std::string> OnnxWriter::Write() {
 
 }  // namespace
 
-StatusOr<std::string> OnnxModel(const Graph& graph, const float* weights, const std::string& name) {
-  return OnnxWriter(graph, weights, name).Write();
+StatusOr<std::string> OnnxModel(const Graph& graph, int64_t outputs, const float* weights,
+                                const std::string& name) {
+  return OnnxWriter(graph, outputs, weights, name).Write();
 }
 
 }  // namespace elastor

@@ -18,7 +18,8 @@ inline constexpr int kOnnxOpset = 13;
 //   out  logits [N, outputs]; probabilities = sigmoid(logits)
 // A model of 2 GiB, which no protobuf file holds, and an op without counterpart are user errors in
 // one line.
-StatusOr<std::string> OnnxModel(const Graph& graph, const float* weights, const std::string& name);
+StatusOr<std::string> OnnxModel(const Graph& graph, int64_t outputs, const float* weights,
+                                const std::string& name);
 
 }  // namespace elastor
 

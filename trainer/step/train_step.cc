@@ -88,7 +88,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       routed_{embedding->MakeRouting()},
       next_{embedding->MakeRouting()} {
   static_assert(kParameterBlock == kSliceBlock);
-  CHECK_EQ(graph->outputs(), options.task.outputs());
+  CHECK_EQ(graph->outputs(), options.task.graph_outputs());
   CHECK_EQ(graph->features().table_features(), embedding->output_features());
   if (graph->needs_whole_leaf()) CHECK_GT(options.batch_rows, 0);
   {

@@ -26,7 +26,10 @@ DeviceExecutor<A>::DeviceExecutor(const elastor::Graph& graph, const DeviceModel
     : graph_(Rewritten(graph, rewrites)),
       environment_(&graph_.parameters(), options, stream),
       memory_(stream) {
-  CHECK(std::holds_alternative<LinearOp>(graph_.nodes().back().op));
+  const Op& logits = graph_.nodes().back().op;
+  CHECK(std::holds_alternative<LinearOp>(logits) || std::holds_alternative<LogitSumOp>(logits) ||
+        std::holds_alternative<JointLogitOp>(logits) ||
+        std::holds_alternative<MeanLogitOp>(logits));
   MakeKernels();
   std::vector<KernelTraits> traits;
   for (const auto& kernel : kernels_) traits.push_back(kernel->traits());

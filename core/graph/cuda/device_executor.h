@@ -26,7 +26,8 @@ enum class DeviceRewrites { kAll, kNone };
 template <typename A>
 class DeviceExecutor {
  public:
-  // The graph is copied; stream outlives the object. REQUIRES: a linear map computes the logits.
+  // The graph is copied; stream outlives the object. REQUIRES: a linear map, a
+  // logit sum, a joint logit or a mean logit computes the logits.
   DeviceExecutor(const elastor::Graph& graph, const DeviceModelOptions& options, Stream* stream,
                  DeviceRewrites rewrites = DeviceRewrites::kAll);
 

@@ -20,6 +20,8 @@ ELASTOR_INLINE void WithActivation(Activation activation, Body body) {
       return body([](auto v) { return TanhAndSlope(v); });
     case Activation::kSigmoid:
       return body([](auto v) { return SigmoidAndSlope(v); });
+    case Activation::kLeakyRelu:
+      return body([](auto v) { return LeakyReluAndSlope(v, kLeakySlope); });
     case Activation::kRelu:
       return body([](auto v) { return ReluAndSlope(v); });
     case Activation::kIdentity:

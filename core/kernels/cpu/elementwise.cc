@@ -25,6 +25,13 @@ template <typename T, typename Body>
   }
 }
 
+// log(exp(-a) + exp(-a - b)).
+template <typename V>
+[[gnu::always_inline]] inline V LogOfFirst(V a, V b) {
+  const V magnitude = b < 0 ? -b : b;
+  return (b < 0 ? -b : V{}) + Log1pOfUnit(Exp(-magnitude)) - a;
+}
+
 template <typename T>
 void CheckSameShape(Panels<const T> a, Panels<const T> b) {
   CHECK_EQ(a.rows, b.rows);
@@ -134,6 +141,68 @@ void SumPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y) {
 }
 
 template <typename T>
+void FactorizationPool(int64_t tokens, int64_t width, Panels<const T> x, Panels<T> y) {
+  CHECK_EQ(x.features, tokens * width);
+  CHECK_EQ(y.features, width);
+  CHECK_EQ(x.rows, y.rows);
+  ForEachLine(y, [&](auto at, int64_t) {
+    Vec<T> before = Load(at(x));
+    Vec<T> products = Broadcast(T{0});
+    for (int64_t t = 1; t < tokens; ++t) {
+      const Vec<T> token = Load(at(x) + t * width * x.feature_stride);
+      products += token * before;
+      before += token;
+    }
+    Save(at(y), products);
+  });
+}
+
+template <typename T>
+void FactorizationPoolBackward(int64_t tokens, int64_t width, Panels<const T> x, Panels<const T> dy,
+                               Panels<T> dx) {
+  CHECK_EQ(dy.features, width);
+  CHECK_EQ(dx.features, tokens * width);
+  CheckSameShape<T>(x, dx);
+  ForEachLine(dx.Slice(0, width), [&](auto at, int64_t) {
+    Vec<T> sum = Load(at(x));
+    for (int64_t t = 1; t < tokens; ++t) sum += Load(at(x) + t * width * x.feature_stride);
+    const Vec<T> gradient = Load(at(dy));
+    for (int64_t t = 0; t < tokens; ++t) {
+      const Vec<T> token = Load(at(x) + t * width * x.feature_stride);
+      Save(at(dx) + t * width * dx.feature_stride, gradient * (sum - token));
+    }
+  });
+}
+
+template <typename T>
+void JointLogit(Panels<const T> x, Panels<T> y) {
+  CHECK_EQ(y.features, 2);
+  CheckSameShape<T>(x, y);
+  ForEachLine(y.Slice(0, 1), [&](auto at, int64_t) {
+    const Vec<T> a = Load(at(x)), b = Load(at(x) + x.feature_stride);
+    const Vec<T> first = LogOfFirst(a, b);
+    const Vec<T> difference = first + b;
+    const Vec<T> magnitude = difference < 0 ? -difference : difference;
+    Save(at(y), a);
+    Save(at(y) + y.feature_stride, -((difference < 0 ? -b : first) + Log1pOfUnit(Exp(-magnitude))));
+  });
+}
+
+template <typename T>
+void JointLogitBackward(Panels<const T> x, Panels<const T> dy, Panels<T> dx) {
+  CHECK_EQ(dx.features, 2);
+  CheckSameShape<T>(x, dx);
+  CheckSameShape<T>(dy, dx);
+  ForEachLine(dx.Slice(0, 1), [&](auto at, int64_t) {
+    const Vec<T> a = Load(at(x)), b = Load(at(x) + x.feature_stride);
+    const Vec<T> share = Sigmoid(LogOfFirst(a, b) + b);
+    const Vec<T> first = Load(at(dy)), both = Load(at(dy) + dy.feature_stride);
+    Save(at(dx), first + both * share);
+    Save(at(dx) + dx.feature_stride, both * (share * Sigmoid(-b) + (1 - share)));
+  });
+}
+
+template <typename T>
 T Sigmoid(T z) {
   return Sigmoid(Broadcast(z))[0];
 }
@@ -162,6 +231,26 @@ void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const fl
   }
 }
 
+template <typename T>
+void StudentGradient(Panels<const T> logits, Panels<const T> teacher, Strided<const float> labels,
+                     const float* weights, T scale, Panels<T> dlogits) {
+  CHECK_EQ(logits.features, 1);
+  CheckSameShape<T>(logits, dlogits);
+  CheckSameShape<T>(teacher, dlogits);
+  for (int64_t row = 0; row < logits.panels() * kPanelRows; row += kLanes<T>) {
+    const Vec<T> difference =
+        Sigmoid(Load(&logits.At(row, 0))) - Sigmoid(Load(&teacher.At(row, 0)));
+    Vec<T> gradient = {};
+    for (int lane = 0; lane < kLanes<T> && row + lane < logits.rows; ++lane) {
+      if (std::isnan(labels[row + lane])) continue;
+      const T weight = weights == nullptr ? T(1) : static_cast<T>(weights[row + lane]);
+      gradient[lane] = difference[lane] * weight * scale;
+    }
+    Save(&dlogits.At(row, 0), gradient);
+  }
+}
+
+ELASTOR_INSTANTIATE(StudentGradient, float, double)
 ELASTOR_INSTANTIATE(Add, float, double)
 ELASTOR_INSTANTIATE(Multiply, float, double)
 ELASTOR_INSTANTIATE(Relu, float, double)
@@ -170,6 +259,10 @@ ELASTOR_INSTANTIATE(Copy, float, double)
 ELASTOR_INSTANTIATE(Fill, float, double)
 ELASTOR_INSTANTIATE(BlockTranspose, float, double)
 ELASTOR_INSTANTIATE(SumPool, float, double)
+ELASTOR_INSTANTIATE(FactorizationPool, float, double)
+ELASTOR_INSTANTIATE(FactorizationPoolBackward, float, double)
+ELASTOR_INSTANTIATE(JointLogit, float, double)
+ELASTOR_INSTANTIATE(JointLogitBackward, float, double)
 ELASTOR_INSTANTIATE(MeanPool, float, double)
 ELASTOR_INSTANTIATE(MeanPoolBackward, float, double)
 ELASTOR_INSTANTIATE(Sigmoid, float, double)

@@ -2,6 +2,7 @@
 #define ELASTOR_CORE_KERNELS_CPU_VEC_MATH_H_
 
 #include <cmath>
+#include <type_traits>
 
 #include "core/kernels/cpu/vec.h"
 
@@ -202,6 +203,15 @@ template <typename V>
 ELASTOR_INLINE ValueAndSlope<V> ReluAndSlope(V x) {
   const V zero = {};
   return {AtLeast(zero, x), x > zero ? zero + 1 : zero};
+}
+
+// x and 1 for x > 0, else slope * x and slope.
+template <typename V>
+ELASTOR_INLINE ValueAndSlope<V> LeakyReluAndSlope(V x, double slope) {
+  using Number = std::remove_cvref_t<decltype(x[0])>;
+  const V zero = {};
+  const V factor = x > zero ? zero + 1 : zero + static_cast<Number>(slope);
+  return {x * factor, factor};
 }
 
 }  // namespace ELASTOR_ISA

@@ -39,6 +39,8 @@ __device__ inline ValuesAndSlopes<kCount> Activate(Activation activation, const 
       return Map(x, [](float v) { return TanhAndSlope(v); });
     case Activation::kSigmoid:
       return Map(x, [](float v) { return SigmoidAndSlope(v); });
+    case Activation::kLeakyRelu:
+      return Map(x, [](float v) { return LeakyRelu(v, kLeakySlope); });
     case Activation::kRelu:
       return Map(x, [](float v) { return Relu(v); });
     case Activation::kIdentity:

@@ -80,6 +80,37 @@ void SumPool(Stream& stream, Activations<const A> x, Activations<A> y);
 template <typename A>
 void SumPoolBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
 
+// Products of every two tokens, summed: x, dx [rows, T, D], y, dy [rows, 1, D].
+template <typename A>
+void FactorizationPool(Stream& stream, Activations<const A> x, Activations<A> y);
+template <typename A>
+void FactorizationPoolBackward(Stream& stream, Activations<const A> x, Activations<const A> dy,
+                               Activations<A> dx);
+
+// The elements above the diagonal of matrices x, dx [rows, T, T], row after row: y, dy
+// [rows, 1, T (T - 1) / 2].
+template <typename A>
+void UpperTriangle(Stream& stream, Activations<const A> x, Activations<A> y);
+template <typename A>
+void UpperTriangleBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
+
+// y = the sum of x's features in ascending order + bias[0]: x [rows, 1, D], y [rows, 1, 1].
+template <typename A, typename Out>
+void LogitSum(Stream& stream, Activations<const A> x, const float* bias, Activations<Out> y);
+
+// core/ops/joint_logit.h. x, y: [rows, 1, 2].
+template <typename A, typename Out>
+void JointLogit(Stream& stream, Activations<const A> x, Activations<Out> y);
+template <typename A>
+void JointLogitBackward(Stream& stream, Activations<const A> x, Activations<const A> dy,
+                        Activations<A> dx);
+
+// core/ops/mean_logit.h. x: [rows, 1, S], y: [rows, 1, S + 1].
+template <typename A, typename Out>
+void MeanLogit(Stream& stream, Activations<const A> x, Activations<Out> y);
+template <typename A>
+void MeanLogitBackward(Stream& stream, Activations<const A> dy, Activations<A> dx);
+
 // Mean over tokens: x [rows, T, D], y [rows, 1, D]; tokens in ascending order, times 1/T.
 template <typename A>
 void MeanPool(Stream& stream, Activations<const A> x, Activations<A> y);
@@ -103,14 +134,16 @@ void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 // The label of a row that is learned, and the output that learns it.
 struct BceLabel {
   int64_t outputs = 1;  // outputs per row
-  int64_t output = 0;
+  int64_t losses = 1;   // losses per row
+  int64_t output = 0;   // also the place of its loss
   int64_t columns = 1;  // labels per row
   int64_t column = 0;
   double weight = 1;  // weight of the label
 };
-// Binary cross-entropy (core/kernels/elementwise.h) of one label. logits, losses, dlogits: [rows]
-// [outputs], of which it reads and writes one column. labels [..][columns], weights (null: 1): by
-// local row; local_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of the batch.
+// Binary cross-entropy (core/kernels/elementwise.h) of one label. logits, dlogits: [rows][outputs],
+// losses: [rows][losses], of which it reads and writes one column. labels [..][columns], weights
+// (null: 1): by local row; local_row[r] < 0: padding. inverse_weight: device scalar, 1 / weight of
+// the batch.
 //   losses = weight * (label's weight * loss), in double,
 //   dlogits = (sigmoid(z) - y) * weight * (inverse * label's weight);
 // both are 0 in padding and where y is not-a-number. dlogits may be null (evaluation; losses are
@@ -118,6 +151,12 @@ struct BceLabel {
 void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const float* logits,
                    const float* labels, const float* weights, const float* inverse_weight,
                    const int32_t* local_row, double* losses, float* dlogits);
+
+// The gradient of a student (core/kernels/elementwise.h) of label.output's prediction: dlogits of
+// output `student`. The other arguments are BceWithLogits'.
+void StudentGradient(Stream& stream, int64_t rows, const BceLabel& label, int64_t student,
+                     const float* logits, const float* labels, const float* weights,
+                     const float* inverse_weight, const int32_t* local_row, float* dlogits);
 
 // Class labels: a row has `count`, all learned, each with a run of `classes` outputs.
 struct ClassLabels {

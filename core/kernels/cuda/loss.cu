@@ -16,10 +16,11 @@ __global__ void __launch_bounds__(kLossThreads)
   const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
   if (device_row >= rows) return;
   const int64_t at = device_row * column.outputs + column.output;
+  double* const row_loss = losses + device_row * column.losses + column.output;
   const int64_t row = local_row[device_row];
   const float label = row < 0 ? 0.0f : labels[row * column.columns + column.column];
   if (row < 0 || label != label) {
-    losses[at] = 0;
+    *row_loss = 0;
     if (dlogits != nullptr) dlogits[at] = 0;
     return;
   }
@@ -28,13 +29,31 @@ __global__ void __launch_bounds__(kLossThreads)
   const double loss =
       (logit < 0 ? 0.0 : logit) - logit * label + Log1pOfUnit(Exp(-(z < 0 ? -z : z)));
   if (dlogits == nullptr) {
-    losses[at] = loss;
+    *row_loss = loss;
     return;
   }
   const float weight = weights == nullptr ? 1.0f : weights[row];
-  losses[at] = weight * (column.weight * loss);
+  *row_loss = weight * (column.weight * loss);
   dlogits[at] =
       (Sigmoid(z) - label) * weight * (*inverse_weight * static_cast<float>(column.weight));
+}
+
+// A thread: one device row.
+__global__ void __launch_bounds__(kLossThreads)
+    StudentKernel(int64_t rows, const BceLabel column, int64_t student, const float* logits,
+                  const float* labels, const float* weights, const float* inverse_weight,
+                  const int32_t* local_row, float* dlogits) {
+  const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
+  if (device_row >= rows) return;
+  const float* const z = logits + device_row * column.outputs;
+  float* const gradient = dlogits + device_row * column.outputs + student;
+  const int64_t row = local_row[device_row];
+  const float label = row < 0 ? 0.0f : labels[row * column.columns + column.column];
+  *gradient = 0;
+  if (row < 0 || label != label) return;
+  const float weight = weights == nullptr ? 1.0f : weights[row];
+  *gradient = (Sigmoid(z[student]) - Sigmoid(z[column.output])) * weight *
+              (*inverse_weight * static_cast<float>(column.weight));
 }
 
 // A thread: one label of a device row.
@@ -93,6 +112,14 @@ void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const fl
   if (rows == 0) return;
   Launch(stream, Blocks(rows, kLossThreads), kLossThreads, BceKernel, rows, label, logits, labels,
          weights, inverse_weight, local_row, losses, dlogits);
+}
+
+void StudentGradient(Stream& stream, int64_t rows, const BceLabel& label, int64_t student,
+                     const float* logits, const float* labels, const float* weights,
+                     const float* inverse_weight, const int32_t* local_row, float* dlogits) {
+  if (rows == 0) return;
+  Launch(stream, Blocks(rows, kLossThreads), kLossThreads, StudentKernel, rows, label, student,
+         logits, labels, weights, inverse_weight, local_row, dlogits);
 }
 
 }  // namespace elastor::cuda

@@ -7,12 +7,16 @@
 #include "core/ops/concat.h"
 #include "core/ops/cpu/kernel.h"
 #include "core/ops/dropout.h"
+#include "core/ops/factorization_pool.h"
+#include "core/ops/joint_logit.h"
+#include "core/ops/mean_logit.h"
 #include "core/ops/mean_pool.h"
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
 #include "core/ops/sum_pool.h"
+#include "core/ops/upper_triangle.h"
 
 namespace elastor {
 namespace {
@@ -48,6 +52,17 @@ void ForEachRun(const SliceOp& op, Panels<X> x, Panels<Y> y, const Work& work) {
   const int64_t length = y.features / runs;
   for (int64_t i = 0; i < runs; ++i) {
     work(x.Slice(op.first_feature() + i * op.width, length), y.Slice(i * length, length));
+  }
+}
+
+// Calls work(of x, of y) for the part of every row of the matrix x that stands in the triangle y.
+template <typename X, typename Y, typename Work>
+void ForEachRun(const UpperTriangleOp& op, Panels<X> x, Panels<Y> y, const Work& work) {
+  int64_t first = 0;
+  for (int64_t i = 0; i + 1 < op.size; ++i) {
+    const int64_t length = op.size - 1 - i;
+    work(x.Slice(i * op.size + i + 1, length), y.Slice(first, length));
+    first += length;
   }
 }
 
@@ -90,6 +105,43 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const DropoutOp& op, CpuKernelContex
                      [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
                        Mask<T>(op, pass, o.doutput, o.dinputs[0]);
                      });
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const FactorizationPoolOp& op, CpuKernelContext*) {
+  return KernelOf<T>(
+      {.reads_inputs = 1},
+      [op](const ForwardOperands<T>& o) {
+        FactorizationPool<T>(op.tokens, op.width, o.inputs[0], o.output);
+      },
+      [op](const BackwardOperands<T>& o) {
+        FactorizationPoolBackward<T>(op.tokens, op.width, o.inputs[0], o.doutput, o.dinputs[0]);
+      });
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const JointLogitOp&, CpuKernelContext*) {
+  return KernelOf<T>(
+      {.reads_inputs = 1},
+      [](const ForwardOperands<T>& o) { JointLogit<T>(o.inputs[0], o.output); },
+      [](const BackwardOperands<T>& o) {
+        JointLogitBackward<T>(o.inputs[0], o.doutput, o.dinputs[0]);
+      });
+}
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const MeanLogitOp&, CpuKernelContext* context) {
+  const int64_t count = context->input_features(0);
+  return KernelOf<T>(
+      {},
+      [count](const ForwardOperands<T>& o) {
+        MeanPool<T>(count, 1, o.inputs[0], o.output.Slice(0, 1));
+        Copy<T>(o.inputs[0], o.output.Slice(1, count));
+      },
+      [count](const BackwardOperands<T>& o) {
+        MeanPoolBackward<T>(count, 1, o.doutput.Slice(0, 1), o.dinputs[0]);
+        Add<T>(o.doutput.Slice(1, count), o.dinputs[0], o.dinputs[0]);
+      });
 }
 
 template <typename T>
@@ -180,15 +232,34 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const SumPoolOp& op, CpuKernelContex
       });
 }
 
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const UpperTriangleOp& op, CpuKernelContext*) {
+  return KernelOf<T>(
+      {},
+      [op](const ForwardOperands<T>& o) {
+        ForEachRun(op, o.inputs[0], o.output,
+                   [](Panels<const T> x, Panels<T> y) { Copy<T>(x, y); });
+      },
+      [op](const BackwardOperands<T>& o) {
+        Fill<T>(T{0}, o.dinputs[0]);
+        ForEachRun(op, o.dinputs[0], o.doutput,
+                   [](Panels<T> dx, Panels<const T> dy) { Copy<T>(dy, dx); });
+      });
+}
+
 ELASTOR_INSTANTIATE_CPU_KERNEL(AddOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(BlockTransposeOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(ConcatOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(DropoutOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(FactorizationPoolOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(JointLogitOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(MeanLogitOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(MeanPoolOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(MultiplyOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(PadOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(ReluOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(SliceOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(SumPoolOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(UpperTriangleOp)
 
 }  // namespace elastor

@@ -34,9 +34,10 @@ class PositionKernel final : public CpuKernel<T> {
     const Panels<const T> x = operands.inputs[0];
     const Panels<T> y = operands.output;
     const int64_t first = op_.first_feature();
+    const Panels<const T> added = {lanes_.data(), y.rows, size_, /*panel_stride=*/0};
+    if (x.data == nullptr) return Copy<T>(added, y);
     if (x.data != y.data && first > 0) Copy<T>(x.Slice(0, first), y.Slice(0, first));
-    Add<T>(x.Slice(first, size_), {lanes_.data(), x.rows, size_, /*panel_stride=*/0},
-           y.Slice(first, size_));
+    Add<T>(x.Slice(first, size_), added, y.Slice(first, size_));
   }
 
   void Backward(const Pass<T>& pass, const KernelMemory<T>& memory,

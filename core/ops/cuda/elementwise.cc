@@ -8,12 +8,16 @@
 #include "core/ops/concat.h"
 #include "core/ops/cuda/kernel.h"
 #include "core/ops/dropout.h"
+#include "core/ops/factorization_pool.h"
+#include "core/ops/joint_logit.h"
+#include "core/ops/mean_logit.h"
 #include "core/ops/mean_pool.h"
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
 #include "core/ops/slice.h"
 #include "core/ops/sum_pool.h"
+#include "core/ops/upper_triangle.h"
 
 namespace elastor::cuda {
 namespace {
@@ -115,6 +119,61 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const DropoutOp& op,
     apply(pass, o.doutput, o.dinputs[0]);
   };
   return KernelOf<A>(traits, forward, backward);
+}
+
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const FactorizationPoolOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  const int64_t tokens = op.tokens;
+  const auto forward = [context, tokens](const ForwardOperands<A>& o) {
+    FactorizationPool<A>(context->stream(), o.inputs[0].WithTokens(tokens), o.output);
+  };
+  const auto backward = [context, tokens](const BackwardOperands<A>& o) {
+    FactorizationPoolBackward<A>(context->stream(), o.inputs[0].WithTokens(tokens), o.doutput,
+                                 o.dinputs[0].WithTokens(tokens));
+  };
+  KernelTraits traits = TraitsWithTokens(*context, tokens);
+  traits.reads_inputs = 1;
+  return KernelOf<A>(traits, forward, backward);
+}
+
+// Values are read as [rows, 1, 2].
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const JointLogitOp&,
+                                                  DeviceKernelContext<A>* context) {
+  KernelTraits traits = TraitsWithTokens(*context, 1);
+  traits.reads_inputs = 1;
+  const auto forward = [context](const ForwardOperands<A>& o) {
+    const auto x = o.inputs[0].WithTokens(1);
+    if (o.logits.data != nullptr) {
+      JointLogit<A>(context->stream(), x, o.logits);
+    } else {
+      JointLogit<A>(context->stream(), x, o.output);
+    }
+  };
+  const auto backward = [context](const BackwardOperands<A>& o) {
+    JointLogitBackward<A>(context->stream(), o.inputs[0].WithTokens(1), o.doutput,
+                          o.dinputs[0].WithTokens(1));
+  };
+  return KernelOf<A>(traits, forward, backward);
+}
+
+// Values are read as [rows, 1, features].
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const MeanLogitOp&,
+                                                  DeviceKernelContext<A>* context) {
+  const auto forward = [context](const ForwardOperands<A>& o) {
+    const auto x = o.inputs[0].WithTokens(1);
+    if (o.logits.data != nullptr) {
+      MeanLogit<A>(context->stream(), x, o.logits);
+    } else {
+      MeanLogit<A>(context->stream(), x, o.output);
+    }
+  };
+  const auto backward = [context](const BackwardOperands<A>& o) {
+    MeanLogitBackward<A>(context->stream(), o.doutput, o.dinputs[0].WithTokens(1));
+  };
+  return KernelOf<A>(TraitsWithTokens(*context, 1), forward, backward);
 }
 
 template <typename A>
@@ -234,15 +293,32 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SumPoolOp& op,
   return KernelOf<A>(TraitsWithTokens(*context, tokens), forward, backward);
 }
 
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const UpperTriangleOp& op,
+                                                  DeviceKernelContext<A>* context) {
+  const int64_t size = op.size;
+  const auto forward = [context, size](const ForwardOperands<A>& o) {
+    UpperTriangle<A>(context->stream(), o.inputs[0].WithTokens(size), o.output);
+  };
+  const auto backward = [context, size](const BackwardOperands<A>& o) {
+    UpperTriangleBackward<A>(context->stream(), o.doutput, o.dinputs[0].WithTokens(size));
+  };
+  return KernelOf<A>(TraitsWithTokens(*context, size), forward, backward);
+}
+
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(AddOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(BlockTransposeOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(ConcatOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(DropoutOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(FactorizationPoolOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(JointLogitOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(MeanLogitOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(MeanPoolOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(MultiplyOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(PadOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(ReluOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(SliceOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(SumPoolOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(UpperTriangleOp)
 
 }  // namespace elastor::cuda

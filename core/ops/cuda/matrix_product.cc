@@ -149,8 +149,14 @@ class PositionKernel final : public DeviceKernel<A> {
   }
 
   void Forward(const DevicePass&, const ForwardOperands<A>& operands) override {
-    AddPositions<A>(context_->stream(), context_->values(0), size_, scale(),
-                    operands.inputs[0].WithTokens(1), operands.output.WithTokens(1));
+    const Activations<A> y = operands.output.WithTokens(1);
+    Activations<const A> x = y;
+    if (context_->inputs() == 0) {
+      Fill<A>(context_->stream(), 0, y);
+    } else {
+      x = operands.inputs[0].WithTokens(1);
+    }
+    AddPositions<A>(context_->stream(), context_->values(0), size_, scale(), x, y);
   }
 
   void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {

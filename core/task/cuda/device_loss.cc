@@ -13,13 +13,19 @@ class DeviceBinaryCrossEntropy final : public DeviceLoss {
                float* doutputs) const override {
     for (int64_t i = 0; i < task_.outputs(); ++i) {
       const Task::Label& label = task_.learned[i];
-      const BceLabel one = {.outputs = task_.outputs(),
+      const BceLabel one = {.outputs = task_.graph_outputs(),
+                            .losses = task_.losses(),
                             .output = i,
                             .columns = task_.labels(),
                             .column = label.column,
                             .weight = label.weight};
       BceWithLogits(stream, rows.rows, one, rows.outputs, rows.labels, rows.weights,
                     rows.inverse_weight, rows.local_row, losses, doutputs);
+      if (doutputs == nullptr) continue;
+      for (int64_t s = 1; s <= task_.students; ++s) {
+        StudentGradient(stream, rows.rows, one, s, rows.outputs, rows.labels, rows.weights,
+                        rows.inverse_weight, rows.local_row, doutputs);
+      }
     }
   }
 

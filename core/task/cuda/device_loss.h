@@ -13,7 +13,7 @@ namespace elastor::cuda {
 // device memory.
 struct DeviceLossRows {
   int64_t rows = 0;
-  const float* outputs = nullptr;  // [rows][task.outputs()]
+  const float* outputs = nullptr;  // [rows][task.graph_outputs()]
   // Arrays indexed by local row of the batch: labels, [..][task.labels()], and weights, one a row
   // (null: all 1).
   const float* labels = nullptr;

@@ -123,6 +123,40 @@ inline std::vector<ModelCase> ModelCases() {
   add("XDeepFm", "x_deep_fm { maps: [5, 3] hidden: [9, 5] }");
   add("XDeepFmOneLayerBatchNormDropout",
       "x_deep_fm { maps: 18 hidden: 9 batch_norm: true dropout: 0.25 }");
+  add("Lr", "lr { }");
+  cases.back().features.embedding_width = 1;
+  add("Fm", "fm { }");
+  add("FwFm", "fw_fm { }");
+  add("FwFmIdWeights", "fw_fm { linear: ID_WEIGHTS }");
+  add("WideAndDeep", "wide_and_deep { hidden: 5 dropout: 0.25 }");
+  add("DeepFm", "deep_fm { hidden: 5 }");
+  add("Nfm", "nfm { hidden: 5 batch_norm: true }");
+  add("Ipnn", "ipnn { hidden: 5 }");
+  add("DcnTwoLabels", "dcn { cross_layers: 2 hidden: 5 dropout: 0.25 }");
+  cases.back().outputs = 2;
+  add("GdcnStacked", "gdcn { cross_layers: 2 hidden: 5 dropout: 0.25 }");
+  add("GdcnParallelTwoLabels", "gdcn { structure: PARALLEL cross_layers: 1 hidden: 5 }");
+  cases.back().outputs = 2;
+  add("FinalMlp", "final_mlp { hidden1: 6 hidden2: [5, 4] gate_hidden: 3 heads: 2 }");
+  add("FinalNet", "final_net { hidden1: 6 hidden2: [4, 2] dropout2: 0.25 batch_norm: false }");
+  cases.back().outputs = 3;
+  add("MaskNetSerial", "mask_net { blocks: 5 }");
+  add("MaskNetParallelTwoLabels",
+      "mask_net { structure: PARALLEL blocks: [3, 4] embedding_norm: true hidden: 5 dropout: 0.25 "
+      "}");
+  cases.back().outputs = 2;
+  add("TokenMixerLarge",
+      "token_mixer_large { tokens: 3 token_width: 6 blocks: 3 expansion: 1 residual_every: 1 }");
+  const auto labels = [&](const std::string& name, const std::string& text) {
+    add(name, text);
+    cases.back().outputs = 2;
+  };
+  labels("SharedBottom", "shared_bottom { bottom_hidden: 6 tower_hidden: [4, 3] dropout: 0.25 }");
+  labels("Ple", "ple { layers: 2 experts: 2 expert_hidden: [5, 4] tower_hidden: 3 }");
+  add("PleOneLabel", "ple { shared_experts: 2 expert_hidden: 4 tower_hidden: 3 dropout: 0.25 }");
+  labels("Esmm", "esmm { tower_hidden: 5 }");
+  add("BstMlp", "mlp { hidden: 5 } sequences { bst { dropout: 0.25 } }");
+  cases.back().features.sequences = {{"first", 1, 0, 5}, {"second", 2, 0, 3}};
   // Six positions of bytes with 8 features, or matrices of 4 x 4, and 3 classes.
   const auto bytes = [&](const std::string& name, const std::string& text) {
     add(name, text);

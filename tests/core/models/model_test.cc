@@ -143,6 +143,29 @@ TEST(ModelParametersTest, MlpBatchNorm) {
   EXPECT_EQ(graph.parameters().element_count(), plain.parameters().element_count() + 9 + 5);
 }
 
+// Dense parameters of BARS's logs for Criteo_x1 (39 fields of width 10), whose biases before batch
+// norm, one for each of 1,200 hidden features, are not there.
+TEST(ModelParametersTest, PublishedCounts) {
+  constexpr FeatureShape kCriteo = {.categorical_fields = 39, .embedding_width = 10};
+  constexpr struct {
+    const char* model;
+    int64_t parameters;
+  } kPublished[] = {{"fm { }", 1},
+                    {"fw_fm { linear: ID_WEIGHTS }", 742},
+                    {"wide_and_deep { batch_norm: true }", 480001 - 1200},
+                    {"deep_fm { batch_norm: true }", 480001 - 1200},
+                    {"dcn { }", 480331},
+                    {"ipnn { batch_norm: true }", 776401 - 1200},
+                    {"nfm { }", 325601},
+                    {"mask_net { }", 667469},
+                    {"final_net { }", 795162}};
+  for (const auto& [model, parameters] : kPublished) {
+    TestModel made = MakeTestModel(kCriteo, model);
+    if (made.config.has_final_net()) made.outputs = 3;
+    EXPECT_EQ(made.graph().parameters().element_count(), parameters) << model;
+  }
+}
+
 // Three experts of 20 -> 6 -> 5, two gates and two towers of 5 -> 4 -> 1.
 TEST(ModelParametersTest, Mmoe) {
   TestModel model =

@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -897,6 +898,75 @@ TEST(SumPoolTest, ByHand) {
   OpRun run(graph, 1);
   EXPECT_EQ(run.Forward({1, 2, 3, -4, 5, -6}), Numbers({6, -5}));
   EXPECT_EQ(run.Backward({10, 100}), Numbers({10, 10, 10, 100, 100, 100}));
+  ExpectGradients(graph);
+}
+
+// e = (1 2), (3 4), (5 6): 1*3 + 1*5 + 3*5 = 23 and 2*4 + 2*6 + 4*6 = 44.
+TEST(FactorizationPoolTest, ByHand) {
+  const auto make = [](int64_t tokens, int64_t width) {
+    return GraphOf(tokens * width, [=](GraphBuilder* graph, Value x) {
+      FactorizationPoolOp op;
+      op.tokens = tokens;
+      op.width = width;
+      return graph->Apply(op, x);
+    });
+  };
+  const Graph graph = make(3, 2);
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6}), Numbers({23, 44}));
+  EXPECT_EQ(run.Backward({10, 100}), Numbers({80, 1000, 60, 800, 40, 600}));
+  ExpectGradients(graph);
+  ExpectGradients(make(5, 19));
+}
+
+TEST(UpperTriangleTest, ByHand) {
+  const Graph graph = GraphOf(9, [](GraphBuilder* graph, Value x) {
+    UpperTriangleOp op;
+    op.size = 3;
+    return graph->Apply(op, x);
+  });
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 2, 3, 4, 5, 6, 7, 8, 9}), Numbers({2, 3, 6}));
+  EXPECT_EQ(run.Backward({10, 20, 30}), Numbers({0, 10, 20, 0, 0, 30, 0, 0, 0}));
+  ExpectGradients(graph);
+}
+
+// p = v = 1/2 makes p v = 1/4 with the odds 1/3; the gradients are (1 - p) / (1 - p v) = 2/3 each.
+TEST(JointLogitTest, ByHand) {
+  const Graph graph =
+      GraphOf(2, [](GraphBuilder* graph, Value x) { return graph->Apply(JointLogitOp{}, x); });
+  OpRun run(graph, 1);
+  const Numbers y = run.Forward({0, 0});
+  EXPECT_EQ(y[0], 0);
+  EXPECT_NEAR(y[1], -std::log(3), 1e-6);
+  const Numbers dx = run.Backward({10, 3});
+  EXPECT_NEAR(dx[0], 12, 1e-5);
+  EXPECT_NEAR(dx[1], 2, 1e-5);
+  // Far out the smaller of the logits is left.
+  const std::vector<std::array<double, 3>> far = {
+      {80, -50, -50}, {-50, 80, -50}, {-60, -70, -130}, {90, 80, 80}};
+  for (const auto& [a, b, logit] : far) {
+    EXPECT_NEAR(run.Forward({a, b})[1], logit, 1e-3) << a << ' ' << b;
+  }
+  ExpectGradients(graph);
+}
+
+TEST(MeanLogitTest, ByHand) {
+  const Graph graph =
+      GraphOf(2, [](GraphBuilder* graph, Value x) { return graph->Apply(MeanLogitOp{}, x); });
+  OpRun run(graph, 1);
+  EXPECT_EQ(run.Forward({1, 5}), Numbers({3, 1, 5}));
+  EXPECT_EQ(run.Backward({10, 100, 1000}), Numbers({105, 1005}));
+  ExpectGradients(graph);
+}
+
+TEST(LogitSumTest, ByHand) {
+  const Graph graph = GraphOf(3, [](GraphBuilder* graph, Value x) { return LogitSum(graph, x); });
+  OpRun run(graph, 2);
+  run.Set("bias", {0.5});
+  EXPECT_EQ(run.Forward({1, 2, -4, 0, 0, 8}), Numbers({-0.5, 8.5}));
+  EXPECT_EQ(run.Backward({10, 1}), Numbers({10, 10, 10, 1, 1, 1}));
+  EXPECT_EQ(run.Gradient("bias"), Numbers({11}));
   ExpectGradients(graph);
 }
 

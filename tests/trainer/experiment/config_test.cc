@@ -218,6 +218,17 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"model.blocks=-1"}, "model.rank_elastor.blocks: -1; expected a number in (0, 1001)"},
       {{"model.kind=DCN_V2", "model.dcn_v2.cross_layers=1001"},
        "model.dcn_v2.cross_layers: 1001; expected a number in (0, 1001)"},
+      {{"model.kind=LR"},
+       "embedding.width: 20; expected 1, as the embeddings of model.lr are its weights"},
+      {{"model.kind=FINAL_MLP", "model.final_mlp.heads=50", "model.final_mlp.hidden2=80"},
+       "model.final_mlp.heads: 50; expected a divisor of the last hidden1 = 400 and the last "
+       "hidden2 "
+       "= 80"},
+      {{"model.kind=TOKEN_MIXER_LARGE", "model.tokens=12"},
+       "model.token_mixer_large.token_width: 26; expected a multiple of tokens = 12"},
+      {{"model.kind=FINAL_NET", "model.final_net.hidden2=8,7"},
+       "model.final_net.hidden2: 7; expected even numbers, as half of a layer's features are "
+       "products"},
       {{"model.kind=AUTO_INT", "model.auto_int.heads=3"},
        "model.auto_int.heads: 3; expected a divisor of attention_width = 64"},
       {{"model.kind=AUTO_INT", "model.auto_int.attention_dropout=1"},
@@ -323,7 +334,8 @@ TEST(ConfigTest, AMistakenSequenceIsToldInOneLine) {
   const auto invalid = [](const std::vector<std::string>& overrides) {
     return ValidateExperiment(Resolved(overrides)).message();
   };
-  EXPECT_EQ(invalid({fields("seen")}), "model.sequences: no encoder; expected mean, din or hstu");
+  EXPECT_EQ(invalid({fields("seen")}),
+            "model.sequences: no encoder; expected mean, din, hstu or bst");
   EXPECT_EQ(invalid({"model.sequences.max_length=3"}),
             "model.sequences.fields: empty; expected names of SEQUENCE fields");
   EXPECT_EQ(invalid({fields("seen"), targets("a,b")}),
@@ -503,7 +515,9 @@ TEST(ConfigTest, AWrittenZeroIsTakenOrRefused) {
     } else if (group.starts_with("model.")) {
       overrides.push_back("model.kind=" + group.substr(sizeof("model.") - 1));
     }
-    if (group == "model.rank_mixer") overrides.push_back("model.tokens=13");
+    if (group == "model.rank_mixer" || group == "model.token_mixer_large") {
+      overrides.push_back("model.tokens=13");
+    }
     // A head has only its kind's.
     if (path.ends_with("head.probes")) overrides.push_back("model.head.kind=MULTI_PROBE");
     if (path.ends_with("head.hidden")) overrides.push_back("model.head.kind=FLATTEN_MLP");

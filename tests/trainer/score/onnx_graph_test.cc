@@ -46,7 +46,7 @@ Graph GraphOf(const std::string& model) {
 
 StatusOr<std::string> Export(const Graph& graph) {
   const std::vector<float> weights(graph.parameters().flat_size(), 0.5f);
-  return OnnxModel(graph, weights.data(), "test");
+  return OnnxModel(graph, /*outputs=*/1, weights.data(), "test");
 }
 
 std::vector<std::string> Shape(const onnx::ValueInfoProto& value) {
@@ -105,7 +105,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("rank_elastor { tokens: 4 token_width: 8 }",
                     "rank_elastor { tokens: 4 token_width: 8 feed_forward { kind: GATED_SUM } }",
                     "rank_mixer { tokens: 4 token_width: 8 }", "mlp { hidden: 8 batch_norm: true }",
-                    "dcn_v2 { }", "x_deep_fm { }", "auto_int { }", "wukong { }", "mmoe { }"));
+                    "dcn_v2 { }", "x_deep_fm { }", "auto_int { }", "wukong { }", "mmoe { }",
+                    "fm { }", "fw_fm { }", "fw_fm { linear: ID_WEIGHTS }", "deep_fm { }",
+                    "wide_and_deep { }", "nfm { }", "ipnn { }", "dcn { }", "gdcn { }",
+                    "final_mlp { }", "mask_net { }",
+                    "mask_net { structure: PARALLEL embedding_norm: true }", "shared_bottom { }",
+                    "ple { layers: 2 }", "final_net { }",
+                    "token_mixer_large { tokens: 4 token_width: 8 }"));
 
 TEST(OnnxRefusalTest, NamesTheOpInOneLine) {
   const Graph graph = GraphOf("mlp { hidden: 8 } sequences { fields: \"seen\" din { hidden: 4 } }");

@@ -125,6 +125,9 @@ inline constexpr char kTinyDcnV2LowRank[] =
 inline constexpr char kTinyWukong[] =
     "wukong { layers: 2 interaction_tokens: 3 compressed_tokens: 2 rank: 3 interaction_hidden: 12 "
     "hidden: 16 dropout: 0.2 }";
+inline constexpr char kTinyDeepFm[] = "deep_fm { hidden: 8 dropout: 0.2 }";
+inline constexpr char kTinyIpnn[] = "ipnn { hidden: 8 }";
+inline constexpr char kTinyDcn[] = "dcn { cross_layers: 2 hidden: 8 dropout: 0.2 }";
 inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyHstu[] =
     "auto_int { attention_layers: 1 attention_width: 6 heads: 2 use_wide: true attention_dropout: "

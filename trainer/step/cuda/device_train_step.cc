@@ -69,7 +69,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       gate_(&streams->compute, 1),
       host_outcome_(1),
       bucket_events_(graph->parameters().buckets().size()) {
-  CHECK_EQ(graph->outputs(), options.task.outputs());
+  CHECK_EQ(graph->outputs(), options.task.graph_outputs());
   CHECK_EQ(graph->features().table_features(), embedding->output_features());
   routed_->ids = embedding->MakeRouting();
   next_->ids = embedding->MakeRouting();
@@ -359,9 +359,10 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   const int64_t device_rows = pass.shape.rows();
   const int64_t outputs = options_.task.outputs();
   const int64_t row_losses = options_.task.losses();
-  std::vector<float> device_logits(device_rows * outputs);
+  const int64_t graph_outputs = options_.task.graph_outputs();
+  std::vector<float> device_logits(device_rows * graph_outputs);
   std::vector<double> device_losses(device_rows * row_losses);
-  Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * outputs);
+  Copy<float>(compute, device_logits.data(), executor_.Logits(), device_rows * graph_outputs);
   Copy<double>(compute, device_losses.data(), losses_.data(), device_rows * row_losses);
   compute.Synchronize();
   const int64_t rows = batch.rows();
@@ -371,7 +372,7 @@ Status DeviceTrainStep<A>::Evaluate(const LocalBatch& batch,
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t device_row = geometry.DeviceRowOf(row);
     for (int64_t o = 0; o < outputs; ++o) {
-      logit_panels.At(row, o) = device_logits[device_row * outputs + o];
+      logit_panels.At(row, o) = device_logits[device_row * graph_outputs + o];
     }
     std::copy_n(&device_losses[device_row * row_losses], row_losses, &losses[row * row_losses]);
   }

@@ -6,9 +6,9 @@ namespace elastor::cuda {
 namespace {
 
 constexpr Shape kGateShapes[] = {{5, 3, 26}, {1, 2, 33}, {6, 1, 1}, {9, 4, 16}, {3, 1, 104}};
-constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu,
-                                       Activation::kGelu,     Activation::kSwish,
-                                       Activation::kTanh,     Activation::kSigmoid};
+constexpr Activation kActivations[] = {
+    Activation::kIdentity, Activation::kRelu,    Activation::kGelu,     Activation::kSwish,
+    Activation::kTanh,     Activation::kSigmoid, Activation::kLeakyRelu};
 constexpr float kScale = 4;
 
 struct Point {
@@ -28,6 +28,8 @@ Point Act(Activation activation, float x) {
       return first(elastor::Gelu(Broadcast(x)));
     case Activation::kSwish:
       return first(elastor::Swish(Broadcast(x)));
+    case Activation::kLeakyRelu:
+      return first(elastor::LeakyReluAndSlope(Broadcast(x), kLeakySlope));
     case Activation::kTanh:
       return first(elastor::TanhAndSlope(Broadcast(x)));
     case Activation::kSigmoid:

@@ -64,7 +64,8 @@ std::vector<Case> Cases() {
   for (const auto& [name, activation] :
        {std::pair("", Activation::kIdentity), std::pair("Relu", Activation::kRelu),
         std::pair("Gelu", Activation::kGelu), std::pair("Swish", Activation::kSwish),
-        std::pair("Tanh", Activation::kTanh), std::pair("Sigmoid", Activation::kSigmoid)}) {
+        std::pair("Tanh", Activation::kTanh), std::pair("Sigmoid", Activation::kSigmoid),
+        std::pair("LeakyRelu", Activation::kLeakyRelu)}) {
     const auto add = [&, act = activation](const std::string& kind, int64_t tokens, Weights weights,
                                            bool bias) {
       cases.push_back({kind + name, [=](Builder* g) {
@@ -192,6 +193,31 @@ std::vector<Case> Cases() {
     op.tokens = kTokens;
     op.width = kWidth;
     return g->Apply(op, g->Tokens());
+  });
+  for (const bool regroups : {false, true}) {
+    const std::string of = regroups ? "OfOtherTokens" : "";
+    add("FactorizationPool" + of, [=](Builder* g) {
+      FactorizationPoolOp op;
+      op.tokens = regroups ? 2 * kTokens : kTokens;
+      op.width = regroups ? kWidth / 2 : kWidth;
+      return g->Apply(op, g->Tokens());
+    });
+    add("UpperTriangle" + of, [=](Builder* g) {
+      UpperTriangleOp op;
+      op.size = kTokens;
+      return g->Apply(op, regroups ? g->Linear(g->Embeddings(), 1, kTokens * kTokens, Weights::kOwn)
+                                   : g->Linear(g->Embeddings(), kTokens, kTokens, Weights::kOwn));
+    });
+  }
+  add("JointLogit", [](Builder* g) {
+    return g->Apply(JointLogitOp{}, g->Linear(g->Embeddings(), 2, 1, Weights::kOwn));
+  });
+  add("MeanLogit", [](Builder* g) {
+    return g->Apply(MeanLogitOp{}, g->Linear(g->Embeddings(), kTokens, 1, Weights::kShared));
+  });
+  add("LogitSum", [](Builder* g) {
+    const int bias = g->Declare({1});
+    return g->Apply(LogitSumOp{}, g->Tokens(), {bias});
   });
   const auto interaction = [](Builder* g, Value a, Value b, int64_t maps) {
     CompressedInteractionOp op;
