@@ -15,6 +15,7 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/pair_lines.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -51,11 +52,18 @@ std::string LayoutsThat(const Predicate& has) {
   for (const LayoutRules& rules : kRules) {
     if (has(rules)) names.push_back(Schema::Layout_Name(rules.layout));
   }
-  return (names.size() == 1 ? "layout " : "layouts ") + Join(names, " and ");
+  const std::string last = names.back();
+  names.pop_back();
+  if (names.empty()) return "layout " + last;
+  return "layouts " + Join(names, ", ") + " and " + last;
 }
 
 std::string LayoutsOfColumns() {
   return LayoutsThat([](const LayoutRules& rules) { return rules.source == RowSource::kColumns; });
+}
+
+std::string LayoutsOfPairs() {
+  return LayoutsThat([](const LayoutRules& rules) { return rules.source == RowSource::kPairs; });
 }
 
 // What is wrong with one field; the caller names the field.
@@ -243,24 +251,40 @@ Status CheckBag(const Field& field, const Schema& schema) {
   return OkStatus();
 }
 
+// A field of layouts LIBSVM and LIBFFM.
+Status CheckPair(const Schema& schema, int number) {
+  const Field& field = schema.fields(number);
+  const std::string& layout = Schema::Layout_Name(schema.layout());
+  const bool last = std::none_of(schema.fields().begin() + number + 1, schema.fields().end(),
+                                 [](const Field& other) { return ReadsPairs(other); });
+  if (field.type() == Field::MULTI_HOT && !last && schema.layout() == Schema::LIBSVM) {
+    return UserError("a MULTI_HOT field of " + layout +
+                     " takes all remaining pairs, so must be last");
+  }
+  if (field.type() == Field::SEQUENCE || field.type() == Field::WEIGHT ||
+      field.type() == Field::TIME) {
+    return Wrong("type", Field::Type_Name(field.type()),
+                 "NUMERIC, CATEGORICAL, MULTI_HOT, IGNORED, LABEL or GROUP in " + layout);
+  }
+  if (field.transform() > Field::LOG2) {
+    return Wrong("transform", Field::Transform_Name(field.transform()), LayoutsOfColumns());
+  }
+  if (field.any_value() && field.type() == Field::CATEGORICAL &&
+      schema.layout() == Schema::LIBSVM) {
+    return UserError("any_value is for MULTI_HOT in LIBSVM, as a pair with 0 has no place");
+  }
+  if (!field.column().empty()) return UserError("column is for " + LayoutsOfColumns());
+  return OkStatus();
+}
+
 Status CheckPlace(const Schema& schema, int number) {
   const Field& field = schema.fields(number);
-  if (RulesOf(schema).source == RowSource::kPairs) {
-    const std::string& layout = Schema::Layout_Name(schema.layout());
-    const bool last = number + 1 == schema.fields_size();
-    if (field.type() == Field::MULTI_HOT && !last) {
-      return UserError("a MULTI_HOT field of " + layout +
-                       " takes all remaining pairs, so must be last");
-    }
-    if (field.type() > Field::MULTI_HOT && field.type() != Field::IGNORED) {
-      return Wrong("type", Field::Type_Name(field.type()),
-                   "NUMERIC, CATEGORICAL, MULTI_HOT or IGNORED in " + layout);
-    }
-    if (field.transform() > Field::LOG2) {
-      return Wrong("transform", Field::Transform_Name(field.transform()), LayoutsOfColumns());
-    }
-    if (!field.column().empty()) return UserError("column is for " + LayoutsOfColumns());
+  const bool pairs = RulesOf(schema).source == RowSource::kPairs;
+  const bool any = pairs && (field.type() == Field::CATEGORICAL || IsBag(field.type()));
+  if (field.any_value() && !any) {
+    return UserError("any_value is for CATEGORICAL and MULTI_HOT in " + LayoutsOfPairs());
   }
+  if (pairs) ELASTOR_RETURN_IF_ERROR(CheckPair(schema, number));
   if (schema.header() || field.column().empty()) return OkStatus();
   for (int i = 0; i < number; ++i) {
     if (schema.fields(i).name() == field.column()) return OkStatus();
@@ -343,20 +367,24 @@ Status CheckSplit(const Schema& schema) {
   if (sum == 0) return UserError("split: by is HASH; expected shares that sum to 1 beside it");
   if (split.hash_field().empty()) return OkStatus();
   const bool named =
-      std::any_of(schema.fields().begin(), schema.fields().end(),
-                  [&](const Field& field) { return field.name() == split.hash_field(); });
-  if (HasColumns(schema) && named) return OkStatus();
+      std::any_of(schema.fields().begin(), schema.fields().end(), [&](const Field& field) {
+        return field.name() == split.hash_field() &&
+               (HasColumns(schema) || field.type() == Field::GROUP);
+      });
+  if (named) return OkStatus();
   return UserError("split: hash_field is " + Shown(split.hash_field()) + "; expected a field of " +
-                   LayoutsOfColumns());
+                   LayoutsOfColumns() + ", or of type GROUP");
 }
 
 // A part of the schema that another layout has.
 Status CheckOwnFields(const Schema& schema) {
   for (const LayoutRules& rules : kRules) {
-    if (rules.own_field == 0 || rules.layout == schema.layout()) continue;
+    if (rules.own_field == 0 || rules.own_field == RulesOf(schema).own_field) continue;
     const auto* field = Schema::descriptor()->FindFieldByNumber(rules.own_field);
     if (!schema.GetReflection()->HasField(schema, field)) continue;
-    return UserError("`" + field->name() + "` is for layout " + Schema::Layout_Name(rules.layout));
+    return UserError("`" + field->name() + "` is for " + LayoutsThat([&](const LayoutRules& other) {
+                       return other.own_field == rules.own_field;
+                     }));
   }
   return OkStatus();
 }
@@ -412,13 +440,16 @@ Status CheckSchemaFields(Schema* schema) {
     if (!status.ok()) return UserError(name + status.message());
     if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
     const auto [at, first] = only.try_emplace(field.type(), field.name());
-    if (!first && field.type() != Field::LABEL) {
+    if (!first && (field.type() != Field::LABEL || !HasColumns(*schema))) {
       return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
                        "field, and " + at->second + " is one");
     }
   }
   if (HasColumns(*schema) && only.count(Field::LABEL) == 0) {
     return UserError("no field of type LABEL; expected one in " + LayoutsOfColumns());
+  }
+  if (!HasColumns(*schema) && std::ranges::none_of(schema->fields(), ReadsPairs)) {
+    return UserError("no field reads pairs; expected one beside LABEL and GROUP");
   }
   return OkStatus();
 }

@@ -51,8 +51,9 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
 TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
   const std::string fields = "fields { name: 'y' type: LABEL } ";
   EXPECT_EQ(
-      MessageOf("layout: 5"),
-      "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT, IDX");
+      MessageOf("layout: 6"),
+      "s.textproto:1:1: layout is 6; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT, IDX, "
+      "LIBFFM");
   EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),
@@ -180,10 +181,21 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
             "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
   EXPECT_EQ(MessageOf(fields + "zero_based: true"),
-            "s.textproto: `zero_based` is for layout LIBSVM");
+            "s.textproto: `zero_based` is for layouts LIBSVM and LIBFFM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
-            "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
-            "IGNORED in LIBSVM");
+            "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT, "
+            "IGNORED, LABEL or GROUP in LIBSVM");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'y' type: LABEL }"),
+            "s.textproto: no field reads pairs; expected one beside LABEL and GROUP");
+  EXPECT_EQ(
+      MessageOf("layout: LIBSVM fields { name: 'a' } fields { names: ['x', 'y'] type: LABEL }"),
+      "s.textproto: field y: type is LABEL; expected one such field, and x is one");
+  EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL any_value: true }"),
+            "s.textproto: field a: any_value is for MULTI_HOT in LIBSVM, as a pair with 0 has no "
+            "place");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'a' any_value: true }"),
+            "s.textproto: field a: any_value is for CATEGORICAL and MULTI_HOT in layouts LIBSVM "
+            "and LIBFFM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL transform: HOUR }"),
             "s.textproto: field a: transform is HOUR; expected layout DELIMITED");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: MULTI_HOT } fields { name: 'b' }"),
@@ -196,7 +208,7 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf(fields + "skip_lines: 1001"),
             "s.textproto: skip_lines is 1001; expected 0 to 1000");
   EXPECT_EQ(MessageOf("layout: IDX skip_lines: 1"),
-            "s.textproto: skip_lines is for layouts DELIMITED and LIBSVM");
+            "s.textproto: skip_lines is for layouts DELIMITED, LIBSVM and LIBFFM");
   EXPECT_EQ(MessageOf(fields + "text { length: 8 }"), "s.textproto: `text` is for layout TEXT");
   EXPECT_EQ(MessageOf("layout: TEXT synthetic { rows: 5 }"),
             "s.textproto: `synthetic` is for layout SYNTHETIC");
@@ -226,8 +238,10 @@ TEST(SchemaFileTest, MistakesOfTheSplit) {
             "s.textproto: split: a share is negative");
   EXPECT_EQ(MessageOf(fields + "split { by: HASH }"),
             "s.textproto: split: by is HASH; expected shares that sum to 1 beside it");
-  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
-            "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED");
+  EXPECT_EQ(
+      MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
+      "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED, or of type "
+      "GROUP");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 hash_field: 'a' }"),
             "s.textproto: split: hash_field is for by: HASH");
 }

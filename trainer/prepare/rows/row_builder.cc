@@ -59,6 +59,7 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       at_least(field.at_least()),
       positive(field.positive().begin(), field.positive().end()),
       negative(field.negative().begin(), field.negative().end()),
+      any_value(field.any_value()),
       column(column) {}
 
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
@@ -103,7 +104,9 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
 bool RowBuilder::AddLibsvmLabel(std::string_view text) {
   float label = std::numeric_limits<float>::quiet_NaN();
   const bool missing = optional_labels_ && text.empty();
-  if (!missing && !ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
+  if (!missing && !ParseLabel(text, &label)) {
+    return Fail(1, "label", text, "0, 1 or -1; a field of type LABEL reads other labels");
+  }
   chunk_->labels.push_back(label);
   return true;
 }
@@ -251,8 +254,10 @@ bool RowBuilder::EncodeInteger(const FieldPlan& field, int64_t value, std::strin
 
 bool RowBuilder::Fail(int64_t column, const std::string& name, std::string_view found,
                       const std::string& expected) {
-  return Fail(StrCat("column ", column, name.empty() ? "" : " (" + name + ")", ": found ",
-                     Shown(found), ", expected ", expected));
+  const std::string place = column == 0    ? StrCat("field ", name)
+                            : name.empty() ? StrCat("column ", column)
+                                           : StrCat("column ", column, " (", name, ")");
+  return Fail(StrCat(place, ": found ", Shown(found), ", expected ", expected));
 }
 
 bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {

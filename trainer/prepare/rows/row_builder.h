@@ -31,7 +31,8 @@ struct FieldPlan {
   double at_least;
   std::vector<std::string> positive;
   std::vector<std::string> negative;
-  int64_t column;  // from 0; the label of LIBSVM is column 0
+  bool any_value;
+  int64_t column;  // from 0; the label of LIBSVM is column 0; -1: pairs tell the field
 };
 
 // Appends rows to a chunk, value by value, or takes one back. Each Add returns false after noting
@@ -48,7 +49,7 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
   bool Add(const FieldPlan& field, std::string_view text);
 
-  bool AddLibsvmLabel(std::string_view text);
+  bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
@@ -64,6 +65,8 @@ class RowBuilder {
   void Hint(const std::string& hint);
   bool at_first_line() const { return chunk_->lines == 0; }
 
+  // Passes over a line that is no row. REQUIRES: nothing was added since End.
+  void SkipLine() { ++chunk_->lines; }
   // Ends the row of `lines` lines: keeps it, or takes back what was added of it.
   void End(int64_t lines);
 
