@@ -239,13 +239,22 @@ Status CheckBag(const Field& field, const Schema& schema) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckBetween("separator", field.separator(), 1));
   if (!IsBag(field.type())) {
-    if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM) {
+    if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM &&
+        field.list() == Field::PLAIN) {
       return OkStatus();
     }
-    return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
+    return UserError("max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE");
+  }
+  if (field.list() == Field::BRACKETS && !field.separator().empty()) {
+    return UserError(
+        "separator is for list PLAIN and TRIMMED; commas are between items of BRACKETS");
+  }
+  if (field.list() != Field::PLAIN && !HasColumns(schema)) {
+    return UserError("list is for " + LayoutsOfColumns());
   }
   const std::string separator = field.separator().empty() ? "|" : field.separator();
-  if (HasColumns(schema) && !schema.quoted() && separator == DelimiterOf(schema)) {
+  const bool separated = HasColumns(schema) && field.list() != Field::BRACKETS;
+  if (separated && !schema.quoted() && separator == DelimiterOf(schema)) {
     return UserError("separator is the delimiter of columns; expected another, or quoted values");
   }
   return OkStatus();

@@ -138,7 +138,13 @@ TEST(SchemaFileTest, MistakesInAField) {
       {"type: CATEGORICAL time_format: YYMMDDHH",
        "time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND"},
       {"type: CATEGORICAL max_length: 3",
-       "max_length, separator and pooling are for MULTI_HOT and SEQUENCE"},
+       "max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE"},
+      {"type: NUMERIC list: BRACKETS",
+       "max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE"},
+      {"type: SEQUENCE list: BRACKETS separator: ';'",
+       "separator is for list PLAIN and TRIMMED; commas are between items of BRACKETS"},
+      {"type: SEQUENCE list: TRIMMED separator: '\\t'",
+       "separator is the delimiter of columns; expected another, or quoted values"},
       {"type: SEQUENCE max_length: -3", "max_length is -3; expected 1 or more"},
       {"type: SEQUENCE separator: '||'",
        "separator is '||'; expected one character, no quote and no line feed"},
@@ -193,6 +199,8 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL any_value: true }"),
             "s.textproto: field a: any_value is for MULTI_HOT in LIBSVM, as a pair with 0 has no "
             "place");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'a' type: MULTI_HOT list: BRACKETS }"),
+            "s.textproto: field a: list is for layout DELIMITED");
   EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'a' any_value: true }"),
             "s.textproto: field a: any_value is for CATEGORICAL and MULTI_HOT in layouts LIBSVM "
             "and LIBFFM");

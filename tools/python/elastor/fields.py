@@ -4,6 +4,7 @@ import math
 import re
 
 from .errors import ElastorError, shown
+from .lists import bracket_items
 from .values import (
     TIME_FORMATS,
     hour_of,
@@ -83,10 +84,20 @@ class IdEncoder:
         """Returns the id of a raw text, or the ids of a raw text or list of a bag."""
         field = self._field
         if field.is_bag:
-            texts = text if isinstance(text, list) else text.split(field.separator)
+            texts = text if isinstance(text, list) else self._items(text)
             ids = [self._id_of_raw(value) for value in texts if value]
             return ids[: field.max_length] if field.type == "MULTI_HOT" else ids[-field.max_length :]
         return self._id_of_raw(text)
+
+    def _items(self, text):
+        field = self._field
+        if field.list_form == "BRACKETS":
+            items = bracket_items(text) if text else []
+            if items is None:
+                raise BadValue(text, "a list in brackets such as ['a', 'b'] or [1, 2]")
+            return items
+        items = text.split(field.separator)
+        return [item.strip(b" \t") for item in items] if field.list_form == "TRIMMED" else items
 
     def _id_of_raw(self, text):
         found = self._known.get(text)

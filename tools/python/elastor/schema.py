@@ -25,6 +25,7 @@ class Field:
     boundaries: list
     time_format: str
     any_value: bool
+    list_form: str
 
     @property
     def is_bag(self):
@@ -90,6 +91,7 @@ def _field(fields):
         boundaries=[float(b) for b in fields.get("boundaries", [])],
         time_format=_one(fields, "time_format", "UNIX_SECONDS"),
         any_value=_one(fields, "any_value", "false") == "true",
+        list_form=_one(fields, "list", "PLAIN"),
     )
 
 

@@ -146,8 +146,11 @@ std::optional<ColumnProposal> ProposeNumericTime(const SampleColumn& column, boo
 
 ColumnProposal Bag(const SampleColumn& column, const ListFinding& list) {
   ColumnProposal bag;
-  bag.type = StrCat(IsSeriesName(column.name) ? "SEQUENCE" : "MULTI_HOT",
-                    " pooling: MEAN separator: ", ProtoQuoted({&list.separator, 1}),
+  bag.type = StrCat(IsSeriesName(column.name) ? "SEQUENCE" : "MULTI_HOT", " pooling: MEAN ",
+                    list.form == Field::BRACKETS
+                        ? std::string("list: BRACKETS")
+                        : StrCat("separator: ", ProtoQuoted({&list.separator, 1}),
+                                 list.form == Field::TRIMMED ? " list: TRIMMED" : ""),
                     " max_length: ", std::min(list.longest, kLongestBag));
   bag.doubt = list.doubt;
   if (list.longest > kLongestBag) {

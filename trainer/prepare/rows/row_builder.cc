@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 
 #include "core/base/text.h"
+#include "trainer/prepare/rows/list_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -53,6 +55,7 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       offset(field.offset()),
       max_length(field.max_length() == 0 ? kDefaultMaxLength : field.max_length()),
       separator(field.separator().empty() ? kDefaultSeparator : field.separator()[0]),
+      list(field.list()),
       time_format(field.time_format()),
       boundaries(field.boundaries().begin(), field.boundaries().end()),
       label_of_number(field.has_at_least()),
@@ -162,9 +165,20 @@ bool RowBuilder::AddTime(const FieldPlan& field, std::string_view text) {
 }
 
 bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
+  if (field.list == Field::BRACKETS && !text.empty()) {
+    if (!BracketItems(text, &items_)) {
+      return FailField(field, text, "a list in brackets such as ['a', 'b'] or [1, 2]");
+    }
+    for (const std::string& item : items_) {
+      if (!AddToBag(field, item)) return false;
+    }
+    text = "";
+  }
   while (!text.empty()) {
     const size_t size = std::min(text.find(field.separator), text.size());
-    if (size > 0 && !AddToBag(field, text.substr(0, size))) return false;
+    std::string_view item = text.substr(0, size);
+    if (field.list == Field::TRIMMED) item = TrimBlanks(item);
+    if (!item.empty() && !AddToBag(field, item)) return false;
     text.remove_prefix(std::min(size + 1, text.size()));
   }
   EndBag(field);
@@ -214,24 +228,24 @@ bool RowBuilder::AddMade(const FieldPlan& field, std::string_view text) {
   if (text.empty()) return AddText(field, text);  // missing
   int64_t value;
   if (!Make(field, text, &value)) return false;
-  uint64_t id;
-  const IntegerText digits(value);
-  if (field.encoding == Field::IDENTITY) {
-    if (!EncodeInteger(field, value, digits.view(), &id)) return false;
-  } else if (field.encoding == Field::HASH) {
-    id = XXH3_64bits(digits.view().data(), digits.view().size()) % field.buckets;
-  } else {
-    id = ParsedChunk::PackText(chunk_->text.size() + chunk_->made.size(), digits.view().size());
-    chunk_->made.append(digits.view());
+  return Encode(field, IntegerText(value).view(), &chunk_->ids);
+}
+
+uint64_t RowBuilder::PlaceOf(std::string_view text) {
+  const char* begin = chunk_->text.data();
+  if (!std::less<>()(text.data(), begin) &&
+      std::less<>()(text.data(), begin + chunk_->text.size())) {
+    return ParsedChunk::PackText(text.data() - begin, text.size());
   }
-  chunk_->ids.push_back(id);
-  return true;
+  const size_t place = chunk_->text.size() + chunk_->made.size();
+  chunk_->made.append(text);
+  return ParsedChunk::PackText(place, text.size());
 }
 
 bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
   uint64_t id;
   if (field.encoding == Field::VOCABULARY) {
-    id = ParsedChunk::PackText(text.data() - chunk_->text.data(), text.size());
+    id = PlaceOf(text);
   } else if (field.encoding == Field::HASH) {
     id = XXH3_64bits(text.data(), text.size()) % field.buckets;
   } else {

@@ -25,6 +25,7 @@ struct FieldPlan {
   int64_t offset;
   size_t max_length;
   char separator;
+  Field::List list;
   Field::TimeFormat time_format;
   std::vector<double> boundaries;
   bool label_of_number;  // a LABEL with at_least
@@ -78,6 +79,8 @@ class RowBuilder {
   bool AddTime(const FieldPlan& field, std::string_view text);
   bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
   bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
+  // Returns where a value stands, in the chunk's text or, made here, behind it.
+  uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
     return Fail(field.column + 1, field.name, found, expected);
@@ -91,7 +94,8 @@ class RowBuilder {
   size_t numeric_ = 0;  // fields of a row
   size_t single_ = 0;
   size_t multi_ = 0;
-  std::vector<int64_t> row_cuts_;  // of the row at hand, by bag
+  std::vector<int64_t> row_cuts_;   // of the row at hand, by bag
+  std::vector<std::string> items_;  // of a list in brackets
   bool failed_ = false;
   size_t bags_before_ = 0;  // the row at hand
 };

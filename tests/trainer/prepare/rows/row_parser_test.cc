@@ -435,6 +435,51 @@ TEST(RowParserTest, SplitHashes) {
               ElementsAre(Hash("1 5:1"), Hash("0 6:1")));
 }
 
+TEST(RowParserTest, ListsWithBlanksAroundTheirItems) {
+  const std::string schema = "delimiter: ';' " + std::string(kLabel) +
+                             "fields { name: 'm' type: MULTI_HOT separator: ',' list: ";
+  const std::string text = "1; wood , iron,,\t brick\n0; \n";
+  const ParsedChunk trimmed = ParseText(schema + "TRIMMED }", text);
+  EXPECT_THAT(Texts(trimmed, trimmed.bags), ElementsAre("wood", "iron", "brick"));
+  EXPECT_THAT(trimmed.bag_ends, ElementsAre(3, 3));
+  const ParsedChunk plain = ParseText(schema + "PLAIN }", text);
+  EXPECT_THAT(Texts(plain, plain.bags), ElementsAre(" wood ", " iron", "\t brick", " "));
+}
+
+TEST(RowParserTest, ListsInBrackets) {
+  const std::string schema =
+      std::string(kLabel) + "fields { name: 's' type: SEQUENCE list: BRACKETS ";
+  const auto items_of = [&](const std::string& list) {
+    const ParsedChunk chunk = ParseText(schema + "}", "1\t" + list + "\n");
+    EXPECT_EQ(chunk.rows, 1) << list;
+    return Texts(chunk, chunk.bags);
+  };
+  EXPECT_THAT(items_of(R"(['a', "b's", 'c\'d', u'e', b'f'])"),
+              ElementsAre("a", "b's", "c'd", "e", "f"));
+  EXPECT_THAT(items_of("[1, -2.5,3 ]"), ElementsAre("1", "-2.5", "3"));
+  EXPECT_THAT(items_of(" ( New York , Rom,) "), ElementsAre("New York", "Rom"));
+  EXPECT_THAT(items_of("['a' 'b, c'\"d\"]"), ElementsAre("a", "b, c", "d"));  // numpy's
+  EXPECT_THAT(items_of("[7  8 9]"), ElementsAre("7", "8", "9"));
+  EXPECT_THAT(items_of("{None, 'x', nan, null, '', NaN}"), ElementsAre("x"));
+  EXPECT_THAT(items_of("[]"), IsEmpty());
+  EXPECT_THAT(items_of(""), IsEmpty());
+  EXPECT_THAT(items_of(R"(["\u00e9\n\/\\", "\ud83d\ude00", '\xe9\U0001f600'])"),
+              ElementsAre("\xc3\xa9\n/\\", "\xf0\x9f\x98\x80", "\xc3\xa9\xf0\x9f\x98\x80"));
+  for (const char* list :
+       {"a", "[", "[a", "a]", "[1, 2)", "[,]", "[1,,2]", "['a]", "['a'b]", "[[1]]", "{'a': 1}",
+        "{a: 1}", R"(["\ud83d"])", R"(["\q"])", R"(["\u12"])", R"(["\ud83d\u0041"])", "[it's]"}) {
+    EXPECT_EQ(FirstWhat(schema + "}", "1\t" + std::string(list) + "\n"),
+              "column 2 (s): found " + Shown(list) +
+                  ", expected a list in brackets such as ['a', 'b'] or [1, 2]");
+  }
+  // Ids of all encodings, the last two of each list.
+  const std::string row = "1\t[5, '6', 7]\n";
+  EXPECT_THAT(ParseText(schema + "max_length: 2 encoding: IDENTITY buckets: 9 }", row).bags,
+              ElementsAre(6, 7));
+  EXPECT_THAT(ParseText(schema + "max_length: 2 encoding: HASH buckets: 1000000007 }", row).bags,
+              ElementsAre(Hash("6") % 1000000007, Hash("7") % 1000000007));
+}
+
 TEST(RowParserTest, LibsvmMistakes) {
   const std::string schema = R"(layout: LIBSVM
       fields { name: "a" type: CATEGORICAL encoding: IDENTITY offset: 5 buckets: 2 }
