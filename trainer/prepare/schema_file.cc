@@ -195,10 +195,9 @@ Status CheckTransform(const Field& field) {
                  " is not above the one before it; expected ascending finite numbers"));
     }
   }
-  const bool of_time = field.type() == Field::TIME || transform == Field::HOUR ||
-                       transform == Field::WEEKDAY || transform == Field::WEEKEND;
+  const bool of_time = field.type() == Field::TIME || transform >= Field::HOUR;
   if (field.time_format() != Field::UNIX_SECONDS && !of_time) {
-    return UserError("time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND");
+    return UserError("time_format is for type TIME and transforms of a time");
   }
   return OkStatus();
 }

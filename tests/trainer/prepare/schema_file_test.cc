@@ -136,7 +136,7 @@ TEST(SchemaFileTest, MistakesInAField) {
        "boundaries: number 1 is not above the one before it; expected ascending finite numbers"},
       {"type: CATEGORICAL boundaries: 1", "boundaries are for transform BUCKET"},
       {"type: CATEGORICAL time_format: YYMMDDHH",
-       "time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND"},
+       "time_format is for type TIME and transforms of a time"},
       {"type: CATEGORICAL max_length: 3",
        "max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE"},
       {"type: NUMERIC list: BRACKETS",

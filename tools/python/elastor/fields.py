@@ -7,6 +7,7 @@ from .errors import ElastorError, shown
 from .lists import bracket_items
 from .values import (
     TIME_FORMATS,
+    date_of,
     hour_of,
     log2_transform,
     parse_integer,
@@ -121,6 +122,9 @@ class IdEncoder:
             raise BadValue(text, "a time, " + TIME_FORMATS[field.time_format])
         if field.transform == "HOUR":
             return b"%d" % hour_of(seconds)
+        if field.transform in ("DAY", "MONTH"):
+            date = date_of(seconds)
+            return b"%d" % (date.day if field.transform == "DAY" else date.month)
         day = weekday_of(seconds)
         return b"%d" % (day >= 5 if field.transform == "WEEKEND" else day)
 

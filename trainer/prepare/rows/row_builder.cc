@@ -11,6 +11,7 @@
 
 #include "core/base/text.h"
 #include "trainer/prepare/rows/list_text.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -157,9 +158,7 @@ bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {
 
 bool RowBuilder::AddTime(const FieldPlan& field, std::string_view text) {
   int64_t seconds;
-  if (!ParseTime(text, field.time_format, &seconds)) {
-    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
-  }
+  if (!ParseTime(text, field.time_format, &seconds)) return FailTime(field, text);
   chunk_->times.push_back(seconds);
   return true;
 }
@@ -216,10 +215,11 @@ bool RowBuilder::Make(const FieldPlan& field, std::string_view text, int64_t* va
     return true;
   }
   int64_t seconds;
-  if (!ParseTime(text, field.time_format, &seconds)) {
-    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
-  }
-  *value = field.transform == Field::HOUR ? HourOf(seconds) : WeekdayOf(seconds);
+  if (!ParseTime(text, field.time_format, &seconds)) return FailTime(field, text);
+  *value = field.transform == Field::HOUR    ? HourOf(seconds)
+           : field.transform == Field::DAY   ? DayOf(seconds)
+           : field.transform == Field::MONTH ? MonthOf(seconds)
+                                             : WeekdayOf(seconds);
   if (field.transform == Field::WEEKEND) *value = *value >= 5;
   return true;
 }
@@ -283,6 +283,12 @@ bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {
   std::strtod(text.c_str(), &end);
   const bool number = !text.empty() && end == text.c_str() + text.size();
   return FailField(field, found, number ? "a decimal number within float range" : "a number");
+}
+
+bool RowBuilder::FailTime(const FieldPlan& field, std::string_view found) {
+  return FailField(field, found,
+                   StrCat("a time, ", TimeFormatText(field.time_format),
+                          OtherTimeFormat(found, field.time_format)));
 }
 
 bool RowBuilder::Fail(std::string what) {

@@ -86,6 +86,7 @@ class RowBuilder {
     return Fail(field.column + 1, field.name, found, expected);
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
+  bool FailTime(const FieldPlan& field, std::string_view found);
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;

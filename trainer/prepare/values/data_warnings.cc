@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "trainer/data/dataset.h"
 #include "trainer/prepare/rows/row_builder.h"
-#include "trainer/prepare/rows/value_text.h"
+#include "trainer/prepare/rows/time_text.h"
 
 namespace elastor {
 namespace {

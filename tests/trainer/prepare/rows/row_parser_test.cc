@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/rows/row_parser_testing.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -217,6 +218,19 @@ TEST(RowParserTest, Times) {
   EXPECT_THAT(unix_time.ids, ElementsAre(0, 3, 0, 23, 2, 0, 5, 1, 0));
 }
 
+TEST(RowParserTest, DayAndMonthOfATime) {
+  const std::string part =
+      "} fields { name: 'a' column: 't' time_format: ISO_8601 type: CATEGORICAL ";
+  const ParsedChunk chunk = ParseText(
+      std::string(kLabel) + "fields { name: 't' type: TIME time_format: ISO_8601 " + part +
+          "transform: DAY } fields { name: 'b' column: 't' time_format: ISO_8601 type: CATEGORICAL "
+          "transform: MONTH encoding: IDENTITY buckets: 13 }",
+      "1\t2014-10-21T23:00:00-02:00\n");
+  EXPECT_THAT(chunk.times, ElementsAre(1413939600));
+  EXPECT_EQ(chunk.TextOf(chunk.ids[0]), "22");
+  EXPECT_EQ(chunk.ids[1], 10u);
+}
+
 TEST(RowParserTest, TimesAsText) {
   EXPECT_EQ(TimeText(1413871199), "2014-10-21 05:59:59");
   EXPECT_EQ(TimeText(-1), "1969-12-31 23:59:59");
@@ -237,12 +251,13 @@ TEST(RowParserTest, NotTimes) {
             "column 2 (t): found '', expected a time, YYMMDDHH");
   EXPECT_EQ(bad_rows("YYYY_MM_DD_HH_MM_SS",
                      {"2014-02-29", "2014-10-21 24:00:00", "2014-10-21 05:60:00",
-                      "2014-10-21 05:00:60", "2014-10-21 05:00", "2014/10/21", "-014-10-21", ""}),
+                      "2014-10-21 05:00:60", "2014-10-21 05", "2014/10/21", "-014-10-21", ""}),
             "column 2 (t): found '2014-02-29', expected a time, YYYY-MM-DD HH:MM:SS");
   EXPECT_EQ(
-      bad_rows("UNIX_SECONDS", {"1.5", "", "99999999999999999999", "253402300800", "-62167219201",
-                                "1500000000000"}),
-      "column 2 (t): found '1.5', expected a time, seconds since 1970, of the years 0 to 9999");
+      bad_rows("UNIX_SECONDS", {"1500000000000", "1.x", "", "99999999999999999999", "253402300800",
+                                "-62167219201"}),
+      "column 2 (t): found '1500000000000', expected a time, seconds since 1970, of the years 0 to "
+      "9999; time_format: UNIX_MILLISECONDS reads it as 2017-07-14 02:40:00");
 }
 
 TEST(RowParserTest, WeightsAndGroups) {
