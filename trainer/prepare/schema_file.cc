@@ -16,6 +16,7 @@
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/pair_lines.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -353,6 +354,33 @@ Status CheckLines(const Schema& schema) {
   return OkStatus();
 }
 
+Status CheckTimeSplit(const Schema& schema, bool shares) {
+  const SplitPlan& split = schema.split();
+  const bool times = !split.validation_from().empty() || !split.test_from().empty();
+  const bool has_time = std::ranges::any_of(
+      schema.fields(), [](const Field& field) { return field.type() == Field::TIME; });
+  if (!has_time) return UserError("split: by is TIME; expected a field of type TIME");
+  if (times == shares) {
+    return UserError(StrCat("split: by is TIME with ",
+                            times ? "validation_from or test_from beside shares"
+                                  : "neither shares nor validation_from or test_from",
+                            "; expected one of them"));
+  }
+  if (times && split.whole_days()) return UserError("split: whole_days is for shares");
+  int64_t seconds[2] = {0, 0};
+  const std::string* from[2] = {&split.validation_from(), &split.test_from()};
+  for (int i = 0; i < 2; ++i) {
+    if (from[i]->empty() || ParseTime(*from[i], Field::YYYY_MM_DD_HH_MM_SS, &seconds[i])) continue;
+    return UserError(StrCat("split: ", i == 0 ? "validation_from" : "test_from", " is ",
+                            Shown(*from[i]), "; expected a time such as 2014-10-28 or ",
+                            "2014-10-28 12:00:00, in UTC"));
+  }
+  if (!from[0]->empty() && !from[1]->empty() && seconds[0] >= seconds[1]) {
+    return UserError("split: validation_from is not before test_from");
+  }
+  return OkStatus();
+}
+
 Status CheckSplit(const Schema& schema) {
   const SplitPlan& split = schema.split();
   const double sum = split.train() + split.validation() + split.test();
@@ -365,9 +393,14 @@ Status CheckSplit(const Schema& schema) {
   if (sum == 0 && (split.has_train() || split.has_validation() || split.has_test())) {
     return UserError("split: the shares are all 0; expected shares that sum to 1, or none");
   }
-  if (split.by() != SplitPlan::HASH) {
-    return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
+  if (split.by() != SplitPlan::HASH && !split.hash_field().empty()) {
+    return UserError("split: hash_field is for by: HASH");
   }
+  if (split.by() == SplitPlan::TIME) return CheckTimeSplit(schema, sum > 0);
+  if (!split.validation_from().empty() || !split.test_from().empty() || split.whole_days()) {
+    return UserError("split: validation_from, test_from and whole_days are for by: TIME");
+  }
+  if (split.by() != SplitPlan::HASH) return OkStatus();
   if (MakesItsFields(schema)) {
     return UserError("split: by is HASH; expected ORDER in layout " +
                      Schema::Layout_Name(schema.layout()));

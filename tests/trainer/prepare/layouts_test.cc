@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -128,6 +130,94 @@ TEST(LayoutsTest, LibsvmByIndexIsTheSameAsDenseColumns) {
   for (const char* file : {"/train.rows", "/test.rows"}) {
     EXPECT_EQ(FileBytes(pairs.output_dir + file), FileBytes(columns.output_dir + file)) << file;
   }
+}
+
+// Two chunks of rows of ten days, in no order of time; several have the same second.
+struct ShuffledLog {
+  std::vector<int64_t> times;
+  std::vector<std::string> lines;
+
+  ShuffledLog() {
+    uint64_t state = 7;
+    for (int i = 0; i < 40000; ++i) {
+      state = state * 6364136223846793005 + 1442695040888963407;
+      times.push_back(1413849600 + static_cast<int64_t>(state >> 40) % (10 * 86400));
+      lines.push_back(std::to_string(state >> 63) + "\t" + std::to_string(times.back()) + "\tu" +
+                      std::to_string((state >> 33) % 5000) + "\n");
+    }
+  }
+  // The lines of each split, as it begins.
+  std::vector<std::string> Split(int64_t validation, int64_t test) const {
+    std::vector<std::string> texts(3);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      texts[times[i] >= test ? 2 : times[i] >= validation ? 1 : 0] += lines[i];
+    }
+    return texts;
+  }
+};
+
+constexpr char kTimedFields[] =
+    "fields { name: 'y' type: LABEL } fields { name: 't' type: TIME }"
+    "fields { name: 'u' type: CATEGORICAL min_count: 2 } ";
+
+// As the user would cut the log into three files.
+TEST(LayoutsTest, ASplitByTimeIsThatOfFilesCutByTime) {
+  const ShuffledLog log;
+  std::string all;
+  for (const std::string& line : log.lines) all += line;
+  const std::string input = WriteScratch("all", all);
+  std::vector<int64_t> sorted = log.times;
+  std::ranges::sort(sorted);
+  const int64_t day9 = 1413849600 + 8 * 86400, day10 = day9 + 86400;
+  const int64_t from = sorted[32000], test_from = sorted[36000];
+  const struct {
+    const char* split;
+    int64_t validation, test;
+  } kCases[] = {{"validation_from: '2014-10-29' test_from: '2014-10-30'", day9, day10},
+                {"test_from: '2014-10-30T00:00:00'", day10, day10},
+                {"train: 0.8 validation: 0.1 test: 0.1", from, test_from},
+                {"train: 0.8 validation: 0.1 test: 0.1 whole_days: true", from - from % 86400,
+                 test_from - test_from % 86400},
+                {"train: 0.8 validation: 0.2", from, INT64_MAX}};
+  for (const auto& each : kCases) {
+    const std::vector<std::string> texts = log.Split(each.validation, each.test);
+    PrepareOptions files = OptionsOf(kTimedFields, {WriteScratch("train", texts[0])}, "files");
+    if (!texts[1].empty()) files.validation_inputs = {WriteScratch("validation", texts[1])};
+    if (!texts[2].empty()) files.test_inputs = {WriteScratch("test", texts[2])};
+    PrepareOptions times = OptionsOf(
+        kTimedFields + std::string("split { by: TIME ") + each.split + " }", {input}, "times");
+    times.threads = 3;
+    times.segment_bytes = 1 << 19;
+    for (const PrepareOptions& options : {files, times}) {
+      const auto report = Prepare(options);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+    }
+    for (const char* file :
+         {"/train.rows", "/validation.rows", "/test.rows", "/vocabulary/u.tsv"}) {
+      EXPECT_EQ(FileBytes(times.output_dir + file), FileBytes(files.output_dir + file))
+          << each.split << file;
+    }
+  }
+}
+
+TEST(LayoutsTest, ASplitByTimeWithoutRowsIsRefused) {
+  const std::string input = WriteScratch("in", "0\t1413849600\tu\n1\t1413849601\tu\n");
+  const auto message_of = [&](const std::string& split) {
+    return Prepare(OptionsOf(kTimedFields + ("split { by: TIME " + split + " }"), {input}, "out"))
+        .status()
+        .message();
+  };
+  const std::string rows = "the rows are of 2014-10-21 00:00:00 to 2014-10-21 00:00:01, ";
+  EXPECT_EQ(
+      message_of("test_from: '2014-10-22'"),
+      "split: no test rows: " + rows + "test from 2014-10-22 00:00:00; expected times within them");
+  EXPECT_EQ(message_of("validation_from: '2014-10-21'"),
+            "split: no training rows: " + rows +
+                "validation from 2014-10-21 00:00:00; expected times within them");
+  PrepareOptions both = OptionsOf(
+      kTimedFields + std::string("split { by: TIME test_from: '2014-10-22' }"), {input}, "out");
+  both.test_inputs = {WriteScratch("other", "0\t1413849600\tu\n")};
+  EXPECT_THAT(Prepare(both).status().message(), HasSubstr("remove `split` from the schema"));
 }
 
 std::string TextOrDie(const std::string& page) {

@@ -57,7 +57,7 @@ TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
   EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),
-            "s.textproto:1:51: by is 7; expected one of: ORDER, HASH");
+            "s.textproto:1:51: by is 7; expected one of: ORDER, HASH, TIME");
   EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 3 buckets: 9 }"),
             "s.textproto:1:71: encoding is 3; expected one of: VOCABULARY, HASH, IDENTITY");
   EXPECT_EQ(MessageOf("name: '\\377' " + fields),
@@ -252,6 +252,29 @@ TEST(SchemaFileTest, MistakesOfTheSplit) {
       "GROUP");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 hash_field: 'a' }"),
             "s.textproto: split: hash_field is for by: HASH");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 whole_days: true }"),
+            "s.textproto: split: validation_from, test_from and whole_days are for by: TIME");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: TIME }"),
+            "s.textproto: split: by is TIME; expected a field of type TIME");
+  const auto of_time = [&](const std::string& split) {
+    return MessageOf(fields + "fields { name: 't' type: TIME } split { by: TIME " + split + "}");
+  };
+  const std::string begin = "s.textproto: split: ";
+  EXPECT_EQ(of_time(""), begin +
+                             "by is TIME with neither shares nor validation_from or test_from; "
+                             "expected one of them");
+  EXPECT_EQ(of_time("train: 1 test_from: '2014-10-28'"),
+            begin +
+                "by is TIME with validation_from or test_from beside shares; expected one of "
+                "them");
+  EXPECT_EQ(of_time("test_from: '28.10.2014'"),
+            begin +
+                "test_from is '28.10.2014'; expected a time such as 2014-10-28 or 2014-10-28 "
+                "12:00:00, in UTC");
+  EXPECT_EQ(of_time("validation_from: '2014-10-28' test_from: '2014-10-28'"),
+            begin + "validation_from is not before test_from");
+  EXPECT_EQ(of_time("test_from: '2014-10-28' whole_days: true"),
+            begin + "whole_days is for shares");
 }
 
 // What a user writes is taken or refused, never replaced.
