@@ -44,6 +44,11 @@ bool IsCategorical(Field::Type type) {
 
 bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
 
+bool HasTime(const Schema& schema) {
+  return std::ranges::any_of(schema.fields(),
+                             [](const Field& field) { return field.type() == Field::TIME; });
+}
+
 bool HasColumns(const Schema& schema) { return RulesOf(schema).source == RowSource::kColumns; }
 
 // "layout DELIMITED", "layouts DELIMITED and LIBSVM": those for which `has` holds.
@@ -357,9 +362,7 @@ Status CheckLines(const Schema& schema) {
 Status CheckTimeSplit(const Schema& schema, bool shares) {
   const SplitPlan& split = schema.split();
   const bool times = !split.validation_from().empty() || !split.test_from().empty();
-  const bool has_time = std::ranges::any_of(
-      schema.fields(), [](const Field& field) { return field.type() == Field::TIME; });
-  if (!has_time) return UserError("split: by is TIME; expected a field of type TIME");
+  if (!HasTime(schema)) return UserError("split: by is TIME; expected a field of type TIME");
   if (times == shares) {
     return UserError(StrCat("split: by is TIME with ",
                             times ? "validation_from or test_from beside shares"
@@ -440,6 +443,9 @@ Status CheckSchema(Schema* schema) {
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
+  if (schema->sort_by_time() && !HasTime(*schema)) {
+    return UserError("sort_by_time: no field of type TIME; expected one");
+  }
   if (MakesItsFields(*schema) && schema->fields_size() > 0) {
     return UserError(Schema::Layout_Name(schema->layout()) +
                      " makes its own fields; remove `fields`");

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -196,6 +197,44 @@ TEST(LayoutsTest, ASplitByTimeIsThatOfFilesCutByTime) {
          {"/train.rows", "/validation.rows", "/test.rows", "/vocabulary/u.tsv"}) {
       EXPECT_EQ(FileBytes(times.output_dir + file), FileBytes(files.output_dir + file))
           << each.split << file;
+    }
+  }
+}
+
+// As a stable sort of the file's lines; in a memory for a few hundred rows and in one for all.
+TEST(LayoutsTest, RowsInOrderOfTimeAreThoseOfASortedFile) {
+  const ShuffledLog log;
+  std::vector<size_t> order(log.lines.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return log.times[i] / 3600; });
+  std::string all, sorted;
+  // Hours, so that many rows have one time; other values tell them apart.
+  const auto line_of = [&](size_t i) {
+    return std::to_string(i % 2) + "\t" + std::to_string(log.times[i] / 3600 * 3600) + "\tu" +
+           std::to_string(i % 1000) + "\t" + std::to_string(i % 7) + "|" + std::to_string(i % 11) +
+           "\t0.5\n";
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    all += line_of(i);
+    sorted += line_of(order[i]);
+  }
+  const std::string fields = std::string(kTimedFields) +
+                             "fields { name: 'b' type: SEQUENCE }"
+                             "fields { name: 'w' type: WEIGHT } rows_per_block: 1000 ";
+  const std::string split = "split { by: TIME train: 0.8 validation: 0.1 test: 0.1 } ";
+  const PrepareOptions expected =
+      OptionsOf(fields + split, {WriteScratch("sorted", sorted)}, "expected");
+  ASSERT_TRUE(Prepare(expected).ok());
+  for (const int64_t memory : {int64_t{200} << 10, int64_t{1} << 30}) {
+    PrepareOptions options =
+        OptionsOf(fields + split + "sort_by_time: true", {WriteScratch("all", all)}, "out");
+    options.threads = 3;
+    options.memory_bytes = memory;
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    for (const char* file : {"/train.rows", "/validation.rows", "/test.rows"}) {
+      EXPECT_EQ(FileBytes(options.output_dir + file), FileBytes(expected.output_dir + file))
+          << file;
     }
   }
 }

@@ -26,7 +26,8 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines, text, zero_based; did you mean 'fields'?");
+      "header, quoted, null, skip_lines, text, zero_based, sort_by_time; did you mean "
+      "'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -217,6 +218,8 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
             "s.textproto: skip_lines is 1001; expected 0 to 1000");
   EXPECT_EQ(MessageOf("layout: IDX skip_lines: 1"),
             "s.textproto: skip_lines is for layouts DELIMITED, LIBSVM and LIBFFM");
+  EXPECT_EQ(MessageOf(fields + "sort_by_time: true"),
+            "s.textproto: sort_by_time: no field of type TIME; expected one");
   EXPECT_EQ(MessageOf(fields + "text { length: 8 }"), "s.textproto: `text` is for layout TEXT");
   EXPECT_EQ(MessageOf("layout: TEXT synthetic { rows: 5 }"),
             "s.textproto: `synthetic` is for layout SYNTHETIC");

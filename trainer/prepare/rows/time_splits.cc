@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
-#include <mutex>
+#include <numeric>
 #include <string>
-#include <utility>
 
 #include "core/base/text.h"
+#include "trainer/prepare/rows/chunk_times.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/split_ranges.h"
 
@@ -22,95 +21,25 @@ class TimeSplitter {
  public:
   TimeSplitter(const PreparePlan& plan, const WorkFile& rows, ThreadPool* pool,
                std::vector<SpilledChunk>* chunks)
-      : plan_(plan), rows_(rows), pool_(pool), chunks_(*chunks) {}
+      : plan_(plan),
+        chunks_(*chunks),
+        times_(plan, rows, *chunks, pool,
+               [](int64_t, const UnpackedChunk& chunk, std::vector<uint32_t>* all) {
+                 all->resize(chunk.rows());
+                 std::iota(all->begin(), all->end(), 0);
+               }) {}
 
   StatusOr<TimeSplits> Split();
 
  private:
-  struct Times {
-    int64_t first = kNever, last = std::numeric_limits<int64_t>::min();
-  };
-  // Calls visit(number, chunk) for all chunks that `is_asked`, on all threads.
-  Status ForEachChunk(const std::function<bool(const Times&)>& is_asked,
-                      const std::function<void(size_t number, const UnpackedChunk&)>& visit) const;
-  Status FindRanges();
-  StatusOr<int64_t> TimeOfRow(int64_t row) const;
   StatusOr<TimeSplits> Boundaries() const;
   Status Count(const TimeSplits& splits);
   Status CheckRows(const TimeSplits& splits) const;
 
   const PreparePlan& plan_;
-  const WorkFile& rows_;
-  ThreadPool* const pool_;
   std::vector<SpilledChunk>& chunks_;
-  std::vector<Times> times_;  // by chunk
-  Times all_;
+  ChunkTimes times_;
 };
-
-Status TimeSplitter::ForEachChunk(
-    const std::function<bool(const Times&)>& is_asked,
-    const std::function<void(size_t number, const UnpackedChunk&)>& visit) const {
-  std::mutex mutex;
-  Status failure;
-  pool_->ParallelFor(static_cast<int64_t>(chunks_.size()), 1, [&](int, int64_t begin, int64_t end) {
-    UnpackedChunk chunk(plan_);
-    for (int64_t i = begin; i < end; ++i) {
-      if (!is_asked(times_[i])) continue;
-      const Status status = chunk.Read(rows_, chunks_[i]);
-      if (status.ok()) {
-        visit(i, chunk);
-        continue;
-      }
-      const std::lock_guard<std::mutex> lock(mutex);
-      failure = status;
-      return;
-    }
-  });
-  return failure;
-}
-
-Status TimeSplitter::FindRanges() {
-  times_.resize(chunks_.size());
-  ELASTOR_RETURN_IF_ERROR(ForEachChunk([](const Times&) { return true; },
-                                       [&](size_t number, const UnpackedChunk& chunk) {
-                                         Times& times = times_[number];
-                                         for (int64_t row = 0; row < chunk.rows(); ++row) {
-                                           times.first = std::min(times.first, chunk.time(row));
-                                           times.last = std::max(times.last, chunk.time(row));
-                                         }
-                                       }));
-  for (const Times& times : times_) {
-    all_.first = std::min(all_.first, times.first);
-    all_.last = std::max(all_.last, times.last);
-  }
-  return OkStatus();
-}
-
-// Returns the time of a row in order of time, from 0: cuts the range that it is in into parts and
-// goes on in one of them, until it is one second.
-StatusOr<int64_t> TimeSplitter::TimeOfRow(int64_t row) const {
-  constexpr int64_t kParts = 1 << 16;
-  int64_t first = all_.first, last = all_.last;
-  while (first < last) {
-    const int64_t width = (last - first) / kParts + 1;
-    std::mutex mutex;
-    std::vector<int64_t> rows(kParts, 0);
-    ELASTOR_RETURN_IF_ERROR(
-        ForEachChunk([&](const Times& times) { return times.first <= last && times.last >= first; },
-                     [&](size_t, const UnpackedChunk& chunk) {
-                       const std::lock_guard<std::mutex> lock(mutex);
-                       for (int64_t i = 0; i < chunk.rows(); ++i) {
-                         const int64_t time = chunk.time(i);
-                         if (time >= first && time <= last) ++rows[(time - first) / width];
-                       }
-                     }));
-    int64_t part = 0;
-    while (row >= rows[part]) row -= rows[part++];
-    first += part * width;
-    last = std::min(last, first + width - 1);
-  }
-  return first;
-}
 
 StatusOr<TimeSplits> TimeSplitter::Boundaries() const {
   const SplitPlan& plan = plan_.schema.split();
@@ -128,34 +57,36 @@ StatusOr<TimeSplits> TimeSplitter::Boundaries() const {
   int64_t rows = 0;
   for (const SpilledChunk& chunk : chunks_) rows += chunk.rows;
   const std::array<Range, 3> ranges = SplitRanges(plan, rows);
-  for (const auto& [row, time] :
-       {std::pair(ranges[2].begin, &splits.test), std::pair(ranges[1].begin, &splits.validation)}) {
-    if (row < rows) {
-      ELASTOR_ASSIGN_OR_RETURN(*time, TimeOfRow(row));
-      const int64_t of_day = (*time % kDaySeconds + kDaySeconds) % kDaySeconds;
-      if (plan.whole_days()) *time -= of_day;
-    }
+  std::vector<int64_t> ranks;
+  for (const int split : {1, 2}) {
+    if (ranges[split].begin < rows) ranks.push_back(ranges[split].begin);
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<ChunkTimes::RankedTime> times,
+                           times_.TimesOfRanks(ranks));
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int64_t of_day = (times[i].time % kDaySeconds + kDaySeconds) % kDaySeconds;
+    (i == 0 ? splits.validation : splits.test) = times[i].time - (plan.whole_days() ? of_day : 0);
   }
   splits.validation = std::min(splits.validation, splits.test);
   return splits;
 }
 
 Status TimeSplitter::Count(const TimeSplits& splits) {
-  const auto one_split = [&](const Times& times) {
-    return splits.SplitOf(times.first) == splits.SplitOf(times.last);
+  const auto one_split = [&](const ChunkTimes::Range& range) {
+    return splits.SplitOf(range.first) == splits.SplitOf(range.last);
   };
   for (size_t i = 0; i < chunks_.size(); ++i) {
+    const ChunkTimes::Range& range = times_.range(static_cast<int64_t>(i));
     std::ranges::fill(chunks_[i].split_rows, 0);
-    if (one_split(times_[i])) {
-      chunks_[i].split_rows[splits.SplitOf(times_[i].first)] = chunks_[i].rows;
-    }
+    if (one_split(range)) chunks_[i].split_rows[splits.SplitOf(range.first)] = chunks_[i].rows;
   }
-  return ForEachChunk([&](const Times& times) { return !one_split(times); },
-                      [&](size_t number, const UnpackedChunk& chunk) {
-                        for (int64_t row = 0; row < chunk.rows(); ++row) {
-                          ++chunks_[number].split_rows[splits.SplitOf(chunk.time(row))];
-                        }
-                      });
+  return times_.ForEachChunk(
+      [&](const ChunkTimes::Range& range) { return !one_split(range); },
+      [&](int64_t number, const UnpackedChunk& chunk, const std::vector<uint32_t>& rows) {
+        for (const uint32_t row : rows) {
+          ++chunks_[number].split_rows[splits.SplitOf(chunk.time(row))];
+        }
+      });
 }
 
 Status TimeSplitter::CheckRows(const TimeSplits& splits) const {
@@ -174,14 +105,14 @@ Status TimeSplitter::CheckRows(const TimeSplits& splits) const {
     }
     if (splits.test < kNever) StrAppend(&from, ", test from ", TimeText(splits.test));
     return UserError(StrCat("split: no ", kNames[split], " rows: the rows are of ",
-                            TimeText(all_.first), " to ", TimeText(all_.last), from,
-                            "; expected times within them"));
+                            TimeText(times_.range().first), " to ", TimeText(times_.range().last),
+                            from, "; expected times within them"));
   }
   return OkStatus();
 }
 
 StatusOr<TimeSplits> TimeSplitter::Split() {
-  ELASTOR_RETURN_IF_ERROR(FindRanges());
+  ELASTOR_RETURN_IF_ERROR(times_.Read());
   ELASTOR_ASSIGN_OR_RETURN(const TimeSplits splits, Boundaries());
   ELASTOR_RETURN_IF_ERROR(Count(splits));
   ELASTOR_RETURN_IF_ERROR(CheckRows(splits));

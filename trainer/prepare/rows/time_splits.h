@@ -22,9 +22,9 @@ struct TimeSplits {
 };
 
 // Finds where the splits of a schema begin that splits by TIME, and sets split_rows of all chunks.
-// A chunk is read where its rows alone tell: all of them once, those around a share's time once
-// more for every 16 bits of the range of times. So memory does not grow with the rows. User error
-// when a split that the schema asks for has no rows. Machine error when a chunk cannot be read.
+// Reads the chunks once, for shares up to twice more, and those around a boundary once more, so
+// memory does not grow with the rows. User error when a split that the schema asks for has no rows.
+// Machine error when a chunk cannot be read.
 StatusOr<TimeSplits> SplitByTime(const PreparePlan& plan, const WorkFile& rows, ThreadPool* pool,
                                  std::vector<SpilledChunk>* chunks);
 
